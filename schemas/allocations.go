@@ -1,0 +1,58 @@
+package schemas
+
+// Allocation is one row of allocations.parquet: the life of one block.
+type Allocation struct {
+	RunID            string `parquet:"run_id,dict"`
+	Rank             int32  `parquet:"rank,dict"`
+	Device           int32  `parquet:"device,dict"`
+	AllocID          int64  `parquet:"alloc_id,delta"` // from 1, in order of AllocSeq; unique in (rank, device)
+	Address          uint64 `parquet:"address,dict"`
+	RequestedBytes   int64  `parquet:"requested_bytes,dict"`
+	BlockBytes       int64  `parquet:"block_bytes,dict"` // what the allocator counts; >= RequestedBytes
+	Stream           uint64 `parquet:"stream,dict"`
+	Pool             uint64 `parquet:"pool_id,dict,optional"`
+	AllocSeq         int64  `parquet:"alloc_seq,delta"`                 // 0 = before recording began
+	FreeRequestedSeq int64  `parquet:"free_requested_seq,optional"`     // null = live at the end
+	FreeCompletedSeq int64  `parquet:"free_completed_seq,optional"`     // null = never completed
+	AllocTimeNS      int64  `parquet:"alloc_time_ns,delta,optional"`    // the allocator's clock
+	FreeTimeNS       int64  `parquet:"free_requested_time_ns,optional"` // the allocator's clock
+	Step             int64  `parquet:"step,dict"`                       // -1 = before the first step
+	Microbatch       int32  `parquet:"microbatch,dict"`                 // from 0
+	Phase            string `parquet:"phase,dict"`                      // that it was born in
+	Module           int64  `parquet:"module_id,dict,optional"`         // that it was born in
+	Op               string `parquet:"op,dict,optional"`                // where known
+	Stack            int64  `parquet:"stack_id,dict,optional"`          //
+	CategoryAtPeak   string `parquet:"category_at_peak,dict,optional"`  // null = not live at the peak
+}
+
+// Allocations is allocations.parquet.
+var Allocations = Table[Allocation]{Name: "allocations", Version: 1}
+
+// LiveAt reports whether the block counts as allocated just after event seq.
+func (a *Allocation) LiveAt(seq int64) bool {
+	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
+}
+
+// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block is counted
+// under the one whose category comes first in [Categories]. Every moment of every block's life has at least one.
+type Owner struct {
+	RunID       string `parquet:"run_id,dict"`
+	Rank        int32  `parquet:"rank,dict"`
+	Device      int32  `parquet:"device,dict"`
+	AllocID     int64  `parquet:"alloc_id,delta"`
+	Category    string `parquet:"category,dict"`
+	Name        string `parquet:"name,dict,optional"` // of the tensor, where the tag has one
+	Module      int64  `parquet:"module_id,dict,optional"`
+	BeginSeq    int64  `parquet:"begin_seq,delta"`  // first event after which it holds
+	EndSeq      int64  `parquet:"end_seq,optional"` // first event after which it no longer holds; null = to the end of recording
+	EndObserved bool   `parquet:"end_observed"`     // false: the end is the block's own, the owner may have let go before
+	Evidence    string `parquet:"evidence,dict"`    // [Tagged], [Lifetime] or [ByPhase]
+}
+
+// Owners is owners.parquet.
+var Owners = Table[Owner]{Name: "owners", Version: 1}
+
+// HoldsAt reports whether the ownership holds just after event seq.
+func (o *Owner) HoldsAt(seq int64) bool {
+	return o.BeginSeq <= seq && (o.EndSeq == 0 || o.EndSeq > seq)
+}

@@ -1,0 +1,133 @@
+package schemas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// PartialSuffix marks a file that is still being written. A reader never opens one.
+const PartialSuffix = ".partial"
+
+// WriteFile writes path through write: into path.partial first, then fsync, then rename, so that path is either absent,
+// its old self or complete. On error no partial file stays.
+func WriteFile(path string, write func(io.Writer) error) (err error) {
+	tmp := path + PartialSuffix
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(tmp)
+		}
+	}()
+	if err = write(f); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if err = os.Rename(tmp, path); err != nil {
+		return err
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// syncDir makes a rename durable where the platform can; elsewhere the rename itself has to do.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		d.Sync()
+		d.Close()
+	}
+}
+
+// WriteDocument writes v as indented JSON.
+func WriteDocument(path string, v any) error {
+	return WriteFile(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	})
+}
+
+// readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new version.
+func readDocument(path, schema string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return fmt.Errorf("%s: not a JSON document: %w", filepath.Base(path), err)
+	}
+	if head.Schema != schema {
+		return &SchemaError{File: filepath.Base(path), Got: head.Schema, Want: schema}
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+// ReadManifest reads run.json of a run folder.
+func ReadManifest(dir string) (*Manifest, error) {
+	m := new(Manifest)
+	if err := readDocument(filepath.Join(dir, ManifestFile), ManifestSchema, m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// WriteManifest writes run.json into a run folder.
+func WriteManifest(dir string, m *Manifest) error {
+	m.Schema = ManifestSchema
+	return WriteDocument(filepath.Join(dir, ManifestFile), m)
+}
+
+// ReadIngestReport reads ingest.json of a run folder; a run that was never ingested gives fs.ErrNotExist.
+func ReadIngestReport(dir string) (*IngestReport, error) {
+	r := new(IngestReport)
+	if err := readDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// WriteIngestReport writes ingest.json into a run folder.
+func WriteIngestReport(dir string, r *IngestReport) error {
+	r.Schema = IngestReportSchema
+	return WriteDocument(filepath.Join(dir, IngestReportFile), r)
+}
+
+// A SchemaError says that a file is of another table or version than the reader knows.
+type SchemaError struct {
+	File, Got, Want string
+	Column          string // the offending column, if the version matches but the columns do not
+	Problem         string
+}
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Column != "":
+		return fmt.Sprintf("%s: column %s %s", e.File, e.Column, e.Problem)
+	case e.Got == "":
+		return fmt.Sprintf("%s: not a dpsight file (no schema; want %s)", e.File, e.Want)
+	}
+	return fmt.Sprintf("%s: schema %s is not one that this dpsight reads (%s)", e.File, e.Got, e.Want)
+}
+
+// missing reports whether err says that a file does not exist.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

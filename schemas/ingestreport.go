@@ -1,0 +1,100 @@
+package schemas
+
+// IngestReportFile is the name of ingest's own report in a run folder.
+const IngestReportFile = "ingest.json"
+
+// IngestReportSchema is the version that this package writes.
+const IngestReportSchema = "dpsight.ingested/1"
+
+// IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it can be believed.
+type IngestReport struct {
+	Schema    string           `json:"schema"`
+	RunID     string           `json:"run_id"`
+	Version   string           `json:"version"` // of dpsight
+	Rules     int              `json:"rules"`   // version of the attribution rules
+	RulesHash string           `json:"rules_hash"`
+	Devices   []DeviceVerdict  `json:"devices"`
+	Ranks     []RankVerdict    `json:"ranks"`
+	Steps     StepDerivation   `json:"steps"`
+	Cost      []InstrumentCost `json:"instrument_cost"`
+	OOMs      []OOM            `json:"ooms"`
+	Metrics   []Metric         `json:"metrics"`
+	Warnings  []string         `json:"warnings"`
+}
+
+// DeviceVerdict is the proof for one rank and device.
+type DeviceVerdict struct {
+	Rank    int32  `json:"rank"`
+	Device  int32  `json:"device"`
+	Events  int64  `json:"events"`
+	Verdict string `json:"verdict"` // [Exact], [Lossy] or [Unverifiable]
+	Reason  string `json:"reason,omitempty"`
+	// ResidueBytes is the largest absolute difference between replayed and counted live bytes over all checkpoints.
+	ResidueBytes  int64 `json:"residue_bytes"`
+	MissingEvents int64 `json:"missing_events"`
+	AmbiguousTags int64 `json:"ambiguous_tags"`
+	UnboundTags   int64 `json:"unbound_tags"` // tags of an address that no traced block ever had
+	// DifferingBlocks counts blocks of the allocator's last own list that replay has differently.
+	DifferingBlocks         int64  `json:"differing_blocks"`
+	PeakSeq                 int64  `json:"peak_seq"`             // first event at the highest allocated
+	PeakAllocatedBytes      int64  `json:"peak_allocated_bytes"` // replayed
+	PeakReservedBytes       int64  `json:"peak_reserved_bytes"`  // replayed
+	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
+	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`
+	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only a
+	// bare step reached it.
+	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"`
+}
+
+// RankVerdict is the state of one rank's journal.
+type RankVerdict struct {
+	Rank   int32 `json:"rank"`
+	Marks  int64 `json:"marks"`
+	Frames int64 `json:"frames"`
+	// Torn is true when the journal ends in the middle of a frame: the process died while writing.
+	Torn       bool   `json:"torn"`
+	TornReason string `json:"torn_reason,omitempty"`
+	Complete   bool   `json:"complete"` // the agent wrote its last frame
+}
+
+// StepDerivation says how steps were found.
+type StepDerivation struct {
+	Rule       string `json:"rule"` // "optimizer", "dpsight.step" or "backward"
+	Derived    int64  `json:"derived"`
+	Optimizers int64  `json:"optimizers"`
+}
+
+// InstrumentCost is what the agent cost one rank.
+type InstrumentCost struct {
+	Rank       int32 `json:"rank"`
+	Drains     int64 `json:"drains"`
+	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
+	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
+	Marks      int64 `json:"marks"`
+	// Median step times (GPU time where measured, else wall), null where there is no such step.
+	BareStepNS         *int64 `json:"bare_step_ns"`
+	InstrumentedStepNS *int64 `json:"instrumented_step_ns"`
+}
+
+// OOM is one out-of-memory event, fatal or caught.
+type OOM struct {
+	Rank            int32  `json:"rank"`
+	Device          int32  `json:"device"`
+	Seq             int64  `json:"seq"`
+	RequestedBytes  int64  `json:"requested_bytes"`
+	DeviceFreeBytes int64  `json:"device_free_bytes"`
+	LimitBytes      int64  `json:"limit_bytes"`
+	Step            int64  `json:"step"`
+	Phase           string `json:"phase"`
+	Module          string `json:"module"`
+	Fatal           bool   `json:"fatal"`
+}
+
+// Metric is a value that the script reported with dpsight.metric.
+type Metric struct {
+	Rank   int32   `json:"rank"`
+	K      int64   `json:"k"`
+	TimeNS int64   `json:"time_ns"`
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+}

@@ -1,0 +1,147 @@
+package schemas
+
+import "time"
+
+// ManifestFile is the name of a run's manifest.
+const ManifestFile = "run.json"
+
+// ManifestSchema is the version that this package writes.
+const ManifestSchema = "dpsight.run/1"
+
+// Manifest (run.json) says what was run, where, and how it ended. Written by collect (or by ingest for an imported
+// file), and never by a later stage. Secrets in Command and Params are masked as "***".
+type Manifest struct {
+	Schema string `json:"schema"`
+	RunID  string `json:"run_id"`
+	Name   string `json:"name"`
+	Source string `json:"source"` // [Measured], [Predicted] or [Imported]
+	// Profile is the device profile of a predicted run ("h200").
+	Profile *string `json:"profile"`
+	Status  string  `json:"status"`
+	// Reason is one line that says why Status is not ok.
+	Reason   string   `json:"reason,omitempty"`
+	ExitCode *int     `json:"exit_code"`
+	Signal   *string  `json:"signal"`
+	Command  []string `json:"command"`
+	// Params are the experiment's parameters, free of form; the values are JSON scalars.
+	Params map[string]any `json:"params"`
+	// Bare runs have counters and timers only: no allocator events.
+	Bare        bool         `json:"bare"`
+	Suite       *SuiteRef    `json:"suite"`
+	Start       time.Time    `json:"start"`
+	End         *time.Time   `json:"end"`
+	Host        Host         `json:"host"`
+	GPUs        []GPU        `json:"gpus"`
+	Driver      *string      `json:"driver"`
+	Interpreter *Interpreter `json:"interpreter"`
+	Environment *Environment `json:"environment"` // as the agent reported it
+	Privacy     *Privacy     `json:"privacy"`     // as the agent saw it
+	Git         *Git         `json:"git"`
+	Isolation   *Isolation   `json:"isolation"`
+	Collector   Collector    `json:"collector"`
+	// Import names the source file of an imported run.
+	Import   *Import  `json:"import"`
+	Warnings []string `json:"warnings"`
+}
+
+// SuiteRef places a run in its suite.
+type SuiteRef struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Key        string `json:"key"` // hash of the experiment's content
+	Repetition int    `json:"repetition"`
+}
+
+// Host is the machine of the run.
+type Host struct {
+	Name        string `json:"name"`
+	OS          string `json:"os"`
+	Arch        string `json:"arch"`
+	CPU         string `json:"cpu"`
+	Cores       int    `json:"cores"`
+	MemoryBytes int64  `json:"memory_bytes"`
+}
+
+// GPU is one device as NVML names it, or the phantom's profile.
+type GPU struct {
+	Index      int    `json:"index"`
+	Name       string `json:"name"`
+	UUID       string `json:"uuid"`
+	TotalBytes int64  `json:"total_bytes"`
+}
+
+// Interpreter is the Python that ran the experiment, and why it was chosen.
+type Interpreter struct {
+	Path   string `json:"path"`
+	Chosen string `json:"chosen"` // "--python", "$DPSIGHT_PYTHON", "virtual environment", "make setup", "PATH", "command"
+}
+
+// Environment is what the agent saw inside the experiment's process. Absent facts are null.
+type Environment struct {
+	Python            string            `json:"python"`
+	Torch             string            `json:"torch"`
+	CUDA              *string           `json:"cuda"`
+	CuDNN             *string           `json:"cudnn"`
+	Opacus            *string           `json:"opacus"`
+	AllocatorBackend  *string           `json:"allocator_backend"`
+	AllocatorSettings map[string]any    `json:"allocator_settings"`
+	TF32Matmul        *bool             `json:"tf32_matmul"`
+	TF32CuDNN         *bool             `json:"tf32_cudnn"`
+	MatmulPrecision   *string           `json:"matmul_precision"`
+	SDPABackends      []string          `json:"sdpa_backends"`
+	CuDNNBenchmark    *bool             `json:"cudnn_benchmark"`
+	Deterministic     *bool             `json:"deterministic"`
+	Seed              *int64            `json:"seed"`
+	Variables         map[string]string `json:"variables"` // the few environment variables that change memory or speed
+}
+
+// Privacy is the configuration seen at make_private or DPOptimizer.
+type Privacy struct {
+	NoiseMultiplier *float64 `json:"noise_multiplier"`
+	MaxGradNorm     *float64 `json:"max_grad_norm"`
+	SampleRate      *float64 `json:"sample_rate"`
+	Poisson         *bool    `json:"poisson"`
+	Clipping        *string  `json:"clipping"`
+	GradSampleMode  *string  `json:"grad_sample_mode"`
+	LossReduction   *string  `json:"loss_reduction"`
+	Accountant      *string  `json:"accountant"`
+	Delta           *float64 `json:"delta"`
+	Epsilon         *float64 `json:"epsilon"`
+}
+
+// Git is the revision of the working folder's repository.
+type Git struct {
+	Revision string `json:"revision"`
+	Dirty    bool   `json:"dirty"`
+}
+
+// Isolation says what the device looked like before the run.
+type Isolation struct {
+	Verified bool   `json:"verified"`
+	Reason   string `json:"reason,omitempty"` // why it could not be verified
+	// IdleBytes is the device memory in use before the run, as NVML counts it.
+	IdleBytes *int64 `json:"idle_bytes"`
+	WaitedNS  int64  `json:"waited_ns"`
+}
+
+// Collector is the instrument outside the experiment's process, and its cost.
+type Collector struct {
+	Version          string `json:"version"`
+	SampleIntervalNS int64  `json:"sample_interval_ns"`
+	// CPUNS is the CPU time of the collector itself during the run.
+	CPUNS          int64    `json:"cpu_ns"`
+	Samples        int64    `json:"samples"`
+	MissedTicks    int64    `json:"missed_ticks"`
+	NVML           bool     `json:"nvml"`
+	NVMLReason     string   `json:"nvml_reason,omitempty"`
+	LeftRunning    int      `json:"left_running"` // processes of the run that had to be ended with it
+	Uninjected     []string `json:"uninjected"`   // processes that loaded torch without the agent
+	SealedJournals int      `json:"sealed_journals"`
+}
+
+// Import is the provenance of an imported run.
+type Import struct {
+	Kind   string `json:"kind"` // "torch snapshot"
+	File   string `json:"file"` // base name
+	SHA256 string `json:"sha256"`
+}

@@ -1,0 +1,22 @@
+package schemas
+
+// Mark is one row of marks.parquet: one event of the agent. Tags that one mark carries are rows of their own with the same k.
+type Mark struct {
+	RunID    string `parquet:"run_id,dict"`
+	Rank     int32  `parquet:"rank,dict"`
+	K        int64  `parquet:"k,delta"`     // the agent's counter, from 1
+	Thread   int32  `parquet:"thread,dict"` // small number the agent gave the thread; 0 = the first
+	TimeNS   int64  `parquet:"time_ns,delta"`
+	Kind     string `parquet:"kind,dict"` // name of a spool.Kind
+	Flags    int32  `parquet:"flags,dict"`
+	Address  uint64 `parquet:"address,optional"` // tags: base address of the storage
+	Bytes    int64  `parquet:"bytes,optional"`   // tags: bytes of the storage
+	Category string `parquet:"category,dict,optional"`
+	Label    string `parquet:"label,dict,optional"` // name of a phase, mark, tag or optimizer
+	Module   int64  `parquet:"module_id,dict,optional"`
+	A        uint64 `parquet:"a,optional"` // the mark's own operands: see spool.Kind
+	B        uint64 `parquet:"b,optional"`
+}
+
+// Marks is marks.parquet.
+var Marks = Table[Mark]{Name: "marks", Version: 1}

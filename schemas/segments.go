@@ -1,0 +1,30 @@
+package schemas
+
+// States of a block in the allocator's own list.
+const (
+	BlockActive      = "active_allocated"
+	BlockPendingFree = "active_pending_free"
+	BlockInactive    = "inactive"
+)
+
+// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain or at an OOM.
+type SegmentBlock struct {
+	RunID          string `parquet:"run_id,dict"`
+	Rank           int32  `parquet:"rank,dict"`
+	Device         int32  `parquet:"device,dict"`
+	Seq            int64  `parquet:"seq,delta"` // events 1..Seq came before it
+	At             string `parquet:"at,dict"`   // last, oom
+	SegmentAddress uint64 `parquet:"segment_address,dict"`
+	SegmentBytes   int64  `parquet:"segment_bytes,dict"`
+	SegmentType    string `parquet:"segment_type,dict"` // small, large
+	Stream         uint64 `parquet:"stream,dict"`
+	Pool           uint64 `parquet:"pool_id,dict,optional"`
+	Expandable     bool   `parquet:"expandable"`
+	Address        uint64 `parquet:"address"`
+	BlockBytes     int64  `parquet:"block_bytes"`
+	RequestedBytes int64  `parquet:"requested_bytes,optional"` // null for inactive blocks: torch leaves a stale value there
+	State          string `parquet:"state,dict"`
+}
+
+// Segments is segments.parquet.
+var Segments = Table[SegmentBlock]{Name: "segments", Version: 1}

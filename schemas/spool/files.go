@@ -1,0 +1,274 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	// Dir is the name of the spool folder in a run folder.
+	Dir           = "spool"
+	marksSuffix   = ".marks"
+	framesSuffix  = ".frames"
+	sealedSuffix  = ".dps.zst"
+	sealedMagic   = "DPSJ"
+	sealedVersion = 1
+	// maxDecoded bounds what a sealed journal may unpack to in memory.
+	maxDecoded = 16 << 30
+)
+
+// SealedName is the file name of a rank's sealed journal.
+func SealedName(rank int32) string { return fmt.Sprintf("rank-%d%s", rank, sealedSuffix) }
+
+// LiveJournals lists the marks files of unsealed journals in a spool folder, oldest name first. An absent folder has none.
+func LiveJournals(dir string) ([]string, error) {
+	return list(dir, marksSuffix)
+}
+
+// SealedJournals lists the sealed journals of a spool folder.
+func SealedJournals(dir string) ([]string, error) {
+	return list(dir, sealedSuffix)
+}
+
+func list(dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out, nil
+}
+
+// OpenLive reads an unsealed journal, also while its process lives: what is torn now may be whole later.
+func OpenLive(marksPath string) (*Journal, error) {
+	marks, err := os.ReadFile(marksPath)
+	if err != nil {
+		return nil, err
+	}
+	frames, err := os.ReadFile(strings.TrimSuffix(marksPath, marksSuffix) + framesSuffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	j, err := Parse(marks, frames)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(marksPath), err)
+	}
+	j.Path = marksPath
+	return j, nil
+}
+
+// OpenSealed reads a sealed journal.
+func OpenSealed(path string) (*Journal, error) {
+	marks, frames, err := Unpack(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	j, err := Parse(marks, frames)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	j.Path = path
+	if _, err := fmt.Sscanf(filepath.Base(path), "rank-%d", &j.Rank); err != nil {
+		return nil, fmt.Errorf("%s: the name of a sealed journal is rank-N%s", filepath.Base(path), sealedSuffix)
+	}
+	return j, nil
+}
+
+// Unpack gives the bytes of the two files that a sealed journal holds.
+func Unpack(path string) (marks, frames []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxMemory(maxDecoded))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer z.Close()
+	var h [8]byte
+	if _, err := io.ReadFull(z, h[:]); err != nil {
+		return nil, nil, fmt.Errorf("not a sealed journal: %w", err)
+	}
+	if string(h[:4]) != sealedMagic {
+		return nil, nil, fmt.Errorf("not a sealed journal (it begins with %q)", h[:4])
+	}
+	if v := binary.LittleEndian.Uint16(h[4:]); v != sealedVersion {
+		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d)", v, sealedVersion)
+	}
+	for _, part := range []*[]byte{&marks, &frames} {
+		var n [8]byte
+		if _, err := io.ReadFull(z, n[:]); err != nil {
+			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+		}
+		if *part, err = readBounded(z, binary.LittleEndian.Uint64(n[:])); err != nil {
+			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+		}
+	}
+	return marks, frames, nil
+}
+
+// ReadDir reads every journal of a spool folder, sealed and live, in order of rank. Live journals get the ranks that [Seal] would give them.
+func ReadDir(dir string) ([]*Journal, error) {
+	sealed, err := SealedJournals(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Journal
+	for _, p := range sealed {
+		j, err := OpenSealed(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	live, err := readLive(dir)
+	if err != nil {
+		return nil, err
+	}
+	assignRanks(live, out)
+	out = append(out, live...)
+	sort.Slice(out, func(a, b int) bool { return out[a].Rank < out[b].Rank })
+	return out, nil
+}
+
+func readLive(dir string) ([]*Journal, error) {
+	paths, err := LiveJournals(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Journal
+	for _, p := range paths {
+		j, err := OpenLive(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+// assignRanks numbers journals: a process's own RANK where it is free, else the next free number in order of start.
+func assignRanks(live, taken []*Journal) {
+	used := map[int32]bool{}
+	for _, j := range taken {
+		used[j.Rank] = true
+	}
+	sort.SliceStable(live, func(a, b int) bool { return live[a].Header.StartNS < live[b].Header.StartNS })
+	named := map[*Journal]bool{}
+	for _, j := range live {
+		if p := j.Process; p != nil && p.Rank != nil && *p.Rank >= 0 && !used[*p.Rank] {
+			j.Rank, used[*p.Rank], named[j] = *p.Rank, true, true
+		}
+	}
+	next := int32(0)
+	for _, j := range live {
+		if named[j] {
+			continue
+		}
+		for used[next] {
+			next++
+		}
+		j.Rank, used[next] = next, true
+	}
+}
+
+// Seal packs every live journal of a spool folder and removes its two files. The processes must have ended. It can be
+// interrupted and called again: a journal is removed only after its sealed file is on disk.
+func Seal(dir string) (sealed int, err error) {
+	done, err := SealedJournals(dir)
+	if err != nil {
+		return 0, err
+	}
+	var taken []*Journal
+	for _, p := range done {
+		j := &Journal{}
+		if _, err := fmt.Sscanf(filepath.Base(p), "rank-%d", &j.Rank); err == nil {
+			taken = append(taken, j)
+		}
+	}
+	live, err := readLive(dir)
+	if err != nil {
+		return 0, err
+	}
+	assignRanks(live, taken)
+	for _, j := range live {
+		if err := seal(dir, j); err != nil {
+			return sealed, err
+		}
+		sealed++
+	}
+	return sealed, nil
+}
+
+func seal(dir string, j *Journal) error {
+	framesPath := strings.TrimSuffix(j.Path, marksSuffix) + framesSuffix
+	marks, err := os.ReadFile(j.Path)
+	if err != nil {
+		return err
+	}
+	frames, err := os.ReadFile(framesPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = schemas.WriteFile(filepath.Join(dir, SealedName(j.Rank)), func(w io.Writer) error { return Pack(w, marks, frames) })
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(j.Path), ignoreAbsent(os.Remove(framesPath)))
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Pack writes a sealed journal from the bytes of its two files.
+func Pack(w io.Writer, marks, frames []byte) error {
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+	if err != nil {
+		return err
+	}
+	marks = marks[:usedMarks(marks)]
+	h := append([]byte(sealedMagic), sealedVersion, 0, 0, 0)
+	for _, b := range [][]byte{h, binary.LittleEndian.AppendUint64(nil, uint64(len(marks))), marks,
+		binary.LittleEndian.AppendUint64(nil, uint64(len(frames))), frames} {
+		if _, err := z.Write(b); err != nil {
+			z.Close()
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Request asks the process behind a live journal for a drain at its next mark.
+func Request(marksPath string, what uint32) error {
+	f, err := os.OpenFile(marksPath, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, what), requestOffset)
+	return err
+}

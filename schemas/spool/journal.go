@@ -1,0 +1,241 @@
+package spool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ProcessInfo is what a process says of itself first.
+type ProcessInfo struct {
+	PID       int64  `json:"pid"`
+	PPID      int64  `json:"ppid"`
+	StartNS   int64  `json:"start_ns"`
+	Rank      *int32 `json:"rank"` // RANK of a launcher; null without one
+	LocalRank *int32 `json:"local_rank"`
+	WorldSize *int32 `json:"world_size"`
+	Mode      string `json:"mode"`   // full, bare
+	Source    string `json:"source"` // measured, predicted
+	Python    string `json:"python"`
+	Torch     string `json:"torch"`
+	Forked    int32  `json:"forked"` // how many forks lie between this process and the one that exec'ed
+	Warmup    int32  `json:"warmup"`
+}
+
+// ModuleInfo is a torch module as the agent saw it.
+type ModuleInfo struct {
+	ID             uint32  `json:"id"`
+	Path           string  `json:"path"`
+	Class          string  `json:"class"`
+	ParameterBytes int64   `json:"parameter_bytes"` // its own, children excluded
+	NormBy         *string `json:"norm_by"`
+}
+
+// Checkpoint is torch's word on the allocator at one drain.
+type Checkpoint struct {
+	Drain     int64              `json:"drain"` // 0 = when recording began
+	K         uint32             `json:"k"`
+	Reason    string             `json:"reason"` // start, step, oom, exit, full, request, script
+	TimeNS    int64              `json:"time_ns"`
+	DrainNS   int64              `json:"drain_ns"`
+	Recording bool               `json:"recording"` // events were being recorded up to here
+	Devices   []DeviceCheckpoint `json:"devices"`
+}
+
+// DeviceCheckpoint is one device's part: torch.cuda.memory_stats under torch's own keys ("allocated_bytes.all.current").
+type DeviceCheckpoint struct {
+	Device int32            `json:"device"`
+	Events int64            `json:"events"` // in the allocator chunk before it
+	Stats  map[string]int64 `json:"stats"`
+}
+
+// OOMInfo is an allocation that failed.
+type OOMInfo struct {
+	K         uint32 `json:"k"`
+	Device    int32  `json:"device"`
+	Requested int64  `json:"requested"`
+	Limit     int64  `json:"limit"`
+	Free      int64  `json:"free"`
+	TimeNS    int64  `json:"time_ns"`
+}
+
+// ExceptionInfo is the exception that ended the process.
+type ExceptionInfo struct {
+	Type    string `json:"type"`
+	Message string `json:"message"` // first line, secrets masked
+	OOM     bool   `json:"oom"`
+}
+
+// MetricInfo is one value of dpsight.metric.
+type MetricInfo struct {
+	K      uint32  `json:"k"`
+	TimeNS int64   `json:"time_ns"`
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+}
+
+// PlanInfo is what dpsight.plan announced.
+type PlanInfo struct {
+	Warmup int64 `json:"warmup"`
+	Timed  int64 `json:"timed"`
+}
+
+// EndInfo is the agent's last word.
+type EndInfo struct {
+	Reason  string `json:"reason"` // exit, exception
+	Marks   int64  `json:"marks"`
+	Drains  int64  `json:"drains"`
+	DrainNS int64  `json:"drain_ns"`
+	Steps   int64  `json:"steps"`
+}
+
+// A Chunk is one drain: the allocator's events since the last one (a pickle of torch's snapshot; nil when none was
+// recorded) and torch's counters.
+type Chunk struct {
+	Pickle     []byte      // aliases the journal's bytes
+	Offset     int64       // of its frame
+	Checkpoint *Checkpoint // nil when the process died between the two frames
+}
+
+// A Journal is everything that one process recorded.
+type Journal struct {
+	Path        string // file it was read from; live journals: the marks file
+	Rank        int32
+	Header      MarksHeader
+	Process     *ProcessInfo // nil when the process died before its first frame
+	Environment *schemas.Environment
+	Privacy     *schemas.Privacy
+	Names       map[uint32]string
+	Modules     []ModuleInfo
+	Marks       []Mark
+	Tags        []Tag // in the order written
+	Chunks      []Chunk
+	Intervals   []Interval
+	Config      map[string]any
+	Metrics     []MetricInfo
+	OOMs        []OOMInfo
+	Exception   *ExceptionInfo
+	Plan        *PlanInfo
+	End         *EndInfo
+	Frames      int64
+	Torn        *TornError // where the frames stop being whole; nil = they end cleanly
+	Damaged     []error    // whole frames with a payload that could not be read; each is skipped
+}
+
+// Parse reads a journal from the bytes of its two files. Damage inside a frame is recorded in Damaged, a torn tail in Torn;
+// only bytes that are no journal at all are an error.
+func Parse(marks, frames []byte) (*Journal, error) {
+	j := &Journal{Names: map[uint32]string{}}
+	var err error
+	if j.Header, j.Marks, err = ScanMarks(marks); err != nil {
+		var torn *TornError
+		if !errors.As(err, &torn) {
+			return nil, err
+		}
+		j.Torn = torn
+	}
+	fs, err := ScanFrames(frames)
+	if err != nil {
+		var torn *TornError
+		if !errors.As(err, &torn) {
+			return nil, err
+		}
+		j.Torn = torn
+	}
+	j.Frames = int64(len(fs))
+	for _, f := range fs {
+		if err := j.add(f); err != nil {
+			j.Damaged = append(j.Damaged, fmt.Errorf("frame of type %d at byte %d: %w", f.Type, f.Offset, err))
+		}
+	}
+	return j, nil
+}
+
+func (j *Journal) add(f Frame) (err error) {
+	switch f.Type {
+	case FrameProcess:
+		j.Process, err = decode[ProcessInfo](f.Payload)
+	case FrameEnvironment:
+		j.Environment, err = decode[schemas.Environment](f.Payload)
+	case FramePrivacy:
+		j.Privacy, err = decode[schemas.Privacy](f.Payload)
+	case FrameException:
+		j.Exception, err = decode[ExceptionInfo](f.Payload)
+	case FrameEnd:
+		j.End, err = decode[EndInfo](f.Payload)
+	case FramePlan:
+		j.Plan, err = decode[PlanInfo](f.Payload)
+	case FrameNames:
+		err = j.addNames(f.Payload)
+	case FrameModules:
+		var v *struct{ Modules []ModuleInfo }
+		if v, err = decode[struct{ Modules []ModuleInfo }](f.Payload); err == nil {
+			j.Modules = append(j.Modules, v.Modules...)
+		}
+	case FrameTags:
+		j.Tags, err = parseTags(f.Payload, j.Tags)
+	case FrameTimes:
+		j.Intervals, err = parseIntervals(f.Payload, j.Intervals)
+	case FrameAllocator:
+		j.Chunks = append(j.Chunks, Chunk{Pickle: f.Payload, Offset: f.Offset})
+	case FrameCheckpoint:
+		var c *Checkpoint
+		if c, err = decode[Checkpoint](f.Payload); err != nil {
+			return err
+		}
+		if n := len(j.Chunks); n > 0 && j.Chunks[n-1].Checkpoint == nil {
+			j.Chunks[n-1].Checkpoint = c
+		} else {
+			j.Chunks = append(j.Chunks, Chunk{Offset: f.Offset, Checkpoint: c})
+		}
+	case FrameConfig:
+		var v map[string]any
+		if err = json.Unmarshal(f.Payload, &v); err == nil {
+			if j.Config == nil {
+				j.Config = map[string]any{}
+			}
+			for k, x := range v {
+				j.Config[k] = x
+			}
+		}
+	case FrameMetric:
+		var m *MetricInfo
+		if m, err = decode[MetricInfo](f.Payload); err == nil {
+			j.Metrics = append(j.Metrics, *m)
+		}
+	case FrameOOM:
+		var o *OOMInfo
+		if o, err = decode[OOMInfo](f.Payload); err == nil {
+			j.OOMs = append(j.OOMs, *o)
+		}
+	}
+	return err
+}
+
+func (j *Journal) addNames(b []byte) error {
+	v, err := decode[struct {
+		Names [][2]json.RawMessage `json:"names"`
+	}](b)
+	if err != nil {
+		return err
+	}
+	for _, p := range v.Names {
+		var id uint32
+		var s string
+		if err := errors.Join(json.Unmarshal(p[0], &id), json.Unmarshal(p[1], &s)); err != nil {
+			return err
+		}
+		j.Names[id] = s
+	}
+	return nil
+}
+
+func decode[T any](b []byte) (*T, error) {
+	v := new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,148 @@
+package spool
+
+// A Kind says what a mark marks. Kinds that begin with an odd number open a span that the next number closes, up to [OpenKinds].
+type Kind uint8
+
+// The kinds of marks; a and b are the record's operands, bits are of its flags.
+const (
+	ForwardBegin        Kind = 1 // outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward], [FlagGraphModule], [FlagFake]
+	ForwardEnd          Kind = 2 // a: module id. Bits: as above, and [FlagDifferentiable]
+	BackwardBegin       Kind = 3 // a run of the autograd engine. a: number of roots. Bits: [FlagKeepGraph] …
+	BackwardEnd         Kind = 4
+	OptimizerBegin      Kind = 5 // Optimizer.step. a: optimizer number (names: "optimizer N Class"). Bits: [FlagNested], [FlagInBackward]
+	OptimizerEnd        Kind = 6
+	ZeroGradBegin       Kind = 7 // a: 0 optimizer, 1 module, 2 Opacus' optimizer
+	ZeroGradEnd         Kind = 8
+	RecomputeBegin      Kind = 9 // activation checkpointing. a: 0 non-reentrant, 1 reentrant
+	RecomputeEnd        Kind = 10
+	DPStepBegin         Kind = 11 // Opacus' DPOptimizer.step. a: optimizer number
+	DPStepEnd           Kind = 12 // Bits: [FlagSkipped] for a physical batch that is no logical step
+	DPBackwardBegin     Kind = 13 // the two-pass loss' backward
+	DPBackwardEnd       Kind = 14
+	CompiledBegin       Kind = 15 // a torch.compile'd callable that is no module. a: name id
+	CompiledEnd         Kind = 16
+	ScalerBegin         Kind = 17 // GradScaler. a: 0 step, 1 update
+	ScalerEnd           Kind = 18
+	ModuleBegin         Kind = 19 // inner module call, forward or recompute. a: module id
+	ModuleEnd           Kind = 20
+	ModuleBackwardBegin Kind = 21 // on the engine's thread. a: module id
+	ModuleBackwardEnd   Kind = 22
+	PhaseBegin          Kind = 23 // a phase named by the script (dpsight.phase), or by the agent where Opacus names it (clip, accumulate, noise). a: name id
+	PhaseEnd            Kind = 24
+	SamplerBegin        Kind = 25 // a DP hook computes norms or per-sample gradients. a: module id
+	SamplerEnd          Kind = 26
+	DrainBegin          Kind = 27 // a: drain number
+	DrainEnd            Kind = 28
+
+	StepEnd      Kind = 40 // the agent's own view of a step's end, where it switches modes and drains. a: step number from 0
+	UserStep     Kind = 41 // dpsight.step(). a: samples + 1, or 0; b: tokens + 1, or 0
+	UserMark     Kind = 42 // dpsight.mark(). a: name id
+	Tags         Kind = 43 // tags with this k are in the tag frames. a: how many
+	Engine       Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
+	Mode         Kind = 45 // holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording]
+	Start        Kind = 46
+	Exit         Kind = 47 // the interpreter ends
+	Exception    Kind = 48 // uncaught. a: name id of its class
+	OOM          Kind = 49 // a: requested bytes; b: bytes free on the device
+	Forked       Kind = 50 // a child was forked; it does not record
+	CudaReady    Kind = 51 // CUDA is initialised; recording begins
+	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
+	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
+	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
+)
+
+// OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
+const OpenKinds Kind = 28
+
+// Opens reports whether k opens a span.
+func (k Kind) Opens() bool { return k < OpenKinds && k%2 == 1 }
+
+// Closes reports whether k closes a span.
+func (k Kind) Closes() bool { return k > 0 && k <= OpenKinds && k%2 == 0 }
+
+// Flags of forward marks.
+const (
+	FlagGrad           = 1 << 0
+	FlagTraining       = 1 << 1
+	FlagInference      = 1 << 2
+	FlagInBackward     = 1 << 3 // also optimizer marks: a step hook that runs inside backward
+	FlagDifferentiable = 1 << 4 // some output requires grad
+	FlagGraphModule    = 1 << 5
+	FlagFake           = 1 << 6
+	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception
+)
+
+// Flags of backward marks.
+const (
+	FlagKeepGraph   = 1 << 0
+	FlagCreateGraph = 1 << 1
+	FlagAccumulate  = 1 << 2
+	FlagNestedRun   = 1 << 3 // inside another run
+	FlagInForward   = 1 << 4
+	FlagFunctorch   = 1 << 5
+)
+
+// Flags of optimizer and DP step marks.
+const (
+	FlagNested  = 1 << 0 // inside another optimizer's step
+	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
+)
+
+// Flags of Mode marks.
+const (
+	FlagInstrumented = 1 << 0
+	FlagWarmup       = 1 << 1
+	FlagRecording    = 1 << 2
+)
+
+var kindNames = map[Kind]string{
+	ForwardBegin: "forward_begin", ForwardEnd: "forward_end", BackwardBegin: "backward_begin", BackwardEnd: "backward_end",
+	OptimizerBegin: "optimizer_begin", OptimizerEnd: "optimizer_end", ZeroGradBegin: "zero_grad_begin", ZeroGradEnd: "zero_grad_end",
+	RecomputeBegin: "recompute_begin", RecomputeEnd: "recompute_end", DPStepBegin: "dp_step_begin", DPStepEnd: "dp_step_end",
+	DPBackwardBegin: "dp_backward_begin", DPBackwardEnd: "dp_backward_end", CompiledBegin: "compiled_begin", CompiledEnd: "compiled_end",
+	ScalerBegin: "scaler_begin", ScalerEnd: "scaler_end", ModuleBegin: "module_begin", ModuleEnd: "module_end",
+	ModuleBackwardBegin: "module_backward_begin", ModuleBackwardEnd: "module_backward_end", PhaseBegin: "phase_begin", PhaseEnd: "phase_end",
+	SamplerBegin: "sampler_begin", SamplerEnd: "sampler_end", DrainBegin: "drain_begin", DrainEnd: "drain_end",
+	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode", Start: "start",
+	Exit: "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
+	HistoryReset: "history_reset", StepBegin: "step_begin",
+}
+
+func (k Kind) String() string {
+	if n, ok := kindNames[k]; ok {
+		return n
+	}
+	return "unknown"
+}
+
+// A TagKind is what the agent saw at an address: a fact. Ingest decides the category.
+type TagKind uint8
+
+// The kinds of tags.
+const (
+	TagParameter      TagKind = 1
+	TagBuffer         TagKind = 2
+	TagGradient       TagKind = 3 // p.grad
+	TagOptimizerState TagKind = 4
+	TagSavedTensor    TagKind = 5 // autograd holds it for backward
+	TagHookActivation TagKind = 6 // a DP hook holds it for backward (module.activations)
+	TagGradSample     TagKind = 7 // grad_sample and its staging copies
+	TagNormSample     TagKind = 8
+	TagSummedGradient TagKind = 9
+	TagNoise          TagKind = 10
+	TagStoredBackprop TagKind = 11
+	TagInput          TagKind = 12 // argument of the outermost forward call
+	TagOutput         TagKind = 13 // result of the outermost forward call, or a root of backward
+	TagUser           TagKind = 14 // dpsight.tag(): the module field holds the name id of the category
+	TagClipTemporary  TagKind = 15
+)
+
+var tagKindNames = [...]string{"unknown", "parameter", "buffer", "gradient", "optimizer_state", "saved_tensor", "hook_activation",
+	"grad_sample", "norm_sample", "summed_gradient", "noise", "stored_backprop", "input", "output", "user", "clip_temporary"}
+
+func (t TagKind) String() string {
+	if int(t) < len(tagKindNames) {
+		return tagKindNames[t]
+	}
+	return tagKindNames[0]
+}

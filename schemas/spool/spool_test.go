@@ -1,0 +1,179 @@
+package spool
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func testMarks(n int) []byte {
+	b := AppendMarksHeader(nil, MarksHeader{PID: 42, StartNS: 7})
+	for k := 1; k <= n; k++ {
+		b = Mark{K: uint32(k), Thread: 1, Kind: ForwardBegin, Flags: 3, TimeNS: int64(1000 + k), A: 1 << 60, B: uint64(k)}.Append(b)
+	}
+	return append(b, make([]byte, 100*RecordSize)...)
+}
+
+func testFrames() []byte {
+	b := AppendHeader(nil)
+	b = AppendFrame(b, FrameProcess, []byte(`{"pid":42,"rank":3,"mode":"full"}`))
+	b = AppendFrame(b, FrameNames, []byte(`{"names":[[1,"forward"],[2,"näme"]]}`))
+	b = AppendFrame(b, FrameType(200), []byte("from the future"))
+	b = AppendFrame(b, FrameTags, Tag{K: 2, Kind: TagParameter, Address: 1 << 46, Bytes: 512, Name: 1}.Append(Tag{K: 2, Untag: true, Kind: TagGradient}.Append(nil)))
+	b = AppendFrame(b, FrameTimes, Interval{1, 2, 1500}.Append(nil))
+	b = AppendFrame(b, FrameCheckpoint, []byte(`{"drain":0,"reason":"start"}`))
+	b = AppendFrame(b, FrameAllocator, []byte("\x80\x04}."))
+	b = AppendFrame(b, FrameCheckpoint, []byte(`{"drain":1,"devices":[{"device":0,"stats":{"allocated_bytes.all.current":5}}]}`))
+	return AppendFrame(b, FrameAllocator, []byte("\x80\x04}."))
+}
+
+func TestParse(t *testing.T) {
+	j, err := Parse(testMarks(3), testFrames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Torn != nil || len(j.Damaged) != 0 {
+		t.Errorf("torn %v, damaged %v", j.Torn, j.Damaged)
+	}
+	if len(j.Marks) != 3 || j.Marks[2] != (Mark{3, 1, ForwardBegin, 3, 1003, 1 << 60, 3}) {
+		t.Errorf("marks %+v", j.Marks)
+	}
+	want := []Tag{{2, true, TagGradient, 0, 0, 0, 0}, {2, false, TagParameter, 1 << 46, 512, 1, 0}}
+	if !reflect.DeepEqual(j.Tags, want) {
+		t.Errorf("tags %+v, want %+v", j.Tags, want)
+	}
+	if j.Names[2] != "näme" || j.Intervals[0].NS != 1500 || *j.Process.Rank != 3 {
+		t.Errorf("names %v, intervals %v, process %+v", j.Names, j.Intervals, j.Process)
+	}
+	if len(j.Chunks) != 3 || j.Chunks[0].Pickle != nil || j.Chunks[1].Checkpoint.Drain != 1 || j.Chunks[2].Checkpoint != nil {
+		t.Errorf("chunks %+v", j.Chunks)
+	}
+}
+
+// However much of a journal a kill leaves, every whole frame before the cut is read.
+func TestTornAtEveryByte(t *testing.T) {
+	all := testFrames()
+	whole, err := ScanFrames(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range all {
+		got, err := ScanFrames(all[:n])
+		want := 0
+		for _, f := range whole {
+			if int(f.Offset)+frameHeader+len(f.Payload) <= n {
+				want++
+			}
+		}
+		var torn *TornError
+		if len(got) != want || err != nil && !errors.As(err, &torn) {
+			t.Fatalf("cut at %d: %d frames, want %d (%v)", n, len(got), want, err)
+		}
+		if at := n; err == nil && at != 8 && (want == 0 || int(whole[want-1].Offset)+frameHeader+len(whole[want-1].Payload) != at) {
+			t.Fatalf("cut at %d inside a frame went unseen", n)
+		}
+	}
+}
+
+func TestDamagedFrame(t *testing.T) {
+	b := testFrames()
+	b[len(b)-1] ^= 1
+	got, err := ScanFrames(b)
+	if err == nil || !strings.Contains(err.Error(), "checksum") || len(got) != 8 {
+		t.Errorf("%d frames, %v", len(got), err)
+	}
+	for _, c := range []struct{ data, want string }{{"PK\x03\x04junkjunk", "not a frames file"}, {"DPSF\x09\x00\x00\x00", "version 9"}} {
+		if _, err := ScanFrames([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.data, err)
+		}
+	}
+}
+
+func TestHole(t *testing.T) {
+	b := testMarks(3)
+	clear(b[2*RecordSize : 3*RecordSize])
+	_, marks, err := ScanMarks(b)
+	if err != nil || len(marks) != 2 || marks[1].K != 3 {
+		t.Errorf("%+v, %v", marks, err)
+	}
+}
+
+func TestSealAndRead(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("42-7.marks", testMarks(2))
+	write("42-7.frames", testFrames())
+	write("43-9.marks", testMarks(1)) // died before its first frame
+	before, err := ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Seal(dir); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	after, err := ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _ := LiveJournals(dir)
+	if len(left) != 0 || len(after) != 2 || after[0].Rank != 0 || after[1].Rank != 3 {
+		t.Fatalf("left %v, ranks %d", left, len(after))
+	}
+	for i := range after {
+		before[i].Path, after[i].Path = "", ""
+		if !reflect.DeepEqual(before[i], after[i]) {
+			t.Errorf("journal %d changed by sealing", i)
+		}
+	}
+	if n, err := Seal(dir); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	p := filepath.Join(t.TempDir(), "1-1.marks")
+	os.WriteFile(p, testMarks(1), 0o600)
+	if err := Request(p, RequestDrain); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(p)
+	if b[requestOffset] != RequestDrain {
+		t.Error("the request is not in the header")
+	}
+	if h, marks, err := ScanMarks(b); err != nil || h.PID != 42 || len(marks) != 1 {
+		t.Error(h, marks, err)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for k := Kind(1); k <= OpenKinds; k++ {
+		if k.String() == "unknown" || k.Opens() == k.Closes() {
+			t.Errorf("kind %d: %s opens %v closes %v", k, k, k.Opens(), k.Closes())
+		}
+	}
+	if StepEnd.Opens() || StepEnd.Closes() {
+		t.Error("step_end is no span")
+	}
+}
+
+// Whatever the bytes, parsing gives a journal or an error, and never more marks or frames than there is room for.
+func FuzzParse(f *testing.F) {
+	f.Add(testMarks(2), testFrames())
+	f.Add([]byte("DPSM"), []byte("DPSF"))
+	f.Fuzz(func(t *testing.T, marks, frames []byte) {
+		j, err := Parse(marks, frames)
+		if err != nil {
+			return
+		}
+		if len(j.Marks) > len(marks)/RecordSize || j.Frames > int64(len(frames)/frameHeader) {
+			t.Fatalf("%d marks of %d bytes, %d frames of %d bytes", len(j.Marks), len(marks), j.Frames, len(frames))
+		}
+	})
+}

@@ -1,0 +1,15 @@
+package schemas
+
+// StackFrame is one row of stacks.parquet: one frame of one interned stack.
+type StackFrame struct {
+	RunID    string `parquet:"run_id,dict"`
+	Rank     int32  `parquet:"rank,dict"`
+	Stack    int64  `parquet:"stack_id,delta"` // from 1
+	Depth    int32  `parquet:"depth"`          // 0 = innermost
+	Function string `parquet:"function,dict"`
+	File     string `parquet:"file,dict"`
+	Line     int64  `parquet:"line,dict"`
+}
+
+// Stacks is stacks.parquet.
+var Stacks = Table[StackFrame]{Name: "stacks", Version: 1}

@@ -1,0 +1,170 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+// metadataKey is the key of the file's own metadata that names its table and version.
+const metadataKey = "dpsight.schema"
+
+// rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
+const rowGroupRows = 256 << 10
+
+// A Table is one Parquet file of a run folder, with rows of type T.
+type Table[T any] struct {
+	Name    string // file name without its ending
+	Version int
+}
+
+// File is the name of the table's file in a run folder.
+func (t Table[T]) File() string { return t.Name + ".parquet" }
+
+// Schema is the name and version that the file carries.
+func (t Table[T]) Schema() string { return fmt.Sprintf("%s/%d", t.Name, t.Version) }
+
+// Write replaces the table in the run folder dir.
+func (t Table[T]) Write(dir string, rows []T) error {
+	err := WriteFile(filepath.Join(dir, t.File()), func(w io.Writer) error { return t.Encode(w, rows) })
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", t.File(), err)
+	}
+	return nil
+}
+
+// Encode writes the table to w.
+func (t Table[T]) Encode(w io.Writer, rows []T) error {
+	pw := t.NewWriter(w)
+	const batch = 8 << 10
+	for len(rows) > 0 {
+		n := min(batch, len(rows))
+		if err := pw.Write(rows[:n]); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return pw.Close()
+}
+
+// A TableWriter appends rows to a table. Close writes the footer: without it the file cannot be read.
+type TableWriter[T any] struct{ w *parquet.GenericWriter[T] }
+
+// NewWriter begins a table on w.
+func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
+	return &TableWriter[T]{parquet.NewGenericWriter[T](w,
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+		parquet.MaxRowsPerRowGroup(rowGroupRows),
+		parquet.KeyValueMetadata(metadataKey, t.Schema()),
+		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
+}
+
+// Write appends rows.
+func (w *TableWriter[T]) Write(rows []T) error {
+	_, err := w.w.Write(rows)
+	return err
+}
+
+// Close writes what is buffered and the footer. It does not close the underlying writer.
+func (w *TableWriter[T]) Close() error { return w.w.Close() }
+
+// Read reads the whole table of the run folder dir. An absent file gives an error that wraps fs.ErrNotExist.
+func (t Table[T]) Read(dir string) ([]T, error) {
+	rows, err := t.readFile(filepath.Join(dir, t.File()))
+	var se *SchemaError
+	if err != nil && !errors.As(err, &se) && !missing(err) {
+		return nil, fmt.Errorf("%s: %w", t.File(), err)
+	}
+	return rows, err
+}
+
+// ReadOptional is Read, but an absent file is an empty table.
+func (t Table[T]) ReadOptional(dir string) ([]T, error) {
+	rows, err := t.Read(dir)
+	if missing(err) {
+		return nil, nil
+	}
+	return rows, err
+}
+
+func (t Table[T]) readFile(path string) (rows []T, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return t.Decode(f, st.Size())
+}
+
+// Decode reads a table from a file's bytes. A damaged file is an error, never a panic: parquet-go's decoders may panic on one.
+func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			rows, err = nil, fmt.Errorf("damaged Parquet file: %v", p)
+		}
+	}()
+	pf, err := parquet.OpenFile(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("not a complete Parquet file: %w", err)
+	}
+	if err := t.check(pf); err != nil {
+		return nil, err
+	}
+	gr := parquet.NewGenericReader[T](pf)
+	defer gr.Close()
+	n := pf.NumRows()
+	if n < 0 || n > size*1024 { // a run-length encoded column packs many rows in a byte, but not this many
+		return nil, fmt.Errorf("damaged Parquet file: it claims %d rows", n)
+	}
+	rows = make([]T, n)
+	got := 0
+	for got < len(rows) {
+		k, err := gr.Read(rows[got:])
+		got += k
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("damaged Parquet file: %w", err)
+		}
+		if k == 0 {
+			break
+		}
+	}
+	if got != len(rows) {
+		return nil, fmt.Errorf("damaged Parquet file: %d of %d rows", got, len(rows))
+	}
+	return rows, nil
+}
+
+// check refuses a file whose table, version or columns are not those of T. parquet-go would convert types and fill in
+// zeros for absent columns without a word.
+func (t Table[T]) check(pf *parquet.File) error {
+	got, _ := pf.Lookup(metadataKey)
+	if got != t.Schema() {
+		return &SchemaError{File: t.File(), Got: got, Want: t.Schema()}
+	}
+	have := map[string]parquet.Field{}
+	for _, f := range pf.Schema().Fields() {
+		have[f.Name()] = f
+	}
+	for _, want := range parquet.SchemaOf(new(T)).Fields() {
+		f, ok := have[want.Name()]
+		switch {
+		case !ok:
+			return &SchemaError{File: t.File(), Column: want.Name(), Problem: "is absent"}
+		case f.Type().Kind() != want.Type().Kind() || f.Optional() != want.Optional() || f.Repeated():
+			return &SchemaError{File: t.File(), Column: want.Name(), Problem: fmt.Sprintf("has type %s, not %s", f, want)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package schemas
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// roundTrip writes one row with every field set and one zero row, and reads them back.
+func roundTrip[T any](t *testing.T, tab Table[T]) {
+	t.Helper()
+	t.Run(tab.Name, func(t *testing.T) {
+		var full, zero T
+		fill(reflect.ValueOf(&full).Elem())
+		dir := t.TempDir()
+		want := []T{full, zero, full}
+		if err := tab.Write(dir, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tab.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("read back\n%+v\nwant\n%+v", got, want)
+		}
+		if err := tab.Write(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tab.Read(dir); err != nil || len(got) != 0 {
+			t.Errorf("empty table: %d rows, %v", len(got), err)
+		}
+	})
+}
+
+func fill(v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() == reflect.Pointer {
+			f.Set(reflect.New(f.Type().Elem()))
+			f = f.Elem()
+		}
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("x" + v.Type().Field(i).Name)
+		case reflect.Int32, reflect.Int64:
+			f.SetInt(int64(i) + 1)
+		case reflect.Uint64:
+			f.SetUint(1<<63 + uint64(i))
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			panic("fill: " + f.Kind().String())
+		}
+	}
+}
+
+func TestTablesRoundTrip(t *testing.T) {
+	roundTrip(t, Events)
+	roundTrip(t, Marks)
+	roundTrip(t, Allocations)
+	roundTrip(t, Owners)
+	roundTrip(t, Steps)
+	roundTrip(t, Phases)
+	roundTrip(t, Modules)
+	roundTrip(t, Processes)
+	roundTrip(t, Checkpoints)
+	roundTrip(t, Segments)
+	roundTrip(t, Stacks)
+	roundTrip(t, Samples)
+	roundTrip(t, HostSamples)
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, Steps.File())
+	var good bytes.Buffer
+	if err := Steps.Encode(&good, []Step{{RunID: "r", Step: 1}, {RunID: "r", Step: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	encode := func(schema string, rows any) []byte {
+		var b bytes.Buffer
+		w := parquet.NewWriter(&b, parquet.SchemaOf(rows), parquet.KeyValueMetadata(metadataKey, schema))
+		if err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	type narrow struct {
+		RunID string `parquet:"run_id"`
+	}
+	type retyped struct {
+		RunID string `parquet:"run_id"`
+		Rank  string `parquet:"rank"`
+	}
+	for _, c := range []struct {
+		name, want string
+		data       []byte
+	}{
+		{"empty", "not a complete Parquet file", nil},
+		{"text", "not a complete Parquet file", []byte("hello, world, this is no table")},
+		{"truncated", "not a complete Parquet file", good.Bytes()[:good.Len()-9]},
+		{"another table", "schema phases/1 is not one", encode("phases/1", &narrow{"r"})},
+		{"a newer version", "schema steps/99 is not one", encode("steps/99", &narrow{"r"})},
+		{"foreign", "not a dpsight file", encode("", &narrow{"r"})},
+		{"absent column", "column rank is absent", encode("steps/1", &narrow{"r"})},
+		{"changed type", "column rank has type", encode("steps/1", &retyped{"r", "0"})},
+	} {
+		if err := os.WriteFile(path, c.data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Steps.Read(dir)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "steps.parquet") {
+			t.Errorf("%s: error %v, want one with steps.parquet and %q", c.name, err, c.want)
+		}
+	}
+	if _, err := Phases.Read(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent file: %v", err)
+	}
+}
+
+// Whatever byte of a table is damaged, reading gives rows or an error, never a panic.
+func FuzzDecode(f *testing.F) {
+	var b bytes.Buffer
+	if err := Steps.Encode(&b, []Step{{RunID: "r", Step: 1}, {RunID: "s", Step: 2, GPUNS: 5}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add(b.Bytes()[:b.Len()/2])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		Steps.Decode(bytes.NewReader(data), int64(len(data)))
+	})
+}
+
+func TestWriteFileLeavesNoHalf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := WriteDocument(path, make(chan int)); err == nil {
+		t.Fatal("a channel was written as JSON")
+	}
+	left, _ := filepath.Glob(filepath.Dir(path) + "/*")
+	if len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

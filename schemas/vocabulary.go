@@ -1,0 +1,107 @@
+package schemas
+
+// A Category says what bytes are for. The order of [Categories] is the order of precedence: a block that several owners
+// hold is counted under the first of them.
+type Category = string
+
+// The categories of allocated bytes.
+const (
+	Parameters           Category = "parameters"
+	Buffers              Category = "buffers"
+	OptimizerState       Category = "optimizer_state"
+	SummedGradients      Category = "summed_gradients"
+	Noise                Category = "noise"
+	Gradients            Category = "gradients"
+	PerSampleGradients   Category = "per_sample_gradients"
+	NormSamples          Category = "norm_samples"
+	Activations          Category = "activations"
+	HookActivations      Category = "hook_activations"
+	StoredBackprops      Category = "stored_backprops"
+	ClipTemporaries      Category = "clip_temporaries"
+	Outputs              Category = "outputs"
+	Inputs               Category = "inputs"
+	Workspace            Category = "workspace"
+	ActivationGradients  Category = "activation_gradients"
+	ForwardTemporaries   Category = "forward_temporaries"
+	OptimizerTemporaries Category = "optimizer_temporaries"
+	Slack                Category = "slack"
+	Untraced             Category = "untraced"
+	Other                Category = "other"
+)
+
+// Categories lists every category in the order of precedence.
+var Categories = []Category{
+	Parameters, Buffers, OptimizerState, SummedGradients, Noise, Gradients, PerSampleGradients, NormSamples,
+	Activations, HookActivations, StoredBackprops, ClipTemporaries, Outputs, Inputs, Workspace, ActivationGradients,
+	ForwardTemporaries, OptimizerTemporaries, Slack, Untraced, Other,
+}
+
+// Precedence is the place of a category in [Categories]; unknown categories come last.
+func Precedence(c Category) int {
+	if p, ok := precedence[c]; ok {
+		return p
+	}
+	return len(Categories)
+}
+
+var precedence = func() map[Category]int {
+	m := make(map[Category]int, len(Categories))
+	for i, c := range Categories {
+		m[c] = i
+	}
+	return m
+}()
+
+// Evidence says how an ownership is known.
+type Evidence = string
+
+const (
+	Tagged   Evidence = "tagged"   // a tag of the agent names the block
+	Lifetime Evidence = "lifetime" // a rule on when the block was born and died
+	ByPhase  Evidence = "phase"    // only the phase that it was born in
+)
+
+// The phases of a run; a script's own phases (dpsight.phase) may have any other name.
+const (
+	PhaseSetupData      = "setup.data"
+	PhaseSetupModel     = "setup.model"
+	PhaseSetupWrap      = "setup.wrap"
+	PhaseSetupOptimizer = "setup.optimizer"
+	PhaseSetupPrivacy   = "setup.privacy"
+	PhaseForward        = "forward"
+	PhaseBackward       = "backward"
+	PhaseBackwardNorm   = "backward.norm"
+	PhaseBackwardGrad   = "backward.grad"
+	PhaseClip           = "clip"
+	PhaseAccumulate     = "accumulate"
+	PhaseNoise          = "noise"
+	PhaseRecompute      = "recompute"
+	PhaseOptimizer      = "optimizer"
+	PhaseZeroGrad       = "zero_grad"
+	PhaseEval           = "eval"
+	PhaseBetween        = "between"
+)
+
+// The ways in which a run can end.
+const (
+	StatusOK      = "ok"
+	StatusFailed  = "failed"  // the command ended with a non-zero exit code
+	StatusOOM     = "oom"     // the command died of a CUDA out-of-memory error
+	StatusTimeout = "timeout" // the run's own time limit
+	StatusKilled  = "killed"  // a signal ended the command
+	StatusPartial = "partial" // the collector itself died; recovered from the journal
+)
+
+// How the bytes of a run came about.
+const (
+	Measured  = "measured"  // on a real GPU
+	Predicted = "predicted" // on a phantom GPU: bytes, no times
+	Imported  = "imported"  // from a foreign file
+)
+
+// The verdicts of conservation.
+const (
+	Exact        = "exact"        // replayed bytes equal the allocator's own at every checkpoint, and no event is missing
+	Lossy        = "lossy"        // events are missing, or replay and allocator disagree
+	Unverifiable = "unverifiable" // nothing to check against
+)
