@@ -1,0 +1,83 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from dpsight_experiments import _agent
+from dpsight_experiments.methods import Training
+from dpsight_experiments.options import Options
+
+
+def forever(loader: DataLoader) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches (inputs, targets), epoch after epoch."""
+    while True:
+        yield from loader
+
+
+def train_step(
+    training: Training, options: Options, inputs: Tensor, targets: Tensor, device: torch.device
+) -> list[Tensor]:
+    """One optimizer step on a batch that lies on the host.
+
+    A batch larger than the physical batch size goes through forward and backward in parts. Returns each part's mean
+    loss, still on the device: reading one would make the host wait.
+    """
+    size = options.physical_batch_size
+    parts = list(zip(inputs.split(size), targets.split(size), strict=True))
+    losses = []
+    for i, (x, y) in enumerate(parts):
+        if training.private:
+            # As Opacus' BatchMemoryManager does: step() and zero_grad() after each part, which only add that part's
+            # clipped gradients up until the last one.
+            training.optimizer.signal_skip_step(do_skip=i + 1 < len(parts))
+        if training.private or i == 0:
+            zero_grad(training.optimizer, options.zero_grad)
+        losses.append(_accumulate(training, options, x.to(device), y.to(device), weight=1 / len(parts)))
+        if training.private or i + 1 == len(parts):
+            training.optimizer.step()
+    return losses
+
+
+def _accumulate(training: Training, options: Options, x: Tensor, y: Tensor, weight: float) -> Tensor:
+    """Forward and backward of one physical batch.
+
+    A function of its own, so that inputs and loss are gone before the optimizer steps. The logits never get a name:
+    held to the end of the step, they would be part of the peak.
+    """
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=options.precision == "bf16"):
+        loss = training.loss(training.model(x), y)
+    # Opacus divides by the logical batch size itself.
+    scaled = loss if training.private or weight == 1 else loss * weight
+    scaled.backward()
+    return loss.detach()
+
+
+def zero_grad(optimizer: torch.optim.Optimizer, how: str) -> None:
+    """Calls zero_grad with the optimizer's own default, or says whether gradients are freed (none) or kept."""
+    if how == "default":
+        optimizer.zero_grad()
+    else:
+        optimizer.zero_grad(set_to_none=how == "none")
+
+
+def train(training: Training, options: Options, device: torch.device) -> float:
+    """Trains for the planned number of steps and returns the mean loss of the last one."""
+    steps = _agent.plan(warmup=options.warmup_iter, timed=options.num_iter)
+    batches = forever(training.loader)
+    losses: list[Tensor] = []
+    for step in range(1, steps + 1):
+        inputs, targets = next(batches)
+        losses = train_step(training, options, inputs, targets, device)
+        tokens = inputs.numel() if options.model == "transformer" else None
+        _agent.step(samples=len(inputs), tokens=tokens)
+        if step < steps and step % max(1, steps // 10) == 0:
+            print(f"step {step}/{steps}", flush=True)
+    # The only value that is read back: on a GPU a read in the loop would change the timing of the steps.
+    loss = sum(part.item() for part in losses) / len(losses)
+    print(f"step {steps}/{steps} loss {loss:.4f}", flush=True)
+    return loss

@@ -1,0 +1,179 @@
+"""The experiment's options, read from the table (options.json) that the Go side embeds too.
+
+Nothing here imports torch, so that a wrong option is refused in milliseconds and before a GPU is touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+class UsageError(Exception):
+    """A wrong option or a missing installation; its text is one sentence for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """All options of one experiment; None where one does not apply to its model or method."""
+
+    method: str
+    model: str
+    preset: str
+    batch_size: int
+    physical_batch_size: int
+    num_iter: int
+    warmup_iter: int
+    optimizer: str
+    learning_rate: float
+    precision: str
+    checkpointing: bool
+    zero_grad: str
+    seed: int
+    clipping: str | None = None
+    noise_multiplier: float | None = None
+    max_grad_norm: float | None = None
+    vocab_size: int | None = None
+    hidden_dim: int | None = None
+    num_layers: int | None = None
+    num_heads: int | None = None
+    seq_len: int | None = None
+    mlp_dims: str | None = None
+
+    @property
+    def mlp_widths(self) -> list[int]:
+        """The MLP's widths from input to output."""
+        return [int(width) for width in (self.mlp_dims or "").split(",")]
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, Any]:
+    """options.json, which lies beside the package both in the repository and where it is unpacked."""
+    path = Path(__file__).resolve().parent.parent / "options.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def parse(argv: list[str]) -> tuple[Options, str]:
+    """Returns the options and the device (auto, cuda or cpu). Raises UsageError."""
+    parser = _Parser(prog="python -m dpsight_experiments", description=__doc__, allow_abbrev=False)
+    for group in ("method", "model", "training"):
+        arguments = parser.add_argument_group(group)
+        for option in table()["options"]:
+            if option["group"] == group:
+                flag = {"nargs": "?", "const": "true"} if option["type"] == "bool" else {}
+                arguments.add_argument(option["flag"], dest=option["name"], help=option["help"], **flag)
+    parser.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="auto: CUDA if there is any")
+    given = vars(parser.parse_args(argv))
+    device = given.pop("device")
+    return resolve({name: text for name, text in given.items() if text is not None}), device
+
+
+def resolve(given: Mapping[str, str]) -> Options:
+    """Applies aliases, the preset, defaults and checks, as the Go side's Resolve does. Raises UsageError."""
+    options = table()["options"]
+    values: dict[str, Any] = {o["name"]: _value(o, given[o["name"]]) for o in options if o["name"] in given}
+    for option in options:
+        if option["default"] is not None:
+            values.setdefault(option["name"], option["default"])
+    values["method"] = _method(values.get("method"))
+    for name, value in _preset(values["preset"], values["model"]).items():
+        values.setdefault(name, value)
+    for option in options:
+        name = option["name"]
+        if any(_text(values.get(other)) not in choices for other, choices in option.get("only", {}).items()):
+            values.pop(name, None)
+        elif name not in values and "default_of" in option:
+            values[name] = values[option["default_of"]]
+        elif name not in values:
+            raise UsageError(f"no {name}: give {option['flag']}")
+    _check_rules(values)
+    return Options(**values)
+
+
+def _value(option: dict[str, Any], text: str) -> Any:
+    name, kind, text = option["name"], option["type"], text.strip()
+    if not text:
+        raise UsageError(f"{name} is empty")
+    if kind == "bool":
+        if text.lower() not in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+            raise UsageError(f'{name} must be true or false, not "{text}"')
+        return text.lower() in ("true", "yes", "on", "1")
+    if kind in ("int", "float"):
+        return _number(option, text)
+    if kind == "enum" and text not in option["choices"]:
+        raise UsageError(_unknown(name, text, option["choices"], option["choices"]))
+    if "pattern" in option and not re.fullmatch(option["pattern"], text):
+        raise UsageError(f'{name} must look like {option["example"]}, not "{text}"')
+    return text
+
+
+def _number(option: dict[str, Any], text: str) -> int | float:
+    name, whole = option["name"], option["type"] == "int"
+    try:
+        number = int(text) if whole else float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or "_" in text:
+        raise UsageError(f'{name} must be a {"whole " if whole else ""}number, not "{text}"')
+    least = option.get("min")
+    if least is not None and option.get("exclusive_min") and number <= least:
+        raise UsageError(f"{name} must be more than {least}, not {text}")
+    if least is not None and number < least:
+        raise UsageError(f"{name} must be at least {least}, not {text}")
+    return number
+
+
+def _method(text: str | None) -> str:
+    methods = table()["methods"]
+    supported = [m["id"] for m in methods if m["supported"]]
+    if text is None:
+        raise UsageError(f"no method: give --method {', '.join(supported)}")
+    names = {name.lower(): m for m in methods for name in (m["id"], *m["aliases"])}
+    method = names.get(text.lower().replace("-", "_"))
+    if method is None:
+        raise UsageError(_unknown("method", text, supported, [n for m in methods for n in (m["id"], *m["aliases"])]))
+    if not method["supported"]:
+        raise UsageError(f"method {method['id']} is not built in yet; known now: {', '.join(supported)}")
+    return method["id"]
+
+
+def _preset(name: str, model: str) -> dict[str, Any]:
+    presets = {preset["name"]: preset for preset in table()["presets"]}
+    if name not in presets:
+        raise UsageError(_unknown("preset", name, list(presets), list(presets)))
+    if model not in presets[name]:
+        known = ", ".join(n for n, preset in presets.items() if model in preset)
+        raise UsageError(f"preset {name} has no sizes for model {model}; known: {known}")
+    return presets[name][model]
+
+
+def _check_rules(values: dict[str, Any]) -> None:
+    for rule in table()["rules"]:
+        if "divides" in rule:
+            divisor, number = rule["divides"]["divisor"], rule["divides"]["number"]
+            if divisor in values and number in values and values[number] % values[divisor]:
+                raise UsageError(f"{number} {values[number]} is not a multiple of {divisor} {values[divisor]}")
+        elif all(_text(values.get(name)) in refused for name, refused in rule["refuse"]["when"].items()):
+            raise UsageError(rule["refuse"]["why"].format_map(values))
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _unknown(noun: str, text: str, known: list[str], candidates: list[str]) -> str:
+    guess = difflib.get_close_matches(text, candidates, n=1)
+    return f'unknown {noun} "{text}"' + (f"; did you mean {guess[0]}?" if guess else f"; known: {', '.join(known)}")

@@ -1,0 +1,261 @@
+package experiments
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Resolve turns the options that a user gave, by name (snake_case, or with
+// dashes) and as text, into the complete parameters of a run: aliases of
+// methods replaced, the preset's sizes applied under what was given, every
+// value of its type (int64, float64, bool, string) and in its range.
+//
+// An option that does not apply to the chosen model or method (see
+// [Option.Only]) is absent from the result even when given, so that the
+// defaults of a suite can serve all its experiments; [Ignored] lists such
+// options. It is checked nevertheless.
+//
+// An error is one sentence, with the nearest alternative where a name is
+// unknown.
+func Resolve(given map[string]string) (map[string]any, error) {
+	values, err := parseGiven(given)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range table.Options {
+		if _, ok := values[o.Name]; !ok && o.Default != nil {
+			values[o.Name] = typed(o, o.Default)
+		}
+	}
+	if err := resolveMethod(values); err != nil {
+		return nil, err
+	}
+	if err := applyPreset(values); err != nil {
+		return nil, err
+	}
+	for _, o := range table.Options {
+		if !applies(o, values) {
+			delete(values, o.Name)
+			continue
+		}
+		if _, ok := values[o.Name]; ok {
+			continue
+		}
+		if o.DefaultOf == "" {
+			return nil, fmt.Errorf("no %s: give %s", o.Name, o.Flag)
+		}
+		values[o.Name] = values[o.DefaultOf]
+	}
+	if err := checkRules(values); err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// Ignored returns the names, sorted, of the options in given that have no
+// effect on the experiment that params (from [Resolve]) describes.
+func Ignored(given map[string]string, params map[string]any) []string {
+	var names []string
+	for name := range given {
+		name = canonical(name)
+		if _, ok := params[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func canonical(name string) string {
+	return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+}
+
+func parseGiven(given map[string]string) (map[string]any, error) {
+	values := map[string]any{}
+	// Sorted, so that of several mistakes the same one is always named.
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		o := table.byName[canonical(name)]
+		if o == nil {
+			return nil, errors.New(unknown("option", name, optionNames(), optionNames()))
+		}
+		if _, ok := values[o.Name]; ok {
+			return nil, fmt.Errorf("option %s is given twice", o.Name)
+		}
+		value, err := parseValue(*o, given[name])
+		if err != nil {
+			return nil, err
+		}
+		values[o.Name] = value
+	}
+	return values, nil
+}
+
+func parseValue(o Option, text string) (any, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, fmt.Errorf("%s is empty", o.Name)
+	}
+	switch o.Type {
+	case Int:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s must be a whole number, not %s", o.Name, quote(text))
+		}
+		return n, checkMin(o, float64(n), text)
+	case Float:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return nil, fmt.Errorf("%s must be a number, not %s", o.Name, quote(text))
+		}
+		return f, checkMin(o, f, text)
+	case Bool:
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "1":
+			return true, nil
+		case "false", "no", "off", "0":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%s must be true or false, not %s", o.Name, quote(text))
+	case Enum:
+		if !slices.Contains(o.Choices, text) {
+			return nil, errors.New(unknown(o.Name, text, o.Choices, o.Choices))
+		}
+	}
+	if re := table.patterns[o.Name]; re != nil && !re.MatchString(text) {
+		return nil, fmt.Errorf("%s must look like %s, not %s", o.Name, o.Example, quote(text))
+	}
+	return text, nil
+}
+
+func checkMin(o Option, n float64, text string) error {
+	switch {
+	case o.Min == nil:
+		return nil
+	case o.ExclusiveMin && n <= *o.Min:
+		return fmt.Errorf("%s must be more than %v, not %s", o.Name, *o.Min, text)
+	case n < *o.Min:
+		return fmt.Errorf("%s must be at least %v, not %s", o.Name, *o.Min, text)
+	}
+	return nil
+}
+
+// typed gives a value of the table, as JSON has it, the option's own type.
+func typed(o Option, value any) any {
+	if f, ok := value.(float64); ok && o.Type == Int {
+		return int64(f)
+	}
+	return value
+}
+
+func resolveMethod(values map[string]any) error {
+	supported := supportedMethods()
+	text, _ := values["method"].(string)
+	if text == "" {
+		return fmt.Errorf("no method: give --method %s", strings.Join(supported, ", "))
+	}
+	var names []string
+	for _, m := range table.Methods {
+		for _, name := range append([]string{m.ID}, m.Aliases...) {
+			if !strings.EqualFold(canonical(text), name) {
+				continue
+			}
+			if !m.Supported {
+				return fmt.Errorf("method %s is not built in yet; known now: %s", m.ID, strings.Join(supported, ", "))
+			}
+			values["method"] = m.ID
+			return nil
+		}
+		names = append(append(names, m.ID), m.Aliases...)
+	}
+	return errors.New(unknown("method", text, supported, names))
+}
+
+func applyPreset(values map[string]any) error {
+	name, model := values["preset"].(string), values["model"].(string)
+	var all, ofModel []string
+	for _, p := range table.Presets {
+		all = append(all, p.Name)
+		if p.For(model) != nil {
+			ofModel = append(ofModel, p.Name)
+		}
+	}
+	i := slices.Index(all, name)
+	if i < 0 {
+		return errors.New(unknown("preset", name, all, all))
+	}
+	sizes := table.Presets[i].For(model)
+	if sizes == nil {
+		return fmt.Errorf("preset %s has no sizes for model %s; known: %s", name, model, strings.Join(ofModel, ", "))
+	}
+	for option, value := range sizes {
+		if _, ok := values[option]; !ok {
+			values[option] = typed(*table.byName[option], value)
+		}
+	}
+	return nil
+}
+
+func applies(o Option, values map[string]any) bool {
+	for other, choices := range o.Only {
+		if !slices.Contains(choices, fmt.Sprint(values[other])) {
+			return false
+		}
+	}
+	return true
+}
+
+func checkRules(values map[string]any) error {
+	for _, r := range table.Rules {
+		if d := r.Divides; d != nil {
+			divisor, ok1 := values[d.Divisor].(int64)
+			number, ok2 := values[d.Number].(int64)
+			if ok1 && ok2 && number%divisor != 0 {
+				return fmt.Errorf("%s %d is not a multiple of %s %d", d.Number, number, d.Divisor, divisor)
+			}
+		}
+		if f := r.Refuse; f != nil {
+			holds := true
+			for option, refused := range f.When {
+				value, ok := values[option]
+				holds = holds && ok && slices.Contains(refused, fmt.Sprint(value))
+			}
+			if holds {
+				return errors.New(fill(f.Why, values))
+			}
+		}
+	}
+	return nil
+}
+
+// fill replaces {name} in a rule's sentence by the value of that option.
+func fill(sentence string, values map[string]any) string {
+	for name, value := range values {
+		sentence = strings.ReplaceAll(sentence, "{"+name+"}", fmt.Sprint(value))
+	}
+	return sentence
+}
+
+func optionNames() []string {
+	names := make([]string, len(table.Options))
+	for i, o := range table.Options {
+		names[i] = o.Name
+	}
+	return names
+}
+
+func supportedMethods() []string {
+	var ids []string
+	for _, m := range table.Methods {
+		if m.Supported {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func quote(text string) string { return strconv.Quote(text) }

@@ -1,0 +1,1 @@
+"""Tests of the built-in experiments: `python -m unittest discover -s tests -t .` in the folder above."""

@@ -1,0 +1,100 @@
+"""The options, without torch: the table, aliases, presets, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import io
+import subprocess
+import sys
+import unittest
+from contextlib import redirect_stderr
+from pathlib import Path
+from unittest import mock
+
+from dpsight_experiments import cli
+from dpsight_experiments.options import Options, UsageError, parse, resolve, table
+
+FOLDER = Path(__file__).resolve().parent.parent
+
+
+class OptionsTest(unittest.TestCase):
+    def test_table_and_type_agree(self) -> None:
+        self.assertEqual({o["name"] for o in table()["options"]}, {f.name for f in dataclasses.fields(Options)})
+
+    def test_preset_is_under_what_is_given(self) -> None:
+        options, device = parse(["--method", "DPGhostClippingTrainer", "--preset=seed", "--num-layers", "2"])
+        self.assertEqual((options.method, options.num_layers, options.hidden_dim), ("ghost", 2, 2048))
+        self.assertEqual((options.seq_len, options.batch_size, options.physical_batch_size), (16384, 1, 1))
+        self.assertEqual((options.max_grad_norm, options.mlp_dims, device), (1.0, None, "auto"))
+
+    def test_options_of_others_are_dropped(self) -> None:
+        options = resolve({"method": "hooks", "model": "mlp", "seq_len": "128"})
+        self.assertEqual((options.method, options.seq_len, options.mlp_widths), ("dpsgd", None, [5120, 2560, 1280]))
+        self.assertIsNone(resolve({"method": "vanilla", "clipping": "per_layer"}).clipping)
+
+    def test_a_bool_needs_no_value(self) -> None:
+        self.assertTrue(parse(["--method=vanilla", "--checkpointing"])[0].checkpointing)
+        self.assertFalse(parse(["--method=vanilla", "--checkpointing", "false"])[0].checkpointing)
+
+    def test_refusals(self) -> None:
+        for given, sentence in {
+            "--method bk": "method bk is not built in yet; known now: vanilla, dpsgd, ghost",
+            "--method ghots": 'unknown method "ghots"; did you mean ghost?',
+            "--method=ghost --preset smal": 'unknown preset "smal"; did you mean small?',
+            "--method=ghost --model=mlp --preset seed": "preset seed has no sizes for model mlp; known: tiny, small",
+            "--method=dpsgd --checkpointing": "checkpointing is not supported with method dpsgd: ",
+            "--method=dpsgd --clipping per_layer": "clipping per_layer is not built in yet; known now: flat",
+            "--method=ghost --hidden-dim 100": "hidden_dim 100 is not a multiple of num_heads 8",
+            "--method=ghost --physical-batch-size 8": "batch_size 4 is not a multiple of physical_batch_size 8",
+            "--method=ghost --max-grad-norm 0": "max_grad_norm must be more than 0, not 0",
+            "--method=ghost --learning-rate nan": 'learning_rate must be a number, not "nan"',
+            "--method=ghost --num-iter 0": "num_iter must be at least 1, not 0",
+            "--method=ghost --num-iter 1_0": 'num_iter must be a whole number, not "1_0"',
+            "--method=ghost --model=mlp --mlp-dims 8": 'mlp_dims must look like 5120,2560,1280, not "8"',
+            "--preset tiny": "no method: give --method vanilla, dpsgd, ghost",
+        }.items():
+            with self.subTest(given), self.assertRaises(UsageError) as raised:
+                parse(given.split())
+            self.assertTrue(str(raised.exception).startswith(sentence), str(raised.exception))
+
+
+class CommandLineTest(unittest.TestCase):
+    def refused(self, *argv: str) -> str:
+        """What main says on stderr, after checking that it is one sentence and its exit code 2."""
+        stderr = io.StringIO()
+        with redirect_stderr(stderr):
+            self.assertEqual(cli.main(list(argv)), 2)
+        self.assertEqual(stderr.getvalue().count("\n"), 1, stderr.getvalue())
+        return stderr.getvalue().strip()
+
+    def test_missing_packages_are_named(self) -> None:
+        find_spec = importlib.util.find_spec
+        for package, sentence in {
+            "torch": "error: torch is not installed: pip install torch",
+            "opacus": "error: opacus is not installed: pip install opacus==1.6.0",
+        }.items():
+            found = lambda name, missing=package: None if name == missing else find_spec(name)  # noqa: E731
+            with mock.patch.object(cli, "find_spec", found):
+                self.assertEqual(self.refused("--method=ghost", "--preset=tiny"), sentence)
+
+    def test_an_old_opacus_is_named(self) -> None:
+        with mock.patch.object(cli, "version", lambda name: "1.5.4"):
+            said = self.refused("--method=ghost", "--preset=tiny")
+        self.assertEqual(said, "error: opacus 1.5.4 is too old: pip install opacus==1.6.0")
+
+    def test_no_cuda_is_said(self) -> None:
+        with mock.patch("torch.cuda.is_available", lambda: False):
+            said = self.refused("--method=vanilla", "--preset=tiny", "--device=cuda")
+        self.assertRegex(said, r"^error: no CUDA device: torch \S+ finds none; --device cpu trains without one$")
+
+    def test_a_wrong_option_is_refused_before_torch_is_imported(self) -> None:
+        code = (
+            "import sys; sys.modules['torch'] = None; from dpsight_experiments.cli import main; sys.exit(main(['-x']))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, "error: unrecognized arguments: -x\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
