@@ -1,0 +1,51 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Residue is replayed less counted by torch, in bytes.
+type Residue struct {
+	Allocated, AllocatedPeak int64
+	Reserved, ReservedPeak   int64
+	Active, Requested        int64
+}
+
+// Check holds the replay against torch's counters of a checkpoint, and sets the checkpoint's replayed values and Agrees:
+// true when every counter is the same, to the byte. The seq must be one of those given to [Run], or of a
+// [Replay.Checkpoint]. torch's peaks are since its last reset of them, just after event peaksSince (0 if never reset).
+func (r *Result) Check(c *schemas.Checkpoint, peaksSince int64) (Residue, error) {
+	i, ok := slices.BinarySearchFunc(r.Checkpoints, c.Seq, func(c Counters, seq int64) int { return int(min(max(c.Seq-seq, -1), 1)) })
+	if !ok {
+		return Residue{}, fmt.Errorf("checkpoint at event %d: the replay kept no counters there", c.Seq)
+	}
+	n := r.Checkpoints[i]
+	if peaksSince > 0 {
+		n.AllocatedPeak, _ = r.PeakBetween(peaksSince, c.Seq)
+		n.ReservedPeak = r.Reserved.PeakBetween(peaksSince, c.Seq)
+	}
+	c.ReplayedAllocatedBytes = n.Allocated
+	c.ReplayedAllocatedPeakBytes = n.AllocatedPeak
+	c.ReplayedReservedBytes = n.Reserved
+	d := Residue{
+		Allocated: n.Allocated - c.AllocatedBytes, AllocatedPeak: n.AllocatedPeak - c.AllocatedPeakBytes,
+		Reserved: n.Reserved - c.ReservedBytes, ReservedPeak: n.ReservedPeak - c.ReservedPeakBytes,
+		Active: n.Active - c.ActiveBytes, Requested: n.Requested - c.RequestedBytes,
+	}
+	c.Agrees = d == Residue{}
+	return d, nil
+}
+
+// PeakBetween is the highest value just after any of the events from..to.
+func (s *Steps) PeakBetween(from, to int64) int64 {
+	peak := s.At(from)
+	for i, seq := range s.Seq {
+		if seq > from && seq <= to {
+			peak = max(peak, s.Value[i])
+		}
+	}
+	return peak
+}

@@ -1,0 +1,133 @@
+package replay
+
+const (
+	none = int32(-1) // no block, no run
+	free = int32(-1) // no life
+)
+
+// block is a piece of device memory, used or free.
+type block struct {
+	addr       uint64
+	size       int64
+	prev, next int32 // neighbours in the same run, by address
+	run        int32 // none for an orphan: a used block in memory of which no segment is known
+	life       int32 // free, or the life that holds it: see [Replay.life]
+	pending    bool  // free requested, not completed
+}
+
+func (b *block) end() uint64 { return b.addr + uint64(b.size) }
+
+// run is one contiguous range of reserved memory: a segment from cudaMalloc, or mapped pages of an expandable segment.
+type run struct {
+	addr         uint64
+	size         int64
+	head, tail   int32
+	stream, pool uint64
+	since        int64 // the event that reserved the first part of it
+	expandable   bool
+	small        bool // of the small pool, as far as its blocks have told
+}
+
+func (r *run) end() uint64 { return r.addr + uint64(r.size) }
+
+// heap is the allocator's memory at one moment. Blocks of a run form a list, so that splitting and merging are O(1);
+// runs are few and sorted by address. A block may be missing from the list (an orphan): neighbours merge only if they touch.
+type heap struct {
+	blocks []block
+	unused []int32 // indices of blocks that are gone
+	at     addrMap
+	runs   []run
+	idle   []int32 // indices of runs that are gone
+	order  []int32 // runs by address
+}
+
+func newHeap() heap { return heap{at: newAddrMap()} }
+
+func (h *heap) add(b block) int32 {
+	var i int32
+	if n := len(h.unused); n > 0 {
+		i = h.unused[n-1]
+		h.unused = h.unused[:n-1]
+		h.blocks[i] = b
+	} else {
+		i = int32(len(h.blocks))
+		h.blocks = append(h.blocks, b)
+	}
+	h.at.put(b.addr, i)
+	return i
+}
+
+// drop forgets a block that is in no list.
+func (h *heap) drop(i int32) {
+	if a := h.blocks[i].addr; h.at.get(a) == i { // an orphan may have held the address first
+		h.at.delete(a)
+	}
+	h.unused = append(h.unused, i)
+}
+
+// unlink takes a block out of its run's list.
+func (h *heap) unlink(i int32) {
+	b := &h.blocks[i]
+	if b.run == none {
+		return
+	}
+	r := &h.runs[b.run]
+	if b.prev != none {
+		h.blocks[b.prev].next = b.next
+	} else {
+		r.head = b.next
+	}
+	if b.next != none {
+		h.blocks[b.next].prev = b.prev
+	} else {
+		r.tail = b.prev
+	}
+	b.prev, b.next, b.run = none, none, none
+}
+
+// split cuts a block down to size and gives the rest, which is free.
+func (h *heap) split(i int32, size int64) int32 {
+	b := &h.blocks[i]
+	j := h.add(block{addr: b.addr + uint64(size), size: b.size - size, prev: i, next: b.next, run: b.run, life: free})
+	b = &h.blocks[i] // add may have moved it
+	if b.next != none {
+		h.blocks[b.next].prev = j
+	} else {
+		h.runs[b.run].tail = j
+	}
+	b.size, b.next = size, j
+	return j
+}
+
+// absorb merges the following block into i, if both touch and that one is free.
+func (h *heap) absorb(i int32) bool {
+	b := &h.blocks[i]
+	j := b.next
+	if j == none || h.blocks[j].life != free || h.blocks[j].addr != b.end() {
+		return false
+	}
+	n := &h.blocks[j]
+	b.size += n.size
+	b.next = n.next
+	if n.next != none {
+		h.blocks[n.next].prev = i
+	} else {
+		h.runs[b.run].tail = i
+	}
+	h.drop(j)
+	return true
+}
+
+// release makes a block free and merges it with its free neighbours.
+func (h *heap) release(i int32) {
+	b := &h.blocks[i]
+	b.life, b.pending = free, false
+	if b.run == none {
+		h.drop(i)
+		return
+	}
+	h.absorb(i)
+	if p := b.prev; p != none && h.blocks[p].life == free {
+		h.absorb(p)
+	}
+}

@@ -1,0 +1,303 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// No device has 16 TiB in one piece or more than 2^57 addresses, and sums must not overflow.
+const (
+	maxBytes = 1 << 44
+	maxAddr  = 1 << 57
+)
+
+// Replay is a replay in progress. Events come in order, in one or several chunks; then [Replay.Finish] gives the result.
+type Replay struct {
+	settings Settings
+	heap     heap
+	seq      int64
+	mapped   bool // an expandable segment has been seen
+
+	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it shifts
+	// every value, peaks too, by the same amount.
+	now                      Counters
+	peakSeq, reservedPeakSeq int64
+	before                   Counters
+	allocated                []int64
+	reserved                 Steps
+	traced, untraced         []Alloc
+	checkpoints              []Counters
+	corrections              []correction
+	early                    []earlyFree
+	requests                 int64               // free_requested events
+	gone                     map[uint64]struct{} // addresses of orphans that were freed
+	anomalies                Anomalies
+}
+
+// correction is a change to values in [from, to) that became known later than from.
+type correction struct {
+	from, to          int64
+	allocated, active int64
+}
+
+// earlyFree is a completed free of a block that was never seen, nor the request to free it.
+type earlyFree struct {
+	addr   uint64
+	size   int64
+	stream uint64
+	seq    int64
+}
+
+// New begins a replay. start is the allocator's own list before event 1, if it was taken: it makes a recording that began
+// late exact. Without it the allocator is taken to be empty, as it is when recording begins before its first use.
+func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
+	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{}}
+	r.reserved = Steps{Seq: []int64{0}, Value: []int64{0}}
+	if err := r.seed(start); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run replays a whole recording of one device. final is the allocator's own list after the last event, if there is one;
+// at names the seqs, in order, at which the counters are wanted in [Result.Checkpoints].
+func Run(events *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock, at ...int64) (*Result, error) {
+	if err := sameLength(events); err != nil {
+		return nil, err
+	}
+	r, err := New(settings, nil)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, a := range events.Action {
+		if a == schemas.ActionAlloc {
+			n++
+		}
+	}
+	r.traced = make([]Alloc, 0, n)
+	r.allocated = append(make([]int64, 0, events.Len()+1), r.allocated...)
+	from := int64(0)
+	for _, seq := range at {
+		if seq < from || seq > int64(events.Len()) {
+			return nil, fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq, events.Len())
+		}
+		if err := r.Apply(chunk(events, from, seq)); err != nil {
+			return nil, err
+		}
+		r.Checkpoint()
+		from = seq
+	}
+	if err := r.Apply(chunk(events, from, int64(events.Len()))); err != nil {
+		return nil, err
+	}
+	return r.Finish(final), nil
+}
+
+// chunk is the events after from, up to and with to; only the columns that a replay reads.
+func chunk(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
+	c := &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to], Stream: e.Stream[from:to]}
+	if len(e.Pool) > 0 {
+		c.Pool = e.Pool[from:to]
+	}
+	return c
+}
+
+// Checkpoint asks for the counters just after the events applied so far.
+func (r *Replay) Checkpoint() {
+	c := r.now
+	c.Seq = r.seq
+	r.checkpoints = append(r.checkpoints, c)
+}
+
+// sameLength refuses columns that do not fit together. Only the pools may be left out.
+func sameLength(e *schemas.EventColumns) error {
+	n := len(e.Action)
+	if len(e.Addr) != n || len(e.Size) != n || len(e.Stream) != n || len(e.Pool) != n && len(e.Pool) != 0 {
+		return fmt.Errorf("event columns differ in length: %d actions, %d addresses, %d sizes, %d streams, %d pools",
+			n, len(e.Addr), len(e.Size), len(e.Stream), len(e.Pool))
+	}
+	return nil
+}
+
+// Apply replays the next events. It reads only their actions, addresses, sizes, streams and pools.
+func (r *Replay) Apply(e *schemas.EventColumns) error {
+	if err := sameLength(e); err != nil {
+		return err
+	}
+	r.allocated = slices.Grow(r.allocated, e.Len())
+	for i, action := range e.Action {
+		r.seq++
+		addr, size, stream, pool := e.Addr[i], e.Size[i], e.Stream[i], uint64(0)
+		if len(e.Pool) != 0 {
+			pool = e.Pool[i]
+		}
+		if action >= schemas.ActionAlloc && action <= schemas.ActionSegmentUnmap && malformed(addr, size) {
+			r.anomalies.MalformedEvents++
+			r.allocated = append(r.allocated, r.now.Allocated)
+			continue
+		}
+		switch action {
+		case schemas.ActionAlloc:
+			r.alloc(addr, size, stream, pool)
+		case schemas.ActionFreeRequested:
+			r.requests++
+			r.freeRequested(addr, size, stream)
+		case schemas.ActionFreeCompleted:
+			r.freeCompleted(addr, size, stream)
+		case schemas.ActionSegmentAlloc:
+			r.segmentAdded(addr, size, false, stream, pool)
+		case schemas.ActionSegmentMap:
+			r.mapped = true
+			r.segmentAdded(addr, size, true, stream, pool)
+		case schemas.ActionSegmentFree, schemas.ActionSegmentUnmap:
+			r.segmentRemoved(addr, size)
+		}
+		r.allocated = append(r.allocated, r.now.Allocated)
+	}
+	return nil
+}
+
+func malformed(addr uint64, size int64) bool {
+	return addr == 0 || addr > maxAddr || size < 0 || size > maxBytes
+}
+
+// life is a block's entry in traced (from 0 up) or untraced (from -2 down).
+func (r *Replay) life(i int32) *Alloc {
+	if i >= 0 {
+		return &r.traced[i]
+	}
+	return &r.untraced[-2-i]
+}
+
+func (r *Replay) freeRequested(addr uint64, size int64, stream uint64) {
+	i := r.heap.at.get(addr)
+	if i == none || r.heap.blocks[i].life == free {
+		if r.explains(addr) {
+			r.anomalies.LostAllocs++
+			return
+		}
+		i = r.foundUntraced(addr, size, stream)
+	}
+	b := &r.heap.blocks[i]
+	if b.pending {
+		r.anomalies.LostFrees++
+		return
+	}
+	a := r.life(b.life)
+	if a.Requested != size {
+		r.anomalies.SizeMismatches++
+	}
+	b.pending = true
+	a.FreeRequestedSeq = r.seq
+	r.now.Allocated -= a.Block
+}
+
+func (r *Replay) freeCompleted(addr uint64, size int64, stream uint64) {
+	i := r.heap.at.get(addr)
+	if i == none || r.heap.blocks[i].life == free {
+		if r.explains(addr) {
+			r.anomalies.LostAllocs++
+			return
+		}
+		// Requested before recording began. Traces too old to have free_requested are put right at the end.
+		n := r.settings.round(size)
+		r.early = append(r.early, earlyFree{addr: addr, size: size, stream: stream, seq: r.seq})
+		r.before.Active += n
+		r.before.Requested += size
+		r.now.Active -= n
+		r.now.Requested -= size
+		r.gone[addr] = struct{}{}
+		return
+	}
+	if a := r.life(r.heap.blocks[i].life); a.Requested != size && !r.heap.blocks[i].pending {
+		r.anomalies.SizeMismatches++
+	}
+	r.end(i)
+	if r.heap.blocks[i].run == none {
+		r.gone[addr] = struct{}{}
+	}
+	r.heap.release(i)
+}
+
+// end ends the life that holds a block, and leaves the block itself to the caller.
+func (r *Replay) end(i int32) {
+	b := &r.heap.blocks[i]
+	a := r.life(b.life)
+	if !b.pending {
+		a.FreeRequestedSeq = r.seq
+		r.now.Allocated -= a.Block
+	}
+	a.FreeCompletedSeq = r.seq
+	r.now.Active -= a.Block
+	r.now.Requested -= a.Requested
+}
+
+// explains reports whether the replay knows what lies at addr, so that a block there cannot be from before recording.
+func (r *Replay) explains(addr uint64) bool {
+	if r.heap.runAt(addr) != none {
+		return true
+	}
+	_, ok := r.gone[addr]
+	return ok
+}
+
+// foundUntraced adds a block that was alive before recording began.
+func (r *Replay) foundUntraced(addr uint64, size int64, stream uint64) int32 {
+	n := r.settings.round(size)
+	r.before.Allocated += n
+	r.before.Active += n
+	r.before.Requested += size
+	r.untraced = append(r.untraced, Alloc{Address: addr, Requested: size, Block: n, Stream: stream})
+	return r.heap.add(block{addr: addr, size: n, prev: none, next: none, run: none, life: int32(-1 - len(r.untraced))})
+}
+
+func (r *Replay) segmentAdded(addr uint64, size int64, expandable bool, stream, pool uint64) {
+	if size == 0 {
+		r.anomalies.MalformedEvents++
+		return
+	}
+	if known, _ := r.heap.unreserve(addr, size); known > 0 { // its segment_free was lost
+		r.anomalies.LostSegments++
+		r.reserve(-known)
+	}
+	if i := r.heap.at.get(addr); i != none { // an orphan
+		r.anomalies.LostFrees++
+		r.end(i)
+		r.heap.release(i)
+	}
+	r.heap.reserve(run{addr: addr, size: size, stream: stream, pool: pool, expandable: expandable, since: r.seq})
+	r.reserve(size)
+}
+
+func (r *Replay) segmentRemoved(addr uint64, size int64) {
+	if size == 0 {
+		r.anomalies.MalformedEvents++
+		return
+	}
+	known, used := r.heap.unreserve(addr, size)
+	if used > 0 {
+		r.anomalies.LostSegments++
+	}
+	if known < size {
+		r.reservedBefore(size - known)
+	}
+	r.reserve(-size)
+}
+
+// reserve counts reserved bytes that came or went.
+func (r *Replay) reserve(d int64) {
+	r.now.Reserved += d
+	if r.now.Reserved > r.now.ReservedPeak {
+		r.now.ReservedPeak, r.reservedPeakSeq = r.now.Reserved, r.seq
+	}
+	s := &r.reserved
+	if last := len(s.Seq) - 1; s.Seq[last] == r.seq {
+		s.Value[last] = r.now.Reserved
+		return
+	}
+	s.Seq = append(s.Seq, r.seq)
+	s.Value = append(s.Value, r.now.Reserved)
+}

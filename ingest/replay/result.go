@@ -1,0 +1,156 @@
+package replay
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Alloc is the life of one block.
+type Alloc struct {
+	Address          uint64
+	Requested        int64
+	Block            int64 // bytes that the allocator counts; >= Requested
+	Stream           uint64
+	Pool             uint64 // private pool; 0 = the default pool, or unknown
+	AllocSeq         int64  // 0 = alive before recording began
+	FreeRequestedSeq int64  // 0 = never
+	FreeCompletedSeq int64  // 0 = never
+}
+
+// Untraced reports whether the block was alive before recording began.
+func (a *Alloc) Untraced() bool { return a.AllocSeq == 0 }
+
+// LiveAt reports whether the block counts as allocated just after event seq.
+func (a *Alloc) LiveAt(seq int64) bool {
+	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
+}
+
+// ActiveAt reports whether the block cannot be used again yet just after event seq: live, or pending free.
+func (a *Alloc) ActiveAt(seq int64) bool {
+	return a.AllocSeq <= seq && (a.FreeCompletedSeq == 0 || a.FreeCompletedSeq > seq)
+}
+
+// Result is what a replay found. Every seq counts one device's events from 1; 0 stands for before the first.
+type Result struct {
+	Events int64
+	// Allocs holds every block's life in order of AllocSeq: the untraced first, by address.
+	Allocs []Alloc
+	// Allocated[seq] is the number of bytes allocated just after event seq.
+	Allocated []int64
+	// Reserved is the same for reserved bytes; they change with segments only, so a step for each change.
+	Reserved Steps
+	// The highest values since recording began, and the first event at that height.
+	PeakAllocated, PeakSeq          int64
+	PeakReserved, PeakReservedSeq   int64
+	UntracedBytes, UntracedReserved int64 // in blocks and in segments that were there before recording
+	// Checkpoints are the counters at the seqs that were asked for.
+	Checkpoints []Counters
+	Anomalies   Anomalies
+	// Final compares the replay with the allocator's own list; nil if there was none.
+	Final *Comparison
+
+	pendingBefore []Alloc // blocks that were pending free before event 1
+}
+
+// Counters are the allocator's counters just after event Seq, in bytes. Peaks are since recording began.
+type Counters struct {
+	Seq                      int64
+	Allocated, AllocatedPeak int64
+	Reserved, ReservedPeak   int64
+	Active, Requested        int64 // a block counts here until its free is completed
+}
+
+// Steps is a value that changes seldom: Value[i] holds from Seq[i] on. Seq[0] is 0.
+type Steps struct {
+	Seq   []int64
+	Value []int64
+}
+
+// At is the value just after event seq.
+func (s *Steps) At(seq int64) int64 {
+	i := sort.Search(len(s.Seq), func(i int) bool { return s.Seq[i] > seq })
+	if i == 0 {
+		return 0
+	}
+	return s.Value[i-1]
+}
+
+// PeakBetween is the highest allocated just after any of the events from..to, and the first event at that height.
+// Seqs outside the recording are clipped; an empty range gives seq -1.
+func (r *Result) PeakBetween(from, to int64) (bytes, seq int64) {
+	from, to = max(from, 0), min(to, r.Events)
+	if from > to {
+		return 0, -1
+	}
+	bytes, seq = r.Allocated[from], from
+	for i, v := range r.Allocated[from : to+1] {
+		if v > bytes {
+			bytes, seq = v, from+int64(i)
+		}
+	}
+	return bytes, seq
+}
+
+// Anomalies counts what a complete recording from the start, under the declared settings, does not contain.
+type Anomalies struct {
+	// Recording began late.
+	UntracedBlocks int64 // alive before the first event
+	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
+	LateSegments   int64 // reserved before the first event
+	LateBlocks     int64 // allocated in such a segment
+	LateSlack      int64 // those of them that may be larger than the rounded request, by less than 1 MiB
+
+	// Events are missing, or of another device.
+	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
+	LostFrees       int64 // allocs at the address of a used block, and second requests to free one
+	LostSegments    int64 // segments reserved over known ones, or given back with blocks in use
+	SizeMismatches  int64 // frees of another size than was requested
+	Overlaps        int64 // allocs inside a used block
+	TooSmall        int64 // allocs in a free block that cannot hold them
+	MalformedEvents int64 // a size or an address that no device has; skipped
+	MalformedBlocks int64 // the same in the allocator's own list
+
+	// The settings differ from the ones declared, or CUDA graph trees restored a pool.
+	SplitInside int64 // allocs inside a free block, not at its start
+	SlackSplit  int64 // allocs in what was taken for a block's slack
+}
+
+// Late reports whether recording began after the allocator was first used.
+func (a *Anomalies) Late() bool {
+	return a.UntracedBlocks+a.PendingBefore+a.LateSegments+a.LateBlocks > 0
+}
+
+// Lost is the number of events that show that others are missing.
+func (a *Anomalies) Lost() int64 {
+	return a.LostAllocs + a.LostFrees + a.LostSegments + a.SizeMismatches + a.Overlaps + a.TooSmall + a.MalformedEvents + a.MalformedBlocks
+}
+
+// Inexact reports whether the size of some block had to be guessed.
+func (a *Anomalies) Inexact() bool { return a.LateSlack+a.Lost()+a.SplitInside+a.SlackSplit > 0 }
+
+// Reason says in one sentence what is odd about the trace; it is empty for a complete recording.
+func (a *Anomalies) Reason() string {
+	var parts []string
+	say := func(n int64, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	say(a.UntracedBlocks, "blocks alive before recording began")
+	say(a.PendingBefore, "blocks pending free before recording began")
+	say(a.LateSegments, "segments reserved before recording began")
+	say(a.LateBlocks, "blocks allocated in such segments")
+	say(a.LateSlack, "of them with unknown slack")
+	say(a.LostAllocs, "frees without an alloc")
+	say(a.LostFrees, "allocs or frees of a block that an unseen free must have ended")
+	say(a.LostSegments, "segments that overlap others or were given back in use")
+	say(a.SizeMismatches, "frees of another size than was allocated")
+	say(a.Overlaps, "allocs inside a used block")
+	say(a.TooSmall, "allocs in a block too small for them")
+	say(a.MalformedEvents, "malformed events")
+	say(a.MalformedBlocks, "malformed blocks in the allocator's list")
+	say(a.SplitInside, "allocs inside a free block")
+	say(a.SlackSplit, "allocs in another block's slack")
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,142 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/bits"
+	"sort"
+	"strconv"
+)
+
+const (
+	minBlock  = 512     // every block is a multiple of it
+	smallSize = 1 << 20 // the largest rounded request that the small pool serves
+)
+
+// Settings are the allocator's settings that decide the size of a block. The zero value is torch's default.
+//
+// Sizes of segments are settings too (large_segment_size_mb), but the trace tells them.
+type Settings struct {
+	// RoundupPower2Divisions is the number of divisions between powers of two for requests of [2^i, 2^(i+1)) MiB; the
+	// first and the last also serve smaller and larger requests. 0 and 1 mean rounding to 512 B.
+	RoundupPower2Divisions [16]int64
+	// MaxSplitSize in bytes: a large block for a request of this size or more is never split. 0 = no limit.
+	MaxSplitSize int64
+	// ExpandableSegments is needed only for segments from cudaMalloc, which torch splits down to 512 B while the setting
+	// is on; blocks of expandable segments are always split so.
+	ExpandableSegments bool
+}
+
+// ParseSettings reads the allocator_settings of a memory snapshot. Absent keys keep their default; unknown ones are ignored.
+func ParseSettings(m map[string]any) (Settings, error) {
+	var s Settings
+	if v, ok := m["max_split_size"]; ok && v != nil {
+		n, err := integer(v)
+		if err != nil {
+			return s, fmt.Errorf("allocator setting max_split_size: %w", err)
+		}
+		if n > 0 && n < math.MaxInt64 { // torch writes "unlimited" as -1, or as the largest integer
+			s.MaxSplitSize = n
+		}
+	}
+	switch v := m["expandable_segments"].(type) {
+	case nil:
+	case bool:
+		s.ExpandableSegments = v
+	default:
+		return s, fmt.Errorf("allocator setting expandable_segments: %v is no boolean", v)
+	}
+	if v, ok := m["roundup_power2_divisions"]; ok && v != nil {
+		d, ok := v.(map[string]any)
+		if !ok {
+			return s, fmt.Errorf("allocator setting roundup_power2_divisions: %v is no dict of sizes", v)
+		}
+		sizes := make([]string, 0, len(d))
+		for k := range d {
+			sizes = append(sizes, k)
+		}
+		sort.Strings(sizes) // the first error must not depend on the map's order
+		for _, k := range sizes {
+			mib, err := strconv.ParseInt(k, 10, 64)
+			if err != nil {
+				return s, fmt.Errorf("allocator setting roundup_power2_divisions: size %q is no number", k)
+			}
+			n, err := integer(d[k])
+			if err != nil {
+				return s, fmt.Errorf("allocator setting roundup_power2_divisions: size %s: %w", k, err)
+			}
+			if err := s.SetDivisions(mib, n); err != nil {
+				return s, err
+			}
+		}
+	}
+	return s, nil
+}
+
+// SetDivisions sets the divisions for requests from mib MiB to twice that.
+func (s *Settings) SetDivisions(mib, divisions int64) error {
+	if mib <= 0 || mib&(mib-1) != 0 || mib > 1<<15 {
+		return fmt.Errorf("allocator setting roundup_power2_divisions: size %d is no power of two from 1 to 32768", mib)
+	}
+	if divisions < 0 {
+		return fmt.Errorf("allocator setting roundup_power2_divisions: size %d: %d divisions", mib, divisions)
+	}
+	s.RoundupPower2Divisions[bits.TrailingZeros64(uint64(mib))] = divisions
+	return nil
+}
+
+// integer takes a number as any decoder gives it; what exceeds int64 becomes its largest value.
+func integer(v any) (int64, error) {
+	switch n := v.(type) {
+	case int:
+		return int64(n), nil
+	case int64:
+		return n, nil
+	case uint64:
+		return int64(min(n, math.MaxInt64)), nil
+	case float64:
+		if n >= math.MaxInt64 {
+			return math.MaxInt64, nil
+		}
+		if n == math.Trunc(n) && n > math.MinInt64 {
+			return int64(n), nil
+		}
+	case json.Number:
+		f, err := n.Float64()
+		if i, err := n.Int64(); err == nil {
+			return i, nil
+		}
+		if err == nil {
+			return integer(f)
+		}
+	case fmt.Stringer: // a big integer
+		f, err := strconv.ParseFloat(n.String(), 64)
+		if err == nil {
+			return integer(f)
+		}
+	}
+	return 0, fmt.Errorf("%v is no integer", v)
+}
+
+// round gives the size of the block that a request of n bytes needs.
+func (s *Settings) round(n int64) int64 {
+	if n < minBlock {
+		return minBlock
+	}
+	i := min(max(bits.Len64(uint64(n))-21, 0), len(s.RoundupPower2Divisions)-1)
+	if d := s.RoundupPower2Divisions[i]; d > 1 && n/minBlock >= d && n > minBlock*d {
+		return roundPower2(n, d)
+	}
+	return (n + minBlock - 1) / minBlock * minBlock
+}
+
+// roundPower2 rounds n up to a division of the space between the powers of two around it.
+func roundPower2(n, divisions int64) int64 {
+	if n&(n-1) == 0 {
+		return n
+	}
+	floor := int64(1) << (bits.Len64(uint64(n)) - 1)
+	division := floor >> (bits.Len64(uint64(divisions)) - 1) // divisions < n/512, so this is at least 512
+	return (n + division - 1) &^ (division - 1)
+}
