@@ -1,0 +1,314 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+)
+
+// A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error ends the decoding
+// and comes back wrapped with the byte offset.
+type Builder interface {
+	// List adds items to a list: list is what an earlier call returned for it, or the zero Ref. It is called once a batch: some
+	// writers put a list's items into one batch, Python puts up to 1,000 into each, protocol 0 one. It returns
+	// what stands for the list from now on, with a tag other than 0.
+	List(list Ref, items []Value) (Ref, error)
+	// Dict adds items to a dictionary in the same way: key, value, key, value, …; a key that comes again replaces.
+	Dict(dict Ref, items []Value) (Ref, error)
+	// Tuple makes a tuple of one item or more; an empty tuple is the zero Ref.
+	Tuple(items []Value) (Ref, error)
+}
+
+// A Decoder reads one pickle.
+type Decoder struct {
+	in       window
+	at       int64 // offset of the current opcode
+	b        Builder
+	limits   Limits
+	used     int64 // bytes charged
+	elements int64
+	protocol int
+
+	stack []Value
+	marks []uint32 // stack heights
+	memo  []Value  // kind 0: never written
+	ids   map[string]uint32
+	texts []string
+}
+
+// NewDecoder reads from r; it may read beyond the end of the pickle.
+func NewDecoder(r io.Reader, l Limits) *Decoder { return newDecoder(window{r: r}, l) }
+
+// NewBytesDecoder reads from p in place.
+func NewBytesDecoder(p []byte, l Limits) *Decoder { return newDecoder(window{buf: p}, l) }
+
+func newDecoder(in window, l Limits) *Decoder {
+	l = l.withDefaults()
+	in.max = l.Input
+	return &Decoder{in: in, limits: l, ids: map[string]uint32{}, texts: []string{""}}
+}
+
+// Protocol is the protocol that the pickle names; 0 if it names none, as protocols 0 and 1 do.
+func (d *Decoder) Protocol() int { return d.protocol }
+
+// Offset is the offset of the current opcode, in bytes.
+func (d *Decoder) Offset() int64 { return d.at }
+
+// Charge counts n bytes against [Limits].Memory; builders call it for what they keep.
+func (d *Decoder) Charge(n int64) error {
+	if d.used += n; d.used > d.limits.Memory {
+		return d.exceeded("memory", d.limits.Memory)
+	}
+	return nil
+}
+
+// Decode runs the pickle up to its STOP and returns its value; what follows is not looked at.
+func (d *Decoder) Decode(b Builder) (Value, error) {
+	d.b = b
+	for {
+		if d.in.pos == len(d.in.buf) {
+			d.at = d.in.offset()
+			if err := d.in.fill(1); err != nil {
+				return Value{}, d.readError(err)
+			}
+		}
+		d.at = d.in.offset()
+		op := d.in.buf[d.in.pos]
+		d.in.pos++
+		if op == opStop {
+			return d.result()
+		}
+		if err := d.step(op); err != nil {
+			return Value{}, err
+		}
+	}
+}
+
+func (d *Decoder) result() (Value, error) {
+	if len(d.stack) != 1 || len(d.marks) != 0 {
+		return Value{}, d.bad("STOP with %d values and %d marks on the stack, want one value", len(d.stack), len(d.marks))
+	}
+	return d.stack[0], nil
+}
+
+// step executes one opcode, the frequent ones first.
+func (d *Decoder) step(op byte) error {
+	switch op {
+	case opBinGet:
+		n, err := d.uint(1)
+		if err != nil {
+			return err
+		}
+		return d.get(n)
+	case opLongBinGet:
+		n, err := d.uint(4)
+		if err != nil {
+			return err
+		}
+		return d.get(n)
+	case opMemoize:
+		return d.put(uint64(len(d.memo)))
+	case opMark:
+		if len(d.marks) == cap(d.marks) {
+			if err := d.growMarks(); err != nil {
+				return err
+			}
+		}
+		d.marks = append(d.marks, uint32(len(d.stack)))
+		return nil
+	case opBinInt:
+		n, err := d.uint(4)
+		if err != nil {
+			return err
+		}
+		return d.push(intValue(int64(int32(uint32(n)))))
+	case opBinInt1:
+		n, err := d.uint(1)
+		if err != nil {
+			return err
+		}
+		return d.push(intValue(int64(n)))
+	case opBinInt2:
+		n, err := d.uint(2)
+		if err != nil {
+			return err
+		}
+		return d.push(intValue(int64(n)))
+	case opEmptyDict:
+		return d.push(Value{kind: Dict, depth: 1})
+	case opEmptyList:
+		return d.push(Value{kind: List, depth: 1})
+	case opEmptyTuple:
+		return d.push(Value{kind: Tuple, depth: 1})
+	case opNone:
+		return d.push(Value{kind: None})
+	case opNewTrue:
+		return d.push(boolValue(true))
+	case opNewFalse:
+		return d.push(boolValue(false))
+	case opSetItems, opSetItem, opAppends, opAppend, opDict, opList, opTuple, opTuple1, opTuple2, opTuple3:
+		return d.build(op)
+	case opPop, opPopMark, opDup, opPut, opBinPut, opLongBinPut, opGet, opProto, opFrame:
+		return d.control(op)
+	}
+	return d.scalar(op)
+}
+
+// scalar executes the opcodes whose argument has a length of its own.
+func (d *Decoder) scalar(op byte) error {
+	var v Value
+	switch op {
+	case opLong1, opLong4:
+		width := 1
+		if op == opLong4 {
+			width = 4
+		}
+		n, err := d.uint(width)
+		if err != nil {
+			return err
+		}
+		if n > maxIntBytes {
+			return d.exceeded("bytes of an integer", maxIntBytes)
+		}
+		b, err := d.take(n)
+		if err != nil {
+			return err
+		}
+		if v, err = d.long(b); err != nil {
+			return err
+		}
+	case opShortBinUnicode, opShortBinString, opShortBinBytes:
+		return d.text(op, 1)
+	case opBinUnicode, opBinString, opBinBytes:
+		return d.text(op, 4)
+	case opBinUnicode8, opBinBytes8, opByteArray8:
+		return d.text(op, 8)
+	case opBinFloat:
+		b, err := d.take(8)
+		if err != nil {
+			return err
+		}
+		v = floatValue(math.Float64frombits(binary.BigEndian.Uint64(b)))
+	case opInt, opLong, opFloat, opString, opUnicode:
+		line, err := d.line()
+		if err != nil {
+			return err
+		}
+		switch op {
+		case opFloat:
+			v, err = d.decimalFloat(line)
+		case opString:
+			v, err = d.quoted(line)
+		case opUnicode:
+			v, err = d.rawUnicode(line)
+		default:
+			v, err = d.decimal(line, op)
+		}
+		if err != nil {
+			return err
+		}
+	default:
+		if r, ok := refused[op]; ok {
+			return &RefusedError{Opcode: r.name, Offset: d.at, Reason: r.reason}
+		}
+		if d.at == 0 {
+			return d.bad("0x%02x is no pickle opcode: this is no pickle", op)
+		}
+		return d.bad("0x%02x is no pickle opcode", op)
+	}
+	return d.push(v)
+}
+
+// text executes the binary string opcodes, whose length is width bytes long.
+func (d *Decoder) text(op byte, width int) error {
+	n, err := d.uint(width)
+	if err != nil {
+		return err
+	}
+	b, err := d.take(n)
+	if err != nil {
+		return err
+	}
+	var v Value
+	switch op {
+	case opShortBinBytes, opBinBytes, opBinBytes8, opByteArray8:
+		v, err = d.bytesValue(b)
+	default:
+		v, err = d.str(b)
+	}
+	if err != nil {
+		return err
+	}
+	return d.push(v)
+}
+
+// control executes what moves the machine and makes no value.
+func (d *Decoder) control(op byte) error {
+	switch op {
+	case opProto:
+		n, err := d.uint(1)
+		if err != nil {
+			return err
+		}
+		if n > 5 {
+			return d.bad("protocol %d is not known (0 to 5 are)", n)
+		}
+		d.protocol = int(n)
+	case opFrame:
+		n, err := d.uint(8)
+		if err != nil {
+			return err
+		}
+		if n > math.MaxInt64 {
+			return d.bad("frame of %d bytes", n)
+		}
+	case opPut, opGet:
+		line, err := d.line()
+		if err != nil {
+			return err
+		}
+		n, err := d.decimal(line, opLong)
+		if err != nil {
+			return err
+		}
+		if n.kind != Int || n.Int() < 0 {
+			return d.bad("memo slot %q", shortened(string(line)))
+		}
+		if op == opGet {
+			return d.get(n.Uint())
+		}
+		return d.put(n.Uint())
+	case opBinPut, opLongBinPut:
+		width := 1
+		if op == opLongBinPut {
+			width = 4
+		}
+		n, err := d.uint(width)
+		if err != nil {
+			return err
+		}
+		return d.put(n)
+	case opPopMark:
+		_, err := d.popMark()
+		return err
+	case opPop:
+		if m := len(d.marks); m > 0 && int(d.marks[m-1]) == len(d.stack) {
+			d.marks = d.marks[:m-1]
+			return nil
+		}
+		if err := d.need(1); err != nil {
+			return err
+		}
+		d.stack = d.stack[:len(d.stack)-1]
+	case opDup:
+		if err := d.need(1); err != nil {
+			return err
+		}
+		v := d.stack[len(d.stack)-1]
+		if v.kind == List || v.kind == Dict {
+			return d.bad("DUP of a %v, which no pickler writes", v.kind)
+		}
+		return d.push(v)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package pickle
+
+// Limits bounds what one pickle may cost. A zero field takes its default.
+type Limits struct {
+	Depth       int   // containers inside containers; default 64, at most 250
+	StringBytes int64 // length of one string, bytes object or text line; default 16 MiB
+	Input       int64 // bytes read, after decompression; default 64 GiB
+	Elements    int64 // elements of all containers together; default 2^33
+	Memory      int64 // bytes held by stack, memo, strings and whatever the builder charges; default 8 GiB
+}
+
+// maxIntBytes bounds one integer: turning n digits into text takes more than n steps.
+const maxIntBytes = 512
+
+func (l Limits) withDefaults() Limits {
+	if l.Depth <= 0 {
+		l.Depth = 64
+	}
+	l.Depth = min(l.Depth, 250)
+	if l.StringBytes <= 0 {
+		l.StringBytes = 16 << 20
+	}
+	if l.Input <= 0 {
+		l.Input = 64 << 30
+	}
+	if l.Elements <= 0 {
+		l.Elements = 1 << 33
+	}
+	if l.Memory <= 0 {
+		l.Memory = 8 << 30
+	}
+	return l
+}

@@ -1,0 +1,95 @@
+package pickle
+
+import "math"
+
+// A Kind says what a [Value] is.
+type Kind uint8
+
+// The kinds of values.
+const (
+	None   Kind = iota + 1
+	Bool        // [Value.Bool]
+	Int         // fits an int64: [Value.Int]
+	Uint        // from 2^63 up to 2^64−1: [Value.Uint]
+	BigInt      // beyond 64 bits; its decimal text is interned: [Value.ID]
+	Float       // [Value.Float]
+	String      // [Value.ID]
+	Bytes       // bytes or bytearray: [Value.ID]
+	List        // [Value.Ref]
+	Dict        // [Value.Ref]
+	Tuple       // [Value.Ref]
+)
+
+var kindNames = [...]string{"nothing", "None", "bool", "int", "int", "int", "float", "str", "bytes", "list", "dict", "tuple"}
+
+// String is Python's name for the type.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return kindNames[0]
+}
+
+// A Ref is what a [Builder] returns to stand for a container: a tag of its own (not 0) and a number. The zero Ref is a
+// container that is still empty.
+type Ref struct {
+	Tag uint8
+	ID  uint64
+}
+
+// A Value is one Python value: 16 bytes without pointers, so that stacks and memos of millions cost the garbage collector nothing.
+type Value struct {
+	n     uint64
+	slot  uint32 // 1 + the memo slot of a list or dictionary; 0 = none
+	depth uint8  // containers inside containers; 0 for plain values
+	flags uint8
+	kind  Kind
+	tag   uint8
+}
+
+// fetched marks a memo slot whose container has been copied to the stack, so that it can no longer grow.
+const fetched = 1
+
+// Kind says what v is; the zero Value has kind 0.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsContainer reports whether v is a list, a dictionary or a tuple.
+func (v Value) IsContainer() bool { return v.kind >= List }
+
+// IsInt reports whether v is an integer of at most 64 bits.
+func (v Value) IsInt() bool { return v.kind == Int || v.kind == Uint }
+
+// Bool is the value of a [Bool].
+func (v Value) Bool() bool { return v.n != 0 }
+
+// Int is the value of an [Int]; a [Uint] wraps, so 2^64−1 gives −1.
+func (v Value) Int() int64 { return int64(v.n) }
+
+// Uint is the value of an [Int] or [Uint]; a negative one wraps.
+func (v Value) Uint() uint64 { return v.n }
+
+// Float is the value of a [Float].
+func (v Value) Float() float64 { return math.Float64frombits(v.n) }
+
+// ID is the id of an interned string, bytes or big integer: see [Decoder.Text]. Equal texts have equal ids.
+func (v Value) ID() uint32 { return uint32(v.n) }
+
+// Ref is what the builder returned for a container; the zero Ref if it is empty.
+func (v Value) Ref() Ref { return Ref{Tag: v.tag, ID: v.n} }
+
+func intValue(n int64) Value     { return Value{kind: Int, n: uint64(n)} }
+func floatValue(f float64) Value { return Value{kind: Float, n: math.Float64bits(f)} }
+
+func boolValue(b bool) Value {
+	if b {
+		return Value{kind: Bool, n: 1}
+	}
+	return Value{kind: Bool}
+}
+
+func uintValue(n uint64) Value {
+	if n > math.MaxInt64 {
+		return Value{kind: Uint, n: n}
+	}
+	return Value{kind: Int, n: n}
+}

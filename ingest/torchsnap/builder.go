@@ -1,0 +1,181 @@
+package torchsnap
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/ingest/pickle"
+)
+
+// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. What a
+// dictionary is, is told by its keys (see kindOf), for where it will end up is not known yet. So a row counts only when the snapshot leads to
+// it: a foreign dictionary that looks like an event makes a row that nobody uses, and a broken one an
+// error that nobody sees unless it is used.
+type builder struct {
+	d      *pickle.Decoder
+	stacks *Stacks
+
+	events    events
+	traces    []trace
+	growing   []growingFrames
+	segments  []segment
+	blocks    []block
+	histories []history
+	notes     []Annotation
+	roots     []root
+	lists     []anyList
+	dicts     [][]pickle.Value // key, value, …
+	bad       []error
+	scratch   []uint32
+}
+
+// An anyList is one of no special kind: of segments, blocks, traces, annotations, or foreign.
+type anyList struct {
+	items []pickle.Value
+	taken bool // as blocks: a segment's alone, so that sharing cannot multiply them
+}
+
+// A root is a dictionary with segments or traces.
+type root struct{ segments, traces, settings, annotations pickle.Value }
+
+func newBuilder(d *pickle.Decoder, stacks *Stacks) *builder {
+	for _, w := range words[1:] {
+		d.Intern(w)
+	}
+	if stacks == nil {
+		stacks = NewStacks()
+	}
+	return &builder{d: d, stacks: stacks, events: newEvents(d)}
+}
+
+// fail makes a container that is an error wherever it is used.
+func (b *builder) fail(err error) (pickle.Ref, error) {
+	b.bad = append(b.bad, fmt.Errorf("at byte %d: %w", b.d.Offset(), err))
+	return pickle.Ref{Tag: tagBad, ID: uint64(len(b.bad) - 1)}, b.d.Charge(128)
+}
+
+// wrong is the error of a key with a value of the wrong type. If the value is itself broken, that is the error.
+func (b *builder) wrong(what string, key uint32, want string, got pickle.Value) error {
+	if err := b.broken(got); err != nil {
+		return err
+	}
+	return fmt.Errorf("key %q of %s holds %s, want %s", words[key], what, describe(got), want)
+}
+
+// broken is the error that v stands for, or that its first item does if it is a list.
+func (b *builder) broken(v pickle.Value) error {
+	if items := b.items(v); len(items) > 0 {
+		v = items[0]
+	}
+	if v.Ref().Tag == tagBad {
+		return b.bad[v.Ref().ID]
+	}
+	return nil
+}
+
+// Dict implements [pickle.Builder].
+func (b *builder) Dict(dict pickle.Ref, items []pickle.Value) (pickle.Ref, error) {
+	switch dict.Tag {
+	case tagBad:
+		return dict, nil
+	case 0, tagDict:
+		kind := uint8(0)
+		for i := 0; i < len(items) && kind == 0; i += 2 {
+			if items[i].Kind() == pickle.String {
+				kind = kindOf(items[i].ID())
+			}
+		}
+		if kind == 0 {
+			return b.anyDict(dict, items)
+		}
+		if dict.Tag == tagDict { // it came in several batches: all of it belongs to what it turns out to be
+			items = append(b.dicts[dict.ID], items...)
+		}
+		return b.fill(pickle.Ref{Tag: kind}, true, items)
+	}
+	return b.fill(dict, false, items)
+}
+
+// fill sets fields of a dictionary of a known kind.
+func (b *builder) fill(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
+	switch dict.Tag {
+	case tagEvent:
+		return b.event(dict, isNew, items)
+	case tagFrame:
+		return b.frame(dict, isNew, items)
+	case tagSegment:
+		return b.segment(dict, isNew, items)
+	case tagBlock:
+		return b.block(dict, isNew, items)
+	case tagHistory:
+		return b.history(dict, isNew, items)
+	case tagAnnotation:
+		return b.annotation(dict, isNew, items)
+	}
+	return b.root(dict, isNew, items)
+}
+
+func (b *builder) anyDict(dict pickle.Ref, items []pickle.Value) (pickle.Ref, error) {
+	if dict.Tag == 0 {
+		dict = pickle.Ref{Tag: tagDict, ID: uint64(len(b.dicts))}
+		b.dicts = append(b.dicts, nil)
+	}
+	b.dicts[dict.ID] = append(b.dicts[dict.ID], items...)
+	return dict, b.d.Charge(24 + 16*int64(len(items)))
+}
+
+// List implements [pickle.Builder].
+func (b *builder) List(l pickle.Ref, items []pickle.Value) (pickle.Ref, error) {
+	switch l.Tag {
+	case 0:
+		switch items[0].Ref().Tag {
+		case tagEvent:
+			return b.newTrace(items)
+		case tagFrame:
+			return b.newStack(items)
+		}
+		l = pickle.Ref{Tag: tagList, ID: uint64(len(b.lists))}
+		b.lists = append(b.lists, anyList{})
+	case tagBad:
+		return l, nil
+	case tagTrace:
+		return l, b.extendTrace(&b.traces[l.ID], items)
+	case tagStack, tagFrames:
+		return b.extendFrames(l, items)
+	}
+	b.lists[l.ID].items = append(b.lists[l.ID].items, items...)
+	return l, b.d.Charge(32 + 16*int64(len(items)))
+}
+
+// Tuple implements [pickle.Builder]. The only tuples of a snapshot are pool ids.
+func (b *builder) Tuple(items []pickle.Value) (pickle.Ref, error) {
+	if len(items) == 2 && items[0].Kind() == pickle.Int && items[1].Kind() == pickle.Int {
+		if x, y := items[0].Uint(), items[1].Uint(); x < 1<<32 && y < 1<<32 {
+			return pickle.Ref{Tag: tagPair, ID: PoolID(uint32(x), uint32(y))}, nil
+		}
+	}
+	return pickle.Ref{Tag: tagTuple}, nil
+}
+
+func (b *builder) root(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
+	if isNew {
+		dict.ID = uint64(len(b.roots))
+		b.roots = append(b.roots, root{})
+	}
+	r := &b.roots[dict.ID]
+	for i := 0; i < len(items); i += 2 {
+		if items[i].Kind() != pickle.String {
+			continue
+		}
+		switch v := items[i+1]; items[i].ID() {
+		case kSegments:
+			r.segments = v
+		case kDeviceTraces:
+			r.traces = v
+		case kAllocatorSettings:
+			r.settings = v
+		case kExternalAnnotations:
+			r.annotations = v
+		}
+	}
+	return dict, b.d.Charge(64)
+}

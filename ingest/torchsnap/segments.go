@@ -1,0 +1,165 @@
+package torchsnap
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpsight/dpsight/ingest/pickle"
+)
+
+const whatSegment = "a segment"
+
+// A segment is one while its dictionary is read; its blocks are looked up at the end.
+type segment struct {
+	Segment
+	blocks pickle.Value
+	taken  bool
+}
+
+func (b *builder) segment(dict pickle.Ref, isNew bool, items []pickle.Value) (pickle.Ref, error) {
+	if isNew {
+		dict.ID = uint64(len(b.segments))
+		b.segments = append(b.segments, segment{Segment: Segment{RequestedSize: -1}})
+		if err := b.d.Charge(200); err != nil {
+			return dict, err
+		}
+	}
+	s := &b.segments[dict.ID]
+	for i := 0; i < len(items); i += 2 {
+		if items[i].Kind() != pickle.String {
+			continue
+		}
+		if err := b.segmentField(s, items[i].ID(), items[i+1]); err != nil {
+			return b.fail(err)
+		}
+	}
+	return dict, nil
+}
+
+func (b *builder) segmentField(s *segment, key uint32, v pickle.Value) error {
+	var ok bool
+	want := "an int"
+	switch key {
+	case kDevice:
+		ok = v.Kind() == pickle.Int && v.Int() >= 0 && v.Int() <= math.MaxInt32
+		s.Device = int(v.Int())
+	case kAddress:
+		ok = v.IsInt()
+		s.Address = v.Uint()
+	case kStream:
+		ok = v.IsInt()
+		s.Stream = v.Uint()
+	case kTotalSize:
+		s.TotalSize, ok = bytesOf(v)
+	case kAllocatedSize:
+		s.AllocatedSize, ok = bytesOf(v)
+	case kActiveSize:
+		s.ActiveSize, ok = bytesOf(v)
+	case kRequestedSize:
+		s.RequestedSize, ok = bytesOf(v)
+	case kSegmentType:
+		want = "a str"
+		if ok = v.Kind() == pickle.String; ok {
+			s.Type = b.d.Text(v.ID())
+		}
+	case kSegmentPoolID:
+		want = "a pair of ints"
+		s.Pool, ok = poolOf(v)
+	case kIsExpandable:
+		want = "a bool"
+		ok = v.Kind() == pickle.Bool
+		s.Expandable = v.Bool()
+	case kFrames:
+		want = "a list of frames"
+		var err error
+		if s.Stack, ok, err = b.stackOf(v); err != nil {
+			return err
+		}
+	case kBlocks:
+		want = "a list of blocks"
+		ok = isList(v)
+		s.blocks = v
+	default:
+		return nil
+	}
+	if !ok {
+		return b.wrong(whatSegment, key, want, v)
+	}
+	return nil
+}
+
+// bytesOf is a number of bytes.
+func bytesOf(v pickle.Value) (int64, bool) { return v.Int(), v.Kind() == pickle.Int && v.Int() >= 0 }
+
+// isList: an empty list, or one of no special kind.
+func isList(v pickle.Value) bool {
+	return v.Kind() == pickle.List && (v.Ref().Tag == 0 || v.Ref().Tag == tagList)
+}
+
+func (b *builder) items(v pickle.Value) []pickle.Value {
+	if v.Kind() != pickle.List || v.Ref().Tag != tagList {
+		return nil
+	}
+	return b.lists[v.Ref().ID].items
+}
+
+// resolve completes the segments of a list, in its order.
+func (b *builder) resolve(v pickle.Value) ([]Segment, error) {
+	if !isList(v) {
+		return nil, b.wrong("the snapshot", kSegments, "a list of segments", v)
+	}
+	var out []Segment
+	for i, item := range b.items(v) {
+		if item.Ref().Tag != tagSegment {
+			if err := b.broken(item); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("segment %d is %s", i, describe(item))
+		}
+		s := &b.segments[item.Ref().ID]
+		if s.taken {
+			return nil, fmt.Errorf("segment %d is listed twice", i)
+		}
+		s.taken = true
+		if err := b.resolveBlocks(s); err != nil {
+			return nil, fmt.Errorf("segment %d: %w", i, err)
+		}
+		out = append(out, s.Segment)
+	}
+	return out, nil
+}
+
+func (b *builder) resolveBlocks(s *segment) error {
+	items := b.items(s.blocks)
+	if len(items) == 0 {
+		return nil
+	}
+	l := &b.lists[s.blocks.Ref().ID]
+	if l.taken {
+		return fmt.Errorf("its list of blocks is another segment's")
+	}
+	l.taken = true
+	s.Blocks = make([]Block, 0, len(items))
+	next := s.Address
+	for i, item := range items {
+		if item.Ref().Tag != tagBlock {
+			if err := b.broken(item); err != nil {
+				return err
+			}
+			return fmt.Errorf("block %d is %s", i, describe(item))
+		}
+		k := b.blocks[item.Ref().ID]
+		if k.Size < 0 {
+			return fmt.Errorf("block %d has no key %q", i, words[kSize])
+		}
+		if !k.hasAddress {
+			k.Address = next
+		}
+		next = k.Address + uint64(k.Size)
+		if err := b.request(&k); err != nil {
+			return fmt.Errorf("block %d: %w", i, err)
+		}
+		s.Blocks = append(s.Blocks, k.Block)
+	}
+	return nil
+}

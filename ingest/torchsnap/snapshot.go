@@ -1,0 +1,92 @@
+package torchsnap
+
+import "github.com/dpsight/dpsight/schemas"
+
+// A Snapshot is one memory snapshot.
+type Snapshot struct {
+	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata where that is a decimal
+	// number below 2^32, else 0. Pool is [PoolID] of pool_id, and 0 in eras without that key, private pools included: find the
+	// pool by the segment there. An oom event has device_free as its address. Size is −1 where an event without address (snapshot, oom,
+	// user_defined) has no size.
+	Devices []schemas.EventColumns
+
+	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact JSON.
+	Metadata []string
+	// MetadataID has a column for each device: event i's text is Metadata[MetadataID[device][i]]. A device whose events have no
+	// texts has a nil column; see [Snapshot.Text].
+	MetadataID [][]uint32
+	// Internal lists the events that the allocator made for itself (internal_metadata), by device and event.
+	Internal []InternalEvent
+
+	Segments    []Segment // all devices, in torch's order
+	Settings    Settings
+	Annotations []Annotation
+	Stacks      *Stacks // of events, segments and blocks; ids from 1, 0 = none
+
+	Protocol  int      // of the pickle
+	TraceKeys []string // the keys seen in trace events (host_traces included), sorted: they tell the era
+}
+
+// Text is the user_metadata of an event (index from 0) of a device if it is no mark, else "".
+func (s *Snapshot) Text(device, event int) string {
+	if device >= len(s.MetadataID) || s.MetadataID[device] == nil {
+		return ""
+	}
+	return s.Metadata[s.MetadataID[device][event]]
+}
+
+// An InternalEvent is one of a pair of events that stand for no request of the program, such as mallocWithAddress.
+type InternalEvent struct {
+	Device, Event int // event: index from 0
+	Text          string
+}
+
+// A Segment is one piece of device memory that the allocator took from the driver.
+type Segment struct {
+	Device        int
+	Address       uint64
+	TotalSize     int64
+	AllocatedSize int64
+	ActiveSize    int64
+	RequestedSize int64 // −1 in eras without it
+	Stream        uint64
+	Type          string // small, large
+	Pool          uint64 // [PoolID] of segment_pool_id; 0 = the default pool, or an era without it
+	Expandable    bool
+	Stack         uint32
+	Blocks        []Block // in order of address, covering the segment
+}
+
+// A Block is one block of a segment.
+type Block struct {
+	Address       uint64
+	Size          int64
+	RequestedSize int64  // −1 for inactive blocks, where torch leaves a stale value, and where unknown
+	State         string // [schemas.BlockActive] and its siblings
+	Stack         uint32
+}
+
+// Settings are the allocator's, as the snapshot reports them.
+type Settings struct {
+	Present                    bool   // the snapshot has them
+	AllocConf                  string // PYTORCH_CUDA_ALLOC_CONF
+	MaxSplitSize               int64  // bytes; −1 = no limit, also where absent
+	LargeSegmentSize           int64  // bytes; 0 = absent
+	GarbageCollectionThreshold float64
+	ExpandableSegments         bool
+	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions; only classes that have some are in it.
+	RoundupPower2Divisions map[int64]int64
+	// Other holds the remaining settings as text.
+	Other map[string]string
+}
+
+// An Annotation is one end of a record_function range.
+type Annotation struct {
+	Name   string
+	Stage  string // START, END
+	Device int
+	TimeNS int64 // the allocator's clock
+}
+
+// PoolID packs torch's pair of pool numbers, (captured, user-made), into one: (0, n) gives n, and (0, 0), the default pool, 0.
+func PoolID(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }

@@ -1,0 +1,143 @@
+package torchsnap
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/ingest/pickle"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A trace is a list of events: the rows from first on, if they follow each other, as they do in every snapshot that torch writes
+// (then its columns are cut out of the common ones without a copy), else the rows listed.
+type trace struct {
+	first, n int
+	rows     []uint32
+	err      error // an item is no event
+	done     bool
+	device   device
+}
+
+// A device is the columns of one trace.
+type device struct {
+	cols     schemas.EventColumns
+	meta     []uint32
+	internal []InternalEvent
+}
+
+func (b *builder) newTrace(items []pickle.Value) (pickle.Ref, error) {
+	b.traces = append(b.traces, trace{first: int(items[0].Ref().ID)})
+	ref := pickle.Ref{Tag: tagTrace, ID: uint64(len(b.traces) - 1)}
+	if err := b.d.Charge(256); err != nil {
+		return ref, err
+	}
+	return ref, b.extendTrace(&b.traces[ref.ID], items)
+}
+
+func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
+	for _, v := range items {
+		ref := v.Ref()
+		switch {
+		case ref.Tag != tagEvent:
+			if t.err == nil {
+				if t.err = b.broken(v); t.err == nil {
+					t.err = fmt.Errorf("at byte %d: a list of trace events holds %s as item %d", b.d.Offset(), describe(v), t.n)
+				}
+			}
+			return nil
+		case t.rows == nil && int(ref.ID) == t.first+t.n:
+			t.n++
+		default:
+			if t.rows == nil {
+				if err := b.d.Charge(4 * int64(t.n)); err != nil {
+					return err
+				}
+				for r := range t.n {
+					t.rows = append(t.rows, uint32(t.first+r))
+				}
+			}
+			if err := b.d.Charge(4 + rowBytes); err != nil {
+				return err
+			}
+			t.rows = append(t.rows, uint32(ref.ID))
+			t.n++
+		}
+	}
+	return nil
+}
+
+// columns cuts or gathers a trace's columns, once.
+func (b *builder) columns(t *trace) (*device, error) {
+	if t.err != nil || t.done {
+		return &t.device, t.err
+	}
+	t.done = true
+	e, d := &b.events, &t.device
+	if t.rows == nil {
+		lo, hi := t.first, t.first+t.n
+		c := &e.cols
+		d.cols = schemas.EventColumns{
+			Action: c.Action[lo:hi:hi], Addr: c.Addr[lo:hi:hi], Size: c.Size[lo:hi:hi], Stream: c.Stream[lo:hi:hi],
+			TimeNS: c.TimeNS[lo:hi:hi], Mark: c.Mark[lo:hi:hi], Stack: c.Stack[lo:hi:hi], Pool: c.Pool[lo:hi:hi],
+		}
+		if lo < len(e.meta) {
+			d.meta = grown(e.meta[lo:min(hi, len(e.meta))], max(0, hi-len(e.meta)))[:hi-lo]
+		}
+	} else {
+		d.cols = gather(&e.cols, t.rows)
+		if len(e.meta) > 0 {
+			d.meta = make([]uint32, t.n)
+			for i, r := range t.rows {
+				if int(r) < len(e.meta) {
+					d.meta[i] = e.meta[r]
+				}
+			}
+		}
+	}
+	if len(d.meta) > 0 && slices.Max(d.meta) == 0 {
+		d.meta = nil
+	}
+	b.collectInternal(t)
+	t.err = check(&d.cols)
+	return d, t.err
+}
+
+func gather(c *schemas.EventColumns, rows []uint32) schemas.EventColumns {
+	var out schemas.EventColumns
+	for _, r := range rows {
+		out.Append(c.Action[r], c.Addr[r], c.Size[r], c.Stream[r], c.TimeNS[r], c.Mark[r], c.Stack[r], c.Pool[r])
+	}
+	return out
+}
+
+func (b *builder) collectInternal(t *trace) {
+	all := b.events.internal
+	if len(all) == 0 {
+		return
+	}
+	for i := range t.n {
+		r := t.first + i
+		if t.rows != nil {
+			r = int(t.rows[i])
+		}
+		if k := sort.Search(len(all), func(k int) bool { return all[k].row >= r }); k < len(all) && all[k].row == r {
+			t.device.internal = append(t.device.internal, InternalEvent{Event: i, Text: b.d.Text(all[k].text)})
+		}
+	}
+}
+
+// check finds events that lack what their action needs.
+func check(c *schemas.EventColumns) error {
+	for i, a := range c.Action {
+		if a >= schemas.ActionAlloc && a <= schemas.ActionSegmentUnmap {
+			if c.Size[i] < 0 {
+				return fmt.Errorf("trace event %d (%v) has no key %q", i, a, words[kSize])
+			}
+			if c.Addr[i] == 0 {
+				return fmt.Errorf("trace event %d (%v) has no key %q", i, a, words[kAddr])
+			}
+		}
+	}
+	return nil
+}
