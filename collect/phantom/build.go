@@ -1,0 +1,231 @@
+package phantom
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+//go:embed csrc
+var sources embed.FS
+
+// Options says what to build.
+type Options struct {
+	// Python is the interpreter whose torch the phantom GPU is for: a path, or a name on PATH.
+	Python string
+	// CacheDir holds what was compiled; "" is dpsight/phantom in the user's cache directory. Several builds may share it.
+	CacheDir string
+	// Profile is the device to play; the zero Profile is DefaultProfile.
+	Profile Profile
+	// Compiler is the C compiler; "" is gcc.
+	Compiler string
+}
+
+var libraryNames = []string{"libphantom.so", "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}
+
+// Build gives the phantom GPU for the torch of an interpreter, compiled now or taken from the cache. torch is found without
+// being imported. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of its libraries,
+// the CUDA headers' version and the compiler's. Builds that run at the same time do not disturb each other: each compiles in
+// a folder of its own, and the first to be done is the one that stays.
+//
+// Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders or ErrNoCompiler where the environment lacks
+// something.
+func Build(ctx context.Context, options Options) (*Library, error) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return nil, fmt.Errorf("%w, and this is %s/%s", ErrPlatform, runtime.GOOS, runtime.GOARCH)
+	}
+	profile := options.Profile
+	if profile.ID == "" {
+		var err error
+		if profile, err = LoadProfile(DefaultProfile); err != nil {
+			return nil, err
+		}
+	} else if err := profile.check(); err != nil {
+		return nil, fmt.Errorf("device profile %q: %w", profile.ID, err)
+	}
+	torch, err := locateTorch(ctx, options.Python)
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := findCompiler(ctx, options.Compiler)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir(options.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := cacheKey(torch, compiler)
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(cache, "lib-"+key)
+	if !complete(folder) {
+		if err := buildInto(ctx, folder, torch, compiler); err != nil {
+			return nil, err
+		}
+	}
+	profilePath, err := writeProfile(cache, profile)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{
+		Dir:          folder,
+		ProfilePath:  profilePath,
+		Profile:      profile,
+		Python:       torch.python,
+		TorchVersion: torch.version,
+		CUDAVersion:  torch.cuda,
+		ScratchDir:   filepath.Join(cache, "compiled"),
+	}, nil
+}
+
+func cacheDir(folder string) (string, error) {
+	if folder == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("no cache directory for the phantom GPU: %w", err)
+		}
+		folder = filepath.Join(base, "dpsight", "phantom")
+	}
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fmt.Errorf("cache directory of the phantom GPU: %w", err)
+	}
+	// LD_PRELOAD has no way to quote what separates its entries.
+	if strings.ContainsAny(folder, " :\t\n") {
+		return "", fmt.Errorf("cache directory of the phantom GPU %q: the dynamic loader cannot take a path with a space or a colon", folder)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("cache directory of the phantom GPU: %w", err)
+	}
+	return folder, nil
+}
+
+func cacheKey(torch torchInstall, compiler compiler) (string, error) {
+	hash := sha256.New()
+	err := fs.WalkDir(sources, "csrc", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := sources.ReadFile(path)
+		fmt.Fprintf(hash, "%s %d\n%s\n", path, len(data), data)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("the phantom GPU's sources: %w", err)
+	}
+	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include, compiler.version)
+	// The stub generator's rules decide what is built too.
+	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction, cudaLibraries)
+	for _, path := range torch.libraries {
+		info, err := os.Stat(path)
+		if err != nil {
+			return "", fmt.Errorf("torch's library: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:20], nil
+}
+
+func complete(folder string) bool {
+	for _, name := range libraryNames {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// buildInto compiles in a folder beside the wanted one and renames it.
+func buildInto(ctx context.Context, folder string, torch torchInstall, compiler compiler) error {
+	removeAbandoned(filepath.Dir(folder))
+	work, err := os.MkdirTemp(filepath.Dir(folder), filepath.Base(folder)+".partial-*")
+	if err != nil {
+		return fmt.Errorf("cannot build the phantom GPU: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	out := filepath.Join(work, "lib")
+	if err := compileAll(ctx, work, out, torch, compiler); err != nil {
+		return fmt.Errorf("cannot build the phantom GPU for torch %s: %w", torch.version, err)
+	}
+	for _, name := range libraryNames {
+		if err := syncFile(filepath.Join(out, name)); err != nil {
+			return fmt.Errorf("cannot build the phantom GPU: %w", err)
+		}
+	}
+	err = os.Rename(out, folder)
+	if err == nil || complete(folder) {
+		return nil
+	}
+	// What is there is not complete: an earlier version of it was damaged.
+	if errors.Is(err, fs.ErrExist) || isDir(folder) {
+		if err = os.RemoveAll(folder); err == nil {
+			err = os.Rename(out, folder)
+		}
+	}
+	if err != nil && !complete(folder) {
+		return fmt.Errorf("cannot build the phantom GPU: %w", err)
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// removeAbandoned clears what builds left that were killed; none takes an hour.
+func removeAbandoned(cache string) {
+	folders, err := filepath.Glob(filepath.Join(cache, "lib-*.partial-*"))
+	if err != nil {
+		return
+	}
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(folder)
+		}
+	}
+}
+
+func syncFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// writeProfile puts the profile where the library can read it. Its name has a hash of its content, so a file that is there
+// is the right one.
+func writeProfile(cache string, profile Profile) (string, error) {
+	data := profile.encode()
+	sum := sha256.Sum256(data)
+	path := filepath.Join(cache, fmt.Sprintf("profile-%s-%s.txt", profile.ID, hex.EncodeToString(sum[:6])))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	file, err := os.CreateTemp(cache, filepath.Base(path)+".*.partial")
+	if err != nil {
+		return "", fmt.Errorf("cannot write the device profile: %w", err)
+	}
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return "", fmt.Errorf("cannot write the device profile: %w", err)
+	}
+	return path, nil
+}

@@ -1,0 +1,179 @@
+package phantom
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+type compiler struct {
+	path    string
+	version string
+}
+
+func findCompiler(ctx context.Context, name string) (compiler, error) {
+	if name == "" {
+		name = "gcc"
+	}
+	found, err := exec.LookPath(name)
+	if err != nil {
+		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", ErrNoCompiler, name)
+	}
+	output, err := exec.CommandContext(ctx, found, "--version").Output()
+	if ctx.Err() != nil {
+		return compiler{}, ctx.Err()
+	}
+	if err != nil {
+		return compiler{}, fmt.Errorf("%w: %s --version: %w", ErrNoCompiler, found, err)
+	}
+	version, _, _ := strings.Cut(string(output), "\n")
+	return compiler{path: found, version: version}, nil
+}
+
+func (c compiler) run(ctx context.Context, arguments ...string) error {
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, c.path, arguments...)
+	command.Stdout, command.Stderr = &output, &output
+	err := command.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", c.path, err, firstError(output.String()))
+	}
+	return nil
+}
+
+func firstError(output string) string {
+	for _, line := range strings.Split(output, "\n") {
+		if strings.Contains(line, "error") || strings.Contains(line, "undefined") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return lastLine(output)
+}
+
+// A shared library to build: its file, soname and the folder of its sources, and the symbols of torch's that it answers for.
+type target struct {
+	file, soname, folder string
+	wanted               func(string) bool
+}
+
+var targets = []target{
+	{"libphantom.so", "libphantom.so", "csrc", isRuntimeSymbol},
+	{"libcuda.so.1", "libcuda.so.1", "csrc/driver", isDriverSymbol},
+	{"libnvidia-ml.so.1", "libnvidia-ml.so.1", "csrc/nvml", func(string) bool { return false }},
+}
+
+// compileAll unpacks the sources into work and builds the libraries in out.
+func compileAll(ctx context.Context, work, out string, torch torchInstall, compiler compiler) error {
+	if err := os.CopyFS(work, sources); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	flags := []string{
+		"-O1", "-fPIC", "-std=gnu11", "-w", "-fvisibility=hidden", "-D_GNU_SOURCE",
+		fmt.Sprintf("-DPHANTOM_CUDART_VERSION=%d", torch.cudart),
+		"-I" + filepath.Join(work, "csrc", "include"), "-isystem", torch.include,
+	}
+	var jobs []func() error
+	objects := make([][]string, len(targets))
+	for i, target := range targets {
+		files, err := fs.Glob(sources, path.Join(target.folder, "*.c"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			source := filepath.Join(work, filepath.FromSlash(file))
+			object := strings.TrimSuffix(source, ".c") + ".o"
+			objects[i] = append(objects[i], object)
+			jobs = append(jobs, func() error {
+				return compiler.run(ctx, append(append([]string{}, flags...), "-c", source, "-o", object)...)
+			})
+		}
+	}
+	needed := make([][]string, len(torch.libraries))
+	for i, library := range torch.libraries {
+		jobs = append(jobs, func() (err error) {
+			needed[i], err = undefinedSymbols(library)
+			return err
+		})
+	}
+	if err := inParallel(ctx, jobs); err != nil {
+		return err
+	}
+	var undefined []string
+	for _, names := range needed {
+		undefined = append(undefined, names...)
+	}
+	jobs = nil
+	for i, target := range targets {
+		jobs = append(jobs, func() error { return compiler.link(ctx, work, out, target, objects[i], undefined) })
+	}
+	if err := inParallel(ctx, jobs); err != nil {
+		return err
+	}
+	// Triton links against this name.
+	return os.Symlink("libcuda.so.1", filepath.Join(out, "libcuda.so"))
+}
+
+func (c compiler) link(ctx context.Context, work, out string, target target, objects, undefined []string) error {
+	defined := map[string]bool{}
+	for _, object := range objects {
+		if err := definedSymbols(object, defined); err != nil {
+			return err
+		}
+	}
+	stubs := filepath.Join(work, target.file+".stubs.c")
+	if err := os.WriteFile(stubs, generateStubs(undefined, defined, target.wanted), 0o644); err != nil {
+		return err
+	}
+	arguments := []string{
+		"-O0", "-fPIC", "-std=gnu11", "-w", "-shared", "-Wl,-soname," + target.soname,
+		"-o", filepath.Join(out, target.file), stubs,
+	}
+	return c.run(ctx, append(append(arguments, objects...), "-lpthread", "-ldl")...)
+}
+
+// inParallel runs the jobs on as many goroutines as there are processors and gives the first error.
+func inParallel(ctx context.Context, jobs []func() error) error {
+	var (
+		group sync.WaitGroup
+		once  sync.Once
+		first error
+		queue = make(chan func() error)
+	)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for range min(len(jobs), runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for job := range queue {
+				if err := job(); err != nil {
+					once.Do(func() { first = err; stop() })
+				}
+			}
+		})
+	}
+	for _, job := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		queue <- job
+	}
+	close(queue)
+	group.Wait()
+	if first != nil {
+		return first
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,96 @@
+/* Copies and fills. A small copy is really done, since scripts read small things back: the pages it touches are a few.
+ * A large one is not, and a host that reads a large range gets zeros, never what an earlier tenant of the memory left:
+ * a stale value once made nonzero() ask for 123,456,789 rows. */
+#include "phantom.h"
+
+#include <string.h>
+
+#define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
+#include <driver_types.h>
+
+static __thread int64_t answer = -1;
+static int64_t reads;
+
+void phantom_answer(int64_t value) { answer = value; }
+
+int64_t phantom_reads(void) { return __atomic_load_n(&reads, __ATOMIC_RELAXED); }
+
+static bool answered(void *to, size_t bytes) {
+    if (answer < 0 || bytes > sizeof answer)
+        return false;
+    int64_t value = bytes == 1 ? answer != 0 : answer;
+    memcpy(to, &value, bytes);
+    return true;
+}
+
+/* What is left out must not leave an earlier tenant's values to be read later, piece by piece. */
+static void forget(void *to, size_t bytes) {
+    char *first = (char *)(((uintptr_t)to + 4095) & ~(uintptr_t)4095), *end = (char *)(((uintptr_t)to + bytes) & ~(uintptr_t)4095);
+    if (first >= end) {
+        memset(to, 0, bytes);
+        return;
+    }
+    memset(to, 0, (size_t)(first - (char *)to));
+    memset(end, 0, (size_t)((char *)to + bytes - end));
+    phantom_drop_pages(first, (uint64_t)(end - first));
+}
+
+void phantom_copy(void *to, const void *from, size_t bytes) {
+    bool from_device = phantom_device_of(from) >= 0, to_device = phantom_device_of(to) >= 0;
+    if (!bytes || to == from)
+        return;
+    if (from_device && !to_device) {
+        if (answered(to, bytes))
+            return;
+        __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED);
+        if (bytes > phantom_copy_limit()) {
+            phantom_note("a read of more than the copy limit from the device gave zeros: saved files hold no weights");
+            memset(to, 0, bytes);
+            return;
+        }
+    }
+    if (bytes <= phantom_copy_limit() || (!from_device && !to_device)) {
+        memmove(to, from, bytes);
+        return;
+    }
+    forget(to, bytes);
+}
+
+PHANTOM_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream) {
+    (void)kind, (void)stream;
+    phantom_copy(to, from, bytes);
+    return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
+    return cudaMemcpyAsync(to, from, bytes, kind, NULL);
+}
+
+PHANTOM_API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream) {
+    (void)to_device, (void)from_device;
+    return cudaMemcpyAsync(to, from, bytes, 0, stream);
+}
+
+PHANTOM_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows, int kind,
+                                          void *stream) {
+    (void)kind, (void)stream;
+    if (width && rows > phantom_copy_limit() / width && phantom_device_of(to) >= 0)
+        return cudaSuccess;
+    for (size_t row = 0; row < rows; row++)
+        phantom_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return cudaSuccess;
+}
+
+/* Symbols have no memory of their own here: see cudaGetSymbolAddress. */
+PHANTOM_API cudaError_t cudaMemcpyToSymbol(void) { return cudaSuccess; }
+
+PHANTOM_API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, void *stream) {
+    (void)stream;
+    if (bytes <= phantom_copy_limit() || phantom_device_of(to) < 0)
+        memset(to, value, bytes);
+    else
+        forget(to, bytes);
+    return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMemset(void *to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, NULL); }

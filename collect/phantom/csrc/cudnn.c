@@ -1,0 +1,228 @@
+/* cuDNN's graph interface: the real library, run "deviceless" with the profile's properties (cuDNN 9.8 and later), so that
+ * its own heuristics choose engines and say what workspace they need. Only execution does nothing. Descriptors that would
+ * take a handle take a device property instead, as cuDNN documents for compiling without a device. */
+#include "phantom.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From cuDNN's interface: cudnnStatus_t, cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t */
+enum { SUCCESS = 0, NOT_INITIALIZED = 1001 };
+enum { ENGINE_DESCRIPTOR = 2, ENGINEHEUR_DESCRIPTOR = 4, DEVICEPROP_DESCRIPTOR = 38 };
+enum {
+    ATTR_ENGINEHEUR_DEVICEPROP = 204,
+    ATTR_EXECUTION_PLAN_HANDLE = 400,
+    ATTR_EXECUTION_PLAN_DEVICEPROP = 407,
+    ATTR_ENGINE_DEVICEPROP = 1307,
+    ATTR_DEVICEPROP_JSON = 2702,
+};
+enum { TYPE_HANDLE = 0, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24 };
+
+struct real {
+    size_t (*version)(void);
+    int (*create)(int type, void **descriptor);
+    int (*destroy)(void *descriptor);
+    int (*set)(void *descriptor, int name, int type, int64_t count, const void *elements);
+    int (*get)(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements);
+    int (*finalize)(void *descriptor);
+    bool usable;
+};
+
+static struct real real;
+static void *device_property;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void *make_device_property(void) {
+    const struct phantom_profile *p = phantom_profile();
+    char json[2048];
+    int length = snprintf(json, sizeof json,
+                          "{\"cudaDeviceId\":0,\"deviceVer\":%lld,\"driverVer\":%lld,\"maxGridSize\":[%lld,%lld,%lld],"
+                          "\"maxBlockSize\":[%lld,%lld,%lld],\"regsPerBlock\":%lld,\"multiProcessorCount\":%lld,\"warpSize\":%lld,"
+                          "\"maxSharedMemoryPerBlock\":%lld,\"maxSharedMemoryPerBlockOptin\":%lld,\"reservedSharedMemoryPerBlock\":%lld,"
+                          "\"maxRegistersPerSM\":%lld,\"maxCtasPerSM\":%lld,\"maxThreadsPerBlock\":%lld,\"maxThreadsPerSM\":%lld,"
+                          "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%lld,\"memClockRateKHz\":%lld,"
+                          "\"l2CacheSize\":%lld,\"totalGlobalMem\":%lld,\"deviceName\":\"%s\"}",
+                          (long long)(100 * p->compute_major + 10 * p->compute_minor), (long long)p->driver_version,
+                          (long long)p->max_grid_dim_x, (long long)p->max_grid_dim_y, (long long)p->max_grid_dim_z,
+                          (long long)p->max_block_dim_x, (long long)p->max_block_dim_y, (long long)p->max_block_dim_z,
+                          (long long)p->registers_per_block, (long long)p->multiprocessors, (long long)p->warp_size,
+                          (long long)p->shared_memory_per_block_bytes, (long long)p->shared_memory_per_block_optin_bytes,
+                          (long long)p->reserved_shared_memory_per_block_bytes, (long long)p->registers_per_multiprocessor,
+                          (long long)p->max_blocks_per_multiprocessor, (long long)p->max_threads_per_block,
+                          (long long)p->max_threads_per_multiprocessor, (long long)p->core_clock_khz, (long long)p->memory_clock_khz,
+                          (long long)p->l2_cache_bytes, (long long)phantom_total_bytes(), p->name);
+    void *property = NULL;
+    if (length >= (int)sizeof json || real.create(DEVICEPROP_DESCRIPTOR, &property) ||
+        real.set(property, ATTR_DEVICEPROP_JSON, TYPE_CHAR, length, json) || real.finalize(property))
+        return NULL;
+    return property;
+}
+
+static void load_real(void) {
+    void *library = dlopen("libcudnn.so.9", RTLD_NOW);
+    if (!library) {
+        phantom_refuse("cuDNN (libcudnn.so.9 is not there, and only version 9.8 and later)", 0);
+        return;
+    }
+    real.version = (size_t(*)(void))dlsym(library, "cudnnGetVersion");
+    real.create = (int (*)(int, void **))dlsym(library, "cudnnBackendCreateDescriptor");
+    real.destroy = (int (*)(void *))dlsym(library, "cudnnBackendDestroyDescriptor");
+    real.set = (int (*)(void *, int, int, int64_t, const void *))dlsym(library, "cudnnBackendSetAttribute");
+    real.get = (int (*)(void *, int, int, int64_t, int64_t *, void *))dlsym(library, "cudnnBackendGetAttribute");
+    real.finalize = (int (*)(void *))dlsym(library, "cudnnBackendFinalize");
+    real.usable = real.version && real.create && real.destroy && real.set && real.get && real.finalize;
+}
+
+static bool loaded(void) {
+    pthread_once(&once, load_real);
+    return real.usable;
+}
+
+static pthread_once_t property_once = PTHREAD_ONCE_INIT;
+
+static void load_property(void) {
+    device_property = make_device_property();
+    if (!device_property)
+        phantom_refuse("cuDNN before 9.8, which has no device properties,", 0);
+}
+
+static void *property(void) {
+    pthread_once(&property_once, load_property);
+    return device_property;
+}
+
+/* ---- which descriptors are of a kind that wants the device property when it is finalized */
+
+struct kind {
+    struct kind *next;
+    const void *descriptor;
+    int type;
+};
+
+#define BUCKETS 1024
+static struct kind *kinds[BUCKETS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct kind **bucket(const void *descriptor) { return &kinds[((uintptr_t)descriptor >> 4) % BUCKETS]; }
+
+static void remember(const void *descriptor, int type) {
+    struct kind *kind = malloc(sizeof *kind);
+    if (!kind)
+        return;
+    pthread_mutex_lock(&lock);
+    *kind = (struct kind){*bucket(descriptor), descriptor, type};
+    *bucket(descriptor) = kind;
+    pthread_mutex_unlock(&lock);
+}
+
+static int kind_of(const void *descriptor, bool forget) {
+    int type = -1;
+    pthread_mutex_lock(&lock);
+    for (struct kind **k = bucket(descriptor); *k; k = &(*k)->next) {
+        struct kind *kind = *k;
+        if (kind->descriptor != descriptor)
+            continue;
+        type = kind->type;
+        if (forget) {
+            *k = kind->next;
+            free(kind);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return type;
+}
+
+PHANTOM_API int cudnnBackendCreateDescriptor(int type, void **descriptor) {
+    if (!loaded())
+        return NOT_INITIALIZED;
+    int status = real.create(type, descriptor);
+    if (!status && (type == ENGINE_DESCRIPTOR || type == ENGINEHEUR_DESCRIPTOR))
+        remember(*descriptor, type);
+    return status;
+}
+
+PHANTOM_API int cudnnBackendDestroyDescriptor(void *descriptor) {
+    if (!loaded())
+        return NOT_INITIALIZED;
+    kind_of(descriptor, true);
+    return real.destroy(descriptor);
+}
+
+PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, int64_t count, const void *elements) {
+    if (!loaded())
+        return NOT_INITIALIZED;
+    if (type != TYPE_HANDLE)
+        return real.set(descriptor, name, type, count, elements);
+    if (name != ATTR_EXECUTION_PLAN_HANDLE)
+        return SUCCESS;
+    void *device = property();
+    return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
+}
+
+PHANTOM_API int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements) {
+    return loaded() ? real.get(descriptor, name, type, wanted, count, elements) : NOT_INITIALIZED;
+}
+
+PHANTOM_API int cudnnBackendFinalize(void *descriptor) {
+    if (!loaded())
+        return NOT_INITIALIZED;
+    int kind = kind_of(descriptor, false);
+    if (kind >= 0) {
+        void *device = property();
+        if (!device)
+            return NOT_INITIALIZED;
+        real.set(descriptor, kind == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device);
+    }
+    return real.finalize(descriptor);
+}
+
+PHANTOM_API int cudnnBackendExecute(void) { return SUCCESS; }
+
+/* ---- handles and versions */
+
+struct handle {
+    void *stream;
+};
+
+PHANTOM_API int cudnnCreate(void **handle) {
+    if (!loaded())
+        return NOT_INITIALIZED;
+    *handle = calloc(1, sizeof(struct handle));
+    return *handle ? SUCCESS : NOT_INITIALIZED;
+}
+
+PHANTOM_API int cudnnDestroy(void *handle) {
+    free(handle);
+    return SUCCESS;
+}
+
+PHANTOM_API int cudnnSetStream(void *handle, void *stream) {
+    ((struct handle *)handle)->stream = stream;
+    return SUCCESS;
+}
+
+PHANTOM_API int cudnnGetStream(void *handle, void **stream) {
+    *stream = ((struct handle *)handle)->stream;
+    return SUCCESS;
+}
+
+PHANTOM_API size_t cudnnGetVersion(void) { return loaded() ? real.version() : 0; }
+
+PHANTOM_API size_t cudnnGetCudartVersion(void) { return PHANTOM_CUDART_VERSION; }
+
+PHANTOM_API int cudnnGetProperty(int which, int *value) {
+    int version = (int)cudnnGetVersion();
+    *value = which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
+    return SUCCESS;
+}
+
+PHANTOM_API const char *cudnnGetErrorString(int status) { return status ? "not answered by the phantom GPU's cuDNN" : "CUDNN_STATUS_SUCCESS"; }
+
+PHANTOM_API void cudnnGetLastErrorString(char *text, size_t size) {
+    if (size)
+        *text = 0;
+}

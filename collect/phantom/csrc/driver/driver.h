@@ -1,0 +1,37 @@
+/* What the sources of the stub libcuda.so.1 share. All of libphantom.so's functions are weak here: a process that lost
+ * LD_PRELOAD but found this library gets a driver without a device. */
+#ifndef PHANTOM_DRIVER_H
+#define PHANTOM_DRIVER_H
+
+#include "../phantom.h"
+
+#pragma weak phantom_profile
+#pragma weak phantom_device_count
+#pragma weak phantom_physical_device
+#pragma weak phantom_physical_device_count
+#pragma weak phantom_device_uuid
+#pragma weak phantom_current_device
+#pragma weak phantom_set_current_device
+#pragma weak phantom_device_of
+#pragma weak phantom_is_capturing
+#pragma weak phantom_ignore
+#pragma weak phantom_virtual_reserve
+#pragma weak phantom_virtual_free
+#pragma weak phantom_physical_create
+#pragma weak phantom_physical_release
+#pragma weak phantom_virtual_map
+#pragma weak phantom_virtual_unmap
+#pragma weak phantom_address_range
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NO_DEVICE = 100,
+    CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_NOT_FOUND = 500,
+};
+
+static inline int device_count(void) { return phantom_device_count ? phantom_device_count() : 0; }
+
+#endif

@@ -1,0 +1,114 @@
+/* cudaMalloc and its kin: addresses from the arena, counted against the device's memory. */
+#include "phantom.h"
+
+#define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
+#include <driver_types.h>
+
+static uint64_t in_use[PHANTOM_MAX_DEVICES];
+
+bool phantom_charge(int device, uint64_t bytes) {
+    uint64_t now = __atomic_load_n(&in_use[device], __ATOMIC_RELAXED);
+    do {
+        if (bytes > phantom_usable_bytes() || now > phantom_usable_bytes() - bytes)
+            return false;
+    } while (!__atomic_compare_exchange_n(&in_use[device], &now, now + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return true;
+}
+
+void phantom_discharge(int device, uint64_t bytes) { __atomic_sub_fetch(&in_use[device], bytes, __ATOMIC_RELAXED); }
+
+uint64_t phantom_bytes_in_use(int device) { return __atomic_load_n(&in_use[device], __ATOMIC_RELAXED); }
+
+PHANTOM_API cudaError_t cudaMalloc(void **address, size_t bytes) {
+    int device = phantom_current_device();
+    *address = NULL;
+    if (!phantom_device_count())
+        return cudaErrorNoDevice;
+    if (!bytes)
+        return cudaSuccess;
+    /* The driver hands out memory in 2 MiB pages; small requests share one, which is what torch never asks for. */
+    uint64_t granule = bytes < (1u << 20) ? 512 : 2u << 20;
+    if (bytes > UINT64_MAX / 2)
+        return cudaErrorMemoryAllocation;
+    uint64_t size = (bytes + granule - 1) / granule * granule;
+    if (!phantom_charge(device, size))
+        return cudaErrorMemoryAllocation;
+    *address = phantom_arena_take(device, size);
+    if (*address)
+        return cudaSuccess;
+    phantom_discharge(device, size);
+    return cudaErrorMemoryAllocation;
+}
+
+PHANTOM_API cudaError_t cudaFree(void *address) {
+    if (!address)
+        return cudaSuccess;
+    int device = phantom_device_of(address);
+    uint64_t bytes = phantom_arena_give(address);
+    if (!bytes)
+        return cudaErrorInvalidValue;
+    phantom_discharge(device, bytes);
+    return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned flags) {
+    (void)flags;
+    return cudaMalloc(address, bytes);
+}
+
+PHANTOM_API cudaError_t cudaMallocAsync(void **address, size_t bytes, void *stream) {
+    (void)stream;
+    phantom_note("cudaMallocAsync: its memory pool is not modelled, each request is counted by itself");
+    return cudaMalloc(address, bytes);
+}
+
+PHANTOM_API cudaError_t cudaFreeAsync(void *address, void *stream) {
+    (void)stream;
+    return cudaFree(address);
+}
+
+PHANTOM_API cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    if (!phantom_device_count())
+        return cudaErrorNoDevice;
+    *total_bytes = phantom_total_bytes();
+    *free_bytes = phantom_usable_bytes() - phantom_bytes_in_use(phantom_current_device());
+    return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address) {
+    *attributes = (struct cudaPointerAttributes){0};
+    int device = phantom_device_of(address);
+    if (device >= 0) {
+        attributes->type = cudaMemoryTypeDevice;
+        attributes->device = device;
+        attributes->devicePointer = (void *)address;
+    } else if (phantom_is_pinned(address)) {
+        attributes->type = cudaMemoryTypeHost;
+        attributes->device = phantom_current_device();
+        attributes->devicePointer = attributes->hostPointer = (void *)address;
+    } else {
+        attributes->type = cudaMemoryTypeUnregistered;
+        attributes->device = -1;
+        attributes->hostPointer = (void *)address;
+    }
+    return cudaSuccess;
+}
+
+/* A device global of a kernel library: it takes no memory of its own (it is part of the context), but has an address. */
+PHANTOM_API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
+    (void)symbol;
+    int device = phantom_current_device();
+    static void *pages[PHANTOM_MAX_DEVICES];
+    void *page = __atomic_load_n(&pages[device], __ATOMIC_ACQUIRE);
+    if (!page) {
+        page = phantom_arena_reserve(device, 1u << 20);
+        __atomic_store_n(&pages[device], page, __ATOMIC_RELEASE);
+    }
+    *address = page;
+    return page ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(void **pool, int device) {
+    *pool = (void *)(uintptr_t)(0x7000 + device);
+    return cudaSuccess;
+}

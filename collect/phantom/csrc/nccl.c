@@ -1,0 +1,146 @@
+/* NCCL with one rank a process: every peer is a copy of this rank. Only small buffers are really filled, since those are
+ * what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes on a device are not modelled. */
+#include "phantom.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
+#include <driver_types.h>
+
+extern cudaError_t cudaMalloc(void **address, size_t bytes);
+extern cudaError_t cudaFree(void *address);
+
+#define NCCL_SYSTEM_ERROR 2
+
+struct comm {
+    int ranks, rank;
+};
+
+/* 128 bytes, handed over by value as in NCCL's interface. */
+struct unique_id {
+    char bytes[128];
+};
+
+PHANTOM_API int ncclGetVersion(int *version) {
+    void *real = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    int (*ask)(int *) = real ? (int (*)(int *))dlsym(real, "ncclGetVersion") : NULL;
+    if (ask)
+        return ask(version);
+    *version = 22700;
+    return 0;
+}
+
+static int make(void **comm, int ranks, int rank) {
+    struct comm *made = malloc(sizeof *made);
+    if (!made)
+        return NCCL_SYSTEM_ERROR;
+    *made = (struct comm){ranks, rank};
+    *comm = made;
+    phantom_note("NCCL: peers are copies of this rank, and NCCL's own buffers are not counted");
+    return 0;
+}
+
+PHANTOM_API int ncclGetUniqueId(struct unique_id *id) {
+    memset(id, 7, sizeof *id);
+    return 0;
+}
+
+PHANTOM_API const char *ncclGetErrorString(int error) { return error ? "phantom NCCL error" : "no error"; }
+
+PHANTOM_API const char *ncclGetLastError(void *comm) {
+    (void)comm;
+    return "";
+}
+
+PHANTOM_API int ncclCommInitRank(void **comm, int ranks, struct unique_id id, int rank) {
+    (void)id;
+    return make(comm, ranks, rank);
+}
+
+PHANTOM_API int ncclCommInitRankConfig(void **comm, int ranks, struct unique_id id, int rank, void *config) {
+    (void)id, (void)config;
+    return make(comm, ranks, rank);
+}
+
+PHANTOM_API int ncclCommInitRankScalable(void **comm, int ranks, int rank, int ids, struct unique_id *id, void *config) {
+    (void)ids, (void)id, (void)config;
+    return make(comm, ranks, rank);
+}
+
+/* Who else has this color is known to the peers only; all of them is the largest, and torch asks for no more than a count. */
+PHANTOM_API int ncclCommSplit(void *comm, int color, int key, void **made, void *config) {
+    (void)color, (void)key, (void)config;
+    return make(made, ((struct comm *)comm)->ranks, ((struct comm *)comm)->rank);
+}
+
+static int drop(void *comm) {
+    free(comm);
+    return 0;
+}
+
+PHANTOM_API int ncclCommDestroy(void *comm) { return drop(comm); }
+
+PHANTOM_API int ncclCommAbort(void *comm) { return drop(comm); }
+
+PHANTOM_API int ncclCommGetAsyncError(void *comm, int *error) {
+    (void)comm;
+    *error = 0;
+    return 0;
+}
+
+PHANTOM_API int ncclCommCount(void *comm, int *ranks) {
+    *ranks = ((struct comm *)comm)->ranks;
+    return 0;
+}
+
+PHANTOM_API int ncclCommUserRank(void *comm, int *rank) {
+    *rank = ((struct comm *)comm)->rank;
+    return 0;
+}
+
+PHANTOM_API int ncclMemAlloc(void **address, size_t bytes) { return cudaMalloc(address, bytes); }
+
+PHANTOM_API int ncclMemFree(void *address) { return cudaFree(address); }
+
+/* ncclDataType_t: int8 uint8 int32 uint32 int64 uint64 float16 float32 float64 bfloat16 float8e4m3 float8e5m2 */
+static size_t element_bytes(int type) {
+    static const unsigned char bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return type >= 0 && type < (int)sizeof bytes ? bytes[type] : 4;
+}
+
+PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type, void *comm, void *stream) {
+    (void)stream;
+    size_t bytes = count * element_bytes(type);
+    for (int rank = 0; rank < ((struct comm *)comm)->ranks; rank++)
+        phantom_copy((char *)to + (size_t)rank * bytes, from, bytes);
+    return 0;
+}
+
+PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
+    (void)operation, (void)comm, (void)stream;
+    phantom_copy(to, from, count * element_bytes(type));
+    return 0;
+}
+
+PHANTOM_API int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, void *comm, void *stream) {
+    (void)root, (void)comm, (void)stream;
+    phantom_copy(to, from, count * element_bytes(type));
+    return 0;
+}
+
+PHANTOM_API int ncclBcast(void) { return 0; }
+
+PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm, void *stream) {
+    (void)operation, (void)root, (void)comm, (void)stream;
+    if (to)
+        phantom_copy(to, from, count * element_bytes(type));
+    return 0;
+}
+
+PHANTOM_API int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
+    (void)operation, (void)comm, (void)stream;
+    phantom_copy(to, from, count * element_bytes(type));
+    return 0;
+}

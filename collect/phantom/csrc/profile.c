@@ -1,0 +1,80 @@
+/* Reads the profile: lines of key=value, written by the Go side from profiles/NAME.json. */
+#include "phantom.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct phantom_profile profile;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fail(const char *path, const char *problem, const char *key) {
+    fprintf(stderr, "phantom: device profile %s: %s%s%s\n", path, problem, key[0] ? " " : "", key);
+    exit(2);
+}
+
+struct property {
+    const char *key;
+    int64_t *value;
+    bool seen;
+};
+
+#define PROPERTY(property) {#property, &profile.property, false},
+static struct property properties[] = {PHANTOM_PROPERTIES(PROPERTY)};
+#undef PROPERTY
+#define PROPERTY_COUNT (sizeof properties / sizeof properties[0])
+
+static void set(const char *path, const char *key, const char *text) {
+    if (!strcmp(key, "name")) {
+        snprintf(profile.name, sizeof profile.name, "%s", text);
+        return;
+    }
+    for (size_t i = 0; i < PROPERTY_COUNT; i++) {
+        if (strcmp(key, properties[i].key))
+            continue;
+        char *end;
+        errno = 0;
+        long long value = strtoll(text, &end, 10);
+        if (errno || end == text || *end)
+            fail(path, "not a whole number:", key);
+        *properties[i].value = value;
+        properties[i].seen = true;
+        return;
+    }
+    fail(path, "unknown property", key);
+}
+
+static void load(void) {
+    const char *path = getenv("PHANTOM_PROFILE");
+    if (!path || !*path) {
+        fprintf(stderr, "phantom: PHANTOM_PROFILE is not set: it names the device profile\n");
+        exit(2);
+    }
+    FILE *file = fopen(path, "re");
+    if (!file)
+        fail(path, strerror(errno), "");
+    char line[512];
+    while (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = 0;
+        if (!line[0])
+            continue;
+        char *equals = strchr(line, '=');
+        if (!equals)
+            fail(path, "a line without '=':", line);
+        *equals = 0;
+        set(path, line, equals + 1);
+    }
+    fclose(file);
+    if (!profile.name[0])
+        fail(path, "no", "name");
+    for (size_t i = 0; i < PROPERTY_COUNT; i++)
+        if (!properties[i].seen)
+            fail(path, "no", properties[i].key);
+}
+
+const struct phantom_profile *phantom_profile(void) {
+    pthread_once(&once, load);
+    return &profile;
+}

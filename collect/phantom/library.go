@@ -1,0 +1,95 @@
+package phantom
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Library is a built phantom GPU. Its fields up to CUDAVersion are results; the rest may be set before Vars or Env is called.
+type Library struct {
+	// Dir holds libphantom.so, libcuda.so.1 and libnvidia-ml.so.1.
+	Dir string
+	// ProfilePath is the device profile in the form that the library reads.
+	ProfilePath string
+	Profile     Profile
+	// Python is the interpreter it was built for, TorchVersion and CUDAVersion those of its torch (2.11.0+cu130, 13.0).
+	Python       string
+	TorchVersion string
+	CUDAVersion  string
+
+	// ScratchDir is where TorchInductor and Triton keep what they compile, apart from the user's own caches: on a device
+	// that takes no time, autotuning picks at random, and those picks must not reach a real run. Build sets it to a folder of
+	// the cache; a run that wants compilation from cold gives a folder of its own.
+	ScratchDir string
+	// Devices is the number of devices, 1 to 8; 0 is 1.
+	Devices int
+	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without what a
+	// context takes.
+	MemoryBytes int64
+	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "chunks" (the default, and
+	// ""), "up", "down", or a number that seeds random places.
+	AddressPolicy string
+}
+
+// Preload is the path of the library to preload.
+func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
+
+// PythonModule is the source of the Python module that follows small values on the phantom device, named phantom_values. Its
+// function install(torch) is to be called once after torch is imported, before or after CUDA is initialised. From then on
+// operators whose output size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the
+// device without anyone knowing it reads as zeros and is listed.
+func PythonModule() []byte { return slices.Clone(pythonModule) }
+
+// Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges
+// them into an environment.
+func (l *Library) Vars() map[string]string {
+	vars := map[string]string{
+		"LD_PRELOAD":              l.Preload(),
+		"LD_LIBRARY_PATH":         l.Dir,
+		"TRITON_LIBCUDA_PATH":     l.Dir,
+		"PHANTOM_PROFILE":         l.ProfilePath,
+		"TORCHINDUCTOR_CACHE_DIR": filepath.Join(l.ScratchDir, "inductor"),
+		"TRITON_CACHE_DIR":        filepath.Join(l.ScratchDir, "triton"),
+		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c); torch
+		// would wait ten seconds for the thread.
+		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
+	}
+	if l.Devices > 0 {
+		vars["PHANTOM_DEVICES"] = strconv.Itoa(l.Devices)
+	}
+	if l.MemoryBytes > 0 {
+		vars["PHANTOM_MEM"] = strconv.FormatInt(l.MemoryBytes, 10)
+	}
+	if l.AddressPolicy != "" {
+		vars["PHANTOM_ADDR"] = l.AddressPolicy
+	}
+	return vars
+}
+
+// Env gives the environment for a child process: base (as from os.Environ) with Vars set, and the two search lists of the
+// loader prepended to what base has in them.
+func (l *Library) Env(base []string) []string {
+	vars := l.Vars()
+	var env []string
+	for _, entry := range base {
+		name, value, _ := strings.Cut(entry, "=")
+		ours, set := vars[name]
+		switch {
+		case !set:
+			env = append(env, entry)
+		case (name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH") && value != "":
+			vars[name] = ours + ":" + value
+		}
+	}
+	names := make([]string, 0, len(vars))
+	for name := range vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}

@@ -1,0 +1,51 @@
+package phantom
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEnvMerges(t *testing.T) {
+	library := &Library{Dir: "/cache/lib", ProfilePath: "/cache/p.txt", ScratchDir: "/run/scratch", Devices: 2, MemoryBytes: 1 << 30, AddressPolicy: "down"}
+	env := library.Env([]string{"HOME=/home/u", "LD_PRELOAD=libjemalloc.so", "LD_LIBRARY_PATH=", "PHANTOM_MEM=5", "A=b=c"})
+	want := []string{
+		"HOME=/home/u",
+		"A=b=c",
+		"LD_LIBRARY_PATH=/cache/lib",
+		"LD_PRELOAD=/cache/lib/libphantom.so:libjemalloc.so",
+		"PHANTOM_ADDR=down",
+		"PHANTOM_DEVICES=2",
+		"PHANTOM_MEM=1073741824",
+		"PHANTOM_PROFILE=/cache/p.txt",
+		"TORCHINDUCTOR_CACHE_DIR=/run/scratch/inductor",
+		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT=0",
+		"TRITON_CACHE_DIR=/run/scratch/triton",
+		"TRITON_LIBCUDA_PATH=/cache/lib",
+	}
+	if !slices.Equal(env, want) {
+		t.Errorf("got  %q\nwant %q", env, want)
+	}
+	if got := library.Vars()["LD_PRELOAD"]; got != "/cache/lib/libphantom.so" {
+		t.Errorf("Vars has the preload of the base: %q", got)
+	}
+}
+
+func TestEnvLeavesDefaultsToTheLibrary(t *testing.T) {
+	library := &Library{Dir: "/cache/lib"}
+	for _, name := range []string{"PHANTOM_DEVICES", "PHANTOM_MEM", "PHANTOM_ADDR"} {
+		if value, set := library.Vars()[name]; set {
+			t.Errorf("%s is set to %q", name, value)
+		}
+	}
+}
+
+func TestPythonModuleIsACopy(t *testing.T) {
+	module := PythonModule()
+	if len(module) == 0 {
+		t.Fatal("no module")
+	}
+	module[0]++
+	if PythonModule()[0] == module[0] {
+		t.Error("the caller can change the embedded module")
+	}
+}

@@ -1,0 +1,267 @@
+package phantom
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	sharedOnce  sync.Once
+	sharedCache string
+)
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if sharedCache != "" {
+		_ = os.RemoveAll(sharedCache)
+	}
+	os.Exit(status)
+}
+
+// testPython is an interpreter with a CUDA build of torch.
+func testPython(t *testing.T) string {
+	t.Helper()
+	python := os.Getenv("DPSIGHT_TEST_PYTHON")
+	if python == "" {
+		t.Skip("DPSIGHT_TEST_PYTHON unset: it names a python with a CUDA build of torch")
+	}
+	return python
+}
+
+// testLibrary builds the phantom GPU, once for all tests.
+func testLibrary(t *testing.T) *Library {
+	t.Helper()
+	python := testPython(t)
+	sharedOnce.Do(func() {
+		var err error
+		if sharedCache, err = os.MkdirTemp("", "phantom-test-"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	library, err := Build(t.Context(), Options{Python: python, CacheDir: sharedCache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	library.ScratchDir = t.TempDir()
+	return library
+}
+
+// runScript runs a script of testdata and decodes what it prints; it gives what it said on stderr.
+func runScript(t *testing.T, library *Library, into any, script string, env []string, arguments ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(t.Context(), library.Python, append([]string{"-W", "ignore", filepath.Join("testdata", script)}, arguments...)...)
+	command.Env = append(library.Env(os.Environ()), env...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, stdout.String())
+	}
+	return stderr.String()
+}
+
+func TestTraining(t *testing.T) {
+	library := testLibrary(t)
+	var got struct {
+		Available                                 bool
+		Devices                                   int
+		Name                                      string
+		Total, Parameters, State, Peak, Requested int64
+		FreeAtStart                               int64 `json:"free_at_start"`
+		AfterModel                                int64 `json:"after_model"`
+		FirstGrowth                               int64 `json:"first_growth"`
+		SecondGrowth                              int64 `json:"second_growth"`
+		Allocations                               int64
+		AllocEvents                               int64 `json:"alloc_events"`
+		RequestedEvents                           int64 `json:"requested_events"`
+		Elapsed                                   float64
+		Drivers                                   []string
+	}
+	runScript(t, library, &got, "training.py", nil)
+	profile := library.Profile
+	if !got.Available || got.Devices != 1 || got.Name != profile.Name || got.Total != profile.Properties["total_memory_bytes"] {
+		t.Errorf("the device is %+v", got)
+	}
+	if want := got.Total - profile.Properties["context_bytes"]; got.FreeAtStart != want {
+		t.Errorf("free at start: got %d, want %d", got.FreeAtStart, want)
+	}
+	if got.Parameters == 0 || got.AfterModel != got.Parameters {
+		t.Errorf("the model takes %d bytes, its parameters %d", got.AfterModel, got.Parameters)
+	}
+	if got.State != 2*got.Parameters || got.FirstGrowth != got.State || got.SecondGrowth != 0 {
+		t.Errorf("AdamW's state takes %d bytes, the first step grew by %d, the second by %d", got.State, got.FirstGrowth, got.SecondGrowth)
+	}
+	if got.Peak < 4*got.Parameters {
+		t.Errorf("the peak of %d bytes holds less than parameters, gradients and state", got.Peak)
+	}
+	if got.Allocations == 0 || got.AllocEvents != got.Allocations || got.RequestedEvents != got.Requested {
+		t.Errorf("history has %d allocations of %d bytes, the statistics %d of %d", got.AllocEvents, got.RequestedEvents, got.Allocations, got.Requested)
+	}
+	if got.Elapsed != 1 {
+		t.Errorf("elapsed_time: got %v, want the constant 1", got.Elapsed)
+	}
+	if len(got.Drivers) != 2 {
+		t.Errorf("loaded: %v", got.Drivers)
+	}
+}
+
+// A real driver and a real NVML beside the phantom must never be loaded, even where they come first in the search.
+func TestDecoysAreNotLoaded(t *testing.T) {
+	library := testLibrary(t)
+	decoys := t.TempDir()
+	source := filepath.Join(decoys, "decoy.c")
+	write(t, source, "int decoy(void) { return 0; }\n", 0o644)
+	for _, name := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
+		if output, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,"+name, "-o", filepath.Join(decoys, name), source).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, output)
+		}
+	}
+	var got struct{ Drivers []string }
+	runScript(t, library, &got, "training.py", []string{"LD_LIBRARY_PATH=" + decoys})
+	want := []string{filepath.Join(library.Dir, "libcuda.so.1"), filepath.Join(library.Dir, "libnvidia-ml.so.1")}
+	if !slices.Equal(got.Drivers, want) {
+		t.Errorf("loaded: %v", got.Drivers)
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct {
+		allocator, policy string
+		held              int64 // blocks of 64 MiB
+	}{
+		{"expandable_segments:False", "", 16},
+		{"expandable_segments:False", "down", 16},
+		{"expandable_segments:False", "7", 16},
+		// Mapped in steps of 20 MiB: the sixteenth block would need 1,040 MiB.
+		{"expandable_segments:True", "", 15},
+	} {
+		t.Run(test.allocator+" "+test.policy, func(t *testing.T) {
+			library := testLibrary(t)
+			library.MemoryBytes, library.AddressPolicy = 1024*mib, test.policy
+			var got struct {
+				Held, Free, After, Again int64
+				Message                  string
+			}
+			runScript(t, library, &got, "limit.py", []string{"PYTORCH_CUDA_ALLOC_CONF=" + test.allocator, "PYTORCH_ALLOC_CONF=" + test.allocator})
+			if got.Held != test.held || got.Free != (1024-64*test.held)*mib || got.After != 1024*mib || got.Again != 64*test.held {
+				t.Errorf("got %+v", got)
+			}
+			if !strings.Contains(got.Message, "CUDA out of memory") || !strings.Contains(got.Message, "capacity of 1024.00 MiB") {
+				t.Errorf("message: %s", got.Message)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	library := testLibrary(t)
+	module := t.TempDir()
+	write(t, filepath.Join(module, "phantom_values.py"), string(PythonModule()), 0o644)
+	var got map[string]any
+	runScript(t, library, &got, "values.py", nil, module)
+	want := map[string]any{
+		"initialised_by_install": false, "again": true,
+		"from_host": []any{7.0, 8.0}, "from_host_float": 1.5, "inference": []any{0.0, 1.0, 2.0},
+		"unique_pairs": []any{4.0, 2.0}, "inverse": []any{5.0},
+		"nonzero": 9.0, "masked": 10.0, "repeats": 6.0,
+		"stale": 0.0, "stale_list": []any{0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, "sum": 0.0, "large": 0.0,
+		"changed_known": false,
+		"bound":         40.0, "guesses": map[string]any{"_unique2": 1.0},
+		"reads": 4.0, "reads_here": true, "notes": true,
+	}
+	for key, value := range want {
+		if fmt.Sprint(got[key]) != fmt.Sprint(value) {
+			t.Errorf("%s: got %v, want %v", key, got[key], value)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	library := testLibrary(t)
+	var got map[string]string
+	stderr := runScript(t, library, &got, "refusals.py", nil)
+	for name, symbol := range map[string]string{"cholesky": "potrf_bufferSize", "lstm": "cudnnGetRNNWeightSpaceSize", "fft": "cufftXtMakePlanMany"} {
+		if got[name] == "done" || !strings.Contains(stderr, symbol) {
+			t.Errorf("%s: got %q, and on stderr %q", name, got[name], stderr)
+		}
+	}
+	if !strings.Contains(got["read_in_capture"], "capturing") {
+		t.Errorf("a read during a capture: got %q", got["read_in_capture"])
+	}
+	for _, name := range []string{"conv", "graph"} {
+		if got[name] != "done" {
+			t.Errorf("%s: got %q", name, got[name])
+		}
+	}
+}
+
+func TestVisibleDevices(t *testing.T) {
+	library := testLibrary(t)
+	library.Devices = 3
+	for visible, want := range map[string]string{"": "0 False", "1,2": "2 True", "0,7,1": "1 True", "unset": "3 True"} {
+		command := exec.Command(library.Python, "-c", "import torch; print(torch.cuda.device_count(), torch.cuda.is_available())")
+		command.Env = library.Env(os.Environ())
+		if visible != "unset" {
+			command.Env = append(command.Env, "CUDA_VISIBLE_DEVICES="+visible)
+		}
+		output, err := command.CombinedOutput()
+		if got := strings.TrimSpace(string(output)); err != nil || got != want {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%s: got %q, %v; want %q", visible, got, err, want)
+		}
+	}
+}
+
+func TestConcurrentBuilds(t *testing.T) {
+	python, cache := testPython(t), t.TempDir()
+	var group sync.WaitGroup
+	folders := make([]string, 3)
+	for i := range folders {
+		group.Go(func() {
+			library, err := Build(t.Context(), Options{Python: python, CacheDir: cache})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			folders[i] = library.Dir
+		})
+	}
+	group.Wait()
+	if folders[0] == "" || folders[0] != folders[1] || folders[0] != folders[2] || !complete(folders[0]) {
+		t.Errorf("built %v", folders)
+	}
+	left, err := filepath.Glob(filepath.Join(cache, "*.partial*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	// A damaged entry of the cache is built again.
+	if err := os.Remove(filepath.Join(folders[0], "libcuda.so.1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), Options{Python: python, CacheDir: cache}); err != nil || !complete(folders[0]) {
+		t.Errorf("not mended: %v", err)
+	}
+}
+
+// See csrc/finalize.c: such processes used to abort, or to wait for ten seconds.
+func TestProcessesEndCleanly(t *testing.T) {
+	library := testLibrary(t)
+	for range 3 {
+		begin := time.Now()
+		runScript(t, library, &struct{}{}, "exits.py", nil)
+		if took := time.Since(begin); took > 9*time.Second {
+			t.Errorf("the end took %v", took)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package phantom
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ProfileSchema is the schema of a profile file.
+const ProfileSchema = "dpsight.phantom.profile/1"
+
+// DefaultProfile is the profile that is used where none is named.
+const DefaultProfile = "h200"
+
+// Profile describes the device that the phantom GPU plays. A profile is a JSON file of this form in profiles/; Properties
+// must have exactly the keys of PropertyNames.
+type Profile struct {
+	Schema string `json:"schema"`
+	// ID is the name it is asked for by, as in --device phantom:h200.
+	ID string `json:"id"`
+	// Name is the device's name as CUDA and NVML give it.
+	Name string `json:"name"`
+	// Source says where the properties come from: read off a device, or a public specification.
+	Source string `json:"source"`
+	// Properties are CUDA's device properties by snake-case name, with their unit as a suffix (bytes, khz, bits; none for
+	// counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of it a
+	// process's context takes before the first allocation.
+	Properties map[string]int64 `json:"properties"`
+}
+
+//go:embed profiles/*.json
+var profileFiles embed.FS
+
+// Profiles lists the names of the built-in profiles, sorted.
+func Profiles() []string {
+	files, err := fs.Glob(profileFiles, "profiles/*.json")
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(file, "profiles/"), ".json"))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// LoadProfile gives a built-in profile by name. An unknown name is an error that lists those known.
+func LoadProfile(name string) (Profile, error) {
+	if !slices.Contains(Profiles(), name) {
+		return Profile{}, fmt.Errorf("unknown device profile %q: known are %s", name, strings.Join(Profiles(), ", "))
+	}
+	data, err := profileFiles.ReadFile("profiles/" + name + ".json")
+	if err != nil {
+		return Profile{}, fmt.Errorf("device profile %q: %w", name, err)
+	}
+	profile, err := ParseProfile(data)
+	if err != nil {
+		return Profile{}, fmt.Errorf("device profile %q: %w", name, err)
+	}
+	return profile, nil
+}
+
+// ParseProfile reads a profile file and checks it: its schema, no unknown field, and each property exactly once.
+func ParseProfile(data []byte) (Profile, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	var profile Profile
+	if err := decoder.Decode(&profile); err != nil {
+		return Profile{}, err
+	}
+	return profile, profile.check()
+}
+
+func (p Profile) check() error {
+	if p.Schema != ProfileSchema {
+		return fmt.Errorf("schema %q is not %q", p.Schema, ProfileSchema)
+	}
+	for field, text := range map[string]string{"id": p.ID, "name": p.Name, "source": p.Source} {
+		if text == "" || strings.ContainsAny(text, "\n\"\\") {
+			return fmt.Errorf("field %q is empty or has a character that it may not have", field)
+		}
+	}
+	names := PropertyNames()
+	for _, name := range names {
+		value, ok := p.Properties[name]
+		if !ok {
+			return fmt.Errorf("property %q is missing", name)
+		}
+		if value < 0 {
+			return fmt.Errorf("property %q is negative", name)
+		}
+	}
+	for name := range p.Properties {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("property %q is unknown", name)
+		}
+	}
+	for _, name := range []string{"multiprocessors", "warp_size", "max_threads_per_block", "total_memory_bytes"} {
+		if p.Properties[name] == 0 {
+			return fmt.Errorf("property %q is zero", name)
+		}
+	}
+	if p.Properties["context_bytes"] >= p.Properties["total_memory_bytes"] {
+		return fmt.Errorf("property %q is not below %q", "context_bytes", "total_memory_bytes")
+	}
+	return nil
+}
+
+// PropertyNames lists the properties of a profile in the order of the C library's table, which is where they are declared.
+func PropertyNames() []string {
+	header, err := sources.ReadFile("csrc/phantom.h")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var names []string
+	for _, line := range strings.Split(string(header), "\n") {
+		name, found := strings.CutPrefix(strings.TrimSpace(line), "P(")
+		if name, _, closed := strings.Cut(name, ")"); found && closed {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// encode writes the form that the C library reads: key=value lines.
+func (p Profile) encode() []byte {
+	var b bytes.Buffer
+	b.WriteString("name=" + p.Name + "\n")
+	for _, name := range PropertyNames() {
+		b.WriteString(name + "=" + strconv.FormatInt(p.Properties[name], 10) + "\n")
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,17 @@
+"""Ends right after a backward pass, and never lets go of the interpreter's lock in between.
+
+The autograd engine's thread, which needs the lock to drop the graph's hooks, gets it when the interpreter is going
+away.
+"""
+
+import json
+import sys
+
+import torch
+
+model = torch.nn.Linear(10, 10).cuda()
+model.register_full_backward_hook(lambda *_: None)
+json.dump({}, sys.stdout)
+sys.stdout.flush()
+sys.setswitchinterval(60)
+model(torch.randn(4, 10).cuda().requires_grad_()).sum().backward()
