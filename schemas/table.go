@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// metadataKey is the key of the file's own metadata that names its table and version.
-const metadataKey = "dpsight.schema"
+// MetadataKey is the key of the file's own metadata that names its table and version.
+const MetadataKey = "dpsight.schema"
 
 // rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
 const rowGroupRows = 256 << 10
@@ -60,7 +60,7 @@ func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
 	return &TableWriter[T]{parquet.NewGenericWriter[T](w,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
-		parquet.KeyValueMetadata(metadataKey, t.Schema()),
+		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
 }
 
@@ -149,7 +149,7 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 // check refuses a file whose table, version or columns are not those of T. parquet-go would convert types and fill in
 // zeros for absent columns without a word.
 func (t Table[T]) check(pf *parquet.File) error {
-	got, _ := pf.Lookup(metadataKey)
+	got, _ := pf.Lookup(MetadataKey)
 	if got != t.Schema() {
 		return &SchemaError{File: t.File(), Got: got, Want: t.Schema()}
 	}

@@ -86,7 +86,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	encode := func(schema string, rows any) []byte {
 		var b bytes.Buffer
-		w := parquet.NewWriter(&b, parquet.SchemaOf(rows), parquet.KeyValueMetadata(metadataKey, schema))
+		w := parquet.NewWriter(&b, parquet.SchemaOf(rows), parquet.KeyValueMetadata(MetadataKey, schema))
 		if err := w.Write(rows); err != nil {
 			t.Fatal(err)
 		}

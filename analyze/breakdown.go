@@ -1,0 +1,283 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BreakdownSchema is the version of [BreakdownDocument].
+const BreakdownSchema = "dpsight.breakdown/1"
+
+// BreakdownDocument is what "dpsight analyze breakdown --format json" prints.
+type BreakdownDocument struct {
+	Schema string         `json:"schema"`
+	Runs   []BreakdownRun `json:"runs"`
+}
+
+// NewBreakdownDocument makes the document of these runs.
+func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
+	if runs == nil {
+		runs = []BreakdownRun{}
+	}
+	return BreakdownDocument{BreakdownSchema, runs}
+}
+
+// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events.
+type BreakdownRun struct {
+	Identity
+	Devices []DeviceBreakdown `json:"devices"`
+	// The rest is of predicted runs; null where it is not known.
+	Confidence       *string  `json:"confidence"`
+	PeakReservedBand []int64  `json:"peak_reserved_band"`
+	UnknownReads     *int64   `json:"unknown_reads"`
+	Warnings         []string `json:"warnings"`
+}
+
+// DeviceBreakdown is what one device's allocated bytes are for at one moment.
+type DeviceBreakdown struct {
+	Device                  string          `json:"device"` // "cuda:0"
+	Rank                    int32           `json:"rank"`
+	At                      Moment          `json:"at"`
+	AllocatedBytes          int64           `json:"allocated_bytes"` // sum of the categories' bytes
+	ReservedBytes           *int64          `json:"reserved_bytes"`
+	TorchPeakAllocatedBytes *int64          `json:"torch_peak_allocated_bytes"`
+	Categories              []CategoryBytes `json:"categories"` // in the order of precedence; those with MaxBytes > 0
+	Conservation            Conservation    `json:"conservation"`
+	Warnings                []string        `json:"warnings"`
+}
+
+// Moment is the point just after an event. Step is null before the first step.
+type Moment struct {
+	Event int64   `json:"event"`
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+}
+
+// CategoryBytes is one category's part.
+type CategoryBytes struct {
+	Category schemas.Category `json:"category"`
+	// Bytes is what the category is counted with: requested bytes of the blocks that it owns before all other owners.
+	Bytes int64 `json:"bytes"`
+	// HeldBytes is what tags prove the category to hold, alone or with others.
+	HeldBytes int64 `json:"held_bytes"`
+	// SharedBytes is the part of HeldBytes that tags prove another category to hold too. HeldBytes - SharedBytes is what
+	// the category costs by itself: the bytes that would be free without it.
+	SharedBytes int64 `json:"shared_bytes"`
+	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
+	SharedWith     map[schemas.Category]int64 `json:"shared_with,omitempty"`
+	TaggedBytes    int64                      `json:"tagged_bytes"`     // part of Bytes that a tag proves
+	PhaseOnlyBytes int64                      `json:"phase_only_bytes"` // part of Bytes known by the phase of birth only
+	Blocks         int64                      `json:"blocks"`           // counted in Bytes; for slack, blocks larger than their request
+	MaxBytes       int64                      `json:"max_bytes"`        // the highest that Bytes was at any moment of the run
+}
+
+// Conservation is the proof that nothing is missing.
+type Conservation struct {
+	Verdict string `json:"verdict"` // exact, lossy or unverifiable
+	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and replay.
+	ResidueBytes  int64  `json:"residue_bytes"`
+	AmbiguousTags int64  `json:"ambiguous_tags"`
+	Reason        string `json:"reason"`
+}
+
+// Category returns the named category's part, zero if it has none.
+func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
+	for _, c := range d.Categories {
+		if c.Category == name {
+			return c
+		}
+	}
+	return CategoryBytes{Category: name}
+}
+
+// A NoEventsError says why a run has nothing to break down.
+type NoEventsError struct{ RunID, Reason string }
+
+func (e *NoEventsError) Error() string {
+	return fmt.Sprintf("run %s has no allocator events: %s", e.RunID, e.Reason)
+}
+
+// noEvents gives the error if the run has nothing to break down.
+func (in *Input) noEvents() error {
+	reason := ""
+	switch {
+	case len(in.Allocations) > 0:
+		return nil
+	case in.Manifest.Bare:
+		reason = "it is a bare run, which has counters and timers only"
+	case in.Report == nil:
+		reason = "it has not been ingested"
+	case in.Manifest.Status != schemas.StatusOK:
+		reason = "it ended (" + in.Manifest.Status + ") before it allocated anything"
+	default:
+		reason = "it never allocated on a CUDA device"
+	}
+	return &NoEventsError{in.Manifest.RunID, reason}
+}
+
+// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
+// devices and a [*NoEventsError].
+func Breakdown(in Input, at At) (BreakdownRun, error) {
+	run := BreakdownRun{Identity: identify(in.Manifest), Devices: []DeviceBreakdown{}, Warnings: []string{}}
+	if in.Report != nil {
+		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	if err := in.noEvents(); err != nil {
+		return run, err
+	}
+	if !in.anyAt(at) {
+		_, _, _, err := in.moment(in.places()[0], at)
+		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, err)
+	}
+	for _, p := range in.places() {
+		l := newLedger(&in, p)
+		if len(l.allocs) == 0 {
+			continue
+		}
+		seq, replayed, warnings, err := in.moment(p, at)
+		if err != nil { // another rank has that moment: this one did not take that step
+			run.Warnings = append(run.Warnings, err.Error())
+			continue
+		}
+		d := in.breakdownAt(p, l, seq, replayed)
+		d.Warnings = append(d.Warnings, warnings...)
+		run.Devices = append(run.Devices, d)
+	}
+	return run, nil
+}
+
+// anyAt reports whether some device has that moment.
+func (in *Input) anyAt(at At) bool {
+	for _, p := range in.places() {
+		if _, _, _, err := in.moment(p, at); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// breakdownAt counts device p's blocks just after event seq. replayed is what replay says is allocated there, -1 = unknown.
+func (in *Input) breakdownAt(p place, l *ledger, seq, replayed int64) DeviceBreakdown {
+	d := DeviceBreakdown{Device: p.String(), Rank: p.rank, At: Moment{Event: seq}, ReservedBytes: in.reservedAt(p, seq),
+		Categories: []CategoryBytes{}, Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: []string{}}
+	d.At.Step, d.At.Phase = in.phaseOf(p, seq)
+
+	parts := make([]CategoryBytes, nCategories)
+	for i, a := range l.allocs {
+		if a.LiveAt(seq) {
+			l.count(parts, i, seq)
+		}
+	}
+	for i, highest := range maxima(l.changes()) {
+		d.AllocatedBytes += parts[i].Bytes
+		if highest > 0 || parts[i].HeldBytes > 0 {
+			parts[i].Category, parts[i].MaxBytes = schemas.Categories[i], highest
+			d.Categories = append(d.Categories, parts[i])
+		}
+	}
+	if v := in.verdict(p); v != nil {
+		d.TorchPeakAllocatedBytes = v.TorchPeakAllocatedBytes
+		d.Conservation = Conservation{v.Verdict, v.ResidueBytes, v.AmbiguousTags, v.Reason}
+	}
+	d.checkSum(replayed)
+	return d
+}
+
+// count adds block i, live at seq, to the categories' parts.
+func (l *ledger) count(parts []CategoryBytes, i int, seq int64) {
+	a := l.allocs[i]
+	first, evidence := l.owner(i, seq)
+	c := &parts[first]
+	c.Bytes += a.RequestedBytes
+	c.Blocks++
+	switch evidence {
+	case schemas.Tagged:
+		c.TaggedBytes += a.RequestedBytes
+	case schemas.ByPhase:
+		c.PhaseOnlyBytes += a.RequestedBytes
+	}
+	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
+		parts[slackPlace].Bytes += slack
+		parts[slackPlace].Blocks++
+	}
+	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.
+	var holders uint64
+	for _, o := range l.owners[i] {
+		if o.Evidence == schemas.Tagged && o.HoldsAt(seq) {
+			holders |= 1 << categoryPlace(o.Category)
+		}
+	}
+	for p := range parts {
+		if holders&(1<<p) == 0 {
+			continue
+		}
+		h := &parts[p]
+		h.HeldBytes += a.RequestedBytes
+		if holders == 1<<p {
+			continue
+		}
+		h.SharedBytes += a.RequestedBytes
+		if h.SharedWith == nil {
+			h.SharedWith = map[schemas.Category]int64{}
+		}
+		for q := range parts {
+			if q != p && holders&(1<<q) != 0 {
+				h.SharedWith[schemas.Categories[q]] += a.RequestedBytes
+			}
+		}
+	}
+}
+
+// checkSum holds the categories' sum against replay's own figure and says so where they differ.
+func (d *DeviceBreakdown) checkSum(replayed int64) {
+	if replayed < 0 || replayed == d.AllocatedBytes {
+		if d.Conservation.Verdict == schemas.Lossy {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes", d.Device, d.Conservation.Reason, d.Conservation.ResidueBytes))
+		}
+		return
+	}
+	residue := replayed - d.AllocatedBytes
+	if residue < 0 {
+		residue = -residue
+	}
+	d.Conservation.Verdict = schemas.Lossy
+	d.Conservation.ResidueBytes = max(d.Conservation.ResidueBytes, residue)
+	d.Conservation.Reason = fmt.Sprintf("the categories sum to %d bytes, replay says %d", d.AllocatedBytes, replayed)
+	d.Warnings = append(d.Warnings, d.Device+": "+d.Conservation.Reason)
+}
+
+// reservedAt replays the segments up to event seq; nil without segment events. What was reserved before recording is not
+// in them, so it is taken as what replay's own peak has beyond theirs.
+func (in *Input) reservedAt(p place, seq int64) *int64 {
+	v := in.verdict(p)
+	if v == nil {
+		return nil
+	}
+	var now, at, highest int64
+	seen := false
+	for i := range in.Events {
+		e := &in.Events[i]
+		if e.Rank != p.rank || e.Device != p.device {
+			continue
+		}
+		switch schemas.Action(e.Action) {
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentMap:
+			now += e.Size
+		case schemas.ActionSegmentFree, schemas.ActionSegmentUnmap:
+			now -= e.Size
+		default:
+			continue
+		}
+		seen = true
+		highest = max(highest, now)
+		if e.Seq <= seq {
+			at = now
+		}
+	}
+	if !seen {
+		return nil
+	}
+	at += v.PeakReservedBytes - highest
+	return &at
+}

@@ -1,0 +1,18 @@
+// Package analyze turns the tables of runs into answers: what held the memory at a moment, what a phase costs, how much
+// more one run needs than another.
+//
+// Every function is pure: tables in ([Input]), a result type out. No files, no printing, no units but bytes and
+// nanoseconds (and milliseconds in the documents, whose keys say so). The result types are the JSON documents of the
+// command line; their keys change only with their schema's version.
+//
+// # How bytes are counted
+//
+// A live block of B bytes that was requested with R bytes gives R bytes to the first category, in the order of
+// [schemas.Categories], that owns it at that moment, and B-R bytes to slack. So the categories sum to the allocator's own
+// total, to the byte, at every event. A block that tags prove to have owners of several categories is shared: beside the
+// bytes that a category is counted with stand the bytes that it holds, and how many of those others hold too.
+//
+// # Warnings
+//
+// A result that should not be taken at face value carries its reasons (Warnings), which end as footnotes.
+package analyze

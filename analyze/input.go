@@ -1,0 +1,151 @@
+package analyze
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Input is one run's tables. Tables that an analysis has no use for may be empty.
+type Input struct {
+	Manifest    *schemas.Manifest
+	Report      *schemas.IngestReport // nil: never ingested
+	Allocations []schemas.Allocation
+	Owners      []schemas.Owner
+	Steps       []schemas.Step
+	Phases      []schemas.Phase
+	Processes   []schemas.Process
+	Samples     []schemas.Sample
+	Events      []schemas.Event // segment events; the others are not looked at
+}
+
+// Identity says which run a figure is of and how the figure is known. Every document repeats it.
+type Identity struct {
+	RunID   string         `json:"run_id"`
+	Name    string         `json:"name"`
+	Status  string         `json:"status"`
+	Reason  string         `json:"reason,omitempty"` // why the status is not ok
+	Source  string         `json:"source"`           // measured, predicted or imported
+	Profile *string        `json:"profile"`          // of a predicted run
+	Params  map[string]any `json:"params"`
+}
+
+func identify(m *schemas.Manifest) Identity {
+	params := maps.Clone(m.Params)
+	if params == nil {
+		params = map[string]any{}
+	}
+	if m.Bare {
+		params["bare"] = true
+	}
+	return Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source, Profile: m.Profile, Params: params}
+}
+
+// Bare reports whether the run has counters and timers only.
+func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
+
+// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200)",
+// "imported", "bare", or empty. Every output shows it.
+func (id *Identity) Mark() string {
+	switch {
+	case id.Source == schemas.Predicted && id.Profile != nil:
+		return id.bare("predicted (phantom " + *id.Profile + ")")
+	case id.Source == schemas.Predicted:
+		return id.bare("predicted (phantom)")
+	case id.Source == schemas.Imported:
+		return "imported"
+	case id.Bare():
+		return "bare"
+	}
+	return ""
+}
+
+func (id *Identity) bare(mark string) string {
+	if id.Bare() {
+		return mark + ", bare"
+	}
+	return mark
+}
+
+// title is the name, or the id of a run without one.
+func (id *Identity) title() string {
+	if id.Name == "" {
+		return id.RunID
+	}
+	return id.Name
+}
+
+// Labels gives each run the name that tables and figures show it under: its name, told apart by the start time or else
+// the id where several runs of the same mark and status share one.
+func Labels(ids []Identity, started []time.Time) []string {
+	count := func(key func(i int) string) map[string]int {
+		n := map[string]int{}
+		for i := range ids {
+			n[key(i)]++
+		}
+		return n
+	}
+	plain := func(i int) string { return ids[i].title() }
+	timed := func(i int) string {
+		if i >= len(started) || started[i].IsZero() {
+			return ids[i].title()
+		}
+		return fmt.Sprintf("%s %s", ids[i].title(), started[i].UTC().Format("2006-01-02 15:04:05"))
+	}
+	marked := func(label func(int) string) func(int) string {
+		return func(i int) string { return label(i) + "\x00" + ids[i].StatusMark() }
+	}
+	byName, byTime := count(marked(plain)), count(marked(timed))
+	labels := make([]string, len(ids))
+	for i := range ids {
+		switch {
+		case byName[marked(plain)(i)] == 1:
+			labels[i] = plain(i)
+		case byTime[marked(timed)(i)] == 1:
+			labels[i] = timed(i)
+		default:
+			labels[i] = fmt.Sprintf("%s %s", plain(i), ids[i].RunID)
+		}
+	}
+	return labels
+}
+
+// place is one device of one rank.
+type place struct{ rank, device int32 }
+
+func (p place) String() string { return fmt.Sprintf("cuda:%d", p.device) }
+
+// places lists the devices that the run has verdicts for, in order; without a report, those with allocations.
+func (in *Input) places() []place {
+	seen := map[place]bool{}
+	if in.Report != nil {
+		for _, d := range in.Report.Devices {
+			seen[place{d.Rank, d.Device}] = true
+		}
+	}
+	for i := range in.Allocations {
+		seen[place{in.Allocations[i].Rank, in.Allocations[i].Device}] = true
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b place) int {
+		if a.rank != b.rank {
+			return int(a.rank - b.rank)
+		}
+		return int(a.device - b.device)
+	})
+}
+
+// verdict is ingest's verdict on a device, or nil.
+func (in *Input) verdict(p place) *schemas.DeviceVerdict {
+	if in.Report == nil {
+		return nil
+	}
+	for i := range in.Report.Devices {
+		if d := &in.Report.Devices[i]; d.Rank == p.rank && d.Device == p.device {
+			return d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// OverheadSchema is the version of [OverheadDocument].
+const OverheadSchema = "dpsight.overhead/1"
+
+// OverheadDocument is what "dpsight analyze overhead --format json" prints.
+type OverheadDocument struct {
+	Schema   string        `json:"schema"`
+	Baseline string        `json:"baseline"` // run id
+	Runs     []OverheadRun `json:"runs"`
+}
+
+// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it.
+type OverheadRun struct {
+	Identity
+	PeakBytes         *int64    `json:"peak_bytes"`
+	PeakDeltaBytes    *int64    `json:"peak_delta_bytes"`
+	PeakRatio         *float64  `json:"peak_ratio"`
+	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
+	PeakDeviceBytes   *int64    `json:"peak_device_bytes"`
+	StepMS            *Interval `json:"step_ms"`
+	StepDeltaMS       *float64  `json:"step_delta_ms"`
+	StepRatio         *float64  `json:"step_ratio"`
+	SamplesPerS       *float64  `json:"samples_per_s"`
+	TokensPerS        *float64  `json:"tokens_per_s"`
+	JoulesPerSample   *float64  `json:"joules_per_sample"`
+	Warnings          []string  `json:"warnings"`
+	// Categories sum to PeakDeltaBytes: each at its own run's peak. Empty where either run has no breakdown.
+	Categories []CategoryDelta `json:"categories"`
+	Phases     []PhaseDelta    `json:"phases"`
+}
+
+// CategoryDelta is one category's part in the difference of two peaks.
+type CategoryDelta struct {
+	Category   schemas.Category `json:"category"`
+	Bytes      int64            `json:"bytes"` // in this run
+	DeltaBytes int64            `json:"delta_bytes"`
+}
+
+// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time; its
+// memory has nothing to be compared with.
+type PhaseDelta struct {
+	Phase          string   `json:"phase"`
+	MS             *float64 `json:"ms"` // median of a step
+	DeltaMS        *float64 `json:"delta_ms"`
+	PeakBytes      *int64   `json:"peak_bytes"`
+	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
+}
+
+// Overhead compares runs with a baseline. The baseline itself may be among them: its deltas are zero.
+func Overhead(baseline Summary, runs []Summary) OverheadDocument {
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: baseline.RunID, Runs: []OverheadRun{}}
+	for i := range runs {
+		doc.Runs = append(doc.Runs, overheadOf(&baseline, &runs[i]))
+	}
+	return doc
+}
+
+func overheadOf(base, run *Summary) OverheadRun {
+	o := OverheadRun{Identity: run.Identity, PeakBytes: run.PeakBytes, PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
+		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerSample: run.JoulesPerSample,
+		Warnings: slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
+	if base.PeakBytes != nil && run.PeakBytes != nil {
+		delta := *run.PeakBytes - *base.PeakBytes
+		o.PeakDeltaBytes = &delta
+		o.PeakRatio = ratio(float64(*run.PeakBytes), float64(*base.PeakBytes))
+	}
+	if base.StepMS != nil && run.StepMS != nil {
+		if base.StepMS.Clock == run.StepMS.Clock {
+			delta := run.StepMS.Median - base.StepMS.Median
+			o.StepDeltaMS = &delta
+			o.StepRatio = ratio(run.StepMS.Median, base.StepMS.Median)
+		} else {
+			o.Warnings = append(o.Warnings, "GPU time cannot be compared with wall time: no difference is given")
+		}
+	}
+	if a, b := base.Main(), run.Main(); a != nil && b != nil {
+		o.Categories = categoryDeltas(a, b)
+	}
+	o.Phases = phaseDeltas(base, run)
+	if base.RunID != run.RunID {
+		o.Warnings = append(o.Warnings, unfair(base, run)...)
+	}
+	return o
+}
+
+func ratio(a, b float64) *float64 {
+	if b == 0 {
+		return nil
+	}
+	r := a / b
+	return &r
+}
+
+// categoryDeltas covers every category that either breakdown lists.
+func categoryDeltas(base, run *DeviceBreakdown) []CategoryDelta {
+	out := []CategoryDelta{}
+	listed := func(d *DeviceBreakdown, c schemas.Category) bool {
+		return slices.ContainsFunc(d.Categories, func(x CategoryBytes) bool { return x.Category == c })
+	}
+	for _, c := range schemas.Categories {
+		if listed(base, c) || listed(run, c) {
+			b := run.Category(c).Bytes
+			out = append(out, CategoryDelta{c, b, b - base.Category(c).Bytes})
+		}
+	}
+	return out
+}
+
+// phaseDeltas lists the run's phases on its main device in their order, then the baseline's that the run lacks.
+func phaseDeltas(base, run *Summary) []PhaseDelta {
+	rows := func(s *Summary) (list []PhaseRow) {
+		device, rank := s.device()
+		for _, r := range s.Phases.Phases {
+			if r.Device == device && r.Rank == rank {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	find := func(list []PhaseRow, phase string) *PhaseRow {
+		for i := range list {
+			if list[i].Phase == phase {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	ours, theirs := rows(run), rows(base)
+	out := []PhaseDelta{}
+	for _, r := range ours {
+		p := PhaseDelta{Phase: r.Phase, PeakBytes: r.PeakBytes}
+		b := find(theirs, r.Phase)
+		if b != nil && r.PeakBytes != nil && b.PeakBytes != nil {
+			delta := *r.PeakBytes - *b.PeakBytes
+			p.PeakDeltaBytes = &delta
+		}
+		p.times(base, run)
+		out = append(out, p)
+	}
+	for _, r := range theirs {
+		if find(ours, r.Phase) == nil {
+			p := PhaseDelta{Phase: r.Phase}
+			p.times(base, run)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// times fills in the phase's time, on one clock for both runs. Where a run with times has no such phase, it took none.
+func (p *PhaseDelta) times(base, run *Summary) {
+	ours, theirs := run.phaseTimes[p.Phase], base.phaseTimes[p.Phase]
+	if k := ours.known(); k != nil {
+		p.MS = &k.Median
+	} else if run.StepMS != nil && len(run.phaseTimes) > 0 && theirs.known() != nil {
+		p.MS = new(float64)
+	}
+	if p.MS == nil || base.StepMS == nil {
+		return
+	}
+	before := 0.0
+	switch {
+	case ours.gpu != nil && theirs.gpu != nil:
+		before = theirs.gpu.Median
+	case ours.wall == nil:
+		before = theirs.known().Median
+	case theirs.wall == nil:
+	case ours.gpu == nil && theirs.gpu == nil:
+		before = theirs.wall.Median
+	default: // one has GPU time, the other wall time only
+		return
+	}
+	delta := *p.MS - before
+	p.DeltaMS = &delta
+}
+
+// DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first whose
+// parameters hold all of match (a suite's baseline), else the first whose method is vanilla, else the first; full runs
+// before bare ones. The index is -1 if none ended well.
+func DefaultBaseline(runs []Summary, match map[string]any) int {
+	best, bestRank := -1, 0
+	for i := range runs {
+		r := &runs[i]
+		if r.Status != schemas.StatusOK || r.PeakBytes == nil {
+			continue
+		}
+		rank := 1
+		if r.Params["method"] == "vanilla" {
+			rank += 2
+		}
+		if holds(r.Params, match) {
+			rank += 4
+		}
+		if !r.Bare() {
+			rank++
+		}
+		if rank > bestRank {
+			best, bestRank = i, rank
+		}
+	}
+	return best
+}
+
+// holds reports whether params has all of match, compared as text: JSON makes one number type of many.
+func holds(params, match map[string]any) bool {
+	for k, v := range match {
+		if have, ok := params[k]; !ok || fmt.Sprint(have) != fmt.Sprint(v) {
+			return false
+		}
+	}
+	return len(match) > 0
+}

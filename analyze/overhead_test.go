@@ -1,0 +1,214 @@
+package analyze
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestDeltasSumToThePeaksDifference(t *testing.T) {
+	var runs []Summary
+	for seed := range uint64(20) {
+		in, _ := randomRun(rand.New(rand.NewPCG(seed, 2)))
+		in.Manifest.RunID = string(rune('a' + seed))
+		runs = append(runs, Summarize(in))
+	}
+	doc := Overhead(runs[0], runs)
+	if len(doc.Runs) != 20 || doc.Baseline != "a" {
+		t.Fatalf("%d runs over %s", len(doc.Runs), doc.Baseline)
+	}
+	for _, o := range doc.Runs {
+		var sum, bytes int64
+		for _, c := range o.Categories {
+			sum += c.DeltaBytes
+			bytes += c.Bytes
+		}
+		if sum != *o.PeakDeltaBytes || bytes != *o.PeakBytes {
+			t.Errorf("%s: deltas sum to %d, the peaks differ by %d; bytes %d of %d", o.RunID, sum, *o.PeakDeltaBytes, bytes, *o.PeakBytes)
+		}
+	}
+	if *doc.Runs[0].PeakDeltaBytes != 0 || *doc.Runs[0].PeakRatio != 1 {
+		t.Error("the baseline differs from itself")
+	}
+}
+
+// timedRun has warm-up, instrumented and bare steps, the bare ones as slow as given (ms).
+func timedRun(id string, ms ...int64) Input {
+	in := hooked()
+	in.Manifest.RunID, in.Manifest.Name = id, id
+	in.Steps, in.Phases = nil, nil
+	add := func(step, ms int64, warmup, instrumented bool) {
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: warmup, Instrumented: instrumented, WallNS: (ms + 1) * 1e6, GPUNS: ms * 1e6, Samples: 8, Tokens: 80})
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: schemas.PhaseForward, GPUNS: ms * 1e6 / 4, EndNS: ms * 1e6 / 2},
+			schemas.Phase{Step: step, Phase: schemas.PhaseForward, Microbatch: 1, GPUNS: ms * 1e6 / 4, EndNS: ms * 1e6 / 2})
+	}
+	add(0, 9999, true, true)
+	add(1, 5555, false, true)
+	for i, m := range ms {
+		add(int64(2+i), m, false, false)
+	}
+	return in
+}
+
+func TestTimesComeFromBareSteps(t *testing.T) {
+	a, b := Summarize(timedRun("a", 100, 120, 110)), Summarize(timedRun("b", 200, 260, 220, 230, 210, 250, 240))
+	doc := Overhead(a, []Summary{a, b})
+	if s := doc.Runs[0].StepMS; *s != (Interval{110, 100, 120, 3, OfRange, ClockGPU}) {
+		t.Errorf("a: %+v", s)
+	}
+	if s := doc.Runs[1].StepMS; *s != (Interval{230, 200, 260, 7, OfMedian, ClockGPU}) {
+		t.Errorf("b: %+v", s)
+	}
+	if o := doc.Runs[1]; *o.StepDeltaMS != 120 || math.Abs(*o.StepRatio-230.0/110) > 1e-12 || math.Abs(*o.SamplesPerS-8*7/1.61) > 1e-9 || math.Abs(*o.TokensPerS-80*7/1.61) > 1e-9 {
+		t.Errorf("b: %+v", o)
+	}
+	if p := doc.Runs[1].Phases[0]; p.Phase != schemas.PhaseForward || *p.MS != 115 || *p.DeltaMS != 60 {
+		t.Errorf("forward: two microbatches make a step: %v %v", *p.MS, *p.DeltaMS)
+	}
+	row := Phases(timedRun("a", 100, 120, 110)).Phases[0]
+	if row.Occurrences != 10 || row.GPUMS.Median != 55 || row.WallMS.Median != 110 {
+		t.Errorf("%+v", row)
+	}
+
+	in := timedRun("p", 100)
+	in.Manifest.Source = schemas.Predicted
+	if s := Summarize(in); s.StepMS != nil || s.SamplesPerS != nil || s.Phases.Phases[0].WallMS != nil {
+		t.Error("a predicted run has times")
+	}
+	in = timedRun("w", 100, 100)
+	in.Steps[3].GPUNS = 0
+	if s := Summarize(in); s.StepMS.Clock != ClockWall || s.StepMS.Median != 101 {
+		t.Errorf("without GPU time in one step: %+v", s.StepMS)
+	}
+	in = timedRun("i")
+	if s := Summarize(in); s.StepMS.Median != 5555 || !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "instrumented steps") }) {
+		t.Errorf("no bare step: %+v %v", s.StepMS, s.Warnings)
+	}
+}
+
+// The rank must be the textbook's (Conover, table A3): coverage of [x(k), x(n+1-k)] at least 95 %.
+func TestMedianRank(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 12: 3, 15: 4, 20: 6, 30: 10, 100: 40, 1001: 469} {
+		if got := medianRank(n); got != want {
+			t.Errorf("n = %d: rank %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestUnfairComparisonsAreNamed(t *testing.T) {
+	text := func(s string) *string { return &s }
+	base := func() Input {
+		in := timedRun("base", 100)
+		in.Manifest.GPUs = []schemas.GPU{{Name: "H200"}}
+		in.Manifest.Driver = text("580")
+		in.Manifest.Environment = &schemas.Environment{Torch: "2.11.0"}
+		in.Manifest.Params = map[string]any{"precision": "fp32", "batch_size": 4.0, "seq_len": 512.0, "method": "vanilla"}
+		return in
+	}
+	keep := func(in *Input, kept bool) {
+		in.Steps = []schemas.Step{{Step: 0, Instrumented: true}, {Step: 1, Instrumented: true, BeginSeq: 1, EndSeq: 6}}
+		in.Phases = []schemas.Phase{{Step: 1, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 4}}
+		if kept {
+			in.Owners[5].Category, in.Owners[5].Evidence = schemas.Gradients, schemas.Tagged
+		}
+	}
+	for _, c := range []struct {
+		change func(*Input)
+		want   string
+	}{
+		{func(in *Input) {}, ""},
+		{func(in *Input) { in.Manifest.Params["method"] = "ghost" }, ""},
+		{func(in *Input) { in.Manifest.GPUs[0].Name = "A100" }, "GPU differs: A100, baseline H200"},
+		{func(in *Input) { in.Manifest.Driver = text("570") }, "driver differs"},
+		{func(in *Input) { in.Manifest.Environment.Torch = "2.15.0" }, "torch differs"},
+		{func(in *Input) { in.Manifest.Params["precision"] = "bf16" }, "precision differs: bf16, baseline fp32"},
+		{func(in *Input) { in.Manifest.Params["batch_size"] = 8.0 }, "batch_size differs"},
+		{func(in *Input) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
+		{func(in *Input) { in.Manifest.Source = schemas.Predicted }, "predicted beside a baseline that is measured"},
+		{func(in *Input) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
+		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to 0.00 MiB"},
+	} {
+		b, r := base(), base()
+		r.Manifest.RunID = "run"
+		keep(&b, false)
+		c.change(&r)
+		if len(r.Steps) == 3 {
+			keep(&r, false)
+		}
+		w := strings.Join(unfair(ptr(Summarize(b)), ptr(Summarize(r))), "; ")
+		if c.want == "" && w != "" || !strings.Contains(w, c.want) {
+			t.Errorf("warned %q, want %q", w, c.want)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestEnergy(t *testing.T) {
+	in := timedRun("e", 3000, 3000)
+	for i := range in.Steps[2:] {
+		s := &in.Steps[2+i]
+		s.StartNS, s.EndNS = int64(10+3*i)*1e9, int64(13+3*i)*1e9
+	}
+	for sec := range int64(20) { // 100 W
+		in.Samples = append(in.Samples, schemas.Sample{TimeNS: sec*1e9 + 3e8, UsedBytes: sec, EnergyMJ: ptr(sec * 100_000)}, schemas.Sample{TimeNS: sec*1e9 + 5e8, UsedBytes: 7})
+	}
+	s := Summarize(in)
+	if s.JoulesPerSample == nil || math.Abs(*s.JoulesPerSample-100*6/16.0) > 1e-6 {
+		t.Errorf("100 W for 6 s over 16 samples: %v", s.JoulesPerSample)
+	}
+	if *s.PeakDeviceBytes != 19 {
+		t.Errorf("device peak %d", *s.PeakDeviceBytes)
+	}
+	in.Steps[3].EndNS = 14e9
+	if s := Summarize(in); s.JoulesPerSample != nil {
+		t.Error("energy over less than five seconds of a counter read once a second")
+	}
+}
+
+func TestLabels(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	id := func(run, name, status string) Identity {
+		return Identity{RunID: run, Name: name, Status: status, Source: schemas.Measured}
+	}
+	got := Labels([]Identity{id("1", "a", "ok"), id("2", "a", "oom"), id("3", "b", "ok"), id("4", "b", "ok"), id("5", "c", "ok"), id("6", "c", "ok"), id("7", "", "ok")},
+		[]time.Time{at, at, at, at.Add(time.Second), at, at, at})
+	want := []string{"a", "a", "b 2026-01-02 03:04:05", "b 2026-01-02 03:04:06", "c 5", "c 6", "7"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	profile := "h200"
+	p := Identity{Source: schemas.Predicted, Profile: &profile, Status: "oom", Params: map[string]any{"bare": true}}
+	if p.StatusMark() != "predicted (phantom h200), bare, oom" {
+		t.Error(p.StatusMark())
+	}
+}
+
+func TestDefaultBaseline(t *testing.T) {
+	b := int64(1)
+	run := func(method, status string, bare bool) Summary {
+		return Summary{Identity: Identity{Status: status, Params: map[string]any{"method": method, "bare": bare}}, PeakBytes: &b}
+	}
+	ghost := map[string]any{"method": "ghost"}
+	for _, c := range []struct {
+		runs  []Summary
+		match map[string]any
+		want  int
+	}{
+		{[]Summary{run("ghost", "ok", false), run("vanilla", "oom", false), run("vanilla", "ok", true), run("vanilla", "ok", false)}, nil, 3},
+		{[]Summary{run("vanilla", "ok", false), run("ghost", "ok", true), run("ghost", "ok", false)}, ghost, 2},
+		{[]Summary{run("dpsgd", "ok", false), run("vanilla", "ok", false)}, ghost, 1},
+		{[]Summary{run("ghost", "ok", true), run("dpsgd", "ok", false)}, nil, 1},
+		{[]Summary{run("vanilla", "failed", false)}, nil, -1},
+		{nil, ghost, -1},
+	} {
+		if got := DefaultBaseline(c.runs, c.match); got != c.want {
+			t.Errorf("%d, want %d", got, c.want)
+		}
+	}
+}

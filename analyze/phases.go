@@ -1,0 +1,113 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PhasesSchema is the version of [PhasesDocument].
+const PhasesSchema = "dpsight.phases/1"
+
+// PhasesDocument is what "dpsight analyze phases --format json" prints.
+type PhasesDocument struct {
+	Schema string      `json:"schema"`
+	Runs   []PhasesRun `json:"runs"`
+}
+
+// NewPhasesDocument makes the document of these runs.
+func NewPhasesDocument(runs ...PhasesRun) PhasesDocument {
+	if runs == nil {
+		runs = []PhasesRun{}
+	}
+	return PhasesDocument{PhasesSchema, runs}
+}
+
+// PhasesRun is one run's phases, a row a device and phase, in the order in which they first came.
+type PhasesRun struct {
+	Identity
+	Phases   []PhaseRow `json:"phases"`
+	Warnings []string   `json:"warnings"`
+}
+
+// PhaseRow is one phase on one device. Bytes are null for a run without allocator events.
+type PhaseRow struct {
+	Device      string `json:"device"`
+	Rank        int32  `json:"rank"`
+	Phase       string `json:"phase"`
+	Occurrences int64  `json:"occurrences"`
+	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep are of the occurrence with the highest peak, the first of equals.
+	AllocatedBeginBytes *int64 `json:"allocated_begin_bytes"`
+	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
+	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
+	PeakStep            *int64 `json:"peak_step"`
+	// LowestPeakBytes is the lowest of the occurrences' peaks: equal to PeakBytes where every step is alike.
+	LowestPeakBytes *int64 `json:"lowest_peak_bytes"`
+	// GPUMS and WallMS are a step's, over the bare steps after warm-up; null where unknown.
+	GPUMS  *Interval `json:"gpu_ms"`
+	WallMS *Interval `json:"wall_ms"`
+}
+
+// Phases tabulates the run's phases.
+func Phases(in Input) PhasesRun {
+	t := in.timed()
+	return in.phasesRun(&t)
+}
+
+func (in *Input) phasesRun(t *times) PhasesRun {
+	run := PhasesRun{Identity: identify(in.Manifest), Phases: []PhaseRow{}, Warnings: []string{}}
+	type key struct {
+		place
+		phase string
+	}
+	type occurrences struct {
+		list  []*schemas.Phase
+		first int64
+	}
+	by := map[key]*occurrences{}
+	var keys []key
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		k := key{place{f.Rank, f.Device}, f.Phase}
+		if by[k] == nil {
+			by[k] = &occurrences{first: f.BeginK}
+			keys = append(keys, k)
+		}
+		by[k].list = append(by[k].list, f)
+		by[k].first = min(by[k].first, f.BeginK)
+	}
+	slices.SortStableFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first, by[b].first))
+	})
+	durations := t.phases(in)
+	for _, k := range keys {
+		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
+		if len(in.Allocations) > 0 {
+			row.bytes(by[k].list)
+		}
+		row.GPUMS, row.WallMS = durations[k.phase].gpu, durations[k.phase].wall
+		run.Phases = append(run.Phases, row)
+	}
+	if len(run.Phases) > 0 {
+		run.Warnings = append(run.Warnings, t.warnings...)
+	}
+	return run
+}
+
+func (r *PhaseRow) bytes(list []*schemas.Phase) {
+	highest, lowest := list[0], list[0]
+	for _, f := range list {
+		if f.PeakBytes > highest.PeakBytes {
+			highest = f
+		}
+		if f.PeakBytes < lowest.PeakBytes {
+			lowest = f
+		}
+	}
+	r.AllocatedBeginBytes, r.AllocatedEndBytes = &highest.AllocatedBegin, &highest.AllocatedEnd
+	r.PeakBytes, r.LowestPeakBytes = &highest.PeakBytes, &lowest.PeakBytes
+	if highest.Step >= 0 {
+		r.PeakStep = &highest.Step
+	}
+}

@@ -1,0 +1,68 @@
+package analyze
+
+import "time"
+
+// RunsSchema is the version of [RunsDocument].
+const RunsSchema = "dpsight.runs/1"
+
+// RunsDocument is what "dpsight runs --format json" prints.
+type RunsDocument struct {
+	Schema string    `json:"schema"`
+	Runs   []RunsRow `json:"runs"`
+}
+
+// RunsRow is one run of a store.
+type RunsRow struct {
+	Identity
+	Suite             *string   `json:"suite"`
+	PeakBytes         *int64    `json:"peak_bytes"`
+	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
+	StepMS            *float64  `json:"step_ms"` // median
+	SamplesPerS       *float64  `json:"samples_per_s"`
+	GPU               *string   `json:"gpu"`
+	Started           time.Time `json:"started"`
+	Warnings          []string  `json:"warnings"`
+}
+
+// Runs tabulates summaries.
+func Runs(runs []Summary) RunsDocument {
+	doc := RunsDocument{RunsSchema, []RunsRow{}}
+	for i := range runs {
+		s := &runs[i]
+		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes,
+			SamplesPerS: s.SamplesPerS, GPU: orNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
+		if s.StepMS != nil {
+			row.StepMS = &s.StepMS.Median
+		}
+		doc.Runs = append(doc.Runs, row)
+	}
+	return doc
+}
+
+// ListRun is the row of a run in the store's table. It needs no allocations: a store of many runs is listed from their
+// manifests, reports and steps alone.
+func ListRun(in Input) RunsRow {
+	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}}
+	if in.Manifest.Suite != nil {
+		s.Suite = in.Manifest.Suite.Name
+	}
+	if len(in.Manifest.GPUs) > 0 {
+		s.GPU = in.Manifest.GPUs[0].Name
+	}
+	s.peaks(&in)
+	t := in.timed()
+	s.StepMS = t.step()
+	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
+	s.Warnings = append(s.Warnings, t.warnings...)
+	if in.Report == nil {
+		s.Warnings = append(s.Warnings, "not ingested yet")
+	}
+	return Runs([]Summary{s}).Runs[0]
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

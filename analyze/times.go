@@ -1,0 +1,240 @@
+package analyze
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Interval is a median and what surrounds it, in milliseconds.
+type Interval struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	N      int     `json:"n"`
+	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics that
+	// cover the median with at least that probability, whatever the distribution; from 6 values on).
+	Of string `json:"of"`
+	// Clock is "gpu" (between CUDA events) or "wall".
+	Clock string `json:"clock"`
+}
+
+// The values of [Interval.Clock] and [Interval.Of].
+const (
+	ClockGPU  = "gpu"
+	ClockWall = "wall"
+	OfRange   = "range"
+	OfMedian  = "median 95%"
+)
+
+// interval summarises durations; nil without any.
+func interval(ns []int64, clock string) *Interval {
+	if len(ns) == 0 {
+		return nil
+	}
+	s := slices.Sorted(slices.Values(ns))
+	n := len(s)
+	r := &Interval{Median: medianOf(s) / 1e6, Low: ms(s[0]), High: ms(s[n-1]), N: n, Of: OfRange, Clock: clock}
+	if k := medianRank(n); k > 0 {
+		r.Low, r.High, r.Of = ms(s[k-1]), ms(s[n-k]), OfMedian
+	}
+	return r
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+// medianOf is the median of sorted values.
+func medianOf(s []int64) float64 {
+	n := len(s)
+	if n%2 == 1 {
+		return float64(s[n/2])
+	}
+	return (float64(s[n/2-1]) + float64(s[n/2])) / 2
+}
+
+// medianRank is the largest k for which the k-th smallest and k-th largest of n values enclose the median with
+// probability 95 %: 2·P(Binomial(n, 1/2) < k) <= 0.05. It is 0 where even the extremes do not (n < 6).
+func medianRank(n int) int {
+	if n > 1000 { // normal approximation; 0.5^n would underflow
+		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)))
+	}
+	p, tail, k := math.Pow(0.5, float64(n)), 0.0, 0
+	for {
+		tail += p // P(X <= k)
+		if 2*tail > 0.05 {
+			return k
+		}
+		p = p * float64(n-k) / float64(k+1)
+		k++
+	}
+}
+
+// stepTime is one step as the run takes it: the slowest rank's time, all ranks' samples.
+type stepTime struct {
+	step                 int64
+	wallNS, gpuNS        int64 // gpuNS 0 = unknown for some rank
+	samples, tokens      int64 // 0 = not reported
+	startNS, endNS       int64
+	bare, warmup         bool
+	gpuKnown             bool
+	perRank, perRankToks map[int32]int64
+}
+
+// times are a run's timed steps.
+type times struct {
+	steps    []stepTime // those that figures come from, by number
+	all      []stepTime
+	clock    string
+	warnings []string
+}
+
+// timed gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none.
+func (in *Input) timed() times {
+	var t times
+	if in.Manifest.Source != schemas.Measured {
+		return t
+	}
+	byStep := map[int64]*stepTime{}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		st := byStep[s.Step]
+		if st == nil {
+			st = &stepTime{step: s.Step, bare: true, gpuKnown: true, startNS: s.StartNS, endNS: s.EndNS,
+				perRank: map[int32]int64{}, perRankToks: map[int32]int64{}}
+			byStep[s.Step] = st
+		}
+		st.bare = st.bare && !s.Instrumented
+		st.warmup = st.warmup || s.Warmup
+		st.gpuKnown = st.gpuKnown && s.GPUNS > 0
+		st.wallNS, st.gpuNS = max(st.wallNS, s.WallNS), max(st.gpuNS, s.GPUNS)
+		st.startNS, st.endNS = min(st.startNS, s.StartNS), max(st.endNS, s.EndNS)
+		// A step has a row a device: each rank's samples count once.
+		st.perRank[s.Rank] = max(st.perRank[s.Rank], s.Samples)
+		st.perRankToks[s.Rank] = max(st.perRankToks[s.Rank], s.Tokens)
+	}
+	instrumented := []stepTime{}
+	for _, st := range byStep {
+		for r := range st.perRank {
+			st.samples += st.perRank[r]
+			st.tokens += st.perRankToks[r]
+		}
+		t.all = append(t.all, *st)
+		switch {
+		case st.warmup:
+		case st.bare:
+			t.steps = append(t.steps, *st)
+		default:
+			instrumented = append(instrumented, *st)
+		}
+	}
+	if len(t.steps) == 0 && len(instrumented) > 0 {
+		t.steps = instrumented
+		t.warnings = append(t.warnings, "times come from instrumented steps: there is no bare one")
+	}
+	byNumber := func(a, b stepTime) int { return cmp.Compare(a.step, b.step) }
+	slices.SortFunc(t.steps, byNumber)
+	slices.SortFunc(t.all, byNumber)
+	t.clock = ClockGPU
+	for _, s := range t.steps {
+		if !s.gpuKnown {
+			t.clock = ClockWall
+		}
+	}
+	return t
+}
+
+func (t *times) ns(s *stepTime) int64 {
+	if t.clock == ClockGPU {
+		return s.gpuNS
+	}
+	return s.wallNS
+}
+
+// step summarises the timed steps; nil without any.
+func (t *times) step() *Interval {
+	var ns []int64
+	for i := range t.steps {
+		ns = append(ns, t.ns(&t.steps[i]))
+	}
+	return interval(ns, t.clock)
+}
+
+// rate is count(step) per second over all timed steps, nil where a step did not report it.
+func (t *times) rate(count func(*stepTime) int64) *float64 {
+	var sum, ns int64
+	for i := range t.steps {
+		n := count(&t.steps[i])
+		if n == 0 {
+			return nil
+		}
+		sum += n
+		ns += t.ns(&t.steps[i])
+	}
+	if ns == 0 {
+		return nil
+	}
+	r := float64(sum) / (float64(ns) / 1e9)
+	return &r
+}
+
+// phases gives each phase's time a step, over the timed steps: GPU time where every occurrence has it, else wall.
+func (t *times) phases(in *Input) map[string]phaseTime {
+	timed := map[int64]bool{}
+	for i := range t.steps {
+		timed[t.steps[i].step] = true
+	}
+	type key struct {
+		phase string
+		step  int64
+		rank  int32
+	}
+	gpu, wall, unknown := map[key]int64{}, map[key]int64{}, map[string]bool{}
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if !timed[f.Step] {
+			continue
+		}
+		k := key{f.Phase, f.Step, f.Rank}
+		gpu[k] += f.GPUNS
+		wall[k] += f.EndNS - f.StartNS
+		unknown[f.Phase] = unknown[f.Phase] || f.GPUNS == 0
+	}
+	// Again the slowest rank's time. A phase that a step does not have took no time in it.
+	slowest := func(by map[key]int64) map[string]map[int64]int64 {
+		m := map[string]map[int64]int64{}
+		for k, ns := range by {
+			if m[k.phase] == nil {
+				m[k.phase] = map[int64]int64{}
+			}
+			m[k.phase][k.step] = max(m[k.phase][k.step], ns)
+		}
+		return m
+	}
+	series := func(m map[int64]int64) []int64 {
+		ns := slices.Collect(maps.Values(m))
+		return append(ns, make([]int64, len(t.steps)-len(ns))...)
+	}
+	out := map[string]phaseTime{}
+	gpuBy, wallBy := slowest(gpu), slowest(wall)
+	for phase := range wallBy {
+		pt := phaseTime{wall: interval(series(wallBy[phase]), ClockWall)}
+		if !unknown[phase] {
+			pt.gpu = interval(series(gpuBy[phase]), ClockGPU)
+		}
+		out[phase] = pt
+	}
+	return out
+}
+
+type phaseTime struct{ gpu, wall *Interval }
+
+// known is GPU time where there is one, else wall.
+func (p phaseTime) known() *Interval {
+	if p.gpu != nil {
+		return p.gpu
+	}
+	return p.wall
+}

@@ -1,0 +1,227 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BreakdownTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
+// carry the whole document.
+func BreakdownTables(doc analyze.BreakdownDocument) []table.Table {
+	var tables []table.Table
+	var empty []*analyze.BreakdownRun
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		if len(r.Devices) == 0 {
+			empty = append(empty, r)
+		}
+		for k := range r.Devices {
+			tables = append(tables, deviceTable(r, &r.Devices[k]))
+		}
+	}
+	if len(empty) > 0 || len(tables) == 0 {
+		tables = append(tables, emptyTable(empty))
+	}
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// machineColumns say in every row of a CSV file which run and device it is of.
+var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs}, {Key: "status", For: table.Programs},
+	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs}, {Key: "rank", For: table.Programs}}
+
+func machineCells(id *analyze.Identity, device, rank table.Cell) []table.Cell {
+	return []table.Cell{table.Text(id.RunID), table.Text(id.Name), table.Text(id.Status), table.Text(id.Source),
+		table.Optional(id.Profile, table.Text), device, rank}
+}
+
+var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true},
+	{Title: "Shared", Key: "shared_bytes", Right: true}, {Title: "Tagged", Key: "tagged_bytes", Right: true},
+	{Title: "By phase only", Key: "phase_only_bytes", Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}
+
+// emptyTable lists runs without a breakdown: to programs as rows without figures.
+func emptyTable(runs []*analyze.BreakdownRun) table.Table {
+	t := table.Table{Title: "Runs without a breakdown", Columns: slices.Concat(machineColumns, []table.Column{{Title: "Run", For: table.People},
+		{Title: "Run id", For: table.People}, {Title: "Status", For: table.People}, {Title: "Reason", For: table.People}})}
+	for _, c := range categoryColumns {
+		t.Columns = append(t.Columns, table.Column{Key: c.Key, For: table.Programs})
+	}
+	for _, r := range runs {
+		reason := r.Reason
+		if reason == "" && r.Bare() {
+			reason = "bare: counters and timers only"
+		}
+		row := append(machineCells(&r.Identity, table.Absent(), table.Absent()), table.Text(identified(&r.Identity)), table.Text(r.RunID), table.Text(r.Status), table.Text(reason))
+		t.Rows = append(t.Rows, append(row, make([]table.Cell, len(categoryColumns))...))
+	}
+	return t
+}
+
+func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Table {
+	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s", identified(&r.Identity), d.Device, rank(d.Rank), moment(&d.At)),
+		Columns: slices.Concat(machineColumns, categoryColumns)}
+	row := func(name string, cells ...table.Cell) {
+		cells = append(append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Text(name)), cells...)
+		for len(cells) < len(t.Columns) {
+			cells = append(cells, table.Absent())
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for _, c := range d.Categories {
+		row(c.Category, table.Bytes(c.Bytes), percent(c.Bytes, d.AllocatedBytes), table.Bytes(c.SharedBytes),
+			table.Bytes(c.TaggedBytes), table.Bytes(c.PhaseOnlyBytes), table.Count(c.Blocks), table.Bytes(c.MaxBytes))
+	}
+	row("allocated", table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
+	if d.ReservedBytes != nil {
+		row("reserved", table.Bytes(*d.ReservedBytes))
+	}
+	if s := sharedSentence(d); s != "" {
+		t.Notes = append(t.Notes, s)
+	}
+	t.Notes = append(t.Notes, conservation(d))
+	t.Notes = append(t.Notes, d.Warnings...)
+	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	return t
+}
+
+func rank(r int32) string {
+	if r == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of rank %d", r)
+}
+
+func moment(m *analyze.Moment) string {
+	s := fmt.Sprintf("after event %d", m.Event)
+	if m.Step != nil {
+		s += fmt.Sprintf(", step %d", *m.Step)
+	}
+	if m.Phase != nil {
+		s += ", " + *m.Phase
+	}
+	return s
+}
+
+func percent(part, whole int64) table.Cell {
+	if whole == 0 {
+		return table.Absent()
+	}
+	return table.Number(100*float64(part)/float64(whole), 1)
+}
+
+// sharedSentence is printed under every breakdown in which DP hooks hold what others hold too: it is the figure that
+// most tools get wrong.
+func sharedSentence(d *analyze.DeviceBreakdown) string {
+	s := d.SharedHookActivations()
+	if s == nil {
+		return ""
+	}
+	by := "by autograd"
+	if s.AutogradBytes < s.SharedBytes {
+		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
+	}
+	return fmt.Sprintf("hook_activations: %s of %s MiB are also held %s: their extra cost is %s MiB",
+		table.MiB(s.SharedBytes), table.MiB(s.HeldBytes), by, table.MiB(s.ExtraBytes))
+}
+
+func conservation(d *analyze.DeviceBreakdown) string {
+	c := &d.Conservation
+	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, table.Fixed(float64(c.ResidueBytes), 0))
+	if d.TorchPeakAllocatedBytes != nil {
+		s += fmt.Sprintf("; torch's own peak %s MiB", table.MiB(*d.TorchPeakAllocatedBytes))
+	}
+	if c.AmbiguousTags > 0 {
+		s += fmt.Sprintf("; %d ambiguous tags", c.AmbiguousTags)
+	}
+	if c.Reason != "" {
+		s += "; " + c.Reason
+	}
+	return s
+}
+
+func sourceNotes(id *analyze.Identity) []string {
+	switch id.Source {
+	case schemas.Predicted:
+		return []string{predictedNote}
+	case schemas.Imported:
+		return []string{importedNote}
+	}
+	return nil
+}
+
+// runsATable is how many runs stand side by side before a table is split.
+const runsATable = 5
+
+// comparisonTables has a row a category and a column a run, at each run's peak.
+func comparisonTables(s *analyze.Study) []table.Table {
+	if len(s.Runs) == 0 {
+		return []table.Table{{Title: "Peak allocated memory by category (MiB)", Columns: []table.Column{{Title: "Category", Key: "category"}}, Notes: []string{"there is no run"}}}
+	}
+	var listed []schemas.Category
+	for _, c := range schemas.Categories {
+		if slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool {
+			return r.Main() != nil && r.Main().Category(c).MaxBytes > 0
+		}) {
+			listed = append(listed, c)
+		}
+	}
+	var tables []table.Table
+	for from := 0; from < len(s.Runs); from += runsATable {
+		tables = append(tables, comparisonTable(s, listed, from, min(from+runsATable, len(s.Runs))))
+	}
+	return tables
+}
+
+func comparisonTable(s *analyze.Study, listed []schemas.Category, from, to int) table.Table {
+	t := table.Table{Title: "Peak allocated memory by category (MiB)", Columns: []table.Column{{Title: "Category", Key: "category"}}}
+	for i := from; i < to; i++ {
+		label := marked(s.Labels[i], &s.Runs[i].Identity)
+		t.Columns = append(t.Columns, table.Column{Title: label, Key: s.Runs[i].RunID, Right: true})
+	}
+	row := func(name string, cell func(*analyze.Summary) table.Cell) {
+		cells := []table.Cell{table.Text(name)}
+		for i := from; i < to; i++ {
+			cells = append(cells, cell(&s.Runs[i]))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for _, c := range listed {
+		row(c, func(r *analyze.Summary) table.Cell {
+			if r.Main() == nil {
+				return table.Absent()
+			}
+			return table.Bytes(r.Main().Category(c).Bytes)
+		})
+	}
+	row("peak allocated", func(r *analyze.Summary) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
+	row("peak reserved", func(r *analyze.Summary) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
+	for i := from; i < to; i++ {
+		r, label := &s.Runs[i], s.Labels[i]
+		if d := r.Main(); d != nil {
+			if sentence := sharedSentence(d); sentence != "" {
+				t.Notes = append(t.Notes, label+": "+sentence)
+			}
+			if d.Conservation.Verdict != schemas.Exact {
+				t.Notes = append(t.Notes, label+": "+conservation(d))
+			}
+			for _, w := range d.Warnings {
+				t.Notes = append(t.Notes, label+": "+w)
+			}
+		} else {
+			t.Notes = append(t.Notes, label+": "+failure(r))
+		}
+		for _, n := range sourceNotes(&r.Identity) {
+			if !slices.Contains(t.Notes, n) {
+				t.Notes = append(t.Notes, n)
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,133 @@
+package canvas
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const sample = "ÅWgjy, 123.45 GiB (+7.4 %)"
+
+// The ink of a text must lie in the box that the canvas measured for it, in both formats: layout trusts that box.
+func TestTextStaysInItsBox(t *testing.T) {
+	c, err := New(400, 80, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Text(sample, 200, 50, 20, Middle, 0)
+	var b bytes.Buffer
+	if err := c.Save(&b, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ink := Box{1e9, 1e9, -1e9, -1e9}
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			if r, _, _, _ := img.At(x, y).RGBA(); r < 0x8000 {
+				ink = Box{min(ink.X0, float64(x)/pngScale), min(ink.Y0, float64(y)/pngScale), max(ink.X1, float64(x+1)/pngScale), max(ink.Y1, float64(y+1)/pngScale)}
+			}
+		}
+	}
+	within(t, "PNG", ink, c.Labels[0].Box)
+
+	if c, err = New(400, 80, true); err != nil {
+		t.Fatal(err)
+	}
+	c.Text(sample, 200, 50, 20, Middle, 0)
+	b.Reset()
+	if err := c.Save(&b, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	paths := regexp.MustCompile(` d="([^"]*)"`).FindAllStringSubmatch(b.String(), -1)
+	if len(paths) != 2 {
+		t.Fatalf("%d paths, want the background and one text", len(paths))
+	}
+	ink = Box{1e9, 1e9, -1e9, -1e9}
+	numbers := regexp.MustCompile(`-?\d+`).FindAllString(paths[1][1], -1)
+	for i := 0; i+1 < len(numbers); i += 2 {
+		x, _ := strconv.ParseFloat(numbers[i], 64)
+		y, _ := strconv.ParseFloat(numbers[i+1], 64)
+		ink = Box{min(ink.X0, x/svgScale), min(ink.Y0, y/svgScale), max(ink.X1, x/svgScale), max(ink.Y1, y/svgScale)}
+	}
+	within(t, "SVG", ink, c.Labels[0].Box)
+}
+
+func within(t *testing.T, what string, ink, box Box) {
+	t.Helper()
+	const side = 1.5 // glyphs have bearings
+	if ink.X0 < box.X0-side || ink.X1 > box.X1+side || ink.Y0 < box.Y0-3 || ink.Y1 > box.Y1 {
+		t.Errorf("%s: ink %.1f outside its box %.1f", what, ink, box)
+	}
+	if ink.X1-ink.X0 < (box.X1-box.X0)*0.95 {
+		t.Errorf("%s: ink %.1f is narrower than its box %.1f", what, ink, box)
+	}
+}
+
+func TestMisplacedIsNoticed(t *testing.T) {
+	c, err := New(100, 50, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Text("inside", 10, 20, 10, Start, 0)
+	if got := c.Misplaced(); got != nil {
+		t.Errorf("well placed text: %v", got)
+	}
+	c.Text("over it", 20, 22, 10, Start, 0)
+	c.Text("outside", 90, 45, 10, Start, 0)
+	if got := c.Misplaced(); len(got) != 2 {
+		t.Errorf("one overlap, one outside: %v", got)
+	}
+}
+
+func TestSVGIsXML(t *testing.T) {
+	c, err := New(100, 50, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "a<b & \"c\" 按 \x01\x1b[31m"
+	c.Text(text, 1, 20, 10, Start, 0x123456)
+	var b bytes.Buffer
+	if err := c.Save(&b, text, "]]> "+text); err != nil {
+		t.Fatal(err)
+	}
+	svg := b.String()
+	d := xml.NewDecoder(&b)
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(svg, "fill:#123456") || strings.Contains(svg, "rgba") || strings.Contains(svg, "<text") || !strings.Contains(svg, `width="100"`) {
+		t.Error("colours, size or outlines are not as they should be")
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, s := range []string{"", "short", strings.Repeat("x", 60), "一二三四五六七八九十一二三四五六七八九十", "some-name_with/breaks and spaces in it, of length"} {
+		for _, lines := range []int{1, 3, 0} {
+			got := Wrap(s, 12, 100, lines)
+			if lines > 0 && len(got) > lines {
+				t.Errorf("%q: %d lines, want %d", s, len(got), lines)
+			}
+			for _, l := range got {
+				if Measure(l, 12) > 100 {
+					t.Errorf("%q: line %q is too wide", s, l)
+				}
+			}
+			squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
+			if all := squeeze(strings.Join(got, "")); lines == 0 && all != squeeze(s) {
+				t.Errorf("%q: became %q", s, all)
+			}
+		}
+	}
+}

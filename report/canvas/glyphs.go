@@ -1,0 +1,137 @@
+package canvas
+
+import (
+	"strings"
+
+	"github.com/golang/freetype/truetype"
+	"github.com/wcharczuk/go-chart/v2"
+	"golang.org/x/image/font"
+	"golang.org/x/image/math/fixed"
+)
+
+// Heights of a line of text, in multiples of its size: generous for capitals with accents and for descenders.
+const (
+	capHeight = 0.96
+	descent   = 0.24
+)
+
+// Missing stands for a character that the built-in font lacks, Chinese for one.
+const Missing = '□'
+
+// hasGlyph reports whether the built-in font can draw r.
+func hasGlyph(r rune) bool {
+	f, err := chart.GetDefaultFont()
+	return err == nil && f.Index(r) != 0
+}
+
+// Printable replaces the characters that the built-in font lacks by [Missing], drawn as a box, and control characters by
+// spaces.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < 0x20 || r == 0x7f:
+			return ' '
+		case r == Missing || hasGlyph(r):
+			return r
+		}
+		return Missing
+	}, s)
+}
+
+// Lacks reports whether the built-in font lacks some character of s.
+func Lacks(s string) bool { return strings.ContainsRune(Printable(s), Missing) }
+
+// unit is the size in which glyphs are measured and outlined: the font's own units, so that nothing is hinted.
+func unit(f *truetype.Font) fixed.Int26_6 { return fixed.Int26_6(f.FUnitsPerEm()) }
+
+// advance is where the glyph after r begins, in the font's units; previous is the glyph before, for kerning.
+func advance(f *truetype.Font, previous, glyph truetype.Index) (kern, width float64) {
+	if previous != 0 {
+		kern = float64(f.Kern(unit(f), previous, glyph))
+	}
+	return kern, float64(f.HMetric(unit(f), glyph).AdvanceWidth)
+}
+
+// Measure is the width of a line of text in logical pixels.
+func Measure(s string, size float64) float64 {
+	f, err := chart.GetDefaultFont()
+	if err != nil {
+		return 0
+	}
+	var w float64
+	var previous truetype.Index
+	for _, r := range Printable(s) {
+		g := f.Index(r)
+		kern, width := advance(f, previous, g)
+		w += kern + width
+		previous = g
+	}
+	return w * size / float64(f.FUnitsPerEm())
+}
+
+// outline adds the glyphs of s to the renderer's path.
+func (c *Canvas) outline(s string, x, y, size float64) {
+	scale := size / float64(c.font.FUnitsPerEm())
+	var buf truetype.GlyphBuf
+	var previous truetype.Index
+	for _, r := range s {
+		g := c.font.Index(r)
+		kern, width := advance(c.font, previous, g)
+		x += kern * scale
+		if err := buf.Load(c.font, unit(c.font), g, font.HintingNone); err == nil {
+			first := 0
+			for _, end := range buf.Ends {
+				c.contour(buf.Points[first:end], x, y, scale)
+				first = end
+			}
+		}
+		x += width * scale
+		previous = g
+	}
+}
+
+// contour adds one closed outline of quadratic curves. Between two control points TrueType implies a point half-way.
+func (c *Canvas) contour(points []truetype.Point, x, y, scale float64) {
+	if len(points) < 2 {
+		return
+	}
+	type point struct {
+		x, y float64
+		on   bool
+	}
+	at := func(i int) point {
+		p := points[i%len(points)]
+		return point{x + float64(p.X)*scale, y - float64(p.Y)*scale, p.Flags&1 != 0}
+	}
+	half := func(a, b point) point { return point{(a.x + b.x) / 2, (a.y + b.y) / 2, true} }
+	start, from := at(0), 1
+	if !start.on {
+		if last := at(len(points) - 1); last.on {
+			start, from = last, 0
+		} else {
+			start, from = half(start, last), 0
+		}
+	}
+	c.r.MoveTo(c.px(start.x), c.px(start.y))
+	curve := func(control, to point) { c.r.QuadCurveTo(c.px(control.x), c.px(control.y), c.px(to.x), c.px(to.y)) }
+	var control *point
+	for i := from; i < len(points); i++ {
+		p := at(i)
+		switch {
+		case control == nil && p.on:
+			c.r.LineTo(c.px(p.x), c.px(p.y))
+		case control == nil:
+			control = &p
+		case p.on:
+			curve(*control, p)
+			control = nil
+		default:
+			curve(*control, half(*control, p))
+			control = &p
+		}
+	}
+	if control != nil {
+		curve(*control, start)
+	}
+	c.r.Close()
+}

@@ -1,0 +1,52 @@
+package canvas
+
+import "strings"
+
+// Ellipsis ends a text that was cut.
+const Ellipsis = "…"
+
+// Fit cuts s to a width.
+func Fit(s string, size, width float64) string {
+	if Measure(s, size) <= width {
+		return s
+	}
+	runes := []rune(s)
+	for n := len(runes) - 1; n > 0; n-- {
+		if cut := strings.TrimRight(string(runes[:n]), " ") + Ellipsis; Measure(cut, size) <= width {
+			return cut
+		}
+	}
+	return Ellipsis
+}
+
+// Wrap breaks s into at most lines lines of a width: at spaces, after the hyphens and underscores of names, else
+// anywhere. What does not fit is cut; lines = 0 cuts nothing.
+func Wrap(s string, size, width float64, lines int) []string {
+	var out []string
+	rest := strings.TrimSpace(s)
+	for rest != "" {
+		if Measure(rest, size) <= width {
+			return append(out, rest)
+		}
+		if lines > 0 && len(out) == lines-1 {
+			return append(out, Fit(rest, size, width))
+		}
+		end, breakAt := 0, 0
+		for i, r := range rest {
+			next := i + len(string(r))
+			if end > 0 && Measure(rest[:next], size) > width {
+				break
+			}
+			end = next
+			if strings.ContainsRune(" -_/,.", r) {
+				breakAt = next
+			}
+		}
+		if breakAt > 0 {
+			end = breakAt
+		}
+		out = append(out, strings.TrimRight(rest[:end], " "))
+		rest = strings.TrimLeft(rest[end:], " ")
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package figure
+
+import (
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// drawPanels draws titles, grids and axes.
+func (l *layout) drawPanels(c *canvas.Canvas) {
+	for i, p := range []*panel{&l.peak, &l.delta} {
+		for k, line := range l.titles[i] {
+			c.Text(line, p.left, margin+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
+		}
+	}
+	l.drawAxis(c, &l.peak)
+	if l.m.Baseline != "" {
+		l.drawAxis(c, &l.delta)
+	}
+	if len(l.m.Rows) == 0 {
+		c.Text("there is no run to draw", l.peak.left, l.tops[0]+barHeight/2, nameSize, canvas.Start, softInk)
+	} else if l.peak.perByte == 0 {
+		c.Text("no run has a peak to draw", l.peak.left, l.tops[len(l.tops)-1]+18, nameSize, canvas.Start, softInk)
+	}
+}
+
+func (l *layout) drawAxis(c *canvas.Canvas, p *panel) {
+	if p.perByte == 0 {
+		return
+	}
+	top, bottom := l.tops[0], l.tops[len(l.tops)-1]
+	baseline := bottom + 4 + valueSize
+	c.Text(p.unit.name, p.textRight, baseline, valueSize, canvas.End, softInk)
+	free := p.textRight - canvas.Measure(p.unit.name, valueSize) - 6
+	last := -1e9
+	for _, v := range p.ticks(5) {
+		x := p.zero + v*p.unit.bytes*p.perByte
+		c.Line(x, top, x, bottom, 1, gridColor)
+		text := tickText(v)
+		half := canvas.Measure(text, valueSize) / 2
+		if x-half < last+8 || x+half > free {
+			continue
+		}
+		c.Text(text, x, baseline, valueSize, canvas.Middle, softInk)
+		last = x + half
+	}
+	c.Line(p.zero, top, p.zero, bottom, 1.5, ink)
+}
+
+// middle is the vertical centre of a row.
+func (l *layout) middle(i int) float64 { return (l.tops[i] + l.tops[i+1]) / 2 }
+
+func (l *layout) drawLabel(c *canvas.Canvas, i int) {
+	label := l.labels[i]
+	y := l.middle(i) - label.height()/2
+	right := l.peak.left - 10
+	for _, s := range label.name {
+		c.Text(s, right, y+nameSize*0.95, nameSize, canvas.End, ink)
+		y += nameSize * lineHeight
+	}
+	for _, s := range label.mark {
+		c.Text(s, right, y+markSize*0.95, markSize, canvas.End, softInk)
+		y += markSize * lineHeight
+	}
+}
+
+// bar is the box of a bar of row i between two x.
+func (l *layout) bar(i int, x0, x1 float64) canvas.Box {
+	y := l.middle(i)
+	return canvas.Box{X0: x0, Y0: y - barHeight/2, X1: x1, Y1: y + barHeight/2}
+}
+
+func (l *layout) drawPeak(c *canvas.Canvas, i int) {
+	r, p := &l.m.Rows[i], &l.peak
+	textY := l.middle(i) + valueSize*0.36
+	if r.PeakBytes == nil {
+		c.Text(canvas.Fit(r.Failure, valueSize, p.textRight-p.left-8), p.left+8, textY, valueSize, canvas.Start, softInk)
+		return
+	}
+	end := p.x(*r.PeakBytes)
+	if r.Breakdown == nil {
+		b := l.bar(i, p.zero, end)
+		c.Rect(b, unknownColor)
+		if b.X1-b.X0 > 4 {
+			c.Frame(b, 1, softInk)
+		}
+	} else {
+		bytes := map[schemas.Category]int64{}
+		for _, cat := range r.Breakdown.Categories {
+			bytes[cat.Category] = cat.Bytes
+		}
+		var sum int64
+		for _, s := range l.groups.segments(bytes) {
+			l.drawSegment(c, p, i, s, sum, sum+s.bytes)
+			sum += s.bytes
+		}
+	}
+	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
+}
+
+func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
+	r, p := &l.m.Rows[i], &l.delta
+	textY := l.middle(i) + valueSize*0.36
+	color := ink
+	if r.Baseline || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
+		color = softInk
+	}
+	c.Text(r.total(), p.textRight, textY, valueSize, canvas.End, color)
+	if p.perByte == 0 || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
+		return
+	}
+	if len(r.Overhead.Categories) == 0 {
+		if d := *r.Overhead.PeakDeltaBytes; d != 0 {
+			b := l.bar(i, min(p.zero, p.x(d)), max(p.zero, p.x(d)))
+			c.Rect(b, unknownColor)
+			c.Frame(b, 1, softInk)
+		}
+		return
+	}
+	bytes := map[schemas.Category]int64{}
+	for _, cat := range r.Overhead.Categories {
+		bytes[cat.Category] = cat.DeltaBytes
+	}
+	var down, up int64
+	for _, s := range l.groups.segments(bytes) {
+		if s.bytes < 0 {
+			l.drawSegment(c, p, i, s, down+s.bytes, down)
+			down += s.bytes
+		} else {
+			l.drawSegment(c, p, i, s, up, up+s.bytes)
+			up += s.bytes
+		}
+	}
+	if l.balanced(r) {
+		x := p.x(*r.Overhead.PeakDeltaBytes)
+		b := l.bar(i, x, x)
+		c.Diamond(x, b.Y1+3, 4, ink)
+	}
+}
+
+// balanced reports whether a row's overhead is drawn on both sides of zero: then the eye needs the sum.
+func (l *layout) balanced(r *Row) bool {
+	down, up := r.extent()
+	return r.Overhead != nil && len(r.Overhead.Categories) > 0 && float64(-down)*l.delta.perByte >= 1 && float64(up)*l.delta.perByte >= 1
+}
+
+// drawSegment fills a bar between two values and writes its size into it where there is room.
+func (l *layout) drawSegment(c *canvas.Canvas, p *panel, i int, s segment, from, to int64) {
+	fill := minorColor
+	if s.category != "" {
+		fill = palette[s.category]
+	}
+	b := l.bar(i, p.x(from), p.x(to))
+	c.Rect(b, fill)
+	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the segment: bars keep their ends
+		c.Rect(canvas.Box{X0: b.X0, Y0: b.Y0, X1: b.X0 + 0.5, Y1: b.Y1}, paper)
+	}
+	text := table.Fixed(float64(max(s.bytes, -s.bytes))/p.unit.bytes, 2)
+	if canvas.Measure(text, insideSize)+8 <= b.X1-b.X0 {
+		c.Text(text, (b.X0+b.X1)/2, l.middle(i)+insideSize*0.36, insideSize, canvas.Middle, inkOn(fill))
+	}
+}

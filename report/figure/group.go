@@ -1,0 +1,83 @@
+package figure
+
+import "github.com/dpsight/dpsight/schemas"
+
+// minorShare is the part of a run's peak below which a category is not worth a colour of its own.
+const minorShare = 0.005
+
+// minorDelta is the same for the overhead panel, whose scale is another: part of its whole width.
+const minorDelta = 0.02
+
+const minorLabel = "under 0.5 % each"
+
+// grouping says which categories the picture shows by themselves. All numbers stay whole: the small ones are drawn as
+// one segment of their sum.
+type grouping struct {
+	major, minor []schemas.Category // in the order of precedence
+	unknown      bool               // some bar is not broken down
+}
+
+func (m *MemoryBreakdown) group() grouping {
+	var g grouping
+	present, major := map[schemas.Category]bool{}, map[schemas.Category]bool{}
+	var low, high int64
+	for i := range m.Rows {
+		down, up := m.Rows[i].extent()
+		low, high = min(low, down), max(high, up)
+	}
+	for _, r := range m.Rows {
+		switch {
+		case r.Breakdown != nil:
+			for _, c := range r.Breakdown.Categories {
+				present[c.Category] = present[c.Category] || c.Bytes != 0
+				if float64(c.Bytes) >= minorShare*float64(r.Breakdown.AllocatedBytes) && c.Bytes > 0 {
+					major[c.Category] = true
+				}
+			}
+		case r.PeakBytes != nil:
+			g.unknown = true
+		}
+		if m.Baseline == "" || r.Overhead == nil {
+			continue
+		}
+		for _, c := range r.Overhead.Categories {
+			present[c.Category] = present[c.Category] || c.DeltaBytes != 0
+			if d := float64(max(c.DeltaBytes, -c.DeltaBytes)); d > 0 && d >= minorDelta*float64(high-low) {
+				major[c.Category] = true
+			}
+		}
+	}
+	for _, c := range schemas.Categories {
+		switch {
+		case major[c]:
+			g.major = append(g.major, c)
+		case present[c]:
+			g.minor = append(g.minor, c)
+		}
+	}
+	return g
+}
+
+// A segment is one coloured piece of a bar.
+type segment struct {
+	category schemas.Category // empty = the small ones together
+	bytes    int64
+}
+
+// segments groups a run's bytes by category, in the order of stacking.
+func (g *grouping) segments(bytes map[schemas.Category]int64) []segment {
+	var out []segment
+	for _, c := range g.major {
+		if b := bytes[c]; b != 0 {
+			out = append(out, segment{c, b})
+		}
+	}
+	var rest int64
+	for _, c := range g.minor {
+		rest += bytes[c]
+	}
+	if rest != 0 {
+		out = append(out, segment{"", rest})
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// Sizes in logical pixels.
+const (
+	margin     = 20.0
+	titleSize  = 15.0
+	nameSize   = 13.0
+	markSize   = 11.0
+	valueSize  = 12.0
+	insideSize = 11.0
+	noteSize   = 11.0
+	barHeight  = 26.0
+	peakWidth  = 500.0
+	deltaWidth = 400.0
+	panelGap   = 32.0
+	maxLabel   = 220.0
+	lineHeight = 1.25
+)
+
+// layout holds where everything goes: all text is measured before anything is drawn, so the canvas is as high as it
+// must be and no text is cut that need not be.
+type layout struct {
+	m             *MemoryBreakdown
+	width, height float64
+	labels        []rowLabel
+	tops          []float64 // of each row; one more for the end
+	titles        [2][]string
+	peak, delta   panel
+	groups        grouping
+	legend        []legendItem
+	legendTop     float64
+	legendColumn  float64
+	legendColumns int
+	notes         []string
+	notesTop      float64
+}
+
+type rowLabel struct{ name, mark []string }
+
+func (r rowLabel) height() float64 {
+	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.mark))*markSize*lineHeight
+}
+
+// panel is one axis: bytes to x.
+type panel struct {
+	left, right float64 // of the bars
+	textRight   float64 // right end of the totals beyond the bars
+	zero        float64 // x of 0
+	perByte     float64 // 0 = nothing to draw
+	low, high   int64
+	unit        unit
+}
+
+func (p *panel) x(bytes int64) float64 { return p.zero + float64(bytes)*p.perByte }
+
+func (m *MemoryBreakdown) layout() *layout {
+	l := &layout{m: m}
+	l.groups = m.group()
+	x := margin + l.wrapLabels() + 12
+	l.peak = m.peakPanel(x)
+	x = l.peak.textRight
+	if m.Baseline != "" {
+		l.delta = m.deltaPanel(x + panelGap)
+		x = l.delta.textRight
+	}
+	l.width = math.Ceil(x + margin)
+
+	l.titles[0] = canvas.Wrap("Peak allocated memory by category", titleSize, l.peak.textRight-l.peak.left, 2)
+	y := margin
+	if m.Baseline != "" {
+		l.titles[1] = canvas.Wrap("Overhead over "+m.Baseline, titleSize, l.delta.textRight-l.delta.left, 2)
+	}
+	y += float64(max(len(l.titles[0]), len(l.titles[1])))*titleSize*lineHeight + 6
+	for _, r := range l.labels {
+		l.tops = append(l.tops, y)
+		y += max(barHeight+14, r.height()+10)
+	}
+	if len(m.Rows) == 0 {
+		y += barHeight
+	}
+	l.tops = append(l.tops, y)
+	y += 30 // the axis' numbers
+	l.legendTop = y
+	y = l.layLegend(y)
+	for _, n := range l.footnotes() {
+		l.notes = append(l.notes, canvas.Wrap(n, noteSize, l.width-2*margin, 0)...)
+	}
+	l.notesTop = y + 4
+	if len(l.notes) > 0 {
+		y = l.notesTop + float64(len(l.notes))*noteSize*1.35
+	}
+	l.height = math.Ceil(y + margin)
+	return l
+}
+
+// wrapLabels breaks the rows' labels and gives the width of the widest line.
+func (l *layout) wrapLabels() float64 {
+	widest := 60.0
+	for i, r := range l.m.Rows {
+		name := r.Label
+		if canvas.Lacks(name) {
+			name = fmt.Sprintf("#%d %s", i+1, name)
+		}
+		rl := rowLabel{canvas.Wrap(name, nameSize, maxLabel, 3), canvas.Wrap(r.Mark, markSize, maxLabel, 2)}
+		for _, s := range rl.name {
+			widest = max(widest, canvas.Measure(s, nameSize))
+		}
+		for _, s := range rl.mark {
+			widest = max(widest, canvas.Measure(s, markSize))
+		}
+		l.labels = append(l.labels, rl)
+	}
+	return widest
+}
+
+// peakPanel scales the left axis so that the longest bar and its total fit.
+func (m *MemoryBreakdown) peakPanel(left float64) panel {
+	p := panel{left: left, zero: left}
+	text := 0.0
+	for _, r := range m.Rows {
+		if r.PeakBytes != nil {
+			p.high = max(p.high, *r.PeakBytes)
+			text = max(text, canvas.Measure(table.Size(*r.PeakBytes), valueSize))
+		}
+	}
+	p.textRight = left + peakWidth
+	p.right = p.textRight - text - 8
+	if p.high > 0 {
+		p.perByte = (p.right - p.left) / float64(p.high)
+	}
+	p.unit = unitOf(p.high)
+	return p
+}
+
+// deltaPanel scales the right axis: what shrank goes left of zero, what grew right, the totals stand in a column.
+func (m *MemoryBreakdown) deltaPanel(left float64) panel {
+	p := panel{left: left, textRight: left + deltaWidth}
+	text := 0.0
+	for i := range m.Rows {
+		text = max(text, canvas.Measure(m.Rows[i].total(), valueSize))
+		down, up := m.Rows[i].extent()
+		p.low, p.high = min(p.low, down), max(p.high, up)
+	}
+	p.right = p.textRight - text - 12
+	p.zero = p.left
+	if p.high > p.low {
+		p.perByte = (p.right - p.left) / float64(p.high-p.low)
+		p.zero = p.left - float64(p.low)*p.perByte
+	}
+	p.unit = unitOf(max(p.high, -p.low))
+	return p
+}
+
+// extent is how far a row's deltas reach below and above zero.
+func (r *Row) extent() (down, up int64) {
+	if r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
+		return 0, 0
+	}
+	if len(r.Overhead.Categories) == 0 {
+		return min(0, *r.Overhead.PeakDeltaBytes), max(0, *r.Overhead.PeakDeltaBytes)
+	}
+	for _, c := range r.Overhead.Categories {
+		if c.DeltaBytes < 0 {
+			down += c.DeltaBytes
+		} else {
+			up += c.DeltaBytes
+		}
+	}
+	return down, up
+}
+
+// total is the overhead in words.
+func (r *Row) total() string {
+	switch {
+	case r.Baseline:
+		return "baseline"
+	case r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil:
+		return "–"
+	}
+	d := *r.Overhead.PeakDeltaBytes
+	s := table.Size(d)
+	if d > 0 {
+		s = "+" + s
+	}
+	switch ratio := r.Overhead.PeakRatio; {
+	case ratio == nil:
+	case *ratio >= 10:
+		s += " (" + table.Fixed(*ratio, 0) + "×)"
+	default:
+		percent := table.Fixed((*ratio-1)*100, 1)
+		if d > 0 {
+			percent = "+" + percent
+		}
+		s += " (" + percent + " %)"
+	}
+	return s
+}
+
+// footnotes explain what the picture cannot show.
+func (l *layout) footnotes() []string {
+	var notes []string
+	if len(l.groups.minor) > 0 {
+		names := make([]string, len(l.groups.minor))
+		for i, c := range l.groups.minor {
+			names[i] = words(c)
+		}
+		notes = append(notes, minorLabel+": "+strings.Join(names, ", "))
+	}
+	for i := range l.m.Rows {
+		if l.balanced(&l.m.Rows[i]) {
+			notes = append(notes, "the diamond marks the sum of what grew and what shrank")
+			break
+		}
+	}
+	for _, r := range l.m.Rows {
+		if canvas.Lacks(r.Label) {
+			notes = append(notes, string(canvas.Missing)+": a character that the figure's font lacks; #n is the run's place in summary.txt")
+			break
+		}
+	}
+	return append(notes, l.m.Notes...)
+}

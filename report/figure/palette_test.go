@@ -1,0 +1,62 @@
+package figure
+
+import (
+	"math"
+	"testing"
+
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// How people without one kind of cone see: linear RGB matrices of Machado, Oliveira and Fernandes (2009), severity 1.
+var visions = map[string][9]float64{
+	"normal":       {1, 0, 0, 0, 1, 0, 0, 0, 1},
+	"protanopia":   {0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998},
+	"deuteranopia": {0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881},
+	"tritanopia":   {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900},
+}
+
+// lab is the colour as seen, in CIE L*a*b*.
+func lab(c canvas.Color, m [9]float64) [3]float64 {
+	linear := func(v uint32) float64 {
+		x := float64(v&0xff) / 255
+		if x <= 0.04045 {
+			return x / 12.92
+		}
+		return math.Pow((x+0.055)/1.055, 2.4)
+	}
+	r, g, b := linear(uint32(c)>>16), linear(uint32(c)>>8), linear(uint32(c))
+	clamp := func(v float64) float64 { return min(max(v, 0), 1) }
+	r, g, b = clamp(m[0]*r+m[1]*g+m[2]*b), clamp(m[3]*r+m[4]*g+m[5]*b), clamp(m[6]*r+m[7]*g+m[8]*b)
+	f := func(t float64) float64 {
+		if t > 0.008856 {
+			return math.Cbrt(t)
+		}
+		return 7.787*t + 16.0/116
+	}
+	x := f((0.4124*r + 0.3576*g + 0.1805*b) / 0.95047)
+	y := f(0.2126*r + 0.7152*g + 0.0722*b)
+	z := f((0.0193*r + 0.1192*g + 0.9505*b) / 1.08883)
+	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
+}
+
+func TestPaletteIsTellable(t *testing.T) {
+	// ΔE*ab 2.3 is just noticeable. Neighbours in a bar must be plainly different, any two tellable beside the legend.
+	const neighbours, any = 25, 8
+	for _, c := range schemas.Categories {
+		if _, ok := palette[c]; !ok {
+			t.Errorf("%s has no colour", c)
+		}
+	}
+	for name, m := range visions {
+		for i, a := range schemas.Categories {
+			for j, b := range schemas.Categories[:i] {
+				la, lb := lab(palette[a], m), lab(palette[b], m)
+				d := math.Sqrt(math.Pow(la[0]-lb[0], 2) + math.Pow(la[1]-lb[1], 2) + math.Pow(la[2]-lb[2], 2))
+				if want := map[bool]float64{true: neighbours, false: any}[j == i-1]; d < want {
+					t.Errorf("%s: %s and %s differ by %.1f, want %.0f", name, b, a, d, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package figure
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// unit is a binary unit of an axis.
+type unit struct {
+	bytes float64
+	name  string
+}
+
+// unitOf is the largest unit that n fills.
+func unitOf(n int64) unit {
+	for _, u := range []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if float64(n) >= u.bytes {
+			return u
+		}
+	}
+	return unit{1, "B"}
+}
+
+// ticks are round values of a panel's unit from low to high, about most of them.
+func (p *panel) ticks(most int) []float64 {
+	if p.perByte == 0 {
+		return nil
+	}
+	low, high := float64(p.low)/p.unit.bytes, float64(p.high)/p.unit.bytes
+	raw := (high - low) / float64(most)
+	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
+	step := 10 * magnitude
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*magnitude >= raw {
+			step = m * magnitude
+			break
+		}
+	}
+	if p.unit.bytes == 1 {
+		step = max(step, 1)
+	}
+	var out []float64
+	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
+		out = append(out, i*step)
+	}
+	return out
+}
+
+// tickText is a tick's number, without needless digits.
+func tickText(v float64) string {
+	s := strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
+	for digits := range 7 {
+		if f := strconv.FormatFloat(v, 'f', digits, 64); f == s {
+			return table.Fixed(v, digits)
+		}
+	}
+	return s
+}

@@ -1,0 +1,107 @@
+package report_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// gallery are the pictures that must not go wrong.
+func gallery() map[string]analyze.Study {
+	g := map[string]analyze.Study{}
+	g["headline"] = study(0, headline()...)
+	g["one"] = study(-1, headline()[2])
+	g["one-baseline"] = study(0, headline()[0])
+	var many []madeUp
+	for i := range 12 {
+		m := headline()[i%3]
+		m.id = fmt.Sprintf("run-%02d", i)
+		m.name = fmt.Sprintf("%s-b%d", m.name, 1<<(i/3))
+		for k := range m.blocks {
+			m.blocks[k].mib *= 1 + float64(i)/12
+		}
+		if i%4 == 3 {
+			m.source = schemas.Predicted
+		}
+		many = append(many, m)
+	}
+	g["twelve"] = study(0, many...)
+
+	long := headline()
+	long[0].name = "a-very-long-name-of-sixty-characters-that-somebody-did-choose"
+	long[1].name = "按样本梯度裁剪 实验 (Opacus)"
+	long[2].name = "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"
+	long[1].source = schemas.Predicted
+	long[2].source = schemas.Imported
+	g["names"] = study(0, long...)
+
+	tiny := madeUp{id: "tiny", name: "tiny <b> & \"x\"", status: schemas.StatusOK, source: schemas.Measured, steps: 3, stepNS: 1e6,
+		blocks: []block{{1.0 / mib, one(schemas.Parameters), false}}}
+	huge := tiny
+	huge.id, huge.name, huge.blocks = "huge", "huge", []block{{100 * 1024, one(schemas.Parameters), false}}
+	g["tiny-huge"] = study(0, tiny, huge)
+	g["huge-tiny"] = study(1, tiny, huge)
+
+	var failed []madeUp
+	for i, status := range []string{schemas.StatusFailed, schemas.StatusOOM, schemas.StatusTimeout} {
+		m := headline()[i]
+		m.status, m.blocks, m.reason = status, nil, "the command ended with exit code 1 and a very long reason that nobody wants to read to its end in a figure"
+		failed = append(failed, m)
+	}
+	g["failed"] = study(-1, failed...)
+
+	mixed := headline()
+	mixed[1].bare, mixed[1].name = true, "dpsgd"
+	mixed[2].status, mixed[2].reason = schemas.StatusOOM, "out of memory: 20 GiB requested"
+	mixed = append(mixed, failed[0])
+	mixed[3].id = "failed-one"
+	g["mixed"] = study(0, mixed...)
+	shrunk := headline()
+	shrunk[0], shrunk[2] = shrunk[2], shrunk[0]
+	g["shrunk"] = study(0, shrunk...)
+	g["none"] = study(-1)
+	return g
+}
+
+// With DPSIGHT_GALLERY set to a folder the pictures are kept there, to be looked at.
+func TestGallery(t *testing.T) {
+	keep := os.Getenv("DPSIGHT_GALLERY")
+	for name, s := range gallery() {
+		dir := t.TempDir()
+		if keep != "" {
+			dir = filepath.Join(keep, name)
+		}
+		files, err := report.Write(dir, report.Model{Title: name, Study: s})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, f := range files {
+			if st, err := os.Stat(f); err != nil || st.Size() == 0 {
+				t.Errorf("%s: %s is missing or empty: %v", name, f, err)
+			}
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*"+schemas.PartialSuffix)); len(left) > 0 {
+			t.Errorf("%s: left behind: %v", name, left)
+		}
+	}
+}
+
+// No text of any picture sticks out or lies over another, and every run is in it, predicted ones marked.
+func TestGalleryIsLegible(t *testing.T) {
+	for name, s := range gallery() {
+		m := report.Model{Study: s}
+		bad, err := m.Figure().Misplaced()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, b := range bad {
+			t.Errorf("%s: %s", name, b)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase", Key: "phase"}, {Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Right: true},
+	{Title: "MiB at begin", Key: "allocated_begin_bytes", Right: true}, {Title: "MiB at end", Key: "allocated_end_bytes", Right: true},
+	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true},
+	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true}, {Title: "Wall ms", Key: "wall_ms", Right: true}})
+
+// PhasesTables prints a table a run. All of them carry the whole document.
+func PhasesTables(doc analyze.PhasesDocument) []table.Table {
+	tables := []table.Table{}
+	for i := range doc.Runs {
+		t := phasesTable(&doc.Runs[i])
+		t.Document = doc
+		tables = append(tables, t)
+	}
+	if len(tables) == 0 {
+		tables = append(tables, table.Table{Title: "Phases", Columns: phaseColumns, Document: doc})
+	}
+	return tables
+}
+
+func phasesTable(r *analyze.PhasesRun) table.Table {
+	t := table.Table{Title: "Phases of " + identified(&r.Identity), Columns: phaseColumns}
+	median := func(v *analyze.Interval) table.Cell {
+		if v == nil {
+			return table.Absent()
+		}
+		return table.Milliseconds(v.Median)
+	}
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(p.Device), table.Count(int64(p.Rank))), table.Text(p.Phase), table.Text(p.Device+rank(p.Rank)), table.Count(p.Occurrences),
+			table.Optional(p.AllocatedBeginBytes, table.Bytes), table.Optional(p.AllocatedEndBytes, table.Bytes), table.Optional(p.PeakBytes, table.Bytes),
+			table.Optional(p.LowestPeakBytes, table.Bytes), table.Optional(p.PeakStep, table.Count), median(p.GPUMS), median(p.WallMS)))
+	}
+	if len(r.Phases) == 0 {
+		t.Notes = append(t.Notes, "the run has no phases")
+	} else {
+		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; times are medians a step, of bare steps")
+	}
+	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	return t
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

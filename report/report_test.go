@@ -1,0 +1,234 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs from what is in testdata (run with -update and look at the difference); got\n%s", name, got)
+	}
+}
+
+func TestReportGolden(t *testing.T) {
+	for _, name := range []string{"headline", "mixed", "names", "failed"} {
+		dir := t.TempDir()
+		files, err := report.Write(dir, report.Model{Title: name, Study: gallery()[name], Notes: []string{"run folder x: damaged"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" { // compression and fonts may change; their layout has tests of its own
+				continue
+			}
+			got, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel, _ := filepath.Rel(dir, f)
+			golden(t, filepath.Join(name, rel), got)
+		}
+	}
+}
+
+// Each output of a report with a predicted run says that it is one.
+func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	files, err := report.Write(dir, report.Model{Study: gallery()["names"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if filepath.Ext(f) == ".png" {
+			continue
+		}
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks := []string{"predicted (phantom h200)"}
+		if ext := filepath.Ext(f); ext == ".json" || ext == ".csv" {
+			marks = []string{"predicted", "h200"}
+		}
+		for _, m := range marks {
+			if !bytes.Contains(text, []byte(m)) {
+				t.Errorf("%s does not say %q", f, m)
+			}
+		}
+		if !bytes.Contains(text, []byte("imported")) {
+			t.Errorf("%s does not mark the imported run", f)
+		}
+	}
+	for _, r := range gallery()["names"].Runs {
+		doc := analyze.NewBreakdownDocument(r.Breakdown)
+		var b bytes.Buffer
+		if err := table.Write(&b, "table", report.BreakdownTables(doc)...); err != nil {
+			t.Fatal(err)
+		}
+		if r.Source != schemas.Measured && !strings.Contains(b.String(), r.Source) {
+			t.Errorf("breakdown of a run that is %s does not say so:\n%s", r.Source, b.String())
+		}
+	}
+}
+
+func TestBreakdownTables(t *testing.T) {
+	s := gallery()["mixed"]
+	var runs []analyze.BreakdownRun
+	for _, r := range s.Runs {
+		runs = append(runs, r.Breakdown)
+	}
+	for _, f := range []string{"table", "csv"} {
+		var b bytes.Buffer
+		if err := table.Write(&b, f, report.BreakdownTables(analyze.NewBreakdownDocument(runs...))...); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "breakdown."+f, b.Bytes())
+	}
+	var b bytes.Buffer
+	if err := table.Write(&b, "json", report.BreakdownTables(analyze.NewBreakdownDocument(runs...))...); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Schema string
+		Runs   []struct {
+			RunID   string `json:"run_id"`
+			Params  map[string]any
+			Devices []struct {
+				AllocatedBytes int64 `json:"allocated_bytes"`
+				Categories     []struct{ Bytes int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Schema != "dpsight.breakdown/1" || len(doc.Runs) != 4 || len(doc.Runs[1].Devices) != 0 || doc.Runs[1].Params["bare"] != true || doc.Runs[3].Devices == nil {
+		t.Errorf("%+v", doc)
+	}
+	for _, r := range doc.Runs {
+		for _, d := range r.Devices {
+			for _, c := range d.Categories {
+				d.AllocatedBytes -= c.Bytes
+			}
+			if d.AllocatedBytes != 0 {
+				t.Errorf("%s: categories do not sum to allocated_bytes: %d left", r.RunID, d.AllocatedBytes)
+			}
+		}
+	}
+}
+
+// syntheticStore writes six runs of about 30,000 allocator events each.
+func syntheticStore(tb testing.TB) string {
+	dir := tb.TempDir()
+	for i := range 6 {
+		m := headline()[i%3]
+		m.id, m.steps = "run-"+string(rune('a'+i)), 20
+		base := m.blocks
+		for k := range 740 { // about 1,500 events a step
+			m.blocks = append(m.blocks, block{1 + float64(k%37)/8, one(schemas.Categories[k%len(schemas.Categories)], schemas.Activations), true})
+		}
+		m.blocks = append(m.blocks, base...)
+		in := m.input()
+		run := filepath.Join(dir, m.id)
+		if err := os.MkdirAll(run, 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		var events []schemas.Event
+		for seq := range in.Report.Devices[0].Events {
+			events = append(events, schemas.Event{RunID: m.id, Seq: seq + 1, Action: int32(schemas.ActionAlloc), Addr: 0x7f0000000000 + uint64(seq%4096)<<21, Size: 1 << 20})
+		}
+		if n := len(events); n < 29_000 {
+			tb.Fatalf("%d events are too few for this test", n)
+		}
+		for _, err := range []error{schemas.WriteManifest(run, in.Manifest), schemas.WriteIngestReport(run, in.Report), schemas.Allocations.Write(run, in.Allocations),
+			schemas.Owners.Write(run, in.Owners), schemas.Steps.Write(run, in.Steps), schemas.Phases.Write(run, in.Phases), schemas.Events.Write(run, events)} {
+			if err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// wholeReport does what the report command does.
+func wholeReport(tb testing.TB, dir, out string) {
+	sel, err := store.Open(dir).Resolve([]string{dir})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var runs []analyze.Summary
+	for _, r := range sel.Runs {
+		tables, err := store.Load(r, store.WantAll)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		runs = append(runs, analyze.Summarize(analyze.Input(*tables)))
+	}
+	study := analyze.NewStudy(runs, &runs[analyze.DefaultBaseline(runs, nil)])
+	if _, err := report.Write(out, report.Model{Title: "synthetic", Study: study}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func BenchmarkReport(b *testing.B) {
+	dir, out := syntheticStore(b), b.TempDir()
+	for b.Loop() {
+		wholeReport(b, dir, out)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB-from-OS")
+}
+
+// A report over six runs of 30,000 events stays under a second and 300 MB. The bound on time is three times that, for
+// machines that do other things as well; the benchmark gives the figure.
+func TestReportIsCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short")
+	}
+	dir, out := syntheticStore(t), t.TempDir()
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	wholeReport(t, dir, out)
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if took > 3*time.Second {
+		t.Errorf("the report took %v", took)
+	}
+	if after.Sys > 300e6 {
+		t.Errorf("the process took %d MB from the system, %d MB of them before the report", after.Sys/1e6, before.Sys/1e6)
+	}
+}

@@ -1,0 +1,115 @@
+package table
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// absentText stands where a fact is not known.
+const absentText = "–"
+
+// Absent is a cell for a fact that is not known.
+func Absent() Cell { return Cell{Text: absentText} }
+
+// Text is a cell of words.
+func Text(s string) Cell { return Cell{s, s} }
+
+// Count is a cell with a number of things.
+func Count(n int64) Cell { return Cell{group(strconv.FormatInt(n, 10)), n} }
+
+// Bytes shows bytes in MiB and keeps bytes.
+func Bytes(n int64) Cell { return Cell{MiB(n), n} }
+
+// DeltaBytes is [Bytes] with its sign.
+func DeltaBytes(n int64) Cell {
+	t := MiB(n)
+	if n > 0 && t[0] != '<' {
+		t = "+" + t
+	}
+	return Cell{t, n}
+}
+
+// Milliseconds shows and keeps milliseconds.
+func Milliseconds(ms float64) Cell { return Cell{Fixed(ms, msDigits(ms)), ms} }
+
+// DeltaMilliseconds is [Milliseconds] with its sign.
+func DeltaMilliseconds(ms float64) Cell {
+	c := Milliseconds(ms)
+	if ms > 0 {
+		c.Text = "+" + c.Text
+	}
+	return c
+}
+
+func msDigits(ms float64) int {
+	if ms < 10 && ms > -10 {
+		return 3
+	}
+	return 1
+}
+
+// Ratio shows how many times as much: 1.07×.
+func Ratio(r float64) Cell { return Cell{Fixed(r, 3) + "×", r} }
+
+// Number shows a number with so many digits after the point.
+func Number(x float64, digits int) Cell { return Cell{Fixed(x, digits), x} }
+
+// Optional is cell(*v), or an absent cell.
+func Optional[T any](v *T, cell func(T) Cell) Cell {
+	if v == nil {
+		return Absent()
+	}
+	return cell(*v)
+}
+
+// MiB formats bytes as MiB with two digits and thousands separators; what is not 0 never looks like 0.
+func MiB(n int64) string {
+	mib := float64(n) / (1 << 20)
+	switch {
+	case n > 0 && mib < 0.005:
+		return "<0.01"
+	case n < 0 && mib > -0.005:
+		return ">−0.01"
+	}
+	return Fixed(mib, 2)
+}
+
+// Fixed formats x with thousands separators and a true minus sign.
+func Fixed(x float64, digits int) string { return group(strconv.FormatFloat(x, 'f', digits, 64)) }
+
+func group(s string) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "−", s[1:]
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	if fraction != "" {
+		fraction = "." + fraction
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if strings.Trim(whole+fraction, "0.,") == "" {
+		sign = ""
+	}
+	return sign + whole + fraction
+}
+
+// Size formats bytes in the largest binary unit that they fill: 61.25 GiB, 512 B.
+func Size(n int64) string {
+	size := n
+	if size < 0 {
+		size = -size
+	}
+	for _, u := range []struct {
+		shift uint
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}} {
+		// 1023.996 KiB would print as 1024.00
+		if float64(size) >= float64(int64(1)<<u.shift)*0.99999 {
+			return Fixed(float64(n)/float64(int64(1)<<u.shift), 2) + " " + u.name
+		}
+	}
+	return fmt.Sprintf("%s B", Fixed(float64(n), 0))
+}

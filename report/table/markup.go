@@ -1,0 +1,147 @@
+package table
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+func writeMarkdown(w io.Writer, t *Table) error {
+	var b strings.Builder
+	if t.Title != "" {
+		fmt.Fprintf(&b, "**%s**\n\n", markdown(t.Title))
+	}
+	for _, c := range t.Columns {
+		b.WriteString("| " + markdown(c.Title) + " ")
+	}
+	b.WriteString("|\n")
+	for _, c := range t.Columns {
+		if c.Right {
+			b.WriteString("|---:")
+		} else {
+			b.WriteString("|:---")
+		}
+	}
+	b.WriteString("|\n")
+	for _, row := range t.Rows {
+		for _, cell := range row {
+			b.WriteString("| " + markdown(cell.Text) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	if len(t.Notes) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, n := range t.Notes {
+		b.WriteString("- " + markdown(n) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "[", `\[`,
+	"]", `\]`, "#", `\#`, "&", "&amp;", "\n", " ", "\r", " ")
+
+func markdown(s string) string { return clean(markdownEscapes.Replace(s)) }
+
+// writeLaTeX writes a tabular with booktabs' rules, ready for \input. Caption and float are the paper's own affair.
+func writeLaTeX(w io.Writer, t *Table) error {
+	var b strings.Builder
+	b.WriteString("% needs \\usepackage{booktabs}\n")
+	if t.Title != "" {
+		b.WriteString("% " + strings.ReplaceAll(clean(t.Title), "\n", " ") + "\n")
+	}
+	b.WriteString("\\begin{tabular}{@{}")
+	for _, c := range t.Columns {
+		if c.Right {
+			b.WriteByte('r')
+		} else {
+			b.WriteByte('l')
+		}
+	}
+	b.WriteString("@{}}\n\\toprule\n")
+	line := func(text func(j int) string) {
+		for j := range t.Columns {
+			if j > 0 {
+				b.WriteString(" & ")
+			}
+			b.WriteString(latex(text(j)))
+		}
+		b.WriteString(" \\\\\n")
+	}
+	line(func(j int) string { return t.Columns[j].Title })
+	b.WriteString("\\midrule\n")
+	for _, row := range t.Rows {
+		line(func(j int) string { return row[j].Text })
+	}
+	b.WriteString("\\bottomrule\n\\end{tabular}\n")
+	// Notes stand below the tabular: a row of \linewidth inside it would stretch the last column.
+	for _, n := range t.Notes {
+		b.WriteString("\\par\\smallskip\\noindent{\\footnotesize " + latex(n) + "\\par}\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%", `\%`,
+	"_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`, "<", `\textless{}`, ">", `\textgreater{}`, "|", `\textbar{}`,
+	"Δ", `$\Delta$`, "×", `$\times$`, "−", `$-$`, "–", `--`, "≤", `$\le$`, "±", `$\pm$`, "\n", " ", "\r", " ")
+
+func latex(s string) string {
+	return strings.ReplaceAll(clean(latexEscapes.Replace(s)), "�", "?")
+}
+
+func writeCSV(w io.Writer, t *Table) error { return writeRecords(w, t, true) }
+
+func writeRecords(w io.Writer, t *Table, header bool) error {
+	cw := csv.NewWriter(w)
+	if header {
+		if err := cw.Write(t.keys()); err != nil {
+			return err
+		}
+	}
+	for _, row := range t.Rows {
+		var record []string
+		for j, cell := range row {
+			switch {
+			case t.Columns[j].For == People:
+			case cell.Value == nil:
+				record = append(record, "")
+			default:
+				record = append(record, fmt.Sprint(cell.Value))
+			}
+		}
+		if err := cw.Write(record); err != nil {
+			return err
+		}
+	}
+	cw.Flush()
+	return cw.Error()
+}
+
+func (c *Column) key() string {
+	if c.Key != "" {
+		return c.Key
+	}
+	return c.Title
+}
+
+func writeJSON(w io.Writer, t *Table) error {
+	doc := t.Document
+	if doc == nil {
+		rows := make([]map[string]any, len(t.Rows))
+		for i, row := range t.Rows {
+			rows[i] = map[string]any{}
+			for j, cell := range row {
+				rows[i][t.Columns[j].key()] = cell.Value
+			}
+		}
+		doc = map[string]any{"title": t.Title, "rows": rows, "notes": append([]string{}, t.Notes...)}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(doc)
+}

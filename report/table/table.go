@@ -1,0 +1,132 @@
+// Package table is the one model of a printed table, and the formats that it is printed in.
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Table is what every subcommand prints: titled columns, rows of cells, footnotes.
+type Table struct {
+	Title   string
+	Columns []Column
+	Rows    [][]Cell // as many cells as columns
+	Notes   []string
+	// Document is what the JSON format prints instead of the rows, where a schema fixes that.
+	Document any
+}
+
+// A Column has a title for people and a key, with its unit, for programs. Numbers are aligned right.
+type Column struct {
+	Title string
+	Key   string
+	Right bool
+	For   Audience
+}
+
+// An Audience is whom a column is for. A table of one run names the run in its title, a CSV file in every row.
+type Audience int
+
+// The audiences.
+const (
+	Everybody Audience = iota
+	People             // not in CSV
+	Programs           // in CSV only
+)
+
+// A Cell has a text for people and the bare value for programs. A nil value is absent: null in JSON, empty in CSV.
+type Cell struct {
+	Text  string
+	Value any
+}
+
+// A Format writes tables.
+type Format struct {
+	Name  string
+	Help  string
+	write func(io.Writer, *Table) error
+}
+
+// Formats lists every format, the default first.
+var Formats = []Format{
+	{"table", "aligned text", writeText},
+	{"json", "one JSON document", writeJSON},
+	{"csv", "comma-separated values, bare numbers in base units", writeCSV},
+	{"markdown", "a Markdown table", writeMarkdown},
+	{"latex", "a LaTeX table (booktabs)", writeLaTeX},
+}
+
+// Names lists the formats' names, for help and for flags' choices.
+func Names() []string {
+	names := make([]string, len(Formats))
+	for i, f := range Formats {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Write prints tables in a format, one after another. JSON is one document: the first table's.
+func Write(w io.Writer, format string, tables ...Table) error {
+	for _, f := range Formats {
+		if f.Name != format {
+			continue
+		}
+		for i := range tables {
+			if i > 0 && f.Name == "json" {
+				break
+			}
+			if i > 0 && f.Name == "csv" && slices.Equal(tables[i].keys(), tables[i-1].keys()) {
+				if err := writeRecords(w, &tables[i], false); err != nil { // one CSV file, one header
+					return err
+				}
+				continue
+			}
+			if i > 0 {
+				if _, err := io.WriteString(w, "\n"); err != nil {
+					return err
+				}
+			}
+			t := &tables[i]
+			if f.Name != "csv" {
+				t = t.forPeople()
+			}
+			if err := f.write(w, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("format %q is not one of %s", format, strings.Join(Names(), ", "))
+}
+
+// forPeople leaves out the columns that only programs want.
+func (t *Table) forPeople() *Table {
+	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.For == Programs }) {
+		return t
+	}
+	shown := *t
+	shown.Columns, shown.Rows = nil, make([][]Cell, len(t.Rows))
+	for j, c := range t.Columns {
+		if c.For == Programs {
+			continue
+		}
+		shown.Columns = append(shown.Columns, c)
+		for i := range t.Rows {
+			shown.Rows[i] = append(shown.Rows[i], t.Rows[i][j])
+		}
+	}
+	return &shown
+}
+
+// keys are the columns of a CSV file.
+func (t *Table) keys() []string {
+	var keys []string
+	for i := range t.Columns {
+		if t.Columns[i].For != People {
+			keys = append(keys, t.Columns[i].key())
+		}
+	}
+	return keys
+}

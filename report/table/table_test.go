@@ -1,0 +1,101 @@
+package table
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func sampleTable() Table {
+	peak := int64(65761837056)
+	return Table{Title: "A & B_c 50 %", Columns: []Column{{Title: "Run", Key: "run"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ", Key: "delta_bytes", Right: true}},
+		Rows: [][]Cell{
+			{Text("vanilla"), Optional(&peak, Bytes), DeltaBytes(0)},
+			{Text(`a|b_c & <i> \x{1}$ #2 ~^ "q", z`), Bytes(1), DeltaBytes(-1234567890)},
+			{Text("按样本 ghost"), Absent(), DeltaBytes(1)},
+			{Text("evil\x1b[2J\nname"), Optional((*int64)(nil), Bytes), DeltaBytes(3 << 20)},
+		},
+		Notes: []string{"50 % of runs are *predicted* (phantom_h200)"}}
+}
+
+func TestFormats(t *testing.T) {
+	for _, f := range Names() {
+		var b bytes.Buffer
+		if err := Write(&b, f, sampleTable()); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", "sample."+f)
+		if *update {
+			if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", f, b.Bytes(), want)
+		}
+		if strings.Contains(b.String(), "\x1b") && f != "json" && f != "csv" {
+			t.Errorf("%s: an escape sequence reached the output", f)
+		}
+	}
+	if err := Write(new(bytes.Buffer), "html", sampleTable()); err == nil || !strings.Contains(err.Error(), "table, json, csv, markdown, latex") {
+		t.Errorf("unknown format: %v", err)
+	}
+}
+
+func TestMachineFormatsKeepValues(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, "csv", sampleTable()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[1][1] != "65761837056" || rows[3][1] != "" || rows[2][2] != "-1234567890" || rows[4][0] != "evil\x1b[2J\nname" {
+		t.Errorf("CSV: %q", rows)
+	}
+	b.Reset()
+	if err := Write(&b, "json", sampleTable()); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct{ Rows []map[string]any }
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := doc.Rows[2]["peak_bytes"]; !ok || v != nil {
+		t.Errorf("an absent fact is %v in JSON, not null", v)
+	}
+	b.Reset()
+	first := sampleTable()
+	first.Document = map[string]int{"only": 1}
+	if err := Write(&b, "json", first, sampleTable()); err != nil {
+		t.Fatal(err)
+	}
+	if d := json.NewDecoder(&b); d.Decode(&struct{}{}) != nil || d.More() {
+		t.Error("JSON is not one document")
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{MiB(0), "0.00"}, {MiB(1), "<0.01"}, {MiB(-1), ">−0.01"}, {MiB(62716*1<<20 + 1<<19), "62,716.50"}, {MiB(-(1000 << 20)), "−1,000.00"},
+		{Fixed(-0.0001, 2), "0.00"}, {Fixed(999.999, 2), "1,000.00"}, {Fixed(1234567, 0), "1,234,567"}, {Fixed(-12345.6, 1), "−12,345.6"},
+		{Size(0), "0 B"}, {Size(1023), "1,023 B"}, {Size(1 << 10), "1.00 KiB"}, {Size(1<<30 - 1), "1.00 GiB"}, {Size(-(3 << 29)), "−1.50 GiB"}, {Size(5 << 40), "5.00 TiB"},
+		{Milliseconds(0.1234).Text, "0.123"}, {Milliseconds(19032.5).Text, "19,032.5"}, {DeltaMilliseconds(-1).Text, "−1.000"}, {Ratio(1.07).Text, "1.070×"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %s, want %s", c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Want is a set of tables to load.
+type Want uint
+
+// The tables. Manifest and ingest report are always read.
+const (
+	WantMemory  Want = 1 << iota // allocations and owners
+	WantTimes                    // steps and phases
+	WantSamples                  // NVML samples and processes
+	WantEvents                   // the events that change what is reserved; the others are not loaded
+
+	WantAll = WantMemory | WantTimes | WantSamples | WantEvents
+)
+
+// Tables is a run as analysis sees it. Its fields are those of analyze.Input, in the same order, so that one converts
+// into the other: analyze.Input(*tables). Neither package imports the other.
+type Tables struct {
+	Manifest    *schemas.Manifest
+	Report      *schemas.IngestReport // nil: never ingested
+	Allocations []schemas.Allocation
+	Owners      []schemas.Owner
+	Steps       []schemas.Step
+	Phases      []schemas.Phase
+	Processes   []schemas.Process
+	Samples     []schemas.Sample
+	Events      []schemas.Event // segment events only
+}
+
+// A NotIngestedError says that a run has a journal but no tables yet.
+type NotIngestedError struct{ RunID, Dir string }
+
+func (e *NotIngestedError) Error() string {
+	return fmt.Sprintf("run %s has not been ingested: dpsight ingest %s", e.RunID, e.Dir)
+}
+
+// Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
+// where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
+func Load(r Run, want Want) (*Tables, error) {
+	t := &Tables{Manifest: r.Manifest}
+	report, err := schemas.ReadIngestReport(r.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return t, &NotIngestedError{r.ID, r.Dir}
+	case err != nil:
+		return t, fmt.Errorf("run %s: %w", r.ID, err)
+	}
+	t.Report = report
+	var events int64
+	for _, d := range report.Devices {
+		events += d.Events
+	}
+	recorded := events > 0
+	type job struct {
+		want Want
+		read func() error
+	}
+	jobs := []job{
+		{WantMemory, func() error { return read(&t.Allocations, schemas.Allocations, r.Dir, recorded) }},
+		{WantMemory, func() error { return read(&t.Owners, schemas.Owners, r.Dir, recorded) }},
+		{WantEvents, func() (err error) { t.Events, err = segmentEvents(r.Dir, recorded); return err }},
+		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir, false) }},
+		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir, false) }},
+		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir, false) }},
+		{WantSamples, func() error { return read(&t.Samples, schemas.Samples, r.Dir, false) }},
+	}
+	// Decoding is all of a report's time, and the tables do not depend on each other.
+	errs := make([]error, len(jobs))
+	var wg sync.WaitGroup
+	for i, j := range jobs {
+		if want&j.want != 0 {
+			wg.Go(func() { errs[i] = j.read() })
+		}
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return t, fmt.Errorf("run %s: %w", r.ID, err)
+		}
+	}
+	return t, nil
+}
+
+func read[T any](rows *[]T, table schemas.Table[T], dir string, needed bool) (err error) {
+	if needed {
+		*rows, err = table.Read(dir)
+	} else {
+		*rows, err = table.ReadOptional(dir)
+	}
+	return err
+}

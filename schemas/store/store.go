@@ -1,0 +1,90 @@
+// Package store finds runs on disk and reads them.
+//
+// A store is a folder of run folders, beside them suites/<id>.json. A run folder can be moved, mailed or deleted by
+// itself, so nothing here depends on an index: the folders are the truth, and a damaged one hides no other.
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Run is one run folder and its manifest.
+type Run struct {
+	ID       string
+	Dir      string
+	Manifest *schemas.Manifest
+}
+
+// Damaged is a run folder whose manifest cannot be read.
+type Damaged struct {
+	Dir string
+	Err error
+}
+
+func (d Damaged) Error() string { return fmt.Sprintf("run folder %s: %v", d.Dir, d.Err) }
+
+func (d Damaged) Unwrap() error { return d.Err }
+
+// A Store is a folder of runs. It holds no files open.
+type Store struct{ dir string }
+
+// Open names the store in dir. The folder need not exist yet: then it has no runs.
+func Open(dir string) *Store { return &Store{dir} }
+
+// Dir is the store's folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of the
+// store itself.
+func (s *Store) Runs() ([]Run, []Damaged, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, nil
+		}
+		return nil, nil, fmt.Errorf("reading store: %w", err)
+	}
+	var runs []Run
+	var damaged []Damaged
+	for _, e := range entries {
+		dir := filepath.Join(s.dir, e.Name())
+		if !isRun(dir) {
+			continue
+		}
+		r, err := openRun(dir)
+		if err != nil {
+			damaged = append(damaged, Damaged{dir, err})
+			continue
+		}
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(a, b Run) int {
+		return cmp.Or(a.Manifest.Start.Compare(b.Manifest.Start), cmp.Compare(a.ID, b.ID))
+	})
+	return runs, damaged, nil
+}
+
+// isRun reports whether dir is a folder with a manifest, readable or not.
+func isRun(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, schemas.ManifestFile))
+	return err == nil && !st.IsDir()
+}
+
+func openRun(dir string) (Run, error) {
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return Run{}, err
+	}
+	if m.RunID == "" {
+		return Run{}, fmt.Errorf("%s: it names no run_id", schemas.ManifestFile)
+	}
+	return Run{ID: m.RunID, Dir: dir, Manifest: m}, nil
+}

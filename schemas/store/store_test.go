@@ -1,0 +1,203 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// fill puts runs into a store, a minute apart, each "id name suite".
+func fill(t *testing.T, specs ...string) *Store {
+	t.Helper()
+	s := Open(t.TempDir())
+	for i, spec := range specs {
+		f := append(strings.Fields(spec), "", "")
+		m := &schemas.Manifest{RunID: f[0], Name: f[1], Status: schemas.StatusOK, Start: day.Add(time.Duration(i) * time.Minute)}
+		if f[2] != "" {
+			m.Suite = &schemas.SuiteRef{ID: f[2]}
+		}
+		dir := filepath.Join(s.Dir(), f[0])
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func ids(runs []Run) string {
+	var l []string
+	for _, r := range runs {
+		l = append(l, r.ID)
+	}
+	return strings.Join(l, " ")
+}
+
+func TestResolve(t *testing.T) {
+	s := fill(t, "20260101-ghost-a1 ghost", "20260102-ghost-b2 ghost", "20260102-vanilla-c3 vanilla", "20260103-x-d4 20260101")
+	other := fill(t, "far-1 ghost", "far-2 far")
+	for _, c := range []struct{ args, want, problem string }{
+		{"20260101-ghost-a1", "20260101-ghost-a1", ""},
+		{"ghost", "20260102-ghost-b2", ""},                                     // the newest of that name
+		{"20260102-v", "20260102-vanilla-c3", ""},                              // a unique prefix
+		{"20260101", "20260103-x-d4", ""},                                      // a name wins over a prefix
+		{"vanilla ghost vanilla", "20260102-vanilla-c3 20260102-ghost-b2", ""}, // each once, in the order named
+		{other.Dir(), "far-1 far-2", ""},
+		{filepath.Join(other.Dir(), "far-2") + " vanilla", "far-2 20260102-vanilla-c3", ""},
+		{"20260102", "", `"20260102" is the beginning of 2 run ids in ` + s.Dir() + ": 20260102-ghost-b2, 20260102-vanilla-c3"},
+		{"gohst", "", "did you mean ghost?"},
+		{"vanila", "", "did you mean vanilla?"},
+		{"c3", "", "did you mean 20260102-vanilla-c3?"},
+		{"nothing-like-it-at-all", "", `no run "nothing-like-it-at-all" in ` + s.Dir()},
+		{t.TempDir(), "", "no runs in"},
+	} {
+		sel, err := s.Resolve(strings.Fields(c.args))
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: %v, want %q", c.args, err, c.problem)
+			}
+			continue
+		}
+		if err != nil || ids(sel.Runs) != c.want || sel.Chosen != "" {
+			t.Errorf("%s: %v, %v; want %s", c.args, sel, err, c.want)
+		}
+	}
+}
+
+func TestNothingNamed(t *testing.T) {
+	if _, err := Open(filepath.Join(t.TempDir(), "absent")).Resolve(nil); !errors.Is(err, ErrNoRuns) {
+		t.Errorf("absent store: %v", err)
+	}
+	s := fill(t, "r1 a s1", "r2 b s1", "r3 c")
+	sel, err := s.Resolve(nil)
+	if err != nil || ids(sel.Runs) != "r3" || !strings.Contains(sel.Chosen, "run r3") {
+		t.Errorf("no suite: %+v, %v", sel, err)
+	}
+	suite := func(id string, created time.Time, runs ...string) {
+		t.Helper()
+		err := s.WriteSuite(&Suite{ID: id, Name: "quick", Created: created, Baseline: map[string]any{"method": "vanilla"},
+			Experiments: []Experiment{{Key: "k", Name: "n", Params: map[string]any{"method": "ghost"}, RunIDs: runs}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	suite("s1", day, "r2", "r1", "gone")
+	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r3" || sel.Suite != nil {
+		t.Errorf("a run after the suite: %+v", sel)
+	}
+	suite("s2", day.Add(time.Hour), "r2", "r1", "gone")
+	sel, err = s.Resolve(nil)
+	if err != nil || ids(sel.Runs) != "r2 r1" || sel.Suite.ID != "s2" || sel.Missing[0] != "gone" || !strings.Contains(sel.Chosen, "suite quick (s2), 2 runs") {
+		t.Errorf("the newest suite, in its order: %+v, %v", sel, err)
+	}
+	// The last run is of the suite, though it began after the suite did.
+	s = fill(t, "r1 a s3", "r2 b s3")
+	suite("s3", day.Add(time.Second), "r1", "r2")
+	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r1 r2" {
+		t.Errorf("runs of the suite: %+v", sel)
+	}
+	if got, err := s.ReadSuite("s3"); err != nil || got.Baseline["method"] != "vanilla" || ids(sel.Runs) != strings.Join(got.RunIDs(), " ") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.ReadSuite("s9"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("absent suite: %v", err)
+	}
+	if err := s.WriteSuite(&Suite{ID: "../up"}); err == nil {
+		t.Error("a suite was written outside its folder")
+	}
+}
+
+func TestDamagedRunsHideNoOther(t *testing.T) {
+	s := fill(t, "r1 a", "r2 b")
+	for name, text := range map[string]string{"bad": "{", "foreign": `{"schema":"x/1"}`, "nameless": `{"schema":"dpsight.run/1"}`} {
+		os.MkdirAll(filepath.Join(s.Dir(), name), 0o755)
+		if err := os.WriteFile(filepath.Join(s.Dir(), name, schemas.ManifestFile), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.MkdirAll(filepath.Join(s.Dir(), "no-run"), 0o755)
+	os.MkdirAll(filepath.Join(s.Dir(), suitesFolder), 0o755)
+	os.WriteFile(filepath.Join(s.Dir(), suitesFolder, "x.json"), []byte("{}"), 0o644)
+	runs, damaged, err := s.Runs()
+	if err != nil || ids(runs) != "r1 r2" || len(damaged) != 3 {
+		t.Errorf("%v, %v, %v", ids(runs), damaged, err)
+	}
+	if _, bad, err := s.Suites(); err != nil || len(bad) != 1 {
+		t.Errorf("suites: %v, %v", bad, err)
+	}
+	if sel, err := Open(t.TempDir()).Resolve([]string{s.Dir()}); err != nil || len(sel.Runs) != 2 || len(sel.Damaged) != 3 {
+		t.Errorf("%+v, %v", sel, err)
+	}
+	if _, err := s.Resolve([]string{filepath.Join(s.Dir(), "bad")}); err == nil || !strings.Contains(err.Error(), "not a JSON document") {
+		t.Errorf("a damaged run named: %v", err)
+	}
+}
+
+// manyEvents has a segment event in thirty.
+func manyEvents() (events []schemas.Event) {
+	for i := range int64(100) {
+		for k := range int64(30) {
+			events = append(events, schemas.Event{Rank: 1, Device: 2, Seq: 30*i + k + 2, Action: int32(schemas.ActionAlloc), Size: 7})
+		}
+		events[len(events)-1].Action, events[len(events)-1].Size = int32(schemas.ActionSegmentFree), i
+	}
+	return events
+}
+
+func TestLoad(t *testing.T) {
+	s := fill(t, "r1 a")
+	runs, _, _ := s.Runs()
+	tables, err := Load(runs[0], WantAll)
+	var not *NotIngestedError
+	if !errors.As(err, &not) || err.Error() != "run r1 has not been ingested: dpsight ingest "+runs[0].Dir || tables.Manifest == nil {
+		t.Fatalf("%+v, %v", tables, err)
+	}
+	report := &schemas.IngestReport{RunID: "r1", Devices: []schemas.DeviceVerdict{{Events: 2}}}
+	if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(runs[0], WantTimes); err != nil {
+		t.Errorf("no times recorded: %v", err)
+	}
+	if _, err := Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "allocations.parquet") {
+		t.Errorf("events without allocations: %v", err)
+	}
+	events := []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc)}, {Seq: 2, Action: int32(schemas.ActionAlloc)}}
+	if err := errors.Join(schemas.Allocations.Write(runs[0].Dir, []schemas.Allocation{{AllocID: 1}}), schemas.Owners.Write(runs[0].Dir, []schemas.Owner{{AllocID: 1}}),
+		schemas.Events.Write(runs[0].Dir, events)); err != nil {
+		t.Fatal(err)
+	}
+	if tables, err = Load(runs[0], WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 || len(tables.Events) != 1 {
+		t.Errorf("%+v, %v", tables, err)
+	}
+	if tables, err = Load(runs[0], WantTimes); err != nil || tables.Allocations != nil {
+		t.Errorf("allocations were not asked for: %+v, %v", tables, err)
+	}
+	if e := tables.Events; e != nil {
+		t.Errorf("events were not asked for: %+v", e)
+	}
+	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Events.File()), []byte("PAR1 torn"), 0o644)
+	if _, err = Load(runs[0], WantEvents); err == nil || !strings.Contains(err.Error(), "events.parquet: not a complete Parquet file") {
+		t.Errorf("torn events: %v", err)
+	}
+	if err := schemas.Events.Write(runs[0].Dir, manyEvents()); err != nil {
+		t.Fatal(err)
+	}
+	if tables, err = Load(runs[0], WantEvents); err != nil || len(tables.Events) != 100 || tables.Events[99] != (schemas.Event{Rank: 1, Device: 2, Seq: 3001, Action: int32(schemas.ActionSegmentFree), Size: 99}) {
+		t.Errorf("%d events, %v", len(tables.Events), err)
+	}
+	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Owners.File()), []byte("PAR1 torn"), 0o644)
+	if _, err = Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "run r1: owners.parquet: ") {
+		t.Errorf("torn table: %v", err)
+	}
+}
