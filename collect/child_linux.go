@@ -1,0 +1,140 @@
+package collect
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/host"
+)
+
+// A child is a running experiment, held by its keeper.
+type child struct {
+	keeper *exec.Cmd
+	runID  string
+	pid    int // of the experiment
+	input  *os.File
+	send   *gob.Encoder
+	// exited is closed when the experiment's first process ended, ended when nothing of the run is left.
+	exited, ended chan struct{}
+	exit          treeExit // valid once ended is closed
+	lost          bool     // the keeper itself died; valid once ended is closed
+}
+
+// startChild starts the experiment through a keeper, which holds the run's lock too. stdin may be nil.
+func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.File) (*child, error) {
+	controlRead, controlWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	statusRead, statusWrite, err := os.Pipe()
+	if err != nil {
+		controlRead.Close()
+		controlWrite.Close()
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{keeperName},
+		// None of the experiment's environment: what is preloaded into it must not be into the keeper.
+		Env:    []string{"GOMAXPROCS=2"},
+		Stdout: stdout, Stderr: stderr,
+		ExtraFiles: []*os.File{controlRead, statusWrite, lock},
+		// A group of its own: a Ctrl-C at the terminal is the collector's to pass on.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if stdin != nil {
+		cmd.Stdin = stdin
+	}
+	err = cmd.Start()
+	controlRead.Close()
+	statusWrite.Close()
+	if err != nil {
+		controlWrite.Close()
+		statusRead.Close()
+		return nil, fmt.Errorf("starting the keeper: %w", err)
+	}
+	c := &child{keeper: cmd, runID: runID, input: controlWrite, send: gob.NewEncoder(controlWrite),
+		exited: make(chan struct{}), ended: make(chan struct{})}
+	status := gob.NewDecoder(statusRead)
+	var first keeperReport
+	err = c.send.Encode(spec)
+	if err == nil {
+		err = status.Decode(&first)
+	}
+	if err == nil && first.Error != "" {
+		err = errors.New(first.Error)
+	}
+	if err != nil {
+		controlWrite.Close()
+		statusRead.Close()
+		cmd.Wait()
+		return nil, fmt.Errorf("starting %s: %w", spec.Argv[0], err)
+	}
+	c.pid = first.Started
+	go c.follow(status, statusRead)
+	return c, nil
+}
+
+// follow reads the keeper's reports until its last one.
+func (c *child) follow(status *gob.Decoder, closer io.Closer) {
+	defer close(c.ended)
+	defer closer.Close()
+	exited := false
+	for {
+		var r keeperReport
+		err := status.Decode(&r)
+		if (err != nil || r.Exited || r.Ended) && !exited {
+			exited = true
+			close(c.exited)
+		}
+		if r.Ended {
+			c.exit = r.Exit
+			break
+		}
+		if err != nil {
+			c.lost = true
+			break
+		}
+	}
+	c.keeper.Wait()
+	c.input.Close()
+	if c.lost {
+		killByRunID(c.runID)
+		c.exit = treeExit{Code: 128 + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL)}
+	}
+}
+
+// killByRunID ends what a killed keeper left. The experiment's processes went to another reaper then; they
+// are known by their environment.
+func killByRunID(runID string) {
+	for range 100 {
+		found := false
+		for _, pid := range host.PIDs() {
+			if id, ok := host.Environ(pid, runIDVariable); ok && id == runID && pid != os.Getpid() {
+				if p, ok := host.Read(pid); ok && p.State != 'Z' {
+					found = true
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}
+		if !found {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// signal passes a signal on; an agent that can writes down what it has first.
+func (c *child) signal(s syscall.Signal) {
+	c.send.Encode(keeperCommand{Signal: int(s), Drain: true})
+}
+
+// end ends all processes: drain, TERM, and KILL after grace. Without grace, KILL at once.
+func (c *child) end(grace time.Duration) {
+	c.send.Encode(keeperCommand{End: true, Grace: grace})
+}

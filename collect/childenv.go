@@ -1,0 +1,70 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// childEnv is the environment of the experiment, but for what the phantom GPU adds.
+func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath []string, plugin string, predicted bool) []string {
+	set := map[string]string{
+		"DPSIGHT_SPOOL":  spoolDir,
+		"DPSIGHT_MODE":   "full",
+		"DPSIGHT_SOURCE": schemas.Measured,
+		runIDVariable:    runID,
+		"PYTHONPATH":     strings.Join(pythonPath, string(os.PathListSeparator)),
+	}
+	if e.Bare {
+		set["DPSIGHT_MODE"] = "bare"
+	}
+	if predicted {
+		set["DPSIGHT_SOURCE"] = schemas.Predicted
+	}
+	if e.Warmup != nil {
+		set["DPSIGHT_WARMUP"] = strconv.Itoa(*e.Warmup)
+	}
+	if e.RecordSteps != nil {
+		set["DPSIGHT_RECORD_STEPS"] = strconv.Itoa(*e.RecordSteps)
+	}
+	if plugin != "" {
+		set["DPSIGHT_PLUGIN"] = plugin
+	}
+	var env []string
+	buffered := false
+	for _, entry := range base {
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case name == "PYTHONPATH":
+			// An empty component would put the working folder on the path.
+			for _, p := range filepath.SplitList(value) {
+				if p != "" {
+					set[name] += string(os.PathListSeparator) + p
+				}
+			}
+			continue
+		case strings.HasPrefix(name, "DPSIGHT_") && name != pythonVariable: // of a run that this one is started in
+			continue
+		case name == "PYTHONUNBUFFERED":
+			buffered = true
+		}
+		env = append(env, entry)
+	}
+	if !buffered {
+		// Into a pipe Python writes by blocks: nothing would be shown for minutes, and a SIGKILL would take it along.
+		set["PYTHONUNBUFFERED"] = "1"
+	}
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		env = append(env, name+"="+set[name])
+	}
+	return env
+}

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package collect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// Run says that recording needs Linux: neither CUDA builds of torch that can be recorded nor the phantom GPU exist elsewhere.
+func Run(context.Context, Experiment) (*Result, error) {
+	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS), containerHint}
+}
+
+// Running reports whether a run is still being recorded. Here none can be.
+func Running(dir string) bool { return false }
+
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+func signalName(n int) string { return fmt.Sprintf("signal %d", n) }
+
+func signalText(s os.Signal) string { return s.String() }

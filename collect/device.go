@@ -1,0 +1,196 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Words of --device.
+const (
+	DeviceAuto    = "auto"
+	DeviceCUDA    = "cuda"
+	DevicePhantom = "phantom"
+)
+
+// A Machine is what an experiment can run on here. It is opened once for a run or a whole suite, and closed after it.
+type Machine struct {
+	// Predicted is set when experiments run on the phantom GPU.
+	Predicted bool
+	// Note says in one sentence what was chosen and why.
+	Note string
+
+	profile    phantom.Profile
+	library    nvml.Library     // nil without NVML, and on the phantom GPU
+	nvmlReason string           // why library is nil
+	idle       map[string]int64 // lowest memory in use seen, by UUID
+	installs   map[string]*Install
+	phantoms   map[string]*phantom.Library
+}
+
+// OpenMachine resolves --device.
+func OpenMachine(device string) (*Machine, error) { return openMachine(device, nvml.Open) }
+
+func openMachine(device string, open func() (nvml.Library, error)) (*Machine, error) {
+	word, profile, named := strings.Cut(device, ":")
+	switch {
+	case word == DevicePhantom:
+		if !named || profile == "" {
+			profile = phantom.DefaultProfile
+		}
+		return phantomMachine(profile, "")
+	case word != DeviceAuto && word != DeviceCUDA && word != "" || named:
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), "known: auto, cuda, phantom, phantom:PROFILE"}
+	}
+	m := &Machine{idle: map[string]int64{}}
+	library, err := open()
+	switch {
+	case err != nil:
+		m.nvmlReason = err.Error()
+	case len(library.Devices()) == 0:
+		library.Close()
+		m.nvmlReason = "NVML finds no GPU"
+	default:
+		m.library = library
+	}
+	hidden := hiddenGPUs(os.Getenv("CUDA_VISIBLE_DEVICES"), os.LookupEnv)
+	// A build without cgo has no NVML, but may stand beside a GPU.
+	if m.library != nil && !hidden || word == DeviceCUDA && hasGPUFile() || m.nvmlReason != "" && hasGPUFile() && !hidden {
+		m.Note = "device: CUDA"
+		if m.library != nil {
+			m.Note = "device: " + m.library.Devices()[0].Info().Name
+			if n := len(m.devices()); n > 1 {
+				m.Note += fmt.Sprintf(" (%d visible)", n)
+			}
+		} else {
+			m.Note += ", without samples: " + m.nvmlReason
+		}
+		return m, nil
+	}
+	reason := m.nvmlReason
+	if hidden {
+		reason = "CUDA_VISIBLE_DEVICES hides every GPU"
+	}
+	m.Close()
+	if word == DeviceCUDA {
+		return nil, &UsageError{"no GPU was found: " + reason, "use --device phantom to predict its memory without one"}
+	}
+	return phantomMachine(phantom.DefaultProfile, reason)
+}
+
+func phantomMachine(profile, reason string) (*Machine, error) {
+	p, err := phantom.LoadProfile(profile)
+	if err != nil {
+		return nil, &UsageError{err.Error(), "name a profile as in --device phantom:" + phantom.DefaultProfile}
+	}
+	m := &Machine{Predicted: true, profile: p, nvmlReason: "the phantom GPU has no sensors",
+		Note: "device: phantom GPU, predicting the memory of an " + p.Name}
+	if reason != "" {
+		m.Note += " (" + reason + ")"
+	}
+	return m, nil
+}
+
+// Close gives NVML back.
+func (m *Machine) Close() {
+	if m.library != nil {
+		m.library.Close()
+		m.library = nil
+	}
+}
+
+func hasGPUFile() bool {
+	files, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	return len(files) > 0
+}
+
+// hiddenGPUs reports whether CUDA_VISIBLE_DEVICES is set so that there is none.
+func hiddenGPUs(value string, lookup func(string) (string, bool)) bool {
+	_, set := lookup("CUDA_VISIBLE_DEVICES")
+	return set && (strings.TrimSpace(value) == "" || strings.HasPrefix(strings.TrimSpace(value), "-1"))
+}
+
+// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible.
+func (m *Machine) devices() []nvml.Device {
+	if m.library == nil {
+		return nil
+	}
+	all := m.library.Devices()
+	value, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	if !set {
+		return all
+	}
+	var visible []nvml.Device
+	for word := range strings.SplitSeq(value, ",") {
+		word = strings.TrimSpace(word)
+		i := slices.IndexFunc(all, func(d nvml.Device) bool {
+			info := d.Info()
+			return strconv.Itoa(info.Index) == word || strings.HasPrefix(word, "GPU-") && strings.HasPrefix(info.UUID, word)
+		})
+		if i < 0 { // a MIG instance, or a mistake: CUDA stops at the first one it cannot resolve
+			break
+		}
+		visible = append(visible, all[i])
+	}
+	if len(visible) == 0 {
+		return all
+	}
+	return visible
+}
+
+// gpus describes the devices for the manifest.
+func (m *Machine) gpus() []schemas.GPU {
+	if m.Predicted {
+		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: m.profile.Properties["total_memory_bytes"]}}
+	}
+	gpus := []schemas.GPU{}
+	for _, d := range m.devices() {
+		info := d.Info()
+		gpus = append(gpus, schemas.GPU{Index: info.Index, Name: info.Name, UUID: info.UUID, TotalBytes: info.TotalBytes})
+	}
+	return gpus
+}
+
+func (m *Machine) driver() *string {
+	if m.library == nil || m.library.Driver() == "" {
+		return nil
+	}
+	d := m.library.Driver()
+	return &d
+}
+
+// buildPhantom makes the phantom GPU for an interpreter's torch.
+func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Library, error) {
+	lib, err := phantom.Build(ctx, phantom.Options{Python: python, Profile: m.profile})
+	if err == nil {
+		return lib, nil
+	}
+	hints := []struct {
+		is   error
+		hint string
+	}{
+		{phantom.ErrPlatform, containerHint},
+		{phantom.ErrNoPython, "name another interpreter with --python"},
+		{phantom.ErrNoTorch, "pip install torch (2.10 or later, a CUDA build)"},
+		{phantom.ErrCPUTorch, "install a CUDA build of torch: the phantom GPU needs one, though no GPU"},
+		{phantom.ErrNoHeaders, "pip install the package nvidia-cuda-runtime of torch's CUDA version"},
+		{phantom.ErrNoCompiler, "install gcc (apt-get install gcc libc6-dev)"},
+	}
+	for _, h := range hints {
+		if errors.Is(err, h.is) {
+			return nil, &UsageError{err.Error(), h.hint}
+		}
+	}
+	return nil, err
+}
+
+const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc; everything offline (ingest, analyze, report) works here"

@@ -1,0 +1,194 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// A Check is one thing that recording needs, or that makes it better.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Needed bool   `json:"needed"` // without it nothing can be recorded
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"` // what to do when it is not OK
+}
+
+// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes nothing
+// but the phantom GPU's cache.
+func Doctor(ctx context.Context, python, store string) []Check {
+	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" + runtime.GOARCH}
+	if !platform.OK {
+		platform.Detail += ": experiments are recorded on Linux only"
+		platform.Hint = containerHint
+	}
+	checks := []Check{platform}
+	path, found := checkPython(python)
+	checks = append(checks, found)
+	torch := Check{Name: "torch", Needed: true, Detail: "there is no Python to look in", Hint: found.Hint}
+	opacus := Check{Name: "opacus", Detail: "there is no Python to look in", Hint: "the built-in DP experiments need it; scripts of your own may not"}
+	if path != "" {
+		torch, opacus = checkTorch(ctx, path)
+	}
+	gpu := checkGPU()
+	fake := checkPhantom(ctx, path, torch.OK)
+	// One of the two is enough.
+	gpu.Needed, fake.Needed = !fake.OK, !gpu.OK
+	return append(checks, torch, opacus, gpu, checkCompiler(ctx), fake, checkStore(store), checkCache())
+}
+
+func checkPython(override string) (string, Check) {
+	c := Check{Name: "python", Needed: true}
+	i, err := BuiltinPython(override)
+	if err != nil {
+		c.fail(err)
+		return "", c
+	}
+	c.OK, c.Detail = true, fmt.Sprintf("%s (%s)", i.Path, i.Chosen)
+	return i.Path, c
+}
+
+func (c *Check) fail(err error) {
+	c.Detail = firstLine(err.Error())
+	var usage *UsageError
+	if errors.As(err, &usage) {
+		c.Hint = usage.Hint
+	}
+}
+
+func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
+	torch = Check{Name: "torch", Needed: true}
+	opacus = Check{Name: "opacus", Hint: "pip install opacus: the built-in DP experiments need it; scripts of your own may not"}
+	install, err := Probe(ctx, python, os.Environ())
+	if err != nil {
+		torch.fail(err)
+		opacus.Detail = torch.Detail
+		return torch, opacus
+	}
+	if err := install.check(python); err != nil {
+		torch.fail(err)
+	} else {
+		torch.OK, torch.Detail = true, fmt.Sprintf("%s, for CUDA %s, Python %s", install.Torch, install.CUDA, install.Python)
+	}
+	if install.Opacus == "" {
+		opacus.Detail = python + " has no opacus"
+	} else {
+		opacus.OK, opacus.Detail, opacus.Hint = true, install.Opacus, ""
+	}
+	return torch, opacus
+}
+
+func checkGPU() Check {
+	c := Check{Name: "gpu", Hint: "without a GPU experiments run on the phantom GPU: memory is predicted, time is not"}
+	library, err := nvml.Open()
+	if err != nil {
+		c.Detail = err.Error()
+		if hasGPUFile() {
+			c.OK, c.Detail, c.Hint = true, "a GPU without NVML: "+err.Error(), "use a build with cgo for samples of memory and power"
+		}
+		return c
+	}
+	defer library.Close()
+	var names []string
+	for _, d := range library.Devices() {
+		info := d.Info()
+		names = append(names, fmt.Sprintf("%d: %s, %.0f GiB", info.Index, info.Name, float64(info.TotalBytes)/(1<<30)))
+	}
+	if len(names) == 0 {
+		c.Detail = "NVML finds no GPU"
+		return c
+	}
+	c.OK, c.Hint, c.Detail = true, "", fmt.Sprintf("driver %s; %s", library.Driver(), strings.Join(names, "; "))
+	return c
+}
+
+func checkCompiler(ctx context.Context) Check {
+	c := Check{Name: "gcc", Hint: "install gcc (apt-get install gcc libc6-dev): the phantom GPU is compiled at first use"}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "gcc", "--version").Output()
+	if err != nil {
+		c.Detail = "gcc cannot be run: " + whyNotFound(err)
+		return c
+	}
+	c.OK, c.Detail, c.Hint = true, firstLine(string(out)), ""
+	return c
+}
+
+func checkPhantom(ctx context.Context, python string, torch bool) Check {
+	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, gcc and a CUDA build of torch"}
+	if !torch {
+		c.Detail = "there is no torch to make it for"
+		return c
+	}
+	p, err := phantom.LoadProfile(phantom.DefaultProfile)
+	if err == nil {
+		m := &Machine{Predicted: true, profile: p}
+		var lib *phantom.Library
+		if lib, err = m.buildPhantom(ctx, python); err == nil {
+			c.OK, c.Detail, c.Hint = true, fmt.Sprintf("built for torch %s; profiles: %s", lib.TorchVersion, strings.Join(phantom.Profiles(), ", ")), ""
+			return c
+		}
+	}
+	hint := c.Hint
+	if c.fail(err); c.Hint == "" {
+		c.Hint = hint
+	}
+	return c
+}
+
+// checkStore looks without making the store: doctor is asked before anything is to be written.
+func checkStore(store string) Check {
+	c := Check{Name: "store", Needed: true, Hint: "name another folder with --store"}
+	path, err := filepath.Abs(store)
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	dir := path
+	for {
+		st, err := os.Stat(dir)
+		if err == nil && !st.IsDir() {
+			c.Detail = dir + " is not a folder"
+			return c
+		}
+		if err == nil || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".dpsight-*")
+	if err != nil {
+		c.Detail = fmt.Sprintf("%s cannot be written", path)
+		return c
+	}
+	f.Close()
+	os.Remove(f.Name())
+	c.OK, c.Detail, c.Hint = true, path, ""
+	return c
+}
+
+func checkCache() Check {
+	c := Check{Name: "cache", Hint: "set XDG_CACHE_HOME to a folder that can be written: the phantom GPU is kept there"}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "dpsight")
+		err = os.MkdirAll(cache, 0o755)
+	}
+	if err != nil {
+		c.Detail = err.Error()
+		return c
+	}
+	c.OK, c.Detail, c.Hint = true, cache, ""
+	return c
+}

@@ -1,0 +1,54 @@
+package collect
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// An Experiment is what to run and how to record it.
+type Experiment struct {
+	Store string // folder of runs; made where absent
+	Name  string // of the run; "" takes that of the script
+
+	// Command is the user's. Empty runs the built-in experiment that Params (from experiments.Resolve) describe.
+	Command []string
+	Params  map[string]any
+	Dir     string   // working folder; "" is the current one
+	Environ []string // of the experiment, as from os.Environ; nil is this process's
+
+	Bare        bool          // counters and timers only
+	Warmup      *int          // steps before timed ones; nil leaves it to the agent
+	RecordSteps *int          // how many steps to record of a long run; nil leaves it to the agent
+	Timeout     time.Duration // 0 = none
+	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
+
+	// Machine is what it runs on; nil opens Device for this run alone. A suite opens one for all its runs, which is
+	// how the device's idle level is known from one to the next.
+	Machine        *Machine
+	Device         string        // auto ("" too), cuda, phantom, phantom:PROFILE
+	SampleInterval time.Duration // of NVML; 0 is DefaultSampleInterval
+	Python         string        // interpreter (--python); of a user's command only its check
+	Suite          *schemas.SuiteRef
+	Version        string // of dpsight
+
+	Stdin          *os.File  // nil, or a terminal, is no input: an experiment in the background cannot read a terminal
+	Stdout, Stderr io.Writer // where the output is shown besides its logs; may be nil
+	Progress       func(Progress)
+
+	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. May be nil.
+	Signals <-chan os.Signal
+}
+
+// DefaultGrace is the time that an experiment has to end by itself after TERM.
+const DefaultGrace = 10 * time.Second
+
+// A Result is a finished run.
+type Result struct {
+	Manifest *schemas.Manifest
+	Dir      string // the run's folder
+	// Interrupted is set when a signal or the context ended the run: what was to come after it should not be run.
+	Interrupted bool
+}

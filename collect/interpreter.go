@@ -1,0 +1,147 @@
+package collect
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// pythonVariable names the interpreter of the built-in experiments.
+const pythonVariable = "DPSIGHT_PYTHON"
+
+// BuiltinPython chooses the interpreter of the built-in experiments: override (--python), $DPSIGHT_PYTHON, the active
+// virtual environment, the one that make setup made, python3. A choice that was made explicitly and cannot be run is an
+// error: to go on to the next would run another torch than was asked for.
+func BuiltinPython(override string) (*schemas.Interpreter, error) {
+	if override != "" {
+		return explicitPython(override, "--python")
+	}
+	if p := os.Getenv(pythonVariable); p != "" {
+		return explicitPython(p, "$"+pythonVariable)
+	}
+	for _, variable := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if dir := os.Getenv(variable); dir != "" {
+			if p, err := exec.LookPath(filepath.Join(dir, "bin", "python")); err == nil {
+				return &schemas.Interpreter{Path: p, Chosen: "virtual environment"}, nil
+			}
+		}
+	}
+	if p := setupPython(); p != "" {
+		return &schemas.Interpreter{Path: p, Chosen: "make setup"}, nil
+	}
+	for _, name := range []string{"python3", "python"} {
+		if p, err := exec.LookPath(name); err == nil {
+			return &schemas.Interpreter{Path: absolute(p), Chosen: "PATH"}, nil
+		}
+	}
+	return nil, &UsageError{"no Python was found", "install Python 3.10 or later, or name one with --python"}
+}
+
+func explicitPython(path, how string) (*schemas.Interpreter, error) {
+	p, err := exec.LookPath(path)
+	if err != nil {
+		return nil, &UsageError{fmt.Sprintf("%s: %s cannot be run as a program", how, path), "give the path of a Python interpreter"}
+	}
+	return &schemas.Interpreter{Path: absolute(p), Chosen: how}, nil
+}
+
+// setupPython is the interpreter whose path make setup left in the user's cache, "" if there is none.
+func setupPython() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	b, err := os.ReadFile(filepath.Join(cache, "dpsight", "python"))
+	if err != nil {
+		return ""
+	}
+	p, err := exec.LookPath(strings.TrimSpace(string(b)))
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+
+// commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as torchrun,
+// or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a shell script.
+func commandPython(argv []string) *schemas.Interpreter {
+	found := func(path string) *schemas.Interpreter {
+		return &schemas.Interpreter{Path: absolute(path), Chosen: "command"}
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nil
+	}
+	if pythonName.MatchString(filepath.Base(argv[0])) {
+		return found(path)
+	}
+	if p := shebangPython(path); p != "" {
+		return found(p)
+	}
+	for _, arg := range argv[1:] {
+		if pythonName.MatchString(filepath.Base(arg)) {
+			if p, err := exec.LookPath(arg); err == nil {
+				return found(p)
+			}
+		}
+	}
+	return nil
+}
+
+// longShebang is how installers begin scripts whose interpreter's path is too long, or has blanks, for a shebang.
+var longShebang = regexp.MustCompile(`^'''exec' "?([^" ]+|[^"]+)"? "\$0"`)
+
+func shebangPython(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 4096)
+	line, err := r.ReadString('\n')
+	text, ok := strings.CutPrefix(line, "#!")
+	if err != nil || !ok {
+		return ""
+	}
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return ""
+	}
+	if filepath.Base(words[0]) == "sh" {
+		line, _ = r.ReadString('\n')
+		if m := longShebang.FindStringSubmatch(line); m != nil && pythonName.MatchString(filepath.Base(m[1])) {
+			return m[1]
+		}
+		return ""
+	}
+	if filepath.Base(words[0]) == "env" {
+		words = words[1:]
+		for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=")) {
+			words = words[1:]
+		}
+	}
+	if len(words) == 0 || !pythonName.MatchString(filepath.Base(words[0])) {
+		return ""
+	}
+	p, err := exec.LookPath(words[0])
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// absolute does not resolve links: a virtual environment's interpreter is one.
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
+}

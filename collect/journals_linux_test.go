@@ -1,0 +1,143 @@
+package collect
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// writeJournal writes a live journal with some steps and the frames given.
+func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) string {
+	t.Helper()
+	b := spool.AppendMarksHeader(nil, spool.MarksHeader{PID: 4711, StartNS: 1})
+	k := uint32(0)
+	mark := func(kind spool.Kind, a uint64) {
+		k++
+		b = spool.Mark{K: k, Kind: kind, TimeNS: int64(k), A: a}.Append(b)
+	}
+	mark(spool.Start, 0)
+	for i := range steps {
+		mark(spool.ForwardBegin, 1)
+		b = append(b, make([]byte, spool.RecordSize)...) // a record that was never finished
+		k++
+		mark(spool.StepEnd, uint64(i))
+	}
+	b = append(b, make([]byte, 100*spool.RecordSize)...) // allocated ahead of use
+	path := filepath.Join(dir, name+".marks")
+	os.MkdirAll(dir, 0o755)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".frames"), append(spool.AppendHeader(nil), frames...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMaskJournals(t *testing.T) {
+	const secret = "planted-secret-123"
+	dir := t.TempDir()
+	pickle := []byte("\x80\x04\x8c\x12" + secret + "\x94.")
+	tag := spool.Tag{K: 1, Kind: spool.TagParameter, Address: 77, Bytes: 5}.Append(nil)
+	var frames []byte
+	frames = spool.AppendFrame(frames, spool.FrameException, []byte(`{"type":"E","message":"bad `+secret+`","oom":true}`))
+	frames = spool.AppendFrame(frames, spool.FrameAllocator, pickle)
+	frames = spool.AppendFrame(frames, spool.FrameTags, tag)
+	torn := spool.AppendFrame(nil, spool.FrameConfig, []byte(`{"x":"`+secret+`"}`))
+	frames = append(frames, torn[:len(torn)-1]...)
+	marks := writeJournal(t, dir, "1-1", 2, frames)
+	if err := maskJournals(dir, mask.Gather(nil, []string{"X_TOKEN=" + secret}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(strings.Replace(marks, ".marks", ".frames", 1))
+	if bytes.Contains(b, []byte(secret)) {
+		t.Error("the secret is still there")
+	}
+	j, err := spool.OpenLive(marks)
+	if err != nil || len(j.Damaged) > 0 || j.Torn == nil || j.Frames != 3 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if j.Exception.Message != "bad ***" || !bytes.Equal(j.Chunks[0].Pickle, []byte("\x80\x04\x8c\x12"+strings.Repeat("*", len(secret))+"\x94.")) || len(j.Tags) != 1 || j.Tags[0].Address != 77 {
+		t.Errorf("exception %+v, pickle %q, tags %v", j.Exception, j.Chunks[0].Pickle, j.Tags)
+	}
+}
+
+func TestStepCounter(t *testing.T) {
+	dir := t.TempDir()
+	c := newStepCounter(dir)
+	if got := c.read(); got != -1 {
+		t.Errorf("%d steps without a journal", got)
+	}
+	writeJournal(t, dir, "1-1", 3, nil)
+	if got := c.read(); got != 3 {
+		t.Errorf("%d steps, want 3", got)
+	}
+	writeJournal(t, dir, "1-1", 4000, nil) // it grew, over more than one reading's worth
+	writeJournal(t, dir, "2-2", 9, nil)
+	if got := c.read(); got != 4000 {
+		t.Errorf("%d steps, want 4000", got)
+	}
+	if got := c.read(); got != 4000 {
+		t.Errorf("%d steps when read again, want 4000", got)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	journal := func(oom bool) []*spool.Journal {
+		return []*spool.Journal{{}, {Exception: &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "CUDA out of memory\nmore", OOM: oom}}}
+	}
+	for _, test := range []struct {
+		name           string
+		exit           treeExit
+		why            cause
+		journals       []*spool.Journal
+		status, reason string
+	}{
+		{"fine", treeExit{}, cause{}, nil, schemas.StatusOK, ""},
+		{"an exception that was caught", treeExit{}, cause{}, journal(true), schemas.StatusOK, ""},
+		{"fatal OOM", treeExit{Code: 1}, cause{}, journal(true), schemas.StatusOOM, "OutOfMemoryError: CUDA out of memory"},
+		{"other exception", treeExit{Code: 1}, cause{}, journal(false), schemas.StatusFailed, "OutOfMemoryError: CUDA out of memory"},
+		{"no word", treeExit{Code: 7}, cause{}, nil, schemas.StatusFailed, "stderr"},
+		{"kernel", treeExit{Code: 137, Signal: 9}, cause{}, nil, schemas.StatusKilled, "killed by SIGKILL, which the kernel sends too when the host runs out of memory"},
+		{"time limit", treeExit{Code: 143, Signal: 15}, cause{timeout: time.Minute}, journal(true), schemas.StatusTimeout, "it was ended after 1m0s, its time limit"},
+	} {
+		m := &schemas.Manifest{Reason: "to be replaced"}
+		outcome(m, test.exit, test.why, test.journals, "stderr")
+		if m.Status != test.status || m.Reason != test.reason {
+			t.Errorf("%s: %s, %q", test.name, m.Status, m.Reason)
+		}
+	}
+}
+
+// A request is answered by the agent; the collector waits for that, and not for ever.
+func TestDrainRequest(t *testing.T) {
+	dir := t.TempDir()
+	path := writeJournal(t, dir, "1-1", 1, nil)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for !requested(path) {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond)
+		spool.Request(path, 0)
+	}()
+	begin := time.Now()
+	waitForDrain(dir, 10*time.Second, nil)
+	<-answered
+	if d := time.Since(begin); d < 50*time.Millisecond || d > 5*time.Second {
+		t.Errorf("waited %s for an answer after 50 ms", d)
+	}
+	begin = time.Now()
+	waitForDrain(dir, 100*time.Millisecond, nil)
+	if d := time.Since(begin); d < 100*time.Millisecond || d > 5*time.Second {
+		t.Errorf("waited %s where the limit is 100 ms", d)
+	}
+}

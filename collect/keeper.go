@@ -1,0 +1,59 @@
+package collect
+
+import "time"
+
+// keeperName is the argv[0] under which this program is a keeper.
+const keeperName = "dpsight-keeper"
+
+// runIDVariable is set in the environment of every process of a run. The agent does not need it; it finds a run's processes should the
+// keeper itself be killed.
+const runIDVariable = "DPSIGHT_RUN_ID"
+
+const (
+	// settleTime is how long helpers of the experiment may outlive it (multiprocessing's resource tracker ends a moment after its
+	// parent) before they count as left running.
+	settleTime = time.Second
+	// drainTime bounds the wait for the agents' answer to a request for a drain.
+	drainTime = time.Second
+	// orphanGrace is the time between TERM and KILL once the collector is gone.
+	orphanGrace = 2 * time.Second
+	// killTime bounds the wait for killed processes: one in an uninterruptible sleep may never end.
+	killTime = 20 * time.Second
+)
+
+// keeperSpec is the first message to a keeper. Messages are gobs: JSON would change an environment that is not UTF-8.
+type keeperSpec struct {
+	Path    string // of the executable
+	Argv    []string
+	Env     []string
+	Dir     string
+	Spool   string
+	Cleanup string // folder to remove at the end
+}
+
+// keeperCommand is a later message to a keeper.
+type keeperCommand struct {
+	Signal int           // for the experiment's process group
+	Drain  bool          // ask the agents for a drain before the signal
+	End    bool          // end all processes
+	Grace  time.Duration // between TERM and KILL; 0 kills at once
+}
+
+// keeperReport is a message from a keeper.
+type keeperReport struct {
+	Started int      // pid of the experiment
+	Error   string   // it could not be started
+	Exited  bool     // the experiment's first process ended
+	Ended   bool     // the last message
+	Exit    treeExit // with Ended
+}
+
+// treeExit is how an experiment and its processes ended.
+type treeExit struct {
+	Code   int
+	Signal int // 0 = it exited by itself
+	// LeftRunning counts the processes that still ran when the first one had ended.
+	LeftRunning int
+	// Stuck counts the processes that even SIGKILL did not end in time.
+	Stuck int
+}

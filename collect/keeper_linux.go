@@ -1,0 +1,249 @@
+package collect
+
+import (
+	"encoding/gob"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dpsight/dpsight/collect/host"
+)
+
+// File descriptors of a keeper, after the standard ones.
+const (
+	keeperControl = 3
+	keeperStatus  = 4
+	keeperLock    = 5
+)
+
+// A program that collects is its own keeper, whatever its main does: if main had to call a function for it, one that forgot
+// would start itself over and over.
+func init() {
+	if len(os.Args) == 1 && os.Args[0] == keeperName {
+		os.Exit(keep())
+	}
+}
+
+type keeper struct {
+	spec   keeperSpec
+	status *gob.Encoder
+	main   int           // pid of the experiment
+	exited chan struct{} // closed when main was reaped
+	gone   chan struct{} // closed when no process of the run is left
+	exit   treeExit      // valid once exited is closed
+}
+
+// keep is the life of a keeper. It runs on the main thread, which lives as long as the process: the parent-death signal of the
+// experiment depends on the thread that started it.
+func keep() int {
+	runtime.LockOSThread()
+	// Whoever signals the collector's whole group means the collector, which tells the keeper what to do. Caught, not
+	// ignored: ignored signals stay ignored in the experiment.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
+	unix.CloseOnExec(keeperControl)
+	unix.CloseOnExec(keeperStatus)
+	unix.CloseOnExec(keeperLock)
+	k := &keeper{
+		status: gob.NewEncoder(os.NewFile(keeperStatus, "status")),
+		exited: make(chan struct{}), gone: make(chan struct{}),
+	}
+	control := gob.NewDecoder(os.NewFile(keeperControl, "control"))
+	if err := control.Decode(&k.spec); err != nil {
+		return 1 // the collector died before it said what to run
+	}
+	if k.spec.Cleanup != "" {
+		defer os.RemoveAll(k.spec.Cleanup)
+	}
+	if err := k.start(); err != nil {
+		k.status.Encode(keeperReport{Error: err.Error()})
+		return 1
+	}
+	k.status.Encode(keeperReport{Started: k.main})
+	commands := make(chan keeperCommand)
+	go func() {
+		defer close(commands)
+		for {
+			var c keeperCommand
+			if err := control.Decode(&c); err != nil {
+				return // the collector is gone, or broken
+			}
+			commands <- c
+		}
+	}()
+	k.status.Encode(keeperReport{Ended: true, Exit: k.watch(commands)})
+	return 0
+}
+
+func (k *keeper) start() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	pid, err := syscall.ForkExec(k.spec.Path, k.spec.Argv, &syscall.ProcAttr{
+		Dir: k.spec.Dir, Env: k.spec.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return err
+	}
+	k.main = pid
+	// What the keeper keeps open of the experiment's output would hide its end from the collector.
+	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
+		for fd := range 3 {
+			unix.Dup3(int(null.Fd()), fd, 0)
+		}
+		null.Close()
+	}
+	go k.reap()
+	return nil
+}
+
+// reap collects every process that dies. As the tree's reaper the keeper is at last the parent of each, so "no children"
+// means that nothing of the run is left.
+func (k *keeper) reap() {
+	defer close(k.gone)
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil:
+			return
+		case pid == k.main && (ws.Exited() || ws.Signaled()):
+			if ws.Signaled() {
+				k.exit.Signal = int(ws.Signal())
+				k.exit.Code = 128 + k.exit.Signal
+			} else {
+				k.exit.Code = ws.ExitStatus()
+			}
+			close(k.exited)
+		}
+	}
+}
+
+// watch follows the experiment and the collector until nothing of the run is left.
+func (k *keeper) watch(commands <-chan keeperCommand) treeExit {
+	left := 0
+	ending := make(chan struct{})
+	kill := make(chan struct{}, 1)
+	end := func(grace time.Duration) {
+		if !isClosed(ending) {
+			close(ending)
+			go k.endAll(grace, kill)
+		} else if grace == 0 { // already on its way, and now in haste
+			select {
+			case kill <- struct{}{}:
+			default:
+			}
+		}
+	}
+	exited := k.exited
+	var settled <-chan time.Time
+	var hopeless <-chan time.Time
+	for {
+		select {
+		case <-k.gone:
+			exit := k.exit
+			exit.LeftRunning = left
+			return exit
+		case <-hopeless:
+			exit := treeExit{Code: 128 + int(unix.SIGKILL), Signal: int(unix.SIGKILL)}
+			if isClosed(k.exited) {
+				exit = k.exit
+			}
+			exit.LeftRunning, exit.Stuck = left, len(k.running())
+			return exit
+		case <-exited:
+			k.status.Encode(keeperReport{Exited: true})
+			exited, settled = nil, time.After(settleTime)
+		case <-settled:
+			if !isClosed(ending) { // else they were told to end with it
+				left = len(k.running())
+			}
+			end(orphanGrace)
+			hopeless = time.After(orphanGrace + drainTime + killTime)
+		case c, ok := <-commands:
+			switch {
+			case !ok:
+				commands = nil
+				end(orphanGrace)
+				if hopeless == nil {
+					hopeless = time.After(orphanGrace + drainTime + killTime)
+				}
+			case c.End:
+				end(c.Grace)
+				if hopeless == nil {
+					hopeless = time.After(c.Grace + drainTime + killTime)
+				}
+			case c.Signal != 0:
+				go k.forward(c)
+			}
+		}
+	}
+}
+
+// forward passes a signal on to the experiment's process group, as a terminal would.
+func (k *keeper) forward(c keeperCommand) {
+	if c.Drain {
+		k.drain()
+	}
+	if !isClosed(k.exited) { // its number may be another process's by now
+		syscall.Kill(-k.main, syscall.Signal(c.Signal))
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// drain asks the agents to write down what they have.
+func (k *keeper) drain() {
+	waitForDrain(k.spec.Spool, drainTime, k.gone)
+}
+
+// endAll ends every process of the run: drain, TERM, KILL.
+func (k *keeper) endAll(grace time.Duration, kill <-chan struct{}) {
+	if grace > 0 {
+		k.drain()
+		for _, pid := range k.running() {
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+		select {
+		case <-k.gone:
+			return
+		case <-kill:
+		case <-time.After(grace):
+		}
+	}
+	// Again and again: a process may have forked between the list and the signal.
+	for {
+		for _, pid := range k.running() {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case <-k.gone:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// running lists the living processes of the run.
+func (k *keeper) running() []int {
+	var out []int
+	for _, p := range host.Descendants(os.Getpid()) {
+		if p.State != 'Z' && p.State != 'X' {
+			out = append(out, p.PID)
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package collect
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// startCollector starts this test binary as a collector.
+func startCollector(t *testing.T, store, device string, command ...string) *exec.Cmd {
+	t.Helper()
+	request, err := json.Marshal(collectRequest{store, device, command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), collectVariable+"="+string(request), "TMPDIR="+t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func TestKilledCollector(t *testing.T) {
+	for i := range 6 {
+		store, pids := t.TempDir(), t.TempDir()
+		script := `setsid sh -c 'echo $$ > "$0/session"; exec sleep 1000' "$1" & (setsid sh -c 'sleep 1000 & echo $! > "$0/double"' "$1" &); echo $$ > "$1/main"; while :; do sleep 0.05; done`
+		cmd := startCollector(t, store, "", "sh", "-c", script, "sh", pids)
+		if i > 0 { // a moment of its start, or after it
+			time.Sleep(rand.N(600 * time.Millisecond))
+		} else {
+			eventually(t, "the experiment", func() bool {
+				return readPID(pids+"/main") > 0 && readPID(pids+"/session") > 0 && readPID(pids+"/double") > 0
+			})
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		runs, _ := os.ReadDir(store)
+		if len(runs) == 0 {
+			continue // it had not begun
+		}
+		dir := filepath.Join(store, runs[0].Name())
+		eventually(t, "the end of the run", func() bool { return !Running(dir) })
+		eventually(t, "the end of its processes", func() bool { return len(runProcessesAlive(runs[0].Name())) == 0 })
+		for _, name := range []string{"main", "session", "double"} {
+			if pid := readPID(pids + "/" + name); pid > 0 && alive(pid) {
+				t.Errorf("%s is alive", name)
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		m, err := schemas.ReadManifest(dir)
+		if err != nil {
+			// Killed between making the folder and writing the manifest: there is nothing in it then.
+			continue
+		}
+		if m.Status != schemas.StatusPartial {
+			t.Errorf("status %s", m.Status)
+		}
+		if err := MergeSegments(dir); err != nil {
+			t.Errorf("merging: %v", err)
+		}
+	}
+}
+
+func TestKilledKeeper(t *testing.T) {
+	pids := t.TempDir()
+	e := experiment(t, "")
+	e.Command = []string{"sh", "-c", `setsid sleep 1000 & echo $! > "$1/session"; echo $PPID > "$1/keeper"; echo ready; sleep 1000`, "sh", pids}
+	ready := make(writes, 16)
+	e.Stdout = ready
+	go func() {
+		<-ready
+		syscall.Kill(readPID(pids+"/keeper"), syscall.SIGKILL)
+	}()
+	r, err := Run(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectGone(t, r.Manifest.RunID)
+	if r.Manifest.Status != schemas.StatusKilled {
+		t.Errorf("status %s (%s)", r.Manifest.Status, r.Manifest.Reason)
+	}
+}
+
+func TestSignalledCollector(t *testing.T) {
+	store, pids := t.TempDir(), t.TempDir()
+	cmd := startCollector(t, store, "", "sh", "-c", `echo $$ > "$1/main"; exec sleep 1000`, "sh", pids)
+	eventually(t, "the experiment", func() bool { return readPID(pids+"/main") > 0 })
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("the collector: %v", err)
+	}
+	runs, _ := os.ReadDir(store)
+	m, err := schemas.ReadManifest(filepath.Join(store, runs[0].Name()))
+	if err != nil || m.Status != schemas.StatusKilled || m.Reason != "interrupted by SIGTERM" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	expectGone(t, runs[0].Name())
+}

@@ -1,0 +1,34 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// lockRun takes the lock of a run: on its spool folder, shared with the keeper and gone with both. A file with a process id was
+// rejected: it outlives its process, and the id may come to be another's.
+func lockRun(dir string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, spool.Dir))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Running reports whether a run is still being recorded: its collector, or the keeper of its processes, lives.
+func Running(dir string) bool {
+	f, err := lockRun(dir)
+	if err == nil {
+		f.Close()
+		return false
+	}
+	return err == unix.EWOULDBLOCK
+}

@@ -1,0 +1,194 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// collectVariable makes the test binary a collector: it runs the experiment (JSON) and prints its folder.
+const collectVariable = "DPSIGHT_TEST_COLLECT"
+
+type collectRequest struct {
+	Store   string
+	Device  string // "" = a fake GPU
+	Command []string
+}
+
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(collectVariable); ok {
+		var r collectRequest
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			panic(err)
+		}
+		os.Unsetenv(collectVariable)
+		signals, stop := Interrupts()
+		defer stop()
+		machine := fakeMachine()
+		if r.Device != "" {
+			var err error
+			if machine, err = OpenMachine(r.Device); err != nil {
+				panic(err)
+			}
+		}
+		_, err := Run(context.Background(), Experiment{Store: r.Store, Command: r.Command, Signals: signals,
+			Stdout: os.Stdout, Grace: time.Second,
+			Machine: machine})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// fakeGPU is a device whose memory grows by a MiB with each reading.
+type fakeGPU struct {
+	used      int64
+	processes []nvml.Process
+	busyFor   int // readings of the process list that show a process not of the run
+	energies  int
+	delay     time.Duration // of the gauges
+}
+
+func newFakeGPU() *fakeGPU { return &fakeGPU{used: 1 << 30} }
+
+func (f *fakeGPU) Info() nvml.Info {
+	return nvml.Info{Name: "Fake GPU", UUID: "GPU-fake", TotalBytes: 80 << 30}
+}
+
+func (f *fakeGPU) Memory() (nvml.Memory, error) {
+	return nvml.Memory{Used: f.used, Free: 80<<30 - f.used, Reserved: 500 << 20, API: 2}, nil
+}
+
+func (f *fakeGPU) Processes() ([]nvml.Process, error) {
+	if f.busyFor > 0 {
+		f.busyFor--
+		return []nvml.Process{{PID: 1}}, nil
+	}
+	return f.processes, nil
+}
+
+func (f *fakeGPU) Gauges() nvml.Gauges {
+	if f.delay > 0 {
+		time.Sleep(f.delay)
+	}
+	sm, power := int32(93), int64(512_000)
+	return nvml.Gauges{SMPercent: &sm, PowerMW: &power}
+}
+
+func (f *fakeGPU) EnergyMJ() (int64, bool) {
+	f.energies++
+	return int64(f.energies) * 1000, true
+}
+
+type fakeLibrary struct{ gpu *fakeGPU }
+
+func (l fakeLibrary) Devices() []nvml.Device { return []nvml.Device{l.gpu} }
+func (l fakeLibrary) Driver() string         { return "580.1" }
+func (l fakeLibrary) Close()                 {}
+
+func fakeMachine() *Machine {
+	return &Machine{library: fakeLibrary{newFakeGPU()}, idle: map[string]int64{}}
+}
+
+// experiment is one that runs a shell script beside a fake GPU.
+func experiment(t *testing.T, script string) Experiment {
+	t.Helper()
+	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script}, Params: map[string]any{"n": 3},
+		Machine: fakeMachine(), Grace: 2 * time.Second, Version: "test"}
+}
+
+// run runs an experiment and checks that it left no process, no goroutine and no folder behind.
+func run(t *testing.T, e Experiment) *Result {
+	t.Helper()
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	before := runtime.NumGoroutine()
+	r, err := Run(t.Context(), e)
+	if err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	expectGone(t, r.Manifest.RunID)
+	for deadline := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(scratch, "dpsight-*")); len(left) > 0 {
+		t.Errorf("left in the temporary folder: %v", left)
+	}
+	if Running(r.Dir) {
+		t.Error("the run still counts as running")
+	}
+	m, err := schemas.ReadManifest(r.Dir)
+	if err != nil {
+		t.Fatalf("the manifest: %v", err)
+	}
+	if m.Status != r.Manifest.Status || m.End == nil {
+		t.Errorf("on disk: status %s, end %v; returned: %s", m.Status, m.End, r.Manifest.Status)
+	}
+	partial, _ := filepath.Glob(filepath.Join(r.Dir, "*"+schemas.PartialSuffix))
+	if len(partial) > 0 {
+		t.Errorf("left in the run: %v", partial)
+	}
+	return r
+}
+
+// runProcessesAlive lists the living processes that carry a run's id in their environment.
+func runProcessesAlive(runID string) []int {
+	var out []int
+	for _, pid := range host.PIDs() {
+		if id, ok := host.Environ(pid, runIDVariable); ok && id == runID {
+			if p, ok := host.Read(pid); ok && p.State != 'Z' {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+func expectGone(t *testing.T, runID string) {
+	t.Helper()
+	if left := runProcessesAlive(runID); len(left) > 0 {
+		for _, pid := range left {
+			t.Errorf("still running: %d %s", pid, host.Command(pid))
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+func readPID(path string) int {
+	b, _ := os.ReadFile(path)
+	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return n
+}
+
+func alive(pid int) bool {
+	p, ok := host.Read(pid)
+	return ok && p.State != 'Z'
+}

@@ -1,0 +1,70 @@
+// Package nvml reads devices through the NVIDIA management library. It never creates a CUDA context, so it takes no
+// device memory, and it never asks for PCIe throughput: that call blocks for 20 ms.
+//
+// The package has an interface of its own, as small as the collector's needs, instead of go-nvml's of some 300 methods:
+// a fake is a few lines, and a build without cgo (go-nvml needs it) differs in [Open] only.
+package nvml
+
+import "fmt"
+
+// A Library is an open NVML.
+type Library interface {
+	// Devices lists all devices in the order of their NVML index.
+	Devices() []Device
+	// Driver is the version of the driver, empty if it is not known.
+	Driver() string
+	Close()
+}
+
+// A Device is one GPU. Its methods are called by one goroutine at a time.
+type Device interface {
+	Info() Info
+	// Memory costs some 4 µs.
+	Memory() (Memory, error)
+	// Processes lists the processes with a compute context.
+	Processes() ([]Process, error)
+	// Gauges reads everything else that is cheap.
+	Gauges() Gauges
+	// EnergyMJ is the energy used since the driver was loaded, in millijoule. A call takes milliseconds.
+	EnergyMJ() (int64, bool)
+}
+
+// Info is what does not change while a device is in the machine.
+type Info struct {
+	Index      int
+	Name       string
+	UUID       string
+	TotalBytes int64
+}
+
+// Memory is a reading of a device's memory, in bytes.
+type Memory struct {
+	Used int64
+	Free int64
+	// Reserved is the driver's own reserve. With API version 1 it is 0 and Used includes it.
+	Reserved int64
+	API      int32 // 1 or 2
+}
+
+// Process is a process that has a compute context on the device.
+type Process struct {
+	PID int
+	// Bytes is nil where the driver does not say (it cannot under some virtualisation).
+	Bytes *int64
+}
+
+// Gauges are readings in NVML's own integers; nil where the device or its driver does not answer.
+type Gauges struct {
+	SMPercent       *int32
+	MemoryPercent   *int32
+	PowerMW         *int64
+	TemperatureC    *int32
+	SMClockMHz      *int32
+	MemoryClockMHz  *int32
+	ThrottleReasons *int64
+}
+
+// An UnavailableError says why NVML cannot be used.
+type UnavailableError struct{ Reason string }
+
+func (e *UnavailableError) Error() string { return fmt.Sprintf("NVML is not available: %s", e.Reason) }

@@ -1,0 +1,8 @@
+//go:build !linux || !cgo
+
+package nvml
+
+// Open always fails: go-nvml needs Linux and cgo.
+func Open() (Library, error) {
+	return nil, &UnavailableError{"this dpsight was built without cgo, which NVML needs"}
+}

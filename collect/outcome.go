@@ -1,0 +1,75 @@
+package collect
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// cause is why the collector ended a run, if it did.
+type cause struct {
+	timeout   time.Duration // over
+	signal    os.Signal     // passed on
+	cancelled bool          // the context ended
+}
+
+// outcome writes into a manifest how a run ended, by rule.
+func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Journal, lastError string) {
+	if exit.Signal != 0 {
+		name := signalName(exit.Signal)
+		m.Signal = &name
+	} else {
+		m.ExitCode = &exit.Code
+	}
+	m.Reason = ""
+	exception, oom := lastException(journals)
+	clean := exit.Code == 0 && exit.Signal == 0
+	switch {
+	case why.timeout > 0:
+		m.Status, m.Reason = schemas.StatusTimeout, fmt.Sprintf("it was ended after %s, its time limit", why.timeout)
+	case why.cancelled:
+		m.Status, m.Reason = schemas.StatusKilled, "the collector was told to stop"
+	case clean && why.signal != nil:
+		m.Status = schemas.StatusOK
+		m.Warnings = append(m.Warnings, fmt.Sprintf("%s was passed on to the experiment, which then ended by itself", signalText(why.signal)))
+	case clean:
+		m.Status = schemas.StatusOK
+	case oom != "":
+		m.Status, m.Reason = schemas.StatusOOM, oom
+	case why.signal != nil:
+		m.Status, m.Reason = schemas.StatusKilled, "interrupted by "+signalText(why.signal)
+	case exit.Signal != 0:
+		m.Status, m.Reason = schemas.StatusKilled, "killed by "+*m.Signal
+		if *m.Signal == "SIGKILL" {
+			m.Reason += ", which the kernel sends too when the host runs out of memory"
+		}
+	default:
+		m.Status, m.Reason = schemas.StatusFailed, exception
+		if m.Reason == "" {
+			m.Reason = lastError
+		}
+		if m.Reason == "" {
+			m.Reason = fmt.Sprintf("exit code %d", exit.Code)
+		}
+	}
+}
+
+// lastException is the exception that ended a process of the run, and the out-of-memory error among them; each one line.
+func lastException(journals []*spool.Journal) (exception, oom string) {
+	for _, j := range journals {
+		if e := j.Exception; e != nil {
+			text := e.Type
+			if first, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n"); first != "" {
+				text += ": " + first
+			}
+			if exception = text; e.OOM {
+				oom = text
+			}
+		}
+	}
+	return exception, oom
+}

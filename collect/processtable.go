@@ -1,0 +1,86 @@
+package collect
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/nvml"
+)
+
+// runProcesses tells a run's processes from others by their ancestors, and remembers the answer: NVML names the same few
+// processes a hundred times a second.
+type runProcesses struct {
+	root int // the keeper
+
+	mu     sync.Mutex
+	known  map[int]verdict
+	before map[int]bool // seen on a device before the run
+}
+
+type verdict struct {
+	ours  bool
+	until time.Time // zero = for good
+}
+
+// otherFor is how long a process that is not of the run stays that: a process id can be used again.
+const otherFor = time.Second
+
+func newRunProcesses(root int, before []int) *runProcesses {
+	r := &runProcesses{root: root, known: map[int]verdict{}, before: map[int]bool{}}
+	for _, pid := range before {
+		r.before[pid] = true
+	}
+	return r
+}
+
+// Ours also claims a process that this /proc does not show and that was not on the device before the run: in
+// a container NVML may give the process ids of the host.
+func (r *runProcesses) Ours(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if v, ok := r.known[pid]; ok && (v.until.IsZero() || now.Before(v.until)) {
+		return v.ours
+	}
+	v := verdict{}
+	p, visible := host.Read(pid)
+	if visible {
+		v.ours = descends(p, r.root)
+	} else {
+		v.ours = !r.before[pid]
+	}
+	if !v.ours || !visible {
+		v.until = now.Add(otherFor)
+	}
+	r.known[pid] = v
+	return v.ours
+}
+
+func descends(p host.Process, root int) bool {
+	for range 64 { // deeper than any launcher; a bound because the tree changes underfoot
+		if p.Parent == root {
+			return true
+		}
+		var ok bool
+		if p, ok = host.Read(p.Parent); !ok {
+			return false
+		}
+	}
+	return false
+}
+
+// computing lists the processes that compute on the devices now.
+func computing(devices []nvml.Device) []int {
+	var out []int
+	for _, d := range devices {
+		list, err := d.Processes()
+		if err != nil {
+			continue
+		}
+		for _, p := range list {
+			out = append(out, p.PID)
+		}
+	}
+	return out
+}

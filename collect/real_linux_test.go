@@ -1,0 +1,190 @@
+package collect
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// testPython is a Python with a CUDA build of torch and Opacus.
+func testPython(t *testing.T) string {
+	t.Helper()
+	p := os.Getenv("DPSIGHT_TEST_PYTHON")
+	if p == "" {
+		t.Skip("DPSIGHT_TEST_PYTHON names no Python with a CUDA build of torch")
+	}
+	return p
+}
+
+func phantomExperiment(t *testing.T, command ...string) Experiment {
+	t.Helper()
+	m, err := OpenMachine("phantom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Experiment{Store: t.TempDir(), Name: "test", Command: command, Machine: m, Grace: 2 * time.Second}
+}
+
+const secretTraining = `
+import os, sys, torch
+print("value", os.environ["HF_TOKEN"], flush=True)
+print(sys.argv, flush=True)
+os.write(1, b"hf_planted-"); os.write(1, b"environment-0123\n")
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.randn(8, 64).cuda()).sum().backward()
+    optimizer.step()
+raise RuntimeError("cannot log in with " + os.environ["HF_TOKEN"] + " and " + sys.argv[2])
+`
+
+// Every file of a run is searched for the planted secrets, and the sealed journal unpacked.
+func TestSecretsOfARealRun(t *testing.T) {
+	python := testPython(t)
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, []byte(secretTraining), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	planted := []string{"hf_planted-environment-0123", "planted-argument-4567", "planted-password-89"}
+	e := phantomExperiment(t, python, script, "--api-key", planted[1])
+	e.Environ = append(os.Environ(), "HF_TOKEN="+planted[0], "DATABASE_URL=postgres://me:"+planted[2]+"@host/db")
+	e.Params = map[string]any{"url": "postgres://me:" + planted[2] + "@host/db"}
+	var shown bytes.Buffer
+	e.Stdout = &shown
+	r := run(t, e)
+	m := r.Manifest
+	if m.Status != schemas.StatusFailed || !strings.Contains(m.Reason, "RuntimeError: cannot log in with *** and ***") {
+		t.Errorf("status %s, reason %q", m.Status, m.Reason)
+	}
+	if !strings.Contains(shown.String(), "value ***\n") {
+		t.Errorf("shown: %q", shown.String())
+	}
+	if m.Collector.SealedJournals != 1 || m.Environment == nil || len(m.Warnings) > 0 {
+		t.Errorf("%d journals, environment %v, warnings %q", m.Collector.SealedJournals, m.Environment, m.Warnings)
+	}
+	files := 0
+	err := filepath.WalkDir(r.Dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(path, ".zst") {
+			marks, frames, err := spool.Unpack(path)
+			if err != nil {
+				return err
+			}
+			b = slices.Concat(b, marks, frames)
+		}
+		for _, secret := range planted {
+			if bytes.Contains(b, []byte(secret)) {
+				t.Errorf("%s holds %s", filepath.Base(path), secret)
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 5 {
+		t.Errorf("%d files searched: %v", files, err)
+	}
+}
+
+func TestBuiltinExperimentOnThePhantom(t *testing.T) {
+	python := testPython(t)
+	e := phantomExperiment(t)
+	var err error
+	if e.Params, err = experiments.Resolve(map[string]string{"method": "dpsgd", "preset": "tiny", "seq_len": "32"}); err != nil {
+		t.Fatal(err)
+	}
+	e.Command, e.Python = nil, python
+	var seen []Progress
+	e.Progress = func(p Progress) { seen = append(seen, p) }
+	r := run(t, e)
+	m := r.Manifest
+	if m.Status != schemas.StatusOK || m.Source != schemas.Predicted || m.Profile == nil || *m.Profile != "h200" {
+		stderr, _ := os.ReadFile(filepath.Join(r.Dir, StderrFile))
+		t.Fatalf("status %s (%s), source %s\n%s", m.Status, m.Reason, m.Source, stderr)
+	}
+	if m.Interpreter.Chosen != "--python" || m.Environment == nil || m.Environment.Torch == "" || m.Privacy == nil {
+		t.Errorf("interpreter %+v, environment %+v, privacy %+v", m.Interpreter, m.Environment, m.Privacy)
+	}
+	if last := seen[len(seen)-1]; last.Status != schemas.StatusOK || last.Steps < 5 {
+		t.Errorf("last progress %+v", last)
+	}
+	if m.Isolation != nil || len(m.Warnings) > 0 {
+		t.Errorf("isolation %+v, warnings %q", m.Isolation, m.Warnings)
+	}
+	journals, err := spool.ReadDir(filepath.Join(r.Dir, spool.Dir))
+	if err != nil || len(journals) != 1 || journals[0].End == nil || journals[0].Torn != nil {
+		t.Errorf("%d journals, %v", len(journals), err)
+	}
+}
+
+// A process without the agent must not go unnoticed.
+func TestUninjected(t *testing.T) {
+	python := testPython(t)
+	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(2)")
+	m := run(t, e).Manifest
+	if len(m.Collector.Uninjected) != 1 || len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "without the agent") {
+		t.Errorf("uninjected %q, warnings %q", m.Collector.Uninjected, m.Warnings)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	python := testPython(t)
+	got := map[string]Check{}
+	for _, c := range Doctor(t.Context(), python, t.TempDir()) {
+		got[c.Name] = c
+		if !c.OK && c.Hint == "" {
+			t.Errorf("%s is not OK and has no hint: %s", c.Name, c.Detail)
+		}
+	}
+	for _, name := range []string{"platform", "python", "torch", "opacus", "gcc", "phantom gpu", "store", "cache"} {
+		if !got[name].OK {
+			t.Errorf("%s: %s", name, got[name].Detail)
+		}
+	}
+}
+
+const rankTraining = `
+import os, torch
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.randn(32, 64)), batch_size=8, num_workers=1)
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in loader:
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+if os.environ["RANK"] == "1":
+    raise SystemExit(3)
+import time
+time.sleep(1000)
+`
+
+// torchrun puts each rank in a session of its own. It, and the data loaders' workers, load torch and record nothing, which is no fault.
+func TestLauncher(t *testing.T) {
+	python := testPython(t)
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, []byte(rankTraining), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := phantomExperiment(t, filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script)
+	r := run(t, e)
+	m := r.Manifest
+	if m.Status != schemas.StatusFailed || m.Interpreter == nil || m.Collector.SealedJournals != 2 || len(m.Collector.Uninjected) > 0 {
+		stderr, _ := os.ReadFile(filepath.Join(r.Dir, StderrFile))
+		t.Errorf("status %s (%s), interpreter %+v, %d journals, uninjected %q\n%s", m.Status, m.Reason, m.Interpreter, m.Collector.SealedJournals, m.Collector.Uninjected, stderr)
+	}
+}

@@ -1,0 +1,215 @@
+package collect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestRunRecords(t *testing.T) {
+	var out, errOut bytes.Buffer
+	e := experiment(t, `echo one; echo two >&2; test -n "$DPSIGHT_SPOOL" && test -d "$DPSIGHT_SPOOL" && echo "$DPSIGHT_MODE $DPSIGHT_SOURCE"; sleep 0.3`)
+	e.Stdout, e.Stderr = &out, &errOut
+	r := run(t, e)
+	m := r.Manifest
+	if m.Status != schemas.StatusOK || m.ExitCode == nil || *m.ExitCode != 0 || m.Reason != "" {
+		t.Errorf("status %s, exit code %v, reason %q", m.Status, m.ExitCode, m.Reason)
+	}
+	const want = "one\nfull measured\n"
+	log, _ := os.ReadFile(filepath.Join(r.Dir, StdoutFile))
+	if string(log) != want || out.String() != want {
+		t.Errorf("stdout: log %q, shown %q", log, out.String())
+	}
+	if errOut.String() != "two\n" {
+		t.Errorf("stderr shown: %q", errOut.String())
+	}
+	samples, err := schemas.Samples.Read(r.Dir)
+	if err != nil || int64(len(samples)) != m.Collector.Samples || len(samples) < 10 {
+		t.Errorf("%d samples, the manifest says %d: %v", len(samples), m.Collector.Samples, err)
+	}
+	hosts, err := schemas.HostSamples.Read(r.Dir)
+	if err != nil || len(hosts) == 0 || hosts[0].RSSBytes == 0 || hosts[0].Processes == 0 {
+		t.Errorf("host samples %+v: %v", hosts, err)
+	}
+	if m.Isolation == nil || !m.Isolation.Verified || *m.Isolation.IdleBytes != 1<<30 {
+		t.Errorf("isolation %+v", m.Isolation)
+	}
+	if len(m.GPUs) != 1 || m.GPUs[0].UUID != "GPU-fake" || *m.Driver != "580.1" {
+		t.Errorf("GPUs %+v", m.GPUs)
+	}
+	if len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "nothing was recorded") {
+		t.Errorf("warnings %q: a run without torch must say so", m.Warnings)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	r := run(t, experiment(t, `echo "  " >&2; echo "the last word" >&2; echo >&2; exit 3`))
+	if m := r.Manifest; m.Status != schemas.StatusFailed || *m.ExitCode != 3 || m.Reason != "the last word" {
+		t.Errorf("status %s, exit code %v, reason %q", m.Status, m.ExitCode, m.Reason)
+	}
+}
+
+func TestRunKilledBySignal(t *testing.T) {
+	m := run(t, experiment(t, `kill -SEGV $$`)).Manifest
+	if m.Status != schemas.StatusKilled || m.ExitCode != nil || m.Signal == nil || *m.Signal != "SIGSEGV" {
+		t.Errorf("status %s, signal %v, exit code %v", m.Status, m.Signal, m.ExitCode)
+	}
+}
+
+// Each way in which a process gets out of its parent's sight.
+var escapes = map[string]string{
+	"child":              `sleep 1000 & echo $! > "$1"`,
+	"own session":        `setsid sleep 1000 & sleep 0.2; pgrep -f "sleep 1000" >/dev/null; echo $! > "$1"`,
+	"double fork":        `(setsid sh -c 'sleep 1000 & echo $! > "$0"' "$1" &) ; sleep 0.3`,
+	"deaf to TERM":       `(trap "" TERM HUP INT; exec setsid sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 0.1; done' "$1") & sleep 0.3`,
+	"without environ":    `(env -i setsid sleep 1000 & echo $! > "$1")`,
+	"stopped":            `sh -c 'echo $$ > "$0"; kill -STOP $$; sleep 1000' "$1" & sleep 0.3`,
+	"holding the output": `setsid sh -c 'echo $$ > "$0"; while :; do echo noise; sleep 0.1; done' "$1" & sleep 0.3`,
+}
+
+func TestNoProcessOutlivesItsRun(t *testing.T) {
+	for name, script := range escapes {
+		t.Run(name, func(t *testing.T) {
+			pidFile := filepath.Join(t.TempDir(), "pid")
+			e := experiment(t, "")
+			e.Command = []string{"sh", "-c", script, "sh", pidFile}
+			begin := time.Now()
+			m := run(t, e).Manifest
+			pid := readPID(pidFile)
+			if pid == 0 {
+				t.Fatal("the script did not start its process")
+			}
+			if alive(pid) {
+				t.Errorf("process %d is alive", pid)
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+			if m.Status != schemas.StatusOK || m.Collector.LeftRunning == 0 {
+				t.Errorf("status %s (%s), %d left running", m.Status, m.Reason, m.Collector.LeftRunning)
+			}
+			if d := time.Since(begin); d > 10*time.Second {
+				t.Errorf("it took %s", d)
+			}
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	e := experiment(t, "")
+	e.Command = []string{"sh", "-c", `trap "echo deaf" TERM; setsid sleep 1000 & echo $! > "$1"; while :; do sleep 0.05; done`, "sh", pidFile}
+	e.Timeout, e.Grace = 300*time.Millisecond, 200*time.Millisecond
+	r := run(t, e)
+	m := r.Manifest
+	if m.Status != schemas.StatusTimeout || !strings.Contains(m.Reason, "300ms") {
+		t.Errorf("status %s, reason %q", m.Status, m.Reason)
+	}
+	if r.Interrupted {
+		t.Error("a time limit is no interruption: the next run of a suite must follow")
+	}
+	if alive(readPID(pidFile)) {
+		t.Error("its child is alive")
+	}
+	log, _ := os.ReadFile(filepath.Join(r.Dir, StdoutFile))
+	if !strings.Contains(string(log), "deaf") {
+		t.Errorf("it was not asked to end before it was killed: %q", log)
+	}
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	for _, test := range []struct {
+		name, script string
+		signals      []os.Signal
+		status       string
+		log          string
+	}{
+		{"TERM ends it", `echo ready; exec sleep 1000`, []os.Signal{syscall.SIGTERM}, schemas.StatusKilled, "ready\n"},
+		{"INT is handled", `trap "echo saved; exit 0" INT; echo ready; while :; do sleep 0.05; done`, []os.Signal{os.Interrupt}, schemas.StatusOK, "ready\nsaved\n"},
+		{"HUP is handled and fails", `trap "exit 9" HUP; echo ready; while :; do sleep 0.05; done`, []os.Signal{syscall.SIGHUP}, schemas.StatusKilled, "ready\n"},
+		{"the second INT kills", `trap "echo no" INT TERM; echo ready; while :; do sleep 0.05; done`, []os.Signal{os.Interrupt, os.Interrupt}, schemas.StatusKilled, "ready\nno\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := experiment(t, test.script)
+			signals := make(chan os.Signal)
+			e.Signals = signals
+			ready := make(writes, 16)
+			e.Stdout = ready
+			go func() {
+				<-ready
+				for _, s := range test.signals {
+					signals <- s
+					time.Sleep(300 * time.Millisecond)
+				}
+			}()
+			r := run(t, e)
+			if r.Manifest.Status != test.status || !r.Interrupted {
+				t.Errorf("status %s (%s), interrupted %t", r.Manifest.Status, r.Manifest.Reason, r.Interrupted)
+			}
+			log, _ := os.ReadFile(filepath.Join(r.Dir, StdoutFile))
+			if string(log) != test.log {
+				t.Errorf("log %q, want %q", log, test.log)
+			}
+		})
+	}
+}
+
+// writes is a writer that tells of each write.
+type writes chan struct{}
+
+func (w writes) Write(b []byte) (int, error) {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+func TestCancelledContext(t *testing.T) {
+	e := experiment(t, `echo ready; sleep 1000`)
+	ready := make(writes, 16)
+	e.Stdout = ready
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-ready; cancel() }()
+	r, err := Run(ctx, e)
+	if err != nil || r.Manifest.Status != schemas.StatusKilled || !r.Interrupted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(file, nil, 0o600)
+	for _, test := range []struct {
+		name string
+		edit func(*Experiment)
+		want string
+	}{
+		{"no such command", func(e *Experiment) { e.Command = []string{"no-such-command"} }, "no-such-command: no such command"},
+		{"not executable", func(e *Experiment) { e.Command = []string{file} }, "permission denied"},
+		{"nothing to run", func(e *Experiment) { e.Command, e.Params = nil, nil }, "no command to run"},
+		{"store in a file", func(e *Experiment) { e.Store = file }, "cannot be written"},
+		{"no such folder", func(e *Experiment) { e.Dir = "/no/such/folder" }, "no folder to run in"},
+		{"unknown device", func(e *Experiment) { e.Machine, e.Device = nil, "tpu" }, `unknown device "tpu"`},
+		{"unknown profile", func(e *Experiment) { e.Machine, e.Device = nil, "phantom:abacus" }, `"abacus"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := experiment(t, "true")
+			test.edit(&e)
+			_, err := Run(t.Context(), e)
+			var usage *UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.ExitCode() != 2 {
+				t.Fatalf("got %v, want a usage error with %q", err, test.want)
+			}
+			if left, _ := os.ReadDir(e.Store); len(left) > 0 {
+				t.Errorf("left in the store: %v", left)
+			}
+		})
+	}
+}

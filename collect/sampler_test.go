@@ -1,0 +1,198 @@
+//go:build linux
+
+package collect
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+type ours map[int]bool
+
+func (o ours) Ours(pid int) bool { return o[pid] }
+
+// sample runs a sampler for some virtual time.
+func sample(t *testing.T, gpu *fakeGPU, interval, d time.Duration) (*gpuSampler, []schemas.Sample) {
+	t.Helper()
+	out := &segmentWriter[schemas.Sample]{dir: t.TempDir(), table: schemas.Samples}
+	g := newGPUSampler("r", []nvml.Device{gpu}, interval, ours{7: true, 8: true}, out)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		g.run(ctx)
+	})
+	return g, out.rows
+}
+
+func TestGPUSampler(t *testing.T) {
+	gpu := newFakeGPU()
+	a, b, c := int64(100), int64(20), int64(3)
+	gpu.processes = []nvml.Process{{PID: 7, Bytes: &a}, {PID: 8, Bytes: &b}, {PID: 9, Bytes: &c}}
+	g, rows := sample(t, gpu, 10*time.Millisecond, time.Minute+5*time.Millisecond)
+	// One at once, one a tick, one at the end.
+	if len(rows) != 6002 || g.samples != 6002 || g.missed != 0 {
+		t.Fatalf("%d rows, %d samples, %d missed", len(rows), g.samples, g.missed)
+	}
+	energies := 0
+	for i, r := range rows {
+		if r.UsedBytes != 1<<30 || r.ReservedBytes != 500<<20 || r.MemoryAPI != 2 || r.RunID != "r" {
+			t.Fatalf("row %d: %+v", i, r)
+		}
+		if r.ProcessBytes == nil || *r.ProcessBytes != 120 || r.OtherProcesses != 1 || *r.SMPercent != 93 || r.TemperatureC != nil {
+			t.Fatalf("row %d: %+v", i, r)
+		}
+		if r.EnergyMJ != nil {
+			energies++
+		}
+		if i > 0 && i < 6001 && r.TimeNS-rows[i-1].TimeNS != int64(10*time.Millisecond) {
+			t.Fatalf("row %d comes %d ns after the one before", i, r.TimeNS-rows[i-1].TimeNS)
+		}
+	}
+	if energies != 61 {
+		t.Errorf("%d readings of energy in a minute", energies)
+	}
+	if g.used.Load() != 1<<30 {
+		t.Errorf("used %d", g.used.Load())
+	}
+}
+
+// A driver that is slow to answer is asked for all but memory less often, and a tick that was missed is counted.
+func TestSlowDriver(t *testing.T) {
+	gpu := newFakeGPU()
+	gpu.delay = 2 * time.Millisecond
+	g, rows := sample(t, gpu, 10*time.Millisecond, 10*time.Second)
+	full := 0
+	for _, r := range rows {
+		if r.SMPercent != nil {
+			full++
+		}
+	}
+	if len(rows) < 1000 || full > len(rows)/20 || full < 5 {
+		t.Errorf("%d of %d readings are full", full, len(rows))
+	}
+	if g.missed != 0 {
+		t.Errorf("%d ticks missed", g.missed)
+	}
+	gpu = newFakeGPU()
+	gpu.delay = 35 * time.Millisecond
+	g, rows = sample(t, gpu, 10*time.Millisecond, 10*time.Second)
+	if g.missed == 0 || g.missed+int64(len(rows)) < 998 {
+		t.Errorf("%d rows and %d missed ticks in 1000", len(rows), g.missed)
+	}
+}
+
+func TestMergeSegments(t *testing.T) {
+	dir := t.TempDir()
+	w := &segmentWriter[schemas.HostSample]{dir: dir, table: schemas.HostSamples}
+	var want []int64
+	for i := range int64(25) {
+		w.add(schemas.HostSample{RunID: "r", TimeNS: i, RSSBytes: i * 4096, Processes: 1})
+		want = append(want, i)
+		if i%10 == 9 {
+			if err := w.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.flush(); err != nil { // nothing to write
+		t.Fatal(err)
+	}
+	segments, _ := filepath.Glob(filepath.Join(dir, "host-*.parquet"))
+	if len(segments) != 3 || w.written != 25 {
+		t.Fatalf("segments %v, %d rows", segments, w.written)
+	}
+	first, _ := os.ReadFile(segments[0])
+	os.WriteFile(filepath.Join(dir, "host-000004.parquet.partial"), []byte("PAR1"), 0o600)
+
+	read := func() []int64 {
+		rows, err := schemas.HostSamples.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var times []int64
+		for _, r := range rows {
+			times = append(times, r.TimeNS)
+		}
+		return times
+	}
+	if err := MergeSegments(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); !slices.Equal(got, want) {
+		t.Errorf("merged %v", got)
+	}
+	// The merge was interrupted after its rename and before it removed the segments.
+	os.WriteFile(segments[0], first, 0o600)
+	if err := MergeSegments(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); !slices.Equal(got, want) {
+		t.Errorf("merged again %v", got)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+	// A damaged segment loses nothing.
+	other := t.TempDir()
+	os.WriteFile(filepath.Join(other, "host-000001.parquet"), first, 0o600)
+	os.WriteFile(filepath.Join(other, "host-000002.parquet"), first[:len(first)/2], 0o600)
+	if err := MergeSegments(other); err == nil {
+		t.Error("a damaged segment was merged")
+	}
+	if left, _ := os.ReadDir(other); len(left) != 2 {
+		t.Errorf("left after a failed merge: %v", left)
+	}
+}
+
+func TestIsolation(t *testing.T) {
+	gpu := newFakeGPU()
+	gpu.busyFor = 3
+	m := &Machine{library: fakeLibrary{gpu}, idle: map[string]int64{}}
+	synctest.Test(t, func(t *testing.T) {
+		iso := m.waitIdle(t.Context(), time.Minute, nil)
+		if !iso.Verified || *iso.IdleBytes != 1<<30 || iso.WaitedNS < int64(3*isolationPoll) || iso.Reason != "" {
+			t.Errorf("%+v", iso)
+		}
+		gpu.used += 2 * idleTolerance // the run before has left something
+		iso = m.waitIdle(t.Context(), time.Minute, nil)
+		if iso.Verified || iso.WaitedNS < int64(time.Minute) || iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
+			t.Errorf("%+v", iso)
+		}
+		gpu.used = 1<<30 + 5
+		if iso = m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified {
+			t.Errorf("%+v", iso)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		gpu.busyFor = 1000
+		if iso = m.waitIdle(ctx, time.Minute, nil); iso.Verified || iso.Reason != "1 compute process on device 0" {
+			t.Errorf("%+v", iso)
+		}
+	})
+	if iso := (&Machine{Predicted: true}).waitIdle(t.Context(), time.Minute, nil); iso != nil {
+		t.Errorf("a phantom GPU needs no isolation: %+v", iso)
+	}
+}
+
+// The collector's own cost at 10 ms with a device that answers at once: what is left is its wake-ups and /proc.
+func TestCollectorCost(t *testing.T) {
+	e := experiment(t, "sleep "+cmp.Or(os.Getenv("COST_S"), "3"))
+	m := run(t, e).Manifest
+	share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start))
+	t.Logf("%.2f %% of a core, %d samples, %d missed", 100*share, m.Collector.Samples, m.Collector.MissedTicks)
+	if share > 0.05 { // the claim is 2 %; a busy machine and the race detector cost more
+		t.Errorf("the collector took %.1f %% of a core", 100*share)
+	}
+}

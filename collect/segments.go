@@ -1,0 +1,122 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is still
+// open is lost with its writer, whatever was flushed, because the footer comes last.
+type segmentWriter[T any] struct {
+	dir   string
+	table schemas.Table[T]
+
+	mu      sync.Mutex
+	rows    []T
+	spare   []T // the last flushed rows' memory
+	number  int
+	written int64
+}
+
+// add never waits for the disk.
+func (w *segmentWriter[T]) add(row T) {
+	w.mu.Lock()
+	w.rows = append(w.rows, row)
+	w.mu.Unlock()
+}
+
+// flush writes what was added since the last one. One goroutine at a time may call it.
+func (w *segmentWriter[T]) flush() error {
+	w.mu.Lock()
+	rows := w.rows
+	w.rows, w.spare = w.spare[:0], nil
+	w.mu.Unlock()
+	if len(rows) == 0 {
+		return nil
+	}
+	w.number++
+	path := filepath.Join(w.dir, segmentName(w.table.Name, w.number))
+	err := schemas.WriteFile(path, func(f io.Writer) error { return w.table.Encode(f, rows) })
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", filepath.Base(path), err)
+	}
+	w.written += int64(len(rows))
+	clear(rows)
+	w.mu.Lock()
+	w.spare = rows[:0]
+	w.mu.Unlock()
+	return nil
+}
+
+func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
+
+// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run that
+// ended by itself has none left; one whose collector was killed has, and also partial files, which are removed. It
+// can be interrupted and called again. The run must not be running (see [Running]).
+func MergeSegments(dir string) error {
+	return errors.Join(mergeTable(dir, schemas.Samples), mergeTable(dir, schemas.HostSamples))
+}
+
+func mergeTable[T any](dir string, table schemas.Table[T]) error {
+	partial, _ := filepath.Glob(filepath.Join(dir, table.Name+"*.parquet"+schemas.PartialSuffix))
+	for _, p := range partial {
+		os.Remove(p)
+	}
+	segments, err := filepath.Glob(filepath.Join(dir, table.Name+"-[0-9]*.parquet"))
+	if err != nil || len(segments) == 0 {
+		return err
+	}
+	slices.Sort(segments)
+	// A merged table that is there holds all its segments: it was renamed into place when it was whole.
+	if _, err := os.Stat(filepath.Join(dir, table.File())); errors.Is(err, fs.ErrNotExist) {
+		if err := mergeInto(filepath.Join(dir, table.File()), table, segments); err != nil {
+			return err
+		}
+	}
+	for _, s := range segments {
+		err = errors.Join(err, os.Remove(s))
+	}
+	return err
+}
+
+// mergeInto holds one segment at a time in memory. A damaged segment is an error and nothing is removed.
+func mergeInto[T any](path string, table schemas.Table[T], segments []string) error {
+	err := schemas.WriteFile(path, func(f io.Writer) error {
+		w := table.NewWriter(f)
+		for _, s := range segments {
+			rows, err := readSegment(table, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", filepath.Base(s), err)
+			}
+			if err := w.Write(rows); err != nil {
+				return err
+			}
+		}
+		return w.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("merging %s: %w", table.File(), err)
+	}
+	return nil
+}
+
+func readSegment[T any](table schemas.Table[T], path string) ([]T, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return table.Decode(f, st.Size())
+}

@@ -1,0 +1,127 @@
+package collect
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/dpsight/dpsight/collect/mask"
+)
+
+// Names of the files that hold an experiment's output.
+const (
+	StdoutFile = "stdout.log"
+	StderrFile = "stderr.log"
+)
+
+// maxLine bounds what is kept of the last line for the manifest.
+const maxLine = 300
+
+// A tee copies one stream of the experiment to its log and shows it, both masked. Neither can stop the experiment: should the log or
+// the terminal fail, the rest of the stream is read all the same.
+type tee struct {
+	read *os.File
+	log  *os.File
+	last lastLineWriter
+	done chan struct{}
+	err  error // of the log; valid once done is closed
+}
+
+// startTee returns the file that the experiment writes to; the caller closes it once the experiment has it. live may be nil.
+func startTee(path string, live io.Writer, secrets *mask.Secrets) (*tee, *os.File, error) {
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		log.Close()
+		return nil, nil, err
+	}
+	t := &tee{read: read, log: log, done: make(chan struct{})}
+	go t.copy(live, secrets)
+	return t, write, nil
+}
+
+func (t *tee) copy(live io.Writer, secrets *mask.Secrets) {
+	defer close(t.done)
+	file := &sticky{w: t.log}
+	outs := []io.Writer{file, &t.last}
+	if live != nil {
+		outs = append(outs, &sticky{w: live})
+	}
+	masked := secrets.NewWriter(io.MultiWriter(outs...))
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := t.read.Read(buf)
+		masked.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	masked.Flush()
+	t.err = errors.Join(file.err, t.log.Sync(), t.log.Close())
+}
+
+// close ends the copy. Whatever holds the stream open by now is no process of the run.
+func (t *tee) close(wait <-chan struct{}) error {
+	select {
+	case <-t.done:
+	case <-wait:
+		t.read.Close()
+		<-t.done
+	}
+	t.read.Close()
+	return t.err
+}
+
+// sticky swallows what comes after an error and keeps the error.
+type sticky struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sticky) Write(b []byte) (int, error) {
+	if s.err == nil {
+		_, s.err = s.w.Write(b)
+	}
+	return len(b), nil
+}
+
+// lastLineWriter keeps the last line that is not blank.
+type lastLineWriter struct {
+	mu      sync.Mutex
+	line    []byte // the last complete one
+	current []byte
+}
+
+func (l *lastLineWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range b {
+		if c != '\n' && c != '\r' {
+			if len(l.current) < maxLine {
+				l.current = append(l.current, c)
+			}
+			continue
+		}
+		if strings.TrimSpace(string(l.current)) != "" {
+			l.line = append(l.line[:0], l.current...)
+		}
+		l.current = l.current[:0]
+	}
+	return len(b), nil
+}
+
+func (l *lastLineWriter) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range [][]byte{l.current, l.line} {
+		if s := strings.TrimSpace(strings.ToValidUTF8(string(b), "")); s != "" {
+			return s
+		}
+	}
+	return ""
+}
