@@ -1,0 +1,39 @@
+# make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
+# make test       every test that torch 2.11.0 and two cores allow in 15 minutes
+# make test-long  adds torch 2.15.0, all kill tests and every recording on the phantom GPU
+# make lint       gofmt, go vet, staticcheck, ruff, and builds for Linux, macOS and Windows
+.PHONY: build setup demo test test-long lint clean
+
+SHELL := /bin/bash
+VENV := scripts/venv.sh requirements
+
+build:
+	go build -o dpsight ./cmd/dpsight
+
+# The interpreter of the built-in experiments is remembered in the cache, where dpsight looks for it.
+setup: build
+	@python=$$($(VENV)/torch-2.11.txt) && mkdir -p "$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight" && \
+	echo "$$python" > "$${XDG_CACHE_HOME:-$$HOME/.cache}/dpsight/python" && echo "experiments run with $$python"
+
+demo: build
+	@scripts/demo.sh
+
+test: setup
+	DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 20m ./...
+
+test-long: setup
+	DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.15.txt) go test -timeout 40m ./collect/... ./cmd/...
+	DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 60m -count=1 ./collect/... ./ingest/... ./cmd/...
+	go test -race -timeout 20m ./schemas/... ./ingest/... ./analyze/... ./report/... ./collect
+
+lint:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+	$$(dirname $$($(VENV)/lint.txt))/ruff check --line-length 120 collect ingest scripts
+	@for os in linux darwin windows; do echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
+	GOOS=darwin CGO_ENABLED=0 go vet ./...
+	GOOS=windows CGO_ENABLED=0 go vet ./...
+
+clean:
+	rm -rf dpsight runs
