@@ -1,0 +1,164 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+const journals = "testdata/journals"
+
+// folder makes a run folder as collect leaves it, with the journal of a recorded run.
+func folder(t *testing.T, name string) string {
+	t.Helper()
+	dir := empty(t, name)
+	b, err := os.ReadFile(filepath.Join(journals, name+".dps.zst"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)), b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// empty makes a run folder without a journal.
+func empty(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := &schemas.Manifest{RunID: name, Name: name, Source: schemas.Predicted, Status: schemas.StatusPartial, Start: time.Unix(1, 0).UTC(),
+		GPUs: []schemas.GPU{{Index: 0, UUID: "GPU-0"}}}
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// live makes a run folder with the two files of a journal whose process never sealed them.
+func live(t *testing.T, pid int, marks, frames []byte) string {
+	t.Helper()
+	dir := empty(t, "live")
+	base := filepath.Join(dir, spool.Dir, fmt.Sprintf("%d-17", pid))
+	for suffix, b := range map[string][]byte{".marks": marks, ".frames": frames} {
+		if err := os.WriteFile(base+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// unpacked gives the bytes of a recorded journal's files.
+func unpacked(t *testing.T, name string) (marks, frames []byte) {
+	t.Helper()
+	marks, frames, err := spool.Unpack(filepath.Join(journals, name+".dps.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marks, frames
+}
+
+// rewritten writes a frames file again, each frame as edit gives it; nil drops it.
+func rewritten(t *testing.T, frames []byte, edit func(i int, f spool.Frame) []byte) []byte {
+	t.Helper()
+	all, err := spool.ScanFrames(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := spool.AppendHeader(nil)
+	for i, f := range all {
+		if b := edit(i, f); b != nil {
+			out = spool.AppendFrame(out, f.Type, b)
+		}
+	}
+	return out
+}
+
+// run ingests a folder and checks what every ingest must leave.
+func run(t *testing.T, dir string) *schemas.IngestReport {
+	t.Helper()
+	before, err := os.ReadFile(filepath.Join(dir, schemas.ManifestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(dir, Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ := os.ReadFile(filepath.Join(dir, schemas.ManifestFile))
+	if string(before) != string(after) {
+		t.Error("ingest changed run.json")
+	}
+	read, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(r)
+	b, _ := json.Marshal(read)
+	if string(a) != string(b) {
+		t.Errorf("the report on disk differs:\n%s\n%s", a, b)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*"+schemas.PartialSuffix))
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	return r
+}
+
+// read reads a table that must be there.
+func rows[T any](t *testing.T, table schemas.Table[T], dir string) []T {
+	t.Helper()
+	out, err := table.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// breakdown sums, from the tables alone, the requested bytes by category just after event seq, slack beside them.
+func breakdown(allocations []schemas.Allocation, owners []schemas.Owner, seq int64) map[string]int64 {
+	category := map[int64]string{}
+	for i := range owners {
+		o := &owners[i]
+		if !o.HoldsAt(seq) {
+			continue
+		}
+		if c, ok := category[o.AllocID]; !ok || schemas.Precedence(o.Category) < schemas.Precedence(c) {
+			category[o.AllocID] = o.Category
+		}
+	}
+	out := map[string]int64{}
+	for i := range allocations {
+		a := &allocations[i]
+		if a.LiveAt(seq) {
+			out[category[a.AllocID]] += a.RequestedBytes
+			out[schemas.Slack] += a.BlockBytes - a.RequestedBytes
+		}
+	}
+	return out
+}
+
+func total(m map[string]int64) (n int64) {
+	for _, v := range m {
+		n += v
+	}
+	return n
+}
+
+func hasWarning(r *schemas.IngestReport, part string) bool {
+	for _, w := range r.Warnings {
+		if strings.Contains(w, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The states of an input.
+const (
+	StateNew     = "new"
+	StateKnown   = "known"   // ingested before
+	StateRefused = "refused" // nothing was written
+)
+
+// Outcome says what became of one input.
+type Outcome struct {
+	Path   string
+	RunID  string // "" if refused
+	Dir    string // run folder
+	State  string
+	Reason string // why it was refused
+}
+
+// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, or a folder
+// of these. What is known is left alone unless o.Again. The error is of the store or the disk; an input that dpsight
+// cannot take is an outcome.
+func Import(path, store string, o Options) ([]Outcome, error) {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Outcome{{Path: path, State: StateRefused, Reason: "there is no such file or folder"}}, nil
+	case err != nil:
+		return []Outcome{{Path: path, State: StateRefused, Reason: err.Error()}}, nil
+	case !st.IsDir():
+		out, err := importFile(path, store, o)
+		return []Outcome{out}, err
+	case isRun(path):
+		return []Outcome{importRun(path, o)}, nil
+	}
+	return importFolder(path, store, o)
+}
+
+func isRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, schemas.ManifestFile))
+	return err == nil
+}
+
+// importFolder takes every run folder and every file below a folder, hidden ones and what lies inside runs left out.
+func importFolder(dir, store string, o Options) ([]Outcome, error) {
+	var out []Outcome
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			out = append(out, Outcome{Path: path, State: StateRefused, Reason: err.Error()})
+			return nil
+		}
+		switch {
+		case path != dir && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir() && isRun(path):
+			out = append(out, importRun(path, o))
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		one, err := importFile(path, store, o)
+		out = append(out, one)
+		return err
+	})
+	if err == nil && len(out) == 0 {
+		out = append(out, Outcome{Path: dir, State: StateRefused, Reason: "the folder holds no run and no snapshot"})
+	}
+	return out, err
+}
+
+func importRun(dir string, o Options) Outcome {
+	out := Outcome{Path: dir, Dir: dir, State: StateNew}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+	}
+	out.RunID = m.RunID
+	if _, err := schemas.ReadIngestReport(dir); err == nil && !o.Again {
+		out.State = StateKnown
+		return out
+	}
+	if _, err := Run(dir, o); err != nil {
+		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+	}
+	return out
+}
+
+func importFile(path, store string, o Options) (Outcome, error) {
+	out := Outcome{Path: path, State: StateNew}
+	dir, known, err := importSnapshot(path, store, o)
+	var own *refusal
+	switch {
+	case err == nil:
+		out.Dir, out.RunID = dir, filepath.Base(dir)
+		if known {
+			out.State = StateKnown
+		}
+		return out, nil
+	case errors.As(err, &own):
+		out.Reason = own.reason
+	case isStoreError(err, store):
+		return Outcome{Path: path, State: StateRefused, Reason: err.Error()}, err
+	case errors.Is(err, torchsnap.ErrNotSnapshot), !looksLikePickle(path):
+		out.Reason = fmt.Sprintf("not a memory snapshot of torch (%v)", err)
+	default:
+		out.Reason = err.Error()
+	}
+	out.State = StateRefused
+	return out, nil
+}
+
+// isStoreError tells trouble with the place written to from trouble with the file.
+func isStoreError(err error, store string) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && strings.HasPrefix(filepath.Clean(p.Path), filepath.Clean(store))
+}
+
+// looksLikePickle reports whether a file's name says that it is one, compressed or not.
+func looksLikePickle(path string) bool {
+	name := strings.ToLower(filepath.Base(path))
+	for _, suffix := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return strings.HasSuffix(name, ".pickle") || strings.HasSuffix(name, ".pkl")
+}

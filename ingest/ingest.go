@@ -1,0 +1,157 @@
+package ingest
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/steps"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// RulesVersion is the version of the rules of attribution.
+const RulesVersion = join.RulesVersion
+
+// RulesHash is a hash of their tables.
+func RulesHash() string { return join.RulesHash() }
+
+// Options of ingesting.
+type Options struct {
+	Version string // of dpsight, for the report
+	Again   bool   // [Import]: also what was ingested before
+}
+
+// Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them, whatever
+// was derived before. It never touches run.json.
+func Run(dir string, o Options) (*schemas.IngestReport, error) {
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if m.Import != nil {
+		return ingestSnapshot(dir, m, o)
+	}
+	var warnings []string
+	folder := filepath.Join(dir, spool.Dir)
+	if running, err := living(folder); err != nil {
+		return nil, err
+	} else if len(running) > 0 {
+		warnings = append(warnings, fmt.Sprintf("process %d still runs: its journal is read as far as it goes", running[0]))
+	} else if _, err := spool.Seal(folder); err != nil {
+		return nil, fmt.Errorf("sealing the journals: %w", err)
+	}
+	journals, err := spool.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := forget(dir); err != nil {
+		return nil, err
+	}
+	r := newReport(m, o)
+	r.Warnings = append(r.Warnings, warnings...)
+	if len(journals) == 0 {
+		r.warn("the run has no journal: no process of it used torch with the agent in place")
+	}
+	err = write(dir, func(t *tables) error {
+		for _, j := range journals {
+			if err := ingestJournal(m, j, t, r); err != nil {
+				return fmt.Errorf("rank %d: %w", j.Rank, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.sum()
+	return &r.IngestReport, schemas.WriteIngestReport(dir, &r.IngestReport)
+}
+
+// ingestJournal ingests one rank.
+func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) error {
+	stacks := torchsnap.NewStacks()
+	recs := read(j, stacks)
+	s := steps.Derive(j.Marks, j.Names)
+	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names, Intervals: j.Intervals, Steps: s,
+		Untimed: m.Source != schemas.Measured}
+	if j.Environment != nil {
+		rank.Workspace = join.Workspaces(j.Environment.Variables["CUBLAS_WORKSPACE_CONFIG"])
+	}
+	ctx := join.NewContext(rank)
+	var devices []join.Device
+	var verdicts []schemas.DeviceVerdict
+	for _, rec := range recs {
+		d := join.Device{Device: rec.device}
+		res, v, err := rec.replayed()
+		if err != nil {
+			return fmt.Errorf("device %d: %w", rec.device, err)
+		}
+		if res != nil {
+			d.Events, d.Replay = &rec.events, res
+			r.anomalies(j.Rank, rec, res)
+		}
+		v.Rank = j.Rank
+		if v.Events == 0 && bare(j) {
+			v.Reason = "a bare run: counters and timers only"
+		}
+		for i := range rec.checkpoints {
+			rec.checkpoints[i].Rank = j.Rank
+		}
+		d.Checkpoints = rec.checkpoints
+		devices, verdicts = append(devices, d), append(verdicts, v)
+	}
+	joined, unbound := join.Join(ctx, devices)
+	for i, jd := range joined {
+		v := &verdicts[i]
+		v.AmbiguousTags, v.InstrumentedPeakSeq = jd.AmbiguousTags, jd.InstrumentedPeakSeq
+		if i == 0 { // an address that no device knows belongs to none of them
+			v.UnboundTags = unbound
+		}
+		for _, a := range jd.Ambiguous {
+			r.warn("rank %d, device %d: %s", j.Rank, recs[i].device, a)
+		}
+		if more := jd.AmbiguousTags - int64(len(jd.Ambiguous)); more > 0 {
+			r.warn("rank %d, device %d: %d more ambiguous tags", j.Rank, recs[i].device, more)
+		}
+		if err := t.add(m.RunID, j.Rank, recs[i], jd); err != nil {
+			return err
+		}
+	}
+	if len(joined) == 0 {
+		phases, rows := join.Times(ctx)
+		t.phases, t.steps = append(t.phases, phases...), append(t.steps, rows...)
+	}
+	r.Devices = append(r.Devices, verdicts...)
+	r.rank(m, j, s, ctx, recs)
+	t.modules = append(t.modules, join.Modules(m.RunID, j.Rank, j.Modules)...)
+	t.addStacks(m.RunID, j.Rank, stacks)
+	t.processes = append(t.processes, process(m, j, recs))
+	return t.addMarks(m.RunID, j, ctx.Tags())
+}
+
+func bare(j *spool.Journal) bool { return j.Process != nil && j.Process.Mode == "bare" }
+
+// process is the row of a journal's process.
+func process(m *schemas.Manifest, j *spool.Journal, recs []*recording) schemas.Process {
+	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS, Ended: "unknown"}
+	if len(recs) > 0 {
+		p.Device = recs[0].device
+		for _, g := range m.GPUs {
+			if g.Index == int(p.Device) {
+				p.UUID = g.UUID
+			}
+		}
+	}
+	if n := len(j.Marks); n > 0 {
+		p.EndNS = j.Marks[n-1].TimeNS
+	}
+	switch {
+	case j.Exception != nil:
+		p.Ended = "exception"
+	case j.End != nil:
+		p.Ended = "exit"
+	}
+	return p
+}

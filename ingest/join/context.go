@@ -1,0 +1,218 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/ingest/steps"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// Rank is what one process recorded of itself.
+type Rank struct {
+	RunID     string
+	Rank      int32
+	Marks     []spool.Mark
+	Tags      []spool.Tag
+	Names     map[uint32]string
+	Intervals []spool.Interval
+	Steps     *steps.Result
+	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
+	Untimed bool
+	// Workspace is the size that CUBLAS_WORKSPACE_CONFIG gives, or 0.
+	Workspace int64
+}
+
+// Context is what holds at each mark of a rank: dense arrays over k, so that events look up and never search.
+type Context struct {
+	rank      *Rank
+	span      []int32
+	module    []uint32
+	thread    []uint16
+	dp        []bool // inside a DP hook's computation
+	recording []bool
+	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
+	releases map[uint16][]uint32
+	drains   []uint32        // k of each drain's begin
+	engine   map[uint16]bool // the autograd engine's threads
+	// backwardEnds holds the k at which outermost backward runs ended.
+	backwardEnds []uint32
+	tags         []spool.Tag // in order of k
+	groupEnd     []uint32    // k at which a group of spans ends
+}
+
+// NewContext computes the context of every mark.
+func NewContext(r *Rank) *Context {
+	maxK := uint32(0)
+	if n := len(r.Marks); n > 0 {
+		maxK = r.Marks[n-1].K
+	}
+	n := int(maxK) + 2
+	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n), dp: make([]bool, n),
+		recording: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}}
+	spans := r.Steps.Spans
+	for i := range spans {
+		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
+			c.span[k] = int32(i)
+		}
+	}
+	for k := int(spans[len(spans)-1].EndK); k < n; k++ {
+		c.span[k] = int32(len(spans) - 1)
+	}
+	c.groupEnd = make([]uint32, max(int(r.Steps.Groups), 1))
+	for i := range spans {
+		c.groupEnd[spans[i].Group] = max(c.groupEnd[spans[i].Group], spans[i].EndK)
+	}
+	c.walk()
+	c.tags = slices.Clone(r.Tags)
+	slices.SortStableFunc(c.tags, func(a, b spool.Tag) int { return int(int64(a.K) - int64(b.K)) })
+	return c
+}
+
+// threadState is what one thread is in the middle of.
+type threadState struct {
+	modules  []uint32 // calls under way, outermost first
+	samplers []uint32 // DP hooks under way
+	backward uint32   // module whose backward runs
+	runs     []uint8  // flags of the backward runs under way
+}
+
+func (s *threadState) module() uint32 {
+	switch {
+	case len(s.samplers) > 0:
+		return s.samplers[len(s.samplers)-1]
+	case len(s.modules) > 0:
+		return s.modules[len(s.modules)-1]
+	}
+	return s.backward
+}
+
+// pop removes the last v of a stack and what lies above it: ends go missing when a call is left by an exception.
+func pop(stack []uint32, v uint32) []uint32 {
+	for i := len(stack) - 1; i >= 0; i-- {
+		if stack[i] == v {
+			return stack[:i]
+		}
+	}
+	return stack
+}
+
+// noThread stands for the thread of a mark that was never finished.
+const noThread = 1<<16 - 1
+
+// maxStack bounds what a damaged journal may pile up.
+const maxStack = 10_000
+
+func (c *Context) walk() {
+	states := map[uint16]*threadState{}
+	recording, k := true, uint32(0)
+	for i := range c.rank.Marks {
+		m := &c.rank.Marks[i]
+		s := states[m.Thread]
+		if s == nil {
+			s = &threadState{}
+			states[m.Thread] = s
+		}
+		id := uint32(m.A)
+		switch m.Kind {
+		case spool.ForwardBegin: // outermost by definition, whatever ends are missing
+			s.modules = append(s.modules[:0], id)
+		case spool.ForwardEnd:
+			s.modules = s.modules[:0]
+		case spool.ModuleBegin:
+			if len(s.modules) < maxStack {
+				s.modules = append(s.modules, id)
+			}
+		case spool.ModuleEnd:
+			s.modules = pop(s.modules, id)
+		case spool.SamplerBegin:
+			if len(s.samplers) < maxStack {
+				s.samplers = append(s.samplers, id)
+			}
+		case spool.SamplerEnd:
+			s.samplers = pop(s.samplers, id)
+		case spool.ModuleBackwardBegin:
+			s.backward = id
+		case spool.ModuleBackwardEnd:
+			if s.backward == id {
+				s.backward = 0
+			}
+		case spool.Engine:
+			c.engine[m.Thread] = true
+			s.backward, s.samplers, s.modules = 0, s.samplers[:0], s.modules[:0]
+		case spool.BackwardBegin:
+			s.backward = 0
+			if len(s.runs) < maxStack {
+				s.runs = append(s.runs, m.Flags)
+			}
+		case spool.BackwardEnd:
+			s.backward = 0
+			if n := len(s.runs); n > 0 {
+				if f := s.runs[n-1]; f&(spool.FlagKeepGraph|spool.FlagNestedRun|spool.FlagFunctorch) == 0 {
+					c.releases[m.Thread] = append(c.releases[m.Thread], m.K)
+				}
+				if s.runs = s.runs[:n-1]; n == 1 && !c.engine[m.Thread] {
+					c.backwardEnds = append(c.backwardEnds, m.K)
+				}
+			}
+		case spool.DrainBegin:
+			c.drains = append(c.drains, m.K)
+		case spool.CudaReady: // recording begins before the next mode is marked
+			recording = true
+		case spool.Mode:
+			recording = m.Flags&spool.FlagRecording != 0
+		}
+		for ; k < m.K; k++ { // marks that were never finished
+			c.thread[k], c.recording[k] = noThread, recording
+		}
+		c.module[m.K], c.thread[m.K], c.dp[m.K], c.recording[m.K] = s.module(), m.Thread, len(s.samplers) > 0, recording
+		k = m.K + 1
+	}
+}
+
+// At says where mark k stands: step (-1 = before the first), phase, and module id (0 = none).
+func (c *Context) At(k uint32) (step int64, phase string, module uint32) {
+	if int(k) >= len(c.span) {
+		k = uint32(len(c.span) - 1)
+	}
+	s := &c.rank.Steps.Spans[c.span[k]]
+	return s.Step, s.Phase, c.module[k]
+}
+
+// instrumented reports whether a span lies in an instrumented step, in set-up or in an instrumented tail.
+func (c *Context) instrumented(s *steps.Span) bool {
+	switch r := c.rank.Steps; {
+	case s.Step < 0:
+		return true
+	case s.Step < int64(len(r.Steps)):
+		return r.Steps[s.Step].Instrumented
+	default:
+		return r.TailInstrumented
+	}
+}
+
+// family groups phases that the rules treat alike.
+type family uint8
+
+const (
+	famOther family = iota
+	famForward
+	famEval
+	famRecompute
+	famBackward
+	famDP
+	famUpdate
+	famSetupData
+	famSetupModel
+	famSetupOptimizer
+)
+
+var families = map[string]family{
+	schemas.PhaseForward: famForward, schemas.PhaseEval: famEval, schemas.PhaseRecompute: famRecompute,
+	schemas.PhaseBackward: famBackward, schemas.PhaseBackwardNorm: famBackward, schemas.PhaseBackwardGrad: famBackward,
+	schemas.PhaseClip: famDP, schemas.PhaseAccumulate: famDP, schemas.PhaseNoise: famUpdate, schemas.PhaseOptimizer: famUpdate,
+	schemas.PhaseSetupData: famSetupData, schemas.PhaseSetupModel: famSetupModel, schemas.PhaseSetupOptimizer: famSetupOptimizer,
+}
+
+// Tags are the rank's tags in order of k.
+func (c *Context) Tags() []spool.Tag { return c.tags }

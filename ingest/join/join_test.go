@@ -1,0 +1,564 @@
+package join
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// trainStep is one DP-SGD step with one layer. Without tags it is what a bare step leaves. next is the mode of what follows
+// its update.
+func trainStep(w *world, first, tags bool, next uint8) {
+	tag := func(th uint16, kind spool.TagKind, names ...string) {
+		if tags {
+			w.tag(th, kind, names...)
+		}
+	}
+	w.alloc(main, "x", 8*kib)
+	w.forward(func() {
+		if tags {
+			w.tag(main, spool.TagParameter, "weight")
+			w.tag(main, spool.TagInput, "x")
+		}
+		if first {
+			w.alloc(main, "workspace", 32*mib)
+		}
+		w.alloc(main, "scratch", 64*kib)
+		w.alloc(main, "h", 3*mib)
+		tag(main, spool.TagHookActivation, "h")
+		w.drop(main, "scratch")
+		w.alloc(main, "mask", 3*mib) // held by a C++ node that the walk does not see
+		w.alloc(main, "logits", 5*mib)
+	})
+	tag(main, spool.TagOutput, "logits")
+	w.label("forward")
+	tag(main, spool.TagSavedTensor, "h", "logits", "weight")
+	w.backward(0, func() {
+		w.alloc(engine, "dlogits", 5*mib)
+		w.label("backward")
+		if tags {
+			w.mark(engine, spool.SamplerBegin, 0, 7)
+		}
+		w.alloc(engine, "scaled", 5*mib)
+		w.alloc(engine, "gs", 24*mib)
+		w.label("sampler")
+		if tags {
+			w.untag(engine, spool.TagHookActivation, "h")
+			w.tag(engine, spool.TagGradSample, "gs")
+			w.mark(engine, spool.SamplerEnd, 0, 7)
+		}
+		w.alloc(engine, "grad", 6*mib)
+		w.label("before hook")
+		w.drop(engine, "scaled")
+		tag(engine, spool.TagGradient, "grad")
+		w.drop(engine, "mask", "dlogits", "h")
+		w.label("after hook")
+	})
+	w.label("between")
+	w.span(spool.DPStepBegin, main, 1, func() {
+		w.span(spool.PhaseBegin, main, uint64(w.name("clip")), func() {
+			w.alloc(main, "factor", 4*kib)
+			w.alloc(main, "summed", 6*mib)
+			tag(main, spool.TagSummedGradient, "summed")
+			w.label("clip")
+			w.drop(main, "factor")
+		})
+		w.span(spool.PhaseBegin, main, uint64(w.name("noise")), func() {
+			w.alloc(main, "noise", 6*mib)
+			tag(main, spool.TagNoise, "noise")
+			w.label("noise")
+			w.drop(main, "noise")
+		})
+		w.span(spool.OptimizerBegin, main, 1, func() {
+			if first {
+				w.alloc(main, "moment", 6*mib)
+			}
+			w.alloc(main, "denominator", 6*mib)
+			w.label("optimizer")
+			w.drop(main, "denominator")
+			if first {
+				tag(main, spool.TagOptimizerState, "moment")
+			}
+		})
+	})
+	w.mode(next)
+	w.span(spool.ZeroGradBegin, main, 0, func() { w.drop(main, "gs", "grad", "summed") })
+	w.drop(main, "x", "logits")
+}
+
+const (
+	instrumented = spool.FlagInstrumented | spool.FlagRecording
+	bareMode     = spool.FlagRecording
+)
+
+// trained is a world after set-up and a first step; next is the mode of what follows.
+func trained(t *testing.T, next uint8) *world {
+	w := newWorld(t)
+	w.span(spool.PhaseBegin, main, uint64(w.name("setup.model")), func() {
+		w.alloc(main, "init", 6*mib)
+		w.drop(main, "init")
+		w.alloc(main, "weight", 6*mib)
+		w.alloc(main, "forgotten", 2*mib)
+	})
+	w.alloc(main, "loose", 2*mib)
+	trainStep(w, true, true, next)
+	return w
+}
+
+func TestCategories(t *testing.T) {
+	w := trained(t, instrumented)
+	trainStep(w, false, true, instrumented)
+	j := w.join()
+	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
+		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
+	}
+	for _, c := range []struct{ name, label, want string }{
+		{"weight", "forward", "parameters/tagged"},
+		{"forgotten", "forward", "parameters/phase"},
+		{"loose", "forward", "other/phase"},
+		{"x", "forward", "inputs/tagged"},
+		{"h", "forward", "activations/tagged"},
+		{"mask", "forward", "activations/lifetime"},
+		{"logits", "forward", "activations/tagged"},
+		{"logits", "between", "outputs/tagged"}, // autograd has let go
+		{"dlogits", "backward", "activation_gradients/lifetime"},
+		{"scaled", "sampler", "clip_temporaries/lifetime"},
+		{"gs", "sampler", "per_sample_gradients/tagged"},
+		{"grad", "before hook", "activation_gradients/lifetime"},
+		{"grad", "after hook", "gradients/tagged"},
+		{"factor", "clip", "clip_temporaries/lifetime"},
+		{"summed", "clip", "summed_gradients/tagged"},
+		{"noise", "noise", "noise/tagged"},
+		{"moment", "optimizer", "optimizer_state/tagged"},
+		{"denominator", "optimizer", "optimizer_temporaries/lifetime"},
+		{"workspace", "optimizer", "workspace/lifetime"},
+	} {
+		n := len(w.blocks[c.name]) - 1 // labels are of the last step
+		if got := w.category(j, c.name, n, c.label); got != c.want {
+			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
+		}
+	}
+}
+
+// Without a tag, lifetimes say less, and say how they know.
+func TestLifetimes(t *testing.T) {
+	w := trained(t, instrumented)
+	w.tags = nil
+	trainStep(w, false, false, instrumented)
+	j := w.join()
+	for _, c := range []struct{ name, label, want string }{
+		{"h", "forward", "activations/lifetime"},
+		{"dlogits", "backward", "activation_gradients/lifetime"},
+		{"gs", "after hook", "activation_gradients/phase"},
+		{"factor", "clip", "clip_temporaries/lifetime"},
+		{"moment", "optimizer", "optimizer_state/lifetime"},
+		{"denominator", "optimizer", "optimizer_temporaries/lifetime"},
+		{"noise", "noise", "optimizer_temporaries/lifetime"},
+		{"workspace", "optimizer", "workspace/lifetime"},
+	} {
+		if got := w.category(j, c.name, len(w.blocks[c.name])-1, c.label); got != c.want {
+			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
+		}
+	}
+}
+
+// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw.
+func TestTwins(t *testing.T) {
+	for _, differs := range []bool{false, true} {
+		w := trained(t, instrumented)
+		trainStep(w, false, true, bareMode)
+		if differs {
+			w.alloc(main, "more", 512)
+			w.drop(main, "more")
+		}
+		trainStep(w, false, false, bareMode)
+		w.forward(func() {})
+		w.backward(0, func() {})
+		w.span(spool.OptimizerBegin, main, 1, func() {})
+		j := w.join()
+		if steps := j.Steps(); len(steps) != 4 || steps[2].Instrumented || !steps[1].Instrumented || !steps[2].Recorded {
+			t.Fatalf("steps %+v", steps)
+		}
+		want := []struct{ name, label, want string }{
+			{"gs", "sampler", "per_sample_gradients/lifetime"},
+			{"grad", "before hook", "activation_gradients/lifetime"},
+			{"grad", "after hook", "gradients/lifetime"},
+			{"summed", "clip", "summed_gradients/lifetime"},
+			{"logits", "between", "outputs/lifetime"},
+			{"x", "forward", "inputs/lifetime"},
+		}
+		if differs {
+			want = []struct{ name, label, want string }{
+				{"gs", "sampler", "activation_gradients/phase"},
+				{"grad", "after hook", "activation_gradients/phase"},
+				{"logits", "forward", "activations/lifetime"},
+			}
+		}
+		for _, c := range want {
+			n := len(w.blocks[c.name]) - 1
+			if got := w.category(j, c.name, n, c.label); got != c.want {
+				t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
+			}
+		}
+		if j.InstrumentedPeakSeq == nil {
+			t.Error("an instrumented step reached the same peak")
+		}
+	}
+}
+
+// torch 2.15 takes a workspace for each call. Where a recording has one that stays, such a block is a temporary.
+func TestWorkspaceOfOneCall(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		w := newWorld(t)
+		w.forward(func() {
+			if stays {
+				w.alloc(main, "kept", 32*mib)
+			}
+			w.alloc(main, "call", 32*mib)
+			w.label("call")
+			w.drop(main, "call")
+			w.alloc(main, "used", 32*mib)
+			w.alloc(main, "other", 3*mib)
+			w.label("used")
+			w.drop(main, "used", "other")
+		})
+		w.backward(0, func() {})
+		w.span(spool.OptimizerBegin, main, 1, func() {})
+		j := w.join()
+		want := "workspace/lifetime"
+		if stays {
+			if got := w.category(j, "kept", 0, "call"); got != want {
+				t.Errorf("kept is %s", got)
+			}
+			want = "forward_temporaries/lifetime"
+		}
+		if got := w.category(j, "call", 0, "call"); got != want {
+			t.Errorf("another stays %v: %s, want %s", stays, got, want)
+		}
+		if got := w.category(j, "used", 0, "used"); got != "forward_temporaries/lifetime" {
+			t.Errorf("used is %s", got)
+		}
+	}
+}
+
+func TestOnlyABareStepReachesThePeak(t *testing.T) {
+	w := trained(t, bareMode)
+	w.forward(func() { w.alloc(main, "huge", 900*mib) })
+	w.backward(0, func() {})
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	j := w.join()
+	if j.InstrumentedPeakSeq != nil || j.peak != j.dev.Replay.PeakSeq {
+		t.Errorf("instrumented peak %v", j.InstrumentedPeakSeq)
+	}
+}
+
+// A tag names the one life of its address that it can mean, or none.
+func TestBinding(t *testing.T) {
+	t.Run("an address used again", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.tag(main, spool.TagInput, "a")
+		w.drop(main, "a")
+		w.alloc(main, "b", 4*kib)
+		w.tag(main, spool.TagNoise, "b")
+		w.label("end")
+		j := w.join()
+		if j.AmbiguousTags != 0 {
+			t.Fatal(j.Ambiguous)
+		}
+		if w.blocks["a"][0].addr != w.blocks["b"][0].addr {
+			t.Fatal("the address was not used again")
+		}
+		if got := w.category(j, "b", 0, "end"); got != "noise/tagged" {
+			t.Error(got)
+		}
+	})
+	t.Run("two lives in one window", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.tag(main, spool.TagInput, "a")
+		// The engine's thread uses the address again while the main thread makes no event.
+		w.mark(engine, spool.Engine, 0, 0)
+		w.drop(engine, "a")
+		w.alloc(engine, "b", 4*kib)
+		w.tag(main, spool.TagNoise, "b")
+		j := w.join()
+		if j.AmbiguousTags != 1 || !strings.Contains(j.Ambiguous[0], "more than one block") {
+			t.Errorf("%d ambiguous: %v", j.AmbiguousTags, j.Ambiguous)
+		}
+	})
+	t.Run("the engine has marked since", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.mark(engine, spool.Engine, 0, 0)
+		w.drop(engine, "a")
+		w.alloc(engine, "b", 4*kib)
+		w.mark(engine, spool.ModuleBackwardBegin, 0, 1)
+		w.tag(main, spool.TagNoise, "b")
+		w.label("end")
+		j := w.join()
+		if got := w.category(j, "b", 0, "end"); got != "noise/tagged" || j.AmbiguousTags != 0 {
+			t.Errorf("%s, %v", got, j.Ambiguous)
+		}
+	})
+	t.Run("backward has ended since", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.backward(0, func() {
+			w.drop(engine, "a")
+			w.alloc(engine, "b", 4*kib)
+		})
+		w.tag(main, spool.TagGradient, "b")
+		w.label("end")
+		j := w.join()
+		if got := w.category(j, "b", 0, "end"); got != "gradients/tagged" || j.AmbiguousTags != 0 {
+			t.Errorf("%s, %v", got, j.Ambiguous)
+		}
+	})
+	t.Run("another size", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.tag(main, spool.TagInput, "a")
+		w.tags[0].Bytes--
+		j := w.join()
+		if j.AmbiguousTags != 1 || !strings.Contains(j.Ambiguous[0], "has 4096 bytes") {
+			t.Errorf("%d ambiguous: %v", j.AmbiguousTags, j.Ambiguous)
+		}
+	})
+	t.Run("dead", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.mark(main, spool.UserMark, 0, 0)
+		w.drop(main, "a")
+		w.mark(main, spool.UserMark, 0, 0)
+		w.alloc(main, "b", 3*mib)
+		w.tag(main, spool.TagInput, "b")
+		w.tags[0].Address, w.tags[0].Bytes = w.blocks["a"][0].addr, 4*kib
+		j := w.join()
+		if j.AmbiguousTags != 1 || !strings.Contains(j.Ambiguous[0], "no block lived there then") {
+			t.Errorf("%d ambiguous: %v", j.AmbiguousTags, j.Ambiguous)
+		}
+	})
+	t.Run("an address of nobody", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.tag(main, spool.TagInput, "a")
+		w.tags[0].Address = 4242
+		if j := w.join(); j.AmbiguousTags != 0 || w.at["unbound"] != 1 {
+			t.Errorf("%d ambiguous, %d unbound", j.AmbiguousTags, w.at["unbound"])
+		}
+	})
+	t.Run("while nothing was recorded", func(t *testing.T) {
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		w.mode(spool.FlagInstrumented)
+		w.tag(main, spool.TagInput, "a")
+		w.tags[0].Bytes--
+		if j := w.join(); j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
+			t.Errorf("%d ambiguous, %d unbound", j.AmbiguousTags, w.at["unbound"])
+		}
+	})
+}
+
+func TestUserTags(t *testing.T) {
+	w := newWorld(t)
+	w.alloc(main, "cache", 4*kib)
+	w.alloc(main, "table", 4*kib)
+	k := w.mark(main, spool.Tags, 0, 2)
+	for name, category := range map[string]string{"cache": schemas.Buffers, "table": "lookup tables"} {
+		b := w.live[name]
+		w.tags = append(w.tags, spool.Tag{K: k, Kind: spool.TagUser, Address: b.addr, Bytes: b.bytes, Name: w.name(name), Module: w.name(category)})
+	}
+	w.label("end")
+	j := w.join()
+	if got := w.category(j, "cache", 0, "end"); got != "buffers/tagged" {
+		t.Error(got)
+	}
+	if got := w.category(j, "table", 0, "end"); got != "other/tagged" {
+		t.Error(got)
+	}
+}
+
+// A hook's activations that autograd holds too have two owners, and count as activations while both hold.
+func TestShared(t *testing.T) {
+	w := trained(t, instrumented)
+	j := w.join()
+	seq := w.at["forward"]
+	var got []string
+	for l := range j.dev.Replay.Allocs {
+		if j.dev.Replay.Allocs[l].AllocSeq == w.blocks["h"][0].born {
+			for _, o := range j.owners[j.ownerAt[l]:j.ownerAt[l+1]] {
+				if o.begin <= seq && seq < lifeEnd(o.end) {
+					got = append(got, schemas.Categories[o.category])
+				}
+			}
+		}
+	}
+	if !slices.Equal(got, []string{schemas.Activations, schemas.HookActivations}) {
+		t.Errorf("owners %v", got)
+	}
+}
+
+func TestModulesOfBlocks(t *testing.T) {
+	w := newWorld(t)
+	w.forward(func() {
+		w.span(spool.ModuleBegin, main, 5, func() { w.alloc(main, "inner", 3*mib) })
+		w.alloc(main, "outer", 3*mib)
+	})
+	w.backward(0, func() {
+		w.mark(engine, spool.ModuleBackwardBegin, 0, 5)
+		w.alloc(engine, "d5", 3*mib)
+		w.span(spool.SamplerBegin, engine, 9, func() { w.alloc(engine, "norm", 3*mib) })
+		w.mark(engine, spool.ModuleBackwardEnd, 0, 5)
+		w.alloc(engine, "d0", 3*mib)
+	})
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	// In a bare run the engine marks nothing: its last mark is of another phase and says nothing of modules.
+	w.forward(func() {})
+	w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
+	w.event(main, schemas.ActionSnapshot, 0, 0)
+	w.alloc(engine, "stale", 3*mib)
+	w.mark(main, spool.BackwardEnd, 0, 0)
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	j := w.join()
+	want := map[string]int64{"inner": 5, "outer": 1, "d5": 5, "norm": 9, "d0": 0, "stale": 0}
+	err := j.Allocations(func(rows []schemas.Allocation) error {
+		for _, a := range rows {
+			for name, module := range want {
+				if w.blocks[name][0].born != a.AllocSeq {
+					continue
+				}
+				if a.Module != module {
+					t.Errorf("%s was born in module %d, want %d", name, a.Module, module)
+				}
+				if name == "stale" && (a.Phase != schemas.PhaseBackward || a.Step != 1) {
+					t.Errorf("stale was born in %s of step %d", a.Phase, a.Step)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPhaseRows(t *testing.T) {
+	w := trained(t, instrumented)
+	trainStep(w, false, true, instrumented)
+	var intervals []spool.Interval
+	for k := uint32(5); k+1 < uint32(len(w.marks)); k++ {
+		intervals = append(intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
+	}
+	j := w.join(func(r *Rank) { r.Intervals = intervals })
+	phases, steps := j.Phases(), j.Steps()
+	seq, peak, gpu := int64(0), int64(0), int64(0)
+	for _, p := range phases {
+		if p.BeginSeq != seq || p.EndSeq < p.BeginSeq {
+			t.Fatalf("phase %+v does not follow event %d", p, seq)
+		}
+		seq, peak, gpu = p.EndSeq, max(peak, p.PeakBytes), gpu+p.GPUNS
+		if p.AllocatedBegin != j.dev.Replay.Allocated[p.BeginSeq] || p.PeakBytes != j.dev.Replay.Allocated[p.PeakSeq] {
+			t.Errorf("bytes of %+v", p)
+		}
+	}
+	if seq != int64(w.events.Len()) || peak != j.dev.Replay.PeakAllocated || gpu != 100*int64(len(intervals)) {
+		t.Errorf("phases end at %d, peak %d, gpu %d", seq, peak, gpu)
+	}
+	if len(steps) != 2 || steps[1].BeginSeq != steps[0].EndSeq || steps[1].GPUNS != 100*(steps[1].EndK-steps[1].BeginK) {
+		t.Errorf("steps %+v", steps)
+	}
+	if j := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }); j.Steps()[0].GPUNS != 0 {
+		t.Error("a phantom GPU has no times")
+	}
+}
+
+// A drain is the agent's doing: an interval that contains one says nothing of the GPU.
+func TestDrainsAreNotTimed(t *testing.T) {
+	w := newWorld(t)
+	w.forward(func() {})
+	w.backward(0, func() {})
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	end := uint32(len(w.marks))
+	w.span(spool.DrainBegin, main, 1, func() {})
+	w.forward(func() {})
+	w.backward(0, func() {})
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	j := w.join(func(r *Rank) {
+		r.Intervals = []spool.Interval{{BeginK: end, EndK: end + 3, NS: 1e9}, {BeginK: end + 3, EndK: end + 4, NS: 5}}
+	})
+	if s := j.Steps(); len(s) != 2 || s[1].GPUNS != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Whatever happens, every byte has an owner at every moment.
+func TestEveryByteHasAnOwner(t *testing.T) {
+	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation, spool.TagGradSample,
+		spool.TagSummedGradient, spool.TagInput, spool.TagOutput, spool.TagStoredBackprop, spool.TagUser}
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		w := newWorld(t)
+		var live []string
+		n := 0
+		churn := func(th uint16) {
+			for range rnd.IntN(6) {
+				switch r := rnd.IntN(10); {
+				case r < 4 || len(live) == 0:
+					n++
+					name := "b" + string(rune('0'+n%10)) + strings.Repeat("i", n)
+					w.alloc(th, name, int64(1+rnd.IntN(4))<<uint(9+rnd.IntN(16)))
+					live = append(live, name)
+				case r < 7:
+					i := rnd.IntN(len(live))
+					w.drop(th, live[i])
+					live = slices.Delete(live, i, i+1)
+				case r < 9:
+					w.tag(th, kinds[rnd.IntN(len(kinds))], live[rnd.IntN(len(live))])
+				default:
+					w.untag(th, kinds[rnd.IntN(len(kinds))], live[rnd.IntN(len(live))])
+				}
+			}
+		}
+		for range 1 + rnd.IntN(5) {
+			w.mode(uint8(rnd.IntN(2))*spool.FlagInstrumented | spool.FlagRecording)
+			churn(main)
+			w.forward(func() { churn(main) })
+			churn(main)
+			w.backward(uint8(rnd.IntN(2))*spool.FlagKeepGraph, func() {
+				churn(engine)
+				w.span(spool.SamplerBegin, engine, 3, func() { churn(engine) })
+			})
+			w.span(spool.DPStepBegin, main, 1, func() {
+				w.span(spool.PhaseBegin, main, uint64(w.name("clip")), func() { churn(main) })
+				w.span(spool.OptimizerBegin, main, 1, func() { churn(main) })
+			})
+		}
+		w.join()
+	}
+}
+
+func TestRoles(t *testing.T) {
+	for _, c := range []struct{ class, path, want string }{
+		{"Linear", "blocks.3.attn.q", "attention"}, {"LayerNorm", "blocks.3.attn.norm", "norm"}, {"Linear", "blocks.3.fc1", "mlp"},
+		{"Embedding", "emb", "embedding"}, {"Linear", "head", "head"}, {"Linear", "lm_head", "head"}, {"LlamaRMSNorm", "model.norm", "norm"},
+		{"Linear", "base.layers.0.self_attn.q_proj.lora_A.default", "lora"}, {"LlamaMLP", "model.layers.0.mlp", "mlp"}, {"GELU", "blocks.0.act", "other"},
+		{"LM", "", "other"},
+	} {
+		if got := Role(c.class, c.path); got != c.want {
+			t.Errorf("%s %q is %s, want %s", c.class, c.path, got, c.want)
+		}
+	}
+}
+
+func TestWorkspaces(t *testing.T) {
+	for config, want := range map[string]int64{":4096:8": 32 * mib, ":4096:2:16:8": 8*mib + 128*kib, "": 0, "nonsense": 0, ":16:8": 128 * kib} {
+		if got := Workspaces(config); got != want {
+			t.Errorf("%q: %d, want %d", config, got, want)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// rules gives owners to the moments that no tag covers.
+type rules struct {
+	j          *Joined
+	workspaces map[int64]bool
+	perCall    map[int64]bool // sizes of workspaces that are taken for one call
+	seen       map[workspaceKey]bool
+	complete   bool  // some step is
+	lastEnd    int64 // last event of the last step
+	groupEnd   []int64
+	stepEnd    []int64
+}
+
+type workspaceKey struct {
+	thread uint16
+	stream uint64
+	size   int64
+}
+
+func newRules(j *Joined) *rules {
+	c := j.ctx
+	r := &rules{j: j, workspaces: map[int64]bool{}, seen: map[workspaceKey]bool{}}
+	for _, s := range workspaceSizes {
+		r.workspaces[s] = true
+	}
+	if c.rank.Workspace > 0 {
+		r.workspaces[c.rank.Workspace] = true
+	}
+	for _, s := range c.rank.Steps.Steps {
+		r.stepEnd = append(r.stepEnd, j.seqAt(s.EndK))
+	}
+	if n := len(r.stepEnd); n > 0 {
+		r.complete, r.lastEnd = true, r.stepEnd[n-1]
+	}
+	r.perCall = j.perCall(r)
+	r.groupEnd = make([]int64, len(c.groupEnd))
+	for g, k := range c.groupEnd {
+		r.groupEnd[g] = j.seqAt(k)
+	}
+	return r
+}
+
+// fill appends owners for the parts of a life that owners[first:] leave open.
+func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (filled, reuse []owner) {
+	a := &r.j.dev.Replay.Allocs[life]
+	end := lifeEnd(a.FreeRequestedSeq)
+	add := func(from, to int64) {
+		category, evidence := r.judge(life, to, from == a.AllocSeq && to == end)
+		if category == activations && from > a.AllocSeq { // autograd was seen to let go
+			category, evidence = other, byPhase
+		}
+		o := owner{life: life, category: category, evidence: evidence, begin: from, end: to, observed: to < end, module: r.j.births[life].module}
+		if to == end {
+			o.end = a.FreeRequestedSeq
+		}
+		owners = append(owners, o)
+	}
+	if int(first) == len(owners) {
+		add(a.AllocSeq, end)
+		return owners, scratch
+	}
+	scratch = append(scratch[:0], owners[first:]...)
+	slices.SortFunc(scratch, func(a, b owner) int { return int(a.begin - b.begin) })
+	at := a.AllocSeq
+	for _, o := range scratch {
+		if o.begin > at {
+			add(at, o.begin)
+		}
+		at = max(at, lifeEnd(o.end))
+	}
+	if at < end {
+		add(at, end)
+	}
+	return owners, scratch
+}
+
+var (
+	untraced             = index(schemas.Untraced)
+	workspace            = index(schemas.Workspace)
+	clipTemporaries      = index(schemas.ClipTemporaries)
+	activationGradients  = index(schemas.ActivationGradients)
+	forwardTemporaries   = index(schemas.ForwardTemporaries)
+	optimizerTemporaries = index(schemas.OptimizerTemporaries)
+	optimizerState       = index(schemas.OptimizerState)
+	inputs               = index(schemas.Inputs)
+)
+
+// judge is the category of a life where no tag says it, for a stretch that ends at end; whole = the stretch is all of it.
+func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) {
+	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
+	if a.AllocSeq == 0 {
+		return untraced, lifetime
+	}
+	span := &r.j.ctx.rank.Steps.Spans[b.span]
+	inside := end <= r.groupEnd[span.Group] // ends inside its phase
+	how := byPhase
+	if inside {
+		how = lifetime
+	}
+	fam := families[span.Under]
+	if whole && r.isWorkspace(life, fam, span.Step) {
+		return workspace, lifetime
+	}
+	if b.dp {
+		return clipTemporaries, how
+	}
+	switch fam {
+	case famDP:
+		return clipTemporaries, how
+	case famForward:
+		if inside {
+			return forwardTemporaries, lifetime
+		}
+		if a.FreeRequestedSeq == 0 && r.groupEnd[span.Group] >= r.j.dev.Replay.Events {
+			return activations, byPhase // backward never began
+		}
+		return activations, lifetime
+	case famRecompute:
+		if inside {
+			return forwardTemporaries, lifetime
+		}
+		return activations, lifetime
+	case famEval:
+		if inside {
+			return forwardTemporaries, lifetime
+		}
+	case famBackward:
+		return activationGradients, how
+	case famUpdate:
+		return r.update(a.FreeRequestedSeq, span.Step, inside)
+	case famSetupData:
+		if !inside {
+			return inputs, byPhase
+		}
+	case famSetupModel:
+		if !inside {
+			return parameters, byPhase
+		}
+	case famSetupOptimizer:
+		if !inside {
+			return optimizerState, byPhase
+		}
+	}
+	return other, byPhase
+}
+
+// perCall tells which sizes are of workspaces for one call: those of which no block stays. torch up to 2.14 keeps a
+// workspace for each thread and stream; a recording shows one way or the other.
+func (j *Joined) perCall(r *rules) map[int64]bool {
+	out := map[int64]bool{}
+	for _, s := range perCallSizes {
+		out[s] = true
+	}
+	if w := j.ctx.rank.Workspace; w > 0 {
+		out[w] = true
+	}
+	for l := range j.dev.Replay.Allocs {
+		if a := &j.dev.Replay.Allocs[l]; out[a.Requested] && a.AllocSeq > 0 && r.stays(a) && j.ctx.rank.Steps.Spans[j.births[l].span].Step <= 0 {
+			delete(out, a.Requested)
+		}
+	}
+	return out
+}
+
+// stays reports whether a block outlives the last step; while no step is complete, the recording.
+func (r *rules) stays(a *replay.Alloc) bool {
+	if !r.complete {
+		return a.FreeRequestedSeq == 0
+	}
+	return lifeEnd(a.FreeRequestedSeq) > r.lastEnd && r.lastEnd > a.AllocSeq
+}
+
+func (r *rules) isWorkspace(life int32, fam family, step int64) bool {
+	a := &r.j.dev.Replay.Allocs[life]
+	if r.perCall[a.Requested] && a.FreeRequestedSeq == a.AllocSeq+1 {
+		return true
+	}
+	if !r.workspaces[a.Requested] || step > 0 || fam != famForward && fam != famBackward && fam != famEval || !r.stays(a) {
+		return false
+	}
+	if r.complete {
+		return true
+	}
+	key := workspaceKey{r.j.ctx.thread[r.j.mark(int(a.AllocSeq)-1)], a.Stream, a.Requested}
+	first := !r.seen[key]
+	r.seen[key] = true
+	return first
+}
+
+// update judges what the optimizer made.
+func (r *rules) update(free, step int64, inside bool) (categoryIndex, uint8) {
+	if inside {
+		return optimizerTemporaries, lifetime
+	}
+	next := int(step) + 1
+	switch {
+	case free == 0 && step == 0,
+		next >= 1 && next < len(r.stepEnd) && lifeEnd(free) > r.stepEnd[next]:
+		return optimizerState, lifetime
+	}
+	return optimizerTemporaries, byPhase
+}

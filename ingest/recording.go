@@ -1,0 +1,266 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// recording is what one rank's drains say about one device.
+type recording struct {
+	device      int32
+	events      schemas.EventColumns
+	checkpoints []schemas.Checkpoint // one a drain; those after recording stopped too
+	recorded    []bool               // by checkpoint: events were recorded up to it
+	peaksSince  []int64              // by checkpoint: event just before torch's peaks were last reset
+	final       []schemas.SegmentBlock
+	atOOM       []schemas.SegmentBlock // lists at out-of-memory errors
+	baseline    map[string]int64       // counters when recording began; nil = the journal does not say
+	settings    replay.Settings
+	unverified  int64 // events after the last drain that has counters
+	broken      error // a chunk that could not be read; what comes after it is lost
+	everUsed    bool
+	resetPeaks  bool
+}
+
+// counts are events as torch counts them.
+type counts struct{ allocs, requests, completes, bytes int64 }
+
+func (a counts) minus(b counts) counts {
+	return counts{a.allocs - b.allocs, a.requests - b.requests, a.completes - b.completes, a.bytes - b.bytes}
+}
+
+func (a counts) plus(b counts) counts {
+	return counts{a.allocs + b.allocs, a.requests + b.requests, a.completes + b.completes, a.bytes + b.bytes}
+}
+
+func count(e *schemas.EventColumns, from int) (c counts) {
+	for i := from; i < e.Len(); i++ {
+		switch e.Action[i] {
+		case schemas.ActionAlloc:
+			c.allocs++
+			c.bytes += e.Size[i]
+		case schemas.ActionFreeRequested:
+			c.requests++
+		case schemas.ActionFreeCompleted:
+			c.completes++
+		}
+	}
+	return c
+}
+
+func counted(stats map[string]int64) counts {
+	return counts{stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["active.all.freed"], stats["requested_bytes.all.allocated"]}
+}
+
+// reader collects a journal's drains, device by device.
+type reader struct {
+	journal *spool.Journal
+	stacks  *torchsnap.Stacks
+	devices map[int32]*recording
+	last    map[int32]map[string]int64 // counters at the last drain
+	missing map[int32]counts           // so far
+	resets  []reset
+	chunk   int
+}
+
+// reset is a script's own reset of torch's counters.
+type reset struct {
+	k           uint32
+	peaks       bool
+	accumulated bool
+}
+
+// read decodes all drains of a journal. Devices that were never used are left out.
+func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
+	r := &reader{journal: j, stacks: stacks, devices: map[int32]*recording{}, last: map[int32]map[string]int64{}, missing: map[int32]counts{}}
+	for i := range j.Marks {
+		if m := &j.Marks[i]; m.Kind == spool.HistoryReset {
+			name := j.Names[uint32(m.A)]
+			r.resets = append(r.resets, reset{m.K, strings.Contains(name, "reset_peak") || strings.Contains(name, "reset_max"),
+				strings.Contains(name, "accumulated")})
+		}
+	}
+	previous := uint32(0)
+	for i := range j.Chunks {
+		c := &j.Chunks[i]
+		from := map[int32]int{}
+		for d, rec := range r.devices {
+			from[d] = rec.events.Len()
+		}
+		var broken error
+		if c.Pickle != nil {
+			broken = r.addEvents(c)
+		}
+		if c.Checkpoint == nil {
+			for d, rec := range r.devices {
+				rec.unverified += int64(rec.events.Len() - from[d])
+			}
+			continue
+		}
+		r.addCheckpoint(c, previous, from)
+		previous = c.Checkpoint.K
+		if broken != nil {
+			for _, rec := range r.devices {
+				rec.broken = cmp.Or(rec.broken, broken)
+			}
+		}
+	}
+	var out []*recording
+	for _, rec := range r.devices {
+		if rec.everUsed || rec.events.Len() > 0 {
+			out = append(out, rec)
+		}
+	}
+	slices.SortFunc(out, func(a, b *recording) int { return cmp.Compare(a.device, b.device) })
+	return out
+}
+
+func (r *reader) device(d int32) *recording {
+	rec := r.devices[d]
+	if rec == nil {
+		rec = &recording{device: d}
+		r.devices[d] = rec
+	}
+	return rec
+}
+
+func (r *reader) addEvents(c *spool.Chunk) error {
+	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
+	if err != nil {
+		return fmt.Errorf("the allocator's events at byte %d of the journal: %w", c.Offset, err)
+	}
+	settings, err := replaySettings(s.Settings)
+	if err != nil {
+		return err
+	}
+	for d := range s.Devices {
+		if s.Devices[d].Len() > 0 {
+			rec := r.device(int32(d))
+			if rec.broken == nil { // after a gap, addresses mean nothing any more
+				rec.events.AppendAll(&s.Devices[d])
+			}
+		}
+	}
+	at := "last"
+	if c.Checkpoint != nil && c.Checkpoint.Reason == "oom" {
+		at = "oom"
+	}
+	for _, rec := range r.devices {
+		rec.settings = settings
+		list := blocks(s, rec.device, int64(rec.events.Len()), at)
+		if at == "oom" {
+			rec.atOOM = append(rec.atOOM, list...)
+			list = slices.Clone(list)
+			for i := range list {
+				list[i].At = "last"
+			}
+		}
+		rec.final = list
+	}
+	return nil
+}
+
+// blocks is a snapshot's own list of one device.
+func blocks(s *torchsnap.Snapshot, device int32, seq int64, at string) []schemas.SegmentBlock {
+	var out []schemas.SegmentBlock
+	for i := range s.Segments {
+		g := &s.Segments[i]
+		if int32(g.Device) != device {
+			continue
+		}
+		for _, b := range g.Blocks {
+			out = append(out, schemas.SegmentBlock{Device: device, Seq: seq, At: at, SegmentAddress: g.Address, SegmentBytes: g.TotalSize,
+				SegmentType: g.Type, Stream: g.Stream, Pool: g.Pool, Expandable: g.Expandable, Address: b.Address, BlockBytes: b.Size,
+				RequestedBytes: max(b.RequestedSize, 0), State: b.State})
+		}
+	}
+	return out
+}
+
+func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
+	m := map[string]any{"expandable_segments": s.ExpandableSegments}
+	if s.MaxSplitSize > 0 {
+		m["max_split_size"] = s.MaxSplitSize
+	}
+	divisions := map[string]any{}
+	for mib, n := range s.RoundupPower2Divisions {
+		divisions[fmt.Sprint(mib)] = n
+	}
+	m["roundup_power2_divisions"] = divisions
+	return replay.ParseSettings(m)
+}
+
+// addCheckpoint holds the events since the last drain against torch's counters, interval by interval: a script may reset
+// the counters in between.
+func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]int) {
+	p := c.Checkpoint
+	var cleared reset
+	for _, s := range r.resets {
+		if s.k > previous && s.k <= p.K {
+			cleared.peaks = cleared.peaks || s.peaks
+			cleared.accumulated = cleared.accumulated || s.accumulated
+		}
+	}
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		rec := r.device(d.Device)
+		s := d.Stats
+		rec.everUsed = rec.everUsed || s["allocation.all.allocated"] > 0 || s["reserved_bytes.all.peak"] > 0
+		last, known := r.last[d.Device]
+		r.last[d.Device] = s
+		if rec.baseline == nil && (p.Drain == 0 || !known) {
+			rec.baseline = s
+			if p.Drain == 0 {
+				continue // nothing was recorded yet
+			}
+			last = map[string]int64{} // first seen by this drain: its counters began at nothing
+		}
+		recorded := p.Recording && rec.broken == nil
+		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K), Seq: int64(rec.events.Len()),
+			TimeNS: p.TimeNS, DrainNS: p.DrainNS,
+			AllocatedBytes: s["allocated_bytes.all.current"], AllocatedPeakBytes: s["allocated_bytes.all.peak"],
+			ReservedBytes: s["reserved_bytes.all.current"], ReservedPeakBytes: s["reserved_bytes.all.peak"],
+			ActiveBytes: s["active_bytes.all.current"], RequestedBytes: s["requested_bytes.all.current"]}
+		if recorded {
+			before := counted(last)
+			if cleared.accumulated {
+				before = counts{}
+			}
+			got := count(&rec.events, from[d.Device])
+			if e := rec.unverified; e > 0 { // events of drains whose counters were lost are in this interval too
+				got = got.plus(count(rec.tail(from[d.Device], e), 0))
+				rec.unverified = 0
+			}
+			total := r.missing[d.Device].plus(counted(s).minus(before).minus(got))
+			r.missing[d.Device] = total
+			row.MissingAllocs, row.MissingFreeRequests = total.allocs, total.requests
+			row.MissingFreeCompletes, row.MissingRequestedBytes = total.completes, total.bytes
+		}
+		since := int64(0)
+		if n := len(rec.peaksSince); n > 0 {
+			since = rec.peaksSince[n-1]
+		}
+		if cleared.peaks {
+			since, rec.resetPeaks = int64(from[d.Device]), true
+		}
+		rec.checkpoints = append(rec.checkpoints, row)
+		rec.recorded = append(rec.recorded, recorded)
+		rec.peaksSince = append(rec.peaksSince, since)
+	}
+}
+
+// tail is the n events before event index to.
+func (rec *recording) tail(to int, n int64) *schemas.EventColumns {
+	lo := max(to-int(n), 0)
+	return &schemas.EventColumns{Action: rec.events.Action[lo:to], Size: rec.events.Size[lo:to]}
+}
+
+var errNoEvents = errors.New("no allocator events were recorded")

@@ -1,0 +1,186 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/steps"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// report is the report while it is made.
+type report struct {
+	schemas.IngestReport
+}
+
+func newReport(m *schemas.Manifest, o Options) *report {
+	return &report{schemas.IngestReport{RunID: m.RunID, Version: o.Version, Rules: RulesVersion, RulesHash: RulesHash(),
+		Devices: []schemas.DeviceVerdict{}, Ranks: []schemas.RankVerdict{}, Cost: []schemas.InstrumentCost{},
+		OOMs: []schemas.OOM{}, Metrics: []schemas.Metric{}, Warnings: []string{}}}
+}
+
+func (r *report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (r *report) anomalies(rank int32, rec *recording, res *replay.Result) {
+	if s := res.Anomalies.Reason(); s != "" {
+		r.warn("rank %d, device %d: %s", rank, rec.device, s)
+	}
+	if rec.unverified > 0 {
+		r.warn("rank %d, device %d: the last %d events have no counters to be checked against", rank, rec.device, rec.unverified)
+	}
+	if rec.resetPeaks {
+		r.warn("rank %d, device %d: the script reset torch's peak counters; they are compared interval by interval", rank, rec.device)
+	}
+}
+
+// maxDamaged bounds the damaged frames that are named.
+const maxDamaged = 5
+
+// rank adds what a journal says of itself.
+func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context, recs []*recording) {
+	v := schemas.RankVerdict{Rank: j.Rank, Marks: int64(len(j.Marks)), Frames: j.Frames, Complete: j.End != nil}
+	if j.Torn != nil {
+		v.Torn, v.TornReason = true, j.Torn.Error()
+	}
+	r.Ranks = append(r.Ranks, v)
+	for i, err := range j.Damaged {
+		if i == maxDamaged {
+			r.warn("rank %d: %d more frames could not be read", j.Rank, len(j.Damaged)-i)
+			break
+		}
+		r.warn("rank %d: %v", j.Rank, err)
+	}
+	if j.End == nil {
+		r.warn("rank %d: the process ended without its last word; what came after the last drain is lost", j.Rank)
+	}
+	if e := j.Environment; e != nil && e.AllocatorBackend != nil && *e.AllocatorBackend != "native" {
+		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank, *e.AllocatorBackend)
+	}
+	if s.Rule == steps.RuleBackward {
+		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it better)", j.Rank)
+	}
+	// The rank with the most steps speaks for the run.
+	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
+		r.Steps = schemas.StepDerivation{Rule: s.Rule, Derived: n, Optimizers: int64(s.Optimizers)}
+	}
+	r.Cost = append(r.Cost, cost(m, j, s, ctx))
+	r.outOfMemory(j, ctx, recs)
+	for _, x := range j.Metrics {
+		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name, Value: x.Value})
+	}
+}
+
+// sum adds what follows from all ranks together.
+func (r *report) sum() {
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		if d.Verdict == schemas.Lossy {
+			r.warn("rank %d, device %d: %s", d.Rank, d.Device, d.Reason)
+		}
+		if d.Events > 0 && d.InstrumentedPeakSeq == nil {
+			r.warn("rank %d, device %d: only a bare step reached the peak: its breakdown goes by twins and lifetimes", d.Rank, d.Device)
+		}
+		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes && d.Verdict == schemas.Exact {
+			r.warn("rank %d, device %d: torch's peak of %d bytes lies outside the recorded steps (there it is %d) and is not broken down",
+				d.Rank, d.Device, *t, d.PeakAllocatedBytes)
+		}
+		if d.UnboundTags > 0 {
+			r.warn("rank %d: %d tags name addresses that the allocator never had", d.Rank, d.UnboundTags)
+		}
+	}
+}
+
+// cost is what the agent cost a rank.
+func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Context) schemas.InstrumentCost {
+	c := schemas.InstrumentCost{Rank: j.Rank, Marks: int64(len(j.Marks))}
+	for i := range j.Chunks {
+		if p := j.Chunks[i].Checkpoint; p != nil && p.Drain > 0 {
+			c.Drains++
+			c.DrainNS += p.DrainNS
+		}
+	}
+	if n := len(j.Marks); n > 0 {
+		c.RecordedNS = j.Marks[n-1].TimeNS - j.Marks[0].TimeNS
+	}
+	if m.Source != schemas.Measured { // a phantom GPU has no times
+		return c
+	}
+	_, rows := join.Times(ctx)
+	var times [2][]int64 // GPU time where every such step has one, else wall time
+	for _, instrumented := range []bool{false, true} {
+		var gpu, wall []int64
+		for i := range rows {
+			if row := &rows[i]; !row.Warmup && row.Instrumented == instrumented {
+				wall = append(wall, row.WallNS)
+				if row.GPUNS > 0 {
+					gpu = append(gpu, row.GPUNS)
+				}
+			}
+		}
+		i := 0
+		if instrumented {
+			i = 1
+		}
+		if times[i] = wall; len(gpu) == len(wall) {
+			times[i] = gpu
+		}
+	}
+	c.BareStepNS, c.InstrumentedStepNS = median(times[0]), median(times[1])
+	return c
+}
+
+func median(v []int64) *int64 {
+	if len(v) == 0 {
+		return nil
+	}
+	v = slices.Sorted(slices.Values(v))
+	n := len(v) / 2
+	m := v[n]
+	if len(v)%2 == 0 {
+		m = v[n-1] + (v[n]-v[n-1])/2
+	}
+	return &m
+}
+
+// outOfMemory adds the allocations that failed, each with what the script was doing.
+func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*recording) {
+	paths := map[uint32]string{}
+	for _, m := range j.Modules {
+		paths[m.ID] = m.Path
+		if m.Path == "" {
+			paths[m.ID] = m.Class
+		}
+	}
+	seen := map[int32]int{}
+	for i, o := range j.OOMs {
+		step, phase, module := ctx.At(o.K)
+		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free, LimitBytes: o.Limit,
+			Step: step, Phase: phase, Module: paths[module],
+			Fatal: i == len(j.OOMs)-1 && j.Exception != nil && j.Exception.OOM}
+		for _, rec := range recs {
+			if rec.device == o.Device {
+				row.Seq = rec.failure(seen[o.Device])
+			}
+		}
+		seen[o.Device]++
+		r.OOMs = append(r.OOMs, row)
+	}
+}
+
+// failure is the event of the n-th allocation that failed (from 0); 0 if the recording has no such event.
+func (rec *recording) failure(n int) int64 {
+	for i, a := range rec.events.Action {
+		if a == schemas.ActionOOM {
+			if n == 0 {
+				return int64(i) + 1
+			}
+			n--
+		}
+	}
+	return 0
+}

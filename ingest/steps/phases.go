@@ -1,0 +1,364 @@
+package steps
+
+import (
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// change says what holds from mark k on.
+type change struct {
+	k     uint32
+	phase string
+	under string // the phase of the vocabulary beneath a phase of the script
+	group int32
+}
+
+// walker derives the phases of a tree.
+type walker struct {
+	*tree
+	names     map[uint32]string
+	out       []change
+	groups    int32
+	inForward bool // between the first forward call that trains and its backward
+	forwardG  int32
+	pairs     []uint32 // where each forward-backward pair begins
+	pairBegin uint32   // of the pair under way; 0 = none
+}
+
+// level is one node under way.
+type level struct {
+	base      string
+	group     int32
+	open      []change // phases of the script that were opened at this level
+	forwardAt int      // how many of them when forward began; -1 = it began at another level
+}
+
+func (w *walker) newGroup() int32 {
+	w.groups++
+	return w.groups - 1
+}
+
+func (w *walker) put(k uint32, phase, under string, group int32) {
+	if k == 0 {
+		return
+	}
+	if n := len(w.out); n > 0 {
+		last := &w.out[n-1]
+		if last.phase == phase && last.under == under && last.group == group {
+			return
+		}
+		if last.k == k {
+			*last = change{k, phase, under, group}
+			return
+		}
+	}
+	w.out = append(w.out, change{k, phase, under, group})
+}
+
+// back returns to what holds around the kids of a level.
+func (w *walker) back(k uint32, l *level) {
+	n := len(l.open)
+	switch {
+	case n > 0 && (!w.inForward || l.forwardAt < 0 || n > l.forwardAt):
+		c := l.open[n-1]
+		w.put(k, c.phase, c.under, c.group)
+	case w.inForward:
+		w.put(k, schemas.PhaseForward, schemas.PhaseForward, w.forwardG)
+	default:
+		w.put(k, l.base, l.base, l.group)
+	}
+}
+
+// beginForward opens forward, unless it is open.
+func (w *walker) beginForward(k uint32, l *level) {
+	if !w.inForward {
+		w.inForward, w.forwardG = true, w.newGroup()
+	}
+	l.forwardAt = len(l.open)
+	if w.pairBegin == 0 {
+		w.pairBegin = k
+	}
+	w.put(k, schemas.PhaseForward, schemas.PhaseForward, w.forwardG)
+}
+
+// beginBackward closes forward.
+func (w *walker) beginBackward(k uint32) {
+	if w.pairBegin == 0 {
+		w.pairBegin = k
+	}
+	w.pairs = append(w.pairs, w.pairBegin)
+	w.pairBegin = 0
+}
+
+func (w *walker) endForward(l *level) { w.inForward, l.forwardAt = false, -1 }
+
+func (w *walker) walk(n *node, base string, group int32) {
+	l := &level{base: base, group: group, forwardAt: -1}
+	follows := w.follows(n)
+	for i := 0; i < len(n.kids); i++ {
+		c := w.kid(n, i)
+		switch c.shape {
+		case phaseBegin:
+			w.openPhase(c, l)
+		case phaseEnd:
+			if len(l.open) > 0 {
+				l.open = l.open[:len(l.open)-1]
+				l.forwardAt = min(l.forwardAt, len(l.open))
+				w.back(c.begin, l)
+			}
+		case forward:
+			w.forward(n, c, l, follows[i])
+		case backward:
+			i = w.backward(n, c, i, l)
+		case dpBackward:
+			w.twoPass(c, l)
+		case recompute:
+			w.put(c.begin, schemas.PhaseRecompute, schemas.PhaseRecompute, w.newGroup())
+			w.back(c.end, l)
+		case optimizer, dpStep:
+			w.endForward(l)
+			w.inside(c, schemas.PhaseOptimizer, l)
+		case scaler:
+			w.inside(c, schemas.PhaseOptimizer, l)
+		case zeroGrad:
+			w.put(c.begin, schemas.PhaseZeroGrad, schemas.PhaseZeroGrad, w.newGroup())
+			w.back(c.end, l)
+		case compiled:
+			w.compiled(c, l)
+		}
+	}
+}
+
+// inside walks a node as a phase of its own.
+func (w *walker) inside(c *node, phase string, l *level) {
+	g := l.group
+	if phase != schemas.PhaseOptimizer || l.base != phase { // an optimizer's step inside Opacus' or the scaler's is one update
+		g = w.newGroup()
+	}
+	w.put(c.begin, phase, phase, g)
+	w.walk(c, phase, g)
+	w.endForward(l)
+	w.back(c.end, l)
+}
+
+var vocabulary = map[string]bool{
+	schemas.PhaseForward: true, schemas.PhaseBackward: true, schemas.PhaseBackwardNorm: true, schemas.PhaseBackwardGrad: true,
+	schemas.PhaseClip: true, schemas.PhaseAccumulate: true, schemas.PhaseNoise: true, schemas.PhaseRecompute: true,
+	schemas.PhaseOptimizer: true, schemas.PhaseZeroGrad: true, schemas.PhaseEval: true, schemas.PhaseBetween: true,
+}
+
+func (w *walker) openPhase(c *node, l *level) {
+	name := w.names[uint32(c.a)]
+	if name == "" {
+		name = schemas.PhaseBetween
+	}
+	under, group := l.base, l.group
+	switch {
+	case w.inForward:
+		under, group = schemas.PhaseForward, w.forwardG
+	case len(l.open) > 0:
+		under, group = l.open[len(l.open)-1].under, l.open[len(l.open)-1].group
+	}
+	if vocabulary[name] || strings.HasPrefix(name, "setup.") {
+		under, group = name, w.newGroup()
+	}
+	l.open = append(l.open, change{phase: name, under: under, group: group})
+	w.put(c.begin, name, under, group)
+}
+
+// follow says what comes after a kid among its siblings.
+type follow struct {
+	backward     bool // a backward run before the next update
+	evalBackward bool // the same, and no call in training mode before it
+	work         bool // any call, run or update
+}
+
+// follows is computed once a node, from the right: asking each forward call to search would be quadratic in evaluation loops.
+func (w *walker) follows(n *node) []follow {
+	out := make([]follow, len(n.kids))
+	var f follow
+	for i := len(n.kids) - 1; i >= 0; i-- {
+		out[i] = f
+		switch c := w.kid(n, i); {
+		case c.shape == backward, c.shape == dpBackward, c.shape == compiled && c.hasBackward:
+			f = follow{true, true, true}
+		case c.shape == optimizer, c.shape == dpStep:
+			f = follow{work: true}
+		case c.shape == forward:
+			f.work = true
+			if c.flags&spool.FlagTraining != 0 && c.flags&spool.FlagGrad != 0 {
+				f.evalBackward = false
+			}
+		case c.shape == scaler, c.shape == compiled:
+			f.work = true
+		}
+	}
+	return out
+}
+
+func (w *walker) forward(n, c *node, l *level, after follow) {
+	const trainingCall = spool.FlagGrad | spool.FlagTraining
+	grad := c.flags&spool.FlagGrad != 0
+	training := c.flags&spool.FlagTraining != 0
+	if c.flags&spool.FlagInBackward != 0 || n.shape == backward || n.shape == recompute { // the marks around it say what it is
+		w.walk(c, l.base, l.group)
+		w.back(c.end, l)
+		return
+	}
+	differentiable := grad && c.endFlags&spool.FlagDifferentiable != 0 || c.flags&spool.FlagGraphModule != 0
+	used := after.backward
+	if !training && grad {
+		used = after.evalBackward
+	}
+	switch n.shape {
+	case optimizer, forward, compiled, scaler:
+		used = true
+	}
+	cut := c.flags&trainingCall == trainingCall && (c.failed || !after.work && w.failures && (!c.ended || differentiable))
+	switch {
+	case differentiable && used || c.hasTraining || cut:
+		w.beginForward(c.begin, l)
+		w.walk(c, schemas.PhaseForward, w.forwardG)
+		w.back(c.end, l)
+	case grad && !differentiable:
+		w.back(c.begin, l)
+	default:
+		g := w.newGroup()
+		w.put(c.begin, schemas.PhaseEval, schemas.PhaseEval, g)
+		w.back(c.end, l)
+	}
+}
+
+// backward handles the run at kid i, and gives the last kid that it took in.
+func (w *walker) backward(n, c *node, i int, l *level) int {
+	if c.flags&spool.FlagNestedRun != 0 { // reentrant checkpoint, functorch inside a DP hook
+		w.walk(c, l.base, l.group)
+		return i
+	}
+	if !c.trains() && (n.shape == forward || w.inForward) {
+		w.back(c.begin, l)
+		return i
+	}
+	second := w.secondPass(n, c, i)
+	w.beginBackward(c.begin)
+	w.endForward(l)
+	if second < 0 {
+		w.inside(c, schemas.PhaseBackward, l)
+		return i
+	}
+	w.inside(c, schemas.PhaseBackwardNorm, l)
+	clip := &level{base: schemas.PhaseClip, group: w.newGroup(), forwardAt: -1}
+	w.back(c.end, clip)
+	for j := i + 1; j < second; j++ {
+		w.small(w.kid(n, j), clip)
+	}
+	w.inside(w.kid(n, second), schemas.PhaseBackwardGrad, l)
+	return second
+}
+
+// secondPass finds the second run of a two-pass backward that no mark of Opacus brackets; -1 = there is none.
+func (w *walker) secondPass(n, c *node, i int) int {
+	if c.flags&spool.FlagKeepGraph == 0 || !c.trains() {
+		return -1
+	}
+	cleared, open := false, 0
+	for j := i + 1; j < len(n.kids); j++ {
+		switch d := w.kid(n, j); d.shape {
+		case zeroGrad:
+			cleared = true
+		case phaseBegin:
+			open++
+		case phaseEnd:
+			if open--; open < 0 {
+				return -1
+			}
+		case backward:
+			if cleared && open == 0 && d.trains() {
+				return j
+			}
+			return -1
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+// small handles what may lie between the passes of a two-pass backward.
+func (w *walker) small(c *node, l *level) {
+	switch c.shape {
+	case zeroGrad:
+		w.put(c.begin, schemas.PhaseZeroGrad, schemas.PhaseZeroGrad, w.newGroup())
+		w.back(c.end, l)
+	case phaseBegin:
+		w.openPhase(c, l)
+	case phaseEnd:
+		if len(l.open) > 0 {
+			l.open = l.open[:len(l.open)-1]
+			w.back(c.begin, l)
+		}
+	}
+}
+
+// twoPass handles the backward of Opacus' two-pass loss: it reduces the loss, runs, clips, runs again.
+func (w *walker) twoPass(x *node, l *level) {
+	last := -1
+	for i := range x.kids {
+		if w.kid(x, i).shape == backward {
+			last = i
+		}
+	}
+	if !w.inForward {
+		w.forwardG = w.newGroup()
+	}
+	w.inForward = false
+	if w.pairBegin == 0 {
+		w.pairBegin = x.begin
+	}
+	between := &level{base: schemas.PhaseForward, group: w.forwardG, forwardAt: -1}
+	w.back(x.begin, between)
+	passes := 0
+	for i := range x.kids {
+		c := w.kid(x, i)
+		if c.shape != backward {
+			w.small(c, between)
+			continue
+		}
+		phase := schemas.PhaseBackwardGrad
+		if passes == 0 {
+			phase = schemas.PhaseBackwardNorm
+			w.beginBackward(c.begin)
+		}
+		passes++
+		w.endForward(l)
+		between = &level{base: schemas.PhaseClip, group: w.newGroup(), forwardAt: -1}
+		if i == last && passes > 1 {
+			between = &level{base: l.base, group: l.group, forwardAt: -1}
+		}
+		w.inside(c, phase, between)
+	}
+	w.endForward(l)
+	w.back(x.end, l)
+}
+
+// compiled handles a compiled region, whose inside is only seen where its graph breaks.
+func (w *walker) compiled(c *node, l *level) {
+	switch {
+	case c.hasBackward:
+		w.beginForward(c.begin, l)
+		w.walk(c, schemas.PhaseOptimizer, w.newGroup())
+		w.endForward(l)
+		w.back(c.end, l)
+	case c.hasUpdate:
+		w.endForward(l)
+		w.put(c.begin, schemas.PhaseOptimizer, schemas.PhaseOptimizer, w.newGroup())
+		w.back(c.end, l)
+	case c.flags&spool.FlagGrad != 0:
+		w.beginForward(c.begin, l)
+	default:
+		w.put(c.begin, schemas.PhaseEval, schemas.PhaseEval, w.newGroup())
+		w.back(c.end, l)
+	}
+}

@@ -1,0 +1,175 @@
+package steps
+
+import "github.com/dpsight/dpsight/schemas/spool"
+
+// shape is what a node of the tree is.
+type shape uint8
+
+const (
+	root shape = iota
+	forward
+	backward
+	optimizer
+	zeroGrad
+	recompute
+	dpStep
+	dpBackward
+	compiled
+	scaler
+	phaseBegin // a phase of the script or of Opacus: begin and end are leaves, so that what lies between keeps its siblings
+	phaseEnd
+)
+
+var shapes = map[spool.Kind]shape{
+	spool.ForwardBegin: forward, spool.BackwardBegin: backward, spool.OptimizerBegin: optimizer, spool.ZeroGradBegin: zeroGrad,
+	spool.RecomputeBegin: recompute, spool.DPStepBegin: dpStep, spool.DPBackwardBegin: dpBackward, spool.CompiledBegin: compiled,
+	spool.ScalerBegin: scaler,
+}
+
+// maxDepth bounds the tree: real scripts nest a handful of spans, damaged journals any number.
+const maxDepth = 200
+
+type node struct {
+	shape       shape
+	begin, end  uint32 // k
+	ended       bool   // its own end mark was seen
+	flags       uint8
+	endFlags    uint8
+	thread      uint16
+	a           uint64
+	up          int32
+	kids        []int32
+	hasUpdate   bool // an optimizer step lies inside
+	hasBackward bool
+	hasTraining bool // a backward that trains lies inside
+	failed      bool // an allocation failed inside
+}
+
+// tree holds nodes in order of begin; node 0 is the root.
+type tree struct {
+	nodes    []node
+	failures bool // the process died of an exception, or without a word
+}
+
+func (t *tree) kid(n *node, i int) *node { return &t.nodes[n.kids[i]] }
+
+// build makes the tree of the marks that keep accepts.
+func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
+	t := &tree{nodes: []node{{shape: root, up: -1}}}
+	cur, depth := int32(0), 0
+	exited, died := false, false
+	add := func(m *spool.Mark, s shape) int32 {
+		i := int32(len(t.nodes))
+		t.nodes = append(t.nodes, node{shape: s, begin: m.K, flags: m.Flags, a: m.A, thread: m.Thread, up: cur})
+		t.nodes[cur].kids = append(t.nodes[cur].kids, i)
+		return i
+	}
+	for i := range marks {
+		m := &marks[i]
+		switch m.Kind {
+		case spool.Exit:
+			exited = true
+		case spool.Exception:
+			died = true
+		}
+		if !keep(m.Thread) {
+			continue
+		}
+		switch {
+		case m.Kind == spool.PhaseBegin:
+			add(m, phaseBegin)
+		case m.Kind == spool.PhaseEnd:
+			add(m, phaseEnd)
+		case m.Kind == spool.OOM:
+			for n := cur; n > 0; n = t.nodes[n].up {
+				t.nodes[n].failed = true
+			}
+		case m.Kind.Opens():
+			if s, ok := shapes[m.Kind]; ok && depth < maxDepth {
+				cur = add(m, s)
+				depth++
+			}
+		case m.Kind.Closes():
+			s, ok := shapes[m.Kind-1]
+			if !ok {
+				continue
+			}
+			n, up := cur, 0
+			for n > 0 && (t.nodes[n].shape != s || t.nodes[n].thread != m.Thread) { // ends inside that never came
+				n, up = t.nodes[n].up, up+1
+			}
+			if n <= 0 {
+				continue
+			}
+			for o := cur; ; o = t.nodes[o].up {
+				t.nodes[o].end = m.K
+				if o == n {
+					break
+				}
+			}
+			t.nodes[n].ended, t.nodes[n].endFlags = true, m.Flags
+			cur, depth = t.nodes[n].up, depth-up-1
+		}
+	}
+	t.failures = died || !exited
+	t.summarize()
+	return t
+}
+
+// summarize tells each node what lies inside it; kids come after their parents.
+func (t *tree) summarize() {
+	for i := len(t.nodes) - 1; i > 0; i-- {
+		n, up := &t.nodes[i], &t.nodes[t.nodes[i].up]
+		up.hasUpdate = up.hasUpdate || n.hasUpdate || n.shape == optimizer
+		up.hasBackward = up.hasBackward || n.hasBackward || n.shape == backward
+		up.hasTraining = up.hasTraining || n.hasTraining || n.trains()
+	}
+}
+
+// trains reports whether a backward run makes gradients for an update, rather than a part of the loss.
+func (n *node) trains() bool {
+	return n.shape == backward && n.flags&spool.FlagNestedRun == 0 &&
+		(n.flags&spool.FlagAccumulate != 0 || n.flags&spool.FlagCreateGraph == 0 || n.flags&spool.FlagFunctorch != 0)
+}
+
+// trainingThreads tells the thread that trains from the engine's and from all others.
+func trainingThreads(marks []spool.Mark) (training uint16, engine map[uint16]bool) {
+	engine = map[uint16]bool{}
+	type count struct{ updates, backwards, forwards int }
+	counts := map[uint16]*count{}
+	var order []uint16
+	for i := range marks {
+		m := &marks[i]
+		c := counts[m.Thread]
+		if c == nil {
+			c = &count{}
+			counts[m.Thread] = c
+			order = append(order, m.Thread)
+		}
+		switch m.Kind {
+		case spool.Engine:
+			engine[m.Thread] = true
+		case spool.OptimizerBegin, spool.DPStepBegin:
+			c.updates++
+		case spool.BackwardBegin, spool.DPBackwardBegin, spool.CompiledBegin:
+			c.backwards++
+		case spool.ForwardBegin:
+			c.forwards++
+		}
+	}
+	// With autograd's threading off the engine runs on the training thread.
+	best := count{-1, 0, 0}
+	for pass := 0; pass < 2 && best.updates < 0; pass++ {
+		for _, th := range order {
+			c := *counts[th]
+			if pass == 0 && engine[th] && c.backwards == 0 {
+				continue
+			}
+			if c.updates > best.updates || c.updates == best.updates && (c.backwards > best.backwards ||
+				c.backwards == best.backwards && c.forwards > best.forwards) {
+				training, best = th, c
+			}
+		}
+	}
+	return training, engine
+}

@@ -1,0 +1,194 @@
+package ingest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// tables collects the rows of a run. The four large tables are streamed, for their rows take several times what ingest
+// keeps of them; the others are written at the end.
+type tables struct {
+	dir         string
+	events      *schemas.TableWriter[schemas.Event]
+	marks       *schemas.TableWriter[schemas.Mark]
+	allocations *schemas.TableWriter[schemas.Allocation]
+	owners      *schemas.TableWriter[schemas.Owner]
+	steps       []schemas.Step
+	phases      []schemas.Phase
+	modules     []schemas.Module
+	checkpoints []schemas.Checkpoint
+	segments    []schemas.SegmentBlock
+	stacks      []schemas.StackFrame
+	processes   []schemas.Process
+}
+
+// write has fill make the rows, and replaces the tables of the run folder only if all went well.
+func write(dir string, fill func(*tables) error) error {
+	t := &tables{dir: dir}
+	return streamed(dir, schemas.Events, &t.events, func() error {
+		return streamed(dir, schemas.Marks, &t.marks, func() error {
+			return streamed(dir, schemas.Allocations, &t.allocations, func() error {
+				return streamed(dir, schemas.Owners, &t.owners, func() error {
+					if err := fill(t); err != nil {
+						return err
+					}
+					return t.small()
+				})
+			})
+		})
+	})
+}
+
+// streamed opens a table's writer for the time of body.
+func streamed[T any](dir string, table schemas.Table[T], w **schemas.TableWriter[T], body func() error) error {
+	return schemas.WriteFile(filepath.Join(dir, table.File()), func(f io.Writer) error {
+		*w = table.NewWriter(f)
+		if err := body(); err != nil {
+			return err
+		}
+		if err := (*w).Close(); err != nil {
+			return fmt.Errorf("writing %s: %w", table.File(), err)
+		}
+		return nil
+	})
+}
+
+func (t *tables) small() error {
+	for _, write := range []func() error{
+		func() error { return schemas.Steps.Write(t.dir, t.steps) },
+		func() error { return schemas.Phases.Write(t.dir, t.phases) },
+		func() error { return schemas.Modules.Write(t.dir, t.modules) },
+		func() error { return schemas.Checkpoints.Write(t.dir, t.checkpoints) },
+		func() error { return schemas.Segments.Write(t.dir, t.segments) },
+		func() error { return schemas.Stacks.Write(t.dir, t.stacks) },
+		func() error { return schemas.Processes.Write(t.dir, t.processes) },
+	} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const batchRows = 16 << 10
+
+// batches hands n rows made by row to w, a batch at a time.
+func batches[T any](w *schemas.TableWriter[T], n int, row func(i int) T) error {
+	rows := make([]T, 0, min(n, batchRows))
+	for i := range n {
+		if rows = append(rows, row(i)); len(rows) == batchRows || i == n-1 {
+			if err := w.Write(rows); err != nil {
+				return err
+			}
+			rows = rows[:0]
+		}
+	}
+	return nil
+}
+
+// add takes all rows of one joined device.
+func (t *tables) add(runID string, rank int32, rec *recording, j *join.Joined) error {
+	e := &rec.events
+	err := batches(t.events, e.Len(), func(i int) schemas.Event {
+		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1, Action: int32(e.Action[i]), Addr: e.Addr[i],
+			Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i], Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]), Pool: e.Pool[i]}
+	})
+	if err != nil {
+		return err
+	}
+	if err := j.Allocations(t.allocations.Write); err != nil {
+		return err
+	}
+	if err := j.Owners(t.owners.Write); err != nil {
+		return err
+	}
+	t.steps = append(t.steps, j.Steps()...)
+	t.phases = append(t.phases, j.Phases()...)
+	for _, c := range rec.checkpoints {
+		c.RunID, c.Rank = runID, rank
+		t.checkpoints = append(t.checkpoints, c)
+	}
+	for _, list := range [][]schemas.SegmentBlock{rec.atOOM, rec.final} {
+		for _, b := range list {
+			b.RunID, b.Rank = runID, rank
+			t.segments = append(t.segments, b)
+		}
+	}
+	return nil
+}
+
+// addMarks takes the marks of a journal; each tag is a row of its own after its mark.
+func (t *tables) addMarks(runID string, j *spool.Journal, tags []spool.Tag) error {
+	var rows []schemas.Mark
+	next := 0
+	emit := func(m schemas.Mark) error {
+		m.RunID, m.Rank = runID, j.Rank
+		if rows = append(rows, m); len(rows) < batchRows {
+			return nil
+		}
+		err := t.marks.Write(rows)
+		rows = rows[:0]
+		return err
+	}
+	for i := range j.Marks {
+		m := &j.Marks[i]
+		row := schemas.Mark{K: int64(m.K), Thread: int32(m.Thread), TimeNS: m.TimeNS, Kind: m.Kind.String(), Flags: int32(m.Flags), A: m.A, B: m.B}
+		switch m.Kind {
+		case spool.ForwardBegin, spool.ForwardEnd, spool.ModuleBegin, spool.ModuleEnd, spool.ModuleBackwardBegin, spool.ModuleBackwardEnd,
+			spool.SamplerBegin, spool.SamplerEnd:
+			row.Module = int64(m.A)
+		case spool.PhaseBegin, spool.PhaseEnd, spool.UserMark, spool.CompiledBegin, spool.CompiledEnd, spool.Exception, spool.HistoryReset:
+			row.Label = j.Names[uint32(m.A)]
+		}
+		if err := emit(row); err != nil {
+			return err
+		}
+		for next < len(tags) && tags[next].K < m.K {
+			next++
+		}
+		for ; next < len(tags) && tags[next].K == m.K; next++ {
+			g := &tags[next]
+			tag := schemas.Mark{K: row.K, Thread: row.Thread, TimeNS: row.TimeNS, Kind: "tag", Address: g.Address, Bytes: g.Bytes,
+				Category: g.Kind.String(), Label: j.Names[g.Name]}
+			if g.Untag {
+				tag.Kind = "untag"
+			}
+			if g.Kind == spool.TagUser {
+				tag.Category = j.Names[g.Module]
+			} else {
+				tag.Module = int64(g.Module)
+			}
+			if err := emit(tag); err != nil {
+				return err
+			}
+		}
+	}
+	return t.marks.Write(rows)
+}
+
+func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
+	if s == nil {
+		return
+	}
+	for id := 1; id <= s.Len(); id++ {
+		for depth, f := range s.Stack(uint32(id)) {
+			t.stacks = append(t.stacks, schemas.StackFrame{RunID: runID, Rank: rank, Stack: int64(id), Depth: int32(depth),
+				Function: f.Function, File: f.File, Line: f.Line})
+		}
+	}
+}
+
+// forget removes ingest's report: until the new one is written, the run counts as not ingested.
+func forget(dir string) error {
+	if err := os.Remove(filepath.Join(dir, schemas.IngestReportFile)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}

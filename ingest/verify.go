@@ -1,0 +1,103 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// replayed replays a device's events and checks them against all that torch said.
+func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) {
+	v := schemas.DeviceVerdict{Device: rec.device, Events: int64(rec.events.Len()), Verdict: schemas.Unverifiable}
+	rec.torchPeaks(&v)
+	if rec.events.Len() == 0 {
+		v.Reason = errNoEvents.Error()
+		return nil, v, nil
+	}
+	var at []int64
+	for i := range rec.checkpoints {
+		if rec.recorded[i] {
+			at = append(at, rec.checkpoints[i].Seq)
+		}
+	}
+	res, err := replay.Run(&rec.events, rec.settings, rec.final, at...)
+	if err != nil {
+		return nil, v, err
+	}
+	v.PeakSeq, v.PeakAllocatedBytes, v.PeakReservedBytes = res.PeakSeq, res.PeakAllocated, res.PeakReserved
+	disagree, checked := 0, 0
+	for i := range rec.checkpoints {
+		if !rec.recorded[i] {
+			continue
+		}
+		c := &rec.checkpoints[i]
+		d, err := res.Check(c, rec.peaksSince[i])
+		if err != nil {
+			return nil, v, err
+		}
+		checked++
+		if rec.peaksSince[i] == 0 && rec.baseline["allocated_bytes.all.peak"] > d.AllocatedPeak+c.AllocatedPeakBytes {
+			// torch's peak lies before recording began: the replay cannot have it.
+			d.AllocatedPeak = 0
+			c.Agrees = d == replay.Residue{}
+		}
+		lost := c.MissingAllocs != 0 || c.MissingFreeRequests != 0 || c.MissingFreeCompletes != 0 || c.MissingRequestedBytes != 0
+		c.Agrees = c.Agrees && !lost
+		if !c.Agrees {
+			disagree++
+		}
+		v.ResidueBytes = max(v.ResidueBytes, abs(d.Allocated))
+		v.MissingEvents = max(v.MissingEvents, abs(c.MissingAllocs)+abs(c.MissingFreeRequests)+abs(c.MissingFreeCompletes))
+	}
+	if res.Final != nil {
+		v.DifferingBlocks = res.Final.Differing
+	}
+	v.Verdict, v.Reason = rec.judge(res, v, checked, disagree)
+	return res, v, nil
+}
+
+func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked, disagree int) (verdict, reason string) {
+	switch {
+	case rec.broken != nil:
+		return schemas.Lossy, rec.broken.Error()
+	case v.MissingEvents > 0:
+		return schemas.Lossy, fmt.Sprintf("%d allocator events are missing: torch counted more than were recorded", v.MissingEvents)
+	case v.DifferingBlocks > 0:
+		return schemas.Lossy, fmt.Sprintf("%d blocks differ from the allocator's own list (%s)", v.DifferingBlocks, res.Final.Differences[0])
+	case disagree > 0:
+		return schemas.Lossy, fmt.Sprintf("replay and torch's counters differ at %d of %d drains", disagree, checked)
+	case res.Final != nil && !res.Final.Exact():
+		return schemas.Lossy, "replayed totals differ from those of the allocator's own list"
+	case res.Anomalies.Lost() > 0:
+		return schemas.Lossy, res.Anomalies.Reason()
+	case checked == 0 && (res.Final == nil || res.Final.Blocks == 0):
+		return schemas.Unverifiable, "the recording holds no counters and no list of torch's to check against"
+	case rec.unverified > 0:
+		return schemas.Exact, fmt.Sprintf("up to the last drain with counters; %d events after it are unchecked", rec.unverified)
+	case res.Anomalies.Late():
+		return schemas.Exact, res.Anomalies.Reason()
+	}
+	return schemas.Exact, ""
+}
+
+// torchPeaks takes the highest values that torch's own counters ever showed. A script's reset loses nothing: the agent
+// drains before it.
+func (rec *recording) torchPeaks(v *schemas.DeviceVerdict) {
+	if len(rec.checkpoints) == 0 {
+		return
+	}
+	var allocated, reserved int64
+	for i := range rec.checkpoints {
+		allocated = max(allocated, rec.checkpoints[i].AllocatedPeakBytes)
+		reserved = max(reserved, rec.checkpoints[i].ReservedPeakBytes)
+	}
+	v.TorchPeakAllocatedBytes, v.TorchPeakReservedBytes = &allocated, &reserved
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
