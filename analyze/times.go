@@ -180,7 +180,8 @@ func (t *times) rate(count func(*stepTime) int64) *float64 {
 	return &r
 }
 
-// phases gives each phase's time a step, over the timed steps: GPU time where every occurrence has it, else wall.
+// phases gives each phase's time a step, over the timed steps. A part of a phase between two marks without a CUDA event
+// (around a drain, say) has no GPU time of its own; it lies outside the timed part of the step.
 func (t *times) phases(in *Input) map[string]phaseTime {
 	timed := map[int64]bool{}
 	for i := range t.steps {
@@ -191,7 +192,7 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 		step  int64
 		rank  int32
 	}
-	gpu, wall, unknown := map[key]int64{}, map[key]int64{}, map[string]bool{}
+	gpu, wall, seen := map[key]int64{}, map[key]int64{}, map[string]bool{}
 	for i := range in.Phases {
 		f := &in.Phases[i]
 		if !timed[f.Step] {
@@ -200,7 +201,7 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 		k := key{f.Phase, f.Step, f.Rank}
 		gpu[k] += f.GPUNS
 		wall[k] += f.EndNS - f.StartNS
-		unknown[f.Phase] = unknown[f.Phase] || f.GPUNS == 0
+		seen[f.Phase] = seen[f.Phase] || f.GPUNS > 0
 	}
 	// Again the slowest rank's time. A phase that a step does not have took no time in it.
 	slowest := func(by map[key]int64) map[string]map[int64]int64 {
@@ -220,8 +221,8 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 	out := map[string]phaseTime{}
 	gpuBy, wallBy := slowest(gpu), slowest(wall)
 	for phase := range wallBy {
-		pt := phaseTime{wall: interval(series(wallBy[phase]), ClockWall)}
-		if !unknown[phase] {
+		pt := phaseTime{clock: t.clock, wall: interval(series(wallBy[phase]), ClockWall)}
+		if seen[phase] {
 			pt.gpu = interval(series(gpuBy[phase]), ClockGPU)
 		}
 		out[phase] = pt
@@ -229,11 +230,15 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 	return out
 }
 
-type phaseTime struct{ gpu, wall *Interval }
+type phaseTime struct {
+	clock     string // of the run's steps
+	gpu, wall *Interval
+}
 
-// known is GPU time where there is one, else wall.
+// known is the time on the clock of the run's steps: a column with GPU time for one phase and wall time for another would
+// sum to nothing.
 func (p phaseTime) known() *Interval {
-	if p.gpu != nil {
+	if p.clock == ClockGPU {
 		return p.gpu
 	}
 	return p.wall

@@ -15,7 +15,10 @@ const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 100 * time.Millisecond
-	energyInterval        = time.Second
+	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare bounds what
+	// they take of a core.
+	energyInterval = time.Second
+	energyShare    = 0.002
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
 	sampleShare = 0.005
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
@@ -114,7 +117,7 @@ type gpuSampler struct {
 type deviceState struct {
 	every  int // readings of all but memory are taken each so many ticks
 	cost   time.Duration
-	energy time.Time // of the last reading
+	energy time.Time // of the next reading
 	gauges nvml.Gauges
 	ours   *int64
 	others int32
@@ -171,12 +174,13 @@ func (g *gpuSampler) read(d nvml.Device, s *deviceState, n int64) (schemas.Sampl
 	}
 	row := schemas.Sample{RunID: g.runID, Device: int32(d.Info().Index), TimeNS: now.UnixNano(),
 		UsedBytes: mem.Used, ReservedBytes: mem.Reserved, FreeBytes: mem.Free, MemoryAPI: mem.API}
-	if now.Sub(s.energy) >= energyInterval {
-		s.energy = now
+	if !now.Before(s.energy) {
 		if e, ok := d.EnergyMJ(); ok {
 			row.EnergyMJ = &e
 		}
-		now = time.Now() // its milliseconds are not the readings' below
+		took := time.Since(now)
+		s.energy = now.Add(max(energyInterval, time.Duration(float64(took)/energyShare)))
+		now = now.Add(took) // its milliseconds are not the readings' below
 	}
 	if n%int64(s.every) == 0 {
 		s.gauges = d.Gauges()

@@ -115,6 +115,7 @@ func TestMergeSegments(t *testing.T) {
 	}
 	first, _ := os.ReadFile(segments[0])
 	os.WriteFile(filepath.Join(dir, "host-000004.parquet.partial"), []byte("PAR1"), 0o600)
+	os.WriteFile(filepath.Join(dir, "run.json.partial"), []byte("{"), 0o600)
 
 	read := func() []int64 {
 		rows, err := schemas.HostSamples.Read(dir)

@@ -44,7 +44,7 @@ func (w *segmentWriter[T]) flush() error {
 	}
 	w.number++
 	path := filepath.Join(w.dir, segmentName(w.table.Name, w.number))
-	err := schemas.WriteFile(path, func(f io.Writer) error { return w.table.Encode(f, rows) })
+	err := schemas.WriteFile(path, func(f io.Writer) error { return w.table.EncodeFast(f, rows) })
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", filepath.Base(path), err)
 	}
@@ -59,9 +59,10 @@ func (w *segmentWriter[T]) flush() error {
 func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
 
 // MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run that
-// ended by itself has none left; one whose collector was killed has, and also partial files, which are removed. It
-// can be interrupted and called again. The run must not be running (see [Running]).
+// ended by itself has none left; one whose collector was killed has, and also partial files, a manifest's too, which are removed.
+// It can be interrupted and called again. The run must not be running (see [Running]).
 func MergeSegments(dir string) error {
+	os.Remove(filepath.Join(dir, schemas.ManifestFile+schemas.PartialSuffix))
 	return errors.Join(mergeTable(dir, schemas.Samples), mergeTable(dir, schemas.HostSamples))
 }
 

@@ -52,7 +52,8 @@ func isRun(dir string) bool {
 	return err == nil
 }
 
-// importFolder takes every run folder and every file below a folder, hidden ones and what lies inside runs left out.
+// importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside runs
+// are left out.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -69,7 +70,8 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		case d.IsDir() && isRun(path):
 			out = append(out, importRun(path, o))
 			return fs.SkipDir
-		case d.IsDir():
+		case d.IsDir() || !looksLikePickle(path):
+			// A store holds reports, suites and notes too; only a file named by itself is worth a refusal.
 			return nil
 		}
 		one, err := importFile(path, store, o)
@@ -92,6 +94,11 @@ func importRun(dir string, o Options) Outcome {
 	if _, err := schemas.ReadIngestReport(dir); err == nil && !o.Again {
 		out.State = StateKnown
 		return out
+	}
+	if o.Prepare != nil {
+		if err := o.Prepare(dir); err != nil {
+			return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+		}
 	}
 	if _, err := Run(dir, o); err != nil {
 		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}

@@ -21,6 +21,8 @@ func RulesHash() string { return join.RulesHash() }
 type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
+	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May be nil.
+	Prepare func(dir string) error
 }
 
 // Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them, whatever

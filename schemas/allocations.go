@@ -11,18 +11,18 @@ type Allocation struct {
 	BlockBytes       int64  `parquet:"block_bytes,dict"` // what the allocator counts; >= RequestedBytes
 	Stream           uint64 `parquet:"stream,dict"`
 	Pool             uint64 `parquet:"pool_id,dict,optional"`
-	AllocSeq         int64  `parquet:"alloc_seq,delta"`                 // 0 = before recording began
-	FreeRequestedSeq int64  `parquet:"free_requested_seq,optional"`     // null = live at the end
-	FreeCompletedSeq int64  `parquet:"free_completed_seq,optional"`     // null = never completed
-	AllocTimeNS      int64  `parquet:"alloc_time_ns,delta,optional"`    // the allocator's clock
-	FreeTimeNS       int64  `parquet:"free_requested_time_ns,optional"` // the allocator's clock
-	Step             int64  `parquet:"step,dict"`                       // -1 = before the first step
-	Microbatch       int32  `parquet:"microbatch,dict"`                 // from 0
-	Phase            string `parquet:"phase,dict"`                      // that it was born in
-	Module           int64  `parquet:"module_id,dict,optional"`         // that it was born in
-	Op               string `parquet:"op,dict,optional"`                // where known
-	Stack            int64  `parquet:"stack_id,dict,optional"`          //
-	CategoryAtPeak   string `parquet:"category_at_peak,dict,optional"`  // null = not live at the peak
+	AllocSeq         int64  `parquet:"alloc_seq,delta"`                   // 0 = before recording began
+	FreeRequestedSeq int64  `parquet:"free_requested_seq,delta,optional"` // null = live at the end
+	FreeCompletedSeq int64  `parquet:"free_completed_seq,delta,optional"` // null = never completed
+	AllocTimeNS      int64  `parquet:"alloc_time_ns,delta,optional"`      // the allocator's clock
+	FreeTimeNS       int64  `parquet:"free_requested_time_ns,optional"`   // the allocator's clock
+	Step             int64  `parquet:"step,dict"`                         // -1 = before the first step
+	Microbatch       int32  `parquet:"microbatch,dict"`                   // from 0
+	Phase            string `parquet:"phase,dict"`                        // that it was born in
+	Module           int64  `parquet:"module_id,dict,optional"`           // that it was born in
+	Op               string `parquet:"op,dict,optional"`                  // where known
+	Stack            int64  `parquet:"stack_id,dict,optional"`            //
+	CategoryAtPeak   string `parquet:"category_at_peak,dict,optional"`    // null = not live at the peak
 }
 
 // Allocations is allocations.parquet.
@@ -43,10 +43,10 @@ type Owner struct {
 	Category    string `parquet:"category,dict"`
 	Name        string `parquet:"name,dict,optional"` // of the tensor, where the tag has one
 	Module      int64  `parquet:"module_id,dict,optional"`
-	BeginSeq    int64  `parquet:"begin_seq,delta"`  // first event after which it holds
-	EndSeq      int64  `parquet:"end_seq,optional"` // first event after which it no longer holds; null = to the end of recording
-	EndObserved bool   `parquet:"end_observed"`     // false: the end is the block's own, the owner may have let go before
-	Evidence    string `parquet:"evidence,dict"`    // [Tagged], [Lifetime] or [ByPhase]
+	BeginSeq    int64  `parquet:"begin_seq,delta"`        // first event after which it holds
+	EndSeq      int64  `parquet:"end_seq,delta,optional"` // first event after which it no longer holds; null = to the end of recording
+	EndObserved bool   `parquet:"end_observed"`           // false: the end is the block's own, the owner may have let go before
+	Evidence    string `parquet:"evidence,dict"`          // [Tagged], [Lifetime] or [ByPhase]
 }
 
 // Owners is owners.parquet.

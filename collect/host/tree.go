@@ -18,8 +18,8 @@ type Tree struct {
 }
 
 const (
-	searchShare    = 0.003
-	searchInterval = 500 * time.Millisecond
+	searchShare    = 0.001
+	searchInterval = time.Second
 	// firstSearches are closer together: a run begins by starting processes.
 	firstInterval = 100 * time.Millisecond
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
@@ -73,6 +74,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	created := time.Now()
 	out := &Outcome{Suite: s.Plan(collect.NewRunID(created, s.Name), created)}
 	runs := store.Open(o.Template.Store)
+	_, absent := os.Stat(runs.Dir())
 	if err := runs.WriteSuite(out.Suite); err != nil {
 		return out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store, err), Hint: "name another folder with --store"}
 	}
@@ -107,7 +109,13 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 		var usage *collect.UsageError
 		if r == nil && errors.As(err, &usage) && len(out.Results) == 0 {
 			// No Python, no torch, no compiler: the next one would say the same. A plan without a run is of no use to anyone.
-			return out, errors.Join(err, os.Remove(runs.SuiteFile(out.Suite.ID)))
+			file := runs.SuiteFile(out.Suite.ID)
+			err = errors.Join(err, os.Remove(file))
+			if absent != nil { // what was not there before goes again; a folder that is not empty stays
+				_ = os.Remove(filepath.Dir(file))
+				_ = os.Remove(runs.Dir())
+			}
+			return out, err
 		}
 	}
 	return out, nil

@@ -64,7 +64,7 @@ func OpenLive(marksPath string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	frames, err := os.ReadFile(strings.TrimSuffix(marksPath, marksSuffix) + framesSuffix)
+	frames, err := os.ReadFile(framesOf(marksPath))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -145,6 +145,7 @@ func ReadDir(dir string) ([]*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	live, _ = alreadySealed(live, out)
 	assignRanks(live, out)
 	out = append(out, live...)
 	sort.Slice(out, func(a, b int) bool { return out[a].Rank < out[b].Rank })
@@ -192,23 +193,47 @@ func assignRanks(live, taken []*Journal) {
 	}
 }
 
+// alreadySealed tells the live journals that are still to be sealed from those that have a sealed file: whoever sealed them
+// was killed before it could remove them. A process is known by its header, for exec and other machines use numbers again.
+func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
+	headers := map[MarksHeader]bool{}
+	for _, j := range sealed {
+		headers[j.Header] = true
+	}
+	for _, j := range live {
+		if headers[j.Header] {
+			done = append(done, j)
+		} else {
+			open = append(open, j)
+		}
+	}
+	return open, done
+}
+
 // Seal packs every live journal of a spool folder and removes its two files. The processes must have ended. It can be
-// interrupted and called again: a journal is removed only after its sealed file is on disk.
+// interrupted and called again: a journal is removed only after its sealed file is on disk, and never sealed twice.
 func Seal(dir string) (sealed int, err error) {
-	done, err := SealedJournals(dir)
+	live, err := readLive(dir)
+	if err != nil || len(live) == 0 {
+		return 0, err
+	}
+	paths, err := SealedJournals(dir)
 	if err != nil {
 		return 0, err
 	}
 	var taken []*Journal
-	for _, p := range done {
-		j := &Journal{}
-		if _, err := fmt.Sscanf(filepath.Base(p), "rank-%d", &j.Rank); err == nil {
-			taken = append(taken, j)
+	for _, p := range paths {
+		j, err := OpenSealed(p)
+		if err != nil {
+			return 0, err
 		}
+		taken = append(taken, j)
 	}
-	live, err := readLive(dir)
-	if err != nil {
-		return 0, err
+	live, done := alreadySealed(live, taken)
+	for _, j := range done {
+		if err := removeLive(j); err != nil {
+			return 0, err
+		}
 	}
 	assignRanks(live, taken)
 	for _, j := range live {
@@ -221,12 +246,11 @@ func Seal(dir string) (sealed int, err error) {
 }
 
 func seal(dir string, j *Journal) error {
-	framesPath := strings.TrimSuffix(j.Path, marksSuffix) + framesSuffix
 	marks, err := os.ReadFile(j.Path)
 	if err != nil {
 		return err
 	}
-	frames, err := os.ReadFile(framesPath)
+	frames, err := os.ReadFile(framesOf(j.Path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -234,7 +258,16 @@ func seal(dir string, j *Journal) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(j.Path), ignoreAbsent(os.Remove(framesPath)))
+	return removeLive(j)
+}
+
+// removeLive removes a sealed journal's two files. The marks go last: they are what a journal is found by.
+func removeLive(j *Journal) error {
+	return errors.Join(ignoreAbsent(os.Remove(framesOf(j.Path))), os.Remove(j.Path))
+}
+
+func framesOf(marksPath string) string {
+	return strings.TrimSuffix(marksPath, marksSuffix) + framesSuffix
 }
 
 func ignoreAbsent(err error) error {
@@ -246,7 +279,7 @@ func ignoreAbsent(err error) error {
 
 // Pack writes a sealed journal from the bytes of its two files.
 func Pack(w io.Writer, marks, frames []byte) error {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
 		return err
 	}

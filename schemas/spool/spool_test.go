@@ -177,3 +177,42 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Whoever seals may be killed between the rename and the removal: the journal must not be there twice afterwards.
+func TestSealInterrupted(t *testing.T) {
+	for _, left := range []string{"both", "marks"} {
+		dir := t.TempDir()
+		h := MarksHeader{PID: 7, StartNS: 9}
+		marks := Mark{K: 1, Kind: Start, TimeNS: 1}.Append(AppendMarksHeader(nil, h))
+		frames := AppendFrame(AppendHeader(nil), FrameProcess, []byte(`{"pid":7}`))
+		live := filepath.Join(dir, "7-9")
+		write := func() {
+			if err := os.WriteFile(live+marksSuffix, marks, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if left == "both" {
+				if err := os.WriteFile(live+framesSuffix, frames, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		write()
+		if err := os.WriteFile(live+framesSuffix, frames, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := Seal(dir); n != 1 || err != nil {
+			t.Fatalf("%d sealed, %v", n, err)
+		}
+		write()
+		if journals, err := ReadDir(dir); err != nil || len(journals) != 1 || journals[0].Process == nil {
+			t.Errorf("%s left: %d journals, %v", left, len(journals), err)
+		}
+		if n, err := Seal(dir); n != 0 || err != nil {
+			t.Errorf("%s left: %d sealed again, %v", left, n, err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 || entries[0].Name() != SealedName(0) {
+			t.Errorf("%s left: %v, %v", left, entries, err)
+		}
+	}
+}

@@ -60,9 +60,13 @@ takes a Python number for a tensor, since that cannot be handed on to the CUDA k
 
 
 class _Answers(threading.local):
-    """Whether this thread is inside an operator that has been given its answer: reads inside it are then answered."""
+    """Whether this thread is inside an operator that has been given its answer: reads inside it are then answered.
+
+    ``learned`` is the storage that the copy which this thread is inside of has made known.
+    """
 
     given = False
+    learned: int | None = None
 
 
 class Values:
@@ -78,7 +82,7 @@ class Values:
         self._reads: collections.Counter[str] = collections.Counter()
         self._lock = threading.RLock()
         self._answers = _Answers()
-        self._library: Any = None
+        self._libraries: dict[str, Any] = {}
         # Code that is not the script's own.
         self._outside = (os.path.dirname(torch.__file__) + os.sep, __file__)
 
@@ -144,19 +148,29 @@ class Values:
 
     # -- kernels
 
-    def _override(self, name: str, make: Callable[[str, Any], Callable[..., Any]]) -> None:
+    def _override(
+        self,
+        name: str,
+        make: Callable[[str, Any], Callable[..., Any]],
+        key: str = "CUDA",
+        namespace: str = "aten",
+    ) -> None:
         """Puts a kernel around an operator's CUDA kernel; an operator that this torch lacks stays away."""
         torch = self._torch
+        full = f"{namespace}::{name}"
         # A kernel of ours would cut a composite operator off from the autograd of its parts.
-        if torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "CompositeImplicitAutograd"):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd"):
             return
         try:
-            kernel = torch.library.get_kernel("aten::" + name, "CUDA")
+            kernel = torch.library.get_kernel(full, key)
         except RuntimeError:
             return
+        library = self._libraries.get(namespace)
+        if library is None:
+            library = self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns about the override that was just allowed
-            self._library.impl(name, make(name, kernel), "CUDA", with_keyset=True, allow_override=True)
+            library.impl(name, make(name, kernel), key, with_keyset=True, allow_override=True)
 
     def _derived(self, name: str, kernel: Any) -> Callable[..., Any]:
         torch = self._torch
@@ -209,6 +223,34 @@ class Values:
                 # A part says nothing about the rest.
                 if to.numel() * to.element_size() == to.untyped_storage().nbytes():
                     self._learn(to)
+                    self._answers.learned = to.untyped_storage()._cdata
+            return result
+
+        return call
+
+    def _copied(self, _name: str, kernel: Any) -> Callable[..., Any]:
+        """A copy that a script (or a collective) calls counts one version when it is done, after its CUDA kernel has run;
+        one inside ``.cuda()`` counts none."""
+
+        def call(keyset: Any, to: Any, source: Any, non_blocking: bool = False) -> Any:
+            self._answers.learned = None
+            result = kernel.call_boxed(keyset, to, source, non_blocking)
+            if to.is_cuda and self._answers.learned == to.untyped_storage()._cdata:
+                self._learn(to)
+            return result
+
+        return call
+
+    def _gathered(self, _name: str, kernel: Any) -> Callable[..., Any]:
+        """The peers are copies of this rank: what it gathers from each is what it gives."""
+
+        def call(keyset: Any, outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            result = kernel.call_boxed(keyset, outputs, inputs, *args, **kwargs)
+            for gathered, given in zip(outputs, inputs, strict=False):
+                for to in gathered if self.is_known(given) else ():
+                    if self._followed(to) and to.shape == given.shape:
+                        self._on_host(to).copy_(self._on_host(given))
+                        self._learn(to)
             return result
 
         return call
@@ -265,10 +307,11 @@ class Values:
 
     def _install(self) -> None:
         torch = self._torch
-        self._library = torch.library.Library("aten", "IMPL")
         for name in DERIVED:
             self._override(name, self._derived)
         self._override("copy_", self._copy)
+        self._override("copy_", self._copied, key="ADInplaceOrView")
+        self._override("allgather_", self._gathered, namespace="c10d")
         self._override("_local_scalar_dense", self._scalar)
         along = self._answered(
             lambda t, dim, *a, **k: t.size(dim),
