@@ -1,0 +1,121 @@
+"""Installs the agent into a process that has just imported torch: all of it, or nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import (
+    allocator,
+    api,
+    backward,
+    checkpointing,
+    compiled,
+    dynamo,
+    endings,
+    forward,
+    gradients,
+    history,
+    kinds,
+    marks,
+    modules,
+    opacus_hooks,
+    optimizers,
+    privacy,
+    saved,
+    steps,
+    tags,
+    timing,
+)
+from dpsight import state as shared
+from dpsight.patch import Patches
+from dpsight.state import failed, state
+
+Callbacks = dict[str, Callable[[Any], None]]
+
+
+def install(torch: Any, callbacks: Callbacks) -> None:
+    """Hooks into torch. callbacks: what to run when another module has been imported."""
+    state.torch = torch
+    _check(torch)
+    patches = Patches()
+    try:
+        _install(torch, callbacks, patches)
+    except Exception:
+        state.dead = True
+        patches.undo()
+        raise
+    api.installed()
+
+
+def _check(torch: Any) -> None:
+    """Refuses a torch that cannot be recorded."""
+    if torch.version.cuda is None:
+        if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
+            endings.refuse(f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed")
+    elif not hasattr(torch._C, "_cuda_setMemoryMetadata"):
+        endings.refuse(f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed")
+
+
+def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
+    forward.install(patches)
+    backward.install(patches)
+    optimizers.install(patches)
+    compiled.install(patches)
+    endings.install(patches)
+    if torch.version.cuda is not None:
+        allocator.install()
+        history.install(patches)
+    marks.on_open(_opened)
+    steps.steps.on_end(_between_steps)
+
+    def when(module: str, callback: Callable[[Any, Patches], None]) -> None:
+        """Calls back once module has been imported; now, if it has been."""
+        loaded = sys.modules.get(module)
+        if loaded is not None:
+            callback(loaded, patches)
+        else:
+            callbacks[module] = lambda m: _late(callback, m)
+
+    when("torch.utils.checkpoint", checkpointing.install)
+    when("opacus.privacy_engine", privacy.install)
+    for module in opacus_hooks.MODULES:
+        when(module, opacus_hooks.install)
+    dynamo.hide()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_parent=_forked, after_in_child=_after_fork)
+
+
+def _late(callback: Callable[[Any, Patches], None], module: Any) -> None:
+    patches = Patches()
+    try:
+        callback(module, patches)
+    except Exception as error:
+        patches.undo()
+        failed(f"hooking {module.__name__}", error, fatal=False)
+
+
+def _opened() -> None:
+    steps.steps.mode()
+
+
+def _between_steps() -> None:
+    saved.step_ended()
+    gradients.step_ended()
+    allocator.between_steps(steps.steps.number)
+    try:
+        modules.tag_roots()
+    except Exception as error:
+        failed("tagging the model", error, fatal=False)
+
+
+def _forked() -> None:
+    if marks.journal is not None and not state.dead:
+        marks.mark(kinds.FORKED)
+
+
+def _after_fork() -> None:
+    for part in (shared, marks, steps, timing, tags, modules, saved, backward, optimizers, allocator, endings):
+        part.after_fork()

@@ -1,0 +1,220 @@
+"""The allocator's own history: started before the first allocation, drained between steps, each drain with torch's
+counters beside it, so that a lost event is seen."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any
+
+from dpsight import environment, kinds, tags, timing
+from dpsight.marks import frame, mark, open_journal, set_metadata
+from dpsight.state import failed, state
+
+# Ring overflow is silent. Host memory is taken only as events come.
+MAX_ENTRIES = 10_000_000
+_ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
+_EVERY_NS = 250_000_000
+_EVERY_ALLOCATIONS = 200_000
+# A drain makes a dictionary of each event: beyond this it would take gigabytes.
+_EMERGENCY = 500_000
+_LOOK_EVERY = 64  # outermost calls between two looks at the counter
+
+KEYS = [
+    (f"{group}.all.{part}", group, part)
+    for group, parts in (
+        ("allocated_bytes", ("current", "peak", "allocated", "freed")),
+        ("reserved_bytes", ("current", "peak")),
+        ("active_bytes", ("current", "peak")),
+        ("requested_bytes", ("current", "peak", "allocated", "freed")),
+        ("allocation", ("current", "allocated", "freed")),
+        ("active", ("current", "allocated", "freed")),
+        ("segment", ("current",)),
+    )
+    for part in parts
+]
+COUNTERS = ("num_alloc_retries", "num_ooms")
+
+drains = 0
+drain_ns = 0
+draining = False
+user_options: dict[str, Any] | None = None  # the script records for itself, with these
+user_traces: list[list[Any]] = []  # what we drained since: its own snapshot must hold it
+_last_ns = 0
+_last_allocations = 0
+_looks = 0
+_seen: set[int] = set()  # devices that were ever used
+_record: Any = None
+
+
+def install() -> None:
+    """Has recording start with CUDA itself. Starting it now would initialise CUDA."""
+    global _record
+    _record = state.torch.cuda.memory._record_memory_history  # before history.py wraps it
+    state.torch.cuda._lazy_call(_ready)
+
+
+def _ready() -> None:
+    try:
+        if not state.dead and open_journal():
+            _start()
+    except Exception as error:
+        failed("starting the recording", error)
+
+
+def _start() -> None:
+    global _last_ns
+    torch = state.torch
+    state.cuda = True
+    native = torch.cuda.memory.get_allocator_backend() == "native"
+    if not native:
+        state.tagging = state.instrumented = False  # nothing to join tags with
+    if native and not state.bare:
+        record()
+        state.recording = True
+        set_metadata(torch._C._cuda_setMemoryMetadata)
+    if native:
+        from dpsight import endings
+
+        torch._C._cuda_attach_out_of_memory_observer(endings.out_of_memory)
+    state.timing = state.source == "measured"
+    k = timing.stamp(mark(kinds.CUDA_READY))
+    _checkpoint(k, "start", [], 0)
+    _last_ns = time.monotonic_ns()
+    environment.write()
+
+
+def record(clear: bool = False) -> None:
+    """Turns history on, or empties it. Without stacks: they would make a drain a hundred times as long."""
+    options = {"context": None, "stacks": "python", "max_entries": MAX_ENTRIES, **(user_options or {})}
+    _record("all", clear_history=clear, **options)
+
+
+def stop_recording() -> None:
+    """Beyond the window of recorded steps only counters are kept."""
+    drain("step")
+    if state.recording:
+        state.recording = False
+        set_metadata(None)
+        if user_options is None:
+            _record(None)
+
+
+def _allocations() -> int:
+    stats = state.torch._C._cuda_memoryStats(state.torch._C._cuda_getDevice())
+    return stats["allocation"]["all"]["allocated"]
+
+
+def between_steps(finished: int) -> None:
+    """Drains if enough has come together. finished: steps so far."""
+    if not state.cuda or state.dead:
+        return
+    if state.recording and finished >= state.record_steps:
+        stop_recording()
+    elif (
+        finished <= _ALWAYS
+        or time.monotonic_ns() - _last_ns >= _EVERY_NS
+        or _allocations() - _last_allocations >= _EVERY_ALLOCATIONS
+    ):
+        drain("step")
+
+
+def check() -> None:
+    """Drains within a step only if its events would get out of hand."""
+    global _looks
+    _looks += 1
+    if _looks % _LOOK_EVERY == 0 and state.recording and _allocations() - _last_allocations > _EMERGENCY:
+        drain("full")
+
+
+def drain(reason: str) -> None:
+    """Takes the events since the last drain, and torch's counters at the same moment."""
+    global drains, drain_ns, draining, _last_ns, _last_allocations
+    if draining or not state.cuda or state.dead:
+        return
+    draining = True
+    began = time.monotonic_ns()
+    try:
+        if state.torch.cuda.is_current_stream_capturing():
+            return
+        drains += 1
+        k = mark(kinds.DRAIN_BEGIN, 0, drains)
+        tags.flush()
+        traces: list[Any] = []
+        if state.recording:
+            snapshot = state.torch._C._cuda_memorySnapshot(None)
+            traces = snapshot["device_traces"]
+        # Straight after the snapshot: an allocation in between would be in the counters and not in the events.
+        stats = _stats([len(t) for t in traces])
+        if state.recording:
+            record(clear=True)
+            frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
+            _keep_for_user(traces)
+        _write(k, reason, stats, began)
+        timing.flush()
+        _last_allocations = _allocations()
+        mark(kinds.DRAIN_END, 0, drains)
+    except Exception as error:
+        failed("a drain", error)
+    finally:
+        draining = False
+        _last_ns = time.monotonic_ns()
+        drain_ns += _last_ns - began
+
+
+def _checkpoint(k: int, reason: str, events: list[int], began: int) -> None:
+    _write(k, reason, _stats(events), began or time.monotonic_ns())
+
+
+def _write(k: int, reason: str, devices: list[dict[str, Any]], began: int) -> None:
+    frame(
+        kinds.FRAME_CHECKPOINT,
+        {
+            "drain": drains,
+            "k": k,
+            "reason": reason,
+            "time_ns": time.time_ns(),
+            "drain_ns": time.monotonic_ns() - began,
+            "recording": state.recording,
+            "devices": devices,
+        },
+    )
+
+
+def _stats(events: list[int]) -> list[dict[str, Any]]:
+    """The counters of every device that was used; at the start, of all."""
+    out = []
+    for device in range(state.torch.cuda.device_count()):
+        n = events[device] if device < len(events) else 0
+        if drains and not n and device not in _seen and device != state.torch._C._cuda_getDevice():
+            continue
+        nested = state.torch._C._cuda_memoryStats(device)
+        if n or nested["allocation"]["all"]["allocated"]:
+            _seen.add(device)
+        flat = {key: nested[group]["all"][part] for key, group, part in KEYS}
+        flat.update({key: nested[key] for key in COUNTERS})
+        out.append({"device": device, "events": n, "stats": flat})
+    return out
+
+
+def _keep_for_user(traces: list[Any]) -> None:
+    """Keeps what a script that records for itself would find in its own snapshot."""
+    if user_options is None:
+        return
+    most = user_options.get("max_entries", MAX_ENTRIES)
+    for i, trace in enumerate(traces):
+        while len(user_traces) <= i:
+            user_traces.append([])
+        kept = user_traces[i]
+        kept.extend(trace)
+        del kept[: max(0, len(kept) - most)]
+
+
+def after_fork() -> None:
+    """Counts anew; whether CUDA can be used at all is the parent's doing."""
+    global drains, drain_ns, draining, _last_allocations, _looks, user_options
+    drains = drain_ns = _last_allocations = _looks = 0
+    draining = False
+    user_options = None
+    user_traces.clear()
+    _seen.clear()

@@ -1,0 +1,83 @@
+"""Marks of compiled code. Hooks vanish inside what Dynamo has traced, so it is bracketed from outside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import backward, forward, kinds, optimizers
+from dpsight.marks import mark, name
+from dpsight.patch import Patches
+from dpsight.state import state
+from dpsight.steps import steps
+
+
+def install(patches: Patches) -> None:
+    """Wraps torch.compile and nn.Module.compile."""
+    torch = state.torch
+    patches.set(torch.nn.Module, "compile", _module_compile(torch.nn.Module.compile))
+    patches.set(torch, "compile", _compile(torch.compile))
+
+
+def _module_compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        inner = self._compiled_call_impl
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            forward.before(self, args)
+            out = None
+            try:
+                out = inner(*args, **kwargs)
+                return out
+            finally:
+                forward.after(self, args, out)
+
+        forward.counts_as_call(call)
+        self._compiled_call_impl = call
+
+    return compile
+
+
+def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(model: Any = None, **kwargs: Any) -> Any:
+        if model is None:
+            return lambda m: compile(m, **kwargs)
+        result = original(model, **kwargs)
+        if result is model or isinstance(result, state.torch.nn.Module) or not callable(result):
+            return result  # modules have hooks of their own
+        return _region(model, result)
+
+    return compile
+
+
+def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    owner = getattr(function, "__self__", None)
+    is_step = isinstance(owner, state.torch.optim.Optimizer) and function.__name__ == "step"
+    optimizer = owner if is_step else None
+    label = getattr(function, "__qualname__", type(function).__name__)
+    compiling = state.torch.compiler.is_dynamo_compiling
+
+    @functools.wraps(compiled)
+    def region(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or state.dead:
+            return compiled(*args, **kwargs)
+        number = name(label)
+        runs, updates = backward.runs, optimizers.updates
+        mark(kinds.COMPILED_BEGIN, kinds.GRAD if state.torch.is_grad_enabled() else 0, number)
+        if optimizer is not None:
+            optimizers.before(optimizer, args, kwargs)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            if optimizer is not None:
+                optimizers.after(optimizer, args, kwargs)
+            mark(kinds.COMPILED_END, 0, number)
+            if backward.runs > runs and optimizers.updates == updates:
+                # A whole step was compiled: its optimizer has vanished into the region.
+                steps.updated(("compiled", number))
+
+    return region

@@ -1,0 +1,47 @@
+"""Keeps the agent out of Dynamo's sight: after a graph break it tries to compile every Python frame below."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+from dpsight.state import state
+
+
+def hide() -> None:
+    """Has Dynamo skip every code object of this package, nested ones included. Call it after all modules are loaded."""
+    frames: Any = getattr(state.torch._C._dynamo, "eval_frame", None)
+    skip: Callable[[CodeType], Any]
+    if hasattr(frames, "set_code_exec_strategy"):
+        strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+
+        def skip(code: CodeType) -> None:
+            frames.set_code_exec_strategy(code, strategy)
+    elif hasattr(frames, "skip_code"):
+        skip = frames.skip_code
+    else:
+        return
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == "dpsight":
+            for code in _codes(module):
+                skip(code)
+
+
+def _codes(module: Any) -> list[CodeType]:
+    out: list[CodeType] = []
+    todo: list[Any] = [v for v in vars(module).values() if getattr(v, "__module__", None) == module.__name__]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, type):
+            todo.extend(vars(value).values())
+        elif isinstance(value, (staticmethod, classmethod)):
+            todo.append(value.__func__)
+        elif isinstance(value, FunctionType):
+            todo.append(value.__code__)
+            todo.append(getattr(value, "__wrapped__", None))  # behind a decorator only the wrapper is in sight
+        elif isinstance(value, CodeType):
+            out.append(value)
+            todo.extend(c for c in value.co_consts if isinstance(c, CodeType))
+    return out

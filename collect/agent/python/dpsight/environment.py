@@ -1,0 +1,96 @@
+"""What changes memory or speed in this process: versions, allocator settings, precision. Absent facts are null."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.marks import frame
+from dpsight.state import state
+
+# Only these variables are ever written: an environment is full of what is nobody's business.
+VARIABLES = (
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING",
+    "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "CUDA_MODULE_LOADING",
+    "OMP_NUM_THREADS",
+    "PYTHONHASHSEED",
+)
+
+
+def write() -> None:
+    """Writes the environment as it is now; a later one replaces it."""
+    frame(kinds.FRAME_ENVIRONMENT, gather())
+
+
+def gather() -> dict[str, Any]:
+    """The environment. torch's old and new names for a setting may warn or refuse: then it is unknown."""
+    torch = state.torch
+    backends = torch.backends
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "python": sys.version.split()[0],
+            "torch": str(torch.__version__),
+            "cuda": torch.version.cuda,
+            "cudnn": _ask(lambda: _text(backends.cudnn.version())),
+            "opacus": _opacus(),
+            "allocator_backend": _ask(lambda: torch.cuda.memory.get_allocator_backend()),
+            "allocator_settings": _ask(_allocator_settings),
+            "tf32_matmul": _ask(lambda: bool(backends.cuda.matmul.allow_tf32)),
+            "tf32_cudnn": _ask(lambda: bool(backends.cudnn.allow_tf32)),
+            "matmul_precision": _ask(torch.get_float32_matmul_precision),
+            "sdpa_backends": _sdpa(backends.cuda),
+            "cudnn_benchmark": _ask(lambda: bool(backends.cudnn.benchmark)),
+            "deterministic": _ask(torch.are_deterministic_algorithms_enabled),
+            "seed": _seed(torch),
+            "variables": {v: os.environ[v] for v in VARIABLES if v in os.environ},
+        }
+
+
+def _ask(question: Callable[[], Any]) -> Any:
+    try:
+        return question()
+    except Exception:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _opacus() -> str | None:
+    opacus = sys.modules.get("opacus")
+    return _text(getattr(opacus, "__version__", None))
+
+
+def _allocator_settings() -> dict[str, Any] | None:
+    if not state.cuda:
+        return None
+    # Without traces: asking for them would copy the whole history.
+    settings = state.torch._C._cuda_memorySnapshot((0, 0, False)).get("allocator_settings")
+    return {str(k): v for k, v in settings.items()} if settings else None
+
+
+def _sdpa(cuda: Any) -> list[str]:
+    names = {
+        "flash": "flash_sdp_enabled",
+        "efficient": "mem_efficient_sdp_enabled",
+        "math": "math_sdp_enabled",
+        "cudnn": "cudnn_sdp_enabled",
+    }
+    return [name for name, asked in names.items() if _ask(getattr(cuda, asked, lambda: False))]
+
+
+def _seed(torch: Any) -> int | None:
+    """The seed, where one was set that fits: torch's own default is a random 64-bit number."""
+    seed = _ask(torch.initial_seed)
+    return seed if seed is not None and seed < 1 << 63 else None

@@ -1,0 +1,101 @@
+"""The two files of a recording process. Marks are records in a shared memory map: what was written survives SIGKILL
+without a flush. Frames are appended whole, each with its checksum."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import threading
+import time
+import zlib
+from typing import Any
+
+from dpsight.masking import masked
+
+RECORD = 32
+REQUEST_OFFSET = 12
+# Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS.
+SEGMENT = (1 << 20) * RECORD
+_MARKS_HEADER = struct.Struct("<4sHHIIq8x")
+_FRAME_HEADER = struct.Struct("<B3xIQ")
+_LENGTH = struct.Struct("<Q")
+
+
+class Journal:
+    """An open journal of this process."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, exist_ok=True)
+        self.start_ns = time.time_ns()
+        # The process id alone would not do: exec keeps it.
+        base = os.path.join(folder, f"{os.getpid()}-{self.start_ns:x}")
+        self._marks = os.open(base + ".marks", os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            self._frames = os.open(base + ".frames", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            self._size = 0
+            self.map = self.grow()
+            _MARKS_HEADER.pack_into(self.map, 0, b"DPSM", 1, RECORD, os.getpid(), 0, self.start_ns)
+            self._write(b"DPSF" + struct.pack("<HH", 1, 0))
+        except BaseException:
+            os.close(self._marks)
+            raise
+        self._lock = threading.Lock()
+        self.written = 0
+
+    def grow(self) -> mmap.mmap:
+        """Adds a segment. A new map, not a resized one: another thread may be writing into the old one."""
+        size = self._size + SEGMENT
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._marks, self._size, SEGMENT)
+        else:
+            os.ftruncate(self._marks, size)
+        self.map = mmap.mmap(self._marks, size)
+        self._size = size
+        return self.map
+
+    @property
+    def records(self) -> int:
+        """The number of records that there is room for."""
+        return self._size // RECORD
+
+    def frame(self, kind: int, payload: bytes | bytearray) -> None:
+        """Appends a frame."""
+        head = bytes((kind, 0, 0, 0))
+        length = _LENGTH.pack(len(payload))
+        crc = zlib.crc32(payload, zlib.crc32(length, zlib.crc32(head)))
+        with self._lock:
+            self._write(_FRAME_HEADER.pack(kind, crc, len(payload)), payload)
+            self.written += 1
+
+    def json(self, kind: int, value: Any) -> None:
+        """Appends a frame of JSON, secrets masked. NaN is no JSON: it becomes null."""
+        self.frame(kind, json.dumps(_finite(masked(value)), separators=(",", ":"), ensure_ascii=False).encode())
+
+    def _write(self, *parts: bytes | bytearray) -> None:
+        todo = [memoryview(p) for p in parts if len(p)]
+        while todo:
+            n = os.writev(self._frames, todo) if hasattr(os, "writev") else os.write(self._frames, todo[0])
+            while todo and n >= len(todo[0]):
+                n -= len(todo.pop(0))
+            if n:
+                todo[0] = todo[0][n:]
+
+    def abandon(self) -> None:
+        """Lets go of a journal that a forked child inherited: it is the parent's."""
+        for fd in (self._marks, self._frames):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return value

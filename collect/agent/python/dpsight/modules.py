@@ -1,0 +1,153 @@
+"""Numbers for modules, by identity, and the tensors that belong to a model: parameters, buffers, gradients."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from dpsight import kinds, tags
+from dpsight.marks import frame, tag_name
+from dpsight.state import state
+from dpsight.tensors import quiet
+
+# What wrappers put into a path: the same layer keeps its name under every method.
+_WRAPPERS = {"_module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+_PARALLEL = {"DistributedDataParallel", "DataParallel"}
+
+_ids: dict[int, int] = {}  # id(module) → number
+_alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
+_count = itertools.count(1).__next__
+_roots: dict[int, Any] = {}  # id(module) → weak reference
+_tagged: set[int] = set()  # id(module) of roots tagged in this step
+names: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
+
+
+def number(module: Any, outermost: bool) -> int:
+    """The module's number. A root that was never seen brings its whole tree."""
+    found = _ids.get(id(module))
+    if found is None or (outermost and id(module) not in _roots):
+        _register(module, outermost)
+        found = _ids[id(module)]
+    return found
+
+
+def known(module: Any) -> int:
+    """The module's number, 0 if it was never seen."""
+    return _ids.get(id(module), 0)
+
+
+@quiet
+def _register(root: Any, outermost: bool) -> None:
+    infos = []
+    inner = {id(m) for m in root.modules()}
+    for path, module in root.named_modules():
+        key = id(module)
+        if key in _ids:
+            continue
+        _ids[key] = _count()
+        _alive[key] = weakref.ref(module, functools.partial(_forget, key))
+        infos.append(
+            {
+                "id": _ids[key],
+                "path": plain(path, root) if outermost or path else type(module).__name__,
+                "class": type(module).__name__,
+                "parameter_bytes": sum(_bytes(p) for p in module.parameters(recurse=False)),
+                "norm_by": norm_by(module),
+            }
+        )
+    if outermost:
+        # A root that turned out to be part of another (wrapped after its first call) is a root no more.
+        for key in [k for k in _roots if k in inner]:
+            del _roots[key]
+        _roots[id(root)] = weakref.ref(root)
+    if infos:
+        frame(kinds.FRAME_MODULES, {"modules": infos})
+
+
+def _forget(key: int, _ref: Any) -> None:
+    _ids.pop(key, None)
+    _alive.pop(key, None)
+    _roots.pop(key, None)
+
+
+def _bytes(parameter: Any) -> int:
+    try:
+        return parameter.numel() * parameter.element_size()
+    except RuntimeError:
+        return 0  # a lazy module's parameter has no shape yet
+
+
+def plain(path: str, root: Any) -> str:
+    """A path without the components that wrappers add."""
+    parts = path.split(".")
+    if type(root).__name__ in _PARALLEL and parts[0] == "module":
+        del parts[0]
+    return ".".join(p for p in parts if p not in _WRAPPERS)
+
+
+def norm_by(module: Any) -> str | None:
+    """How an Opacus hook takes the norm of this module's gradients, if one is attached.
+
+    The hook is a bound method, and its object knows.
+    """
+    for hook in module._forward_hooks.values():
+        owner = getattr(hook, "__self__", None)
+        if owner is None or not hasattr(owner, "GRAD_SAMPLERS"):
+            continue
+        if not any(p.requires_grad for p in module.parameters()):
+            return None
+        ghost = getattr(owner, "use_ghost_clipping", False) and type(module) in getattr(owner, "NORM_SAMPLERS", {})
+        return "ghost" if ghost else "per_sample"
+    return None
+
+
+def roots() -> Iterator[Any]:
+    """The roots that are alive."""
+    for ref in list(_roots.values()):
+        root = ref()
+        if root is not None:
+            yield root
+
+
+def tag_once(root: Any) -> list[tags.Record]:
+    """Records of a model at its first call in a step."""
+    if id(root) in _tagged:
+        return []
+    return tag_model(root)
+
+
+@quiet
+def tag_model(root: Any) -> list[tags.Record]:
+    """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way."""
+    from dpsight import gradients
+
+    _tagged.add(id(root))
+    out: list[tags.Record] = []
+    for path, p in root.named_parameters():
+        name = names[id(p)] = tag_name(plain(path, root))
+        gradients.watch(p)
+        out += tags.of(kinds.PARAMETER, p, name)
+        out += gradients.attached(p, name)
+    for path, buffer in root.named_buffers():
+        out += tags.of(kinds.BUFFER, buffer, tag_name(plain(path, root)))
+    return out
+
+
+def after_fork() -> None:
+    """Numbers are written to a journal that is the parent's: give out new ones."""
+    _ids.clear()
+    _alive.clear()
+    _roots.clear()
+    names.clear()
+    _tagged.clear()
+
+
+def tag_roots() -> None:
+    """Tags all models that were seen, as they lie when a step begins."""
+    _tagged.clear()
+    if state.instrumented and state.cuda:
+        for root in roots():
+            tags.emit(tag_model(root))

@@ -1,0 +1,194 @@
+"""Marks of optimizers: step, zero_grad, and GradScaler. An update of the parameters is what ends a step."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from types import CodeType, FrameType
+from typing import Any
+
+from dpsight import backward, gradients, kinds, tags, timing
+from dpsight.marks import mark, name, tag_name, text
+from dpsight.patch import Patches, bracket, method
+from dpsight.state import failed, local, state
+from dpsight.steps import steps
+from dpsight.tensors import quiet
+
+_numbers: dict[int, int] = {}  # id(optimizer) → number
+_alive: dict[int, Any] = {}
+_compiling: Any = None
+_given = 0
+updates = 0  # steps of any optimizer so far
+_step_code: CodeType | None = None  # the code of torch's wrapper around every step()
+
+
+def install(patches: Patches) -> None:
+    """Hooks every torch optimizer."""
+    global _step_code, _compiling
+    torch = state.torch
+    _compiling = torch.compiler.is_dynamo_compiling
+    module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the attribute
+    cls = module.Optimizer
+    wrapper = getattr(cls, "profile_hook_step", None)
+    for constant in getattr(getattr(wrapper, "__code__", None), "co_consts", ()):
+        if isinstance(constant, CodeType) and constant.co_name == "wrapper":
+            _step_code = constant
+    patches.hook(module.register_optimizer_step_pre_hook(before))
+    patches.hook(module.register_optimizer_step_post_hook(after))
+
+    zero = cls.zero_grad
+    inner = getattr(zero, "__wrapped__", None)  # it is kept out of Dynamo, and must stay so
+    wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 0)
+    patches.set(cls, "zero_grad", torch._disable_dynamo(wrapped) if inner else wrapped)
+    modules = torch.nn.Module
+    patches.set(modules, "zero_grad", bracket(modules.zero_grad, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 1))
+
+    scaler = torch.amp.GradScaler
+    for attribute, number in (("step", 0), ("update", 1)):
+        function = method(scaler, attribute)
+        if function is not None:
+            around = (_scaler_begins, _scaler_ended) if number == 0 else (None, None)
+            patches.set(scaler, attribute, bracket(function, kinds.SCALER_BEGIN, kinds.SCALER_END, number, *around))
+
+
+def number(optimizer: Any) -> int:
+    """The optimizer's number, from 1; the name "optimizer N Class" is written with the first."""
+    global _given
+    key = id(optimizer)
+    found = _numbers.get(key)
+    if found is None:
+        _given += 1
+        found = _numbers[key] = _given
+        _alive[key] = weakref.ref(optimizer, lambda _ref: (_numbers.pop(key, None), _alive.pop(key, None)))
+        name(f"optimizer {found} {type(optimizer).__name__}")
+    return found
+
+
+def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Runs before each Optimizer.step."""
+    if _compiling():
+        return
+    if state.dead:
+        return
+    try:
+        if local.calls:
+            from dpsight import forward
+
+            forward.repair()
+        repair(own=1)
+        in_backward = backward.running()
+        flags = kinds.NESTED if local.optimizer > 0 else 0
+        flags |= kinds.IN_BACKWARD if in_backward else 0
+        state.active = True
+        k = mark(kinds.OPTIMIZER_BEGIN, flags, number(optimizer))
+        if not in_backward:
+            timing.stamp(k)
+        local.optimizer += 1
+        if state.instrumented and state.cuda:
+            tags.emit(gradients.assigned([p for g in optimizer.param_groups for p in g["params"]]))
+    except Exception as error:
+        failed("the optimizer hook", error)
+
+
+def repair(own: int = 0) -> None:
+    """Ends the steps that were left by an exception: torch runs no hook after them. own frames belong to a step that
+    has not been counted yet."""
+    if not local.optimizer or _step_code is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    alive = -own
+    while frame is not None:
+        alive += frame.f_code is _step_code
+        frame = frame.f_back
+    while local.optimizer > max(0, alive):
+        local.optimizer -= 1
+        mark(kinds.OPTIMIZER_END, kinds.REPAIRED | (kinds.NESTED if local.optimizer else 0))
+
+
+def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Runs after each Optimizer.step."""
+    global updates
+    if _compiling():
+        return
+    if state.dead:
+        return
+    try:
+        updates += 1
+        local.optimizer = max(0, local.optimizer - 1)
+        in_backward = backward.running()
+        if state.instrumented and state.cuda:
+            tags.emit(tag_optimizer(optimizer))
+        flags = kinds.NESTED if local.optimizer > 0 else 0
+        flags |= kinds.IN_BACKWARD if in_backward else 0
+        key = number(optimizer)
+        k = mark(kinds.OPTIMIZER_END, flags, key)
+        if in_backward:
+            backward.optimizers_inside += 1
+            return
+        timing.stamp(k)
+        if local.optimizer:
+            return
+        if local.dp_step or local.scaler:
+            local.updated = key
+        else:
+            steps.updated(key)
+    except Exception as error:
+        failed("the optimizer hook", error)
+
+
+@quiet
+def tag_optimizer(optimizer: Any) -> list[tags.Record]:
+    """Records of an optimizer's state and of its parameters, those that no model has shown included."""
+    out: list[tags.Record] = []
+    position = 0
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            path = f"optimizer.{position}"
+            position += 1
+            if not p.is_cuda:
+                continue
+            named = gradients.name_of(p, path)
+            gradients.watch(p)
+            out += tags.of(kinds.PARAMETER, p, named)
+            for key, value in (optimizer.state.get(p) or {}).items():
+                if isinstance(value, state.torch.Tensor):
+                    out += tags.of(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
+                elif isinstance(value, (list, tuple, dict)):
+                    out += tags.within(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
+    return out
+
+
+_state_names: dict[tuple[int, str], int] = {}
+
+
+def _state_name(named: int, key: str) -> int:
+    found = _state_names.get((named, key))
+    if found is None:
+        found = _state_names[named, key] = tag_name(f"{text(named)}.{key}")
+    return found
+
+
+def _scaler_begins(_args: tuple[Any, ...]) -> None:
+    local.scaler += 1
+    local.updated = 0
+
+
+def _scaler_ended(args: tuple[Any, ...]) -> tuple[int, int]:
+    """GradScaler skips the optimizer when gradients are infinite. That ends a step too: its data were used."""
+    local.scaler -= 1
+    if local.scaler or local.dp_step:
+        return 0, 0
+    try:
+        return 0, local.updated or (number(args[1]) if len(args) > 1 else 0)
+    except Exception as error:
+        failed("the scaler hook", error)
+        return 0, 0
+
+
+def after_fork() -> None:
+    """Names are numbered anew."""
+    global _given
+    _numbers.clear()
+    _alive.clear()
+    _state_names.clear()
+    _given = 0

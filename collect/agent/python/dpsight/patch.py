@@ -1,0 +1,86 @@
+"""Changes to other people's modules and classes, made so that all of them can be taken back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from dpsight.marks import mark
+from dpsight.state import local, state
+
+_MISSING = object()
+
+
+class Patches:
+    """What was changed so far. Installing is all or nothing: half an agent once broke a script."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], Any]] = []
+
+    def set(self, owner: Any, attribute: str, value: Any) -> None:
+        """Sets an attribute of a module, class or object."""
+        old = vars(owner).get(attribute, _MISSING)
+
+        def undo() -> None:
+            if old is _MISSING:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, old)
+
+        setattr(owner, attribute, value)
+        self._undo.append(undo)
+
+    def hook(self, handle: Any) -> None:
+        """Remembers a registered hook by its handle."""
+        self._undo.append(handle.remove)
+
+    def undo(self) -> None:
+        """Takes everything back, last change first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def method(owner: type, attribute: str) -> Callable[..., Any] | None:
+    """A class's own method, not one that it inherits."""
+    value = vars(owner).get(attribute)
+    return value if callable(value) else None
+
+
+def bracket(
+    function: Callable[..., Any],
+    begin: int,
+    end: int,
+    number: Callable[[tuple[Any, ...]], int] | int = 0,
+    before: Callable[[tuple[Any, ...]], None] | None = None,
+    after: Callable[[tuple[Any, ...]], tuple[int, Hashable]] | None = None,
+) -> Callable[..., Any]:
+    """The function between two marks. number gives their operand; after gives the flags of the second, and the key of
+    the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and never raises.
+    """
+    from dpsight import forward, optimizers, timing
+    from dpsight.steps import steps
+
+    compiling = state.torch.compiler.is_dynamo_compiling
+
+    @functools.wraps(function)
+    def bracketed(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or state.dead:
+            return function(*args, **kwargs)
+        if local.calls:
+            forward.repair()
+        if local.optimizer:
+            optimizers.repair()
+        a = number if isinstance(number, int) else number(args)
+        timing.stamp(mark(begin, 0, a))
+        if before is not None:
+            before(args)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            flags, key = after(args) if after is not None else (0, 0)
+            timing.stamp(mark(end, flags, a))
+            if key:
+                steps.updated(key)
+
+    return bracketed

@@ -1,0 +1,190 @@
+"""What autograd holds for backward: found by walking the graph when backward begins, which costs forward nothing.
+
+Only _raw_saved_* attributes are read. _saved_* and saved_tensors unpack: that recomputes checkpoints, copies offloaded
+tensors back, and kills scripts under selective checkpointing. Hooks on saving were rejected too: pushed globally they
+break torch.func inside a forward.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from dpsight import kinds, tags
+from dpsight.marks import tag_name
+from dpsight.state import state
+from dpsight.tensors import inside, quiet, storages
+
+_MOST_NODES = 200_000
+
+# In which module each autograd node was made: sequence numbers at which a module was entered or left, and which.
+_sequence: list[int] = []
+_owners: list[int] = []
+_slots: dict[type, list[str]] = {}  # node type → names of its _raw_saved_ attributes
+_names: dict[type, int] = {}
+# What is held: address → (bytes, name, module, weak reference to the storage, held by the graph alone)
+_held: dict[int, tuple[int, int, int, Any, bool]] = {}
+
+
+def enter(module: int) -> None:
+    """From here on new nodes belong to this module."""
+    _sequence.append(state.torch.autograd._get_sequence_nr())
+    _owners.append(module)
+
+
+def step_ended() -> None:
+    """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
+    _sequence.clear()
+    _owners.clear()
+    _forget()
+
+
+@quiet
+def tag(roots: Any) -> None:
+    """Tags everything that the graph below roots holds, and the roots themselves."""
+    records: list[tags.Record] = []
+    for root in roots:
+        if isinstance(root, state.torch.Tensor):
+            records += tags.of(kinds.OUTPUT, root)
+    new = _walk(roots)
+    records += [(kinds.SAVED_TENSOR, a, size, name, module) for a, size, name, module in new]
+    tags.emit(records)
+
+
+def _walk(roots: Any) -> list[tuple[int, int, int, int]]:
+    """Walks the graph. Returns address, bytes, name and module of what was not known to be held."""
+    from dpsight import modules
+
+    known = _alive()
+    for p in (p for root in modules.roots() for p in root.parameters()):
+        for storage in storages(p):
+            known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
+    todo = [n for n in (_node(r) for r in roots) if n is not None]
+    seen: set[Any] = set()
+    found: list[tuple[int, int, int, int]] = []
+    while todo and len(seen) < _MOST_NODES:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        todo.extend(n for n, _ in node.next_functions if n is not None)
+        slots = _slots.get(type(node))
+        if slots is None:
+            slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
+        name = module = -1
+        for tensor, by_graph in _tensors(node, slots, todo):
+            for storage in storages(tensor):
+                address, size = storage.data_ptr(), storage.nbytes()
+                if not size or address in known:
+                    continue
+                if module < 0:
+                    name, module = _name(node), _module(node)
+                known.add(address)
+                found.append((address, size, name, module))
+                _held[address] = (size, name, module, _weak(storage), by_graph)
+    return found
+
+
+def _node(root: Any) -> Any:
+    return root.grad_fn if isinstance(root, state.torch.Tensor) else getattr(root, "node", None)
+
+
+def _tensors(node: Any, slots: list[str], todo: list[Any]) -> Any:
+    """The tensors that a node holds, and whether the graph lets go of them when backward has run."""
+    for slot in slots:
+        try:
+            value = getattr(node, slot)
+        except (RuntimeError, AttributeError):
+            continue  # released already
+        for variable in value if isinstance(value, (tuple, list)) else (value,):
+            if variable is None:
+                continue
+            try:
+                data = variable.data
+            except RuntimeError:
+                continue
+            if isinstance(data, state.torch.Tensor):
+                yield data, True
+            hook = getattr(variable, "unpack_hook", None)
+            if hook is not None:
+                _checkpoint_inputs(hook, todo)
+    # Attributes that a torch.autograd.Function has set on its context live as long as the node.
+    own = getattr(node, "__dict__", None)
+    if own:
+        for tensor in inside(list(own.values())):
+            yield tensor, False
+
+
+def _checkpoint_inputs(hook: Any, todo: list[Any]) -> None:
+    """A checkpoint's unpack hook knows the frame that saved the inputs of the block."""
+    for cell in getattr(hook, "__closure__", None) or ():
+        try:
+            saver = getattr(cell.cell_contents, "input_saver", None)
+        except ValueError:
+            continue
+        if saver is not None and saver.grad_fn is not None:
+            todo.append(saver.grad_fn)
+
+
+def _name(node: Any) -> int:
+    name = _names.get(type(node))
+    if name is None:
+        name = _names[type(node)] = tag_name(node.name())
+    return name
+
+
+def _module(node: Any) -> int:
+    number = getattr(node, "_sequence_nr", None)
+    if number is None or not _sequence:
+        return 0
+    i = bisect_right(_sequence, number()) - 1
+    return _owners[i] if i >= 0 else 0
+
+
+def _weak(storage: Any) -> Any:
+    """A weak reference, which lets the memory go: to see later who still holds it."""
+    return storage._weak_ref() if hasattr(storage, "_weak_ref") else None
+
+
+def _expired(ref: Any) -> bool:
+    return ref is None or state.torch.UntypedStorage._expired(ref)
+
+
+def _free(ref: Any) -> None:
+    if ref is not None:
+        state.torch.UntypedStorage._free_weak_ref(ref)
+
+
+def _alive() -> set[int]:
+    """Addresses held since an earlier run over the same graph; those that died are forgotten."""
+    for address in [a for a, h in _held.items() if _expired(h[3])]:
+        _free(_held.pop(address)[3])
+    return set(_held)
+
+
+@quiet
+def released() -> None:
+    """A run has released its graph. What somebody else still holds is no saved tensor any more."""
+    tags.emit(
+        [
+            (kinds.SAVED_TENSOR, address, size, name, module)
+            for address, (size, name, module, ref, by_graph) in _held.items()
+            if by_graph and not _expired(ref)
+        ],
+        untag=True,
+    )
+    _forget()
+
+
+def _forget() -> None:
+    for held in _held.values():
+        _free(held[3])
+    _held.clear()
+
+
+def after_fork() -> None:
+    """Names are numbered anew."""
+    _names.clear()
+    _sequence.clear()
+    _owners.clear()
+    _held.clear()

@@ -1,0 +1,101 @@
+"""What all parts of the agent share: a few flags that hooks test first, and what each thread is inside of."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+
+class State:
+    """The agent's flags. Plain attributes: hooks read them millions of times."""
+
+    __slots__ = (
+        "active",
+        "bare",
+        "cuda",
+        "dead",
+        "forks",
+        "instrumented",
+        "pid",
+        "record_steps",
+        "recording",
+        "source",
+        "spool",
+        "tagging",
+        "timing",
+        "torch",
+        "warmup",
+    )
+
+    def __init__(self) -> None:
+        env = os.environ
+        self.spool = env.get("DPSIGHT_SPOOL", "")
+        self.bare = env.get("DPSIGHT_MODE") == "bare"
+        self.source = env.get("DPSIGHT_SOURCE") or "measured"
+        self.warmup = number(env.get("DPSIGHT_WARMUP"), 3)
+        self.record_steps = number(env.get("DPSIGHT_RECORD_STEPS"), 100)
+        self.torch: Any = None
+        self.dead = False  # nothing is written any more
+        self.cuda = False  # CUDA is initialised
+        self.recording = False  # the allocator's history is on
+        self.instrumented = not self.bare  # this step has module marks, tags and Opacus' insides
+        self.tagging = not self.bare  # tags are possible at all
+        self.timing = False  # CUDA events are recorded
+        self.active = False  # something trained since the last step's end
+        self.forks = 0
+        self.pid = os.getpid()
+
+
+def number(text: str | None, default: int) -> int:
+    """The whole number that text holds, or default."""
+    try:
+        return max(0, int(text or ""))
+    except ValueError:
+        return default
+
+
+class Local(threading.local):
+    """What a thread is inside of."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, int, int]] = []  # module calls: id(module), its number, serial of the call
+        self.open: list[tuple[int, int]] = []  # modules that backward is inside of: serial, number
+        self.arrived = 0  # mark at which the latest backward run that this thread works on began
+        self.backward = 0
+        self.optimizer = 0
+        self.dp_step = 0
+        self.scaler = 0
+        self.updated = 0  # key of the optimizer that stepped inside the enclosing DP step or scaler; 0 = none
+        self.recompute: list[str] = []
+        self.sampler = 0
+
+
+state = State()
+local = Local()
+
+
+def after_fork() -> None:
+    """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
+    state.forks += 1
+    state.pid = os.getpid()
+    state.dead = state.dead or state.cuda
+    state.cuda = state.recording = state.timing = state.active = False
+    state.instrumented = state.tagging = not state.bare
+    local.__init__()  # type: ignore[misc]
+
+
+_reported: set[str] = set()
+
+
+def failed(where: str, error: BaseException, fatal: bool = True) -> None:
+    """Says once what went wrong inside the agent, which then goes quiet: all of it, or only its tags."""
+    if fatal:
+        state.dead = True
+    state.tagging = state.instrumented = False
+    if where not in _reported:
+        _reported.add(where)
+        what = "records no more" if fatal else "tags no more"
+        line = error.__traceback__.tb_lineno if error.__traceback__ else 0
+        sys.stderr.write(f"dpsight: {where} failed, the agent {what}: {type(error).__name__}: {error} (line {line})\n")

@@ -1,0 +1,125 @@
+"""Steps as the agent sees them while they happen, to choose where it drains and switches modes. Where exactly the steps
+of a run lie is decided offline, from all marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from dpsight import kinds, timing
+from dpsight.marks import frame, mark
+from dpsight.state import state
+
+
+class Steps:
+    """Counts steps. A step ends when its boundary optimizer has updated, or where the script says so."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.explicit = False  # the script itself calls dpsight.step()
+        self._updates: dict[Hashable, int] = {}
+        self._boundary: Hashable = None
+        self._since = 0  # updates of others since the boundary's last one
+        self._most = 0  # the most there ever were
+        self._first = 0  # warm-up is counted from this step
+        self._callbacks: list[Callable[[], None]] = []
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Has callback called between two steps."""
+        self._callbacks.append(callback)
+
+    def updated(self, key: Hashable) -> None:
+        """An update of the optimizer `key` has ended.
+
+        With several optimizers (GANs) the boundary is the one that updates least often, of equals the one that came
+        last. That is settled during warm-up, which a new optimizer begins again: later changes would switch modes
+        within a step. One that has evidently been put aside (training in stages) is forgotten.
+        """
+        if self.explicit:
+            return
+        counts = self._updates
+        new = key not in counts
+        counts[key] = counts.get(key, 0) + 1
+        if new and self._boundary is not None:
+            self._first = self.number
+        if new or self.warming():
+            best = key
+            for k, n in counts.items():
+                if n <= counts[best]:
+                    best = k
+            if best != self._boundary:
+                self._choose_boundary(best)
+        if key != self._boundary:
+            self._since += 1
+            if self._since <= 2 * self._most + 1:
+                return
+            counts.pop(self._boundary, None)
+            self._choose_boundary(key)
+        self._most = max(self._most, self._since)
+        self._since = 0
+        self.end()
+
+    def _choose_boundary(self, key: Hashable) -> None:
+        self._boundary = key
+        self._most = sum(n for k, n in self._updates.items() if k != key)
+
+    def user(self, samples: int | None, tokens: int | None) -> None:
+        """dpsight.step(): from now on only these calls end a step."""
+        self.explicit = True
+        mark(kinds.USER_STEP, 0, _operand(samples), _operand(tokens))
+        # Without plan() the update just before the first call has ended the step already.
+        if state.active or self.number == 0:
+            self.end()
+
+    def plan(self, warmup: int, timed: int) -> None:
+        """dpsight.plan(): so many steps will come, and dpsight.step() will end each."""
+        self.explicit = True
+        state.warmup = warmup
+        frame(kinds.FRAME_PLAN, {"warmup": warmup, "timed": timed})
+        self.mode()
+
+    def warming(self) -> bool:
+        """Whether this step is a warm-up step."""
+        return self.number - self._first < state.warmup
+
+    def end(self) -> None:
+        """Ends a step and begins the next."""
+        timing.stamp(mark(kinds.STEP_END, 0, self.number))
+        state.active = False
+        self.number += 1
+        # In a bare step only what begins and ends it is recorded: decide first, so that nothing is walked in vain.
+        self._choose()
+        for callback in self._callbacks:
+            callback()
+        self.mode()
+        timing.stamp(mark(kinds.STEP_BEGIN, 0, self.number))
+
+    def _choose(self) -> None:
+        """Warm-up steps are instrumented; then instrumented and bare steps take turns, for published times come from
+        bare ones, and their difference is the instrument's cost. Without a recording there is nothing to explain."""
+        if state.bare or state.dead or not state.tagging or self.number >= state.record_steps:
+            state.instrumented = False
+        else:
+            state.instrumented = self.warming() or (self.number - self._first - state.warmup) % 2 == 0
+
+    def mode(self) -> None:
+        """Marks the mode that holds from here on."""
+        self._choose()
+        flags = kinds.INSTRUMENTED if state.instrumented else 0
+        flags |= kinds.WARMUP if self.warming() else 0
+        flags |= kinds.RECORDING if state.recording else 0
+        mark(kinds.MODE, flags)
+
+
+def _operand(count: int | None) -> int:
+    """0 says unknown, so counts are one higher."""
+    return 0 if count is None else max(0, int(count)) + 1
+
+
+steps = Steps()
+
+
+def after_fork() -> None:
+    """A child's steps are its own."""
+    callbacks = steps._callbacks
+    steps.__init__()  # type: ignore[misc]
+    steps._callbacks = callbacks

@@ -1,0 +1,105 @@
+"""Looking at tensors without touching them: where their storage lies, and which are inside a structure. No reference is
+kept: a tensor held one moment too long would raise the very peak that is measured."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from dpsight.state import state
+
+_MAX_DEPTH = 4
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def quiet(function: _F) -> _F:
+    """Has a function look at tensors behind the back of __torch_function__: subclasses may refuse even to say where
+    they lie, and a mode of the script's would see, and slow down, every attribute that we read."""
+
+    @functools.wraps(function)
+    def quietly(*args: Any, **kwargs: Any) -> Any:
+        with state.torch._C.DisableTorchFunction():
+            return function(*args, **kwargs)
+
+    return quietly  # type: ignore[return-value]
+
+
+def storages(tensor: Any) -> Iterator[Any]:
+    """The CUDA storages behind a tensor: one, but for subclasses that wrap several."""
+    torch = state.torch
+    kind = type(tensor)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            yield from storages(torch._C._functorch.get_unwrapped(tensor))
+            return
+        inner = getattr(tensor, "_local_tensor", None)  # DTensor
+        if inner is not None:
+            yield from storages(inner)
+            return
+        if hasattr(kind, "__tensor_flatten__"):
+            for attribute in tensor.__tensor_flatten__()[0]:
+                yield from storages(getattr(tensor, attribute))
+            return
+    if not tensor.is_cuda:
+        return
+    if tensor.layout is not torch.strided:
+        yield from _sparse(tensor)
+        return
+    yield tensor.untyped_storage()
+
+
+def _sparse(tensor: Any) -> Iterator[Any]:
+    torch = state.torch
+    if tensor.layout is torch.sparse_coo:
+        yield from storages(tensor._indices())
+        yield from storages(tensor._values())
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        yield from storages(tensor.crow_indices())
+        yield from storages(tensor.col_indices())
+        yield from storages(tensor.values())
+
+
+def addresses(tensor: Any) -> list[tuple[int, int]]:
+    """Base address and bytes of each CUDA storage behind a tensor. Fake and meta tensors have none."""
+    if type(tensor) in _plain():  # the common case, without a generator
+        if not tensor.is_cuda or tensor.layout is not state.torch.strided:
+            return [(s.data_ptr(), s.nbytes()) for s in storages(tensor)] if tensor.is_cuda else []
+        storage = tensor.untyped_storage()
+        n = storage.nbytes()
+        return [(storage.data_ptr(), n)] if n else []
+    try:
+        return [(s.data_ptr(), s.nbytes()) for s in storages(tensor) if s.nbytes()]
+    except (RuntimeError, NotImplementedError):
+        return []  # a subclass without a storage of its own
+
+
+_types: tuple[type, ...] = ()
+
+
+def _plain() -> tuple[type, ...]:
+    global _types
+    if not _types:
+        _types = (state.torch.Tensor, state.torch.nn.Parameter)
+    return _types
+
+
+def inside(value: Any, depth: int = 0) -> Iterator[Any]:
+    """The tensors inside a structure of tuples, lists, dictionaries and plain objects."""
+    if isinstance(value, state.torch.Tensor):
+        yield value
+        return
+    if value is None or depth >= _MAX_DEPTH or isinstance(value, (str, bytes, int, float, type)):
+        return
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
+    for item in list(value):
+        yield from inside(item, depth + 1)
+
+
+@quiet
+def needs_grad(value: Any) -> bool:
+    """Whether some tensor inside value requires grad."""
+    return any(t.requires_grad for t in inside(value))

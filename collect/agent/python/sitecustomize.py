@@ -1,0 +1,134 @@
+"""Boots the agent: run by the interpreter's site module before the script, it waits until torch is imported.
+
+It must be invisible to the script: it imports nothing that site has not loaded, never imports torch, runs the
+sitecustomize that would have run without it, and takes its own folder off sys.path again.
+"""
+
+import os
+import sys
+
+_here = os.path.dirname(os.path.abspath(__file__))
+_package = "dpsight"
+
+
+class Finder:
+    """Runs callbacks right after the body of a module was executed, and finds our package, which sys.path does not.
+
+    A class, not an instance: there is nothing to construct and nothing to pickle.
+    """
+
+    callbacks = {}  # module name -> function(module)
+    _busy = (
+        set()
+    )  # names being looked for: a second copy of this finder, or one that delegates to meta_path, would recurse
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == _package:
+            return _own_spec(name)
+        callback = Finder.callbacks.get(name)
+        if callback is None or name in Finder._busy:
+            return None
+        Finder._busy.add(name)
+        try:
+            return Finder._wrap(name, path, target)
+        finally:
+            Finder._busy.discard(name)
+
+    @staticmethod
+    def _wrap(name, path, target):
+        spec = None
+        for finder in sys.meta_path:
+            find = None if finder is Finder else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is not None:
+                break
+        loader = getattr(spec, "loader", None)
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:
+            return spec
+
+        def exec_module(module):
+            try:
+                del loader.exec_module  # the loader is left exactly as it was
+            except AttributeError:
+                pass
+            execute(module)
+            callback = Finder.callbacks.pop(name, None)
+            if callback is not None:
+                call(callback, module)
+
+        try:
+            # An attribute of the instance: the loader's type, inspect.getsource, pkgutil and LazyLoader keep working.
+            loader.exec_module = exec_module
+        except (AttributeError, TypeError):
+            pass
+        return spec
+
+
+def _own_spec(name):
+    from importlib.machinery import PathFinder
+
+    return PathFinder.find_spec(name, [_here])
+
+
+def call(callback, module):
+    """Runs a callback of the agent. The agent must never break the script; only SystemExit passes."""
+    try:
+        callback(module)
+    except Exception as error:
+        sys.stderr.write(f"dpsight: {callback.__name__} failed, the agent is off: {type(error).__name__}: {error}\n")
+
+
+def _on_torch(torch):
+    plugin = os.environ.get("DPSIGHT_PLUGIN")
+    if plugin:
+        try:
+            _load_plugin(plugin).install(torch)
+        except Exception as error:
+            sys.stderr.write(
+                f"dpsight: the plugin {os.path.basename(plugin)} failed: {type(error).__name__}: {error}\n"
+            )
+    from dpsight import agent
+
+    agent.install(torch, Finder.callbacks)
+
+
+def _load_plugin(path):
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("dpsight_plugin", path)
+    module = module_from_spec(spec)
+    sys.modules["dpsight_plugin"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _boot():
+    if hasattr(sys, "_dpsight_boot"):  # once a process, however many roads lead here
+        return
+    sys._dpsight_boot = Finder
+    sys.meta_path.insert(0, Finder)
+    if not os.environ.get("DPSIGHT_SPOOL"):
+        return
+    if "torch" in sys.modules:  # a .pth file imported it before us
+        call(_on_torch, sys.modules["torch"])
+    else:
+        Finder.callbacks["torch"] = _on_torch
+
+
+def _chain():
+    """Runs the sitecustomize that would have run without us, with its own semantics."""
+    me = sys.modules.pop("sitecustomize", None)
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+        sys.modules["sitecustomize"] = me  # there was none
+
+
+_boot()
+if __name__ == "sitecustomize":
+    _chain()

@@ -1,0 +1,144 @@
+"""Loops that are not plain: odd.py MODE, with the modes below."""
+
+import sys
+import threading
+
+import torch
+from torch import nn
+
+mode = sys.argv[1]
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+x = torch.randn(32, 8)
+
+
+def loss():
+    return model(x).square().mean()
+
+
+def plain_step(optimizer):
+    optimizer.zero_grad()
+    loss().backward()
+    optimizer.step()
+
+
+if mode == "in_backward":
+    optimizers = {p: torch.optim.Adam([p]) for p in model.parameters()}
+
+    def update(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(update)
+    for _ in range(3):
+        loss().backward()
+elif mode == "func":
+    from torch.func import functional_call, grad
+
+    parameters = {k: v.detach().clone() for k, v in model.named_parameters()}
+    for _ in range(2):
+        g = grad(lambda p: functional_call(model, p, (x,)).square().mean())(parameters)
+        parameters = {k: v - 0.1 * g[k] for k, v in parameters.items()}
+elif mode == "manual":
+    for _ in range(3):
+        loss().backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+                p.grad = None
+elif mode == "scaler":
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=2)
+    for _ in range(4):
+        optimizer.zero_grad()
+        scaler.scale(loss() * 3e5).backward()
+        scaler.step(optimizer)
+        scaler.update()
+elif mode == "interrupt":
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    class Interrupted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.calls = model, 0
+
+        def forward(self, z):
+            self.calls += 1
+            out = self.inner(z)
+            if self.calls == 2:
+                raise KeyboardInterrupt
+            if self.calls == 3:
+                raise ValueError
+            return out
+
+    outer = Interrupted()
+    for _ in range(5):
+        try:
+            optimizer.zero_grad()
+            outer(x).square().mean().backward()
+            optimizer.step()
+        except (KeyboardInterrupt, ValueError) as error:
+            print(type(error).__name__)
+elif mode == "step_raises":
+
+    class Raising(torch.optim.SGD):
+        calls = 0
+
+        def step(self, closure=None):
+            Raising.calls += 1
+            if Raising.calls == 1:
+                raise ValueError
+            return super().step(closure)
+
+    optimizer = Raising(model.parameters(), lr=0.1)
+    for _ in range(3):
+        try:
+            plain_step(optimizer)
+        except ValueError:
+            pass
+elif mode == "threads":
+
+    def train():
+        own = nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(own.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            own(x).sum().backward()
+            optimizer.step()
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+elif mode == "subclass":
+
+    class Mine(torch.optim.AdamW):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    optimizer = Mine(model.parameters())
+    for _ in range(2):
+        plain_step(optimizer)
+elif mode in ("user", "planned"):
+    import dpsight
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    n = dpsight.plan(warmup=2, timed=2) if mode == "planned" else 3
+    print("steps", n)
+    dpsight.config(method="vanilla", api_key="hunter2hunter2", rate=float("nan"))
+
+    @dpsight.phase("data")
+    def batch():
+        with dpsight.phase("inner"):
+            dpsight.mark("here")
+
+    for i in range(n):
+        batch()
+        plain_step(optimizer)
+        plain_step(optimizer)
+        dpsight.metric("loss", 0.5 + i)
+        dpsight.step(samples=32, tokens=64)
+    dpsight.tag(x, "inputs", "x")
+print("done")

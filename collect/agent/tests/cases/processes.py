@@ -1,0 +1,72 @@
+"""Processes: processes.py exit|kill|exception|system_exit|exec|fork|idle_fork|spawn|mp_fork|workers."""
+
+import os
+import signal
+import sys
+
+import torch
+from torch import multiprocessing, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def train(steps, model=None):
+    model = model or nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.randn(3, 4)).sum().backward()
+        optimizer.step()
+
+
+def worker(_rank):
+    train(2)
+
+
+class Collate:
+    """Runs a module, and even a backward, inside a DataLoader's worker."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, batch):
+        out = self.model(torch.stack([row[0] for row in batch]))
+        out.sum().backward()
+        return out.detach()
+
+
+def main(mode):
+    if mode == "workers":
+        model = nn.Linear(4, 2)
+        loader = DataLoader(TensorDataset(torch.randn(8, 4)), batch_size=4, num_workers=2, collate_fn=Collate(model))
+        for _ in loader:
+            train(1, model)
+        return
+    if mode == "spawn":
+        multiprocessing.spawn(worker, nprocs=2)
+        return
+    if mode == "mp_fork":
+        multiprocessing.start_processes(worker, nprocs=2, start_method="fork")
+        return
+    train(1 if "fork" in mode or mode == "plain" else 2)
+    if mode == "exit":
+        os._exit(3)
+    if mode == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mode == "exception":
+        raise ValueError("the password is " + os.environ.get("MY_PASSWORD", "") + "\nsecond line")
+    if mode == "system_exit":
+        sys.exit(4)
+    if mode == "exec":
+        os.execv(sys.executable, [sys.executable, __file__, "plain"])
+    if mode in ("fork", "idle_fork"):
+        child = os.fork()
+        if child == 0:
+            if mode == "fork":
+                train(3)
+            os._exit(0)
+        os.waitpid(child, 0)
+        train(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

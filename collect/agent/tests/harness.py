@@ -1,0 +1,65 @@
+"""Runs the case scripts under the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.dont_write_bytecode = True
+
+from decode import Journal, journals  # noqa: E402
+
+CASES = HERE / "cases"
+PYTHON_PATH = HERE.parent / "python"
+
+
+class Result:
+    """What a case printed and recorded."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str], found: list[Journal], folder: Path) -> None:
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.journals = found
+        self.folder = folder
+
+    @property
+    def journal(self) -> Journal:
+        assert len(self.journals) == 1, (len(self.journals), self.err[-2000:])
+        return self.journals[0]
+
+    def complaints(self) -> list[str]:
+        """What the agent has said on stderr."""
+        return [line for line in self.err.splitlines() if line.startswith("dpsight:")]
+
+
+@contextlib.contextmanager
+def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = True) -> Iterator[Result]:
+    """Runs tests/cases/CASE.py under the agent, or without it."""
+    with tempfile.TemporaryDirectory() as folder:
+        spool = Path(folder) / "spool"
+        full = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
+        full.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", TORCHINDUCTOR_CACHE_DIR=folder)
+        if agent:
+            full.update(DPSIGHT_SPOOL=str(spool), DPSIGHT_ALLOW_CPU="1", PYTHONPATH=str(PYTHON_PATH))
+        full.update(env or {})
+        command = [sys.executable, str(CASES / f"{case}.py"), *args]
+        done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=300, check=False)
+        yield Result(done, journals(spool) if spool.exists() else [], spool)
+
+
+def phantom() -> dict[str, str]:
+    """The variables that give a process a phantom GPU."""
+    text = os.environ.get("DPSIGHT_TEST_PHANTOM_ENV")
+    if not text:
+        raise unittest.SkipTest(
+            "DPSIGHT_TEST_PHANTOM_ENV is not set: a JSON object of variables that give a phantom GPU"
+        )
+    return {**json.loads(text), "DPSIGHT_SOURCE": "predicted"}

@@ -1,0 +1,224 @@
+"""Marks and steps of every kind of loop, on the CPU."""
+
+from __future__ import annotations
+
+import unittest
+
+from decode import Journal
+from dpsight_kinds import K
+from harness import run
+
+
+def nested(journal: Journal) -> list[str]:
+    """What is wrong with the nesting of spans, on each thread."""
+    wrong = []
+    stacks: dict[int, list[int]] = {}
+    for m in journal.marks:
+        stack = stacks.setdefault(m.thread, [])
+        if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
+            continue  # an end may be missing
+        if m.kind <= 28 and m.kind % 2:
+            stack.append(m.kind + 1)
+        elif m.kind <= 28:
+            if not stack or stack[-1] != m.kind:
+                wrong.append(f"mark {m.k} of kind {m.kind} closes {stack[-1:]}")
+            else:
+                stack.pop()
+    return wrong + [f"left open: {s}" for s in stacks.values() if s]
+
+
+class Case(unittest.TestCase):
+    def check(self, case: str, *args: str, steps: int, env: dict[str, str] | None = None, code: int = 0) -> Journal:
+        with run(case, *args, env=env) as result:
+            self.assertEqual(result.code, code, result.err[-2000:])
+            self.assertEqual(result.complaints(), [])
+            journal = result.journal
+            self.assertEqual(journal.count(K.STEP_END), steps, journal.line())
+            self.assertEqual(nested(journal), [])
+            self.assertEqual([m.k for m in journal.marks], list(range(1, len(journal.marks) + 1)))
+            return journal
+
+
+class TestLoops(Case):
+    def test_plain(self) -> None:
+        j = self.check("plain", "cpu", "8", steps=8)
+        modes = [m.flags for m in j.marks if m.kind == K.MODE]
+        # Three warm-up steps, then instrumented and bare ones in turn; a mode for each, the unfinished last included.
+        self.assertEqual(modes, [3, 3, 3, 1, 0, 1, 0, 1, 0])
+        self.assertEqual(j.count(K.FORWARD_BEGIN), 2 * 8 + 1)
+        self.assertEqual(j.count(K.MODULE_BEGIN), 4 * 6 + 0)
+        self.assertEqual({m["path"] for m in j.modules.values()}, {"", "0", "1", "2", "3"})
+        paths = {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
+        self.assertEqual(paths["0"]["parameter_bytes"], (256 * 1024 + 1024) * 4)
+
+    def test_bare_run(self) -> None:
+        j = self.check("plain", "cpu", "5", steps=5, env={"DPSIGHT_MODE": "bare"})
+        self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE], [2, 2, 2, 0, 0, 0])
+        self.assertEqual(j.count(K.MODULE_BEGIN) + j.count(K.TAGS) + j.count(K.MODULE_BACKWARD_BEGIN), 0)
+
+    def test_backward_knows_its_modules(self) -> None:
+        j = self.check("plain", "cpu", "1", steps=1)
+        paths = [
+            (m.kind, j.modules[m.a]["path"], j.modules[m.a]["class"])
+            for m in j.marks
+            if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END)
+        ]
+        entered = [p for k, p, _ in paths if k == K.MODULE_BACKWARD_BEGIN]
+        self.assertEqual(entered, ["", "", "3", "2", "1", "0"])  # the loss, the model, its children from the end
+        # Each child is left before the next is entered.
+        inside = []
+        for kind, path, _ in paths:
+            if kind == K.MODULE_BACKWARD_BEGIN:
+                self.assertLessEqual(len(inside), 1)
+                inside.append(path)
+            else:
+                self.assertEqual(inside.pop(), path)
+
+    def test_accumulation(self) -> None:
+        j = self.check("accumulate", steps=2)
+        self.assertEqual(j.count(K.BACKWARD_BEGIN), 6)
+
+    def test_several_optimizers(self) -> None:
+        # The agent's own view: the first update of a pair counts once before the second was ever seen.
+        for order, steps in (("abababab", 5), ("aaabaaabaaab", 6), ("cccc", 5), ("aaaaaabbb", 9)):
+            with self.subTest(order):
+                self.check("sequences", order, steps=steps)
+
+    def test_odd_loops(self) -> None:
+        expected = {
+            "in_backward": 3,
+            "func": 0,
+            "manual": 0,
+            "scaler": 4,
+            "interrupt": 3,
+            "step_raises": 2,
+            "subclass": 2,
+        }
+        for mode, steps in expected.items():
+            with self.subTest(mode):
+                j = self.check("odd", mode, steps=steps)
+                if mode == "interrupt":
+                    self.assertEqual(sum(m.kind == K.FORWARD_END and bool(m.flags & K.REPAIRED) for m in j.marks), 1)
+
+    def test_threads(self) -> None:
+        with run("odd", "threads") as r:
+            self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+            self.assertEqual(r.journal.count(K.OPTIMIZER_END), 4)
+            self.assertEqual(nested(r.journal), [])
+
+    def test_user_steps(self) -> None:
+        # Without a plan the first update has ended a step before the script was heard.
+        j = self.check("odd", "user", steps=4)
+        self.assertEqual([(m.a, m.b) for m in j.marks if m.kind == K.USER_STEP], [(33, 65)] * 3)
+        self.assertEqual(j.json(9)[0], {"method": "vanilla", "api_key": "***", "rate": None})
+        self.assertEqual([m["value"] for m in j.json(10)], [0.5, 1.5, 2.5])
+        with run("odd", "planned") as r:
+            self.assertIn("steps 6", r.out)
+            modes = [m.flags for m in r.journal.marks if m.kind == K.MODE]
+            self.assertEqual(modes[1:], [3, 3, 1, 0, 1, 0, 1], r.journal.line())
+            self.assertEqual(r.journal.count(K.STEP_END), 6)
+            self.assertEqual(r.journal.json(15), [{"warmup": 2, "timed": 2}])
+        with run("odd", "planned", env={"DPSIGHT_MODE": "bare"}) as r:
+            self.assertIn("steps 4", r.out)
+
+    def test_api_without_collector(self) -> None:
+        with run("odd", "planned", agent=False, env={"PYTHONPATH": str(__import__("harness").PYTHON_PATH)}) as r:
+            self.assertEqual((r.code, r.journals), (0, []), r.err)
+            self.assertIn("steps 4", r.out)
+
+
+class TestOpacus(Case):
+    def test_modes(self) -> None:
+        for mode in ("hooks", "functorch", "ew", "ghost", "fgc"):
+            with self.subTest(mode):
+                j = self.check("private", "cpu", mode, steps=4)
+                self.assertEqual(j.count(K.DP_STEP_BEGIN), 4)
+                self.assertEqual(j.count(K.DP_BACKWARD_BEGIN), 4 if mode in ("ghost", "fgc") else 0)
+                phases = [j.names[m.a] for m in j.marks if m.kind == K.PHASE_BEGIN]
+                self.assertEqual(phases[-2:], ["clip" if mode not in ("ghost", "fgc") else "accumulate", "noise"])
+                self.assertFalse(any("_module" in m["path"] for m in j.modules.values()))
+                privacy = j.json(11)[-1]
+                self.assertEqual((privacy["noise_multiplier"], privacy["max_grad_norm"]), (1.0, 1.0))
+                if mode != "fgc":
+                    self.assertEqual(privacy["grad_sample_mode"], mode)
+                    self.assertEqual((privacy["poisson"], privacy["sample_rate"]), (False, 0.25))
+                    self.assertEqual((privacy["delta"], privacy["accountant"]), (1e-5, "rdp"))
+                    self.assertGreater(privacy["epsilon"], 0)
+                norms = {m["path"]: m["norm_by"] for m in j.modules.values()}
+                expected = {"ghost": "ghost", "ew": None}.get(mode, "per_sample")
+                self.assertEqual(norms["up"], expected)
+
+    def test_physical_batches(self) -> None:
+        j = self.check("private", "cpu", "hooks", "bmm", steps=4)
+        skipped = [bool(m.flags & K.SKIPPED) for m in j.marks if m.kind == K.DP_STEP_END]
+        self.assertEqual(skipped, [True, False] * 4)
+
+
+class TestCheckpointing(Case):
+    def test_kinds(self) -> None:
+        with run("checkpoint", "none", agent=False) as r:
+            plain = r.out
+        for mode, recomputes in (("none", 0), ("plain", 6), ("reentrant", 6), ("nested", 12)):
+            with self.subTest(mode), run("checkpoint", mode) as r:
+                j = r.journal
+                self.assertEqual(j.count(K.STEP_END), 2)
+                self.assertEqual(j.count(K.RECOMPUTE_BEGIN), recomputes)
+                self.assertEqual(j.count(K.RECOMPUTE_END), recomputes)
+                if mode != "nested":
+                    self.assertEqual(r.out, plain)
+
+
+class TestCompile(Case):
+    def test_dynamo_sees_no_agent(self) -> None:
+        modes = ("module", "inplace", "blocks", "function", "step", "optimizer")
+        with run("compiled", "cpu", *modes, agent=False) as r:
+            without = r.out
+        with run("compiled", "cpu", *modes) as r:
+            self.assertEqual(r.out, without, r.err[-1500:])
+            self.assertEqual(r.complaints(), [])
+            self.assertNotIn("global hook", r.err)
+            self.assertEqual(r.journal.count(K.STEP_END), 4 * len(modes), r.journal.line())
+
+
+class TestProcesses(unittest.TestCase):
+    def test_ends(self) -> None:
+        for mode, code, end in (
+            ("exit", 3, None),
+            ("kill", -9, None),
+            ("system_exit", 4, "exit"),
+            ("plain", 0, "exit"),
+        ):
+            with self.subTest(mode), run("processes", mode) as r:
+                self.assertEqual(r.code, code)
+                self.assertEqual(r.journal.count(K.STEP_END), 1 if mode == "plain" else 2)
+                self.assertEqual([e["reason"] for e in r.journal.json(14)], [end] if end else [])
+
+    def test_exception(self) -> None:
+        with run("processes", "exception", env={"MY_PASSWORD": "correct-horse"}) as r:
+            self.assertEqual(r.code, 1)
+            found = r.journal.json(12)
+            self.assertEqual(found, [{"type": "ValueError", "message": "the password is ***", "oom": False}])
+            self.assertEqual(r.journal.json(14)[0]["reason"], "exception")
+            for file in r.folder.iterdir():
+                self.assertNotIn(b"correct-horse", file.read_bytes())
+
+    def test_children(self) -> None:
+        for mode, steps in (
+            ("exec", [1, 2]),
+            ("fork", [2, 3]),
+            ("idle_fork", [2]),
+            ("spawn", [2, 2]),
+            ("mp_fork", [2, 2]),
+            ("workers", [2]),
+        ):
+            with self.subTest(mode), run("processes", mode) as r:
+                self.assertEqual(r.code, 0, r.err)
+                self.assertEqual(r.complaints(), [])
+                self.assertEqual(sorted(j.count(K.STEP_END) for j in r.journals), steps)
+                if mode == "fork":
+                    parent, child = sorted(r.journals, key=lambda j: j.process["forked"])
+                    self.assertEqual((parent.count(K.FORKED), child.process["forked"]), (1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

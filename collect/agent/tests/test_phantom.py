@@ -1,0 +1,318 @@
+"""The CUDA path, on a phantom GPU: torch's own allocator, unchanged."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from decode import Journal, journals
+from dpsight_kinds import K
+from harness import CASES, PYTHON_PATH, Result, phantom, run
+
+GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER_STATE: "state"}
+
+
+def lossless(journal: Journal) -> list[str]:
+    """What torch's counters and the recorded events disagree about."""
+    wrong, before, resets = [], {}, [m.k for m in journal.marks if m.kind == K.HISTORY_RESET]
+    last_k = 0
+    for snapshot, check in journal.chunks():
+        reset = any(last_k < k <= check["k"] for k in resets)
+        last_k = check["k"]
+        for device in check["devices"]:
+            stats = device["stats"]
+            old = before.get(device["device"], dict.fromkeys(stats, 0))
+            before[device["device"]] = stats
+            if reset:
+                continue
+            trace = snapshot["device_traces"][device["device"]] if snapshot else []
+            n = Counter(e["action"] for e in trace)
+            requested = sum(e["size"] for e in trace if e["action"] == "alloc")
+            for key, found in (
+                ("allocation.all.allocated", n["alloc"]),
+                ("allocation.all.freed", n["free_requested"]),
+                ("active.all.freed", n["free_completed"]),
+                ("requested_bytes.all.allocated", requested),
+            ):
+                if stats[key] - old[key] != found and check["drain"]:
+                    wrong.append(
+                        f"drain {check['drain']} ({check['reason']}): {key} {stats[key] - old[key]} != {found}"
+                    )
+    return wrong
+
+
+class Replay:
+    """Live blocks at any mark."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.events: list[dict[str, Any]] = []
+        for snapshot, _ in journal.chunks():
+            if snapshot:
+                self.events += snapshot["device_traces"][0]
+        self.live: dict[int, int] = {}
+        self.at = 0
+
+    def until(self, k: int) -> dict[int, int]:
+        """What lives before the first event that carries k or more."""
+        while self.at < len(self.events) and int(self.events[self.at]["user_metadata"] or 0) < k:
+            e = self.events[self.at]
+            if e["action"] == "alloc":
+                self.live[e["addr"]] = e["size"]
+            elif e["action"] == "free_completed":
+                self.live.pop(e["addr"], None)
+            self.at += 1
+        return self.live
+
+
+class Phantom(unittest.TestCase):
+    env: dict[str, str] = {}
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.env = phantom()
+
+    def checked(self, result: Result, code: int = 0) -> Journal:
+        self.assertEqual(result.code, code, result.err[-2000:])
+        self.assertEqual(result.complaints(), [])
+        journal = result.journal
+        self.assertEqual(lossless(journal), [])
+        return journal
+
+
+class TestMemory(Phantom):
+    def test_tags_agree_with_a_walk(self) -> None:
+        for args in (("vanilla",), ("hooks",), ("ghost",), ("hooks", "keep")):
+            with self.subTest(args), run("memory", *args, env=self.env) as r:
+                j = self.checked(r)
+                self.every_tag_binds(j)
+                walks = [json.loads(line[5:]) for line in r.out.splitlines() if line.startswith("WALK")]
+                self.assertEqual(len(walks), 6)
+                self.walks_agree(j, walks, private=args[0] == "hooks")
+                self.peaks_agree(j, walks)
+
+    def every_tag_binds(self, j: Journal) -> None:
+        """Each tag names a live block, by its base address and its exact size."""
+        replay, unbound = Replay(j), []
+        for tag in sorted(j.tags):
+            if tag.op == 1 and replay.until(tag.k).get(tag.address) != tag.bytes:
+                unbound.append(tag)
+        self.assertEqual(unbound, [])
+
+    def walks_agree(self, j: Journal, walks: list[dict[str, Any]], private: bool) -> None:
+        """At the edge of each instrumented step: what was tagged and still lives is what the walk finds, no more."""
+        ends = {m.a: m.k for m in j.marks if m.kind == K.STEP_END}
+        instrumented = [True, True, True, False, True, False]
+        replay, tags = Replay(j), sorted(j.tags)
+        owned: dict[int, dict[int, tuple[int, str]]] = {kind: {} for kind in GRADIENT_OWNERS}
+        at = 0
+        for walk in walks:
+            edge = ends[walk["step"]]
+            while at < len(tags) and tags[at].k < edge:
+                tag = tags[at]
+                at += 1
+                live = replay.until(tag.k)
+                for kind in owned:  # a block that died takes its owner with it
+                    owned[kind] = {a: v for a, v in owned[kind].items() if live.get(a) == v[0]}
+                if tag.kind in owned:
+                    owned[tag.kind][tag.address] = (tag.bytes, tag.name)
+            live = replay.until(edge)
+            if not instrumented[walk["step"]]:
+                continue
+            for kind, key in GRADIENT_OWNERS.items():
+                found = {name: [a, n] for a, (n, name) in owned[kind].items() if live.get(a) == n}
+                if kind == K.GRADIENT and walk["step"] == 4 and private:
+                    # A gradient of the bare step before may have lived on.
+                    found = {n: v for n, v in found.items() if n in walk[key]}
+                self.assertEqual(found, walk[key], f"{key} at step {walk['step']}")
+            summed = {t.name: [t.address, t.bytes] for t in tags if t.kind == K.SUMMED_GRADIENT and t.k < edge}
+            for name, place in walk["summed"].items():
+                self.assertEqual(summed[name], place)
+
+    def peaks_agree(self, j: Journal, walks: list[dict[str, Any]]) -> None:
+        """Each step's peak is the same, instrumented, bare, and without the agent."""
+        self.assertEqual(len({w["peak"] for w in walks[2:]}), 1)
+        last = j.chunks()[-1][1]["devices"][0]["stats"]
+        self.assertEqual(last["allocated_bytes.all.peak"], walks[-1]["peak"])
+
+    def test_agent_does_not_move_the_peak(self) -> None:
+        for case, *args in (
+            ("plain", "cuda", "6"),
+            ("private", "cuda", "hooks"),
+            ("private", "cuda", "ghost"),
+            ("private", "cuda", "fgc"),
+            ("private", "cuda", "functorch"),
+            ("private", "cuda", "ew"),
+            ("compiled", "cuda", "module", "step"),
+            ("checkpoint", "plain", "cuda"),
+            ("checkpoint", "reentrant", "cuda"),
+        ):
+            with self.subTest(case=case, args=args):
+                with run(case, *args, env={k: v for k, v in self.env.items() if k[:7] != "DPSIGHT"}, agent=False) as r:
+                    peaks = re.findall(r"peak.*", r.out)
+                    self.assertTrue(peaks, r.err)
+                for mode in ("full", "bare"):
+                    with run(case, *args, env={**self.env, "DPSIGHT_MODE": mode}) as r:
+                        self.assertEqual(re.findall(r"peak.*", r.out), peaks, mode)
+                        self.assertEqual(r.complaints(), [])
+                        if mode == "full":
+                            self.assertEqual(lossless(r.journal), [])
+                            self.every_tag_binds(r.journal)
+
+    def test_every_allocation_has_a_mark(self) -> None:
+        """From the engine's threads too: no allocation of backward carries a mark from before it."""
+        with run("private", "cuda", "ghost", env=self.env) as r:
+            j = self.checked(r)
+            spans = {m.k: m for m in j.marks}
+            begins = [m.k for m in j.marks if m.kind == K.BACKWARD_BEGIN]
+            ends = [m.k for m in j.marks if m.kind == K.BACKWARD_END]
+            highest, inside = 0, 0
+            for e in Replay(j).events:
+                own = int(e["user_metadata"] or 0)
+                highest = max(highest, own)
+                for b, end in zip(begins, ends, strict=True):
+                    if b < highest < end and e["action"] == "alloc":
+                        inside += 1
+                        self.assertGreaterEqual(own, b, spans[highest])
+            self.assertGreater(inside, 100)
+
+    def test_recomputed_activations_are_tagged(self) -> None:
+        for mode, blocks in (("plain", 6), ("reentrant", 6)):
+            with self.subTest(mode), run("checkpoint", mode, "cuda", env=self.env) as r:
+                j = self.checked(r)
+                self.every_tag_binds(j)
+                ends = [m.k for m in j.marks if m.kind == K.RECOMPUTE_END]
+                self.assertEqual(len(ends), blocks)
+                backward = [m.k for m in j.marks if m.kind == K.BACKWARD_BEGIN and not m.flags & K.NESTED_RUN]
+                tagged = [t for t in j.tags if t.kind == K.SAVED_TENSOR and t.op == 1 and t.k > backward[0]]
+                self.assertGreaterEqual(len(tagged), 2 * blocks)
+
+    def test_gpu_times(self) -> None:
+        """Events follow each other without a gap. A phantom's are all the same length."""
+        with run("plain", "cuda", "5", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
+            j = self.checked(r)
+            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
+            ends = {m.k for m in j.marks if m.kind in (K.STEP_END, K.STEP_BEGIN)}
+            self.assertTrue(ends <= {k for t in times for k in t[:2]})
+            self.assertTrue(all(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)))
+            self.assertTrue(all(t[2] > 0 for t in times))
+
+    def test_bare_run(self) -> None:
+        with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
+            j = r.journal
+            self.assertEqual((j.payloads(6), j.tags), ([], []))
+            checks = [c for _, c in j.chunks()]
+            self.assertEqual([c["reason"] for c in checks], ["start"] + ["step"] * 6 + ["exit"])
+            self.assertGreater(checks[-1]["devices"][0]["stats"]["allocated_bytes.all.peak"], 0)
+
+    def test_recording_window(self) -> None:
+        with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_RECORD_STEPS": "5"}) as r:
+            j = self.windowed(r)
+            self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE][-3:], [0, 0, 0])
+            self.assertEqual(sum(s is not None for s, _ in j.chunks()), 5)
+
+    def windowed(self, r: Result) -> Journal:
+        self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+        return r.journal
+
+
+class TestEnds(Phantom):
+    def test_out_of_memory(self) -> None:
+        for mode, code in (("caught", 0), ("fatal", 1)):
+            with self.subTest(mode), run("oom", mode, env=self.env) as r:
+                j = self.checked(r, code)
+                oom = j.json(13)
+                self.assertEqual([o["requested"] for o in oom], [1 << 45])
+                self.assertGreater(oom[0]["limit"], oom[0]["free"])
+                self.assertIn("oom", [c["reason"] for _, c in j.chunks()])
+                self.assertEqual([e["oom"] for e in j.json(12)], [True] if mode == "fatal" else [])
+
+    def test_script_that_records_for_itself(self) -> None:
+        with tempfile.NamedTemporaryFile() as file, run("resets", file.name, env=self.env) as r:
+            j = self.checked(r)
+            names = [j.names[m.a] for m in j.marks if m.kind == K.HISTORY_RESET]
+            self.assertEqual(
+                names,
+                [
+                    "reset_peak_memory_stats",
+                    "reset_accumulated_memory_stats",
+                    "_record_memory_history",
+                    "_record_memory_history",
+                ],
+            )
+            events, frames = map(int, re.findall(r"\d+", r.out))
+            self.assertGreater(events, 10)
+            self.assertGreater(frames, 10)  # its own options hold
+            self.assertEqual(j.count(K.STEP_END), 6)
+
+    def test_killed_at_any_moment(self) -> None:
+        """Whatever was drained before SIGKILL is read; marks are whole up to the last."""
+        for delay in (0.02, 0.1, 0.3):
+            with self.subTest(delay), tempfile.TemporaryDirectory() as folder:
+                env = {**os.environ, **self.env, "DPSIGHT_SPOOL": folder, "PYTHONPATH": str(PYTHON_PATH)}
+                command = [sys.executable, str(CASES / "plain.py"), "cuda", "100000"]
+                with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+                    assert child.stdout is not None
+                    child.stdout.readline()
+                    time.sleep(delay)
+                    child.send_signal(signal.SIGKILL)
+                j = journals(Path(folder))[0]
+                self.assertEqual([m.k for m in j.marks], list(range(1, len(j.marks) + 1)))
+                self.assertEqual(lossless(j), [])
+                self.assertGreaterEqual(len(j.chunks()), 2)
+                self.assertEqual(j.json(14), [])
+
+    def test_drain_on_request(self) -> None:
+        """The collector sets a word in the marks' header; the next mark answers."""
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, **self.env, "DPSIGHT_SPOOL": folder, "PYTHONPATH": str(PYTHON_PATH)}
+            command = [sys.executable, str(CASES / "plain.py"), "cuda", "100000"]
+            with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+                assert child.stdout is not None
+                child.stdout.readline()
+                marks = next(Path(folder).glob("*.marks"))
+                with marks.open("r+b") as f:
+                    f.seek(12)
+                    f.write(b"\x01\x00\x00\x00")
+                deadline = time.monotonic() + 20
+                while marks.read_bytes()[12] and time.monotonic() < deadline:
+                    child.stdout.readline()
+                time.sleep(0.2)
+                child.kill()
+            self.assertEqual(marks.read_bytes()[12], 0)
+            self.assertIn("request", [c["reason"] for _, c in journals(Path(folder))[0].chunks()])
+
+
+class TestRefusals(unittest.TestCase):
+    def test_old_or_cpu_torch(self) -> None:
+        for patch, sentence in (
+            ("version.cuda = None", "a CUDA build of torch is needed"),
+            ("C.remove()", "2.10 or later is needed"),
+        ):
+            with self.subTest(patch), tempfile.TemporaryDirectory() as folder:
+                fake = Path(folder) / "torch"
+                fake.mkdir()
+                cuda = "None" if "cuda" in patch else "'12.8'"
+                (fake / "__init__.py").write_text(
+                    f"class version:\n    cuda = {cuda}\nclass _C:\n    pass\n__version__ = '2.6.0'\n"
+                )
+                env = {**os.environ, "PYTHONPATH": f"{PYTHON_PATH}{os.pathsep}{folder}", "DPSIGHT_SPOOL": folder}
+                env.pop("DPSIGHT_ALLOW_CPU", None)
+                command = [sys.executable, "-c", "import torch; print('went on')"]
+                done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertEqual(done.stderr, f"dpsight: torch 2.6.0 cannot be recorded: {sentence}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

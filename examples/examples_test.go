@@ -1,0 +1,296 @@
+// Package examples_test holds the recorded runs to what dpsight claims of them.
+package examples_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+const headline = "headline"
+
+// example is one recorded run.
+type example struct {
+	store.Run
+	in analyze.Input
+}
+
+func (e *example) method() string { return e.Manifest.Params["method"].(string) }
+
+// recorded loads the headline store: full runs by method, and bare runs by method.
+func recorded(t testing.TB) (full, bare map[string]*example) {
+	t.Helper()
+	runs, damaged, err := store.Open(headline).Runs()
+	if err != nil || len(damaged) > 0 || len(runs) == 0 {
+		t.Fatalf("%d runs, damaged %v, %v", len(runs), damaged, err)
+	}
+	full, bare = map[string]*example{}, map[string]*example{}
+	for _, r := range runs {
+		tab, err := store.Load(r, store.WantAll)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &example{r, analyze.Input(*tab)}
+		if r.Manifest.Bare {
+			bare[e.method()] = e
+		} else {
+			full[e.method()] = e
+		}
+	}
+	for _, m := range []string{"vanilla", "dpsgd", "ghost"} {
+		if full[m] == nil || bare[m] == nil {
+			t.Fatalf("method %s lacks its full or its bare run", m)
+		}
+	}
+	return full, bare
+}
+
+func device(t testing.TB, e *example) schemas.DeviceVerdict {
+	t.Helper()
+	if n := len(e.in.Report.Devices); n != 1 {
+		t.Fatalf("%s: %d devices", e.ID, n)
+	}
+	return e.in.Report.Devices[0]
+}
+
+// The recordings are of a real GPU, lossless, and replay agrees with torch's own counters to the byte.
+func TestConservation(t *testing.T) {
+	full, _ := recorded(t)
+	for m, e := range full {
+		if e.Manifest.Source != schemas.Measured || e.Manifest.Status != schemas.StatusOK {
+			t.Errorf("%s: source %s, status %s", m, e.Manifest.Source, e.Manifest.Status)
+		}
+		v := device(t, e)
+		if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.DifferingBlocks != 0 || v.AmbiguousTags != 0 || v.UnboundTags != 0 {
+			t.Errorf("%s: %+v", m, v)
+		}
+		if v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes != v.PeakAllocatedBytes || *v.TorchPeakReservedBytes != v.PeakReservedBytes {
+			t.Errorf("%s: torch's peaks differ from the replayed ones: %+v", m, v)
+		}
+		points, err := schemas.Checkpoints.Read(e.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range points {
+			if !c.Agrees || c.AllocatedBytes != c.ReplayedAllocatedBytes || c.MissingAllocs|c.MissingFreeRequests|c.MissingFreeCompletes|c.MissingRequestedBytes != 0 {
+				t.Errorf("%s: drain %d: %+v", m, c.Drain, c)
+			}
+		}
+	}
+}
+
+// Categories sum to the total at the peak and at the end of every phase, and little is unexplained.
+func TestBreakdownSums(t *testing.T) {
+	full, _ := recorded(t)
+	for m, e := range full {
+		moments := []analyze.At{{}}
+		for i := range e.in.Phases {
+			moments = append(moments, analyze.At{Event: &e.in.Phases[i].EndSeq})
+		}
+		for i, at := range moments {
+			b, err := analyze.Breakdown(e.in, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := b.Devices[0]
+			var sum int64
+			for _, c := range d.Categories {
+				sum += c.Bytes
+			}
+			if sum != d.AllocatedBytes {
+				t.Errorf("%s at %+v: categories sum to %d, allocated is %d", m, at, sum, d.AllocatedBytes)
+			}
+			if i > 0 {
+				continue
+			}
+			if d.AllocatedBytes != device(t, e).PeakAllocatedBytes {
+				t.Errorf("%s: broken down at %d, the peak is %d", m, d.AllocatedBytes, device(t, e).PeakAllocatedBytes)
+			}
+			unexplained := d.Category(schemas.Other).Bytes + d.Category(schemas.Untraced).Bytes
+			if float64(unexplained) > 0.05*float64(sum) {
+				t.Errorf("%s: %d of %d bytes unexplained", m, unexplained, sum)
+			}
+		}
+	}
+}
+
+// The instrument does not move what it measures: peaks of instrumented and bare runs are equal to the byte, and the bare
+// steps of an instrumented run take as long as those of a bare run.
+func TestInstrumentMovesNothing(t *testing.T) {
+	full, bare := recorded(t)
+	for m, e := range full {
+		if got, want := device(t, e).PeakAllocatedBytes, *device(t, bare[m]).TorchPeakAllocatedBytes; got != want {
+			t.Errorf("%s: peak %d instrumented, %d bare", m, got, want)
+		}
+		a, b := analyze.Summarize(e.in), analyze.Summarize(bare[m].in)
+		if a.StepMS.N < 3 || b.StepMS.N < 3 {
+			t.Errorf("%s: %d and %d timed steps", m, a.StepMS.N, b.StepMS.N)
+		}
+		if r := a.StepMS.Median / b.StepMS.Median; math.Abs(r-1) > 0.01 {
+			t.Errorf("%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", m, a.StepMS.Median, b.StepMS.Median)
+		}
+		c := e.Manifest.Collector
+		wall := e.Manifest.End.Sub(e.Manifest.Start)
+		if share := float64(c.CPUNS) / float64(wall); share > 0.02 || c.SampleIntervalNS != 10e6 || !c.NVML {
+			t.Errorf("%s: the collector used %.2f %% of a core, sampling every %d ns", m, 100*share, c.SampleIntervalNS)
+		}
+	}
+}
+
+// Peaks lie where the design's table says, less the logits, which this loop does not keep alive through the step (2,000 MiB).
+func TestKnownPeaks(t *testing.T) {
+	const mib = 1 << 20
+	full, _ := recorded(t)
+	for m, want := range map[string]float64{"vanilla": 62716.5, "dpsgd": 67186.6, "ghost": 69362.7} {
+		got := float64(device(t, full[m]).PeakAllocatedBytes) / mib
+		if math.Abs(got/want-1) > 0.04 {
+			t.Errorf("%s: peak %.1f MiB, the table says %.1f", m, got, want)
+		}
+		if math.Abs(got-(want-2000)) > 1 {
+			t.Errorf("%s: peak %.1f MiB; the logits do not explain the difference to %.1f", m, got, want)
+		}
+	}
+	ms := func(m string) float64 { return analyze.Summarize(full[m].in).StepMS.Median }
+	if v, d, g := ms("vanilla"), ms("dpsgd"), ms("ghost"); v >= d || g <= 2*d {
+		t.Errorf("step times %.0f, %.0f, %.0f ms", v, d, g)
+	}
+}
+
+// Everything can be derived again from the journals, with the same result.
+func TestIngestAgain(t *testing.T) {
+	full, bare := recorded(t)
+	for _, e := range []*example{full["vanilla"], full["dpsgd"], full["ghost"], bare["ghost"]} {
+		dir := filepath.Join(t.TempDir(), e.ID)
+		if err := os.CopyFS(dir, os.DirFS(e.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ingest.Run(dir, ingest.Options{Version: e.in.Report.Version, Again: true}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := store.Open(filepath.Dir(dir)).Resolve([]string{dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab, err := store.Load(again.Runs[0], store.WantAll)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := analyze.Input(*tab)
+		for name, pair := range map[string][2]any{
+			"allocations": {e.in.Allocations, in.Allocations}, "owners": {e.in.Owners, in.Owners}, "steps": {e.in.Steps, in.Steps},
+			"phases": {e.in.Phases, in.Phases}, "report": {e.in.Report, in.Report}, "processes": {e.in.Processes, in.Processes},
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("%s: %s came out differently", e.ID, name)
+			}
+		}
+	}
+}
+
+// forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the proof.
+var forbidden = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(GPU|MIG)-[0-9a-f]{8}-`),
+	regexp.MustCompile(`/(root|home|tmp|opt|usr|mnt|data|work|var|Users)/`),
+	regexp.MustCompile(`\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b`),
+	regexp.MustCompile(`(?i)[a-z0-9._-]+@[a-z0-9-]+\.[a-z]`),
+	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
+}
+
+var allowed = regexp.MustCompile(`GPU-00000000-`)
+
+func TestSanitised(t *testing.T) {
+	seen := map[string]int{}
+	check := func(name string, b []byte) {
+		for _, re := range forbidden {
+			for _, hit := range re.FindAll(b, 5) {
+				if !allowed.Match(hit) {
+					t.Errorf("%s holds %q", name, hit)
+				}
+			}
+		}
+	}
+	var total int64
+	err := filepath.WalkDir(headline, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		total += int64(len(b))
+		seen[filepath.Ext(path)]++
+		switch {
+		case strings.HasSuffix(path, ".dps.zst"):
+			marks, frames, err := spool.Unpack(path)
+			if err != nil {
+				return err
+			}
+			check(path, marks)
+			check(path, frames)
+		case strings.HasSuffix(path, ".parquet"):
+			// Columns are compressed: the tables that hold text are searched row by row.
+			check(path, b)
+		default:
+			check(path, b)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(name string, rows any) { checkStrings(t, name, reflect.ValueOf(rows), check) }
+	runs, _, _ := store.Open(headline).Runs()
+	for _, r := range runs {
+		for _, f := range []func() (any, error){
+			func() (any, error) { return schemas.Processes.ReadOptional(r.Dir) },
+			func() (any, error) { return schemas.Modules.ReadOptional(r.Dir) },
+			func() (any, error) { return schemas.Marks.ReadOptional(r.Dir) },
+			func() (any, error) { return schemas.Owners.ReadOptional(r.Dir) },
+			func() (any, error) { return schemas.Stacks.ReadOptional(r.Dir) },
+		} {
+			rows, err := f()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text(r.ID, rows)
+		}
+	}
+	if seen[".zst"] < 6 || seen[".json"] < 12 || seen[".log"] < 6 || seen[".parquet"] == 0 {
+		t.Errorf("searched %v: the store lacks files", seen)
+	}
+	if total > 5<<20 {
+		t.Errorf("the example takes %d bytes, over 5 MiB", total)
+	}
+}
+
+// checkStrings hands every string of a slice of rows to check, each distinct one once.
+func checkStrings(t *testing.T, name string, rows reflect.Value, check func(string, []byte)) {
+	t.Helper()
+	distinct := map[string]bool{}
+	for i := range rows.Len() {
+		row := rows.Index(i)
+		for k := range row.NumField() {
+			if f := row.Field(k); f.Kind() == reflect.String {
+				distinct[f.String()] = true
+			}
+		}
+	}
+	keys := make([]string, 0, len(distinct))
+	for s := range distinct {
+		keys = append(keys, s)
+	}
+	slices.Sort(keys)
+	check(name, []byte(strings.Join(keys, "\n")))
+}
