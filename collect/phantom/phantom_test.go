@@ -178,7 +178,8 @@ func TestValues(t *testing.T) {
 		"nonzero": 9.0, "masked": 10.0, "repeats": 6.0,
 		"stale": 0.0, "stale_list": []any{0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, "sum": 0.0, "large": 0.0,
 		"changed_known": false,
-		"bound":         40.0, "guesses": map[string]any{"_unique2": 1.0},
+		"copied":        []any{[]any{4.0, 5.0, 6.0}, []any{4.0, 5.0, 6.0}}, "copied_changed_known": []any{false, false},
+		"bound": 40.0, "guesses": map[string]any{"_unique2": 1.0},
 		"reads": 4.0, "reads_here": true, "notes": true,
 	}
 	for key, value := range want {

@@ -24,6 +24,13 @@ computed = torch.randn(8, device="cuda").long()
 
 changed = torch.arange(6).cuda()
 changed.add_(1)
+copied = torch.empty(3, dtype=torch.long, device="cuda")
+copied.copy_(torch.tensor([4, 5, 6]))
+copied_again = torch.empty_like(copied).copy_(copied)
+copied_changed = torch.empty_like(copied).copy_(copied)
+copied_changed.add_(1)
+partly = torch.empty(4, dtype=torch.long, device="cuda")
+partly[:2].copy_(torch.tensor([1, 2]))
 unknown = torch.rand(40, device="cuda").long()
 with torch.inference_mode():
     in_inference = torch.arange(3).cuda().tolist()
@@ -45,6 +52,8 @@ json.dump(
         "sum": (torch.randn(1000, device="cuda").sum()).item(),
         "large": float(large.cpu().abs().sum()),
         "changed_known": values.is_known(changed),
+        "copied": [copied.tolist(), copied_again.tolist()],
+        "copied_changed_known": [values.is_known(copied_changed), values.is_known(partly)],
         "bound": torch.unique(unknown).shape[0],
         "guesses": values.guesses(),
         "reads": sum(values.reads().values()),

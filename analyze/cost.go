@@ -1,0 +1,93 @@
+package analyze
+
+import "github.com/dpsight/dpsight/schemas"
+
+// CostSchema is the version of [CostDocument].
+const CostSchema = "dpsight.cost/1"
+
+// CostDocument is what "dpsight analyze cost --format json" prints.
+type CostDocument struct {
+	Schema string    `json:"schema"`
+	Runs   []CostRun `json:"runs"`
+}
+
+// NewCostDocument makes the document of these runs.
+func NewCostDocument(runs ...CostRun) CostDocument {
+	if runs == nil {
+		runs = []CostRun{}
+	}
+	return CostDocument{CostSchema, runs}
+}
+
+// CostRun is what the instrument cost one run, and the proof that it lost nothing and moved nothing.
+type CostRun struct {
+	Identity
+	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only the latter.
+	PeakBytes      *int64 `json:"peak_bytes"`
+	TorchPeakBytes *int64 `json:"torch_peak_bytes"`
+	Verdict        string `json:"verdict"`
+	Events         int64  `json:"events"`
+	MissingEvents  int64  `json:"missing_events"`
+	ResidueBytes   int64  `json:"residue_bytes"`
+	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
+	BareStepMS         *float64 `json:"bare_step_ms"`
+	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
+	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time.
+	DrainMS    *float64 `json:"drain_ms"`
+	DrainShare *float64 `json:"drain_share"`
+	// CollectorShare is the collector's CPU time as a part of one core, over the whole run.
+	CollectorShare *float64 `json:"collector_share"`
+	Warnings       []string `json:"warnings"`
+}
+
+// Cost tabulates the instrument's cost. It needs no tables beside the manifest and ingest's report.
+func Cost(in Input) CostRun {
+	c := CostRun{Identity: identify(in.Manifest), Warnings: []string{}}
+	measured := in.Manifest.Source == schemas.Measured
+	if end := in.Manifest.End; end != nil && measured {
+		if wall := end.Sub(in.Manifest.Start); wall > 0 && in.Manifest.Collector.CPUNS > 0 {
+			share := float64(in.Manifest.Collector.CPUNS) / float64(wall)
+			c.CollectorShare = &share
+		}
+	}
+	if in.Report == nil {
+		c.Warnings = append(c.Warnings, "not ingested yet")
+		return c
+	}
+	for i := range in.Report.Devices {
+		d := &in.Report.Devices[i]
+		c.Events += d.Events
+		c.MissingEvents += d.MissingEvents
+		c.ResidueBytes = max(c.ResidueBytes, d.ResidueBytes)
+		if c.Verdict == "" || d.Verdict != schemas.Exact {
+			c.Verdict = d.Verdict
+		}
+		if d.Events > 0 && (c.PeakBytes == nil || d.PeakAllocatedBytes > *c.PeakBytes) {
+			c.PeakBytes = &d.PeakAllocatedBytes
+		}
+		if p := d.TorchPeakAllocatedBytes; p != nil && (c.TorchPeakBytes == nil || *p > *c.TorchPeakBytes) {
+			c.TorchPeakBytes = p
+		}
+	}
+	if !measured {
+		return c
+	}
+	var drains, recorded int64
+	slowest := func(at **float64, ns *int64) {
+		if ns != nil {
+			if ms := float64(*ns) / 1e6; *at == nil || ms > **at {
+				*at = &ms
+			}
+		}
+	}
+	for _, k := range in.Report.Cost {
+		drains, recorded = max(drains, k.DrainNS), max(recorded, k.RecordedNS)
+		slowest(&c.BareStepMS, k.BareStepNS)
+		slowest(&c.InstrumentedStepMS, k.InstrumentedStepNS)
+	}
+	if recorded > 0 {
+		ms, share := float64(drains)/1e6, float64(drains)/float64(recorded)
+		c.DrainMS, c.DrainShare = &ms, &share
+	}
+	return c
+}

@@ -1,0 +1,39 @@
+package analyze
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestCost(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	end := start.Add(10 * time.Second)
+	bare, inst, torch := int64(100e6), int64(103e6), int64(900)
+	in := Input{
+		Manifest: &schemas.Manifest{Source: schemas.Measured, Start: start, End: &end, Collector: schemas.Collector{CPUNS: 150e6}},
+		Report: &schemas.IngestReport{
+			Devices: []schemas.DeviceVerdict{
+				{Verdict: schemas.Exact, Events: 5, PeakAllocatedBytes: 700},
+				{Device: 1, Verdict: schemas.Lossy, Events: 4, MissingEvents: 2, ResidueBytes: 8, PeakAllocatedBytes: 900, TorchPeakAllocatedBytes: &torch},
+			},
+			Cost: []schemas.InstrumentCost{{DrainNS: 20e6, RecordedNS: 2e9, BareStepNS: &bare, InstrumentedStepNS: &inst}},
+		},
+	}
+	c := Cost(in)
+	if *c.PeakBytes != 900 || *c.TorchPeakBytes != 900 || c.Verdict != schemas.Lossy || c.Events != 9 || c.MissingEvents != 2 || c.ResidueBytes != 8 {
+		t.Errorf("%+v", c)
+	}
+	if *c.BareStepMS != 100 || *c.InstrumentedStepMS != 103 || *c.DrainMS != 20 || *c.DrainShare != 0.01 || *c.CollectorShare != 0.015 {
+		t.Errorf("bare %v, instrumented %v, drains %v (%v), collector %v", *c.BareStepMS, *c.InstrumentedStepMS, *c.DrainMS, *c.DrainShare, *c.CollectorShare)
+	}
+	in.Manifest.Source = schemas.Predicted
+	if c := Cost(in); c.BareStepMS != nil || c.DrainMS != nil || c.CollectorShare != nil || c.PeakBytes == nil {
+		t.Errorf("a prediction has times: %+v", c)
+	}
+	in.Report = nil
+	if c := Cost(in); len(c.Warnings) != 1 {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type analyzeCmd struct {
+	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
+	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
+	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
+	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
+}
+
+// analysis is what every analysis has in common.
+type analysis struct {
+	storeFlag
+	formatFlag
+	Names []string `arg:"" optional:"" name:"run" help:"Run ids, unique prefixes, names, run folders or stores (default: the newest suite or run)."`
+}
+
+type breakdownCmd struct {
+	analysis
+	At string `help:"Moment: peak, event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
+}
+
+func (breakdownCmd) Help() string {
+	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
+
+Examples:
+  dpsight analyze breakdown
+  dpsight analyze breakdown ghost --at step=3,phase=backward.norm
+  dpsight analyze breakdown --store examples/headline --format json`
+}
+
+func (c *breakdownCmd) Run(s *streams) error {
+	at, err := analyze.ParseAt(c.At)
+	if err != nil {
+		return withHint{err, "as in --at peak, --at event=1200 or --at step=3,phase=backward; dpsight analyze phases lists the phases"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.BreakdownRun
+	many := len(sel.Runs) > 1
+	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes|store.WantEvents, many, func(in analyze.Input) error {
+		row, err := analyze.Breakdown(in, at)
+		var none *analyze.NoEventsError
+		if errors.As(err, &none) {
+			if !many {
+				return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
+			}
+			err = nil // one of many: listed without devices
+		}
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return table.Write(s.out, c.Format, report.BreakdownTables(analyze.NewBreakdownDocument(rows...))...)
+}
+
+type phasesCmd struct{ analysis }
+
+func (phasesCmd) Help() string {
+	return `Times are of bare steps, which carry no instrument; bytes are of all steps.
+
+Examples:
+  dpsight analyze phases ghost
+  dpsight analyze phases --store examples/headline --format markdown`
+}
+
+func (c *phasesCmd) Run(s *streams) error {
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.PhasesRun
+	err = each(s, sel, c.Names, store.WantTimes, len(sel.Runs) > 1, func(in analyze.Input) error {
+		rows = append(rows, analyze.Phases(in))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return table.Write(s.out, c.Format, report.PhasesTables(analyze.NewPhasesDocument(rows...))...)
+}
+
+type overheadCmd struct {
+	analysis
+	Baseline string `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
+}
+
+func (overheadCmd) Help() string {
+	return `Examples:
+  dpsight analyze overhead
+  dpsight analyze overhead ghost dpsgd --baseline vanilla
+  dpsight analyze overhead --store examples/headline --format latex`
+}
+
+func (c *overheadCmd) Run(s *streams) error {
+	study, _, err := buildStudy(s, c.Store, c.Names, c.Baseline)
+	if err != nil {
+		return err
+	}
+	if study.Baseline == nil {
+		return withHint{errors.New("no run to compare with: none ended well"), "name one with --baseline"}
+	}
+	return table.Write(s.out, c.Format, report.OverheadTables(study)...)
+}
+
+type costCmd struct{ analysis }
+
+func (costCmd) Help() string {
+	return `Examples:
+  dpsight analyze cost
+  dpsight analyze cost examples/headline --format markdown`
+}
+
+func (c *costCmd) Run(s *streams) error {
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.CostRun
+	for _, r := range sel.Runs {
+		in, err := load(r, 0, true)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, analyze.Cost(in))
+	}
+	return table.Write(s.out, c.Format, report.CostTable(analyze.NewCostDocument(rows...)))
+}
+
+// buildStudy summarizes the runs that the arguments name, beside a baseline.
+func buildStudy(s *streams, dir string, names []string, baseline string) (analyze.Study, *store.Selection, error) {
+	sel, err := selectRuns(s.err, dir, names)
+	if err != nil {
+		return analyze.Study{}, nil, err
+	}
+	study, err := studyOf(s, dir, sel, names, baseline)
+	return study, sel, err
+}
+
+// studyOf summarizes selected runs. The baseline is the one named, else the suite's, else the default.
+func studyOf(s *streams, dir string, sel *store.Selection, names []string, baseline string) (analyze.Study, error) {
+	runs, err := summarize(s, sel, names)
+	if err != nil {
+		return analyze.Study{}, err
+	}
+	if baseline != "" {
+		base, err := namedBaseline(s, dir, runs, baseline)
+		if err != nil {
+			return analyze.Study{}, err
+		}
+		return analyze.NewStudy(runs, base), nil
+	}
+	var match map[string]any
+	if sel.Suite != nil {
+		match = sel.Suite.Baseline
+	}
+	if i := analyze.DefaultBaseline(runs, match); i >= 0 {
+		return analyze.NewStudy(runs, &runs[i]), nil
+	}
+	return analyze.NewStudy(runs, nil), nil
+}
+
+func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (*analyze.Summary, error) {
+	one, err := selectRuns(s.err, dir, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	if len(one.Runs) != 1 {
+		return nil, withHint{fmt.Errorf("baseline %q names %d runs, not one", name, len(one.Runs)), "name a run by its id, or by its own name"}
+	}
+	for i := range runs {
+		if runs[i].RunID == one.Runs[0].ID {
+			return &runs[i], nil
+		}
+	}
+	in, err := load(one.Runs[0], store.WantAll, false)
+	if err != nil {
+		return nil, err
+	}
+	sum := analyze.Summarize(in)
+	return &sum, nil
+}

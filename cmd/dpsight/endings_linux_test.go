@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// training trains a small model for as many steps as its argument says, and says so after each.
+const training = `
+import sys, time, torch
+model = torch.nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    model(torch.randn(64, 256).cuda()).sum().backward()
+    optimizer.step()
+    print("trained", step, flush=True)
+    time.sleep(0.02)
+`
+
+// hoarding takes memory until there is none; then it says what it holds, and gives it up or dies.
+const hoarding = `
+import sys, torch
+hoard = []
+try:
+    while True:
+        hoard.append(torch.empty(1 << 30, device="cuda"))
+except torch.cuda.OutOfMemoryError:
+    print("held", torch.cuda.memory_allocated(), flush=True)
+    if sys.argv[1] == "die":
+        raise
+hoard.clear()
+`
+
+// An ending is a run that did not, or nearly did not, end well.
+type ending struct {
+	result
+	store    string
+	dir      string
+	manifest *schemas.Manifest
+}
+
+// record collects a command on the phantom GPU. seen is called once with the process when its output holds word.
+func record(t *testing.T, script string, flags, args []string, word string, seen func(*os.Process)) ending {
+	t.Helper()
+	interpreter := python(t)
+	e := ending{store: t.TempDir()}
+	program := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(program, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := append([]string{"collect", "--device", "phantom", "--store", e.store}, flags...)
+	cmd := exec.Command("dpsight", append(append(command, "--", interpreter, program), args...)...)
+	var stdout bytes.Buffer
+	stderr := &watched{word: word, seen: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &stdout, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() { cmd.Wait(); close(over) }()
+	limit := time.After(90 * time.Second)
+	watch := stderr.seen
+	for waiting := true; waiting; {
+		select {
+		case <-watch:
+			watch = nil
+			seen(cmd.Process)
+		case <-over:
+			waiting = false
+		case <-limit:
+			cmd.Process.Kill()
+			t.Fatalf("it hangs\n%s", stderr.text())
+		}
+	}
+	e.result = result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.text()}
+	runs, err := filepath.Glob(filepath.Join(e.store, "*", schemas.ManifestFile))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v\n%s", len(runs), err, e.stderr)
+	}
+	e.dir = filepath.Dir(runs[0])
+	if e.manifest, err = schemas.ReadManifest(e.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range host.PIDs() {
+		if id, ok := host.Environ(pid, "DPSIGHT_RUN_ID"); ok && id == e.manifest.RunID {
+			t.Errorf("process %d of the run is left", pid)
+		}
+	}
+	if partial, _ := filepath.Glob(filepath.Join(e.dir, "*"+schemas.PartialSuffix)); len(partial) > 0 {
+		t.Errorf("half written: %v", partial)
+	}
+	return e
+}
+
+// watched keeps output and tells when a word appears in it.
+type watched struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	word string
+	seen chan struct{}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.b.Write(p)
+	if w.word != "" && strings.Contains(w.b.String(), w.word) {
+		w.word = ""
+		close(w.seen)
+	}
+	return len(p), nil
+}
+
+func (w *watched) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// expect checks status and exit code, and that the run can be read: every category at its peak, exactly.
+func (e ending) expect(t *testing.T, status string, code int) (allocated int64) {
+	t.Helper()
+	if e.code != code || e.manifest.Status != status || (status == schemas.StatusOK) != (e.manifest.Reason == "") {
+		t.Errorf("exit code %d, status %s (%s)\n%s", e.code, e.manifest.Status, e.manifest.Reason, e.stderr)
+	}
+	said := strings.Count(e.stderr, "dpsight: error: ")
+	last := "dpsight: error: the experiment did not end well: its status is " + status + "\ndpsight: hint: its output is kept in " + e.dir + "\n"
+	if code == exitFailed && (said != 1 || !strings.HasSuffix(e.stderr, last)) || code == exitDone && said != 0 {
+		t.Errorf("it says\n%s", e.stderr)
+	}
+	if !strings.Contains(e.stdout, e.manifest.RunID) || strings.Contains(e.stderr, "panic:") {
+		t.Errorf("stdout:\n%s\nstderr:\n%s", e.stdout, e.stderr)
+	}
+	return e.allocated(t, "peak")
+}
+
+// allocated is what the breakdown at a moment sums to.
+func (e ending) allocated(t *testing.T, at string) int64 {
+	t.Helper()
+	var doc breakdownDoc
+	if err := json.Unmarshal([]byte(must(t, e.store, "analyze", "breakdown", "--store", e.store, "--at", at, "--format", "json").stdout), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Runs) != 1 || len(doc.Runs[0].Devices) != 1 {
+		t.Fatalf("%+v", doc)
+	}
+	d := doc.Runs[0].Devices[0]
+	var sum int64
+	for _, c := range d.Categories {
+		sum += c.Bytes
+	}
+	if sum != d.Allocated || sum <= 0 || d.Conservation.Verdict != schemas.Exact {
+		t.Errorf("at %s: the categories sum to %d, allocated are %d, %+v", at, sum, d.Allocated, d.Conservation)
+	}
+	return d.Allocated
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	e := record(t, training, nil, []string{"100000"}, "trained 5", func(p *os.Process) { p.Signal(syscall.SIGINT) })
+	e.expect(t, schemas.StatusKilled, exitFailed)
+	if !strings.Contains(e.manifest.Reason, "interrupted by") {
+		t.Errorf("reason %q", e.manifest.Reason)
+	}
+}
+
+const pair = `
+name: pair
+defaults: {model: mlp, preset: tiny, num_iter: 2000}
+experiments: [{method: vanilla}, {method: dpsgd}]
+`
+
+// The first experiment is ended and kept; the second is never begun.
+func TestSuiteInterrupted(t *testing.T) {
+	t.Parallel()
+	interpreter, dir := python(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "pair.yaml"), []byte(pair), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("dpsight", "collect", "--suite", "pair.yaml", "--device", "phantom", "--python", interpreter, "--store", "store")
+	stderr := &watched{word: "step ", seen: make(chan struct{})}
+	cmd.Dir, cmd.Stderr = dir, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-stderr.seen:
+	case <-time.After(60 * time.Second):
+		t.Errorf("no step was seen\n%s", stderr.text())
+	}
+	cmd.Process.Signal(syscall.SIGINT)
+	cmd.Wait()
+	said := stderr.text()
+	if cmd.ProcessState.ExitCode() != exitFailed || strings.Contains(said, "experiment 2 of 2") ||
+		!strings.Contains(said, "dpsight: error: the suite was interrupted after 1 of 2 experiments\n") {
+		t.Errorf("%s\n%s", cmd.ProcessState, said)
+	}
+	var doc breakdownDoc
+	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "breakdown", "store", "--format", "json").stdout), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Runs) != 1 || doc.Runs[0].Status != schemas.StatusKilled || len(doc.Runs[0].Devices) != 1 {
+		t.Errorf("%+v", doc)
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	t.Parallel()
+	e := record(t, training, []string{"--timeout", "15s"}, []string{"100000"}, "", nil)
+	e.expect(t, schemas.StatusTimeout, exitFailed)
+	if !strings.Contains(e.manifest.Reason, "15s") {
+		t.Errorf("reason %q", e.manifest.Reason)
+	}
+}
+
+func held(t *testing.T, e ending) (bytes int64) {
+	t.Helper()
+	_, text, _ := strings.Cut(e.stderr, "held ")
+	if n, err := fmt.Sscan(text, &bytes); n != 1 {
+		t.Fatalf("%v in %s", err, e.stderr)
+	}
+	return bytes
+}
+
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	e := record(t, hoarding, nil, []string{"die"}, "", nil)
+	peak := e.expect(t, schemas.StatusOOM, exitFailed)
+	r, err := schemas.ReadIngestReport(e.dir)
+	if err != nil || len(r.OOMs) != 1 || !r.OOMs[0].Fatal || r.OOMs[0].RequestedBytes != 4<<30 {
+		t.Fatalf("%+v, %v", r.OOMs, err)
+	}
+	if at, want := e.allocated(t, fmt.Sprintf("event=%d", r.OOMs[0].Seq)), held(t, e); at != want || peak != want {
+		t.Errorf("%d bytes when it failed, %d at the peak; torch held %d", at, peak, want)
+	}
+}
+
+func TestOutOfMemoryCaught(t *testing.T) {
+	t.Parallel()
+	e := record(t, hoarding, nil, []string{"live"}, "", nil)
+	if peak, want := e.expect(t, schemas.StatusOK, exitDone), held(t, e); peak != want {
+		t.Errorf("%d bytes at the peak, torch held %d", peak, want)
+	}
+	r, err := schemas.ReadIngestReport(e.dir)
+	if err != nil || len(r.OOMs) != 1 || r.OOMs[0].Fatal {
+		t.Errorf("%+v, %v", r.OOMs, err)
+	}
+}
+
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--name", "unlucky", "--param", "lr=0.1"}
+	e := record(t, training+"raise ValueError('the loss is not a number')\n", flags, []string{"3"}, "", nil)
+	e.expect(t, schemas.StatusFailed, exitFailed)
+	if m := e.manifest; m.Name != "unlucky" || m.Params["lr"] != "0.1" || m.ExitCode == nil || *m.ExitCode != 1 || m.Reason != "ValueError: the loss is not a number" {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// parses checks that a command line is one that dpsight takes, without running it.
+func parses(t *testing.T, line string) {
+	t.Helper()
+	var c cli
+	parser, err := newParser(&c, t.Output(), t.Output(), func(int) { t.Errorf("%s: it only prints help", line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := words(line)
+	ctx, err := parser.Parse(args[1:])
+	if err != nil {
+		t.Errorf("%s: %v", line, err)
+		return
+	}
+	if strings.HasPrefix(ctx.Command(), "collect") {
+		if err := c.Collect.check(); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// words splits as a shell does: up to a comment, a pipe or a redirection, with quotes.
+func words(line string) []string {
+	var out []string
+	var word strings.Builder
+	var quote rune
+	open := false
+	end := func() {
+		if open {
+			out = append(out, word.String())
+		}
+		word.Reset()
+		open = false
+	}
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '"' || r == '\'':
+			quote, open = r, true
+		case r == ' ' || r == '\t':
+			end()
+		case strings.ContainsRune("|>;&", r), r == '#' && !open:
+			end()
+			return out
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	end()
+	return out
+}
+
+// Every subcommand shows how it is used, and what it shows works.
+func TestExamplesOfHelp(t *testing.T) {
+	var c cli
+	parser, err := newParser(&c, t.Output(), t.Output(), func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves := 0
+	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
+		n, ok := v.(*kong.Node)
+		if !ok || n.Type != kong.CommandNode || len(n.Children) > 0 {
+			return next(nil)
+		}
+		leaves++
+		name := "dpsight " + strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "dpsight"))
+		examples := 0
+		for line := range strings.Lines(n.Detail) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "dpsight ") {
+				parses(t, line)
+				if strings.HasPrefix(line, name) {
+					examples++
+				}
+			}
+		}
+		if examples == 0 {
+			t.Errorf("%s --help has no worked example", name)
+		}
+		r := dpsight(t, t.TempDir(), append(strings.Fields(name)[1:], "--help")...)
+		if r.code != exitDone || r.stderr != "" || !strings.Contains(r.stdout, "Examples:\n") {
+			t.Errorf("%s --help: exit code %d\n%s%s", name, r.code, r.stdout, r.stderr)
+		}
+		return next(nil)
+	})
+	if err != nil || leaves < 9 {
+		t.Errorf("%d subcommands, %v", leaves, err)
+	}
+}
+
+// The commands that documents show are commands.
+func TestCommandsOfDocuments(t *testing.T) {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md"} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", "..", name))
+			if errors.Is(err, fs.ErrNotExist) {
+				t.Skipf("SKIPPED: there is no %s", name)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range shown(string(text)) {
+				parses(t, line)
+			}
+		})
+	}
+}
+
+// shown lists the lines of a document's code blocks that call dpsight, continued lines joined.
+func shown(text string) []string {
+	var out []string
+	inside := false
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+			continue
+		}
+		line = strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "./")
+		if inside && strings.HasPrefix(line, "dpsight ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func TestShown(t *testing.T) {
+	got := shown("dpsight not in a block\n```\n$ ./dpsight runs \\\n  --store x | head   # all\nmake demo\n```\ndpsight neither\n")
+	if len(got) != 1 || strings.Join(words(got[0]), "|") != "dpsight|runs|--store|x" {
+		t.Errorf("%q", got)
+	}
+}

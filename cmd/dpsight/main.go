@@ -1,0 +1,17 @@
+// Command dpsight shows where the GPU memory and time of a training run go, to the byte, and what differentially
+// private training costs over plain training.
+//
+//	dpsight collect --method ghost --preset small        record a built-in experiment
+//	dpsight collect -- python train.py --epochs 1        record any training script, unchanged
+//	dpsight analyze breakdown                            what holds the memory at the peak
+//	dpsight report runs -o out                           tables and a figure
+//
+// stdout carries results and nothing else; progress, warnings and errors go to stderr. It exits 0 when done, 1 when an
+// experiment failed, 2 on bad usage or bad input.
+package main
+
+import "os"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/dpsight/dpsight/collect"
+)
+
+// The exit codes, which users' scripts depend on.
+const (
+	exitDone   = 0
+	exitFailed = 1 // an experiment or a check failed
+	exitUsage  = 2 // bad usage or bad input
+)
+
+// cli is the command line: one field a subcommand, one file each.
+type cli struct {
+	Collect collectCmd `cmd:"" help:"Run an experiment and record it."`
+	Ingest  ingestCmd  `cmd:"" help:"Turn snapshots, killed runs or recorded runs into tables."`
+	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
+	Analyze analyzeCmd `cmd:"" help:"Print one analysis of one or more runs."`
+	Report  reportCmd  `cmd:"" help:"Write tables and figures of runs to a folder."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// streams are where a command writes: results to out, everything else to err.
+type streams struct{ out, err io.Writer }
+
+// storeFlag is --store, the same everywhere.
+type storeFlag struct {
+	Store string `help:"Folder of runs (default: $$DPSIGHT_STORE, then ./runs)." env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
+}
+
+// A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
+type failure struct{ withHint }
+
+// hinted is an error with advice.
+type hinted interface{ Hint() string }
+
+// run is the program: main only adds the process around it, so tests drive it without forking.
+func run(args []string, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			complain(stderr, fmt.Errorf("internal error: %v", p), "this is a bug in dpsight: please report it with what stands below")
+			stderr.Write(debug.Stack())
+			code = exitUsage
+		}
+	}()
+	var c cli
+	exited := false
+	parser, err := newParser(&c, stdout, stderr, func(n int) { exited, code = true, n })
+	if err != nil {
+		complain(stderr, err, "")
+		return exitUsage
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if exited { // --help
+		return code
+	}
+	if err != nil {
+		complain(stderr, plain(parser.Model.Node, args, err), usageHint(parser.Model.Node, args, err))
+		return exitUsage
+	}
+	ctx.BindTo(context.Background(), (*context.Context)(nil))
+	if err = ctx.Run(&streams{stdout, stderr}); err == nil {
+		return exitDone
+	}
+	complain(stderr, err, "")
+	var failed failure
+	if errors.As(err, &failed) {
+		return exitFailed
+	}
+	return exitUsage
+}
+
+// newParser is the command line's grammar.
+func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+	c.Collect.Plugins = kong.Plugins{c.Collect.options()}
+	return kong.New(c,
+		kong.Name("dpsight"),
+		kong.Description("Where the GPU memory and time of differentially private training go, to the byte."),
+		kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(exit),
+	)
+}
+
+// complain prints an error in one line, and in another the hint that it or the caller has.
+func complain(w io.Writer, err error, hint string) {
+	fmt.Fprintf(w, "dpsight: error: %s\n", oneLine(err.Error()))
+	var h hinted
+	var usage *collect.UsageError
+	switch {
+	case errors.As(err, &h) && h.Hint() != "":
+		hint = h.Hint()
+	case errors.As(err, &usage) && usage.Hint != "":
+		hint = usage.Hint
+	}
+	if hint != "" {
+		fmt.Fprintf(w, "dpsight: hint: %s\n", hint)
+	}
+}
+
+// oneLine keeps what a compiler or an interpreter said of itself from looking like several errors.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// formatFlag is --format, wherever a table is printed.
+type formatFlag struct {
+	Format string `help:"How to print: ${enum}." enum:"table,json,csv,markdown,latex" default:"table" placeholder:"FORMAT"`
+}
+
+type runsCmd struct {
+	storeFlag
+	formatFlag
+	Names []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the whole store)."`
+}
+
+func (runsCmd) Help() string {
+	return `Examples:
+  dpsight runs
+  dpsight runs --store examples/headline --format json
+  dpsight runs ghost vanilla --format markdown`
+}
+
+func (c *runsCmd) Run(s *streams) error {
+	args := c.Names
+	if len(args) == 0 {
+		args = []string{c.Store}
+		if runs, damaged, err := store.Open(c.Store).Runs(); err == nil && len(runs)+len(damaged) == 0 {
+			return withHint{errors.New("no runs in " + c.Store), "record one with dpsight collect, or name a store with --store"}
+		}
+	}
+	sel, err := selectRuns(s.err, c.Store, args)
+	if err != nil {
+		return err
+	}
+	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
+	err = each(s, sel, c.Names, store.WantTimes, true, func(in analyze.Input) error {
+		doc.Runs = append(doc.Runs, analyze.ListRun(in))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return table.Write(s.out, c.Format, report.RunsTable(doc))
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// TestScripts runs testdata/script. Besides testscript's own commands there are:
+//
+//	fails CODE ARG…          dpsight ARG… exits with CODE, says why in one sentence, and changes no file
+//	fails -prints CODE ARG…  the same, with something on stdout
+//	bytes FILE TEXT          write TEXT, in which \x80 and the like stand for bytes
+//	truncate FILE SIZE       cut a file short
+//	copytree FROM TO         copy a folder
+//
+// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), with run ids in $vanilla, $dpsgd, …
+func TestScripts(t *testing.T) {
+	journals := journalStore(t)
+	raw := fixture(t, "raw", rawStore)
+	snaps, err := filepath.Abs(snapshots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"), RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			for i, r := range recorded {
+				e.Setenv(r.name, journalID(i))
+			}
+			e.Setenv("JOURNALS", journals)
+			e.Setenv("RAW", raw)
+			e.Setenv("SNAPSHOTS", snaps)
+			e.Setenv("TORCHPYTHON", os.Getenv("DPSIGHT_TEST_PYTHON"))
+			// No script may find the machine's own settings or compiled files.
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
+			if err := os.MkdirAll(filepath.Join(e.WorkDir, "cache", "dpsight"), 0o755); err != nil {
+				return err
+			}
+			// But the phantom GPU need not be compiled for each.
+			if cache, err := os.UserCacheDir(); err == nil {
+				compiled := filepath.Join(cache, "dpsight", "phantom")
+				if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(e.WorkDir, "cache", "dpsight", "phantom"))); err != nil {
+					return err
+				}
+			}
+			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o755)
+		},
+		Condition: condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"fails": fails, "bytes": writeBytes, "truncate": truncate, "copytree": copyTree,
+		},
+	})
+}
+
+func condition(name string) (bool, error) {
+	switch name {
+	case "torch":
+		return os.Getenv("DPSIGHT_TEST_PYTHON") != "", nil
+	case "python3":
+		_, err := exec.LookPath("python3")
+		return err == nil, nil
+	case "gpu":
+		files, _ := filepath.Glob("/dev/nvidia[0-9]*")
+		return len(files) > 0, nil
+	case "devfull":
+		_, err := os.Stat("/dev/full")
+		return err == nil, nil
+	case "records": // a platform on which experiments are recorded
+		return runtime.GOOS == "linux", nil
+	}
+	return false, fmt.Errorf("unknown condition %s", name)
+}
+
+var (
+	sentence = regexp.MustCompile(`^dpsight: error: [a-z0-9"$/.-].*[^.\s]$`)
+	unseemly = regexp.MustCompile(`(?m)^(panic:|goroutine \d|Usage:|fatal error:)|%!|<nil>`)
+)
+
+// fails checks what every refusal has in common.
+func fails(ts *testscript.TestScript, neg bool, args []string) {
+	prints := len(args) > 0 && args[0] == "-prints"
+	if prints {
+		args = args[1:]
+	}
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fails [-prints] CODE ARG…")
+	}
+	root := ts.Getenv("WORK")
+	before := tree(ts, root)
+	err := ts.Exec("dpsight", args[1:]...)
+	var exit *exec.ExitError
+	code := 0
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	stdout, stderr := ts.ReadFile("stdout"), ts.ReadFile("stderr")
+	if want, _ := strconv.Atoi(args[0]); code != want {
+		ts.Fatalf("exit code %d, not %s\n%s", code, args[0], stderr)
+	}
+	if (stdout != "") != prints {
+		ts.Fatalf("stdout: %q", stdout)
+	}
+	var said, hints []string
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "dpsight: error:"):
+			said = append(said, line)
+		case strings.HasPrefix(line, "dpsight: hint:"):
+			hints = append(hints, line)
+		}
+	}
+	if len(said) != 1 || !sentence.MatchString(said[0]) || len(hints) > 1 || unseemly.MatchString(stderr) {
+		ts.Fatalf("not one clear sentence:\n%s", stderr)
+	}
+	if last := strings.TrimRight(stderr, "\n"); !strings.HasSuffix(last, append(said, hints...)[len(hints)]) {
+		ts.Fatalf("the error is not the last word:\n%s", stderr)
+	}
+	after := tree(ts, root)
+	for path, sum := range after {
+		if was, ok := before[path]; !ok {
+			ts.Fatalf("%s was left behind", path)
+		} else if was != sum {
+			ts.Fatalf("%s was changed", path)
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			ts.Fatalf("%s was lost", path)
+		}
+	}
+}
+
+// tree is every file and folder below a folder with a hash of its content.
+func tree(ts *testscript.TestScript, root string) map[string]string {
+	out := map[string]string{}
+	ts.Check(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(path, schemas.PartialSuffix):
+			return fmt.Errorf("%s is half written", path)
+		case path == filepath.Join(root, "cache"): // what is compiled stays
+			return fs.SkipDir
+		case d.Type().IsRegular():
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			out[path] = fmt.Sprintf("%x", sha256.Sum256(b))
+		default:
+			out[path] = d.Type().String()
+		}
+		return nil
+	}))
+	return out
+}
+
+func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bytes FILE TEXT")
+	}
+	text, err := strconv.Unquote(`"` + args[1] + `"`)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
+}
+
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: truncate FILE SIZE")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	if b := []byte(ts.ReadFile(args[0])); int64(len(b)) <= n {
+		ts.Fatalf("%s has only %d bytes", args[0], len(b))
+	}
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
+}
+
+func copyTree(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: copytree FROM TO")
+	}
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
+}
+
+// A Parquet table that is cut anywhere is refused by name, with a way out; so is one with a wrong bit in its pages, or it
+// gives the same numbers.
+func TestDamagedTables(t *testing.T) {
+	store := journalStore(t)
+	want := must(t, "", "analyze", "breakdown", filepath.Join(store, journalID(1)), "--format", "json").stdout
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(store, journalID(1)))); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, name := range []string{"allocations", "owners", "events", "phases"} {
+		path := filepath.Join(dir, name+".parquet")
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(what string, b []byte) {
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr bytes.Buffer
+			code := run([]string{"analyze", "breakdown", dir, "--format", "json"}, &stdout, &stderr)
+			switch {
+			case code == exitDone && stdout.String() == want && len(b) == len(whole):
+			case code == exitUsage && stdout.Len() == 0 && strings.Contains(stderr.String(), name+".parquet") &&
+				strings.Contains(stderr.String(), "dpsight: hint: dpsight ingest --again"):
+				refused++
+			default:
+				t.Errorf("%s %s: exit code %d\n%s", name, what, code, stderr.String())
+			}
+		}
+		for i := range 12 {
+			check(fmt.Sprintf("cut at %d/12", i), whole[:len(whole)*i/12])
+		}
+		for i := range 8 {
+			flipped := bytes.Clone(whole)
+			flipped[4+len(whole)*i/16] ^= 0x10
+			check(fmt.Sprintf("with a bit flipped at %d/16", i), flipped)
+		}
+		if err := os.WriteFile(path, whole, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused < 48+16 {
+		t.Errorf("only %d of 48 files that were cut, and 32 with a wrong bit, were refused", refused)
+	}
+}

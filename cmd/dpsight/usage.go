@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// plain says a mistake on the command line in the words of its reader: the parser's own name its grammar. The usage that
+// the parser could print is left out: it pushes the sentence off the screen.
+func plain(root *kong.Node, args []string, err error) error {
+	at, words := commandOf(root, args)
+	text := err.Error()
+	if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok && len(at.Children) > 0 {
+		name, more, _ := strings.Cut(rest, ",")
+		if more != "" {
+			more = ";" + more
+		}
+		return fmt.Errorf("unknown command %q%s", strings.Join(append(words, name), " "), more)
+	}
+	if rest, ok := strings.CutPrefix(text, "expected one of "); ok && len(at.Children) > 0 {
+		return fmt.Errorf("%s needs to know what: one of %s", strings.Join(words, " "), strings.ReplaceAll(rest, `"`, ""))
+	}
+	if strings.HasPrefix(text, "expected ") && len(at.Positional) > 0 {
+		return fmt.Errorf("no %s is given", at.Positional[0].Name)
+	}
+	return err
+}
+
+// usageHint says where to look.
+func usageHint(root *kong.Node, args []string, err error) string {
+	at, words := commandOf(root, args)
+	var parse *kong.ParseError
+	if at.Name == "collect" && errors.As(err, &parse) && !slices.Contains(args, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
+		if slices.ContainsFunc(args[len(words):], func(a string) bool { return !strings.HasPrefix(a, "-") }) {
+			return "the options of a command go after --, as in: dpsight collect -- python train.py --epochs 1"
+		}
+	}
+	what := "options"
+	if len(at.Children) > 0 {
+		what = "commands"
+	}
+	return fmt.Sprintf("%s --help lists the %s", strings.Join(append([]string{"dpsight"}, words...), " "), what)
+}
+
+// commandOf follows the leading arguments that name a subcommand.
+func commandOf(root *kong.Node, args []string) (at *kong.Node, words []string) {
+	at = root
+	for _, a := range args {
+		i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == a })
+		if i < 0 {
+			break
+		}
+		at, words = at.Children[i], append(words, a)
+	}
+	return at, words
+}

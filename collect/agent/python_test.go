@@ -1,0 +1,47 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// TestPython runs the agent's own tests under the interpreter's torch: marks on the CPU, everything else on the phantom
+// GPU. The longest are left to DPSIGHT_TEST_LONG.
+func TestPython(t *testing.T) {
+	python := os.Getenv("DPSIGHT_TEST_PYTHON")
+	if python == "" {
+		t.Skip("DPSIGHT_TEST_PYTHON is unset: it names a Python with a CUDA build of torch, and Opacus")
+	}
+	lib, err := phantom.Build(context.Background(), phantom.Options{Python: python})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lib.ScratchDir = t.TempDir()
+	vars := lib.Vars()
+	vars["DPSIGHT_PLUGIN"] = lib.ScratchDir + "/phantom_values.py"
+	if err := os.WriteFile(vars["DPSIGHT_PLUGIN"], phantom.PythonModule(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"test_cases", "test_phantom"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(python, "-m", "unittest", "-v", name)
+			cmd.Dir = "tests"
+			cmd.Env = append(os.Environ(), "DPSIGHT_TEST_PHANTOM_ENV="+string(text), "PYTHONDONTWRITEBYTECODE=1")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
