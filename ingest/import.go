@@ -133,7 +133,12 @@ func importFile(path, store string, o Options) (Outcome, error) {
 // isStoreError tells trouble with the place written to from trouble with the file.
 func isStoreError(err error, store string) bool {
 	var p *fs.PathError
-	return errors.As(err, &p) && strings.HasPrefix(filepath.Clean(p.Path), filepath.Clean(store))
+	if !errors.As(err, &p) {
+		return false
+	}
+	path, store := filepath.Clean(p.Path), filepath.Clean(store)
+	// The trouble may also lie above the store: a file where a folder should be.
+	return strings.HasPrefix(path, store) || strings.HasPrefix(store, path+string(filepath.Separator))
 }
 
 // looksLikePickle reports whether a file's name says that it is one, compressed or not.

@@ -102,7 +102,7 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 				cells = append(cells, table.DeltaBytes(0))
 				continue
 			}
-			any = true
+			any = any || runs[i].Categories[k].DeltaBytes != 0
 			cells = append(cells, table.DeltaBytes(runs[i].Categories[k].DeltaBytes))
 		}
 		if any {
@@ -110,6 +110,7 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 		}
 	}
 	if len(t.Rows) > 0 {
+		t.Notes = append(t.Notes, "categories that differ in no run are left out")
 		cells := []table.Cell{table.Text("peak allocated")}
 		for i := range runs {
 			cells = append(cells, table.Optional(runs[i].PeakDeltaBytes, table.DeltaBytes))

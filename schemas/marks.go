@@ -1,13 +1,14 @@
 package schemas
 
-// Mark is one row of marks.parquet: one event of the agent. Tags that one mark carries are rows of their own with the same k.
+// Mark is one row of marks.parquet: one event of the agent. Tags that one mark carries are rows of their own with the same k,
+// of kind "tag" or "untag"; their category is what the agent saw (a spool.TagKind), not yet a [Category].
 type Mark struct {
 	RunID    string `parquet:"run_id,dict"`
 	Rank     int32  `parquet:"rank,dict"`
 	K        int64  `parquet:"k,delta"`     // the agent's counter, from 1
 	Thread   int32  `parquet:"thread,dict"` // small number the agent gave the thread; 0 = the first
 	TimeNS   int64  `parquet:"time_ns,delta"`
-	Kind     string `parquet:"kind,dict"` // name of a spool.Kind
+	Kind     string `parquet:"kind,dict"` // name of a spool.Kind; tag or untag
 	Flags    int32  `parquet:"flags,dict"`
 	Address  uint64 `parquet:"address,optional"` // tags: base address of the storage
 	Bytes    int64  `parquet:"bytes,optional"`   // tags: bytes of the storage

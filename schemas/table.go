@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // MetadataKey is the key of the file's own metadata that names its table and version.
@@ -46,7 +47,7 @@ func (t Table[T]) Encode(w io.Writer, rows []T) error {
 // EncodeFast is Encode for files that are soon read and written again: it compresses less. Compressing a collector's
 // segments well took a quarter of its CPU time.
 func (t Table[T]) EncodeFast(w io.Writer, rows []T) error {
-	return encode(t.newWriter(w, zstd.SpeedFastest), rows)
+	return encode(t.newWriter(w, &fast), rows)
 }
 
 func encode[T any](pw *TableWriter[T], rows []T) error {
@@ -66,12 +67,18 @@ type TableWriter[T any] struct{ w *parquet.GenericWriter[T] }
 
 // NewWriter begins a table on w.
 func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
-	return t.newWriter(w, zstd.SpeedBestCompression)
+	return t.newWriter(w, &small)
 }
 
-func (t Table[T]) newWriter(w io.Writer, level zstd.Level) *TableWriter[T] {
+// The codecs are shared: each keeps its encoders, whose tables are megabytes.
+var (
+	small = zstd.Codec{Level: zstd.SpeedBestCompression, Concurrency: 1}
+	fast  = zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
+)
+
+func (t Table[T]) newWriter(w io.Writer, codec *zstd.Codec) *TableWriter[T] {
 	return &TableWriter[T]{parquet.NewGenericWriter[T](w,
-		parquet.Compression(&zstd.Codec{Level: level}),
+		parquet.Compression(codec),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
@@ -132,6 +139,9 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	if err := t.check(pf); err != nil {
 		return nil, err
 	}
+	if err := CheckCompression(pf); err != nil {
+		return nil, err
+	}
 	gr := parquet.NewGenericReader[T](pf)
 	defer gr.Close()
 	n := pf.NumRows()
@@ -157,6 +167,19 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 		return nil, fmt.Errorf("damaged Parquet file: %d of %d rows", got, len(rows))
 	}
 	return rows, nil
+}
+
+// CheckCompression refuses codecs that dpsight does not write. One damaged byte makes another codec of a column's, and
+// parquet-go's LZ4 grows its buffer without bound on what is no LZ4: the process would die of it, past every recover.
+func CheckCompression(pf *parquet.File) error {
+	for _, group := range pf.Metadata().RowGroups {
+		for i := range group.Columns {
+			if c := group.Columns[i].MetaData.Codec; c != format.Zstd && c != format.Uncompressed {
+				return fmt.Errorf("damaged Parquet file: a column is compressed with %s, which dpsight does not write", c)
+			}
+		}
+	}
+	return nil
 }
 
 // check refuses a file whose table, version or columns are not those of T. parquet-go would convert types and fill in

@@ -130,12 +130,12 @@ func (c *costCmd) Run(s *streams) error {
 		return err
 	}
 	var rows []analyze.CostRun
-	for _, r := range sel.Runs {
-		in, err := load(r, 0, true)
-		if err != nil {
-			return err
-		}
+	err = each(s, sel, c.Names, 0, true, func(in analyze.Input) error {
 		rows = append(rows, analyze.Cost(in))
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return table.Write(s.out, c.Format, report.CostTable(analyze.NewCostDocument(rows...)))
 }

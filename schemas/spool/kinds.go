@@ -44,7 +44,7 @@ const (
 	Exit         Kind = 47 // the interpreter ends
 	Exception    Kind = 48 // uncaught. a: name id of its class
 	OOM          Kind = 49 // a: requested bytes; b: bytes free on the device
-	Forked       Kind = 50 // a child was forked; it does not record
+	Forked       Kind = 50 // a child was forked; it records in a journal of its own, or, if CUDA was already in use, not at all
 	CudaReady    Kind = 51 // CUDA is initialised; recording begins
 	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
 	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
@@ -69,7 +69,7 @@ const (
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6
-	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception
+	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step updated nothing
 )
 
 // Flags of backward marks.

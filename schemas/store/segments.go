@@ -41,6 +41,9 @@ func segmentEvents(dir string, needed bool) (kept []schemas.Event, err error) {
 	if got, _ := pf.Lookup(schemas.MetadataKey); got != schemas.Events.Schema() {
 		return nil, &schemas.SchemaError{File: name, Got: got, Want: schemas.Events.Schema()}
 	}
+	if err := schemas.CheckCompression(pf); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	columns := [...]string{"action", "rank", "device", "seq", "size_bytes"}
 	var index [len(columns)]int
 	for i, c := range columns {
