@@ -185,7 +185,8 @@ func TestRunID(t *testing.T) {
 	if !strings.HasPrefix(id, "20261121T091500Z-my-run-..-x-") || len(id) != len("20261121T091500Z-my-run-..-x-")+6 {
 		t.Errorf("id %q", id)
 	}
-	if NewRunID(at, "a") == NewRunID(at, "a") {
+	first, second := NewRunID(at, "a"), NewRunID(at, "a")
+	if first == second {
 		t.Error("two runs have the same id")
 	}
 	for in, want := range map[string]string{"": "run", "..": "run", "ghost": "ghost", "-a-": "a", strings.Repeat("x", 200): strings.Repeat("x", maxName)} {

@@ -14,13 +14,13 @@ import (
 const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
-	hostInterval          = 100 * time.Millisecond
+	hostInterval          = 250 * time.Millisecond
 	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare bounds what
 	// they take of a core.
 	energyInterval = time.Second
-	energyShare    = 0.002
+	energyShare    = 0.0035
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
-	sampleShare = 0.005
+	sampleShare = 0.003
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
 	// little to a SIGKILL, and a long one does not leave thousands of files.
 	flushShare    = 20

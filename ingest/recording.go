@@ -68,7 +68,6 @@ type reader struct {
 	last    map[int32]map[string]int64 // counters at the last drain
 	missing map[int32]counts           // so far
 	resets  []reset
-	chunk   int
 }
 
 // reset is a script's own reset of torch's counters.

@@ -49,9 +49,7 @@ func overheadTable(s *analyze.Study) table.Table {
 			t.Notes = append(t.Notes, label+": "+w)
 		}
 	}
-	for _, k := range sortedKeys(spread) {
-		t.Notes = append(t.Notes, k)
-	}
+	t.Notes = append(t.Notes, sortedKeys(spread)...)
 	return withSources(t, s)
 }
 

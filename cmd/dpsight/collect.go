@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"time"
 
@@ -112,6 +113,9 @@ func (c *collectCmd) Run(s *streams) error {
 	defer machine.Close()
 	e.Machine = machine
 	console.Println("dpsight: " + machine.Note)
+	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake stirs
+	// idle schedulers on the others, which costs more than the work.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)
 	}

@@ -10,7 +10,6 @@ import (
 
 var (
 	parameters  = index(schemas.Parameters)
-	buffers     = index(schemas.Buffers)
 	activations = index(schemas.Activations)
 )
 
