@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes a store of recorded runs fit to be published: sanitize.py STORE.
 
-Replaces host names, user names, GPU UUIDs and absolute paths in every run.json and log. Journals hold none of these by
-design (the agent writes neither arguments nor environment); examples/examples_test.go decompresses and searches them all.
+Replaces host names, user names, GPU UUIDs and absolute paths in every run.json and log. Journals hold none of these
+by design (the agent writes neither arguments nor environment); examples/examples_test.go decompresses and searches
+them all.
 """
 
 from __future__ import annotations

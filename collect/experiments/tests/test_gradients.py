@@ -6,13 +6,13 @@ import statistics
 import unittest
 
 import torch
-from torch import Tensor, nn
-
 from dpsight_experiments.data import data_loader
 from dpsight_experiments.loop import train_step
 from dpsight_experiments.methods import Training, prepare
 from dpsight_experiments.models import make_model
 from dpsight_experiments.options import Options, resolve
+from torch import Tensor, nn
+
 from tests.reference import Reference, norm, per_example_loop
 
 CPU = torch.device("cpu")

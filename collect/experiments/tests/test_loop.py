@@ -12,8 +12,6 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from unittest import mock
 
 import torch
-from torch import Tensor
-
 from dpsight_experiments import _agent, cli
 from dpsight_experiments.data import data_loader
 from dpsight_experiments.loop import train_step
@@ -21,6 +19,7 @@ from dpsight_experiments.methods import prepare
 from dpsight_experiments.models import make_model
 from dpsight_experiments.options import resolve
 from dpsight_experiments.transformer import positions
+from torch import Tensor
 
 METHODS = ("vanilla", "dpsgd", "ghost")
 SMALL = ["--preset=tiny", "--seq-len=16", "--num-iter=2", "--warmup-iter=1", "--device=cpu"]

@@ -229,8 +229,8 @@ class Values:
         return call
 
     def _copied(self, _name: str, kernel: Any) -> Callable[..., Any]:
-        """A copy that a script (or a collective) calls counts one version when it is done, after its CUDA kernel has run;
-        one inside ``.cuda()`` counts none."""
+        """A copy that a script (or a collective) calls counts one version when it is done, after its CUDA kernel has
+        run; one inside ``.cuda()`` counts none."""
 
         def call(keyset: Any, to: Any, source: Any, non_blocking: bool = False) -> Any:
             self._answers.learned = None

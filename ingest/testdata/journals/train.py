@@ -1,5 +1,6 @@
-"""The scripts behind the journals in this folder: recorded by the agent on the phantom GPU, torch 2.11.0, Opacus 1.6.0, two
-warm-up steps. Usage: train.py vanilla|dpsgd|ghost|oom|killed|resets. Prints what the allocator and the model say of themselves."""
+"""The scripts behind the journals in this folder: recorded by the agent on the phantom GPU, torch 2.11.0, Opacus 1.6.0,
+two warm-up steps. Usage: train.py vanilla|dpsgd|ghost|oom|killed|resets. Prints what the allocator and the model say of
+themselves."""
 
 import json
 import os
@@ -60,7 +61,9 @@ def main():
         from opacus.optimizers import DPOptimizerFastGradientClipping
         from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-        model = GradSampleModuleFastGradientClipping(model, max_grad_norm=1.0, use_ghost_clipping=True, loss_reduction="mean")
+        model = GradSampleModuleFastGradientClipping(
+            model, max_grad_norm=1.0, use_ghost_clipping=True, loss_reduction="mean"
+        )
         optimizer = DPOptimizerFastGradientClipping(inner, **privacy)
         criterion = DPLossFastGradientClipping(model, optimizer, loss_function, "mean")
     if METHOD == "oom":
