@@ -102,6 +102,9 @@ func (in *Input) phaseMoment(p place, at At) (seq, allocated int64, warnings []s
 	}
 	for i := range in.Steps {
 		s := &in.Steps[i]
+		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Recorded {
+			return 0, 0, nil, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", s.Step, p)
+		}
 		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Instrumented {
 			warnings = append(warnings, fmt.Sprintf("%s: step %d is a bare step: what was born in it has no tags", p, s.Step))
 		}

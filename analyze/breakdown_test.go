@@ -121,7 +121,7 @@ func hooked() Input {
 			owner(3, schemas.HookActivations, 3, 6, schemas.Tagged), owner(3, schemas.ForwardTemporaries, 3, 6, schemas.Lifetime),
 			owner(4, schemas.ForwardTemporaries, 4, 5, schemas.Lifetime),
 		},
-		Steps: []schemas.Step{{Step: 0, Instrumented: true, BeginSeq: 1, EndSeq: 6}},
+		Steps: []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, BeginSeq: 1, EndSeq: 6}},
 		Phases: []schemas.Phase{
 			{Step: -1, Phase: schemas.PhaseSetupModel, BeginSeq: 0, EndSeq: 1, PeakBytes: 1024, PeakSeq: 1},
 			{Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 4, PeakBytes: 4096, PeakSeq: 4},

@@ -81,7 +81,7 @@ func overheadOf(base, run *Summary) OverheadRun {
 			o.Warnings = append(o.Warnings, "GPU time cannot be compared with wall time: no difference is given")
 		}
 	}
-	if a, b := base.Main(), run.Main(); a != nil && b != nil {
+	if a, b := base.Main(), run.Main(); base.BrokenDown() && run.BrokenDown() {
 		o.Categories = categoryDeltas(a, b)
 	}
 	o.Phases = phaseDeltas(base, run)

@@ -83,7 +83,7 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 	durations := t.phases(in)
 	for _, k := range keys {
 		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
-		if len(in.Allocations) > 0 {
+		if v := in.verdict(k.place); v != nil && v.Events > 0 {
 			row.bytes(by[k].list)
 		}
 		row.GPUMS, row.WallMS = durations[k.phase].gpu, durations[k.phase].wall

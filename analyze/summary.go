@@ -92,11 +92,35 @@ func (s *Summary) peaks(in *Input) {
 	// Where there is a breakdown its sum is the peak; a difference to replay's is already a warning of its device.
 	if d := s.Main(); d != nil {
 		s.PeakBytes = &d.AllocatedBytes
+		s.latePeak(in, d)
 	}
 	if s.devicesUsed > 1 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", s.devicesUsed))
 	}
 	s.PeakDeviceBytes = in.peakDevice()
+}
+
+// latePeak takes torch's own counter where the peak came when no event was recorded any more.
+func (s *Summary) latePeak(in *Input, d *DeviceBreakdown) {
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		if v.Rank != d.Rank || (place{v.Rank, v.Device}).String() != d.Device || v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes <= d.AllocatedBytes {
+			continue
+		}
+		s.PeakBytes = v.TorchPeakAllocatedBytes
+		if v.TorchPeakReservedBytes != nil {
+			s.PeakReservedBytes = v.TorchPeakReservedBytes
+		}
+		const mib = 1 << 20
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %.2f MiB came outside the recorded steps and is torch's counter: it is not broken down; the highest recorded moment is %.2f MiB",
+			float64(*s.PeakBytes)/mib, float64(d.AllocatedBytes)/mib))
+	}
+}
+
+// BrokenDown reports whether the peak is one that the breakdown explains.
+func (s *Summary) BrokenDown() bool {
+	d := s.Main()
+	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
 }
 
 // Main is the breakdown of the device with the highest peak, nil without any.

@@ -123,18 +123,19 @@ func TestDrainRequest(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		for !requested(path) {
+		for word := uint32(0); word != spool.RequestDrain; word, _ = spool.Requested(path) {
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(50 * time.Millisecond)
+		spool.Request(path, spool.Answering) // the agent is at work: longer than the limit for one that is not
+		time.Sleep(300 * time.Millisecond)
 		spool.Request(path, 0)
 	}()
 	begin := time.Now()
-	waitForDrain(dir, 10*time.Second, nil)
-	<-answered
-	if d := time.Since(begin); d < 50*time.Millisecond || d > 5*time.Second {
-		t.Errorf("waited %s for an answer after 50 ms", d)
+	waitForDrain(dir, 200*time.Millisecond, nil)
+	if d := time.Since(begin); d < 300*time.Millisecond || d > 5*time.Second {
+		t.Errorf("waited %s for an answer after 300 ms", d)
 	}
+	<-answered
 	begin = time.Now()
 	waitForDrain(dir, 100*time.Millisecond, nil)
 	if d := time.Since(begin); d < 100*time.Millisecond || d > 5*time.Second {

@@ -15,6 +15,8 @@ const (
 	settleTime = time.Second
 	// drainTime bounds the wait for the agents' answer to a request for a drain.
 	drainTime = time.Second
+	// workTime bounds the wait for an agent that has begun to drain: half a million events take seconds.
+	workTime = 10 * time.Second
 	// orphanGrace is the time between TERM and KILL once the collector is gone.
 	orphanGrace = 2 * time.Second
 	// killTime bounds the wait for killed processes: one in an uninterruptible sleep may never end.

@@ -165,19 +165,19 @@ func (k *keeper) watch(commands <-chan keeperCommand) treeExit {
 				left = len(k.running())
 			}
 			end(orphanGrace)
-			hopeless = time.After(orphanGrace + drainTime + killTime)
+			hopeless = time.After(orphanGrace + drainTime + workTime + killTime)
 		case c, ok := <-commands:
 			switch {
 			case !ok:
 				commands = nil
 				end(orphanGrace)
 				if hopeless == nil {
-					hopeless = time.After(orphanGrace + drainTime + killTime)
+					hopeless = time.After(orphanGrace + drainTime + workTime + killTime)
 				}
 			case c.End:
 				end(c.Grace)
 				if hopeless == nil {
-					hopeless = time.After(c.Grace + drainTime + killTime)
+					hopeless = time.After(c.Grace + drainTime + workTime + killTime)
 				}
 			case c.Signal != 0:
 				go k.forward(c)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/dpsight/dpsight/collect/agent"
 	"github.com/dpsight/dpsight/collect/experiments"
@@ -50,7 +51,10 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		}
 	}
 	if p.path, err = exec.LookPath(p.argv[0]); err != nil {
-		return nil, &UsageError{fmt.Sprintf("%s: %s", p.argv[0], whyNotFound(err)), "the command comes after --, as in: dpsight collect -- python train.py"}
+		return nil, &UsageError{fmt.Sprintf("%s: %s", p.argv[0], whyNotFound(err)), "is it installed, and its folder on PATH?"}
+	}
+	if err := checkAllocator(p.environ); err != nil {
+		return nil, err
 	}
 	p.path = absolute(p.path)
 	python := ""
@@ -77,6 +81,17 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	}
 	p.phantom, err = m.phantomFor(ctx, python)
 	return p, err
+}
+
+// checkAllocator refuses torch's other allocator before anything runs: it keeps no history.
+func checkAllocator(environ []string) error {
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") && strings.Contains(value, "cudaMallocAsync") {
+			return &UsageError{"the allocator cudaMallocAsync cannot be recorded: it keeps no history", "unset backend:cudaMallocAsync in " + name}
+		}
+	}
+	return nil
 }
 
 func whyNotFound(err error) string {

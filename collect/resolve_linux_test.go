@@ -179,6 +179,17 @@ func TestOpenMachine(t *testing.T) {
 	}
 }
 
+func TestOtherAllocatorIsRefused(t *testing.T) {
+	for environ, refused := range map[string]bool{
+		"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync": true, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8,backend:cudaMallocAsync": true,
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True": false, "NOTE=cudaMallocAsync": false,
+	} {
+		if err := checkAllocator([]string{"A=b", environ}); (err != nil) != refused {
+			t.Errorf("%s: %v", environ, err)
+		}
+	}
+}
+
 func TestRunID(t *testing.T) {
 	at := time.Date(2026, 11, 21, 10, 15, 0, 0, time.FixedZone("", 3600))
 	id := NewRunID(at, "my run/../ü…x")

@@ -14,17 +14,19 @@ import (
 const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
-	hostInterval          = 250 * time.Millisecond
+	hostInterval          = 500 * time.Millisecond
 	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare bounds what
 	// they take of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0035
+	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a second at most.
+	gaugeInterval = 50 * time.Millisecond
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
 	sampleShare = 0.003
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
 	// little to a SIGKILL, and a long one does not leave thousands of files.
 	flushShare    = 20
-	flushShortest = 5 * time.Second
+	flushShortest = 15 * time.Second
 	flushLongest  = time.Minute
 )
 
@@ -126,7 +128,7 @@ type deviceState struct {
 func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, processes processTable, out *segmentWriter[schemas.Sample]) *gpuSampler {
 	g := &gpuSampler{runID: runID, devices: devices, interval: interval, processes: processes, out: out, state: make([]deviceState, len(devices))}
 	for i := range g.state {
-		g.state[i].every = 1
+		g.state[i].every = g.gaugeTicks()
 	}
 	g.used.Store(-1)
 	return g
@@ -150,6 +152,11 @@ func (g *gpuSampler) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// gaugeTicks is gaugeInterval in ticks.
+func (g *gpuSampler) gaugeTicks() int {
+	return max(1, int(gaugeInterval/g.interval))
 }
 
 func (g *gpuSampler) tick(n int64) {
@@ -187,7 +194,7 @@ func (g *gpuSampler) read(d nvml.Device, s *deviceState, n int64) (schemas.Sampl
 		s.ours, s.others = g.split(d)
 		// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
 		s.cost = (3*s.cost + time.Since(now)) / 4
-		s.every = 1 + int(float64(s.cost)/(sampleShare*float64(g.interval)))
+		s.every = max(g.gaugeTicks(), 1+int(float64(s.cost)/(sampleShare*float64(g.interval))))
 		row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = s.gauges.SMPercent, s.gauges.MemoryPercent, s.gauges.PowerMW, s.gauges.TemperatureC
 		row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = s.gauges.SMClockMHz, s.gauges.MemoryClockMHz, s.gauges.ThrottleReasons
 		row.ProcessBytes = s.ours

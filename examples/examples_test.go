@@ -309,3 +309,24 @@ func checkStrings(t *testing.T, name string, rows reflect.Value, check func(stri
 	slices.Sort(keys)
 	check(name, []byte(strings.Join(keys, "\n")))
 }
+
+// A recording of the collector alone: its experiment only slept. A CUDA context would show as memory and as a process.
+func TestCollectorTakesNoDevice(t *testing.T) {
+	runs, _, err := store.Open("checks").Runs()
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	samples, err := schemas.Samples.Read(runs[0].Dir)
+	if err != nil || len(samples) < 1000 {
+		t.Fatalf("%d samples, %v", len(samples), err)
+	}
+	m := runs[0].Manifest
+	for _, s := range samples {
+		if s.UsedBytes != *m.Isolation.IdleBytes || s.OtherProcesses != 0 || s.ProcessBytes != nil && *s.ProcessBytes != 0 {
+			t.Fatalf("%d B used (idle %d), %d other processes: %+v", s.UsedBytes, *m.Isolation.IdleBytes, s.OtherProcesses, s)
+		}
+	}
+	if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > 0.02 {
+		t.Errorf("the collector alone used %.2f %% of a core", 100*share)
+	}
+}

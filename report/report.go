@@ -93,7 +93,10 @@ func (m *Model) Figure() *figure.MemoryBreakdown {
 	predicted, imported := false, false
 	for i := range m.Study.Runs {
 		r := &m.Study.Runs[i]
-		row := figure.Row{Label: m.Study.Labels[i], Mark: r.StatusMark(), Failure: failure(r), PeakBytes: r.PeakBytes, Breakdown: r.Main()}
+		row := figure.Row{Label: m.Study.Labels[i], Mark: r.StatusMark(), Failure: failure(r), PeakBytes: r.PeakBytes}
+		if r.BrokenDown() {
+			row.Breakdown = r.Main()
+		}
 		if m.Study.Overhead != nil {
 			row.Overhead = &m.Study.Overhead.Runs[i]
 			row.Baseline = r.RunID == m.Study.Baseline.RunID

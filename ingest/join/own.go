@@ -30,6 +30,7 @@ func (j *Joined) own(tags []bound) {
 		}
 		at[l] = int32(len(firstPass))
 		firstPass = j.fromTags(firstPass, tags[from:t], int32(l))
+		firstPass = r.unfinished(firstPass, at[l], int32(l))
 		if twins == nil || twins.of[l] < 0 {
 			firstPass, scratch = r.fill(firstPass, at[l], int32(l), scratch)
 		}

@@ -86,6 +86,7 @@ var (
 	untraced             = index(schemas.Untraced)
 	workspace            = index(schemas.Workspace)
 	clipTemporaries      = index(schemas.ClipTemporaries)
+	hookActivations      = index(schemas.HookActivations)
 	activationGradients  = index(schemas.ActivationGradients)
 	forwardTemporaries   = index(schemas.ForwardTemporaries)
 	optimizerTemporaries = index(schemas.OptimizerTemporaries)
@@ -150,6 +151,27 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 		}
 	}
 	return other, byPhase
+}
+
+// unfinished adds autograd to the owners of what hooks hold in a forward pass that no backward followed (an OOM in it):
+// what autograd holds is seen when backward begins. Without it the hooks would be charged with all activations.
+func (r *rules) unfinished(owners []owner, first, life int32) []owner {
+	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
+	span := &r.j.ctx.rank.Steps.Spans[b.span]
+	if a.AllocSeq == 0 || a.FreeRequestedSeq != 0 || families[span.Under] != famForward || r.groupEnd[span.Group] < r.j.dev.Replay.Events {
+		return owners
+	}
+	hook := false
+	for _, o := range owners[first:] {
+		if o.category == activations {
+			return owners
+		}
+		hook = hook || o.category == hookActivations
+	}
+	if !hook {
+		return owners
+	}
+	return append(owners, owner{life: life, category: activations, evidence: byPhase, begin: a.AllocSeq, module: b.module})
 }
 
 // perCall tells which sizes are of workspaces for one call: those of which no block stays. torch up to 2.14 keeps a

@@ -10,7 +10,8 @@
 //
 //	magic "DPSM" | version u16 | record size u16 | pid u32 | request u32 | start i64 (Unix ns) | 8 reserved bytes
 //
-// The collector sets request to [RequestDrain] to ask for a drain; the agent answers at its next mark and clears it. A record:
+// The collector sets request to [RequestDrain] to ask for a drain; the agent answers at its next
+// mark: it sets request to [Answering], drains, and clears the word when the drain is written. A record:
 //
 //	k u32 | thread u16 | kind u8 | flags u8 | time i64 (Unix ns) | a u64 | b u64
 //

@@ -305,3 +305,17 @@ func Request(marksPath string, what uint32) error {
 	_, err = f.WriteAt(binary.LittleEndian.AppendUint32(nil, what), requestOffset)
 	return err
 }
+
+// Requested reads the request word of a live journal: 0, [RequestDrain] while the agent has not seen it, or [Answering].
+func Requested(marksPath string) (uint32, error) {
+	f, err := os.Open(marksPath)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var b [4]byte
+	if _, err := f.ReadAt(b[:], requestOffset); err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(b[:]), nil
+}

@@ -15,6 +15,8 @@ const (
 	requestOffset = 12
 	// RequestDrain asks the agent to drain at its next mark.
 	RequestDrain = 1
+	// Answering is what the agent writes there while it drains; it clears the word when the drain's frames are written.
+	Answering = 2
 )
 
 // A Mark is one record of the marks file.

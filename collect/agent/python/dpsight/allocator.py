@@ -86,7 +86,7 @@ def _start() -> None:
 
 def record(clear: bool = False) -> None:
     """Turns history on, or empties it. Without stacks: they would make a drain a hundred times as long."""
-    options = {"context": None, "stacks": "python", "max_entries": MAX_ENTRIES, **(user_options or {})}
+    options = {"context": None, "stacks": "python", **(user_options or {}), "max_entries": MAX_ENTRIES}
     _record("all", clear_history=clear, **options)
 
 
@@ -148,7 +148,13 @@ def drain(reason: str) -> None:
         stats = _stats([len(t) for t in traces])
         if state.recording:
             record(clear=True)
-            frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
+            try:
+                frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
+            except KeyboardInterrupt:
+                # The ring is empty by now: these events are nowhere else.
+                frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
+                _write(k, reason, stats, began)
+                raise
             _keep_for_user(traces)
         _write(k, reason, stats, began)
         timing.flush()

@@ -89,7 +89,9 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
 def _options(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """What the script wants recorded. Its old boolean form and positional arguments keep torch's defaults."""
     wanted = {
-        k: v for k, v in kwargs.items() if k in ("context", "stacks", "compile_context", "global_record_annotations")
+        k: v
+        for k, v in kwargs.items()
+        if k in ("context", "stacks", "compile_context", "global_record_annotations", "max_entries")
     }
     wanted.setdefault("context", args[0] if args and isinstance(args[0], str) else "all" if enabled == "all" else None)
     # C++ stacks take minutes to write out; the script did not ask for them if it said nothing.

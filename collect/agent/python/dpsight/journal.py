@@ -16,6 +16,9 @@ from dpsight.masking import masked
 
 RECORD = 32
 REQUEST_OFFSET = 12
+# Values of the request word: the collector's, and the agent's while it is at work.
+REQUESTED = 1
+ANSWERING = 2
 # Segments are allocated ahead of use: in a sparse map a full disk would kill the training with SIGBUS.
 SEGMENT = (1 << 20) * RECORD
 _MARKS_HEADER = struct.Struct("<4sHHIIq8x")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
-from dpsight.journal import REQUEST_OFFSET, Journal
+from dpsight.journal import ANSWERING, REQUEST_OFFSET, REQUESTED, Journal
 from dpsight.masking import mask
 from dpsight.state import failed, state
 
@@ -56,7 +56,7 @@ def mark(kind: int, flags: int = 0, a: int = 0, b: int = 0) -> int:
         thread = _thread()
     _pack(_map, k << 5, k, thread, kind, flags, _now(), a, b)
     _set_metadata(str(k))
-    if _map[REQUEST_OFFSET]:
+    if _map[REQUEST_OFFSET] == REQUESTED:
         _answer()
     return k
 
@@ -205,9 +205,14 @@ def on_request(callback: Callable[[], None]) -> None:
 
 
 def _answer() -> None:
-    _map[REQUEST_OFFSET] = 0
-    for callback in _on_request:
-        callback()
+    """Clears the word only when the drain is on disk: the collector's next signal may end this process."""
+    word = _map
+    word[REQUEST_OFFSET] = ANSWERING  # the drain's own marks must not answer again
+    try:
+        for callback in _on_request:
+            callback()
+    finally:
+        word[REQUEST_OFFSET] = 0
 
 
 def after_fork() -> None:

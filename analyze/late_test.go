@@ -1,0 +1,64 @@
+package analyze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// lateInput has one block of 100 bytes in its recorded steps, and a higher peak that only torch counted.
+func lateInput(torch int64) Input {
+	reserved := 2 * torch
+	return Input{
+		Manifest:    &schemas.Manifest{RunID: "late", Status: schemas.StatusOK, Source: schemas.Measured},
+		Report:      &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Events: 2, PeakSeq: 1, PeakAllocatedBytes: 100, PeakReservedBytes: 100, TorchPeakAllocatedBytes: &torch, TorchPeakReservedBytes: &reserved}}},
+		Allocations: []schemas.Allocation{{AllocID: 1, RequestedBytes: 100, BlockBytes: 100, AllocSeq: 1, FreeRequestedSeq: 2, FreeCompletedSeq: 2}},
+		Owners:      []schemas.Owner{{AllocID: 1, Category: schemas.Activations, BeginSeq: 1, EndSeq: 2, Evidence: schemas.Tagged}},
+		Steps:       []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, BeginSeq: 2, EndSeq: 2}},
+		Phases: []schemas.Phase{{Step: 0, Phase: "forward", BeginSeq: 0, EndSeq: 2, PeakBytes: 100, PeakSeq: 1},
+			{Step: 1, Phase: "forward", BeginSeq: 2, EndSeq: 2}},
+	}
+}
+
+// A peak after the recorded steps is torch's; no category is made to explain it.
+func TestLatePeak(t *testing.T) {
+	late, plain := Summarize(lateInput(150)), Summarize(lateInput(100))
+	if *late.PeakBytes != 150 || *late.PeakReservedBytes != 300 || late.BrokenDown() {
+		t.Errorf("peak %d, reserved %d, broken down %v", *late.PeakBytes, *late.PeakReservedBytes, late.BrokenDown())
+	}
+	if !strings.Contains(strings.Join(late.Warnings, "\n"), "outside the recorded steps") {
+		t.Errorf("warnings %q", late.Warnings)
+	}
+	if *plain.PeakBytes != 100 || !plain.BrokenDown() {
+		t.Errorf("peak %d, broken down %v", *plain.PeakBytes, plain.BrokenDown())
+	}
+	o := Overhead(plain, []Summary{late, plain})
+	if *o.Runs[0].PeakDeltaBytes != 50 || len(o.Runs[0].Categories) != 0 || len(o.Runs[1].Categories) == 0 {
+		t.Errorf("%+v", o.Runs)
+	}
+}
+
+func TestUnrecordedStepIsRefused(t *testing.T) {
+	step := int64(1)
+	if _, err := Breakdown(lateInput(100), At{Step: &step}); err == nil || !strings.Contains(err.Error(), "step 1 on cuda:0 was not recorded") {
+		t.Error(err)
+	}
+}
+
+// Phases have bytes without the allocations being loaded.
+func TestPhasesHaveBytes(t *testing.T) {
+	in := lateInput(100)
+	in.Allocations, in.Owners = nil, nil
+	for _, p := range Phases(in).Phases {
+		if p.PeakBytes == nil || *p.PeakBytes != 100 {
+			t.Errorf("%+v", p)
+		}
+	}
+	in.Report.Devices[0].Events = 0
+	for _, p := range Phases(in).Phases {
+		if p.PeakBytes != nil {
+			t.Errorf("a run without events has bytes: %+v", p)
+		}
+	}
+}
