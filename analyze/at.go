@@ -23,22 +23,32 @@ func ParseAt(s string) (At, error) {
 	if s == "" || s == "peak" {
 		return at, nil
 	}
+	given := map[string]bool{}
 	for part := range strings.SplitSeq(s, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		n, err := strconv.ParseInt(value, 10, 64)
-		switch {
-		case !ok || value == "":
+		if !ok || value == "" {
 			return At{}, fmt.Errorf("moment %q is not peak, event=N, or step=N,phase=P", s)
-		case key == "phase":
+		}
+		if given[key] {
+			return At{}, fmt.Errorf("moment %q: %s is given twice", s, key)
+		}
+		given[key] = true
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch key {
+		case "phase":
 			at.Phase = value
-		case key != "event" && key != "step":
-			return At{}, fmt.Errorf("moment %q: unknown key %q (event, step, phase)", s, key)
-		case err != nil || n < -1 || n < 0 && key == "event":
-			return At{}, fmt.Errorf("moment %q: %s is not a number of one", s, value)
-		case key == "event":
+		case "event":
+			if err != nil || n < 0 {
+				return At{}, fmt.Errorf("moment %q: event must be a whole number, 0 or more", s)
+			}
 			at.Event = &n
-		case key == "step":
+		case "step":
+			if err != nil || n < -1 {
+				return At{}, fmt.Errorf("moment %q: step must be a whole number, -1 or more", s)
+			}
 			at.Step = &n
+		default:
+			return At{}, fmt.Errorf("moment %q: unknown key %q (event, step, phase)", s, key)
 		}
 	}
 	if at.Event != nil && (at.Step != nil || at.Phase != "") {
@@ -47,30 +57,39 @@ func ParseAt(s string) (At, error) {
 	return at, nil
 }
 
-// moment finds the event that at means on device p. The second result is what the allocator's replay says is allocated
-// there, or -1 where no table holds that.
-func (in *Input) moment(p place, at At) (seq, allocated int64, warnings []string, err error) {
+// found is the moment that an At means on one device.
+type found struct {
+	at        Moment
+	allocated int64 // by the allocator's replay; -1 where no table holds that
+	warnings  []string
+}
+
+// moment finds what at means on device p.
+func (in *Input) moment(p place, at At) (found, error) {
 	v := in.verdict(p)
 	switch {
 	case at.Event != nil:
 		if v != nil && *at.Event > v.Events {
-			return 0, 0, nil, fmt.Errorf("%s has %d events, not %d", p, v.Events, *at.Event)
+			return found{}, fmt.Errorf("%s has %d events, not %d", p, v.Events, *at.Event)
 		}
-		return *at.Event, -1, nil, nil
+		return found{at: in.momentOf(p, *at.Event), allocated: -1}, nil
 	case at.Step != nil || at.Phase != "":
 		return in.phaseMoment(p, at)
 	case v == nil:
-		return 0, 0, nil, fmt.Errorf("%s has no peak: it has not been ingested", p)
+		return found{}, fmt.Errorf("%s has no peak: it has not been ingested", p)
 	case v.InstrumentedPeakSeq != nil:
-		return *v.InstrumentedPeakSeq, v.PeakAllocatedBytes, nil, nil
+		return found{at: in.momentOf(p, *v.InstrumentedPeakSeq), allocated: v.PeakAllocatedBytes}, nil
 	}
+	f := found{at: in.momentOf(p, v.PeakSeq), allocated: v.PeakAllocatedBytes}
 	if v.PeakAllocatedBytes > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s: only a step without tags reached the peak: its categories are known by lifetime and phase only", p))
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: only a step without tags reached the peak: its categories are known by lifetime and phase only", p))
 	}
-	return v.PeakSeq, v.PeakAllocatedBytes, warnings, nil
+	return f, nil
 }
 
-func (in *Input) phaseMoment(p place, at At) (seq, allocated int64, warnings []string, err error) {
+// phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
+// high as the state that it began with, the event is the last of the phase before.
+func (in *Input) phaseMoment(p place, at At) (found, error) {
 	var best *schemas.Phase
 	steps, phases := map[int64]bool{}, map[string]bool{}
 	for i := range in.Phases {
@@ -93,26 +112,37 @@ func (in *Input) phaseMoment(p place, at At) (seq, allocated int64, warnings []s
 	switch {
 	case best != nil:
 	case len(steps) == 0:
-		return 0, 0, nil, fmt.Errorf("%s has no phases", p)
+		return found{}, fmt.Errorf("%s has no phases", p)
 	case len(phases) == 0:
 		s := slices.Sorted(maps.Keys(steps))
-		return 0, 0, nil, fmt.Errorf("no step %d on %s: steps go from %d to %d", *at.Step, p, s[0], s[len(s)-1])
+		return found{}, fmt.Errorf("no step %d on %s: steps go from %d to %d", *at.Step, p, s[0], s[len(s)-1])
 	default:
-		return 0, 0, nil, fmt.Errorf("no phase %q there on %s: there are %s", at.Phase, p, strings.Join(slices.Sorted(maps.Keys(phases)), ", "))
+		return found{}, fmt.Errorf("no phase %q there on %s: there are %s", at.Phase, p, strings.Join(slices.Sorted(maps.Keys(phases)), ", "))
+	}
+	m := found{at: Moment{Event: best.PeakSeq, Phase: &best.Phase}, allocated: best.PeakBytes}
+	if best.Step >= 0 {
+		m.at.Step = &best.Step
+	}
+	if best.PeakSeq == 0 {
+		m.at.Event, m.allocated = best.EndSeq, -1
 	}
 	for i := range in.Steps {
 		s := &in.Steps[i]
 		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Recorded {
-			return 0, 0, nil, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", s.Step, p)
+			return found{}, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", s.Step, p)
 		}
 		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Instrumented {
-			warnings = append(warnings, fmt.Sprintf("%s: step %d is a bare step: what was born in it has no tags", p, s.Step))
+			m.warnings = append(m.warnings, fmt.Sprintf("%s: step %d is a bare step: what was born in it has no tags", p, s.Step))
 		}
 	}
-	if best.PeakSeq == 0 {
-		return best.EndSeq, -1, warnings, nil
-	}
-	return best.PeakSeq, best.PeakBytes, warnings, nil
+	return m, nil
+}
+
+// momentOf is the moment just after event seq.
+func (in *Input) momentOf(p place, seq int64) Moment {
+	m := Moment{Event: seq}
+	m.Step, m.Phase = in.phaseOf(p, seq)
+	return m
 }
 
 // phaseOf finds the step and phase that event seq belongs to; nil where none does.

@@ -127,7 +127,7 @@ func Breakdown(in Input, at At) (BreakdownRun, error) {
 		return run, err
 	}
 	if !in.anyAt(at) {
-		_, _, _, err := in.moment(in.places()[0], at)
+		_, err := in.moment(in.places()[0], at)
 		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, err)
 	}
 	for _, p := range in.places() {
@@ -135,13 +135,13 @@ func Breakdown(in Input, at At) (BreakdownRun, error) {
 		if len(l.allocs) == 0 {
 			continue
 		}
-		seq, replayed, warnings, err := in.moment(p, at)
+		m, err := in.moment(p, at)
 		if err != nil { // another rank has that moment: this one did not take that step
 			run.Warnings = append(run.Warnings, err.Error())
 			continue
 		}
-		d := in.breakdownAt(p, l, seq, replayed)
-		d.Warnings = append(d.Warnings, warnings...)
+		d := in.breakdownAt(p, l, m.at, m.allocated)
+		d.Warnings = append(d.Warnings, m.warnings...)
 		run.Devices = append(run.Devices, d)
 	}
 	return run, nil
@@ -150,18 +150,18 @@ func Breakdown(in Input, at At) (BreakdownRun, error) {
 // anyAt reports whether some device has that moment.
 func (in *Input) anyAt(at At) bool {
 	for _, p := range in.places() {
-		if _, _, _, err := in.moment(p, at); err == nil {
+		if _, err := in.moment(p, at); err == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// breakdownAt counts device p's blocks just after event seq. replayed is what replay says is allocated there, -1 = unknown.
-func (in *Input) breakdownAt(p place, l *ledger, seq, replayed int64) DeviceBreakdown {
-	d := DeviceBreakdown{Device: p.String(), Rank: p.rank, At: Moment{Event: seq}, ReservedBytes: in.reservedAt(p, seq),
+// breakdownAt counts device p's blocks at a moment. replayed is what replay says is allocated there, -1 = unknown.
+func (in *Input) breakdownAt(p place, l *ledger, at Moment, replayed int64) DeviceBreakdown {
+	seq := at.Event
+	d := DeviceBreakdown{Device: p.String(), Rank: p.rank, At: at, ReservedBytes: in.reservedAt(p, seq),
 		Categories: []CategoryBytes{}, Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: []string{}}
-	d.At.Step, d.At.Phase = in.phaseOf(p, seq)
 
 	parts := make([]CategoryBytes, nCategories)
 	for i, a := range l.allocs {

@@ -77,7 +77,7 @@ func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 			})
 			reached := make([]int64, nCategories)
 			for seq, want := range counts {
-				d := in.breakdownAt(p, l, int64(seq), want)
+				d := in.breakdownAt(p, l, in.momentOf(p, int64(seq)), want)
 				if d.AllocatedBytes != want || d.Conservation.Verdict != schemas.Exact || len(d.Warnings) > 0 {
 					t.Fatalf("seed %d, %v, event %d: %d bytes, want %d (%+v)", seed, p, seq, d.AllocatedBytes, want, d.Conservation)
 				}
@@ -177,7 +177,11 @@ func TestMoments(t *testing.T) {
 		{"step=3", 0, 0, "no step 3 on cuda:0: steps go from -1 to 0"},
 		{"step=0,phase=clip", 0, 0, `no phase "clip" there on cuda:0: there are backward, forward`},
 		{"noon", 0, 0, "is not peak, event=N, or step=N,phase=P"},
-		{"event=x", 0, 0, "x is not a number"},
+		{"event=x", 0, 0, "event must be a whole number, 0 or more"},
+		{"event=-1", 0, 0, "event must be a whole number, 0 or more"},
+		{"step=-2", 0, 0, "step must be a whole number, -1 or more"},
+		{"step=1,step=2", 0, 0, "step is given twice"},
+		{"step=0,phase=clip,phase=noise", 0, 0, "phase is given twice"},
 		{"event=1,step=2", 0, 0, "moment by itself"},
 		{"when=2", 0, 0, `unknown key "when"`},
 	} {
@@ -197,6 +201,24 @@ func TestMoments(t *testing.T) {
 		} else if d := run.Devices[0]; d.At.Event != c.event || d.AllocatedBytes != c.bytes || d.Conservation.ResidueBytes != 0 {
 			t.Errorf("%q: event %d, %d bytes, residue %d; want %d, %d, 0", c.at, d.At.Event, d.AllocatedBytes, d.Conservation.ResidueBytes, c.event, c.bytes)
 		}
+	}
+}
+
+// A phase that only frees is highest in the state that the phase before left: the answer is still of the phase asked for.
+func TestMomentIsOfThePhaseAskedFor(t *testing.T) {
+	in := hooked()
+	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, 4096
+	step := int64(0)
+	run, err := Breakdown(in, At{Step: &step, Phase: schemas.PhaseBackward})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := run.Devices[0]
+	if d.At.Event != 4 || *d.At.Step != 0 || *d.At.Phase != schemas.PhaseBackward || d.AllocatedBytes != 4096 {
+		t.Errorf("event %d, step %d, %s, %d bytes", d.At.Event, *d.At.Step, *d.At.Phase, d.AllocatedBytes)
+	}
+	if run, err = Breakdown(in, At{Phase: schemas.PhaseSetupModel}); err != nil || run.Devices[0].At.Step != nil {
+		t.Errorf("set-up is of no step: %+v, %v", run.Devices, err)
 	}
 }
 

@@ -56,12 +56,16 @@ func (in *Input) joulesPerSample(t *times) *float64 {
 	return &j
 }
 
-// nvmlDevices lists the NVML indices of the GPUs that the run used: by UUID where processes and manifest have them,
-// else the only one sampled; none where that cannot be told.
+// nvmlDevices lists the NVML indices of the GPUs that the run used: the only one that it could see, else by UUID where
+// processes and manifest have them, else the only one sampled; none where that cannot be told. A process's device is
+// torch's ordinal and not NVML's index: with CUDA_VISIBLE_DEVICES=3, cuda:0 is index 3.
 func (in *Input) nvmlDevices() []int32 {
 	sampled := map[int32]bool{}
 	for i := range in.Samples {
 		sampled[in.Samples[i].Device] = true
+	}
+	if g := in.Manifest.GPUs; len(g) == 1 && sampled[int32(g[0].Index)] {
+		return []int32{int32(g[0].Index)}
 	}
 	used := map[int32]bool{}
 	for i := range in.Processes {

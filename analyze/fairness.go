@@ -85,7 +85,7 @@ func unfair(baseline, run *Summary) []string {
 		if *b == 0 {
 			who = "the baseline keeps .grad between steps and the run frees it"
 		}
-		w = append(w, fmt.Sprintf("%s: up to %.2f MiB of the difference is zero_grad's doing, not the method's", who, float64(max(*a, *b))/(1<<20)))
+		w = append(w, fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b))))
 	}
 	return w
 }

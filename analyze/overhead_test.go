@@ -91,6 +91,41 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 	}
 }
 
+// Each device of a rank has a row with the rank's own time, and a step waits for the slowest rank.
+func TestPhaseTimesOfTwoDevices(t *testing.T) {
+	one := timedRun("a", 100, 120, 110)
+	two := one
+	two.Steps, two.Phases = nil, nil
+	for _, s := range one.Steps {
+		other := s
+		other.Device = 1
+		two.Steps = append(two.Steps, s, other)
+	}
+	for _, f := range one.Phases {
+		other, slower := f, f
+		other.Device = 1
+		slower.Rank, slower.GPUNS, slower.EndNS = 1, 2*f.GPUNS, 2*f.EndNS
+		two.Phases = append(two.Phases, f, other, slower)
+	}
+	for _, row := range Phases(two).Phases {
+		if row.GPUMS.Median != 110 || row.WallMS.Median != 220 {
+			t.Errorf("rank %d, %s: %v ms on the GPU, %v ms of wall time; want 110 and 220", row.Rank, row.Device, row.GPUMS.Median, row.WallMS.Median)
+		}
+	}
+	two.Phases = slices.DeleteFunc(two.Phases, func(f schemas.Phase) bool { return f.Rank == 1 })
+	if row := Phases(two).Phases[1]; row.Device != "cuda:1" || row.GPUMS.Median != 55 || row.WallMS.Median != 110 {
+		t.Errorf("two devices of one rank: %+v", row)
+	}
+}
+
+func TestMiB(t *testing.T) {
+	for n, want := range map[int64]string{0: "0.00 MiB", 1: "<0.01 MiB", 1 << 20: "1.00 MiB", 999 << 20: "999.00 MiB", 4470<<20 + 1<<19: "4,470.50 MiB", 1234567 << 20: "1,234,567.00 MiB"} {
+		if got := mib(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
 // The rank must be the textbook's (Conover, table A3): coverage of [x(k), x(n+1-k)] at least 95 %.
 func TestMedianRank(t *testing.T) {
 	for n, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 1, 9: 2, 12: 3, 15: 4, 20: 6, 30: 10, 100: 40, 1001: 469} {
@@ -131,7 +166,7 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
 		{func(in *Input) { in.Manifest.Source = schemas.Predicted }, "predicted beside a baseline that is measured"},
 		{func(in *Input) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
-		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to 0.00 MiB"},
+		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to <0.01 MiB"},
 	} {
 		b, r := base(), base()
 		r.Manifest.RunID = "run"
@@ -164,6 +199,19 @@ func TestEnergy(t *testing.T) {
 	}
 	if *s.PeakDeviceBytes != 19 {
 		t.Errorf("device peak %d", *s.PeakDeviceBytes)
+	}
+	// CUDA_VISIBLE_DEVICES=3: the only visible GPU is cuda:0 to torch and 3 to NVML, whatever else is sampled.
+	one := in
+	one.Manifest = ptr(*in.Manifest)
+	one.Manifest.GPUs = []schemas.GPU{{Index: 3, UUID: "GPU-3"}}
+	one.Processes = []schemas.Process{{Device: 0}}
+	one.Samples = slices.Clone(in.Samples)
+	for i := range one.Samples {
+		one.Samples[i].Device = 3
+	}
+	one.Samples = append(one.Samples, schemas.Sample{Device: 0, TimeNS: 1e9, UsedBytes: 1 << 40})
+	if s := Summarize(one); s.PeakDeviceBytes == nil || *s.PeakDeviceBytes != 19 || s.JoulesPerSample == nil || math.Abs(*s.JoulesPerSample-100*6/16.0) > 1e-6 {
+		t.Errorf("the only visible GPU: device peak %v, %v J a sample", s.PeakDeviceBytes, s.JoulesPerSample)
 	}
 	in.Steps[3].EndNS = 14e9
 	if s := Summarize(in); s.JoulesPerSample != nil {

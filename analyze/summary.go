@@ -111,9 +111,8 @@ func (s *Summary) latePeak(in *Input, d *DeviceBreakdown) {
 		if v.TorchPeakReservedBytes != nil {
 			s.PeakReservedBytes = v.TorchPeakReservedBytes
 		}
-		const mib = 1 << 20
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %.2f MiB came outside the recorded steps and is torch's counter: it is not broken down; the highest recorded moment is %.2f MiB",
-			float64(*s.PeakBytes)/mib, float64(d.AllocatedBytes)/mib))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s came outside the recorded steps and is torch's counter: it is not broken down; the highest recorded moment is %s",
+			mib(*s.PeakBytes), mib(d.AllocatedBytes)))
 	}
 }
 

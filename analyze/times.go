@@ -187,10 +187,11 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 	for i := range t.steps {
 		timed[t.steps[i].step] = true
 	}
+	// A phase has a row a device with the rank's time in each: only occurrences on one device add up.
 	type key struct {
+		place
 		phase string
 		step  int64
-		rank  int32
 	}
 	gpu, wall, seen := map[key]int64{}, map[key]int64{}, map[string]bool{}
 	for i := range in.Phases {
@@ -198,7 +199,7 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 		if !timed[f.Step] {
 			continue
 		}
-		k := key{f.Phase, f.Step, f.Rank}
+		k := key{place{f.Rank, f.Device}, f.Phase, f.Step}
 		gpu[k] += f.GPUNS
 		wall[k] += f.EndNS - f.StartNS
 		seen[f.Phase] = seen[f.Phase] || f.GPUNS > 0

@@ -1,6 +1,8 @@
 package collect
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -40,8 +42,11 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 	return err
 }
 
-// maskFrames masks the payloads of a frames file. In pickles a secret keeps its length, because the length
-// stands before it; in packed records there is no text.
+// minPickled is the shortest secret that is looked for in pickles: numbers and the names of keys stand there unquoted.
+const minPickled = 8
+
+// maskFrames masks the payloads of a frames file, where they hold text that a script or its user chose. The bytes are never
+// replaced blindly: a secret may be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
 	var torn *spool.TornError
@@ -53,11 +58,14 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	for _, f := range frames {
 		payload := f.Payload
 		switch f.Type {
-		case spool.FrameTags, spool.FrameTimes:
+		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy, spool.FrameException:
+			payload = maskJSON(payload, secrets, "")
+		case spool.FrameEnvironment:
+			payload = maskJSON(payload, secrets, "variables")
 		case spool.FrameAllocator:
-			payload = secrets.SameLength(payload)
-		default:
-			payload = secrets.Bytes(payload)
+			if bytes.Contains(payload, []byte("filename")) { // of a stack's frame
+				payload = secrets.AtLeast(minPickled).SameLength(payload)
+			}
 		}
 		out = spool.AppendFrame(out, f.Type, payload)
 		end = len(spool.AppendFrame(nil, f.Type, nil)) + len(f.Payload) + int(f.Offset)
@@ -66,6 +74,44 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 		out = append(out, secrets.SameLength(b[end:])...)
 	}
 	return out, nil
+}
+
+// maskJSON masks the text in a JSON object: no keys, no numbers. With a key only what stands under it is masked.
+func maskJSON(payload []byte, secrets *mask.Secrets, key string) []byte {
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.UseNumber() // addresses have more digits than a float
+	var v map[string]any
+	if d.Decode(&v) != nil {
+		return secrets.SameLength(payload) // nobody can read it, but for the secrets
+	}
+	if key == "" {
+		maskText(v, secrets)
+	} else if part, ok := v[key]; ok {
+		v[key] = maskText(part, secrets)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return secrets.SameLength(payload)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func maskText(v any, secrets *mask.Secrets) any {
+	switch v := v.(type) {
+	case string:
+		return secrets.String(v)
+	case []any:
+		for i := range v {
+			v[i] = maskText(v[i], secrets)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = maskText(v[k], secrets)
+		}
+	}
+	return v
 }
 
 // recorded fills a manifest from what the agents wrote.

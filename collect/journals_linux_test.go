@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) stri
 func TestMaskJournals(t *testing.T) {
 	const secret = "planted-secret-123"
 	dir := t.TempDir()
-	pickle := []byte("\x80\x04\x8c\x12" + secret + "\x94.")
+	pickle := []byte("\x80\x04\x8c\x08filename\x8c\x12" + secret + "\x94.")
 	tag := spool.Tag{K: 1, Kind: spool.TagParameter, Address: 77, Bytes: 5}.Append(nil)
 	var frames []byte
 	frames = spool.AppendFrame(frames, spool.FrameException, []byte(`{"type":"E","message":"bad `+secret+`","oom":true}`))
@@ -64,8 +65,59 @@ func TestMaskJournals(t *testing.T) {
 	if err != nil || len(j.Damaged) > 0 || j.Torn == nil || j.Frames != 3 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if j.Exception.Message != "bad ***" || !bytes.Equal(j.Chunks[0].Pickle, []byte("\x80\x04\x8c\x12"+strings.Repeat("*", len(secret))+"\x94.")) || len(j.Tags) != 1 || j.Tags[0].Address != 77 {
+	if j.Exception.Message != "bad ***" || !bytes.Equal(j.Chunks[0].Pickle, []byte("\x80\x04\x8c\x08filename\x8c\x12"+strings.Repeat("*", len(secret))+"\x94.")) || len(j.Tags) != 1 || j.Tags[0].Address != 77 {
 		t.Errorf("exception %+v, pickle %q, tags %v", j.Exception, j.Chunks[0].Pickle, j.Tags)
+	}
+}
+
+// A secret may be a word of the journal's own, or digits of its numbers: only text is masked.
+func TestMaskJournalsLeavesTheFormat(t *testing.T) {
+	parsed := func(secrets *mask.Secrets, word string) *spool.Journal {
+		var frames []byte
+		for _, f := range []struct {
+			kind spool.FrameType
+			text string
+		}{
+			{spool.FrameProcess, `{"pid":1000000,"mode":"native"}`},
+			{spool.FrameEnvironment, `{"torch":"2.000000","allocator_backend":"native","variables":{"reason":"a WORD b","native":"x"}}`},
+			{spool.FrameNames, `{"names":[[1,"load WORD now"],[1000000,"plain"]]}`},
+			{spool.FrameModules, `{"modules":[{"id":1,"path":"m","class":"Linear","parameter_bytes":9007199254000000}]}`},
+			{spool.FrameConfig, `{"reason":"WORD","native":9007199254000001,"list":[1000000,"xWORD",{"reason":true}],"none":null}`},
+			{spool.FrameMetric, `{"k":1000000,"time_ns":1700000000000000001,"name":"WORD","value":0.000000125}`},
+			{spool.FramePrivacy, `{"noise_multiplier":1.000000,"accountant":"rdp"}`},
+			{spool.FrameException, `{"type":"E","message":"<bad> WORD","oom":true}`},
+			{spool.FramePlan, `{"warmup":1000000,"timed":2}`},
+			{spool.FrameOOM, `{"k":7,"requested":1000000}`},
+			{spool.FrameAllocator, "\x80\x04\x8c\x06native\x94\x8c\x06reason\x94000000filename."},
+			{spool.FrameCheckpoint, `{"drain":1,"k":1000000,"reason":"native","time_ns":1700000000000000001,"devices":[{"device":0,"stats":{"native":1000000}}]}`},
+			{spool.FrameEnd, `{"reason":"native","marks":1000000}`},
+		} {
+			frames = spool.AppendFrame(frames, f.kind, []byte(strings.ReplaceAll(f.text, "WORD", word)))
+		}
+		dir := t.TempDir()
+		marks := writeJournal(t, dir, "1-1", 1, frames)
+		if err := maskJournals(dir, secrets); err != nil {
+			t.Fatal(err)
+		}
+		j, err := spool.OpenLive(marks)
+		if err != nil || len(j.Damaged) > 0 || j.Torn != nil {
+			t.Fatalf("%+v, %v", j, err)
+		}
+		j.Path = ""
+		for i := range j.Chunks {
+			j.Chunks[i].Offset = 0
+		}
+		return j
+	}
+	for _, secret := range []string{"000000", "native", "reason"} {
+		secrets := mask.Gather(nil, []string{"X_TOKEN=" + secret}, nil)
+		got, want := parsed(secrets, secret), parsed(mask.Gather(nil, nil, nil), mask.Mask)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: masked\n%+v\nwant\n%+v", secret, got, want)
+		}
+		if got.Config["reason"] != mask.Mask || got.Names[1] != "load *** now" || got.Exception.Message != "<bad> ***" {
+			t.Errorf("%s: config %v, names %v, %+v", secret, got.Config, got.Names, got.Exception)
+		}
 	}
 }
 

@@ -88,10 +88,17 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	}
 	r.dir = filepath.Join(store, id)
 	r.spool = filepath.Join(r.dir, spool.Dir)
-	if err = os.MkdirAll(r.spool, 0o755); err == nil {
+	if err = os.MkdirAll(store, 0o755); err == nil {
+		err = os.Mkdir(r.dir, 0o755) // of this run alone: it is removed again below
+	}
+	if err != nil {
+		return nil, storeError(store, err)
+	}
+	if err = os.Mkdir(r.spool, 0o755); err == nil {
 		r.lock, err = lockRun(r.dir)
 	}
 	if err != nil {
+		os.RemoveAll(r.dir)
 		return nil, storeError(store, err)
 	}
 	r.manifest = &schemas.Manifest{
@@ -149,6 +156,7 @@ func (r *recording) isolate(ctx context.Context) bool {
 	begin := time.Now()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
+	signals := r.e.Signals
 	for {
 		select {
 		case r.manifest.Isolation = <-done:
@@ -156,7 +164,11 @@ func (r *recording) isolate(ctx context.Context) bool {
 				r.warn("the device was not free when the run began: " + iso.Reason)
 			}
 			return ctx.Err() == nil && r.why.signal == nil
-		case s := <-r.e.Signals:
+		case s, ok := <-signals:
+			if !ok {
+				signals = nil
+				continue
+			}
 			if r.why.signal == nil {
 				r.why.signal = s
 				close(stop)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -180,6 +182,48 @@ func TestCancelledContext(t *testing.T) {
 	r, err := Run(ctx, e)
 	if err != nil || r.Manifest.Status != schemas.StatusKilled || !r.Interrupted {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A closed channel gives no signal; it is closed while the device is waited for, and after.
+func TestClosedSignals(t *testing.T) {
+	e := experiment(t, `sleep 0.1`)
+	gpu := newFakeGPU()
+	gpu.busyFor = 2
+	e.Machine = &Machine{library: fakeLibrary{gpu}, idle: map[string]int64{}}
+	signals := make(chan os.Signal)
+	close(signals)
+	e.Signals = signals
+	r, err := Run(t.Context(), e)
+	if err != nil || r.Manifest.Status != schemas.StatusOK || r.Interrupted {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A run that cannot begin leaves no folder: there is room in a path for the run's, not for what lies in it.
+func TestNoFolderWithoutManifest(t *testing.T) {
+	e := experiment(t, "true")
+	const longest = unix.PathMax - 1 // without the zero byte
+	want := longest - len("/") - len(NewRunID(time.Now().UTC(), e.Name))
+	store := t.TempDir()
+	for len(store) < want {
+		n := min(100, want-len(store)-1)
+		if rest := want - len(store) - 1 - n; rest == 1 {
+			n--
+		}
+		store += "/" + strings.Repeat("d", n)
+	}
+	if err := os.MkdirAll(store, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e.Store = store
+	_, err := Run(t.Context(), e)
+	var usage *UsageError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "cannot be written") {
+		t.Errorf("got %v, want a usage error", err)
+	}
+	if left, err := os.ReadDir(store); err != nil || len(left) > 0 {
+		t.Errorf("left in the store: %v, %v", left, err)
 	}
 }
 

@@ -136,9 +136,15 @@ func isStoreError(err error, store string) bool {
 	if !errors.As(err, &p) {
 		return false
 	}
-	path, store := filepath.Clean(p.Path), filepath.Clean(store)
+	path := p.Path
 	// The trouble may also lie above the store: a file where a folder should be.
-	return strings.HasPrefix(path, store) || strings.HasPrefix(store, path+string(filepath.Separator))
+	return within(path, store) || within(store, path)
+}
+
+// within reports whether path is dir or lies below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // looksLikePickle reports whether a file's name says that it is one, compressed or not.

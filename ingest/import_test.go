@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,6 +194,34 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	}
 	if _, err := Import(filepath.Join(snapshots, "vanilla.pickle.zst"), store, Options{}); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestIsStoreError(t *testing.T) {
+	sep := string(filepath.Separator)
+	for _, c := range []struct {
+		path, store string
+		want        bool
+	}{
+		{"/data/runs", "/data/runs", true},
+		{"/data/runs/x/run.json.partial", "/data/runs/", true},
+		{"/data", "/data/runs", true}, // a file where a folder should be
+		{"/data/runs-2/x.pickle", "/data/runs", false},
+		{"/data/run", "/data/runs", false},
+		{"/other", "/data/runs", false},
+		{"runs/x", "runs", true},
+		{"runs.pickle", "runs", false},
+		{"../x.pickle", "runs", false},
+		{"/x", "/", true},
+	} {
+		path, store := strings.ReplaceAll(c.path, "/", sep), strings.ReplaceAll(c.store, "/", sep)
+		err := fmt.Errorf("reading: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission})
+		if got := isStoreError(err, store); got != c.want {
+			t.Errorf("%s, store %s: %t", path, store, got)
+		}
+	}
+	if isStoreError(fs.ErrPermission, "/") {
+		t.Error("an error without a path is the store's")
 	}
 }
 

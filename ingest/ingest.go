@@ -48,27 +48,24 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := forget(dir); err != nil {
-		return nil, err
-	}
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, warnings...)
 	if len(journals) == 0 {
 		r.warn("the run has no journal: no process of it used torch with the agent in place")
 	}
-	err = write(dir, func(t *tables) error {
+	err = write(dir, r, func(t *tables) error {
 		for _, j := range journals {
 			if err := ingestJournal(m, j, t, r); err != nil {
 				return fmt.Errorf("rank %d: %w", j.Rank, err)
 			}
 		}
+		r.sum()
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.sum()
-	return &r.IngestReport, schemas.WriteIngestReport(dir, &r.IngestReport)
+	return &r.IngestReport, nil
 }
 
 // ingestJournal ingests one rank.
@@ -77,7 +74,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	recs := read(j, stacks)
 	s := steps.Derive(j.Marks, j.Names)
 	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names, Intervals: j.Intervals, Steps: s,
-		Untimed: m.Source != schemas.Measured}
+		LastK: lastRecorded(j), Untimed: m.Source != schemas.Measured}
 	if j.Environment != nil {
 		rank.Workspace = join.Workspaces(j.Environment.Variables["CUBLAS_WORKSPACE_CONFIG"])
 	}
@@ -131,6 +128,19 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	t.addStacks(m.RunID, j.Rank, stacks)
 	t.processes = append(t.processes, process(m, j, recs))
 	return t.addMarks(m.RunID, j, ctx.Tags())
+}
+
+// lastRecorded is the mark of the last drain with events, 0 if nothing can have come after it.
+func lastRecorded(j *spool.Journal) uint32 {
+	for i := len(j.Chunks) - 1; i >= 0; i-- {
+		switch c := &j.Chunks[i]; {
+		case c.Pickle != nil && c.Checkpoint != nil:
+			return c.Checkpoint.K
+		case c.Pickle != nil: // the process died before its counters were written
+			return 0
+		}
+	}
+	return 0
 }
 
 func bare(j *spool.Journal) bool { return j.Process != nil && j.Process.Mode == "bare" }

@@ -68,6 +68,7 @@ type reader struct {
 	last    map[int32]map[string]int64 // counters at the last drain
 	missing map[int32]counts           // so far
 	resets  []reset
+	broken  error // see recording: also of devices first seen afterwards
 }
 
 // reset is a script's own reset of torch's counters.
@@ -102,11 +103,13 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 			for d, rec := range r.devices {
 				rec.unverified += int64(rec.events.Len() - from[d])
 			}
-			continue
+		} else {
+			// Before the chunk counts as broken: its counters tell how many events were lost.
+			r.addCheckpoint(c, previous, from)
+			previous = c.Checkpoint.K
 		}
-		r.addCheckpoint(c, previous, from)
-		previous = c.Checkpoint.K
 		if broken != nil {
+			r.broken = cmp.Or(r.broken, broken)
 			for _, rec := range r.devices {
 				rec.broken = cmp.Or(rec.broken, broken)
 			}
@@ -125,7 +128,7 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 func (r *reader) device(d int32) *recording {
 	rec := r.devices[d]
 	if rec == nil {
-		rec = &recording{device: d}
+		rec = &recording{device: d, broken: r.broken}
 		r.devices[d] = rec
 	}
 	return rec

@@ -210,16 +210,13 @@ func keep(path, to string) error {
 
 // snapshotTables derives the tables of an imported run. Without marks there is one phase, and owners go by lifetime.
 func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Options) (*schemas.IngestReport, error) {
-	if err := forget(dir); err != nil {
-		return nil, err
-	}
 	settings, err := replaySettings(s.Settings)
 	if err != nil {
 		return nil, err
 	}
 	r := newReport(m, o)
 	ctx := join.NewContext(&join.Rank{RunID: m.RunID, Steps: steps.Derive(nil, nil), Untimed: true})
-	err = write(dir, func(t *tables) error {
+	err = write(dir, r, func(t *tables) error {
 		var devices []join.Device
 		var recs []*recording
 		for d := range s.Devices {
@@ -246,12 +243,12 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 			}
 		}
 		t.addStacks(m.RunID, 0, s.Stacks)
+		r.warn("the file says nothing of phases and tensors: owners go by lifetime alone")
+		r.sum()
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.warn("the file says nothing of phases and tensors: owners go by lifetime alone")
-	r.sum()
-	return &r.IngestReport, schemas.WriteIngestReport(dir, &r.IngestReport)
+	return &r.IngestReport, nil
 }

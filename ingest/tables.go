@@ -3,8 +3,6 @@ package ingest
 import (
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
@@ -15,7 +13,7 @@ import (
 // tables collects the rows of a run. The four large tables are streamed, for their rows take several times what ingest
 // keeps of them; the others are written at the end.
 type tables struct {
-	dir         string
+	files       schemas.Replacement
 	events      *schemas.TableWriter[schemas.Event]
 	marks       *schemas.TableWriter[schemas.Mark]
 	allocations *schemas.TableWriter[schemas.Allocation]
@@ -29,26 +27,33 @@ type tables struct {
 	processes   []schemas.Process
 }
 
-// write has fill make the rows, and replaces the tables of the run folder only if all went well.
-func write(dir string, fill func(*tables) error) error {
-	t := &tables{dir: dir}
-	return streamed(dir, schemas.Events, &t.events, func() error {
-		return streamed(dir, schemas.Marks, &t.marks, func() error {
-			return streamed(dir, schemas.Allocations, &t.allocations, func() error {
-				return streamed(dir, schemas.Owners, &t.owners, func() error {
-					if err := fill(t); err != nil {
-						return err
-					}
-					return t.small()
-				})
+// write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if all
+// went well: a failure leaves what an earlier ingest derived.
+func write(dir string, r *report, fill func(*tables) error) error {
+	t := &tables{files: schemas.Replacement{Dir: dir}}
+	defer t.files.Discard()
+	err := streamed(t, schemas.Events, &t.events, func() error {
+		return streamed(t, schemas.Marks, &t.marks, func() error {
+			return streamed(t, schemas.Allocations, &t.allocations, func() error {
+				return streamed(t, schemas.Owners, &t.owners, func() error { return fill(t) })
 			})
 		})
 	})
+	if err != nil {
+		return err
+	}
+	if err := t.small(); err != nil {
+		return err
+	}
+	if err := t.files.File(schemas.IngestReportFile, r.Encode); err != nil {
+		return err
+	}
+	return t.files.Commit(schemas.IngestReportFile)
 }
 
 // streamed opens a table's writer for the time of body.
-func streamed[T any](dir string, table schemas.Table[T], w **schemas.TableWriter[T], body func() error) error {
-	return schemas.WriteFile(filepath.Join(dir, table.File()), func(f io.Writer) error {
+func streamed[T any](t *tables, table schemas.Table[T], w **schemas.TableWriter[T], body func() error) error {
+	return t.files.File(table.File(), func(f io.Writer) error {
 		*w = table.NewWriter(f)
 		if err := body(); err != nil {
 			return err
@@ -62,17 +67,26 @@ func streamed[T any](dir string, table schemas.Table[T], w **schemas.TableWriter
 
 func (t *tables) small() error {
 	for _, write := range []func() error{
-		func() error { return schemas.Steps.Write(t.dir, t.steps) },
-		func() error { return schemas.Phases.Write(t.dir, t.phases) },
-		func() error { return schemas.Modules.Write(t.dir, t.modules) },
-		func() error { return schemas.Checkpoints.Write(t.dir, t.checkpoints) },
-		func() error { return schemas.Segments.Write(t.dir, t.segments) },
-		func() error { return schemas.Stacks.Write(t.dir, t.stacks) },
-		func() error { return schemas.Processes.Write(t.dir, t.processes) },
+		func() error { return whole(t, schemas.Steps, t.steps) },
+		func() error { return whole(t, schemas.Phases, t.phases) },
+		func() error { return whole(t, schemas.Modules, t.modules) },
+		func() error { return whole(t, schemas.Checkpoints, t.checkpoints) },
+		func() error { return whole(t, schemas.Segments, t.segments) },
+		func() error { return whole(t, schemas.Stacks, t.stacks) },
+		func() error { return whole(t, schemas.Processes, t.processes) },
 	} {
 		if err := write(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// whole writes a table that is not streamed.
+func whole[T any](t *tables, table schemas.Table[T], rows []T) error {
+	err := t.files.File(table.File(), func(w io.Writer) error { return table.Encode(w, rows) })
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", table.File(), err)
 	}
 	return nil
 }
@@ -183,12 +197,4 @@ func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
 				Function: f.Function, File: f.File, Line: f.Line})
 		}
 	}
-}
-
-// forget removes ingest's report: until the new one is written, the run counts as not ingested.
-func forget(dir string) error {
-	if err := os.Remove(filepath.Join(dir, schemas.IngestReportFile)); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return nil
 }

@@ -165,16 +165,25 @@ func comparisonTables(s *analyze.Study) []table.Table {
 		return []table.Table{{Title: "Peak allocated memory by category (MiB)", Columns: []table.Column{{Title: "Category", Key: "category"}}, Notes: []string{"there is no run"}}}
 	}
 	var listed []schemas.Category
+	leftOut := false
 	for _, c := range schemas.Categories {
-		if slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool {
-			return r.Main() != nil && r.Main().Category(c).MaxBytes > 0
-		}) {
+		any := func(has func(analyze.CategoryBytes) bool) bool {
+			return slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool { return r.Main() != nil && has(r.Main().Category(c)) })
+		}
+		switch {
+		case any(func(b analyze.CategoryBytes) bool { return b.Bytes != 0 }):
 			listed = append(listed, c)
+		case any(func(b analyze.CategoryBytes) bool { return b.MaxBytes != 0 || b.HeldBytes != 0 }):
+			leftOut = true
 		}
 	}
 	var tables []table.Table
 	for from := 0; from < len(s.Runs); from += runsATable {
-		tables = append(tables, comparisonTable(s, listed, from, min(from+runsATable, len(s.Runs))))
+		t := comparisonTable(s, listed, from, min(from+runsATable, len(s.Runs)))
+		if leftOut {
+			t.Notes = append(t.Notes, "categories that nothing counts under at any run's peak are left out")
+		}
+		tables = append(tables, t)
 	}
 	return tables
 }

@@ -50,7 +50,17 @@ func overheadTable(s *analyze.Study) table.Table {
 		}
 	}
 	t.Notes = append(t.Notes, sortedKeys(spread)...)
+	hideEmpty(&t)
 	return withSources(t, s)
+}
+
+// hideEmpty leaves columns that no row fills to programs, which count on their keys.
+func hideEmpty(t *table.Table) {
+	for c := range t.Columns {
+		if len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []table.Cell) bool { return row[c].Value != nil }) {
+			t.Columns[c].For = table.Programs
+		}
+	}
 }
 
 // spreadNote says what low and high are.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // PartialSuffix marks a file that is still being written. A reader never opens one.
@@ -15,7 +16,19 @@ const PartialSuffix = ".partial"
 
 // WriteFile writes path through write: into path.partial first, then fsync, then rename, so that path is either absent,
 // its old self or complete. On error no partial file stays.
-func WriteFile(path string, write func(io.Writer) error) (err error) {
+func WriteFile(path string, write func(io.Writer) error) error {
+	if err := writePartial(path, write); err != nil {
+		return err
+	}
+	if err := os.Rename(path+PartialSuffix, path); err != nil {
+		os.Remove(path + PartialSuffix)
+		return err
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+func writePartial(path string, write func(io.Writer) error) (err error) {
 	tmp := path + PartialSuffix
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -33,14 +46,58 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 	if err = f.Sync(); err != nil {
 		return err
 	}
-	if err = f.Close(); err != nil {
+	return f.Close()
+}
+
+// A Replacement is a set of files of one folder that are replaced together: all are written and synced beside the old
+// ones before the first of these is touched.
+type Replacement struct {
+	Dir   string
+	files []string
+}
+
+// File writes one of the files, by its name.
+func (r *Replacement) File(name string, write func(io.Writer) error) error {
+	if err := writePartial(filepath.Join(r.Dir, name), write); err != nil {
 		return err
 	}
-	if err = os.Rename(tmp, path); err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(path))
+	r.files = append(r.files, name)
 	return nil
+}
+
+// Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all others.
+// A crash in between leaves a folder without it, never one where it vouches for what is not its own.
+func (r *Replacement) Commit(last string) error {
+	defer r.Discard()
+	if err := os.Remove(filepath.Join(r.Dir, last)); err != nil && !missing(err) {
+		return err
+	}
+	syncDir(r.Dir)
+	names := slices.DeleteFunc(slices.Clone(r.files), func(name string) bool { return name == last })
+	for _, name := range names {
+		if err := r.rename(name); err != nil {
+			return err
+		}
+	}
+	syncDir(r.Dir)
+	if err := r.rename(last); err != nil {
+		return err
+	}
+	syncDir(r.Dir)
+	return nil
+}
+
+func (r *Replacement) rename(name string) error {
+	path := filepath.Join(r.Dir, name)
+	return os.Rename(path+PartialSuffix, path)
+}
+
+// Discard removes what was written and not put in place.
+func (r *Replacement) Discard() {
+	for _, name := range r.files {
+		os.Remove(filepath.Join(r.Dir, name+PartialSuffix))
+	}
+	r.files = nil
 }
 
 // syncDir makes a rename durable where the platform can; elsewhere the rename itself has to do.
@@ -53,12 +110,14 @@ func syncDir(dir string) {
 
 // WriteDocument writes v as indented JSON.
 func WriteDocument(path string, v any) error {
-	return WriteFile(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(v)
-	})
+	return WriteFile(path, func(w io.Writer) error { return encodeDocument(w, v) })
+}
+
+func encodeDocument(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new version.
@@ -108,8 +167,13 @@ func ReadIngestReport(dir string) (*IngestReport, error) {
 
 // WriteIngestReport writes ingest.json into a run folder.
 func WriteIngestReport(dir string, r *IngestReport) error {
+	return WriteFile(filepath.Join(dir, IngestReportFile), r.Encode)
+}
+
+// Encode writes the report as a document to w.
+func (r *IngestReport) Encode(w io.Writer) error {
 	r.Schema = IngestReportSchema
-	return WriteDocument(filepath.Join(dir, IngestReportFile), r)
+	return encodeDocument(w, r)
 }
 
 // A SchemaError says that a file is of another table or version than the reader knows.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -144,29 +146,46 @@ func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	}
 	gr := parquet.NewGenericReader[T](pf)
 	defer gr.Close()
-	n := pf.NumRows()
-	if n < 0 || n > size*1024 { // a run-length encoded column packs many rows in a byte, but not this many
-		return nil, fmt.Errorf("damaged Parquet file: it claims %d rows", n)
+	n, err := countRows(pf)
+	if err != nil {
+		return nil, err
 	}
-	rows = make([]T, n)
-	got := 0
-	for got < len(rows) {
-		k, err := gr.Read(rows[got:])
-		got += k
-		if err == io.EOF {
+	// What the footer claims is never allocated ahead: a row takes a hundred bytes and more in memory, a damaged count
+	// costs nothing.
+	for int64(len(rows)) < n {
+		if len(rows) == cap(rows) {
+			rows = slices.Grow(rows, int(min(readBatchRows, n-int64(len(rows)))))
+		}
+		k, err := gr.Read(rows[len(rows):int(min(int64(cap(rows)), n))])
+		rows = rows[:len(rows)+k]
+		if err == io.EOF || err == nil && k == 0 {
 			break
 		}
 		if err != nil {
 			return nil, fmt.Errorf("damaged Parquet file: %w", err)
 		}
-		if k == 0 {
-			break
-		}
 	}
-	if got != len(rows) {
-		return nil, fmt.Errorf("damaged Parquet file: %d of %d rows", got, len(rows))
+	if int64(len(rows)) != n {
+		return nil, fmt.Errorf("damaged Parquet file: %d of %d rows", len(rows), n)
 	}
 	return rows, nil
+}
+
+// readBatchRows is the least number of rows that a table grows by while it is read.
+const readBatchRows = 8 << 10
+
+// countRows is the number of rows of a file, which its footer says twice.
+func countRows(pf *parquet.File) (n int64, err error) {
+	for i, group := range pf.Metadata().RowGroups {
+		if group.NumRows < 0 || group.NumRows > math.MaxInt64-n {
+			return 0, fmt.Errorf("damaged Parquet file: row group %d claims %d rows", i, group.NumRows)
+		}
+		n += group.NumRows
+	}
+	if n != pf.NumRows() {
+		return 0, fmt.Errorf("damaged Parquet file: it claims %d rows, its row groups %d", pf.NumRows(), n)
+	}
+	return n, nil
 }
 
 // CheckCompression refuses codecs that dpsight does not write. One damaged byte makes another codec of a column's, and

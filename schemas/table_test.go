@@ -2,14 +2,18 @@ package schemas
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // roundTrip writes one row with every field set and one zero row, and reads them back.
@@ -126,6 +130,61 @@ func TestReadRefuses(t *testing.T) {
 	if _, err := Phases.Read(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("absent file: %v", err)
 	}
+}
+
+// A footer may claim any number of rows; what it claims is never allocated.
+func TestReadRefusesClaimedRows(t *testing.T) {
+	var good bytes.Buffer
+	if err := Steps.Encode(&good, []Step{{RunID: "r", Step: 1}, {RunID: "r", Step: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name        string
+		rows, group int64
+		want        string
+	}{
+		{"as it was", 2, 2, ""},
+		{"the file claims more", 1 << 20, 2, "claims 1048576 rows, its row groups 2"},
+		{"both claim more", 1 << 22, 1 << 22, "2 of 4194304 rows"},
+		{"a row group claims less than nothing", 2, -1, "-1"},
+		{"the file claims less", 1, 2, "claims 1 rows, its row groups 2"},
+	} {
+		data := withFooter(t, good.Bytes(), func(m *format.FileMetaData) {
+			m.NumRows, m.RowGroups[0].NumRows = c.rows, c.group
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		rows, err := Steps.Decode(bytes.NewReader(data), int64(len(data)))
+		runtime.ReadMemStats(&after)
+		switch {
+		case c.want == "" && (err != nil || len(rows) != 2):
+			t.Errorf("%s: %d rows, %v", c.name, len(rows), err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 { // parquet-go opens its columns anew, with a buffer each
+			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
+		}
+	}
+}
+
+// withFooter writes a Parquet file's footer again.
+func withFooter(t *testing.T, data []byte, edit func(*format.FileMetaData)) []byte {
+	t.Helper()
+	end := len(data) - 8
+	start := end - int(binary.LittleEndian.Uint32(data[end:]))
+	var m format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), data[start:end], &m); err != nil {
+		t.Fatal(err)
+	}
+	edit(&m)
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(bytes.Clone(data[:start]), footer...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(footer)))
+	return append(out, "PAR1"...)
 }
 
 // Whatever byte of a table is damaged, reading gives rows or an error, never a panic.

@@ -89,6 +89,17 @@ func (s *Secrets) add(v string) {
 	})
 }
 
+// AtLeast is the secrets of n bytes or more.
+func (s *Secrets) AtLeast(n int) *Secrets {
+	out := &Secrets{}
+	for _, v := range s.values {
+		if len(v) >= n {
+			out.add(v)
+		}
+	}
+	return out
+}
+
 // Empty reports whether there is nothing to mask.
 func (s *Secrets) Empty() bool { return len(s.values) == 0 }
 

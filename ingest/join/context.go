@@ -19,6 +19,9 @@ type Rank struct {
 	Steps     *steps.Result
 	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
 	Untimed bool
+	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die between the drain of
+	// its tags and that of its events: such tags name blocks that nobody knows.
+	LastK uint32
 	// Workspace is the size that CUBLAS_WORKSPACE_CONFIG gives, or 0.
 	Workspace int64
 }
@@ -64,6 +67,11 @@ func NewContext(r *Rank) *Context {
 		c.groupEnd[spans[i].Group] = max(c.groupEnd[spans[i].Group], spans[i].EndK)
 	}
 	c.walk()
+	if r.LastK > 0 {
+		for k := int(r.LastK) + 1; k < n; k++ {
+			c.recording[k] = false
+		}
+	}
 	c.tags = slices.Clone(r.Tags)
 	slices.SortStableFunc(c.tags, func(a, b spool.Tag) int { return int(int64(a.K) - int64(b.K)) })
 	return c

@@ -23,6 +23,10 @@
 // graph, if somebody else is known to hold the block from there on. Otherwise it ends with the block, not observed.
 // Weights that autograd saved are not activations.
 //
+// What autograd holds is seen only when backward begins. Where no backward followed a forward pass (it ran out of memory, say),
+// a block that was born in it, lives on and has a hook's tag belongs to autograd too, by phase: else hooks would be charged with
+// all activations.
+//
 // # Blocks without a tag
 //
 // For every moment of a block's life that no tag covers, the first rule that fits:

@@ -352,6 +352,17 @@ func TestBinding(t *testing.T) {
 			t.Errorf("%d ambiguous, %d unbound", j.AmbiguousTags, w.at["unbound"])
 		}
 	})
+	t.Run("after the last drain", func(t *testing.T) { // the process died before it wrote the events down
+		w := newWorld(t)
+		w.alloc(main, "a", 4*kib)
+		last := w.mark(main, spool.DrainBegin, 0, 1)
+		w.tag(main, spool.TagInput, "a")
+		w.tag(main, spool.TagInput, "a")
+		w.tags[0].Address, w.tags[1].Bytes = 4242, 5*kib
+		if j := w.join(func(r *Rank) { r.LastK = uint32(last) }); j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
+			t.Errorf("%d ambiguous, %d unbound", j.AmbiguousTags, w.at["unbound"])
+		}
+	})
 	t.Run("while nothing was recorded", func(t *testing.T) {
 		w := newWorld(t)
 		w.alloc(main, "a", 4*kib)
@@ -400,6 +411,52 @@ func TestShared(t *testing.T) {
 	}
 	if !slices.Equal(got, []string{schemas.Activations, schemas.HookActivations}) {
 		t.Errorf("owners %v", got)
+	}
+}
+
+// What hooks hold in a forward pass that never came to backward is autograd's too, by phase; a backward that begins shows
+// what autograd holds, and then nothing is assumed.
+func TestUnfinishedForward(t *testing.T) {
+	for _, c := range []struct {
+		begins bool
+		want   map[string]string // owners at the end
+	}{
+		{false, map[string]string{"hooked": "activations/phase hook_activations/tagged", "freed": "", "unhooked": "activations/phase", "early": "hook_activations/tagged"}},
+		{true, map[string]string{"hooked": "hook_activations/tagged", "saved": "activations/tagged hook_activations/tagged", "late": "hook_activations/tagged"}},
+	} {
+		w := trained(t, instrumented)
+		w.alloc(main, "early", 3*mib) // not born in the forward pass
+		w.mark(main, spool.ForwardBegin, fwdFlags, 1)
+		for _, name := range []string{"hooked", "freed", "saved"} {
+			w.alloc(main, name, 3*mib)
+		}
+		w.tag(main, spool.TagHookActivation, "hooked", "freed", "saved", "early")
+		w.drop(main, "freed")
+		w.alloc(main, "unhooked", 3*mib)
+		if c.begins {
+			w.mark(main, spool.ForwardEnd, fwdFlags|spool.FlagDifferentiable, 1)
+			w.tag(main, spool.TagSavedTensor, "saved")
+			w.mark(main, spool.BackwardBegin, spool.FlagAccumulate, 1)
+			w.alloc(main, "late", 3*mib) // born in backward
+			w.tag(main, spool.TagHookActivation, "late")
+		}
+		j := w.join()
+		for name, want := range c.want {
+			var got []string
+			for l := range j.dev.Replay.Allocs {
+				if j.dev.Replay.Allocs[l].AllocSeq != w.blocks[name][0].born {
+					continue
+				}
+				for _, o := range j.owners[j.ownerAt[l]:j.ownerAt[l+1]] {
+					if o.begin <= j.dev.Replay.Events && j.dev.Replay.Events < lifeEnd(o.end) {
+						got = append(got, schemas.Categories[o.category]+"/"+evidences[o.evidence])
+					}
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("backward begins %v: %s has owners %v, want %s", c.begins, name, got, want)
+			}
+		}
 	}
 }
 

@@ -153,7 +153,7 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 	return other, byPhase
 }
 
-// unfinished adds autograd to the owners of what hooks hold in a forward pass that no backward followed (an OOM in it):
+// unfinished adds autograd to the owners of what hooks hold in a forward pass that no backward followed (an OOM, say):
 // what autograd holds is seen when backward begins. Without it the hooks would be charged with all activations.
 func (r *rules) unfinished(owners []owner, first, life int32) []owner {
 	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]

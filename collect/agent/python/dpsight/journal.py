@@ -12,9 +12,21 @@ import time
 import zlib
 from typing import Any
 
+from dpsight import kinds
 from dpsight.masking import masked
 
 RECORD = 32
+# Frames with names and texts of the script's own.
+TEXTS = frozenset(
+    (
+        kinds.FRAME_NAMES,
+        kinds.FRAME_MODULES,
+        kinds.FRAME_CONFIG,
+        kinds.FRAME_METRIC,
+        kinds.FRAME_PRIVACY,
+        kinds.FRAME_EXCEPTION,
+    )
+)
 REQUEST_OFFSET = 12
 # Values of the request word: the collector's, and the agent's while it is at work.
 REQUESTED = 1
@@ -73,8 +85,15 @@ class Journal:
             self.written += 1
 
     def json(self, kind: int, value: Any) -> None:
-        """Appends a frame of JSON, secrets masked. NaN is no JSON: it becomes null."""
-        self.frame(kind, json.dumps(_finite(masked(value)), separators=(",", ":"), ensure_ascii=False).encode())
+        """Appends a frame of JSON, secrets masked where it holds words of the script's. NaN, no JSON, becomes null.
+
+        The agent's own words ("native", "step") stay: a secret may happen to be one of them.
+        """
+        if kind in TEXTS:
+            value = masked(value)
+        elif kind == kinds.FRAME_ENVIRONMENT:
+            value = {**value, "variables": masked(value.get("variables"))}
+        self.frame(kind, json.dumps(_finite(value), separators=(",", ":"), ensure_ascii=False, default=str).encode())
 
     def _write(self, *parts: bytes | bytearray) -> None:
         todo = [memoryview(p) for p in parts if len(p)]

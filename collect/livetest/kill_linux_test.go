@@ -1,0 +1,315 @@
+package livetest_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// recovered counts over all kills of a test, so that none passes for want of anything to recover.
+type recovered struct{ kills, journals, events, torn atomic.Int64 }
+
+func (r *recovered) expectSome(t *testing.T) {
+	t.Helper()
+	t.Logf("%d kills: %d left a journal, %d allocator events, %d a torn frame", r.kills.Load(), r.journals.Load(), r.events.Load(), r.torn.Load())
+	if n := r.kills.Load(); !t.Failed() && n > 1 && (r.journals.Load() < n/2 || r.events.Load() < n/3) {
+		t.Error("too few kills came at a moment with something to lose")
+	}
+}
+
+// seed is that of the kills' moments; $DPSIGHT_TEST_SEED gives others.
+func seed() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("DPSIGHT_TEST_SEED"), 10, 64); err == nil {
+		return n
+	}
+	return 20261121
+}
+
+// kills is how many times each kill test kills.
+func kills() int {
+	if long() {
+		return 50
+	}
+	return 5
+}
+
+// scene is one kill: of whom, when, and what the script had around it.
+func scene(i int, salt uint64) (m moment, steps int, with []string) {
+	r := rand.New(rand.NewPCG(seed(), salt<<32|uint64(i)))
+	m = momentOf(r, i)
+	steps = 4000
+	if m.stage == "exit" {
+		steps = 8
+	}
+	if i%2 == 1 {
+		with = append(with, "worker")
+	}
+	if i%3 == 0 {
+		with = append(with, "children")
+	}
+	return m, steps, with
+}
+
+func name(i int, m moment) string {
+	if m.drain > 0 {
+		return fmt.Sprintf("%d at drain %d", i, m.drain)
+	}
+	return fmt.Sprintf("%d %s after %s", i, m.stage, m.delay.Round(time.Millisecond))
+}
+
+// SIGKILL of the experiment, at any moment: what it had written down is all there, and nothing else of the run goes on.
+func TestKilledExperiment(t *testing.T) {
+	python := testPython(t)
+	var total recovered
+	t.Cleanup(func() { total.expectSome(t) }) // when all have run
+	for i := range kills() {
+		m, steps, with := scene(i, 1)
+		t.Run(name(i, m), func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			s := start(t, python, steps, with)
+			pid := 0
+			eventually(t, "the experiment", func() bool { pid = s.experiment(); return pid != 0 || s.over() })
+			s.wait(t, m)
+			syscall.Kill(pid, syscall.SIGKILL)
+			held := hold(s.dir())
+			eventually(t, "the end of the experiment", func() bool { return gone(pid) })
+			before := readHeld(t, held)
+			s.expectCollectorEnds(t)
+			manifest := s.manifest(t)
+			switch {
+			case manifest.Status == schemas.StatusKilled && manifest.Signal != nil && *manifest.Signal == "SIGKILL":
+			case manifest.Status == schemas.StatusOK && m.stage == "exit" && *manifest.ExitCode == 0:
+				// It had ended before it could be killed.
+			default:
+				t.Errorf("status %s (%s)", manifest.Status, manifest.Reason)
+			}
+			s.expectRecovered(t, before, &total)
+		})
+	}
+}
+
+// SIGKILL of the collector, at any moment: the keeper ends the run, and ingest makes of it what there is.
+func TestKilledCollector(t *testing.T) {
+	python := testPython(t)
+	var total recovered
+	t.Cleanup(func() { total.expectSome(t) })
+	for i := range kills() {
+		m, steps, with := scene(i, 2)
+		switch {
+		case m.stage == "start" && i%2 == 0: // while the collector prepares the run
+			m.stage = "launch"
+		case m.stage == "exit" && i%2 == 0: // while it seals, merges and ingests
+			m.stage = "end"
+		}
+		t.Run(name(i, m), func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			s := start(t, python, steps, with)
+			s.wait(t, m)
+			finished := s.over()
+			s.collector.Process.Kill()
+			held := hold(s.dir())
+			s.collector.Wait()
+			before := readHeld(t, held)
+			if s.dir() == "" {
+				return // it had not made the run's folder yet
+			}
+			eventually(t, "the end of the run", func() bool { return !collect.Running(s.dir()) })
+			if !s.hasManifest() {
+				if journals := files(t, s.dir(), func(string) bool { return true }); len(journals) > 0 {
+					t.Errorf("a run without a manifest holds %q", journals)
+				}
+				return
+			}
+			manifest := s.manifest(t)
+			switch {
+			case manifest.Status == schemas.StatusPartial && manifest.End == nil:
+			case manifest.Status == schemas.StatusOK && manifest.End != nil && (finished || m.stage == "exit" || m.stage == "end"):
+				// The collector was done with the run, and killed while it was ingested or afterwards.
+			default:
+				t.Errorf("status %s (%s), end %v", manifest.Status, manifest.Reason, manifest.End)
+			}
+			s.expectRecovered(t, before, &total)
+		})
+	}
+}
+
+func (s *subject) hasManifest() bool {
+	_, err := os.Stat(filepath.Join(s.dir(), schemas.ManifestFile))
+	return err == nil
+}
+
+func (s *subject) manifest(t *testing.T) *schemas.Manifest {
+	t.Helper()
+	m, err := schemas.ReadManifest(s.dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (s *subject) expectCollectorEnds(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(hangLimit):
+		s.collector.Process.Kill()
+		t.Error("the collector hangs")
+	}
+	if err := s.collector.Wait(); err != nil {
+		t.Errorf("the collector: %v", err)
+	}
+}
+
+// gone reports whether a process has ended; its parent may not have noticed.
+func gone(pid int) bool {
+	p, ok := host.Read(pid)
+	return !ok || p.State == 'Z' || p.State == 'X'
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(hangLimit); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+// expectRecovered ingests the run, and holds what ingest kept against the journals as they were right after the kill.
+func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered) {
+	t.Helper()
+	dir := s.dir()
+	expectGone(t, filepath.Base(dir))
+	if left, _ := filepath.Glob(filepath.Join(s.scratch, "dpsight-*")); len(left) > 0 {
+		t.Errorf("left in the temporary folder: %q", left)
+	}
+	if err := collect.MergeSegments(dir); err != nil {
+		t.Errorf("merging the samples: %v", err)
+	}
+	report, err := ingest.Run(dir, ingest.Options{Version: "test"})
+	if err != nil {
+		t.Fatalf("ingest: %v", err)
+	}
+	expectNoPartial(t, dir)
+	s.expectSealed(t, before)
+	expectConserved(t, dir, report)
+	total.kills.Add(1)
+	for _, v := range report.Ranks {
+		total.journals.Add(1)
+		if v.Torn {
+			total.torn.Add(1)
+		}
+	}
+	for _, v := range report.Devices {
+		if v.Events > 0 {
+			total.events.Add(1)
+		}
+		if v.Events == 0 && v.Verdict != schemas.Unverifiable {
+			t.Errorf("a device without events is %s", v.Verdict)
+		}
+	}
+	first := digests(t, dir)
+	if _, err := ingest.Run(dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatalf("ingest again: %v", err)
+	}
+	if again := digests(t, dir); !slices.Equal(first, again) {
+		t.Errorf("ingest is not repeatable:\n%s\n%s", first, again)
+	}
+	expectNoPartial(t, dir)
+}
+
+// expectSealed checks that each journal's whole frames and marks are in a sealed one, byte for byte and in order, and each in
+// only one.
+func (s *subject) expectSealed(t *testing.T, before copies) {
+	t.Helper()
+	folder := filepath.Join(s.dir(), spool.Dir)
+	if live := files(t, folder, func(n string) bool { return !strings.HasSuffix(n, ".dps.zst") }); len(live) > 0 {
+		t.Errorf("left in the spool: %q", live)
+	}
+	sealed, err := spool.SealedJournals(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sealed) > 1 {
+		t.Errorf("one process recorded, %d journals are sealed", len(sealed))
+	}
+	for _, c := range before {
+		header, marks, err := spool.ScanMarks(c.marks)
+		if err != nil {
+			continue // it was just being made: nothing was recorded
+		}
+		frames := wholeFrames(t, c.frames)
+		found := false
+		for _, path := range sealed {
+			sealedMarks, sealedFrames, err := spool.Unpack(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, kept, err := spool.ScanMarks(sealedMarks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h != header {
+				continue
+			}
+			found = true
+			if len(kept) < len(marks) || !slices.Equal(kept[:len(marks)], marks) {
+				t.Errorf("%d marks were written, %d are kept", len(marks), len(kept))
+			}
+			if !bytes.HasPrefix(sealedFrames, frames) {
+				t.Errorf("%d bytes of whole frames were written, they are not what begins the %d sealed", len(frames), len(sealedFrames))
+			}
+		}
+		if !found {
+			t.Errorf("the journal of process %d is lost: %d marks, %d bytes of frames", header.PID, len(marks), len(frames))
+		}
+	}
+}
+
+// wholeFrames is the part of a frames file up to the end of its last whole frame.
+func wholeFrames(t *testing.T, b []byte) []byte {
+	t.Helper()
+	_, err := spool.ScanFrames(b)
+	var torn *spool.TornError
+	switch {
+	case errors.As(err, &torn):
+		return b[:torn.Offset]
+	case err != nil:
+		t.Fatal(err)
+	}
+	return b
+}
+
+// digests names every table of a run, and ingest's report, with a hash of its bytes.
+func digests(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	for _, f := range files(t, dir, func(n string) bool { return strings.HasSuffix(n, ".parquet") || n == schemas.IngestReportFile }) {
+		b, err := os.ReadFile(filepath.Join(dir, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%s %x", f, sha256.Sum256(b)))
+	}
+	return out
+}

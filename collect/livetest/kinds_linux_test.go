@@ -1,0 +1,264 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// facts are what one process of a case says of itself.
+type facts struct {
+	PID   int64 `json:"pid"`
+	Steps int64 `json:"steps"`
+	Peak  int64 `json:"peak"` // torch's own, across resets
+}
+
+// kind is a kind of script: how it is called, how it ends without dpsight, and what may differ from the plain case.
+type kind struct {
+	name     string
+	args     []string // script of testdata and its arguments
+	torchrun int      // ranks; 0 = run by Python itself
+	environ  []string
+	code     int
+	status   string // "" = ok
+	// silent processes record nothing on a device
+	silent bool
+	// journals that the run has; 0 = one
+	journals int
+	// compiles by tuning kernels on the device, which takes memory unless the result is in the cache
+	compiles bool
+}
+
+var kinds = []kind{
+	{name: "plain", args: []string{"loops.py", "plain"}},
+	{name: "accumulation", args: []string{"loops.py", "accumulate"}},
+	{name: "gan", args: []string{"loops.py", "gan"}},
+	{name: "closure", args: []string{"loops.py", "closure"}},
+	{name: "lbfgs", args: []string{"loops.py", "lbfgs"}},
+	{name: "kept gradients", args: []string{"loops.py", "keep"}},
+	{name: "manual update", args: []string{"loops.py", "manual"}},
+	{name: "evaluation", args: []string{"loops.py", "evaluate"}},
+	{name: "grad scaler", args: []string{"loops.py", "scaler"}},
+	{name: "checkpoint reentrant", args: []string{"checkpointing.py", "reentrant"}},
+	{name: "checkpoint non-reentrant", args: []string{"checkpointing.py", "nonreentrant"}},
+	{name: "checkpoint nested", args: []string{"checkpointing.py", "nested"}},
+	{name: "checkpoint sequential", args: []string{"checkpointing.py", "sequential"}},
+	{name: "compiled module", args: []string{"compiled.py", "module", "aot_eager"}},
+	{name: "compiled in place", args: []string{"compiled.py", "inplace", "aot_eager"}},
+	{name: "compiled optimizer", args: []string{"compiled.py", "optimizer", "aot_eager"}},
+	{name: "compiled step", args: []string{"compiled.py", "step", "aot_eager"}},
+	{name: "compiled by inductor", args: []string{"compiled.py", "module", "inductor"}, compiles: true},
+	{name: "ddp gloo", args: []string{"ranks.py", "ddp", "gloo"}, torchrun: 1},
+	{name: "ddp nccl", args: []string{"ranks.py", "ddp", "nccl"}, torchrun: 1},
+	{name: "ddp gloo, two ranks", args: []string{"ranks.py", "ddp", "gloo"}, torchrun: 2, journals: 2},
+	{name: "spawned ranks", args: []string{"ranks.py", "spawn"}, journals: 2},
+	{name: "data loader", args: []string{"ranks.py", "loader"}},
+	{name: "fork", args: []string{"ranks.py", "fork"}},
+	{name: "reset counters", args: []string{"memory.py", "reset"}},
+	{name: "own history", args: []string{"memory.py", "history"}},
+	{name: "streams", args: []string{"memory.py", "streams"}},
+	{name: "empty cache", args: []string{"memory.py", "empty"}},
+	{name: "expandable segments", args: []string{"memory.py", "expandable"}, environ: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}},
+	{name: "memory pool", args: []string{"memory.py", "pool"}},
+	{name: "cuda graph", args: []string{"memory.py", "graph"}},
+	{name: "oom caught", args: []string{"memory.py", "caught"}},
+	{name: "oom fatal", args: []string{"memory.py", "fatal"}, code: 1, status: schemas.StatusOOM},
+	{name: "os._exit", args: []string{"ends.py", "exit"}, code: 3, status: schemas.StatusFailed},
+	{name: "exec", args: []string{"ends.py", "exec"}, journals: 2},
+	{name: "exception", args: []string{"ends.py", "exception"}, code: 1, status: schemas.StatusFailed},
+	{name: "keyboard interrupt", args: []string{"ends.py", "interrupt"}, code: -2, status: schemas.StatusKilled},
+	{name: "exit status", args: []string{"ends.py", "status"}, code: 4, status: schemas.StatusFailed},
+	{name: "opacus hooks", args: []string{"private.py", "hooks"}},
+	{name: "opacus ew", args: []string{"private.py", "ew"}},
+	{name: "opacus functorch", args: []string{"private.py", "functorch"}},
+	{name: "opacus ghost", args: []string{"private.py", "ghost"}},
+	{name: "opacus hooks, physical batches", args: []string{"private.py", "hooks", "8"}},
+	{name: "opacus ghost, physical batches", args: []string{"private.py", "ghost", "8"}},
+	{name: "without torch", args: []string{"notorch.py"}, silent: true, journals: -1},
+	{name: "without cuda", args: []string{"nocuda.py"}, silent: true},
+}
+
+func (k *kind) command(t *testing.T, python string) []string {
+	command := []string{python, script(t, k.args[0])}
+	if k.torchrun > 0 {
+		command = []string{filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", strconv.Itoa(k.torchrun), command[1]}
+	}
+	return append(command, k.args[1:]...)
+}
+
+// Scripts of every kind must run as they do without dpsight, and be recorded exactly.
+func TestKindsOfScript(t *testing.T) {
+	python := testPython(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			if k.compiles && long() {
+				record(t, environment(k.environ...), k.command(t, python)...)
+			}
+			r := record(t, environment(k.environ...), k.command(t, python)...)
+			k.expectEnd(t, r.manifest)
+			said := factsOf(t, r.stdout)
+			if complaint := complaints(r.stderr); len(complaint) > 0 {
+				t.Errorf("the agent complains: %q", complaint)
+			}
+			expectFacts(t, &k, r, said)
+			expectConserved(t, r.dir, r.report)
+			if long() {
+				k.expectSameWithout(t, python, said)
+			}
+		})
+	}
+}
+
+func (k *kind) expectEnd(t *testing.T, m *schemas.Manifest) {
+	t.Helper()
+	status := k.status
+	if status == "" {
+		status = schemas.StatusOK
+	}
+	if m.Status != status {
+		t.Errorf("status %s (%s), not %s", m.Status, m.Reason, status)
+	}
+	if code := exitCode(m); code != k.code {
+		t.Errorf("exit code %d, not %d", code, k.code)
+	}
+}
+
+// exitCode is a run's exit code, or the negative number of the signal that ended it.
+func exitCode(m *schemas.Manifest) int {
+	switch {
+	case m.ExitCode != nil:
+		return *m.ExitCode
+	case m.Signal != nil && *m.Signal == "SIGINT":
+		return -2
+	}
+	return -1000
+}
+
+func factsOf(t *testing.T, stdout string) []facts {
+	t.Helper()
+	var out []facts
+	for line := range strings.Lines(stdout) {
+		if text, ok := strings.CutPrefix(line, "FACTS "); ok {
+			var f facts
+			if err := json.Unmarshal([]byte(text), &f); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func complaints(stderr string) []string {
+	var out []string
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "dpsight:") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// expectFacts holds the tables against what each process said: one process row, its steps, its peak.
+func expectFacts(t *testing.T, k *kind, r *recorded, said []facts) {
+	t.Helper()
+	processes, err := schemas.Processes.Read(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := schemas.Steps.Read(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journals := max(k.journals, 0)
+	if k.journals == 0 {
+		journals = 1
+	}
+	if len(processes) != journals || len(said) != journals {
+		t.Fatalf("%d processes recorded, %d said something; %d expected", len(processes), len(said), journals)
+	}
+	slices.SortFunc(processes, func(a, b schemas.Process) int { return int(a.StartNS - b.StartNS) })
+	for _, p := range processes {
+		i := slices.IndexFunc(said, func(f facts) bool { return f.PID == p.PID })
+		if i < 0 {
+			t.Errorf("process %d of rank %d said nothing", p.PID, p.Rank)
+			continue
+		}
+		f := said[i]
+		said = slices.Delete(slices.Clone(said), i, i+1) // exec keeps the number
+		count := map[int32]int64{}
+		for _, s := range steps {
+			if s.Rank == p.Rank {
+				count[s.Device]++
+			}
+		}
+		if len(count) != 1 || count[0] != f.Steps {
+			t.Errorf("rank %d: steps by device %v, the script made %d", p.Rank, count, f.Steps)
+		}
+		verdicts := 0
+		for _, v := range r.report.Devices {
+			if v.Rank != p.Rank || v.Events == 0 {
+				continue
+			}
+			verdicts++
+			if v.PeakAllocatedBytes != f.Peak || v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes != f.Peak {
+				t.Errorf("rank %d, device %d: peak %d replayed, %v counted, the script read %d", v.Rank, v.Device, v.PeakAllocatedBytes,
+					value(v.TorchPeakAllocatedBytes), f.Peak)
+			}
+		}
+		if want := 1; !k.silent && verdicts != want {
+			t.Errorf("rank %d: %d devices with events, not %d", p.Rank, verdicts, want)
+		} else if k.silent && verdicts != 0 {
+			t.Errorf("rank %d: %d devices with events in a run without CUDA", p.Rank, verdicts)
+		}
+	}
+}
+
+func value(n *int64) any {
+	if n == nil {
+		return "nothing"
+	}
+	return *n
+}
+
+// expectSameWithout runs the script on the phantom GPU without dpsight: it ends the same way, in as many steps and at the same peak.
+func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
+	t.Helper()
+	library, err := phantom.Build(t.Context(), phantom.Options{Python: python})
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := k.command(t, python)
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env = library.Env(environment(k.environ...))
+	cmd.WaitDelay = 10 * time.Second
+	var stdout, stderr output
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Run()
+	code := cmd.ProcessState.ExitCode()
+	if code < 0 && !cmd.ProcessState.Exited() {
+		code = -2 // the one signal that a case ends by
+	}
+	if code != k.code {
+		t.Errorf("without dpsight: exit code %d, not %d\n%s", code, k.code, tail(stderr.String()))
+	}
+	alone := factsOf(t, stdout.String())
+	if len(alone) != len(said) {
+		t.Fatalf("without dpsight: %d processes said something, not %d\n%s", len(alone), len(said), tail(stderr.String()))
+	}
+	for i := range alone {
+		if alone[i].Peak != said[i].Peak || alone[i].Steps != said[i].Steps {
+			t.Errorf("without dpsight: %d steps and a peak of %d; with it %d and %d", alone[i].Steps, alone[i].Peak, said[i].Steps, said[i].Peak)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// Package livetest_test runs whole experiments on the phantom GPU, as a user would, and holds what comes out of them against
+// what the scripts themselves say, against torch's counters, and against what lay on the disk when a process was killed.
+package livetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// collectVariable makes the test binary a collector: it runs and ingests a collectRequest (JSON), as the command line does.
+const collectVariable = "DPSIGHT_LIVETEST_COLLECT"
+
+const runIDVariable = "DPSIGHT_RUN_ID"
+
+// hangLimit is longer than anything here takes, on a busy machine too.
+const hangLimit = 2 * time.Minute
+
+type collectRequest struct {
+	Store, Scratch string
+	Command        []string
+}
+
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(collectVariable); ok {
+		os.Unsetenv(collectVariable)
+		if err := collectAndIngest(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func collectAndIngest(text string) error {
+	var r collectRequest
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return err
+	}
+	every := 1 << 30 // else what is recorded ends after 100 steps
+	result, err := collect.Run(context.Background(), collect.Experiment{Store: r.Store, Name: "killed", Command: r.Command,
+		Device: "phantom", Grace: 2 * time.Second, Stdout: os.Stdout, Environ: environment(), RecordSteps: &every})
+	if err != nil {
+		return err
+	}
+	_, err = ingest.Run(result.Dir, ingest.Options{Version: "test"})
+	return err
+}
+
+func testPython(t *testing.T) string {
+	t.Helper()
+	p := os.Getenv("DPSIGHT_TEST_PYTHON")
+	if p == "" {
+		t.Skip("DPSIGHT_TEST_PYTHON names no Python with a CUDA build of torch")
+	}
+	return p
+}
+
+func long() bool { return os.Getenv("DPSIGHT_TEST_LONG") != "" }
+
+// environment is this process's, but for what would make runs differ from one machine to the next.
+func environment(more ...string) []string {
+	var env []string
+	for _, e := range os.Environ() {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "DPSIGHT_") && !strings.HasPrefix(name, "PYTORCH_") && name != "CUDA_VISIBLE_DEVICES" {
+			env = append(env, e)
+		}
+	}
+	return append(append(env, "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"), more...)
+}
+
+func script(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// slots has two experiments at a time, however many tests run in parallel: each takes a core and hundreds of MB.
+var slots = make(chan struct{}, 2)
+
+func takeSlot(t *testing.T) {
+	t.Helper()
+	slots <- struct{}{}
+	t.Cleanup(func() { <-slots })
+}
+
+// output keeps what an experiment prints.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// A recorded run: what the script printed, the manifest, and ingest's report.
+type recorded struct {
+	dir            string
+	manifest       *schemas.Manifest
+	report         *schemas.IngestReport
+	stdout, stderr string
+}
+
+// record runs a command on the phantom GPU and ingests the run.
+func record(t *testing.T, environ []string, command ...string) *recorded {
+	t.Helper()
+	var stdout, stderr output
+	type outcome struct {
+		result *collect.Result
+		err    error
+	}
+	store := t.TempDir()
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := collect.Run(t.Context(), collect.Experiment{Store: store, Name: "live", Command: command, Device: "phantom",
+			Grace: 2 * time.Second, Stdout: &stdout, Stderr: &stderr, Environ: environ})
+		done <- outcome{r, err}
+	}()
+	var o outcome
+	select {
+	case o = <-done:
+	case <-time.After(hangLimit):
+		t.Fatalf("the run hangs\n%s", stderr.String())
+	}
+	if o.err != nil {
+		t.Fatalf("collect: %v\n%s", o.err, stderr.String())
+	}
+	r := &recorded{dir: o.result.Dir, manifest: o.result.Manifest, stdout: stdout.String(), stderr: stderr.String()}
+	var err error
+	if r.report, err = ingest.Run(r.dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatalf("ingest: %v", err)
+	}
+	expectGone(t, r.manifest.RunID)
+	expectNoPartial(t, r.dir)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("status %s (%s), manifest warnings %q, ingest warnings %q\nstdout:\n%s\nstderr:\n%s", r.manifest.Status, r.manifest.Reason,
+				r.manifest.Warnings, r.report.Warnings, tail(r.stdout), tail(r.stderr))
+		}
+	})
+	return r
+}
+
+func tail(s string) string {
+	const most = 3000
+	if len(s) > most {
+		return "…" + s[len(s)-most:]
+	}
+	return s
+}
+
+// alive lists the living processes that carry a run's id in their environment.
+func alive(runID string) []int {
+	var out []int
+	for _, pid := range host.PIDs() {
+		if id, ok := host.Environ(pid, runIDVariable); ok && id == runID {
+			if p, ok := host.Read(pid); ok && p.State != 'Z' && p.State != 'X' {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+func expectGone(t *testing.T, runID string) {
+	t.Helper()
+	for _, pid := range alive(runID) {
+		t.Errorf("still running: %d %s", pid, host.Command(pid))
+	}
+}
+
+func expectNoPartial(t *testing.T, dir string) {
+	t.Helper()
+	if left := files(t, dir, func(name string) bool { return strings.HasSuffix(name, schemas.PartialSuffix) }); len(left) > 0 {
+		t.Errorf("half-written files are left: %q", left)
+	}
+}
+
+// files lists the files below a folder whose names match, by relative path.
+func files(t *testing.T, dir string, match func(name string) bool) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && match(d.Name()) {
+			rel, _ := filepath.Rel(dir, path)
+			out = append(out, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}

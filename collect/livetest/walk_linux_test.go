@@ -1,0 +1,186 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A storage is one that a walk found: its address and its bytes.
+type storage [2]uint64
+
+// A walk is what the script found by itself at an edge: after a backward, or at a step's end.
+type walk struct {
+	Edge       string    `json:"edge"`
+	Step       int64     `json:"step"`
+	Parameters []storage `json:"parameters"`
+	Buffers    []storage `json:"buffers"`
+	Gradients  []storage `json:"gradients"`
+	State      []storage `json:"optimizer_state"`
+	Allocated  int64     `json:"allocated"`
+}
+
+// In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at the end of
+// each backward and of each step; in all steps they hold as many bytes in all.
+func TestTablesAgreeWithAWalk(t *testing.T) {
+	python := testPython(t)
+	for _, c := range []struct {
+		name         string
+		microbatches int
+	}{{"vanilla", 1}, {"momentum", 1}, {"accumulate", 3}, {"keep", 1}, {"gan", 1}, {"dpsgd", 1}, {"ghost", 1}, {"transformer-dpsgd", 1},
+		{"transformer-ghost", 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			r := record(t, environment(), python, script(t, "walk.py"), c.name)
+			if r.manifest.Status != schemas.StatusOK {
+				t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+			}
+			expectConserved(t, r.dir, r.report)
+			walks := walksOf(t, r.stdout)
+			const steps = 6
+			if len(walks) != steps*(c.microbatches+1) {
+				t.Fatalf("%d walks", len(walks))
+			}
+			expectWalks(t, r.dir, walks, c.microbatches)
+		})
+	}
+}
+
+func walksOf(t *testing.T, stdout string) []walk {
+	t.Helper()
+	var out []walk
+	for line := range strings.Lines(stdout) {
+		if text, ok := strings.CutPrefix(line, "WALK "); ok {
+			var w walk
+			if err := json.Unmarshal([]byte(text), &w); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func expectWalks(t *testing.T, dir string, walks []walk, microbatches int) {
+	t.Helper()
+	steps, err := schemas.Steps.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phases, err := schemas.Phases.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocations, err := schemas.Allocations.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners, err := schemas.Owners.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[int64]*schemas.Allocation{}
+	for i := range allocations {
+		blocks[allocations[i].AllocID] = &allocations[i]
+	}
+	microbatch, compared := 0, 0
+	for _, w := range walks {
+		if w.Step >= int64(len(steps)) {
+			t.Fatalf("step %d is not among the %d of the table", w.Step, len(steps))
+		}
+		s := steps[w.Step]
+		seq := s.EndSeq
+		if w.Edge == "backward" {
+			which := microbatch
+			if microbatches == 1 {
+				which = -1
+			}
+			if seq, err = endOfBackward(phases, w.Step, which); err != nil {
+				t.Fatal(err)
+			}
+			microbatch++
+		} else {
+			microbatch = 0
+		}
+		if sum := allocatedAt(allocations, seq); w.Edge == "step" && sum != w.Allocated { // after backward its root gradients die
+			t.Errorf("step %d, %s: %d bytes are allocated after event %d, the walk reads %d", w.Step, w.Edge, sum, seq, w.Allocated)
+		}
+		if !s.Instrumented {
+			continue
+		}
+		compared++
+		for category, want := range map[string][]storage{schemas.Parameters: w.Parameters, schemas.Buffers: w.Buffers,
+			schemas.Gradients: w.Gradients, schemas.OptimizerState: w.State} {
+			got := owned(blocks, owners, category, seq)
+			if !maps.Equal(got, set(want)) {
+				t.Errorf("step %d, %s: %s after event %d: %s", w.Step, w.Edge, category, seq, difference(got, set(want)))
+			}
+		}
+	}
+	if compared < len(walks)/2 {
+		t.Errorf("only %d of %d walks were in instrumented steps", compared, len(walks))
+	}
+}
+
+// endOfBackward is the last event of a microbatch's backward; of the step's last one if that is -1.
+func endOfBackward(phases []schemas.Phase, step int64, microbatch int) (int64, error) {
+	seq := int64(-1)
+	for _, p := range phases {
+		if p.Step == step && (microbatch < 0 || int(p.Microbatch) == microbatch) && strings.HasPrefix(p.Phase, schemas.PhaseBackward) {
+			seq = max(seq, p.EndSeq)
+		}
+	}
+	if seq < 0 {
+		return 0, fmt.Errorf("step %d has no backward of microbatch %d", step, microbatch)
+	}
+	return seq, nil
+}
+
+// owned is what a category holds just after an event, whoever else holds it too: bytes by address.
+func owned(blocks map[int64]*schemas.Allocation, owners []schemas.Owner, category string, seq int64) map[uint64]uint64 {
+	out := map[uint64]uint64{}
+	for i := range owners {
+		o := &owners[i]
+		if a := blocks[o.AllocID]; o.Category == category && o.HoldsAt(seq) && a.LiveAt(seq) {
+			out[a.Address] = uint64(a.RequestedBytes)
+		}
+	}
+	return out
+}
+
+func set(storages []storage) map[uint64]uint64 {
+	out := map[uint64]uint64{}
+	for _, s := range storages {
+		out[s[0]] = s[1]
+	}
+	return out
+}
+
+// difference says in one line what two sets differ in.
+func difference(got, want map[uint64]uint64) string {
+	var lines []string
+	var sums [2]uint64
+	for i, m := range []map[uint64]uint64{got, want} {
+		other := want
+		what := "only in the tables"
+		if i == 1 {
+			other, what = got, "only in the walk"
+		}
+		for _, a := range slices.Sorted(maps.Keys(m)) {
+			sums[i] += m[a]
+			if other[a] != m[a] {
+				lines = append(lines, fmt.Sprintf("%s: %d bytes at %#x", what, m[a], a))
+			}
+		}
+	}
+	if len(lines) > 6 {
+		lines = append(lines[:6], fmt.Sprintf("and %d more", len(lines)-6))
+	}
+	return fmt.Sprintf("%d storages, %d bytes; the walk has %d, %d: %s", len(got), sums[0], len(want), sums[1], strings.Join(lines, "; "))
+}
