@@ -11,7 +11,7 @@ import (
 )
 
 // TestPython runs the agent's own tests under the interpreter's torch: marks on the CPU, everything else on the phantom
-// GPU. The longest are left to DPSIGHT_TEST_LONG.
+// GPU.
 func TestPython(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if python == "" {
