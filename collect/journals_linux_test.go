@@ -168,6 +168,17 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+func TestSentences(t *testing.T) {
+	for text, want := range map[string]string{
+		"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.5 GiB. See https://x.y": "CUDA out of memory. Tried to allocate 2.00 GiB.",
+		"index 3.5 is out of range": "index 3.5 is out of range", "a. b": "a. b", "": "",
+	} {
+		if got := sentences(text, 2); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 // A request is answered by the agent; the collector waits for that, and not for ever.
 func TestDrainRequest(t *testing.T) {
 	dir := t.TempDir()

@@ -64,7 +64,7 @@ func lastException(journals []*spool.Journal) (exception, oom string) {
 		if e := j.Exception; e != nil {
 			text := e.Type
 			if first, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n"); first != "" {
-				text += ": " + first
+				text += ": " + sentences(first, 2)
 			}
 			if exception = text; e.OOM {
 				oom = text
@@ -72,4 +72,17 @@ func lastException(journals []*spool.Journal) (exception, oom string) {
 		}
 	}
 	return exception, oom
+}
+
+// sentences is the beginning of a text: torch's word on an out-of-memory error goes on for a paragraph of advice.
+func sentences(text string, n int) string {
+	end := 0
+	for range n {
+		at := strings.Index(text[end:], ". ")
+		if at < 0 {
+			return text
+		}
+		end += at + len(". ")
+	}
+	return strings.TrimSpace(text[:end])
 }
