@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
@@ -211,8 +210,8 @@ func BenchmarkReport(b *testing.B) {
 	b.ReportMetric(float64(m.Sys)/(1<<20), "MiB-from-OS")
 }
 
-// A report over six runs of 30,000 events stays under a second and 300 MB. The bound on time is three times that, for
-// machines that do other things as well; the benchmark gives the figure.
+// A report over six runs of 30,000 events stays under 300 MB. What it takes in time is the benchmark's to say: a bound here
+// would test what else the machine does.
 func TestReportIsCheap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short")
@@ -221,13 +220,8 @@ func TestReportIsCheap(t *testing.T) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	wholeReport(t, dir, out)
-	took := time.Since(start)
 	runtime.ReadMemStats(&after)
-	if took > 3*time.Second {
-		t.Errorf("the report took %v", took)
-	}
 	if after.Sys > 300e6 {
 		t.Errorf("the process took %d MB from the system, %d MB of them before the report", after.Sys/1e6, before.Sys/1e6)
 	}
