@@ -62,12 +62,15 @@ func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.F
 		exited: make(chan struct{}), ended: make(chan struct{})}
 	status := gob.NewDecoder(statusRead)
 	var first keeperReport
-	err = c.send.Encode(spec)
-	if err == nil {
-		err = status.Decode(&first)
-	}
-	if err == nil && first.Error != "" {
-		err = errors.New(first.Error)
+	if err = c.send.Encode(spec); err == nil {
+		if status.Decode(&first) != nil {
+			// The keeper was killed before it could say that the experiment runs: it may be running.
+			go c.follow(status, statusRead)
+			return c, nil
+		}
+		if first.Error != "" {
+			err = errors.New(first.Error)
+		}
 	}
 	if err != nil {
 		controlWrite.Close()

@@ -225,8 +225,10 @@ func (r *recording) run(ctx context.Context) error {
 	stderr.Close()
 	if err != nil {
 		r.manifest.Status, r.manifest.Reason = schemas.StatusFailed, r.secrets.String(err.Error())
-		out.close(nil)
-		errOut.close(nil)
+		limit := make(chan struct{})
+		time.AfterFunc(teeTime, func() { close(limit) })
+		out.close(limit)
+		errOut.close(limit)
 		return err
 	}
 	watch := newTorchWatch()
