@@ -1,0 +1,63 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// inOneProcess is what a method found in a process that others had used before it, and what it reached.
+type inOneProcess struct {
+	Method string `json:"method"`
+	Before int64  `json:"before"` // bytes allocated when it began
+	Peak   int64  `json:"peak"`
+}
+
+// Experiments that share a process pollute each other: a model that Opacus hooked lies in reference cycles, so that dropping
+// it frees nothing until Python happens to collect them, and the next experiment's peak stands on top of it. Collecting them
+// by hand leaves cuBLAS' workspaces alone, which the next one would have made itself. In processes of their own the
+// same experiments start from nothing and reach the same peak in any order.
+func TestOneProcessPollutes(t *testing.T) {
+	t.Parallel()
+	python := testPython(t)
+	takeSlot(t)
+	modules, err := filepath.Abs("../experiments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(arguments ...string) []inOneProcess {
+		r := record(t, environment("PYTHONPATH="+modules), append([]string{python, script(t, "one_process.py")}, arguments...)...)
+		var found []inOneProcess
+		if err := json.Unmarshal([]byte(strings.TrimSpace(r.stdout)), &found); err != nil {
+			t.Fatalf("%v: %s", err, r.stdout)
+		}
+		// What the script's own counters say is what was recorded.
+		highest := int64(0)
+		for _, f := range found {
+			highest = max(highest, f.Peak)
+		}
+		if got := r.report.Devices[0].PeakAllocatedBytes; got != highest {
+			t.Errorf("replayed peak %d, the script says %d", got, highest)
+		}
+		return found
+	}
+	alone := map[string]int64{}
+	for _, m := range []string{"ghost", "vanilla", "ghost"} {
+		got := run("drop", m)[0]
+		if before, ok := alone[m]; ok && before != got.Peak || got.Before != 0 {
+			t.Errorf("%s in a process of its own: found %d B, reached %d B, earlier %d B", m, got.Before, got.Peak, before)
+		}
+		alone[m] = got.Peak
+	}
+	dropped, collected := run("drop", "ghost", "vanilla")[1], run("collect", "ghost", "vanilla")[1]
+	if dropped.Peak <= alone["vanilla"] || dropped.Before <= collected.Before {
+		t.Errorf("after ghost, dropped: found %d B, reached %d B; alone %d B", dropped.Before, dropped.Peak, alone["vanilla"])
+	}
+	if collected.Peak != alone["vanilla"] {
+		t.Errorf("after ghost, collected: reached %d B; alone %d B", collected.Peak, alone["vanilla"])
+	}
+	if over, left := dropped.Peak-alone["vanilla"], dropped.Before-collected.Before; over != left {
+		t.Errorf("the peak is %d B higher, but %d B were left", over, left)
+	}
+}
