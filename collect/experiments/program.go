@@ -10,7 +10,7 @@ import (
 // The Python files are matched by name: a pattern that names the folder would
 // leave out those that start with an underscore.
 //
-//go:embed options.json dpsight_experiments/*.py
+//go:embed options.json dpsight_experiments/*.py dpsight_experiments/clipping/*.py dpsight_experiments/methods/*.py
 var program embed.FS
 
 // FS returns the Python program: the package dpsight_experiments and, beside

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -18,7 +19,7 @@ func TestArgs(t *testing.T) {
 		t.Fatal(err)
 	}
 	params["bare"] = true // the collector's own parameters are no options
-	want := "-m dpsight_experiments --method ghost --clipping flat --noise-multiplier 1 --max-grad-norm 1" +
+	want := "-m dpsight_experiments --method ghost --clipping flat --noise-multiplier 1 --max-grad-norm 1 --poisson false" +
 		" --model transformer --preset tiny --vocab-size 1000 --hidden-dim 64 --num-layers 2 --num-heads 4 --seq-len 512" +
 		" --batch-size 4 --physical-batch-size 4 --num-iter 3 --warmup-iter 2 --optimizer adamw --learning-rate 1e-05" +
 		" --precision fp32 --checkpointing false --zero-grad default --seed 0"
@@ -28,21 +29,22 @@ func TestArgs(t *testing.T) {
 }
 
 func TestFSHoldsTheProgramAndNothingElse(t *testing.T) {
-	onDisk, err := filepath.Glob("dpsight_experiments/*.py")
-	if err != nil || len(onDisk) == 0 {
-		t.Fatal(onDisk, err)
+	want, got := []string{"options.json"}, []string{}
+	err := filepath.WalkDir("dpsight_experiments", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".py" {
+			want = append(want, filepath.ToSlash(path))
+		}
+		return err
+	})
+	if err != nil || len(want) == 1 {
+		t.Fatal(want, err)
 	}
-	want := append(onDisk, "options.json")
-	var got []string
 	err = fs.WalkDir(FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			got = append(got, path)
 		}
 		return err
 	})
-	for i := range want {
-		want[i] = filepath.ToSlash(want[i])
-	}
 	slices.Sort(want)
 	if slices.Sort(got); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v\nwant %v", got, err, want)
@@ -72,6 +74,8 @@ func unpack(t *testing.T) string {
 
 func TestPythonSide(t *testing.T) {
 	command := exec.Command(testPython(t), "-B", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+	// The tensors are tiny: threads that wait for each other would take longer than the work.
+	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1")
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	} else if !strings.Contains(string(out), "\nOK") {
@@ -79,27 +83,72 @@ func TestPythonSide(t *testing.T) {
 	}
 }
 
-// The unpacked program takes Args and trains, with every method and model.
+// The unpacked program takes Args and trains, in an interpreter of its own.
 func TestUnpackedProgramTrains(t *testing.T) {
 	python, folder := testPython(t), unpack(t)
-	for _, given := range []string{
+	out, err := inPython(t, folder, python, nil, trainingArgs(t, "method=ghost")...)
+	if err != nil || !strings.Contains(out, "step 2/2 loss ") || strings.Contains(out, "Warning") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Methods train with every kind of option, one after another: torch is imported once.
+func TestMethodsTrain(t *testing.T) {
+	python, folder := testPython(t), unpack(t)
+	given := []string{
 		"method=vanilla precision=bf16 checkpointing=true zero_grad=keep",
 		"method=dpsgd physical_batch_size=2",
-		"method=ghost",
+		"method=dpsgd clipping=adaptive physical_batch_size=1",
+		"method=functorch precision=bf16",
+		"method=ew poisson=true batch_size=1",
+		"method=fgc poisson=true physical_batch_size=1 batch_size=1",
+		"method=mixed_ghost",
+		"method=flash precision=bf16 physical_batch_size=2",
+		"method=bk clipping=per_layer",
+		"method=flash_bk poisson=true batch_size=1",
+		"method=norm_only zero_grad=none",
+		"method=loop model=mlp",
 		"method=dpsgd model=mlp optimizer=adam",
-	} {
-		params, err := Resolve(pairs(given + " preset=tiny seq_len=32 num_iter=1 warmup_iter=1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		command := exec.Command(python, append(Args(params), "--device", "cpu")...)
-		command.Env = append(os.Environ(), "PYTHONPATH="+folder)
-		command.Dir = t.TempDir()
-		out, err := command.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "step 2/2 loss ") || strings.Contains(string(out), "Warning") {
-			t.Errorf("%s: %v\n%s", given, err, out)
-		}
 	}
+	var all [][]string
+	for _, g := range given {
+		all = append(all, trainingArgs(t, g)[2:]) // without -m and the program's name
+	}
+	input, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = `
+import json, sys
+from dpsight_experiments.cli import main
+for argv in json.load(sys.stdin):
+    print("exit", main(argv), flush=True)`
+	out, err := inPython(t, folder, python, input, "-c", program)
+	if err != nil || strings.Contains(out, "Warning") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if n, done := strings.Count(out, "step 2/2 loss "), strings.Count(out, "exit 0"); n != len(given) || done != len(given) {
+		t.Errorf("of %d experiments %d trained and %d ended well\n%s", len(given), n, done, out)
+	}
+}
+
+func trainingArgs(t *testing.T, given string) []string {
+	t.Helper()
+	params, err := Resolve(pairs(given + " preset=tiny seq_len=32 num_iter=1 warmup_iter=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(Args(params), "--device", "cpu")
+}
+
+func inPython(t *testing.T, folder, python string, input []byte, args ...string) (string, error) {
+	t.Helper()
+	command := exec.Command(python, args...)
+	command.Env = append(os.Environ(), "PYTHONPATH="+folder, "OMP_NUM_THREADS=1")
+	command.Dir = t.TempDir()
+	command.Stdin = bytes.NewReader(input)
+	out, err := command.CombinedOutput()
+	return string(out), err
 }
 
 // Both sides resolve the same options to the same values, and refuse the same.
@@ -109,7 +158,11 @@ func TestBothSidesResolveAlike(t *testing.T) {
 	for _, given := range []string{
 		"method=vanilla", "method=hooks preset=1b seq_len=64", "method=ghost preset=seed physical_batch_size=1",
 		"method=ghost model=mlp seq_len=5 preset=tiny", "method=dpsgd model=mlp mlp_dims=8,4 batch_size=2 checkpointing=off",
-		"method=vanilla checkpointing=on learning_rate=1e-3 clipping=adaptive", "method=bk", "method=ghost hidden_dim=30",
+		"method=vanilla checkpointing=on learning_rate=1e-3 clipping=adaptive", "method=bk clipping=per_layer", "method=ghost hidden_dim=30",
+		"method=functorch", "method=ew grad_sample_mode=hooks", "method=ew precision=bf16", "method=loop batch_size=3", "method=naive physical_batch_size=2",
+		"method=dpsgd clipping=adaptive noise_multiplier=0.1 unclipped_num_std=0.0500", "method=dpsgd clipping=adaptive min_clipbound=0.5",
+		"method=dpsgd clipping=adaptive min_clipbound=1e-7 max_clipbound=1e-7", "method=fgc poisson=on", "method=nonsense", "method=Norm-Only noise_multiplier=3",
+		"method=dpsgd clipping=adaptive target_unclipped_quantile=1.5",
 		"method=ghost batch_size=-1", "method=ghost model=mlp preset=medium", "method=vanilla clipping=no", "preset=tiny",
 		"method=ghost clipping=adaptive", "method=ghost checkpointing=1", "method=vanilla model=mlp checkpointing=true",
 	} {

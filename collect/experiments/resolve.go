@@ -27,13 +27,15 @@ func Resolve(given map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before the defaults: what a method fixes may be in conflict with what was
+	// given, never with a default.
+	if err := resolveMethod(values); err != nil {
+		return nil, err
+	}
 	for _, o := range table.Options {
 		if _, ok := values[o.Name]; !ok && o.Default != nil {
 			values[o.Name] = typed(o, o.Default)
 		}
-	}
-	if err := resolveMethod(values); err != nil {
-		return nil, err
 	}
 	if err := applyPreset(values); err != nil {
 		return nil, err
@@ -106,13 +108,13 @@ func parseValue(o Option, text string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s must be a whole number, not %s", o.Name, quote(text))
 		}
-		return n, checkMin(o, float64(n), text)
+		return n, checkRange(o, float64(n), text)
 	case Float:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 			return nil, fmt.Errorf("%s must be a number, not %s", o.Name, quote(text))
 		}
-		return f, checkMin(o, f, text)
+		return f, checkRange(o, f, text)
 	case Bool:
 		switch strings.ToLower(text) {
 		case "true", "yes", "on", "1":
@@ -132,14 +134,14 @@ func parseValue(o Option, text string) (any, error) {
 	return text, nil
 }
 
-func checkMin(o Option, n float64, text string) error {
+func checkRange(o Option, n float64, text string) error {
 	switch {
-	case o.Min == nil:
-		return nil
-	case o.ExclusiveMin && n <= *o.Min:
+	case o.Min != nil && o.ExclusiveMin && n <= *o.Min:
 		return fmt.Errorf("%s must be more than %v, not %s", o.Name, *o.Min, text)
-	case n < *o.Min:
+	case o.Min != nil && n < *o.Min:
 		return fmt.Errorf("%s must be at least %v, not %s", o.Name, *o.Min, text)
+	case o.Max != nil && n > *o.Max:
+		return fmt.Errorf("%s must be at most %v, not %s", o.Name, *o.Max, text)
 	}
 	return nil
 }
@@ -153,26 +155,36 @@ func typed(o Option, value any) any {
 }
 
 func resolveMethod(values map[string]any) error {
-	supported := supportedMethods()
-	text, _ := values["method"].(string)
-	if text == "" {
-		return fmt.Errorf("no method: give --method %s", strings.Join(supported, ", "))
+	called, _ := values["method"].(string)
+	if called == "" {
+		return fmt.Errorf("no method: give --method %s", strings.Join(methodIDs(), ", "))
 	}
 	var names []string
 	for _, m := range table.Methods {
 		for _, name := range append([]string{m.ID}, m.Aliases...) {
-			if !strings.EqualFold(canonical(text), name) {
-				continue
+			if strings.EqualFold(canonical(called), name) {
+				return applyMethod(m, name, values)
 			}
-			if !m.Supported {
-				return fmt.Errorf("method %s is not built in yet; known now: %s", m.ID, strings.Join(supported, ", "))
-			}
-			values["method"] = m.ID
-			return nil
+			names = append(names, name)
 		}
-		names = append(append(names, m.ID), m.Aliases...)
 	}
-	return errors.New(unknown("method", text, supported, names))
+	return errors.New(unknown("method", called, methodIDs(), names))
+}
+
+// applyMethod sets the method and what goes with it. name is what it was called.
+func applyMethod(m Method, name string, values map[string]any) error {
+	values["method"] = m.ID
+	if m.Of != "" {
+		values["method"] = m.Of
+	}
+	for option, value := range m.Fixes {
+		value = typed(*table.byName[option], value)
+		if given, ok := values[option]; ok && given != value {
+			return fmt.Errorf("method %s goes with %s %s, not %s", name, option, text(value), text(given))
+		}
+		values[option] = value
+	}
+	return nil
 }
 
 func applyPreset(values map[string]any) error {
@@ -218,6 +230,13 @@ func checkRules(values map[string]any) error {
 				return fmt.Errorf("%s %d is not a multiple of %s %d", d.Number, number, d.Divisor, divisor)
 			}
 		}
+		if l := r.Less; l != nil {
+			number, ok1 := values[l.Number].(float64)
+			bound, ok2 := values[l.Bound].(float64)
+			if ok1 && ok2 && number >= l.Times*bound {
+				return fmt.Errorf("%s %s must be less than %s%s %s", l.Number, text(number), times(l.Times), l.Bound, text(bound))
+			}
+		}
 		if f := r.Refuse; f != nil {
 			holds := true
 			for option, refused := range f.When {
@@ -230,6 +249,14 @@ func checkRules(values map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// times writes a factor before a name.
+func times(factor float64) string {
+	if factor == 1 {
+		return ""
+	}
+	return text(factor) + " times "
 }
 
 // fill replaces {name} in a rule's sentence by the value of that option.
@@ -248,10 +275,11 @@ func optionNames() []string {
 	return names
 }
 
-func supportedMethods() []string {
+// methodIDs returns the methods that params may name.
+func methodIDs() []string {
 	var ids []string
 	for _, m := range table.Methods {
-		if m.Supported {
+		if m.Of == "" {
 			ids = append(ids, m.ID)
 		}
 	}

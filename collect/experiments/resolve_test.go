@@ -14,7 +14,7 @@ func TestResolveIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"method": "ghost", "clipping": "flat", "noise_multiplier": 1.0, "max_grad_norm": 1.0,
+		"method": "ghost", "clipping": "flat", "noise_multiplier": 1.0, "max_grad_norm": 1.0, "poisson": false,
 		"model": "transformer", "preset": "seed", "vocab_size": int64(32000), "hidden_dim": int64(2048),
 		"num_layers": int64(2), "num_heads": int64(16), "seq_len": int64(16384),
 		"batch_size": int64(1), "physical_batch_size": int64(1), "num_iter": int64(3), "warmup_iter": int64(0),
@@ -48,7 +48,9 @@ func TestResolveDropsWhatDoesNotApply(t *testing.T) {
 func TestMethodAliases(t *testing.T) {
 	for alias, want := range map[string]string{
 		"vanilla": "vanilla", "StandardTrainer": "vanilla", "no-dp": "vanilla", "STANDARD": "vanilla",
-		"DPSGDTrainer": "dpsgd", "hooks": "dpsgd", "Ghost": "ghost",
+		"DPSGDTrainer": "dpsgd", "hooks": "dpsgd", "functorch": "dpsgd", "ew": "dpsgd", "Ghost": "ghost",
+		"DPFastGradientClippingTrainer": "fgc", "naive": "loop", "flash_clip": "flash", "bookkeeping": "bk",
+		"ghost_bk": "bk", "flash-clip-bookkeeping": "flash_bk", "flash_clip_bk": "flash_bk", "norm_only": "norm_only",
 	} {
 		got, err := Resolve(map[string]string{"method": alias})
 		if err != nil || got["method"] != want {
@@ -57,13 +59,15 @@ func TestMethodAliases(t *testing.T) {
 	}
 }
 
+const allMethods = "vanilla, loop, dpsgd, fgc, ghost, mixed_ghost, flash, bk, flash_bk, norm_only"
+
 func TestResolveRefuses(t *testing.T) {
 	for _, c := range []struct{ given, want string }{
-		{"", "no method: give --method vanilla, dpsgd, ghost"},
-		{"method=bookkeeping", "method bk is not built in yet; known now: vanilla, dpsgd, ghost"},
-		{"method=functorch", "method functorch is not built in yet; known now: vanilla, dpsgd, ghost"},
+		{"", "no method: give --method " + allMethods},
+		{"method=functorch grad_sample_mode=hooks", "method functorch goes with grad_sample_mode functorch, not hooks"},
+		{"method=naive physical_batch_size=2", "method naive goes with physical_batch_size 1, not 2"},
 		{"method=ghots", `unknown method "ghots"; did you mean ghost?`},
-		{"method=xyz", `unknown method "xyz"; known: vanilla, dpsgd, ghost`},
+		{"method=xyz", `unknown method "xyz"; known: ` + allMethods},
 		{"method=ghost preset=smal", `unknown preset "smal"; did you mean small?`},
 		{"method=ghost preset=huge", `unknown preset "huge"; known: tiny, small, medium, 1b, seed`},
 		{"method=ghost model=mlp preset=seed", "preset seed has no sizes for model mlp; known: tiny, small"},
@@ -83,8 +87,14 @@ func TestResolveRefuses(t *testing.T) {
 		{"method=ghost hidden_dim=100", "hidden_dim 100 is not a multiple of num_heads 8"},
 		{"method=ghost physical_batch_size=3", "batch_size 4 is not a multiple of physical_batch_size 3"},
 		{"method=ghost physical_batch_size=8", "batch_size 4 is not a multiple of physical_batch_size 8"},
-		{"method=ghost clipping=per_layer", "clipping per_layer is not built in yet; known now: flat"},
-		{"method=dpsgd checkpointing=yes", "checkpointing is not supported with method dpsgd: recomputation would run Opacus' hooks twice; use vanilla, or a smaller physical_batch_size"},
+		{"method=ghost clipping=per_layer", "clipping per_layer is not supported with method ghost: it scales each sample's loss by one factor for all layers; use method dpsgd, bk, flash_bk or loop"},
+		{"method=flash clipping=adaptive", "clipping adaptive is not supported with method flash: of Opacus' optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use method dpsgd"},
+		{"method=dpsgd clipping=adaptive poisson=1", "clipping adaptive is not supported with poisson: Opacus divides by the number of samples drawn, which may be 0; use clipping flat or per_layer"},
+		{"method=dpsgd clipping=adaptive noise_multiplier=2", "noise_multiplier 2 must be less than 2 times unclipped_num_std 1"},
+		{"method=dpsgd clipping=adaptive min_clipbound=0.5 max_clipbound=0.25", "min_clipbound 0.5 must be less than max_clipbound 0.25"},
+		{"method=dpsgd clipping=adaptive target_unclipped_quantile=1.1", "target_unclipped_quantile must be at most 1, not 1.1"},
+		{"method=ew precision=bf16", "precision bf16 is not supported with grad_sample_mode ew: torch's expanded weights multiply without autocast; use grad_sample_mode hooks or functorch"},
+		{"method=dpsgd checkpointing=yes", "checkpointing is not supported with method dpsgd: recomputation would run its hooks twice; use vanilla, loop, or a smaller physical_batch_size"},
 		{"method=vanilla model=mlp checkpointing=true", "checkpointing is not supported with model mlp: it has no blocks to recompute; use model transformer"},
 	} {
 		params, err := Resolve(pairs(c.given))
@@ -94,20 +104,46 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
+// A name that stands for a method with parameters resolves to both.
+func TestMethodsWithParameters(t *testing.T) {
+	for _, c := range []struct{ given, same string }{
+		{"method=functorch", "method=dpsgd grad_sample_mode=functorch"},
+		{"method=hooks", "method=dpsgd"},
+		{"method=naive batch_size=8", "method=loop batch_size=8 physical_batch_size=1"},
+	} {
+		got, err := Resolve(pairs(c.given))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := Resolve(pairs(c.same)); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s\ngot  %v\nwant %v, %v", c.given, got, want, err)
+		}
+	}
+}
+
 // What Resolve returns is fit to be resolved again: a run can be repeated from its manifest.
 func TestResolveIsIdempotent(t *testing.T) {
-	first, err := Resolve(pairs("method=hooks preset=tiny checkpointing=false learning_rate=3e-5 seed=9223372036854775807"))
-	if err != nil {
-		t.Fatal(err)
+	for _, text := range []string{
+		"method=hooks preset=tiny checkpointing=false learning_rate=3e-5 seed=9223372036854775807",
+		"method=ew clipping=adaptive", "method=naive clipping=per_layer poisson=yes", "method=norm_only model=mlp",
+	} {
+		first, err := Resolve(pairs(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Resolve(texts(first))
+		if err != nil || !maps.Equal(again, first) {
+			t.Errorf("got %v, %v\nwant %v", again, err, first)
+		}
 	}
+}
+
+func texts(params map[string]any) map[string]string {
 	given := map[string]string{}
-	for name, value := range first {
+	for name, value := range params {
 		given[name] = text(value)
 	}
-	again, err := Resolve(given)
-	if err != nil || !maps.Equal(again, first) {
-		t.Errorf("got %v, %v\nwant %v", again, err, first)
-	}
+	return given
 }
 
 func pairs(text string) map[string]string {

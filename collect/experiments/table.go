@@ -40,9 +40,10 @@ type Option struct {
 	// DefaultOf names the option whose value is this one's default.
 	DefaultOf string `json:"default_of,omitempty"`
 	// Min is the least number allowed; the number itself is excluded if
-	// ExclusiveMin is set.
+	// ExclusiveMin is set. Max is the largest.
 	Min          *float64 `json:"min,omitempty"`
 	ExclusiveMin bool     `json:"exclusive_min,omitempty"`
+	Max          *float64 `json:"max,omitempty"`
 	// Pattern is a regular expression (RE2, and Python's re) for a string.
 	Pattern string `json:"pattern,omitempty"`
 	// Example is a value that matches Pattern.
@@ -78,14 +79,19 @@ func (p Preset) For(model string) map[string]any {
 
 // Method is a way of computing gradients.
 type Method struct {
-	// ID is the method's name in params.
+	// ID is the method's name in params, if Of is empty.
 	ID string `json:"id"`
+	// Of is the ID of the method that this one is, with the parameters in
+	// Fixes: functorch is dpsgd with another grad_sample_mode. Params then name
+	// that method, so that they say what runs and not what it was called.
+	Of string `json:"of,omitempty"`
+	// Fixes are the values of other options that go with this method, as JSON
+	// has them. Giving another value is refused.
+	Fixes map[string]any `json:"fixes,omitempty"`
 	// Shown is its name in reports.
 	Shown string `json:"shown"`
 	// Aliases are further names that are accepted, whatever their case.
 	Aliases []string `json:"aliases"`
-	// Supported is false for a method that is known by name and refused.
-	Supported bool `json:"supported"`
 }
 
 type rule struct {
@@ -93,6 +99,12 @@ type rule struct {
 		Divisor string `json:"divisor"`
 		Number  string `json:"number"`
 	} `json:"divides,omitempty"`
+	// Less holds if Number is less than Times × Bound.
+	Less *struct {
+		Number string  `json:"number"`
+		Times  float64 `json:"times"`
+		Bound  string  `json:"bound"`
+	} `json:"less,omitempty"`
 	Refuse *struct {
 		When map[string][]string `json:"when"`
 		Why  string              `json:"why"`
@@ -150,5 +162,6 @@ func Options() []Option { return slices.Clone(table.Options) }
 // Presets returns the presets, smallest first.
 func Presets() []Preset { return slices.Clone(table.Presets) }
 
-// Methods returns all methods known by name, the unsupported ones included.
+// Methods returns all methods known by name, also those that are another one
+// with fixed parameters (see [Method.Of]).
 func Methods() []Method { return slices.Clone(table.Methods) }

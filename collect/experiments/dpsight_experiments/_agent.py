@@ -6,10 +6,14 @@ The names are imported, not the module: any folder called dpsight on the path wo
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 try:
-    from dpsight import phase, plan, step
+    from dpsight import config, phase, plan, step
 except ImportError:
+
+    def config(**params: Any) -> None:
+        """Reports facts about the run."""
 
     def phase(name: str) -> AbstractContextManager[None]:
         """Marks a phase of the run, such as setup.model."""
@@ -23,4 +27,4 @@ except ImportError:
         """Ends a training step of that many samples and tokens."""
 
 
-__all__ = ["phase", "plan", "step"]
+__all__ = ["config", "phase", "plan", "step"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -25,8 +26,12 @@ def train_step(
     """One optimizer step on a batch that lies on the host.
 
     A batch larger than the physical batch size goes through forward and backward in parts. Returns each part's mean
-    loss, still on the device: reading one would make the host wait.
+    loss, still on the device: reading one would make the host wait. A batch may be empty if it was drawn.
     """
+    how = training.zero_grad if options.zero_grad == "default" else options.zero_grad
+    if len(inputs) == 0:
+        _step_of_noise(training, how)
+        return []
     size = options.physical_batch_size
     parts = list(zip(inputs.split(size), targets.split(size), strict=True))
     losses = []
@@ -36,11 +41,31 @@ def train_step(
             # clipped gradients up until the last one.
             training.optimizer.signal_skip_step(do_skip=i + 1 < len(parts))
         if training.private or i == 0:
-            zero_grad(training.optimizer, options.zero_grad)
+            zero_grad(training.optimizer, how)
         losses.append(_accumulate(training, options, x.to(device), y.to(device), weight=1 / len(parts)))
         if training.private or i + 1 == len(parts):
             training.optimizer.step()
     return losses
+
+
+def _step_of_noise(training: Training, how: str) -> None:
+    """The step of a batch that Poisson sampling left empty: noise alone, as accounting assumes.
+
+    The model is not run. Opacus does run it, on tensors of no samples, which its ghost norms of an embedding do not
+    survive; what would be left of the pass is known. So this is the part of DPOptimizer.step that follows clipping.
+    """
+    optimizer = training.optimizer
+    zero_grad(optimizer, how)
+    parameters = list(training.model.parameters())
+    for p in parameters:
+        p.summed_grad = torch.zeros_like(p)
+        p.grad_sample = p.new_zeros((0, *p.shape))  # by which Opacus counts batches
+    optimizer.add_noise()
+    optimizer.scale_grad()
+    optimizer.step_hook(optimizer)
+    for p in parameters:
+        p.grad_sample = None
+    optimizer.original_optimizer.step()
 
 
 def _accumulate(training: Training, options: Options, x: Tensor, y: Tensor, weight: float) -> Tensor:
@@ -66,18 +91,18 @@ def zero_grad(optimizer: torch.optim.Optimizer, how: str) -> None:
 
 
 def train(training: Training, options: Options, device: torch.device) -> float:
-    """Trains for the planned number of steps and returns the mean loss of the last one."""
+    """Trains for the planned number of steps and returns the mean loss of the last one that had samples."""
     steps = _agent.plan(warmup=options.warmup_iter, timed=options.num_iter)
     batches = forever(training.loader)
     losses: list[Tensor] = []
     for step in range(1, steps + 1):
         inputs, targets = next(batches)
-        losses = train_step(training, options, inputs, targets, device)
+        losses = train_step(training, options, inputs, targets, device) or losses
         tokens = inputs.numel() if options.model == "transformer" else None
         _agent.step(samples=len(inputs), tokens=tokens)
         if step < steps and step % max(1, steps // 10) == 0:
             print(f"step {step}/{steps}", flush=True)
     # The only value that is read back: on a GPU a read in the loop would change the timing of the steps.
-    loss = sum(part.item() for part in losses) / len(losses)
+    loss = sum(part.item() for part in losses) / len(losses) if losses else math.nan
     print(f"step {steps}/{steps} loss {loss:.4f}", flush=True)
     return loss

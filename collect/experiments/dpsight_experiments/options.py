@@ -39,8 +39,15 @@ class Options:
     zero_grad: str
     seed: int
     clipping: str | None = None
+    grad_sample_mode: str | None = None
     noise_multiplier: float | None = None
     max_grad_norm: float | None = None
+    poisson: bool | None = None
+    target_unclipped_quantile: float | None = None
+    clipbound_learning_rate: float | None = None
+    min_clipbound: float | None = None
+    max_clipbound: float | None = None
+    unclipped_num_std: float | None = None
     vocab_size: int | None = None
     hidden_dim: int | None = None
     num_layers: int | None = None
@@ -85,10 +92,11 @@ def resolve(given: Mapping[str, str]) -> Options:
     """Applies aliases, the preset, defaults and checks, as the Go side's Resolve does. Raises UsageError."""
     options = table()["options"]
     values: dict[str, Any] = {o["name"]: _value(o, given[o["name"]]) for o in options if o["name"] in given}
+    # Before the defaults: what a method fixes may be in conflict with what was given, never with a default.
+    _apply_method(values)
     for option in options:
         if option["default"] is not None:
             values.setdefault(option["name"], option["default"])
-    values["method"] = _method(values.get("method"))
     for name, value in _preset(values["preset"], values["model"]).items():
         values.setdefault(name, value)
     for option in options:
@@ -133,21 +141,25 @@ def _number(option: dict[str, Any], text: str) -> int | float:
         raise UsageError(f"{name} must be more than {least}, not {text}")
     if least is not None and number < least:
         raise UsageError(f"{name} must be at least {least}, not {text}")
+    if "max" in option and number > option["max"]:
+        raise UsageError(f"{name} must be at most {option['max']}, not {text}")
     return number
 
 
-def _method(text: str | None) -> str:
-    methods = table()["methods"]
-    supported = [m["id"] for m in methods if m["supported"]]
+def _apply_method(values: dict[str, Any]) -> None:
+    """Replaces the method's name by its id, and sets what goes with it."""
+    methods, text = table()["methods"], values.get("method")
+    ids = [m["id"] for m in methods if "of" not in m]
     if text is None:
-        raise UsageError(f"no method: give --method {', '.join(supported)}")
-    names = {name.lower(): m for m in methods for name in (m["id"], *m["aliases"])}
-    method = names.get(text.lower().replace("-", "_"))
-    if method is None:
-        raise UsageError(_unknown("method", text, supported, [n for m in methods for n in (m["id"], *m["aliases"])]))
-    if not method["supported"]:
-        raise UsageError(f"method {method['id']} is not built in yet; known now: {', '.join(supported)}")
-    return method["id"]
+        raise UsageError(f"no method: give --method {', '.join(ids)}")
+    names = {name.lower(): (name, m) for m in methods for name in (m["id"], *m["aliases"])}
+    if text.lower().replace("-", "_") not in names:
+        raise UsageError(_unknown("method", text, ids, [name for name, _ in names.values()]))
+    name, method = names[text.lower().replace("-", "_")]
+    values["method"] = method.get("of", method["id"])
+    for option, value in method.get("fixes", {}).items():
+        if values.setdefault(option, value) != value:
+            raise UsageError(f"method {name} goes with {option} {value}, not {values[option]}")
 
 
 def _preset(name: str, model: str) -> dict[str, Any]:
@@ -166,12 +178,24 @@ def _check_rules(values: dict[str, Any]) -> None:
             divisor, number = rule["divides"]["divisor"], rule["divides"]["number"]
             if divisor in values and number in values and values[number] % values[divisor]:
                 raise UsageError(f"{number} {values[number]} is not a multiple of {divisor} {values[divisor]}")
+        elif "less" in rule:
+            number, bound, times = rule["less"]["number"], rule["less"]["bound"], rule["less"]["times"]
+            if number in values and bound in values and values[number] >= times * values[bound]:
+                factor = "" if times == 1 else f"{_plain(times)} times "
+                raise UsageError(
+                    f"{number} {_plain(values[number])} must be less than {factor}{bound} {_plain(values[bound])}"
+                )
         elif all(_text(values.get(name)) in refused for name, refused in rule["refuse"]["when"].items()):
             raise UsageError(rule["refuse"]["why"].format_map(values))
 
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(number: float) -> str:
+    """A number in as few digits as the Go side writes it: 1 for 1.0."""
+    return repr(float(number)).removesuffix(".0")
 
 
 def _unknown(noun: str, text: str, known: list[str], candidates: list[str]) -> str:

@@ -19,8 +19,13 @@ class Reference:
     norms: list[float]
 
 
-def per_example_loop(model: nn.Module, inputs: Tensor, targets: Tensor, max_grad_norm: float) -> Reference:
-    """Sums the gradients of each example's own mean loss, clipped to max_grad_norm and unclipped."""
+def per_example_loop(
+    model: nn.Module, inputs: Tensor, targets: Tensor, max_grad_norm: float, *, per_layer: bool = False
+) -> Reference:
+    """Sums the gradients of each example's own mean loss, clipped and unclipped.
+
+    Clipped is the whole gradient to max_grad_norm, or each parameter's to max_grad_norm / sqrt(number of parameters).
+    """
     names = [name for name, _ in model.named_parameters()]
     parameters = list(model.parameters())
     clipped = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
@@ -33,7 +38,11 @@ def per_example_loop(model: nn.Module, inputs: Tensor, targets: Tensor, max_grad
         norm = torch.sqrt(sum(g.double().square().sum() for g in gradient)).item()
         for name, g in zip(names, gradient, strict=True):
             plain[name] += g
-            clipped[name] += g * min(1.0, max_grad_norm / norm)
+            if per_layer:
+                own = g.double().norm().item()
+                clipped[name] += g * (min(1.0, max_grad_norm / len(names) ** 0.5 / own) if own else 1.0)
+            else:
+                clipped[name] += g * min(1.0, max_grad_norm / norm)
         norms.append(norm)
     return Reference(clipped, plain, norms)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import unittest
+from collections.abc import Iterator
+from unittest import mock
 
 import torch
 from dpsight_experiments.data import data_loader
 from dpsight_experiments.loop import train_step
 from dpsight_experiments.methods import Training, prepare
 from dpsight_experiments.models import make_model
-from dpsight_experiments.options import Options, resolve
+from dpsight_experiments.options import Options, UsageError, resolve, table
+from opacus.grad_sample import GradSampleHooksFastGradientClipping
 from torch import Tensor, nn
 
 from tests.reference import Reference, norm, per_example_loop
@@ -21,14 +25,28 @@ SIZES = {
     "transformer": {"vocab_size": 50, "hidden_dim": 16, "num_layers": 2, "num_heads": 2, "seq_len": 12},
     "mlp": {"mlp_dims": "20,16,8"},
 }
-DP_METHODS = ("dpsgd", "ghost")
+METHODS = [m["id"] for m in table()["methods"]]
+DP_METHODS = [m for m in METHODS if m not in ("vanilla", "norm_only")]
+CLIPPING = next(o["choices"] for o in table()["options"] if o["name"] == "clipping")
+# The batch size that Poisson sampling is to give on average, and sizes that it might give, one after another.
+BATCH, DRAWN = 6, (3, 1, 0, 6, 2, 5)
 
 
 def options_for(model: str, method: str, **more: object) -> Options:
     """Options of a small experiment without noise: six samples, SGD."""
-    given = {"method": method, "model": model, "preset": "tiny", "batch_size": 6, "noise_multiplier": 0.0}
+    given = {"method": method, "model": model, "preset": "tiny", "batch_size": BATCH, "noise_multiplier": 0.0}
     given |= {"optimizer": "sgd", "learning_rate": 0.5, "seed": 3} | SIZES[model] | more
     return resolve({name: str(value) for name, value in given.items()})
+
+
+def accepted(model: str) -> Iterator[tuple[str, str]]:
+    """Each DP method and clipping that a model can be trained with."""
+    for method, clipping in itertools.product(DP_METHODS, CLIPPING):
+        try:
+            options_for(model, method, clipping=clipping)
+        except UsageError:
+            continue
+        yield method, clipping
 
 
 def setup(options: Options) -> tuple[nn.Module, Tensor, Tensor]:
@@ -55,27 +73,31 @@ class GradientTest(unittest.TestCase):
         """The project's criterion: 1e-4 of the whole norm, over all parameters and for each one."""
         self.assertEqual(actual.keys(), expected.keys())
         whole = norm(expected)
-        self.assertGreater(whole, 0)
         difference = {name: actual[name] - expected[name] for name in expected}
         self.assertLessEqual(norm(difference), TOLERANCE * whole)
         for name, delta in difference.items():
             self.assertLessEqual(delta.double().norm().item(), TOLERANCE * whole, name)
 
-    def check_steps(self, options: Options, steps: int = 2) -> None:
-        """Trains a few steps and compares each with the loop: sum, gradient and the weights' change."""
+    def check_steps(self, options: Options, sizes: tuple[int, ...] = (BATCH, BATCH)) -> None:
+        """Trains a step for each batch size and compares it with the loop: sum, gradient and the weights' change."""
         model, inputs, targets = setup(options)
         training = prepare(options, model, data_loader(options))
         plain = make_model(options, CPU)
-        for _ in range(steps):
+        for size in sizes:
             plain.load_state_dict(model.state_dict())
-            reference = per_example_loop(plain, inputs, targets, options.max_grad_norm or 1.0)
-            train_step(training, options, inputs, targets, CPU)
-            self.check_one(options, training, plain, reference)
+            x, y = inputs[-size:] if size else inputs[:0], targets[-size:] if size else targets[:0]
+            # Adaptive clipping changes the bound after each step.
+            bound = float(training.optimizer.max_grad_norm) if training.private else 1.0
+            reference = per_example_loop(plain, x, y, bound, per_layer=options.clipping == "per_layer")
+            train_step(training, options, x, y, CPU)
+            self.check_one(options, training, model, plain, reference)
 
-    def check_one(self, options: Options, training: Training, before: nn.Module, reference: Reference) -> None:
+    def check_one(
+        self, options: Options, training: Training, model: nn.Module, before: nn.Module, reference: Reference
+    ) -> None:
         expected = reference.clipped if training.private else reference.plain
         batch = options.batch_size
-        parameters = dict(training.model.named_parameters())
+        parameters = dict(model.named_parameters())
         if training.private:
             self.assert_same({name: p.summed_grad for name, p in parameters.items()}, expected)
         self.assert_same({name: p.grad * batch for name, p in parameters.items()}, expected)
@@ -90,6 +112,7 @@ class GradientTest(unittest.TestCase):
                 bound = median_norm(options)
                 whole, inputs, targets = setup(options)
                 reference = per_example_loop(whole, inputs, targets, bound)
+                self.assertGreater(norm(reference.clipped), 0)
                 self.assertGreater(sum(n > 1.001 * bound for n in reference.norms), 0)
                 self.assertGreater(sum(n < 0.999 * bound for n in reference.norms), 0)
                 # What a method that clips nothing, or a batch as one, would give is far outside the tolerance.
@@ -100,11 +123,90 @@ class GradientTest(unittest.TestCase):
     def test_dp_methods_equal_the_loop(self) -> None:
         for model in SIZES:
             bound = median_norm(options_for(model, "dpsgd"))
-            for method in DP_METHODS:
-                for physical in (6, 3, 2, 1):
-                    with self.subTest(model=model, method=method, physical=physical):
-                        more = {"max_grad_norm": bound, "physical_batch_size": physical}
+            for method, clipping in accepted(model):
+                for physical in (BATCH, 3, 2, 1):
+                    if method == "loop" and physical > 1:
+                        continue
+                    with self.subTest(model=model, method=method, clipping=clipping, physical=physical):
+                        more = {"max_grad_norm": bound, "physical_batch_size": physical, "clipping": clipping}
                         self.check_steps(options_for(model, method, **more))
+
+    def test_batches_that_vary(self) -> None:
+        for model in SIZES:
+            bound = median_norm(options_for(model, "dpsgd"))
+            for method, clipping in accepted(model):
+                with self.subTest(model=model, method=method, clipping=clipping):
+                    more = {"max_grad_norm": bound, "clipping": clipping}
+                    if method != "loop":
+                        more["physical_batch_size"] = 2
+                    drawn = DRAWN
+                    if clipping == "adaptive":
+                        drawn = tuple(size for size in DRAWN if size)
+                    else:
+                        more["poisson"] = True
+                    self.check_steps(options_for(model, method, **more), drawn)
+
+    def test_every_clipping_is_accepted_with_some_method(self) -> None:
+        for model in SIZES:
+            found = set(accepted(model))
+            self.assertEqual({clipping for _, clipping in found}, set(CLIPPING))
+            self.assertLessEqual({(method, "flat") for method in DP_METHODS}, found)
+
+    def test_fast_gradient_clipping_takes_no_ghost_norm(self) -> None:
+        samplers = GradSampleHooksFastGradientClipping.NORM_SAMPLERS
+        for method, expected in (("fgc", 0), ("ghost", 2)):
+            with self.subTest(method=method):
+                options = options_for("mlp", method)
+                model, inputs, targets = setup(options)
+                training = prepare(options, model, data_loader(options))
+                ghost = mock.Mock(side_effect=samplers[nn.Linear])
+                with mock.patch.dict(samplers, {nn.Linear: ghost}):
+                    train_step(training, options, inputs, targets, CPU)
+                self.assertEqual(ghost.call_count, expected)
+
+    def test_noise_is_that_of_the_clipping_norm(self) -> None:
+        sigma, bound = 0.7, 3.0
+        for method, clipping in accepted("mlp"):
+            with self.subTest(method=method, clipping=clipping):
+                more = {
+                    "clipping": clipping,
+                    "noise_multiplier": sigma,
+                    "max_grad_norm": bound,
+                    "mlp_dims": "200,100,50",
+                }
+                options = options_for("mlp", method, **more)
+                model, inputs, targets = setup(options)
+                training = prepare(options, model, data_loader(options))
+                train_step(training, options, inputs, targets, CPU)
+                noise = torch.cat([(p.grad * BATCH - p.summed_grad).flatten() for p in model.parameters()])
+                # Part of the privacy goes to the count of unclipped samples: theorem 1 of arXiv:1905.03871.
+                shared = (2 * options.unclipped_num_std) ** -2 if clipping == "adaptive" else 0.0
+                expected = (sigma**-2 - shared) ** -0.5 * bound
+                self.assertAlmostEqual(noise.std().item(), expected, delta=0.03 * expected)
+                self.assertAlmostEqual(noise.mean().item(), 0, delta=0.03 * expected)
+
+    def test_adaptive_clipping_moves_the_bound(self) -> None:
+        options = options_for("mlp", "dpsgd", clipping="adaptive", max_grad_norm=1e-3)
+        model, inputs, targets = setup(options)
+        training = prepare(options, model, data_loader(options))
+        bounds = []
+        for _ in range(10):
+            train_step(training, options, inputs, targets, CPU)
+            bounds.append(float(training.optimizer.max_grad_norm))
+        self.assertGreater(bounds[-1], 1.5e-3, "all samples are clipped, half should not be")
+
+    def test_norm_only_changes_no_gradient_and_knows_the_norms(self) -> None:
+        for model in SIZES:
+            with self.subTest(model=model):
+                options = options_for(model, "norm_only")
+                self.check_steps(options)
+                network, inputs, targets = setup(options)
+                reference = per_example_loop(network, inputs, targets, 1.0)
+                training = prepare(options, network, data_loader(options))
+                train_step(training, options, inputs, targets, CPU)
+                norms = torch.stack([p._norm_sample for p in network.parameters()]).norm(dim=0).tolist()
+                for actual, expected in zip(norms, reference.norms, strict=True):
+                    self.assertAlmostEqual(actual, expected, delta=TOLERANCE * expected)
 
     def test_vanilla_is_the_mean(self) -> None:
         for model in SIZES:
@@ -113,26 +215,30 @@ class GradientTest(unittest.TestCase):
                     self.check_steps(options_for(model, "vanilla", physical_batch_size=physical))
 
     def test_zero_grad_changes_no_gradient(self) -> None:
-        for method in ("vanilla", *DP_METHODS):
-            bound = median_norm(options_for("mlp", "dpsgd"))
+        bound = median_norm(options_for("mlp", "dpsgd"))
+        for method in METHODS:
             for how in ("none", "keep"):
-                for physical in (6, 2):
+                for physical in (1,) if method == "loop" else (BATCH, 2):
                     with self.subTest(method=method, how=how, physical=physical):
                         more = {"max_grad_norm": bound, "zero_grad": how, "physical_batch_size": physical}
                         self.check_steps(options_for("mlp", method, **more))
 
     def test_checkpointing_changes_no_gradient(self) -> None:
-        self.check_steps(options_for("transformer", "vanilla", checkpointing=True))
+        for method in ("vanilla", "loop"):
+            with self.subTest(method=method):
+                self.check_steps(options_for("transformer", method, checkpointing=True))
 
     def test_bf16_is_near(self) -> None:
         for model in SIZES:
             bound = median_norm(options_for(model, "dpsgd"))
-            for method in ("vanilla", *DP_METHODS):
+            for method in METHODS:
+                if method == "ew":
+                    continue
                 with self.subTest(model=model, method=method):
                     options = options_for(model, method, precision="bf16", max_grad_norm=bound)
                     network, inputs, targets = setup(options)
                     reference = per_example_loop(network, inputs, targets, bound)
-                    expected = reference.plain if method == "vanilla" else reference.clipped
+                    expected = reference.clipped if method in DP_METHODS else reference.plain
                     training = prepare(options, network, data_loader(options))
                     train_step(training, options, inputs, targets, CPU)
                     delta = {n: p.grad * len(inputs) - expected[n] for n, p in network.named_parameters()}

@@ -17,11 +17,11 @@ from dpsight_experiments.data import data_loader
 from dpsight_experiments.loop import train_step
 from dpsight_experiments.methods import prepare
 from dpsight_experiments.models import make_model
-from dpsight_experiments.options import resolve
+from dpsight_experiments.options import resolve, table
 from dpsight_experiments.transformer import positions
 from torch import Tensor
 
-METHODS = ("vanilla", "dpsgd", "ghost")
+METHODS = [m["id"] for m in table()["methods"]]
 SMALL = ["--preset=tiny", "--seq-len=16", "--num-iter=2", "--warmup-iter=1", "--device=cpu"]
 
 
@@ -56,8 +56,17 @@ class AgentTest(unittest.TestCase):
         for method in METHODS:
             with self.subTest(method):
                 privacy = [] if method == "vanilla" else ["setup.privacy"]
-                calls = self.run_recorded(f"--method={method}", "--physical-batch-size=2")
+                parts = [] if method == "loop" else ["--physical-batch-size=2"]
+                calls = self.run_recorded(f"--method={method}", *parts)
                 self.assertEqual(calls, [*setup, *privacy, (1, 2)] + 4 * [(4, 64)])
+
+    def test_the_per_example_loop_marks_its_clipping(self) -> None:
+        seen: list[str] = []
+        with mock.patch(
+            "dpsight_experiments.methods.per_example.phase", lambda name: seen.append(name) or nullcontext()
+        ):
+            self.run_recorded("--method=loop", "--batch-size=3", planned=2)
+        self.assertEqual(seen, ["clip"] * 6)
 
     def test_an_mlp_has_no_tokens(self) -> None:
         calls = self.run_recorded("--method=vanilla", "--model=mlp", planned=1)
@@ -65,7 +74,7 @@ class AgentTest(unittest.TestCase):
 
     def test_shim_takes_the_agent_or_nothing(self) -> None:
         agent = types.ModuleType("dpsight")
-        agent.phase, agent.plan, agent.step = nullcontext, max, print
+        agent.config, agent.phase, agent.plan, agent.step = dict, nullcontext, max, print
         try:
             with mock.patch.dict(sys.modules, {"dpsight": agent}):
                 self.assertIs(importlib.reload(_agent).step, print)
@@ -84,7 +93,8 @@ class MemoryTest(unittest.TestCase):
                     self.check_gone(method, model_name)
 
     def check_gone(self, method: str, model_name: str) -> None:
-        options = resolve({"method": method, "model": model_name, "preset": "tiny"})
+        given = {"method": method, "model": model_name, "preset": "tiny"}
+        options = resolve(given | ({"seq_len": "32"} if model_name == "transformer" else {}))
         model = make_model(options, torch.device("cpu"))
         loader = data_loader(options)
         training = prepare(options, model, loader)

@@ -28,10 +28,20 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual((options.seq_len, options.batch_size, options.physical_batch_size), (16384, 1, 1))
         self.assertEqual((options.max_grad_norm, options.mlp_dims, device), (1.0, None, "auto"))
 
+    def test_names_that_stand_for_a_method_with_parameters(self) -> None:
+        self.assertEqual(
+            resolve({"method": "functorch"}), resolve({"method": "dpsgd", "grad_sample_mode": "functorch"})
+        )
+        self.assertEqual(resolve({"method": "naive", "batch_size": "8"}).physical_batch_size, 1)
+        self.assertIsNone(resolve({"method": "ghost", "grad_sample_mode": "ew"}).grad_sample_mode)
+
     def test_options_of_others_are_dropped(self) -> None:
         options = resolve({"method": "hooks", "model": "mlp", "seq_len": "128"})
         self.assertEqual((options.method, options.seq_len, options.mlp_widths), ("dpsgd", None, [5120, 2560, 1280]))
         self.assertIsNone(resolve({"method": "vanilla", "clipping": "per_layer"}).clipping)
+        self.assertIsNone(resolve({"method": "norm_only", "noise_multiplier": "2"}).noise_multiplier)
+        self.assertIsNone(resolve({"method": "dpsgd", "max_clipbound": "2"}).max_clipbound)
+        self.assertIsNone(resolve({"method": "vanilla", "clipping": "adaptive"}).max_clipbound)
 
     def test_a_bool_needs_no_value(self) -> None:
         self.assertTrue(parse(["--method=vanilla", "--checkpointing"])[0].checkpointing)
@@ -39,12 +49,20 @@ class OptionsTest(unittest.TestCase):
 
     def test_refusals(self) -> None:
         for given, sentence in {
-            "--method bk": "method bk is not built in yet; known now: vanilla, dpsgd, ghost",
+            "--method loop --physical-batch-size 4": "method loop goes with physical_batch_size 1, not 4",
+            "--method ew --grad-sample-mode hooks": "method ew goes with grad_sample_mode ew, not hooks",
+            "--method ew --precision bf16": "precision bf16 is not supported with grad_sample_mode ew: ",
             "--method ghots": 'unknown method "ghots"; did you mean ghost?',
             "--method=ghost --preset smal": 'unknown preset "smal"; did you mean small?',
             "--method=ghost --model=mlp --preset seed": "preset seed has no sizes for model mlp; known: tiny, small",
             "--method=dpsgd --checkpointing": "checkpointing is not supported with method dpsgd: ",
-            "--method=dpsgd --clipping per_layer": "clipping per_layer is not built in yet; known now: flat",
+            "--method=norm_only --checkpointing": "checkpointing is not supported with method norm_only: ",
+            "--method=ghost --clipping per_layer": "clipping per_layer is not supported with method ghost: ",
+            "--method=bk --clipping adaptive": "clipping adaptive is not supported with method bk: ",
+            "--method=dpsgd --clipping adaptive --poisson": "clipping adaptive is not supported with poisson: ",
+            "--method=dpsgd --clipping adaptive --noise-multiplier 2.5": "noise_multiplier 2.5 must be less than ",
+            "--method=dpsgd --clipping adaptive --min-clipbound 1000": "min_clipbound 1000 must be less than ",
+            "--method=dpsgd --target-unclipped-quantile 1.5": "target_unclipped_quantile must be at most 1, not 1.5",
             "--method=ghost --hidden-dim 100": "hidden_dim 100 is not a multiple of num_heads 8",
             "--method=ghost --physical-batch-size 8": "batch_size 4 is not a multiple of physical_batch_size 8",
             "--method=ghost --max-grad-norm 0": "max_grad_norm must be more than 0, not 0",
@@ -52,7 +70,7 @@ class OptionsTest(unittest.TestCase):
             "--method=ghost --num-iter 0": "num_iter must be at least 1, not 0",
             "--method=ghost --num-iter 1_0": 'num_iter must be a whole number, not "1_0"',
             "--method=ghost --model=mlp --mlp-dims 8": 'mlp_dims must look like 5120,2560,1280, not "8"',
-            "--preset tiny": "no method: give --method vanilla, dpsgd, ghost",
+            "--preset tiny": "no method: give --method vanilla, loop, dpsgd, ",
         }.items():
             with self.subTest(given), self.assertRaises(UsageError) as raised:
                 parse(given.split())

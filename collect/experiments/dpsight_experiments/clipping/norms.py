@@ -1,0 +1,121 @@
+"""Per-sample gradient norms of layers, without a T×T matrix or a per-sample gradient of a whole weight matrix.
+
+Each function takes the layer, its activations and its output gradients, whose first dimension is the sample, and gives
+a norm [B] for each trainable parameter. Gradients of biases and of LayerNorm's parameters are vectors: these, [B, p],
+are held whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dpsight_experiments.clipping.tiles import (
+    SUMMED_TOKENS,
+    Tiles,
+    cheaper_form,
+    samples_at_once,
+    spans,
+    squared_norms,
+    sum_type,
+    token_sums,
+)
+
+Norms = dict[nn.Parameter, Tensor]
+
+
+def by_token(x: Tensor) -> Tensor:
+    """[B, …, d] as [B, T, d]; a sample without tokens has one."""
+    return x.unsqueeze(1) if x.dim() == 2 else x.flatten(1, -2)
+
+
+def linear_form(a: Tensor, g: Tensor, tiles: Tiles) -> str:
+    """The form in which the weight's norm is taken: tiled_gram or tiled_outer."""
+    a, g = by_token(a), by_token(g)
+    return cheaper_form(a.size(1), a.size(2), g.size(2), tiles)
+
+
+def linear(layer: nn.Linear, a: Tensor, g: Tensor, form: str, tiles: Tiles) -> Norms:
+    """Norms of nn.Linear. form: tiled_gram or tiled_outer."""
+    out: Norms = {}
+    a, g = by_token(a), by_token(g)
+    if layer.weight.requires_grad:
+        out[layer.weight] = squared_norms(a, g, form, tiles).sqrt_()
+    if layer.bias is not None and layer.bias.requires_grad:
+        out[layer.bias] = token_sums(g).norm(2, dim=1)
+    return out
+
+
+def embedding(layer: nn.Embedding, ids: Tensor, g: Tensor, tiles: Tiles) -> Norms:
+    """Norms of nn.Embedding.
+
+    The gradient's row of an id is the sum of the output gradients at that id's places, so places are grouped by equal
+    ids. A sample of T ids has at most T groups: sorting numbers them without their count ever being read back, which
+    torch.unique would have to do. Then each group is summed, a tile of columns at a time.
+    """
+    if not layer.weight.requires_grad:
+        return {}
+    ids = ids.unsqueeze(1) if ids.dim() == 1 else ids.flatten(1)
+    batch, tokens, d = *ids.shape, layer.embedding_dim
+    g = g.reshape(batch, tokens, d)
+    out = torch.zeros(batch, dtype=sum_type(g), device=g.device)
+    if tokens == 0:
+        return {layer.weight: out}
+    groups = _groups(ids, layer.padding_idx)
+    # The sums, and the columns that they are made of: a copy, unless they are whole rows of the right type.
+    column = batch and (tokens + 1) * out.element_size() + tokens * (g.element_size() + out.element_size())
+    columns = max(1, min(d, tiles.bytes // max(1, column)))
+    for b0, b1 in spans(batch, samples_at_once(column * columns, tiles)):
+        n = b1 - b0
+        # One row more: what padding_idx collects, which is no part of the gradient.
+        index = (groups[b0:b1] + torch.arange(n, device=g.device).mul_(tokens + 1).unsqueeze(1)).flatten()
+        for c0, c1 in spans(d, columns):
+            sums = torch.zeros(n * (tokens + 1), c1 - c0, dtype=out.dtype, device=g.device)
+            sums.index_add_(0, index, g[b0:b1, :, c0:c1].reshape(n * tokens, c1 - c0).to(out.dtype))
+            sums = sums.square_().view(n, tokens + 1, c1 - c0)
+            out[b0:b1].add_(sums[:, :tokens].sum((1, 2)))
+            del sums
+    return {layer.weight: out.sqrt_()}
+
+
+def _groups(ids: Tensor, padding: int | None) -> Tensor:
+    """For each place of ids [B, T] the number of its id in its sample, from 0; for padding T."""
+    tokens = ids.size(1)
+    ordered, places = ids.sort(dim=1)
+    numbers = torch.zeros_like(places)
+    numbers[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).cumsum(1)
+    if padding is not None:
+        numbers.masked_fill_(ordered == padding, tokens)
+    return torch.empty_like(numbers).scatter_(1, places, numbers)
+
+
+def layer_norm_gradients(layer: nn.LayerNorm, a: Tensor, g: Tensor, tiles: Tiles) -> Norms:
+    """Per-sample gradients [B, …] of nn.LayerNorm: of the size of its parameters, summed over tokens in chunks."""
+    shape = layer.normalized_shape
+    batch, tokens, size = len(a), math.prod(a.shape[1 : -len(shape)]), math.prod(shape)
+    a, g = a.reshape(batch, tokens, *shape), g.reshape(batch, tokens, *shape)
+    kind = sum_type(g)
+    out: Norms = {}
+    weight = layer.weight if layer.weight is not None and layer.weight.requires_grad else None
+    bias = layer.bias if layer.bias is not None and layer.bias.requires_grad else None
+    if weight is not None:
+        out[weight] = torch.zeros(batch, *shape, dtype=kind, device=g.device)
+    if bias is not None:
+        out[bias] = token_sums(g)
+    # The chunk in sum_type, normalized, and times the output gradients.
+    token = size * (a.element_size() + 2 * kind.itemsize)
+    chunk = max(1, min(tokens, SUMMED_TOKENS, tiles.bytes // max(1, token)))
+    for b0, b1 in spans(batch if weight is not None else 0, samples_at_once(token * chunk, tiles)):
+        for t0, t1 in spans(tokens, chunk):
+            x = F.layer_norm(a[b0:b1, t0:t1].to(kind), shape, eps=layer.eps)
+            out[weight][b0:b1].add_(x.mul_(g[b0:b1, t0:t1]).sum(1))
+            del x
+    return out
+
+
+def of_gradients(gradients: Norms) -> Norms:
+    """Norms of per-sample gradients."""
+    return {p: g.flatten(1).norm(2, dim=1) for p, g in gradients.items()}

@@ -1,0 +1,27 @@
+"""One backward pass that computes ghost norms and does nothing with them.
+
+Nothing is clipped and no noise is added: it is not private, and no step towards it. Profilers of DP training have timed
+this pass as if it were ghost clipping, and it makes their figures comparable.
+"""
+
+from __future__ import annotations
+
+import torch
+from opacus.grad_sample import GradSampleHooksFastGradientClipping
+from torch import nn
+from torch.utils.data import DataLoader
+
+from dpsight_experiments.methods.training import Training
+from dpsight_experiments.options import Options
+
+
+def prepare(
+    _options: Options, model: nn.Module, optimizer: torch.optim.Optimizer, criterion: nn.Module, loader: DataLoader
+) -> Training:
+    """Attaches ghost clipping's hooks to a model that is otherwise trained as without privacy, on one scalar loss.
+
+    zero_grad() keeps the gradients, as that of Opacus' optimizers does. Norms are those of the loss that backward is
+    called on: with physical batches smaller than the logical one it is scaled, and so are they.
+    """
+    GradSampleHooksFastGradientClipping(model, loss_reduction="mean", use_ghost_clipping=True)
+    return Training(model, optimizer, criterion, loader, zero_grad="keep")
