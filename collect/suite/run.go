@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
@@ -19,22 +19,34 @@ type Options struct {
 	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name and
 	// parameters are not used; its Timeout holds where the suite has none.
 	Template collect.Experiment
-	// Begin is told of each experiment before it runs. May be nil.
-	Begin func(index, of int, x Experiment)
-	// End is told of each run. May be nil.
+	// Resume is an earlier, unfinished run of the suite to go on with; nil begins anew.
+	Resume *Resumption
+	// Jobs is how many experiments run at the same time, each on a GPU of its own; 0 is 1.
+	Jobs int
+	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
+	Output func(Task, *collect.Experiment)
+	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another, and
+	// between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
+	Begin func(i, of int, t Task)
+	// End is told of each run.
 	End func(*collect.Result)
+
+	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
 }
 
 // A Failure is an experiment that could not be recorded. What became of one that was is in its manifest.
 type Failure struct {
-	Experiment Experiment
-	Err        error
+	Task Task
+	Err  error
 }
 
 // Outcome is what a suite's run left.
 type Outcome struct {
-	Suite    *store.Suite
-	Results  []*collect.Result
+	Suite   *store.Suite
+	Results []*collect.Result // of the runs made now
+	// Runs are those that count, made now or before, in the order of the plan; Planned is how many there should be.
+	Runs     []store.Run
+	Planned  int
 	Failures []Failure
 	// Interrupted is set when the suite was stopped before its end.
 	Interrupted bool
@@ -42,89 +54,176 @@ type Outcome struct {
 
 // OK reports whether every experiment was run and ended well.
 func (o *Outcome) OK() bool {
-	ok := len(o.Failures) == 0 && !o.Interrupted
-	for _, r := range o.Results {
+	ok := len(o.Failures) == 0 && !o.Interrupted && len(o.Runs) == o.Planned
+	for _, r := range o.Runs {
 		ok = ok && r.Manifest.Status == schemas.StatusOK
 	}
 	return ok
 }
 
-// Plan is the suite's document before any run.
-func (s *Suite) Plan(id string, created time.Time) *store.Suite {
-	doc := &store.Suite{ID: id, Name: s.Name, Created: created.UTC(), Baseline: s.Baseline}
-	index := map[string]bool{}
-	for _, x := range s.Experiments {
-		if index[x.Key] {
-			continue // a repetition is a further run of the same experiment
-		}
-		index[x.Key] = true
-		params := maps.Clone(x.Params)
-		if x.Bare {
-			params["bare"] = true
-		}
-		doc.Experiments = append(doc.Experiments, store.Experiment{Key: x.Key, Name: x.Name, Params: params, RunIDs: []string{}})
-	}
-	return doc
+// running is a suite's run in progress.
+type running struct {
+	suite   *Suite
+	options Options
+	store   *store.Store
+	tasks   []Task
+
+	mu      sync.Mutex
+	next    int
+	stopped bool
+	fatal   error
+	ledger  *ledger
+	out     *Outcome
 }
 
-// Run makes all runs of the suite. One failure stops nothing; an interruption stops everything. The suite's document is
-// written before the first run and after each. The error is the suite's own, or, if not one experiment could be run, the
-// first one's.
+// Run makes all runs of the suite that are not made yet. One failure stops nothing; an interruption stops everything. The
+// suite's document is written before the first run and after each. The error is the suite's own, or, if not one
+// experiment could be run, the first one's.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
-	created := time.Now()
-	out := &Outcome{Suite: s.Plan(collect.NewRunID(created, s.Name), created)}
-	runs := store.Open(o.Template.Store)
-	_, absent := os.Stat(runs.Dir())
-	if err := runs.WriteSuite(out.Suite); err != nil {
-		return out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store, err), Hint: "name another folder with --store"}
+	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), tasks: s.Tasks(), out: &Outcome{}}
+	r.out.Planned = len(r.tasks)
+	if o.Resume != nil {
+		r.tasks, r.ledger = o.Resume.Todo, o.Resume.ledger
+	} else {
+		created := time.Now()
+		r.ledger = newLedger(s.Document(collect.NewRunID(created, s.Name), created))
 	}
-	for i, x := range s.Experiments {
-		if o.Begin != nil {
-			o.Begin(i, len(s.Experiments), x)
-		}
-		e := o.Template
-		e.Command, e.Name, e.Params, e.Bare = nil, x.Name, x.Params, x.Bare
-		if s.Timeout > 0 {
-			e.Timeout = s.Timeout
-		}
-		e.Suite = &schemas.SuiteRef{ID: out.Suite.ID, Name: s.Name, Key: x.Key, Repetition: x.Repetition}
-		r, err := collect.Run(ctx, e)
-		if err != nil {
-			out.Failures = append(out.Failures, Failure{x, err})
-		}
-		if r != nil {
-			out.Results = append(out.Results, r)
-			out.add(x.Key, r.Manifest.RunID)
-			if err := runs.WriteSuite(out.Suite); err != nil {
-				return out, err
-			}
-			if o.End != nil {
-				o.End(r)
-			}
-		}
-		if r != nil && r.Interrupted || ctx.Err() != nil {
-			out.Interrupted = i+1 < len(s.Experiments)
-			break
-		}
-		var usage *collect.UsageError
-		if r == nil && errors.As(err, &usage) && len(out.Results) == 0 {
-			// No Python, no torch, no compiler: the next one would say the same. A plan without a run is of no use to anyone.
-			file := runs.SuiteFile(out.Suite.ID)
-			err = errors.Join(err, os.Remove(file))
-			if absent != nil { // what was not there before goes again; a folder that is not empty stays
-				_ = os.Remove(filepath.Dir(file))
-				_ = os.Remove(runs.Dir())
-			}
-			return out, err
+	r.out.Suite = r.ledger.suite
+	defer func() { r.out.Runs = r.ledger.runs(s) }()
+	if len(r.tasks) == 0 {
+		return r.out, r.store.WriteSuite(r.out.Suite)
+	}
+	split := o.split
+	if split == nil {
+		split = o.Template.Machine.Split
+	}
+	machines, err := split(max(1, o.Jobs))
+	if err != nil {
+		return r.out, err
+	}
+	_, absent := os.Stat(r.store.Dir())
+	if err := r.store.WriteSuite(r.out.Suite); err != nil {
+		return r.out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store, err), Hint: "name another folder with --store"}
+	}
+	var workers sync.WaitGroup
+	signals, done := fanOut(o.Template.Signals, len(machines))
+	for i, m := range machines {
+		workers.Go(func() { r.work(ctx, m, signals[i]) })
+	}
+	workers.Wait()
+	close(done)
+	var usage *collect.UsageError
+	if errors.As(r.fatal, &usage) && o.Resume == nil {
+		// A plan without a run is of no use to anyone.
+		file := r.store.SuiteFile(r.out.Suite.ID)
+		r.fatal = errors.Join(r.fatal, os.Remove(file))
+		if absent != nil { // what was not there before goes again; a folder that is not empty stays
+			_ = os.Remove(filepath.Dir(file))
+			_ = os.Remove(r.store.Dir())
 		}
 	}
-	return out, nil
+	return r.out, r.fatal
 }
 
-func (o *Outcome) add(key, runID string) {
-	for i := range o.Suite.Experiments {
-		if x := &o.Suite.Experiments[i]; x.Key == key {
-			x.RunIDs = append(x.RunIDs, runID)
+// fanOut passes signals on to several receivers. Close done to end it.
+func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{}) {
+	done = make(chan struct{})
+	for range n {
+		out = append(out, make(chan os.Signal, 8))
+	}
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case s, ok := <-in:
+				if !ok {
+					in = nil
+					continue
+				}
+				for _, c := range out {
+					select {
+					case c <- s:
+					default: // nobody has taken the eight before
+					}
+				}
+			}
 		}
+	}()
+	return out, done
+}
+
+// take gives the next run to make. With several jobs the order of the repetitions holds as far as that goes: a job takes the
+// first one that no other has taken.
+func (r *running) take(ctx context.Context) (Task, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped || r.next == len(r.tasks) {
+		return Task{}, false
+	}
+	if ctx.Err() != nil {
+		r.out.Interrupted, r.stopped = true, true
+		return Task{}, false
+	}
+	t := r.tasks[r.next]
+	if r.options.Begin != nil {
+		r.options.Begin(r.next, len(r.tasks), t)
+	}
+	r.next++
+	return t, true
+}
+
+// work makes runs on one machine until none is left.
+func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan os.Signal) {
+	for first := true; ; first = false {
+		t, ok := r.take(ctx)
+		if !ok {
+			return
+		}
+		e := r.options.Template
+		e.Command, e.Name, e.Params, e.Bare = t.Command, t.Name, t.Params, t.Bare
+		e.Machine, e.Signals = m, signals
+		if len(r.suite.Environment) > 0 {
+			e.Environ = collect.Overlay(e.Environ, r.suite.Environment)
+		}
+		if r.suite.Timeout > 0 {
+			e.Timeout = r.suite.Timeout
+		}
+		if !first {
+			e.Cooldown = r.suite.Cooldown
+		}
+		e.Suite = &schemas.SuiteRef{ID: r.out.Suite.ID, Name: r.suite.Name, Key: t.Key, Repetition: t.Repetition}
+		if r.options.Output != nil {
+			r.options.Output(t, &e)
+		}
+		result, err := collect.Run(ctx, e)
+		r.finished(ctx, t, result, err)
+	}
+}
+
+// finished writes down what became of a run.
+func (r *running) finished(ctx context.Context, t Task, result *collect.Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.out.Failures = append(r.out.Failures, Failure{t, err})
+	}
+	if result != nil {
+		r.out.Results = append(r.out.Results, result)
+		r.ledger.enter(store.Run{ID: result.Manifest.RunID, Dir: result.Dir, Manifest: result.Manifest})
+		if err := r.store.WriteSuite(r.out.Suite); err != nil && r.fatal == nil {
+			r.fatal, r.stopped = err, true
+		}
+		if r.options.End != nil {
+			r.options.End(result)
+		}
+	}
+	if result != nil && result.Interrupted || ctx.Err() != nil {
+		r.out.Interrupted, r.stopped = r.next < len(r.tasks), true
+	}
+	var usage *collect.UsageError
+	if result == nil && errors.As(err, &usage) && len(r.out.Results) == 0 && r.fatal == nil {
+		// No Python, no torch, no compiler: the next one would say the same.
+		r.fatal, r.stopped = err, true
 	}
 }

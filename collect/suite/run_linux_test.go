@@ -51,7 +51,7 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 	var written []int // runs in the document as it stood when each ended
 	out, err := s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: dir, Python: fakePython(t), Machine: &collect.Machine{}},
-		Begin:    func(i, of int, x Experiment) { order = append(order, x.Name) },
+		Begin:    func(i, of int, x Task) { order = append(order, x.Name) },
 		End: func(r *collect.Result) {
 			doc, err := store.Open(dir).ReadSuite(r.Manifest.Suite.ID)
 			if err != nil {
@@ -71,7 +71,7 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 	}
 	for i, want := range []string{schemas.StatusOK, schemas.StatusFailed, schemas.StatusOK, schemas.StatusOK} {
 		m := out.Results[i].Manifest
-		if m.Status != want || m.Suite.Name != "three" || m.Suite.Key != s.Experiments[i].Key || m.Bare != (i == 2) {
+		if m.Status != want || m.Suite.Name != "three" || m.Suite.Key != s.Tasks()[i].Key || m.Bare != (i == 2) {
 			t.Errorf("run %d: %s, %+v, bare %t", i, m.Status, m.Suite, m.Bare)
 		}
 	}
@@ -96,7 +96,7 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	out, err := s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: t.TempDir(), Python: fakePython(t), Machine: &collect.Machine{}, Signals: signals},
-		Begin: func(i, of int, x Experiment) {
+		Begin: func(i, of int, x Task) {
 			if i == 1 {
 				signals <- syscall.SIGINT
 			}
@@ -115,7 +115,7 @@ func TestRunWithoutPython(t *testing.T) {
 	begun, dir := 0, t.TempDir()
 	_, err = s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: dir, Python: "/no/such/python", Machine: &collect.Machine{}},
-		Begin:    func(int, int, Experiment) { begun++ },
+		Begin:    func(int, int, Task) { begun++ },
 	})
 	var usage *collect.UsageError
 	if !errors.As(err, &usage) || begun != 1 {

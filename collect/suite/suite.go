@@ -1,40 +1,53 @@
-// Package suite runs lists of built-in experiments: one process each, one after another, on a device that is free in between.
+// Package suite runs lists of experiments: one process each, one after another, on a device that is free in between.
 //
 // A suite is a YAML file:
 //
-//	name: headline
-//	baseline: {method: vanilla}
-//	timeout: 10m                     # of each experiment; optional
-//	defaults: {preset: seed}         # options of every experiment; optional
-//	experiments:
-//	  - {method: vanilla}
-//	  - {method: ghost, bare: true, name: ghost-bare}
+//	name: headline-batch
+//	baseline: {method: vanilla}      # what the others are compared with
+//	repeats: 5                       # of each experiment, interleaved: A B C A B C …
+//	timeout: 10m                     # of each run
+//	cooldown: 5s                     # a pause before each run, after the GPU was found free
+//	environment: {PYTORCH_CUDA_ALLOC_CONF: "expandable_segments:True"}
+//	defaults: {preset: small, seq_len: 512, precision: bf16}
+//	matrix:                          # every combination, the first name varying slowest
+//	  method: [vanilla, dpsgd, ghost]
+//	  batch_size: [8, 32]
+//	  bare: [false, true]
+//	exclude: [{method: [dpsgd, ghost], batch_size: 32}]
+//	where: physical_batch_size <= batch_size
+//	experiments: [{method: flash, batch_size: 16}]          # further ones
+//	include: [{method: ghost, batch_size: 32, name: big}]   # and those that exclude and where do not touch
 //
-// Besides name and bare an experiment has the options of package experiments. An option that does not apply to
-// a method or model may stand in the defaults.
+// All keys but matrix, experiments or include, of which there must be one, may be left out. An experiment's entry has the
+// options of package experiments, and name, bare, and repeats of its own. An option that does not apply to a method or
+// model may stand in the defaults.
+//
+// An experiment is left out if an entry of exclude holds for it as a whole (a list holds if one of its values does), or if
+// a constraint under where (one, several with commas, or a list) is false for it. A constraint has comparisons of
+// parameters, numbers and words, and, or, not and parentheses; one on a parameter that an experiment does not have leaves
+// it in.
+//
+// With a command of one's own the parameters are of any name:
+//
+//	command: [python, train.py, --method, "{method}", --bs, "{batch_size}"]
+//	matrix: {method: [sgd, dp], batch_size: [8, 32]}
+//
+// Experiments are named by what varies; names: "{method}_bs{batch_size}" names them otherwise.
 package suite
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/mask"
 )
 
 //go:embed suites/*.yaml
@@ -44,40 +57,35 @@ var builtin embed.FS
 type Suite struct {
 	Name        string
 	Baseline    map[string]any // parameters that mark the baseline's experiments
-	Timeout     time.Duration  // of each experiment; 0 = none
-	Experiments []Experiment
+	Timeout     time.Duration  // of each run; 0 = none
+	Cooldown    time.Duration  // before each run but the first, after the device was found free
+	Environment map[string]string
+	Experiments []*Experiment // no two the same
+	// LeftOut is how many experiments exclude and where have taken out.
+	LeftOut int
+
+	scope *scope
+	whole []*Experiment // of the file, where these are a selection; else nil
 }
 
-// An Experiment is one run to make.
+// An Experiment is what is run, once or several times.
 type Experiment struct {
 	Name   string
-	Params map[string]any // complete, as experiments.Resolve gives them
+	Params map[string]any // complete, as experiments.Resolve gives them; with a command what the file says
 	Bare   bool
-	// Key is a hash of Params and Bare: the same experiment has the same key in every suite.
-	Key        string
-	Repetition int // from 0: how often the key came before in the suite
+	// Command is the user's; nil for a built-in experiment.
+	Command []string
+	// Key is a hash of the content: the same experiment has the same key in every suite.
+	Key     string
+	Repeats int
+
+	cell cell
 }
 
-type document struct {
-	Name        string              `yaml:"name"`
-	Baseline    map[string]scalar   `yaml:"baseline"`
-	Timeout     string              `yaml:"timeout"`
-	Defaults    map[string]scalar   `yaml:"defaults"`
-	Experiments []map[string]scalar `yaml:"experiments"`
-}
-
-// A scalar is a value's text as it stands in the file: 1e-4 stays what the user wrote.
-type scalar string
-
-func (s *scalar) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		return fmt.Errorf("line %d: a value must be a number, a word or true or false", n.Line)
-	}
-	*s = scalar(n.Value)
-	return nil
+// A Task is one run to make.
+type Task struct {
+	*Experiment
+	Repetition int // from 0
 }
 
 // Names lists the built-in suites.
@@ -89,6 +97,7 @@ func Names() []string {
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(filepath.Base(f), ".yaml")
 	}
+	slices.Sort(files) // the ending came before the dash of a longer name
 	return files
 }
 
@@ -114,149 +123,121 @@ func Load(nameOrPath string) (*Suite, error) {
 
 // Parse reads a suite and completes its experiments. label names the file in errors.
 func Parse(label string, text []byte) (*Suite, error) {
-	fail := func(format string, args ...any) (*Suite, error) {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s: ", label) + fmt.Sprintf(format, args...),
-			Hint: "keys: name, baseline, timeout, defaults, experiments"}
-	}
-	var d document
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&d); err != nil {
-		if err == io.EOF {
-			return fail("it is empty")
+	d, err := decode(text)
+	if err == nil {
+		if d.Name == "" {
+			d.Name = strings.TrimSuffix(label, filepath.Ext(label))
 		}
-		return fail("%s", plainError(err))
-	}
-	if err := dec.Decode(new(document)); err != io.EOF {
-		return fail("it has more than one document")
-	}
-	s := &Suite{Name: d.Name}
-	if s.Name == "" {
-		s.Name = strings.TrimSuffix(label, filepath.Ext(label))
-	}
-	if d.Timeout != "" {
-		t, err := time.ParseDuration(d.Timeout)
-		if err != nil || t <= 0 {
-			return fail("timeout %q is no duration such as 90s or 10m", d.Timeout)
+		var s *Suite
+		if s, err = newSuite(d); err == nil {
+			return s, nil
 		}
-		s.Timeout = t
 	}
-	if len(d.Experiments) == 0 {
-		return fail("it has no experiments")
+	hint := documentKeys
+	if _, refused := err.(refusedError); refused {
+		hint = "exclude or where can leave an experiment out"
 	}
-	seen := map[string]int{}
-	for i, given := range d.Experiments {
-		x, err := complete(d.Defaults, given)
-		if err != nil {
-			return fail("experiment %d: %v", i+1, err)
-		}
-		x.Repetition = seen[x.Key]
-		seen[x.Key]++
-		s.Experiments = append(s.Experiments, x)
-	}
-	if err := s.setBaseline(d.Baseline); err != nil {
-		return fail("%v", err)
-	}
-	return s, nil
+	return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s: %v", label, err), Hint: hint}
 }
 
-// plainError is yaml's error in one line.
-func plainError(err error) string {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	text = strings.TrimPrefix(text, "unmarshal errors:\n")
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	text = strings.ReplaceAll(text, "field ", "unknown key ")
-	return strings.ReplaceAll(text, " not found in type suite.document", "")
-}
-
-// complete makes an experiment of what its entry and the defaults say.
-func complete(defaults, given map[string]scalar) (Experiment, error) {
-	options := map[string]string{}
-	for name, v := range defaults {
-		options[name] = string(v)
-	}
-	var x Experiment
-	for name, v := range given {
-		switch name {
-		case "name":
-			x.Name = string(v)
-		case "bare":
-			switch v {
-			case "true":
-				x.Bare = true
-			case "false":
-			default:
-				return x, fmt.Errorf("bare must be true or false, not %q", v)
-			}
-		default:
-			options[name] = string(v)
-		}
-	}
+func newSuite(d *document) (*Suite, error) {
+	s := &Suite{Name: d.Name, Environment: map[string]string{}}
 	var err error
-	if x.Params, err = experiments.Resolve(options); err != nil {
-		return x, err
+	if s.Timeout, err = duration("timeout", d.Timeout); err != nil {
+		return nil, err
 	}
-	if x.Name == "" {
-		x.Name = nameOf(x, given)
+	if s.Cooldown, err = duration("cooldown", d.Cooldown); err != nil {
+		return nil, err
 	}
-	x.Key, err = key(x)
-	return x, err
-}
-
-// nameOf makes a name of the method and what else the experiment's own entry says.
-func nameOf(x Experiment, given map[string]scalar) string {
-	parts := []string{fmt.Sprint(x.Params["method"])}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if name == "method" || name == "bare" || name == "name" {
-			continue
+	if d.Repeats < 0 {
+		return nil, fmt.Errorf("repeats must be a whole number from 1, not %d", d.Repeats)
+	}
+	for _, v := range d.Environment {
+		switch {
+		case strings.ContainsAny(v.name, "=\x00"):
+			return nil, fmt.Errorf("line %d: %q cannot name an environment variable", v.line, v.name)
+		case v.name == "CUDA_VISIBLE_DEVICES", strings.HasPrefix(v.name, "DPSIGHT_"):
+			// The collector itself must know them before the first run.
+			return nil, fmt.Errorf("line %d: %s is set around dpsight, not in a suite", v.line, v.name)
 		}
-		value := fmt.Sprint(x.Params[strings.ReplaceAll(name, "-", "_")])
-		if _, ok := x.Params[name].(string); !ok {
-			value = name + value
-		}
-		parts = append(parts, value)
+		s.Environment[v.name] = v.values[0].text
 	}
-	if x.Bare {
-		parts = append(parts, "bare")
-	}
-	return collect.SafeName(strings.Join(parts, "-"))
-}
-
-// key hashes what the experiment is. JSON writes the keys of maps in order.
-func key(x Experiment) (string, error) {
-	b, err := json.Marshal(struct {
-		Params map[string]any `json:"params"`
-		Bare   bool           `json:"bare"`
-	}{x.Params, x.Bare})
+	e, err := newExpansion(d)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8]), nil
+	s.scope = e.scope
+	list, out, err := e.expand()
+	if err != nil {
+		return nil, err
+	}
+	s.LeftOut = out
+	for _, x := range list {
+		if x.Key, err = e.key(x, s.Environment); err != nil {
+			return nil, err
+		}
+	}
+	if s.Experiments, err = merged(list); err != nil {
+		return nil, err
+	}
+	runs := 0
+	for _, x := range s.Experiments {
+		if runs += min(x.Repeats, largest+1); runs > largest {
+			return nil, fmt.Errorf("it has more than %d runs", largest)
+		}
+	}
+	if err := e.nameAll(s.Experiments); err != nil {
+		return nil, err
+	}
+	return s, s.setBaseline(d.Baseline)
 }
 
-// setBaseline gives the baseline's values the types and names that params have, and checks that it is there.
-func (s *Suite) setBaseline(given map[string]scalar) error {
-	if len(given) == 0 {
-		return nil
+func duration(key, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
 	}
-	s.Baseline = map[string]any{}
-	for name, v := range given {
-		s.Baseline[name] = string(v)
-		if name == "method" {
-			if p, err := experiments.Resolve(map[string]string{"method": string(v)}); err == nil {
-				s.Baseline[name] = p[name]
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d == 0 && key == "timeout" {
+		return 0, fmt.Errorf("%s %q is no duration such as 90s or 10m", key, text)
+	}
+	return d, nil
+}
+
+// Tasks lists the runs, the repetitions interleaved: a drift of the machine falls on all experiments alike.
+func (s *Suite) Tasks() []Task {
+	most := 0
+	for _, x := range s.Experiments {
+		most = max(most, x.Repeats)
+	}
+	var tasks []Task
+	for r := range most {
+		for _, x := range s.Experiments {
+			if r < x.Repeats {
+				tasks = append(tasks, Task{x, r})
 			}
 		}
 	}
+	return tasks
+}
+
+// MaskedEnvironment is the suite's environment as it may be shown.
+func (s *Suite) MaskedEnvironment() map[string]string {
+	return masked(mask.Gather(nil, entries(s.Environment), nil), s.Environment)
+}
+
+// setBaseline gives the baseline's values the types that params have, and checks that it is there.
+func (s *Suite) setBaseline(given fields) error {
 	for _, x := range s.Experiments {
-		matched := true
-		for name, v := range s.Baseline {
-			matched = matched && fmt.Sprint(x.Params[name]) == fmt.Sprint(v)
+		params := with(x.Params, x.Bare)
+		baseline := map[string]any{}
+		for _, f := range given {
+			if v, ok := params[f.name]; ok && s.scope.same(f.name, v, f.values[0].typed()) {
+				baseline[f.name] = v
+			}
 		}
-		if matched {
-			for name := range s.Baseline {
-				s.Baseline[name] = x.Params[name]
+		if len(baseline) == len(given) {
+			if len(given) > 0 {
+				s.Baseline = baseline
 			}
 			return nil
 		}

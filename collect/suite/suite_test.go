@@ -2,20 +2,24 @@ package suite
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
 )
 
 func TestBuiltinSuites(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		runs, bare int
-	}{{"quick", 5, 0}, {"headline", 6, 3}} {
+	}{{"quick", 5, 0}, {"headline", 10, 3}, {"headline-batch", 11, 0}, {"trainers", 16, 0}, {"seq", 8, 0}} {
 		s, err := Load(test.name)
 		if err != nil {
 			t.Fatal(err)
@@ -34,6 +38,9 @@ func TestBuiltinSuites(t *testing.T) {
 			t.Errorf("%s: baseline %v", s.Name, s.Baseline)
 		}
 	}
+	if n := len(Names()); n != 5 {
+		t.Errorf("%d built-in suites", n)
+	}
 	s, err := Load("headline")
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +49,37 @@ func TestBuiltinSuites(t *testing.T) {
 		if x.Params["preset"] != "seed" || x.Params["num_iter"] != int64(3) || x.Params["warmup_iter"] != int64(2) || x.Params["seq_len"] != int64(16384) {
 			t.Errorf("experiment %d: %v", i, x.Params)
 		}
-		if x.Bare != (i%2 == 1) || i%2 == 1 && x.Params["method"] != s.Experiments[i-1].Params["method"] {
+		if x.Bare && (i == 0 || x.Params["method"] != s.Experiments[i-1].Params["method"] || s.Experiments[i-1].Bare) {
 			t.Errorf("experiment %d: a bare run must follow its instrumented run", i)
 		}
+	}
+	trainers, err := Load("trainers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := trainers.Experiments[15]; len(trainers.Experiments) != 16 || n.Name != "DPFastGradientClippingTrainer_bs8_seq1024" || n.Params["method"] != "fgc" || trainers.Baseline["method"] != "vanilla" {
+		t.Errorf("%d experiments, the last %+v", len(trainers.Experiments), n)
+	}
+}
+
+// headline-batch has all methods, but for another name of one, and those that bf16 refuses.
+func TestHeadlineBatchHasAllMethods(t *testing.T) {
+	s, err := Load("headline-batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, m := range experiments.Methods() {
+		params, err := experiments.Resolve(map[string]string{"method": m.ID, "precision": "bf16", "preset": "small", "seq_len": "512", "batch_size": "32", "num_iter": "20", "warmup_iter": "3"})
+		if err != nil {
+			continue
+		}
+		if !slices.ContainsFunc(s.Experiments, func(x *Experiment) bool { return maps.Equal(x.Params, params) }) {
+			missing = append(missing, m.ID)
+		}
+	}
+	if len(missing) > 0 || len(s.Experiments) < 8 {
+		t.Errorf("it has %d experiments and lacks %v", len(s.Experiments), missing)
 	}
 }
 
@@ -66,19 +101,26 @@ experiments:
 		t.Errorf("%+v", s)
 	}
 	x := s.Experiments
-	if x[1].Key != x[2].Key || x[1].Repetition != 0 || x[2].Repetition != 1 {
-		t.Errorf("the same experiment twice: keys %s, %s, repetitions %d, %d", x[1].Key, x[2].Key, x[1].Repetition, x[2].Repetition)
+	if len(x) != 3 || x[0].Repeats != 1 || x[1].Repeats != 2 || x[2].Repeats != 1 {
+		t.Fatalf("the same experiment twice is one with two repetitions: %+v", x)
 	}
-	if x[3].Key == x[1].Key || x[0].Key == x[1].Key {
+	if x[2].Key == x[1].Key || x[0].Key == x[1].Key {
 		t.Error("different experiments have the same key")
 	}
-	if x[1].Name != "ghost-batch_size2-learning-rate0.001" || x[3].Name != x[1].Name+"-bare" {
-		t.Errorf("names %q, %q", x[1].Name, x[3].Name)
+	if x[1].Name != "ghost-batch_size2-learning_rate0.001" || x[2].Name != x[1].Name+"-bare" {
+		t.Errorf("names %q, %q", x[1].Name, x[2].Name)
+	}
+	var order []string
+	for _, task := range s.Tasks() {
+		order = append(order, fmt.Sprintf("%s/%d", task.Name, task.Repetition))
+	}
+	if got := strings.Join(order, " "); got != "vanilla/0 "+x[1].Name+"/0 "+x[2].Name+"/0 "+x[1].Name+"/1" {
+		t.Errorf("order %s", got)
 	}
 	if _, ok := x[0].Params["max_grad_norm"]; ok || x[1].Params["max_grad_norm"] != 0.5 {
 		t.Errorf("params %v, %v", x[0].Params, x[1].Params)
 	}
-	plan := s.Plan("id", time.Unix(0, 0))
+	plan := s.Document("id", time.Unix(0, 0))
 	if len(plan.Experiments) != 3 || plan.Experiments[2].Params["bare"] != true || plan.Experiments[1].Params["bare"] != nil {
 		t.Errorf("plan %+v", plan.Experiments)
 	}
@@ -88,7 +130,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"", "it is empty"},
 		{"name: x", "it has no experiments"},
-		{"name: x\nmatrix: {method: [vanilla]}\n", "unknown key matrix"},
+		{"name: x\nmatrices: {method: [vanilla]}\n", "unknown key matrices"},
 		{"experiments: [{method: vanila}]", "did you mean vanilla"},
 		{"experiments: [{method: vanilla}, {method: vanilla, sequence: 3}]", "experiment 2: unknown option"},
 		{"experiments: [{method: [vanilla]}]", "line 1: a value must be"},
@@ -105,7 +147,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want one line with %q", test.text, err, test.want)
 		}
 	}
-	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint, "headline, quick") {
+	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint, "give a file, or one of the built-in suites: headline") {
 		t.Errorf("an unknown suite: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "file.yaml")

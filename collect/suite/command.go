@@ -1,0 +1,56 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// placeholder is {name} in a command; {{ and }} stand for braces.
+var placeholder = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}`)
+
+// command fills the template of the suite's command. Without one the experiment is a built-in one.
+func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error) {
+	var argv []string
+	for _, arg := range e.doc.Command {
+		word, err := e.fill("the command", arg, given, bare)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, word)
+	}
+	if len(argv) > 0 && argv[0] == "" {
+		return nil, errors.New("the command's first word is empty")
+	}
+	return argv, nil
+}
+
+// fill replaces the placeholders of a template by what the file says for an experiment.
+func (e *expansion) fill(what, template string, given map[string]scalar, bare bool) (string, error) {
+	missing := ""
+	text := placeholder.ReplaceAllStringFunc(template, func(m string) string {
+		if m == "{{" || m == "}}" {
+			return m[:1]
+		}
+		name := m[1 : len(m)-1]
+		if name == bareName {
+			return fmt.Sprint(bare)
+		}
+		v, ok := given[name]
+		if !ok && missing == "" {
+			missing = m
+		}
+		return v.text
+	})
+	if missing == "" {
+		return text, nil
+	}
+	known := slices.Sorted(maps.Keys(given))
+	if len(known) == 0 {
+		known = []string{"none"}
+	}
+	return "", fmt.Errorf("%s has %s, and the experiment's entry and the defaults no such parameter; there are %s", what, missing, strings.Join(known, ", "))
+}

@@ -1,0 +1,150 @@
+package suite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// document is a suite's file.
+type document struct {
+	Name        string   `yaml:"name"`
+	Baseline    fields   `yaml:"baseline"`
+	Repeats     int      `yaml:"repeats"`
+	Timeout     string   `yaml:"timeout"`
+	Cooldown    string   `yaml:"cooldown"`
+	Environment fields   `yaml:"environment"`
+	Command     []string `yaml:"command"`
+	Names       string   `yaml:"names"`
+	Defaults    fields   `yaml:"defaults"`
+	Matrix      fields   `yaml:"matrix"`
+	Exclude     []fields `yaml:"exclude"`
+	Where       texts    `yaml:"where"`
+	Experiments []fields `yaml:"experiments"`
+	Include     []fields `yaml:"include"`
+}
+
+const documentKeys = "keys: name, baseline, repeats, timeout, cooldown, environment, command, names, defaults, matrix, exclude, where, experiments, include"
+
+// Keys of an experiment's entry beside its parameters and bare.
+const (
+	nameKey    = "name"
+	repeatsKey = "repeats"
+)
+
+// fields is a mapping in the order of the file: it is the order of the experiments.
+type fields []field
+
+// A field is a name and its values. Where a list is not allowed there is one.
+type field struct {
+	name   string
+	values []scalar
+	list   bool
+	line   int
+}
+
+func (f *fields) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: here stand names with their values, as in {method: ghost, batch_size: 8}", n.Line)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		one := field{name: key.Value, line: key.Line}
+		if key.Kind != yaml.ScalarNode || key.Value == "" {
+			return fmt.Errorf("line %d: a name must be a word", key.Line)
+		}
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if one.list = value.Kind == yaml.SequenceNode; one.list {
+			if err := value.Decode(&one.values); err != nil {
+				return err
+			}
+		} else {
+			one.values = make([]scalar, 1)
+			if err := one.values[0].UnmarshalYAML(value); err != nil {
+				return err
+			}
+		}
+		for _, other := range *f {
+			if other.name == one.name {
+				return fmt.Errorf("line %d: %s is already defined at line %d", key.Line, one.name, other.line)
+			}
+		}
+		*f = append(*f, one)
+	}
+	return nil
+}
+
+// rename gives all fields the names that parameters have.
+func (f fields) rename(canonical func(string) string) error {
+	for i := range f {
+		f[i].name = canonical(f[i].name)
+		for _, other := range f[:i] {
+			if other.name == f[i].name {
+				return fmt.Errorf("line %d: %s is already defined at line %d", f[i].line, f[i].name, other.line)
+			}
+		}
+	}
+	return nil
+}
+
+// single refuses lists.
+func (f fields) single() error {
+	for _, one := range f {
+		if one.list {
+			return fmt.Errorf("line %d: a value must be a number, a word or true or false; lists belong into the matrix", one.line)
+		}
+	}
+	return nil
+}
+
+// texts is one text or a list of them.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*t = texts{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(t))
+}
+
+// decode reads a suite's file. Errors are one line.
+func decode(text []byte) (*document, error) {
+	d := &document{}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(d); err != nil {
+		if err == io.EOF {
+			return nil, errors.New("it is empty")
+		}
+		return nil, errors.New(plainError(err))
+	}
+	if err := dec.Decode(new(document)); err != io.EOF {
+		return nil, errors.New("it has more than one document")
+	}
+	return d, nil
+}
+
+// plainError is yaml's error in one line.
+func plainError(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:\n")
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	for _, r := range []struct{ old, new string }{
+		{"field ", "unknown key "}, {" not found in type suite.document", ""}, {"cannot unmarshal ", ""},
+		{"!!str ", ""}, {"!!seq ", ""}, {"!!map ", ""}, {" into []string", " is no list of words"}, {" into []suite.fields", " is no list of experiments"},
+		{" into string", " is no word"}, {" into int", " is no whole number"},
+	} {
+		text = strings.ReplaceAll(text, r.old, r.new)
+	}
+	return text
+}

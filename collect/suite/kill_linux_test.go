@@ -1,0 +1,237 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// suiteVariable makes the test binary a program that runs a suite, or goes on with it.
+const suiteVariable = "DPSIGHT_TEST_SUITE"
+
+type suiteRequest struct {
+	Store, File, Device, Python string
+	Jobs                        int
+}
+
+func TestMain(m *testing.M) {
+	text, ok := os.LookupEnv(suiteVariable)
+	if !ok {
+		// The tests that kill suites sleep nearly all the time: they need no processor each.
+		flag.Parse()
+		flag.Set("test.parallel", "17")
+		os.Exit(m.Run())
+	}
+	os.Unsetenv(suiteVariable)
+	var r suiteRequest
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		panic(err)
+	}
+	if err := r.run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (r suiteRequest) machine() (*collect.Machine, error) {
+	if r.Device == "" {
+		return &collect.Machine{}, nil
+	}
+	return collect.OpenMachine(r.Device)
+}
+
+func (r suiteRequest) run() error {
+	s, err := Load(r.File)
+	if err != nil {
+		return err
+	}
+	m, err := r.machine()
+	if err != nil {
+		return err
+	}
+	earlier, err := s.Resume(store.Open(r.Store), ResumeOptions{Machine: m})
+	if err != nil {
+		return err
+	}
+	signals, stop := collect.Interrupts()
+	defer stop()
+	o := Options{Template: collect.Experiment{Store: r.Store, Machine: m, Python: r.Python, Signals: signals, Grace: time.Second}, Resume: earlier, Jobs: r.Jobs}
+	if r.Device == "" {
+		o.split = func(n int) ([]*collect.Machine, error) {
+			var parts []*collect.Machine
+			for range n {
+				parts = append(parts, &collect.Machine{})
+			}
+			return parts, nil
+		}
+	}
+	out, err := s.Run(context.Background(), o)
+	if err == nil && !out.OK() {
+		err = fmt.Errorf("%d of %d runs, interrupted %t", len(out.Runs), out.Planned, out.Interrupted)
+	}
+	return err
+}
+
+// killed starts the suite and kills it after a time; it reports whether the suite was done before.
+func (r suiteRequest) killed(t *testing.T, after time.Duration, signal syscall.Signal) (finished bool) {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), suiteVariable+"="+string(text))
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if after > 0 {
+		timer := time.AfterFunc(after, func() { cmd.Process.Signal(signal) })
+		defer timer.Stop()
+	}
+	err = cmd.Wait()
+	if err != nil && after == 0 {
+		t.Errorf("%v: %s", err, said.String())
+	}
+	return err == nil
+}
+
+// intact checks a store after a suite was killed so many times: each experiment has one run that ended by itself for each
+// repetition, at most one run per job was lost with each kill, the document knows all of it, and nothing is running.
+func (r suiteRequest) intact(t *testing.T, kills int) {
+	t.Helper()
+	s, err := Load(r.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, damaged, err := store.Open(r.Store).Runs()
+	if err != nil || len(damaged) > 0 {
+		t.Fatal(damaged, err)
+	}
+	ended, lost := map[slot]int{}, 0
+	for _, run := range runs {
+		if rank(run) == cutShort {
+			lost++
+			continue
+		}
+		ended[slotOf(run)]++
+	}
+	for _, task := range s.Tasks() {
+		if n := ended[slot{task.Key, task.Repetition}]; n != 1 {
+			t.Errorf("%s, repetition %d: %d runs ended by themselves", task.Name, task.Repetition, n)
+		}
+	}
+	if len(ended) != len(s.Tasks()) || lost > kills*max(1, r.Jobs) {
+		t.Errorf("%d experiments ended, of %d; %d runs were lost to %d kills", len(ended), len(s.Tasks()), lost, kills)
+	}
+	suites, _, err := store.Open(r.Store).Suites()
+	if err != nil || len(suites) != 1 {
+		t.Fatalf("%d suites, %v", len(suites), err)
+	}
+	superseded := 0
+	for _, x := range suites[0].Experiments {
+		superseded += len(x.Superseded)
+		for i, id := range x.RunIDs {
+			m, err := schemas.ReadManifest(filepath.Join(r.Store, id))
+			if err != nil || m.Status != schemas.StatusOK || m.Suite.Repetition != i {
+				t.Errorf("run %d of %s: %+v, %v", i, x.Name, m, err)
+			}
+		}
+		if len(x.RunIDs) != x.Repeats {
+			t.Errorf("%s has %d runs of %d", x.Name, len(x.RunIDs), x.Repeats)
+		}
+	}
+	if superseded != lost {
+		t.Errorf("%d runs were lost, and %d are superseded", lost, superseded)
+	}
+	for _, pid := range host.PIDs() {
+		for _, run := range runs {
+			if id, ok := host.Environ(pid, "DPSIGHT_RUN_ID"); ok && id == run.ID {
+				t.Errorf("process %d of run %s is left", pid, run.ID)
+			}
+		}
+	}
+	partial, _ := filepath.Glob(filepath.Join(r.Store, "suites", "*"+schemas.PartialSuffix))
+	if len(partial) > 0 {
+		t.Errorf("half written: %v", partial)
+	}
+}
+
+// A suite that is killed at any moment, by any means, and gone on with loses at most what was in flight and repeats nothing.
+func TestKillAndResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs one-second scripts for a while")
+	}
+	for i := range 17 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
+			dir := t.TempDir()
+			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"), Jobs: 1 + i%2}
+			file := "name: seconds\nrepeats: 2\ncommand: [sh, -c, \"sleep 1; echo {n}\"]\nmatrix: {n: [1, 2]}\n"
+			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			kills := 0
+			for kills < 2 {
+				after := time.Duration(r.Int64N(int64(3 * time.Second)))
+				signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}[r.IntN(4)]
+				t.Logf("%s after %s", signal, after)
+				if request.killed(t, max(after, time.Millisecond), signal) {
+					break
+				}
+				kills++
+			}
+			request.killed(t, 0, 0)
+			request.intact(t, kills)
+			// And once more, when all is done: nothing is run.
+			before, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile))
+			request.killed(t, 0, 0)
+			if after, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile)); len(after) != len(before) {
+				t.Errorf("%d runs, then %d", len(before), len(after))
+			}
+		})
+	}
+}
+
+func TestKillAndResumeOnThePhantom(t *testing.T) {
+	python := os.Getenv("DPSIGHT_TEST_PYTHON")
+	if os.Getenv("DPSIGHT_TEST_LONG") == "" || python == "" {
+		t.Skip("DPSIGHT_TEST_LONG and DPSIGHT_TEST_PYTHON (a CUDA build of torch) are not set")
+	}
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
+			dir := t.TempDir()
+			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"), Device: "phantom", Python: python}
+			file := "name: phantom\ndefaults: {preset: tiny, seq_len: 64, batch_size: 2}\nmatrix: {method: [vanilla, dpsgd]}\n"
+			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			kills := 0
+			after := time.Duration(r.Int64N(int64(20 * time.Second)))
+			t.Logf("SIGKILL after %s", after)
+			if !request.killed(t, max(after, time.Millisecond), syscall.SIGKILL) {
+				kills++
+			}
+			request.killed(t, 0, 0)
+			request.intact(t, kills)
+		})
+	}
+}

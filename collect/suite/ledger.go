@@ -1,0 +1,80 @@
+package suite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// A slot is a repetition of an experiment: it has one run that counts.
+type slot struct {
+	key        string
+	repetition int
+}
+
+func slotOf(r store.Run) slot { return slot{r.Manifest.Suite.Key, r.Manifest.Suite.Repetition} }
+
+// A ledger keeps a suite's document: which run counts for each slot, and which ones were superseded.
+type ledger struct {
+	suite  *store.Suite
+	counts map[slot]store.Run
+}
+
+// newLedger begins with a document that has no runs.
+func newLedger(doc *store.Suite) *ledger { return &ledger{doc, map[slot]store.Run{}} }
+
+// enter adds a run, in the order of time: it counts unless the one before got further.
+func (l *ledger) enter(r store.Run) {
+	at := slotOf(r)
+	x := l.suite.Experiment(at.key)
+	if x == nil {
+		return // of an experiment that someone took out of the document
+	}
+	before, taken := l.counts[at]
+	switch {
+	case taken && rank(r) < rank(before):
+		x.Superseded = append(x.Superseded, r.ID)
+		return
+	case taken:
+		x.Superseded = append(x.Superseded, before.ID)
+	}
+	l.counts[at] = r
+	x.RunIDs = []string{}
+	for _, at := range slices.SortedFunc(maps.Keys(l.counts), func(a, b slot) int { return a.repetition - b.repetition }) {
+		if at.key == x.Key {
+			x.RunIDs = append(x.RunIDs, l.counts[at].ID)
+		}
+	}
+}
+
+// runs lists the runs that count, in the order of a suite's plan.
+func (l *ledger) runs(s *Suite) []store.Run {
+	var out []store.Run
+	for _, x := range s.Experiments {
+		for i := range x.Repeats {
+			if r, ok := l.counts[slot{x.Key, i}]; ok {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// How far a run got, for [rank].
+const (
+	cutShort = iota // it was interrupted, or its collector was killed: what would have become of it is not known
+	failed          // it ended by itself, not well
+	wentWell
+)
+
+func rank(r store.Run) int {
+	switch m := r.Manifest; {
+	case m.Interrupted || m.Status == schemas.StatusPartial || m.End == nil:
+		return cutShort
+	case m.Status == schemas.StatusOK:
+		return wentWell
+	}
+	return failed
+}

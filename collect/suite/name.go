@@ -1,0 +1,151 @@
+package suite
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/mask"
+)
+
+// nameAll gives each experiment that has none a name: its method, and of what its own entry says that which varies in the
+// suite. All names differ, since a report tells the experiments apart by them.
+func (e *expansion) nameAll(list []*Experiment) error {
+	varies := map[string]bool{}
+	for _, name := range e.scope.names {
+		varies[name] = e.varies(list, name)
+	}
+	taken := map[string]*Experiment{}
+	for _, x := range list {
+		if x.Name = x.cell.name; x.Name == "" {
+			continue
+		}
+		if other := taken[x.Name]; other != nil {
+			return fmt.Errorf("%s has the name %s, which %s has too", x.cell.where, x.Name, other.cell.where)
+		}
+		taken[x.Name] = x
+	}
+	for _, x := range list {
+		if x.Name != "" {
+			continue
+		}
+		for _, try := range []string{e.nameOf(x, varies, false), e.nameOf(x, varies, true), e.nameOf(x, varies, false) + "-" + x.Key[:6]} {
+			if x.Name = try; taken[try] == nil {
+				break
+			}
+		}
+		taken[x.Name] = x
+	}
+	return nil
+}
+
+// varies reports whether a parameter has two values in the suite.
+func (e *expansion) varies(list []*Experiment, name string) bool {
+	var first any
+	for _, x := range list {
+		switch v, ok := x.Params[name]; {
+		case !ok:
+			if !e.scope.builtin { // a built-in experiment lacks a parameter because another one varies
+				return true
+			}
+		case first == nil:
+			first = v
+		case !e.scope.same(name, first, v):
+			return true
+		}
+	}
+	return false
+}
+
+// nameOf joins values to a name. Words stand for themselves unless they are asked to say of what they are.
+func (e *expansion) nameOf(x *Experiment, varies map[string]bool, full bool) string {
+	var parts []string
+	if e.scope.builtin {
+		parts = append(parts, methodWord(x.cell.given[methodName].text))
+	}
+	names := x.cell.own
+	if full {
+		names = slices.Concat(names, slices.DeleteFunc(slices.Clone(e.scope.names), func(n string) bool { return slices.Contains(names, n) }))
+	}
+	for _, name := range names {
+		v, ok := x.Params[name]
+		if !ok || !varies[name] || e.scope.builtin && name == methodName {
+			continue
+		}
+		part := name + fmt.Sprint(v)
+		switch v := v.(type) {
+		case string:
+			if !full {
+				part = v
+			}
+		case bool:
+			if part = name; !v {
+				part = "no-" + name
+			}
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		parts = []string{e.doc.Name}
+	}
+	if x.Bare {
+		parts = append(parts, bareName)
+	}
+	return collect.SafeName(strings.Join(parts, "-"))
+}
+
+// methodWord is the method's id, or the word given for it where that says more: functorch is dpsgd with a mode.
+func methodWord(word string) string {
+	id := method(word)
+	said, err1 := experiments.Resolve(map[string]string{methodName: word})
+	plain, err2 := experiments.Resolve(map[string]string{methodName: id})
+	if err1 == nil && err2 == nil && !maps.Equal(said, plain) {
+		return word
+	}
+	return id
+}
+
+// key hashes what the experiment is: the same one has the same key in every suite, and nothing that says only how often
+// or how long it runs is in it. Secrets are not in it either, lest a new token makes it another experiment.
+func (e *expansion) key(x *Experiment, environment map[string]string) (string, error) {
+	command, params := x.Command, x.Params
+	if len(command) > 0 || len(environment) > 0 {
+		secrets := mask.Gather(command, entries(environment), params)
+		command, params, environment = secrets.Command(command), secrets.Params(params), masked(secrets, environment)
+	}
+	b, err := json.Marshal(struct { // JSON writes the keys of maps in order
+		Params      map[string]any    `json:"params"`
+		Bare        bool              `json:"bare"`
+		Command     []string          `json:"command,omitempty"`
+		Environment map[string]string `json:"environment,omitempty"`
+	}{params, x.Bare, command, environment})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// entries are an environment's as os.Environ has them, in order.
+func entries(environment map[string]string) []string {
+	var out []string
+	for name, value := range environment {
+		out = append(out, name+"="+value)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func masked(secrets *mask.Secrets, environment map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, value := range environment {
+		out[name] = secrets.String(value)
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// PlanSchema is the version of [PlanDocument].
+const PlanSchema = "dpsight.plan/1"
+
+// PlanDocument is what "dpsight collect --suite … --dry-run --format json" prints.
+type PlanDocument struct {
+	Schema string `json:"schema"`
+	Name   string `json:"name"`
+	// SuiteID is the suite in the store that Done counts the runs of; null if there is none.
+	SuiteID     *string        `json:"suite_id"`
+	Baseline    map[string]any `json:"baseline"`
+	TimeoutS    float64        `json:"timeout_s"` // 0 = none
+	CooldownS   float64        `json:"cooldown_s"`
+	Varies      []string       `json:"varies"` // the parameters that are not the same in all experiments
+	LeftOut     int            `json:"left_out"`
+	Runs        int            `json:"runs"`
+	Done        int            `json:"done"`
+	Todo        int            `json:"todo"` // that this command would make
+	Experiments []PlanRow      `json:"experiments"`
+}
+
+// PlanRow is one experiment.
+type PlanRow struct {
+	Name    string         `json:"name"`
+	Params  map[string]any `json:"params"`
+	Bare    bool           `json:"bare"`
+	Command []string       `json:"command,omitempty"`
+	Repeats int            `json:"repeats"`
+	Key     string         `json:"key"`
+	Done    int            `json:"done"`
+	Failed  int            `json:"failed"` // of those done
+}
+
+// Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it holds would
+// be made again.
+func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
+	doc := PlanDocument{Schema: PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),
+		Varies: s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []PlanRow{}}
+	doc.Todo = doc.Runs
+	if r != nil {
+		doc.SuiteID = &r.Suite.ID
+		if resuming {
+			doc.Todo = len(r.Todo)
+		}
+	}
+	for _, x := range s.Experiments {
+		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare, Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key}
+		if r != nil {
+			row.Done, row.Failed = r.Done(x)
+		}
+		doc.Done += row.Done
+		doc.Experiments = append(doc.Experiments, row)
+	}
+	return doc
+}
+
+// varying lists the parameters that two experiments have with different values, in the order of the options.
+func (s *Suite) varying() []string {
+	names := []string{}
+	e := expansion{scope: s.scope}
+	for _, name := range s.scope.names {
+		if name != bareName && e.varies(s.Experiments, name) && !s.follows(name) {
+			names = append(names, name)
+		}
+	}
+	if slices.ContainsFunc(s.Experiments, func(x *Experiment) bool { return x.Bare != s.Experiments[0].Bare }) {
+		names = append(names, bareName)
+	}
+	return names
+}
+
+// secrets are those in an experiment's command, parameters and environment: they are in no document.
+func (x *Experiment) secrets(s *Suite) *mask.Secrets {
+	return mask.Gather(x.Command, entries(s.Environment), x.Params)
+}
+
+// follows reports whether an option has the value of the one that is its default in all experiments.
+func (s *Suite) follows(name string) bool {
+	of := ""
+	if s.scope.builtin {
+		for _, o := range experiments.Options() {
+			if o.Name == name {
+				of = o.DefaultOf
+			}
+		}
+	}
+	return of != "" && !slices.ContainsFunc(s.Experiments, func(x *Experiment) bool { return x.Params[name] != nil && x.Params[name] != x.Params[of] })
+}
+
+// Document is the suite's document before any run.
+func (s *Suite) Document(id string, created time.Time) *store.Suite {
+	doc := &store.Suite{ID: id, Name: s.Name, Created: created.UTC(), Baseline: s.Baseline}
+	if len(s.Environment) > 0 {
+		doc.Environment = s.MaskedEnvironment()
+	}
+	for _, x := range s.Experiments {
+		params := x.secrets(s).Params(x.Params)
+		if x.Bare {
+			params[bareName] = true
+		}
+		doc.Experiments = append(doc.Experiments, store.Experiment{Key: x.Key, Name: x.Name, Params: params, Repeats: x.Repeats, RunIDs: []string{}})
+	}
+	return doc
+}
+
+// Select leaves the experiments that --only asks for: each choice is name=value, the values of one name are alternatives, and all
+// names must hold. Besides the parameters there are name and bare. The baseline stays what it is.
+func (s *Suite) Select(choices []string) (*Suite, error) {
+	wanted := map[string][]string{}
+	for _, c := range choices {
+		name, value, ok := strings.Cut(c, "=")
+		if name = s.scope.canonical(strings.TrimSpace(name)); !ok || name == "" {
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--only %s has no value", c), Hint: "as in --only method=ghost --only batch_size=8"}
+		}
+		if name != nameKey && !s.scope.has(name) {
+			return nil, &collect.UsageError{Problem: "--only: " + s.scope.unknown(name).Error(), Hint: "name and bare can be asked for too"}
+		}
+		wanted[name] = append(wanted[name], strings.TrimSpace(value))
+	}
+	left := *s
+	left.Experiments, left.whole = nil, s.Experiments
+	for _, x := range s.Experiments {
+		params := with(x.Params, x.Bare)
+		matched := true
+		for name, values := range wanted {
+			matched = matched && slices.ContainsFunc(values, func(v string) bool {
+				if name == nameKey {
+					return v == x.Name
+				}
+				p, ok := params[name]
+				return ok && s.scope.same(name, p, v)
+			})
+		}
+		if matched {
+			left.Experiments = append(left.Experiments, x)
+		}
+	}
+	if len(left.Experiments) == 0 {
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("no experiment of suite %s has %s", s.Name, strings.Join(choices, ", ")),
+			Hint: "--dry-run lists them"}
+	}
+	return &left, nil
+}

@@ -1,0 +1,177 @@
+package suite
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// orphanTime bounds the wait for a run whose collector was killed: its keeper ends what is left of it within that.
+const orphanTime = 45 * time.Second
+
+// ResumeOptions says what to go on with.
+type ResumeOptions struct {
+	ID          string           // of the suite; "" is the newest one of the same name
+	Machine     *collect.Machine // that the runs left to make will be on
+	RetryFailed bool             // make what failed again
+	LookOnly    bool             // wait for nothing
+	// Waiting is told of a run that is still being recorded, once. May be nil.
+	Waiting func(runID string)
+}
+
+// A Resumption is what a store holds of a suite, and what is left to do.
+type Resumption struct {
+	Suite *store.Suite // the document as it should be, not written yet
+	Todo  []Task
+	Runs  []store.Run // all of the suite's, oldest first
+
+	ledger *ledger
+}
+
+// Done is how many runs of an experiment are made; of these some did not end well.
+func (r *Resumption) Done(x *Experiment) (done, unwell int) {
+	for i := range x.Repeats {
+		if run, ok := r.ledger.counts[slot{x.Key, i}]; ok && rank(run) > cutShort {
+			if done++; rank(run) == failed {
+				unwell++
+			}
+		}
+	}
+	return done, unwell
+}
+
+// Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the file may have
+// been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not the document: a suite
+// that was killed may have made a run that its document does not know. What is done:
+//
+//   - a run that ended by itself, well or not; with RetryFailed, well;
+//   - not one that was interrupted, or whose collector was killed: it is made again.
+//
+// It waits for a run that a killed collector left to its keeper. Without a suite of the name it gives nil.
+func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
+	if !o.LookOnly {
+		if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {
+			return nil, err
+		}
+	}
+	doc, err := s.earlier(st, o)
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	runs, err := settled(st, doc.ID, o)
+	if err != nil {
+		return nil, err
+	}
+	whole := *s
+	if s.whole != nil {
+		whole.Experiments = s.whole
+	}
+	plan := whole.Document(doc.ID, doc.Created)
+	plan.Experiments = slices.DeleteFunc(plan.Experiments, func(x store.Experiment) bool {
+		return doc.Experiment(x.Key) == nil && !slices.ContainsFunc(s.Experiments, func(y *Experiment) bool { return x.Key == y.Key })
+	})
+	for _, x := range doc.Experiments { // those that the file lost
+		if plan.Experiment(x.Key) == nil {
+			x.RunIDs, x.Superseded = []string{}, nil
+			plan.Experiments = append(plan.Experiments, x)
+		}
+	}
+	r := &Resumption{Suite: plan, Runs: runs, ledger: newLedger(plan)}
+	for _, run := range runs {
+		r.ledger.enter(run)
+	}
+	enough := failed
+	if o.RetryFailed {
+		enough = wentWell
+	}
+	for _, t := range s.Tasks() {
+		if run, ok := r.ledger.counts[slot{t.Key, t.Repetition}]; !ok || rank(run) < enough {
+			r.Todo = append(r.Todo, t)
+		}
+	}
+	return r, nil
+}
+
+// earlier finds the suite to go on with. What is predicted is not gone on with by measuring, nor the other way round.
+func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) {
+	suites, _, err := st.Suites()
+	if err != nil {
+		return nil, err
+	}
+	runs, _, err := st.Runs()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, doc := range slices.Backward(suites) {
+		if o.ID == "" && doc.Name == s.Name && s.fits(doc, runs, o.Machine) == "" {
+			return doc, nil
+		}
+		if o.ID != "" && doc.ID == o.ID {
+			if why := s.fits(doc, runs, o.Machine); why != "" {
+				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why), Hint: "choose the same --device"}
+			}
+			return doc, nil
+		}
+		names = append(names, doc.ID)
+	}
+	if o.ID != "" {
+		hint := "it has no suites"
+		if len(names) > 0 {
+			hint = "its newest is " + names[0]
+		}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s in %s", o.ID, st.Dir()), Hint: hint}
+	}
+	return nil, nil
+}
+
+func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (why string) {
+	source, profile := m.Source()
+	for _, r := range runs {
+		if r.Manifest.Suite == nil || r.Manifest.Suite.ID != doc.ID {
+			continue
+		}
+		if r.Manifest.Source != source {
+			return fmt.Sprintf("its runs are %s, and these would be %s", r.Manifest.Source, source)
+		}
+		if p := r.Manifest.Profile; p != nil && profile != nil && *p != *profile {
+			return fmt.Sprintf("its runs are predicted for %s, and these would be for %s", *p, *profile)
+		}
+	}
+	return ""
+}
+
+// settled lists the runs of a suite, oldest first, when none of them is being recorded any more.
+func settled(st *store.Store, id string, o ResumeOptions) ([]store.Run, error) {
+	waiting := o.Waiting
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		all, _, err := st.Runs()
+		if err != nil {
+			return nil, err
+		}
+		var runs []store.Run
+		busy := ""
+		for _, r := range all {
+			if r.Manifest.Suite == nil || r.Manifest.Suite.ID != id {
+				continue
+			}
+			runs = append(runs, r)
+			if r.Manifest.End == nil && collect.Running(r.Dir) {
+				busy = r.ID
+			}
+		}
+		switch {
+		case busy == "" || o.LookOnly:
+			return runs, nil
+		case time.Since(begin) > orphanTime:
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("run %s of the suite is still being recorded", busy),
+				Hint: "another dpsight is at work on this suite: wait for it, or stop it"}
+		case waiting != nil:
+			waiting(busy)
+			waiting = nil
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package suite
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// one makes the runs of a suite that are left in a store, or all of them.
+func one(t *testing.T, s *Suite, dir string, o *ResumeOptions) (*Outcome, *Resumption) {
+	t.Helper()
+	m := &collect.Machine{}
+	var earlier *Resumption
+	if o != nil {
+		o.Machine = m
+		var err error
+		if earlier, err = s.Resume(store.Open(dir), *o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: m}, Resume: earlier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, earlier
+}
+
+func made(out *Outcome) string {
+	var names []string
+	for _, r := range out.Results {
+		names = append(names, fmt.Sprintf("%s/%d", r.Manifest.Name, r.Manifest.Suite.Repetition))
+	}
+	return strings.Join(names, " ")
+}
+
+// flaky fails where a file of the experiment's name lies in the folder.
+const flaky = `[sh, -c, 'test ! -e "$0/{n}" || { echo "no luck with {n}" >&2; exit 3; }', %q]`
+
+func TestResumeKnowsExperimentsByContent(t *testing.T) {
+	dir, bad := t.TempDir(), t.TempDir()
+	command := "command: " + fmt.Sprintf(flaky, bad) + "\n"
+	os.WriteFile(filepath.Join(bad, "2"), nil, 0o600)
+	first := parse(t, "name: s\n"+command+"matrix: {n: [1, 2, 3]}\n")
+	out, _ := one(t, first, dir, nil)
+	if made(out) != "n1/0 n2/0 n3/0" || out.OK() || out.Planned != 3 || len(out.Runs) != 3 {
+		t.Fatalf("%s, %+v", made(out), out)
+	}
+	if m := out.Results[1].Manifest; m.Status != schemas.StatusFailed || m.Reason != "no luck with 2" {
+		t.Errorf("%s (%s)", m.Status, m.Reason)
+	}
+	id := out.Suite.ID
+
+	// Reordered, extended and with repetitions: what is done is not made again, the failed run is not tried again.
+	second := parse(t, "name: s\n"+command+"repeats: 2\nmatrix: {n: [3, 2, 4]}\n")
+	out, earlier := one(t, second, dir, &ResumeOptions{})
+	if made(out) != "n4/0 n3/1 n2/1 n4/1" || out.OK() || out.Suite.ID != id || earlier.Suite.ID != id {
+		t.Errorf("%s, %+v", made(out), out.Suite)
+	}
+	doc, err := store.Open(dir).ReadSuite(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []string
+	for _, x := range doc.Experiments {
+		cells = append(cells, fmt.Sprintf("%s:%d", x.Name, len(x.RunIDs)))
+	}
+	if got := strings.Join(cells, " "); got != "n3:2 n2:2 n4:2 n1:1" {
+		t.Errorf("the document has %s", got)
+	}
+	if done, unwell := earlier.Done(second.Experiments[1]); done != 2 || unwell != 2 { // the one of now too
+		t.Errorf("n2 was made %d times, %d failed", done, unwell)
+	}
+
+	// With RetryFailed the failed ones, and nothing else; the old runs are superseded.
+	os.Remove(filepath.Join(bad, "2"))
+	out, _ = one(t, second, dir, &ResumeOptions{RetryFailed: true})
+	if made(out) != "n2/0 n2/1" || !out.OK() {
+		t.Errorf("%s, %+v", made(out), out)
+	}
+	if x := out.Suite.Experiment(second.Experiments[1].Key); len(x.RunIDs) != 2 || len(x.Superseded) != 2 || x.RunIDs[0] != out.Results[0].Manifest.RunID {
+		t.Errorf("%+v", x)
+	}
+
+	// Now all is done.
+	out, _ = one(t, second, dir, &ResumeOptions{ID: id, RetryFailed: true})
+	if made(out) != "" || !out.OK() || len(out.Runs) != 6 {
+		t.Errorf("%s, %d runs", made(out), len(out.Runs))
+	}
+
+	// A run whose folder is gone is made again, and a part of the suite leaves the rest alone.
+	os.RemoveAll(filepath.Join(dir, doc.Experiments[0].RunIDs[0]))
+	os.RemoveAll(filepath.Join(dir, out.Suite.Experiment(second.Experiments[2].Key).RunIDs[1]))
+	part, err := second.Select([]string{"n=4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ = one(t, part, dir, &ResumeOptions{})
+	if made(out) != "n4/1" || !out.OK() || out.Planned != 2 || len(out.Suite.Experiments) != 4 || out.Suite.Experiments[0].Name != "n3" {
+		t.Errorf("%s, %+v", made(out), out.Suite)
+	}
+	out, _ = one(t, second, dir, &ResumeOptions{})
+	if made(out) != "n3/0" || out.Suite.Experiments[0].RunIDs[0] != out.Results[0].Manifest.RunID {
+		t.Errorf("%s", made(out))
+	}
+}
+
+func TestResumeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	s := parse(t, "name: s\ncommand: ['true']\nmatrix: {n: [1]}\n")
+	if r, err := s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}}); r != nil || err != nil {
+		t.Errorf("an empty store: %v, %v", r, err)
+	}
+	out, _ := one(t, s, dir, nil)
+	half := store.Open(dir).SuiteFile("20260101T000000Z-s-abcdef") + schemas.PartialSuffix
+	other := store.Open(dir).SuiteFile("20260101T000000Z-other-abcdef") + schemas.PartialSuffix
+	os.WriteFile(half, []byte("{"), 0o600)
+	os.WriteFile(other, []byte("{"), 0o600)
+	if _, err := s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}}); err != nil {
+		t.Error(err)
+	}
+	_, err1 := os.Stat(half)
+	_, err2 := os.Stat(other)
+	if err1 == nil || err2 != nil {
+		t.Errorf("half-written documents: of this suite %v, of another one %v", err1, err2)
+	}
+	phantom := &collect.Machine{Predicted: true}
+	if r, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom}); r != nil || err != nil {
+		t.Errorf("a measured suite is not gone on with on the phantom GPU: %v, %v", r, err)
+	}
+	var usage *collect.UsageError
+	_, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom, ID: out.Suite.ID})
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "its runs are measured, and these would be predicted") {
+		t.Error(err)
+	}
+	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}, ID: "nope"})
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "no suite nope in ") || !strings.Contains(usage.Hint, out.Suite.ID) {
+		t.Error(err)
+	}
+}
+
+// The environment of a suite reaches its experiments, and what is secret in it no file.
+func TestEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("MODE", "around")
+	s := parse(t, "name: e\nenvironment: {MODE: inside, MY_TOKEN: hushhushhush}\ncommand: [sh, -c, 'echo \"$MODE $MY_TOKEN {n}\"; env | grep -c ^MODE=', --token, '{token}']\n"+
+		"defaults: {token: hushhushtoo}\nmatrix: {n: [1]}\n")
+	out, _ := one(t, s, dir, nil)
+	log, _ := os.ReadFile(filepath.Join(out.Results[0].Dir, collect.StdoutFile))
+	if text := string(log); !strings.HasPrefix(text, "inside *") || !strings.HasSuffix(text, " 1\n1\n") || strings.Contains(text, "hush") {
+		t.Errorf("it printed %q", text)
+	}
+	if plan, err := json.Marshal(s.Plan(nil, false)); err != nil || strings.Contains(string(plan), "hushhush") {
+		t.Errorf("the plan tells: %s, %v", plan, err)
+	}
+	filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), "hushhush") {
+			t.Errorf("%s has the secret", path)
+		}
+		return nil
+	})
+}
+
+// Jobs share out the runs in their order, each on a machine of its own, and all of them end with an interruption.
+func TestJobs(t *testing.T) {
+	dir := t.TempDir()
+	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'sleep 0.3; echo $CUDA_VISIBLE_DEVICES']\nmatrix: {n: [1, 2, 3]}\n")
+	var mu sync.Mutex
+	running, most := 0, 0
+	var begun []string
+	out, err := s.Run(t.Context(), Options{
+		Template: collect.Experiment{Store: dir}, Jobs: 3,
+		split: func(n int) ([]*collect.Machine, error) {
+			return []*collect.Machine{{}, {}, {}}[:n], nil
+		},
+		Begin: func(i, of int, task Task) {
+			mu.Lock()
+			defer mu.Unlock()
+			begun = append(begun, fmt.Sprintf("%d/%d %s/%d", i, of, task.Name, task.Repetition))
+			running++
+			most = max(most, running)
+		},
+		End: func(r *collect.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+		},
+	})
+	if err != nil || !out.OK() || len(out.Results) != 6 || most != 3 {
+		t.Errorf("%d runs, at most %d at the same time, %v", len(out.Results), most, err)
+	}
+	if got := strings.Join(begun, ", "); got != "0/6 n1/0, 1/6 n2/0, 2/6 n3/0, 3/6 n1/1, 4/6 n2/1, 5/6 n3/1" {
+		t.Errorf("begun in the order %s", got)
+	}
+	for _, x := range out.Suite.Experiments {
+		for i, id := range x.RunIDs {
+			if m, err := schemas.ReadManifest(filepath.Join(dir, id)); err != nil || m.Suite.Repetition != i {
+				t.Errorf("%s: run %d is repetition %d, %v", x.Name, i, m.Suite.Repetition, err)
+			}
+		}
+	}
+
+	_, err = s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: &collect.Machine{}}, Jobs: 2})
+	var usage *collect.UsageError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "cannot be told apart") {
+		t.Error(err)
+	}
+}
+
+func TestJobsAreInterruptedTogether(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	s := parse(t, "name: j\ncommand: [sh, -c, 'sleep 20']\nmatrix: {n: [1, 2, 3, 4]}\n")
+	begun := 0
+	out, err := s.Run(t.Context(), Options{
+		Template: collect.Experiment{Store: t.TempDir(), Signals: signals}, Jobs: 2,
+		split: func(n int) ([]*collect.Machine, error) { return []*collect.Machine{{}, {}}, nil },
+		Begin: func(int, int, Task) {
+			if begun++; begun == 2 {
+				signals <- os.Interrupt
+			}
+		},
+	})
+	if err != nil || !out.Interrupted || out.OK() || len(out.Results) != 2 || begun != 2 {
+		t.Fatalf("%d begun, %+v, %v", begun, out, err)
+	}
+	for _, r := range out.Results {
+		if r.Manifest.Status != schemas.StatusKilled || !r.Manifest.Interrupted {
+			t.Errorf("%s: %s", r.Manifest.Name, r.Manifest.Status)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/experiments"
+)
+
+// bareName is the parameter that all experiments have: whether they are recorded with counters and timers only.
+const bareName = "bare"
+
+// methodName is the parameter of built-in experiments whose values have several names.
+const methodName = "method"
+
+// A scope is what parameters a suite's experiments can have: those of the built-in experiments, or, with a command of
+// the suite's own, any that its entries name.
+type scope struct {
+	builtin bool
+	names   []string
+}
+
+func newScope(d *document) *scope {
+	s := &scope{builtin: len(d.Command) == 0, names: []string{bareName}}
+	if s.builtin {
+		for _, o := range experiments.Options() {
+			s.names = append(s.names, o.Name)
+		}
+		return s
+	}
+	for _, entry := range slices.Concat([]fields{d.Defaults, d.Matrix}, d.Experiments, d.Include) {
+		for _, f := range entry {
+			if !slices.Contains(s.names, f.name) && f.name != nameKey && f.name != repeatsKey {
+				s.names = append(s.names, f.name)
+			}
+		}
+	}
+	return s
+}
+
+// canonical is how a parameter's name stands in params.
+func (s *scope) canonical(name string) string {
+	if s.builtin {
+		return strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_")
+	}
+	return name
+}
+
+func (s *scope) has(name string) bool { return slices.Contains(s.names, name) }
+
+// unknown is the error for a name that is no parameter.
+func (s *scope) unknown(name string) error {
+	if s.builtin {
+		// The table of options knows the nearest one.
+		if _, err := experiments.Resolve(map[string]string{name: "1"}); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
+}
+
+// resolve completes an experiment's parameters. With a command they are what the entries say, each of the type that YAML
+// gives it.
+func (s *scope) resolve(given map[string]scalar) (map[string]any, error) {
+	if !s.builtin {
+		return typedAll(given), nil
+	}
+	text := map[string]string{}
+	for name, v := range given {
+		text[name] = v.text
+	}
+	return experiments.Resolve(text)
+}
+
+func typedAll(given map[string]scalar) map[string]any {
+	params := map[string]any{}
+	for name, v := range given {
+		params[name] = v.typed()
+	}
+	return params
+}
+
+// with adds what a constraint or a choice may ask of an experiment beside its parameters.
+func with(params map[string]any, bare bool) map[string]any {
+	out := maps.Clone(params)
+	out[bareName] = bare
+	return out
+}
