@@ -119,6 +119,11 @@ func (in *Input) noEvents() error {
 // Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
 // devices and a [*NoEventsError].
 func Breakdown(in Input, at At) (BreakdownRun, error) {
+	return in.breakdown(at, in.newLedgers())
+}
+
+// breakdown is Breakdown with ledgers that others use too.
+func (in *Input) breakdown(at At, ledgers *ledgers) (BreakdownRun, error) {
 	run := BreakdownRun{Identity: identify(in.Manifest), Devices: []DeviceBreakdown{}, Warnings: []string{}}
 	if in.Report != nil {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
@@ -131,7 +136,7 @@ func Breakdown(in Input, at At) (BreakdownRun, error) {
 		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, err)
 	}
 	for _, p := range in.places() {
-		l := newLedger(&in, p)
+		l := ledgers.of(p)
 		if len(l.allocs) == 0 {
 			continue
 		}
@@ -247,15 +252,19 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 	d.Warnings = append(d.Warnings, d.Device+": "+d.Conservation.Reason)
 }
 
-// reservedAt replays the segments up to event seq; nil without segment events. What was reserved before recording is not
-// in them, so it is taken as what replay's own peak has beyond theirs.
-func (in *Input) reservedAt(p place, seq int64) *int64 {
+// level is how many bytes there are from event seq on.
+type level struct{ seq, bytes int64 }
+
+// reservedSteps replays the segments: what is reserved before any event, then after each that changes it; nil without
+// segment events. What was reserved before recording is not in them, so it is taken as what replay's own peak has beyond
+// theirs.
+func (in *Input) reservedSteps(p place) []level {
 	v := in.verdict(p)
 	if v == nil {
 		return nil
 	}
-	var now, at, highest int64
-	seen := false
+	steps := []level{{}}
+	var now, highest int64
 	for i := range in.Events {
 		e := &in.Events[i]
 		if e.Rank != p.rank || e.Device != p.device {
@@ -269,15 +278,29 @@ func (in *Input) reservedAt(p place, seq int64) *int64 {
 		default:
 			continue
 		}
-		seen = true
 		highest = max(highest, now)
-		if e.Seq <= seq {
-			at = now
-		}
+		steps = append(steps, level{e.Seq, now})
 	}
-	if !seen {
+	if len(steps) == 1 {
 		return nil
 	}
-	at += v.PeakReservedBytes - highest
+	for i := range steps {
+		steps[i].bytes += v.PeakReservedBytes - highest
+	}
+	return steps
+}
+
+// reservedAt is what is reserved just after event seq; nil where that is not known.
+func (in *Input) reservedAt(p place, seq int64) *int64 {
+	steps := in.reservedSteps(p)
+	if steps == nil {
+		return nil
+	}
+	at := steps[0].bytes
+	for _, s := range steps {
+		if s.seq <= seq {
+			at = s.bytes
+		}
+	}
 	return &at
 }

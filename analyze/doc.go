@@ -12,6 +12,17 @@
 // total, to the byte, at every event. A block that tags prove to have owners of several categories is shared: beside the
 // bytes that a category is counted with stand the bytes that it holds, and how many of those others hold too.
 //
+// # Repeats
+//
+// Runs of one experiment on one kind of machine are a [Cell]: the breakdown is that of the run with the median peak, times
+// are medians of the runs' medians, and the interval around them is one of order statistics, with the confidence that so
+// few values can give. In a [Study] each cell is compared with the baseline of its own parameters.
+//
+// # Kept gradients
+//
+// Opacus' zero_grad keeps .grad, torch's frees it. [KeptGradients] replays a run without the gradients that nothing had
+// written to since zero_grad, so that methods can be compared whatever their loops do.
+//
 // # Warnings
 //
 // A result that should not be taken at face value carries its reasons (Warnings), which end as footnotes.

@@ -2,10 +2,10 @@ package analyze
 
 import "github.com/dpsight/dpsight/schemas"
 
-// joulesPerSample divides the energy of the timed steps by their samples. The counter is read about once a second, so
+// energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none). The counter is read about once a second, so
 // it is interpolated at the ends of each unbroken series of timed steps; a series shorter than minEnergyNS, or not
 // enclosed by readings, gives nil: no energy is better than an invented one. Several GPUs add up.
-func (in *Input) joulesPerSample(t *times) *float64 {
+func (in *Input) energy(t *times) (perStep, perSample *float64) {
 	const minEnergyNS = 5e9
 	type reading struct{ ns, mj int64 }
 	byDevice := map[int32][]reading{}
@@ -16,7 +16,7 @@ func (in *Input) joulesPerSample(t *times) *float64 {
 	}
 	devices := in.nvmlDevices()
 	if len(devices) == 0 || len(t.steps) == 0 {
-		return nil
+		return nil, nil
 	}
 	at := func(r []reading, ns int64) (float64, bool) {
 		for i := 1; i < len(r); i++ {
@@ -28,6 +28,7 @@ func (in *Input) joulesPerSample(t *times) *float64 {
 	}
 	var millijoules float64
 	var samples int64
+	counted := true
 	for i := 0; i < len(t.steps); {
 		j := i
 		for j+1 < len(t.steps) && t.steps[j+1].step == t.steps[j].step+1 {
@@ -35,25 +36,28 @@ func (in *Input) joulesPerSample(t *times) *float64 {
 		}
 		from, to := t.steps[i].startNS, t.steps[j].endNS
 		if to-from < minEnergyNS {
-			return nil
+			return nil, nil
 		}
 		for _, d := range devices {
 			a, okA := at(byDevice[d], from)
 			b, okB := at(byDevice[d], to)
 			if !okA || !okB || b < a {
-				return nil
+				return nil, nil
 			}
 			millijoules += b - a
 		}
 		for ; i <= j; i++ {
-			if t.steps[i].samples == 0 {
-				return nil
-			}
+			counted = counted && t.steps[i].samples > 0
 			samples += t.steps[i].samples
 		}
 	}
-	j := millijoules / 1e3 / float64(samples)
-	return &j
+	joules := millijoules / 1e3
+	step := joules / float64(len(t.steps))
+	if counted {
+		sample := joules / float64(samples)
+		perSample = &sample
+	}
+	return &step, perSample
 }
 
 // nvmlDevices lists the NVML indices of the GPUs that the run used: the only one that it could see, else by UUID where

@@ -1,21 +1,37 @@
 package analyze
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A condition is a fact about a run that moves its figures whatever the method. Two runs that differ in one are still
-// compared, and say so.
-type condition struct{ what, value string }
+// A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two runs
+// that differ in a condition are still compared, and say so.
+type Fact struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+	// Condition is true for what a fair comparison holds constant.
+	Condition bool `json:"condition"`
+	// Param is true for a parameter of the experiment, false for what it ran on.
+	Param bool `json:"param"`
+	// whole is the JSON that Value abbreviates, empty where it does not.
+	whole string
+}
+
+// equals compares facts of the same name.
+func (f *Fact) equals(o *Fact) bool { return f.Value == o.Value && f.whole == o.whole }
 
 // fairParams are the experiment parameters that a fair comparison holds constant, where both runs have them.
 var fairParams = []string{"preset", "model", "vocab_size", "hidden_dim", "num_layers", "num_heads", "seq_len", "batch_size",
-	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad"}
+	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "poisson"}
 
-func conditionsOf(m *schemas.Manifest) []condition {
-	var list []condition
+// factsOf lists what the manifest says of a run: where it ran first, then its parameters by name.
+func factsOf(m *schemas.Manifest) []Fact {
+	var list []Fact
 	add := func(what string, value any) {
 		switch v := value.(type) {
 		case nil:
@@ -35,7 +51,7 @@ func conditionsOf(m *schemas.Manifest) []condition {
 				return
 			}
 		}
-		list = append(list, condition{what, fmt.Sprint(value)})
+		list = append(list, Fact{What: what, Value: fmt.Sprint(value), Condition: true})
 	}
 	if len(m.GPUs) > 0 {
 		add("GPU", m.GPUs[0].Name)
@@ -44,15 +60,45 @@ func conditionsOf(m *schemas.Manifest) []condition {
 	if e := m.Environment; e != nil {
 		add("torch", e.Torch)
 		add("CUDA", e.CUDA)
+		add("cuDNN", e.CuDNN)
+		add("Opacus", e.Opacus)
 		add("TF32 matmul", e.TF32Matmul)
+		add("TF32 cuDNN", e.TF32CuDNN)
 		add("matmul precision", e.MatmulPrecision)
+		add("cuDNN benchmark", e.CuDNNBenchmark)
+		add("deterministic", e.Deterministic)
 		add("allocator backend", e.AllocatorBackend)
+		if len(e.AllocatorSettings) > 0 {
+			// Go writes the keys of a map in order, so equal settings give equal text.
+			if text, err := json.Marshal(e.AllocatorSettings); err == nil {
+				value, _ := e.AllocatorSettings["PYTORCH_CUDA_ALLOC_CONF"].(string)
+				list = append(list, Fact{"allocator settings", cmp.Or(value, "default"), true, false, string(text)})
+			}
+		}
 	}
-	for _, p := range fairParams {
-		add(p, m.Params[p])
+	for _, p := range sortedKeys(m.Params) {
+		if v := m.Params[p]; v != nil && p != "bare" {
+			list = append(list, Fact{p, fmt.Sprint(v), slices.Contains(fairParams, p), true, ""})
+		}
 	}
 	return list
 }
+
+// fact is the run's fact of that name, nil if it has none.
+func (s *Summary) fact(what string) *Fact {
+	for i := range s.facts {
+		if s.facts[i].What == what {
+			return &s.facts[i]
+		}
+	}
+	return nil
+}
+
+// Method is the experiment's method, empty for a script of the user's.
+func (id *Identity) Method() string { m, _ := id.Params["method"].(string); return m }
+
+// methodNormOnly is the method that computes per-sample norms and does nothing with them.
+const methodNormOnly = "norm_only"
 
 // unfair says why a run should not be compared with the baseline as they are.
 func unfair(baseline, run *Summary) []string {
@@ -70,22 +116,91 @@ func unfair(baseline, run *Summary) []string {
 	if baseline.Status != schemas.StatusOK {
 		w = append(w, fmt.Sprintf("the baseline ended early (%s)", baseline.Status))
 	}
-	theirs := map[string]string{}
-	for _, c := range baseline.conditions {
-		theirs[c.what] = c.value
-	}
-	for _, c := range run.conditions {
+	for _, f := range run.facts {
 		// What GPU and driver a prediction ran beside does not matter; that it is one is said already.
-		if t, ok := theirs[c.what]; ok && t != c.value && (baseline.Source == run.Source || c.what != "GPU" && c.what != "driver") {
-			w = append(w, fmt.Sprintf("%s differs: %s, baseline %s", c.what, c.value, t))
+		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
+			continue
+		}
+		switch theirs := baseline.fact(f.What); {
+		case theirs == nil || f.equals(theirs):
+		case f.whole != "": // both are long, and alike but for one
+			w = append(w, f.What+" differ: "+differences(f.whole, theirs.whole))
+		default:
+			w = append(w, fmt.Sprintf("%s differs: %s, baseline %s", f.What, f.Value, theirs.Value))
 		}
 	}
-	if a, b := baseline.KeptGradientBytes, run.KeptGradientBytes; a != nil && b != nil && (*a == 0) != (*b == 0) {
-		who := "the run keeps .grad between steps and the baseline frees it"
-		if *b == 0 {
-			who = "the baseline keeps .grad between steps and the run frees it"
-		}
-		w = append(w, fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b))))
+	ours, theirs := run.Method(), baseline.Method()
+	switch {
+	case ours == theirs:
+	case ours == methodNormOnly:
+		w = append(w, "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; its overhead is not that of a DP-SGD step")
+	case theirs == methodNormOnly:
+		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
 	}
-	return w
+	switch {
+	case run.throttled != "" && baseline.throttled != "":
+		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", run.throttled, baseline.throttled))
+	case run.throttled != "":
+		w = append(w, "the GPU was slowed down in "+run.throttled)
+	case baseline.throttled != "":
+		w = append(w, "the baseline's GPU was slowed down in "+baseline.throttled)
+	}
+	return append(w, keptGradients(baseline, run)...)
+}
+
+// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without.
+func keptGradients(baseline, run *Summary) []string {
+	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
+	if a == nil || b == nil || (*a == 0) == (*b == 0) {
+		return nil
+	}
+	who := "the run keeps .grad between steps and the baseline frees it"
+	if *b == 0 {
+		who = "the baseline keeps .grad between steps and the run frees it"
+	}
+	if ours, theirs := run.freedPeak(), baseline.freedPeak(); ours != nil && theirs != nil && run.PeakBytes != nil && baseline.PeakBytes != nil {
+		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, signedMiB(*ours-*theirs), signedMiB(*run.PeakBytes-*baseline.PeakBytes))}
+	}
+	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b)))}
+}
+
+// signedMiB is [mib] of a difference.
+func signedMiB(bytes int64) string {
+	switch {
+	case bytes < 0:
+		return "−" + mib(-bytes)
+	case bytes > 0:
+		return "+" + mib(bytes)
+	}
+	return mib(0)
+}
+
+// differences lists the keys in which two JSON objects differ, as "key=ours (baseline theirs)".
+func differences(ours, theirs string) string {
+	var a, b map[string]any
+	if json.Unmarshal([]byte(ours), &a) != nil || json.Unmarshal([]byte(theirs), &b) != nil {
+		return ours + ", baseline " + theirs
+	}
+	text := ""
+	for _, k := range sortedKeys(a, b) {
+		if x, y := fmt.Sprint(a[k]), fmt.Sprint(b[k]); x != y {
+			if text != "" {
+				text += ", "
+			}
+			text += fmt.Sprintf("%s=%s (baseline %s)", k, x, y)
+		}
+	}
+	return text
+}
+
+// sortedKeys are the keys of all maps, each once.
+func sortedKeys[V any](maps ...map[string]V) []string {
+	var keys []string
+	for _, m := range maps {
+		for k := range m {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }

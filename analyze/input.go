@@ -20,6 +20,7 @@ type Input struct {
 	Processes   []schemas.Process
 	Samples     []schemas.Sample
 	Events      []schemas.Event // segment events; the others are not looked at
+	Gradients   []schemas.GradientWrite
 }
 
 // Identity says which run a figure is of and how the figure is known. Every document repeats it.

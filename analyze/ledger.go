@@ -26,6 +26,22 @@ func categoryPlace(c schemas.Category) int {
 type ledger struct {
 	allocs []*schemas.Allocation
 	owners [][]*schemas.Owner // by index into allocs
+	sorted []change           // what changes gives, once asked
+}
+
+// ledgers makes each device's ledger once: they are most of a summary's time.
+type ledgers struct {
+	in *Input
+	by map[place]*ledger
+}
+
+func (in *Input) newLedgers() *ledgers { return &ledgers{in, map[place]*ledger{}} }
+
+func (m *ledgers) of(p place) *ledger {
+	if m.by[p] == nil {
+		m.by[p] = newLedger(m.in, p)
+	}
+	return m.by[p]
 }
 
 func newLedger(in *Input, p place) *ledger {
@@ -80,6 +96,9 @@ type change struct {
 
 // changes lists every change of every category over the whole run, by sequence.
 func (l *ledger) changes() []change {
+	if l.sorted != nil {
+		return l.sorted
+	}
 	out := make([]change, 0, 3*len(l.allocs))
 	var cuts []int64
 	for i, a := range l.allocs {
@@ -117,6 +136,7 @@ func (l *ledger) changes() []change {
 		}
 	}
 	slices.SortFunc(out, func(a, b change) int { return cmp.Compare(a.seq, b.seq) })
+	l.sorted = out
 	return out
 }
 

@@ -10,9 +10,17 @@ func mib(bytes int64) string {
 	if bytes > 0 && bytes < 1<<20/200 {
 		return "<0.01 MiB"
 	}
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 2, 64), ".")
+	return thousands(strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 2, 64)) + " MiB"
+}
+
+// thousands puts separators into a number without a sign.
+func thousands(number string) string {
+	whole, fraction, has := strings.Cut(number, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {
 		whole = whole[:i] + "," + whole[i:]
 	}
-	return whole + "." + fraction + " MiB"
+	if !has {
+		return whole
+	}
+	return whole + "." + fraction
 }

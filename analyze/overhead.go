@@ -15,21 +15,41 @@ type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id
 	Runs     []OverheadRun `json:"runs"`
+	// Cells has an entry an experiment, over all its repeats; none where single runs were compared.
+	Cells []OverheadCell `json:"cells"`
+}
+
+// OverheadCell is one experiment beside its baseline.
+type OverheadCell struct {
+	Label  string   `json:"label"`
+	RunIDs []string `json:"run_ids"`
+	// PeakLowBytes and PeakHighBytes are over the repeats; the peak of the rest is that of the one in the middle.
+	PeakLowBytes  *int64 `json:"peak_low_bytes"`
+	PeakHighBytes *int64 `json:"peak_high_bytes"`
+	OverheadRun
 }
 
 // OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it.
 type OverheadRun struct {
 	Identity
-	PeakBytes         *int64    `json:"peak_bytes"`
-	PeakDeltaBytes    *int64    `json:"peak_delta_bytes"`
-	PeakRatio         *float64  `json:"peak_ratio"`
-	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
-	PeakDeviceBytes   *int64    `json:"peak_device_bytes"`
+	Baseline          string   `json:"baseline"` // run id of what this run is compared with
+	PeakBytes         *int64   `json:"peak_bytes"`
+	PeakDeltaBytes    *int64   `json:"peak_delta_bytes"`
+	PeakRatio         *float64 `json:"peak_ratio"`
+	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
+	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
+	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run would
+	// have if the loop freed it, and FreedDeltaBytes the difference of the peaks if both loops did. Null where neither of the
+	// two keeps any, or where the recording cannot say.
+	KeptGradientBytes *int64    `json:"kept_gradient_bytes"`
+	FreedPeakBytes    *int64    `json:"freed_peak_bytes"`
+	FreedDeltaBytes   *int64    `json:"freed_delta_bytes"`
 	StepMS            *Interval `json:"step_ms"`
 	StepDeltaMS       *float64  `json:"step_delta_ms"`
 	StepRatio         *float64  `json:"step_ratio"`
 	SamplesPerS       *float64  `json:"samples_per_s"`
 	TokensPerS        *float64  `json:"tokens_per_s"`
+	JoulesPerStep     *float64  `json:"joules_per_step"`
 	JoulesPerSample   *float64  `json:"joules_per_sample"`
 	Warnings          []string  `json:"warnings"`
 	// Categories sum to PeakDeltaBytes: each at its own run's peak. Empty where either run has no breakdown.
@@ -56,7 +76,7 @@ type PhaseDelta struct {
 
 // Overhead compares runs with a baseline. The baseline itself may be among them: its deltas are zero.
 func Overhead(baseline Summary, runs []Summary) OverheadDocument {
-	doc := OverheadDocument{Schema: OverheadSchema, Baseline: baseline.RunID, Runs: []OverheadRun{}}
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: baseline.RunID, Runs: []OverheadRun{}, Cells: []OverheadCell{}}
 	for i := range runs {
 		doc.Runs = append(doc.Runs, overheadOf(&baseline, &runs[i]))
 	}
@@ -64,14 +84,15 @@ func Overhead(baseline Summary, runs []Summary) OverheadDocument {
 }
 
 func overheadOf(base, run *Summary) OverheadRun {
-	o := OverheadRun{Identity: run.Identity, PeakBytes: run.PeakBytes, PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
-		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerSample: run.JoulesPerSample,
+	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes, PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
+		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep, JoulesPerSample: run.JoulesPerSample,
 		Warnings: slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
 	if base.PeakBytes != nil && run.PeakBytes != nil {
 		delta := *run.PeakBytes - *base.PeakBytes
 		o.PeakDeltaBytes = &delta
 		o.PeakRatio = ratio(float64(*run.PeakBytes), float64(*base.PeakBytes))
 	}
+	o.freed(base, run)
 	if base.StepMS != nil && run.StepMS != nil {
 		if base.StepMS.Clock == run.StepMS.Clock {
 			delta := run.StepMS.Median - base.StepMS.Median
@@ -89,6 +110,30 @@ func overheadOf(base, run *Summary) OverheadRun {
 		o.Warnings = append(o.Warnings, unfair(base, run)...)
 	}
 	return o
+}
+
+// freed compares the runs as if both loops freed .grad between steps.
+func (o *OverheadRun) freed(base, run *Summary) {
+	if k := run.Kept; k != nil {
+		o.KeptGradientBytes, o.FreedPeakBytes = &k.AtPeakBytes, &k.FreedPeakBytes
+	}
+	ours, theirs := run.freedPeak(), base.freedPeak()
+	if ours == nil || theirs == nil || run.Kept == nil && base.Kept == nil {
+		return
+	}
+	delta := *ours - *theirs
+	o.FreedPeakBytes, o.FreedDeltaBytes = ours, &delta
+}
+
+// freedPeak is the peak of a loop that frees .grad between steps; nil where that is not known.
+func (s *Summary) freedPeak() *int64 {
+	switch {
+	case s.Kept != nil:
+		return &s.Kept.FreedPeakBytes
+	case s.KeptGradientBytes != nil && *s.KeptGradientBytes == 0:
+		return s.PeakBytes
+	}
+	return nil
 }
 
 func ratio(a, b float64) *float64 {

@@ -111,3 +111,15 @@ func (r *PhaseRow) bytes(list []*schemas.Phase) {
 		r.PeakStep = &highest.Step
 	}
 }
+
+// PhasePeaks is the highest allocated in each phase on the run's main device; phases without bytes are not in it.
+func (s *Summary) PhasePeaks() map[string]int64 {
+	peaks := map[string]int64{}
+	device, rank := s.device()
+	for i := range s.Phases.Phases {
+		if r := &s.Phases.Phases[i]; r.Device == device && r.Rank == rank && r.PeakBytes != nil {
+			peaks[r.Phase] = *r.PeakBytes
+		}
+	}
+	return peaks
+}

@@ -1,7 +1,7 @@
 package analyze
 
 import (
-	"time"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -11,36 +11,161 @@ const StudySchema = "dpsight.report/1"
 
 // Study is a set of runs beside a baseline: all that a report shows.
 type Study struct {
-	Runs     []Summary
-	Labels   []string // what each run is shown as: unique among runs of one mark
-	Baseline *Summary // nil: nothing to compare with
-	// BaselineLabel is the baseline's label, whether it is among Runs or not.
+	Runs   []Summary
+	Labels []string // what each run is shown as: unique among runs of one mark
+	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
+	Cells    []Cell
+	Baseline *Cell // of most cells; nil: nothing to compare with
+	// BaselineLabel is the baseline's label with its mark, or says that each cell has the one of its own parameters.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
+	// SeveralBaselines says that not all cells are compared with the same one.
+	SeveralBaselines bool
+	Configuration    Configuration
+	Notes            []string
 }
 
-// NewStudy compares runs with a baseline, which may be nil.
+// NewStudy compares runs with one baseline, which may be nil.
 func NewStudy(runs []Summary, baseline *Summary) Study {
-	ids, started := make([]Identity, len(runs)), make([]time.Time, len(runs))
-	for i := range runs {
-		ids[i], started[i] = runs[i].Identity, runs[i].Started
-	}
-	s := Study{Runs: runs, Labels: Labels(ids, started), Baseline: baseline}
+	s := newStudy(runs)
 	if baseline == nil {
 		return s
 	}
-	s.BaselineLabel = baseline.title()
-	for i := range runs {
-		if runs[i].RunID == baseline.RunID {
-			s.BaselineLabel = s.Labels[i]
+	// A repeat of an experiment stands for all of its repeats.
+	base := newCell([]*Summary{baseline})
+	base.Label = baseline.title()
+	found := &base
+	for i := range s.Cells {
+		for _, id := range s.Cells[i].RunIDs {
+			if id == baseline.RunID {
+				found = &s.Cells[i]
+			}
 		}
 	}
-	if mark := baseline.StatusMark(); mark != "" {
-		s.BaselineLabel += " [" + mark + "]"
+	for i := range s.Cells {
+		s.Cells[i].Baseline = found
 	}
-	doc := Overhead(*baseline, runs)
-	s.Overhead = &doc
+	s.compare(found)
 	return s
+}
+
+// NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters hold
+// all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is the one
+// that differs in the fewest conditions, and the comparison says in which.
+func NewMatchedStudy(runs []Summary, match map[string]any) Study {
+	s := newStudy(runs)
+	summaries := make([]Summary, len(s.Cells))
+	for i := range s.Cells {
+		summaries[i] = s.Cells[i].Summary
+	}
+	first := DefaultBaseline(summaries, match)
+	if first < 0 {
+		return s
+	}
+	if len(match) == 0 {
+		match = map[string]any{"method": s.Cells[first].Params["method"]}
+	}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		best, bestBare, bestFar := &s.Cells[first], true, [2]int{1 << 30, 1 << 30}
+		for k := range s.Cells {
+			b := &s.Cells[k]
+			if b.Status != schemas.StatusOK || b.PeakBytes == nil || !holds(b.Params, match) && k != first {
+				continue
+			}
+			far, bare := distance(c, b, match), b.Bare() && !c.Bare()
+			if !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] && far[1] < bestFar[1]) {
+				best, bestBare, bestFar = b, bare, far
+			}
+		}
+		c.Baseline = best
+	}
+	s.compare(&s.Cells[first])
+	return s
+}
+
+// distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
+// make it one.
+func distance(c, b *Cell, match map[string]any) (far [2]int) {
+	for _, f := range c.facts {
+		if _, ok := match[f.What]; ok && f.Param {
+			continue
+		}
+		if theirs := b.fact(f.What); theirs != nil && !f.equals(theirs) {
+			if f.Condition {
+				far[0]++
+			} else {
+				far[1]++
+			}
+		}
+	}
+	if b.Source != c.Source {
+		far[0]++
+	}
+	return far
+}
+
+func newStudy(runs []Summary) Study {
+	s := Study{Runs: runs}
+	all := Cells(runs)
+	byRun := map[string]string{}
+	for i := range all {
+		for _, id := range all[i].RunIDs {
+			byRun[id] = all[i].Label
+		}
+	}
+	for i := range runs {
+		s.Labels = append(s.Labels, byRun[runs[i].RunID])
+	}
+	var twins []string
+	s.Cells, twins = withoutTwins(all)
+	if len(twins) > 0 {
+		s.Notes = append(s.Notes, "bare runs stand in the table of costs only: "+strings.Join(twins, ", "))
+	}
+	s.Configuration = configure(s.Cells)
+	return s
+}
+
+// compare fills in the overheads once each cell has its baseline. main is the one that the document names.
+func (s *Study) compare(main *Cell) {
+	s.Baseline = main
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{}, Cells: []OverheadCell{}}
+	ofRun := map[string]*Cell{}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		o := overheadOf(&c.Baseline.Summary, &c.Summary)
+		c.Overhead = &o
+		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow, PeakHighBytes: c.PeakHigh, OverheadRun: o})
+		s.SeveralBaselines = s.SeveralBaselines || c.Baseline.RunID != main.RunID
+		for _, id := range c.RunIDs {
+			ofRun[id] = c.Baseline
+		}
+	}
+	for i := range s.Runs {
+		base := ofRun[s.Runs[i].RunID]
+		if base == nil { // a bare twin, or a baseline of its own
+			base = main
+			for k := range s.Cells {
+				if bare := newCell([]*Summary{&s.Runs[i]}); bare.experiment() == s.Cells[k].experiment() {
+					base = s.Cells[k].Baseline
+				}
+			}
+		}
+		doc.Runs = append(doc.Runs, overheadOf(&base.Summary, &s.Runs[i]))
+	}
+	s.Overhead = &doc
+	s.BaselineLabel = main.marked()
+	if s.SeveralBaselines {
+		s.BaselineLabel = "the baseline of the same parameters"
+	}
+}
+
+// marked is the cell's label with what must stand beside it.
+func (c *Cell) marked() string {
+	if mark := c.StatusMark(); mark != "" {
+		return c.Label + " [" + mark + "]"
+	}
+	return c.Label
 }
 
 // StatusMark is [Identity.Mark] and the status where it is not ok: what must stand beside every figure of the run.
@@ -57,21 +182,26 @@ func (id *Identity) StatusMark() string {
 
 // StudyDocument is results.json of a report: every other document of the same runs.
 type StudyDocument struct {
-	Schema    string             `json:"schema"`
-	Runs      []RunsRow          `json:"runs"`
-	Breakdown []BreakdownRun     `json:"breakdown"`
-	Phases    []PhasesRun        `json:"phases"`
-	Overhead  *OverheadDocument  `json:"overhead"`
-	Shared    []SharedActivation `json:"shared_hook_activations"`
+	Schema        string             `json:"schema"`
+	Configuration Configuration      `json:"configuration"`
+	Runs          []RunsRow          `json:"runs"`
+	Breakdown     []BreakdownRun     `json:"breakdown"`
+	Phases        []PhasesRun        `json:"phases"`
+	Overhead      *OverheadDocument  `json:"overhead"`
+	Cost          []CostRun          `json:"cost"`
+	Success       SuccessDocument    `json:"success"`
+	Shared        []SharedActivation `json:"shared_hook_activations"`
+	Notes         []string           `json:"notes"`
 }
 
 // Document gathers the study's documents.
 func (s *Study) Document() StudyDocument {
-	doc := StudyDocument{Schema: StudySchema, Runs: Runs(s.Runs).Runs, Breakdown: []BreakdownRun{}, Phases: []PhasesRun{},
-		Overhead: s.Overhead, Shared: []SharedActivation{}}
+	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: Runs(s.Runs).Runs, Breakdown: []BreakdownRun{}, Phases: []PhasesRun{},
+		Overhead: s.Overhead, Cost: []CostRun{}, Success: Success(s.Runs), Shared: []SharedActivation{}, Notes: append([]string{}, s.Notes...)}
 	for i := range s.Runs {
 		doc.Breakdown = append(doc.Breakdown, s.Runs[i].Breakdown)
 		doc.Phases = append(doc.Phases, s.Runs[i].Phases)
+		doc.Cost = append(doc.Cost, s.Runs[i].Cost)
 		for k := range s.Runs[i].Breakdown.Devices {
 			if sh := s.Runs[i].Breakdown.Devices[k].SharedHookActivations(); sh != nil {
 				sh.RunID = s.Runs[i].RunID

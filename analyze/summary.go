@@ -14,9 +14,12 @@ type Summary struct {
 	Identity
 	Started   time.Time
 	Suite     string // name; empty = none
+	Key       string // of the experiment's content in its suite; empty = not of a suite
 	GPU       string // name of the first; empty = unknown
 	Breakdown BreakdownRun
 	Phases    PhasesRun
+	Timeline  *Timeline // nil for a run without allocator events
+	Cost      CostRun
 
 	PeakBytes         *int64 // highest allocated of the busiest device: replayed, or torch's counter for a bare run
 	PeakReservedBytes *int64
@@ -24,29 +27,34 @@ type Summary struct {
 	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
 	// Null where no step says.
 	KeptGradientBytes *int64
+	// Kept is what keeping them costs; nil where they are freed, or where the recording cannot say.
+	Kept *KeptGradients
 
 	StepMS          *Interval // null for predicted runs
 	SamplesPerS     *float64
 	TokensPerS      *float64
+	JoulesPerStep   *float64
 	JoulesPerSample *float64
 	Warnings        []string
 
 	phaseTimes  map[string]phaseTime
-	conditions  []condition
+	facts       []Fact
+	throttled   string // why and in how many timed steps the GPU was slowed down; empty = in none, or unknown
 	devicesUsed int
 }
 
 // Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Warnings.
 func Summarize(in Input) Summary {
-	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}, conditions: conditionsOf(in.Manifest)}
+	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), Cost: Cost(in)}
 	if in.Manifest.Suite != nil {
-		s.Suite = in.Manifest.Suite.Name
+		s.Suite, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.Key
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name
 	}
+	ledgers := in.newLedgers()
 	var err error
-	s.Breakdown, err = Breakdown(in, At{})
+	s.Breakdown, err = in.breakdown(At{}, ledgers)
 	var none *NoEventsError
 	switch {
 	case errors.As(err, &none):
@@ -55,14 +63,19 @@ func Summarize(in Input) Summary {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
 	s.peaks(&in)
-	s.gradients(&in)
+	if d := s.Main(); d != nil {
+		p := in.placeOf(d)
+		s.Timeline = in.timeline(p, ledgers.of(p), d.At, d.AllocatedBytes)
+	}
+	s.gradients(&in, ledgers)
 	t := in.timed()
 	s.Phases = in.phasesRun(&t)
 	s.phaseTimes = t.phases(&in)
 	s.StepMS = t.step()
 	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
 	s.TokensPerS = t.rate(func(s *stepTime) int64 { return s.tokens })
-	s.JoulesPerSample = in.joulesPerSample(&t)
+	s.JoulesPerStep, s.JoulesPerSample = in.energy(&t)
+	s.throttled = in.throttled(&t)
 	s.Warnings = append(s.Warnings, t.warnings...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", s.Status))
@@ -136,7 +149,7 @@ func (s *Summary) Main() *DeviceBreakdown {
 // gradients finds out whether .grad outlives its step. After the first forward every zero_grad of the loop, wherever it
 // stands, has been called. It looks at the last step that is instrumented and follows an instrumented one, since what a
 // bare step allocates has no tags.
-func (s *Summary) gradients(in *Input) {
+func (s *Summary) gradients(in *Input, ledgers *ledgers) {
 	main := s.Main()
 	if main == nil {
 		return
@@ -158,8 +171,21 @@ func (s *Summary) gradients(in *Input) {
 	if last == nil {
 		return
 	}
-	kept := newLedger(in, p).bytesAt(schemas.Gradients, last.EndSeq)
+	kept := ledgers.of(p).bytesAt(schemas.Gradients, last.EndSeq)
 	s.KeptGradientBytes = &kept
+	if kept > 0 && len(in.Gradients) > 0 && s.BrokenDown() {
+		s.Kept = in.keptGradients(p, ledgers.of(p), main.At.Event)
+	}
+}
+
+// placeOf is the place of a device's breakdown.
+func (in *Input) placeOf(d *DeviceBreakdown) place {
+	for _, p := range in.places() {
+		if p.rank == d.Rank && p.String() == d.Device {
+			return p
+		}
+	}
+	return place{}
 }
 
 // device is the name of the main device, empty without any.

@@ -3,74 +3,10 @@ package analyze
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
-
-// Interval is a median and what surrounds it, in milliseconds.
-type Interval struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	N      int     `json:"n"`
-	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics that
-	// cover the median with at least that probability, whatever the distribution; from 6 values on).
-	Of string `json:"of"`
-	// Clock is "gpu" (between CUDA events) or "wall".
-	Clock string `json:"clock"`
-}
-
-// The values of [Interval.Clock] and [Interval.Of].
-const (
-	ClockGPU  = "gpu"
-	ClockWall = "wall"
-	OfRange   = "range"
-	OfMedian  = "median 95%"
-)
-
-// interval summarises durations; nil without any.
-func interval(ns []int64, clock string) *Interval {
-	if len(ns) == 0 {
-		return nil
-	}
-	s := slices.Sorted(slices.Values(ns))
-	n := len(s)
-	r := &Interval{Median: medianOf(s) / 1e6, Low: ms(s[0]), High: ms(s[n-1]), N: n, Of: OfRange, Clock: clock}
-	if k := medianRank(n); k > 0 {
-		r.Low, r.High, r.Of = ms(s[k-1]), ms(s[n-k]), OfMedian
-	}
-	return r
-}
-
-func ms(ns int64) float64 { return float64(ns) / 1e6 }
-
-// medianOf is the median of sorted values.
-func medianOf(s []int64) float64 {
-	n := len(s)
-	if n%2 == 1 {
-		return float64(s[n/2])
-	}
-	return (float64(s[n/2-1]) + float64(s[n/2])) / 2
-}
-
-// medianRank is the largest k for which the k-th smallest and k-th largest of n values enclose the median with
-// probability 95 %: 2·P(Binomial(n, 1/2) < k) <= 0.05. It is 0 where even the extremes do not (n < 6).
-func medianRank(n int) int {
-	if n > 1000 { // normal approximation; 0.5^n would underflow
-		return int(float64(n)/2 - 0.98*math.Sqrt(float64(n)))
-	}
-	p, tail, k := math.Pow(0.5, float64(n)), 0.0, 0
-	for {
-		tail += p // P(X <= k)
-		if 2*tail > 0.05 {
-			return k
-		}
-		p = p * float64(n-k) / float64(k+1)
-		k++
-	}
-}
 
 // stepTime is one step as the run takes it: the slowest rank's time, all ranks' samples.
 type stepTime struct {

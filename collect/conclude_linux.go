@@ -26,7 +26,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m.Params = r.secrets.Params(m.Params)
 	m.Collector.Uninjected = watch.uninjected(journals, r.secrets)
 	for _, command := range m.Collector.Uninjected {
-		r.warn("torch was used without the agent, so nothing was recorded of it: " + command)
+		r.warn("nothing was recorded of a process that loaded torch, which ran without the agent or trained nothing: " + command)
 	}
 	if len(journals) == 0 && reading == nil && len(m.Collector.Uninjected) == 0 {
 		r.warn("nothing was recorded: no process of the run trained with torch")
@@ -55,6 +55,7 @@ func (r *recording) finish(errs error) error {
 		r.warn("recording: " + firstLine(errs.Error()))
 	}
 	m.Reason = r.secrets.String(m.Reason)
+	m.Interrupted = r.why.signal != nil || r.why.cancelled
 	err := errors.Join(errs, schemas.WriteManifest(r.dir, m))
 	elapsed := time.Duration(0)
 	if !r.started.IsZero() {

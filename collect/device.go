@@ -29,12 +29,14 @@ type Machine struct {
 	// Note says in one sentence what was chosen and why.
 	Note string
 
-	profile    phantom.Profile
-	library    nvml.Library     // nil without NVML, and on the phantom GPU
-	nvmlReason string           // why library is nil
-	idle       map[string]int64 // lowest memory in use seen, by UUID
-	installs   map[string]*Install
-	phantoms   map[string]*phantom.Library
+	profile      phantom.Profile
+	library      nvml.Library     // nil without NVML, and on the phantom GPU
+	nvmlReason   string           // why library is nil
+	idle         map[string]int64 // lowest memory in use seen, by UUID
+	throttledFor string           // why the clocks were throttled through a whole wait
+	only         string           // UUID of the one device of a machine that is a part of another
+
+	found *found // shared with its parts; nil before the first run
 }
 
 // OpenMachine resolves --device.
@@ -119,10 +121,13 @@ func hiddenGPUs(value string, lookup func(string) (string, bool)) bool {
 	return set && (strings.TrimSpace(value) == "" || strings.HasPrefix(strings.TrimSpace(value), "-1"))
 }
 
-// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible.
+// devices lists the NVML devices that CUDA_VISIBLE_DEVICES leaves visible, and of them those of this machine's part.
 func (m *Machine) devices() []nvml.Device {
 	if m.library == nil {
 		return nil
+	}
+	if m.only != "" {
+		return slices.DeleteFunc(slices.Clone(m.library.Devices()), func(d nvml.Device) bool { return d.Info().UUID != m.only })
 	}
 	all := m.library.Devices()
 	value, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")

@@ -21,9 +21,10 @@ type Experiment struct {
 
 	Bare        bool          // counters and timers only
 	Warmup      *int          // steps before timed ones; nil leaves it to the agent
-	RecordSteps *int          // how many steps to record of a long run; nil leaves it to the agent
+	RecordSteps *int          // how many steps have events, from the first; nil leaves it to the agent
 	Timeout     time.Duration // 0 = none
 	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
+	Cooldown    time.Duration // a pause after the device was found free
 
 	// Machine is what it runs on; nil opens Device for this run alone. A suite opens one for all its runs, which is
 	// how the device's idle level is known from one to the next.

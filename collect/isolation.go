@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -10,79 +11,153 @@ import (
 
 const (
 	isolationLimit = 60 * time.Second
-	isolationPoll  = 100 * time.Millisecond
+	isolationPoll  = 50 * time.Millisecond
 	// idleTolerance is how far memory in use may lie above the lowest level seen before: drivers keep a few MiB more after use.
 	idleTolerance = 32 << 20
 )
 
-// waitIdle waits until no process computes on the visible devices and their memory is back at the lowest level that this
-// machine has shown, then says what it found. To sleep instead was rejected: a context can take seconds to
-// go away, or none.
+// waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level that this
+// machine has shown and their clocks are not throttled, then says what it found. To sleep instead was rejected: a context
+// can take seconds to go away, or none. A device that is free at the first look costs that look.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
-	if m.Predicted {
-		return nil
-	}
-	if m.library == nil {
+	switch {
+	case m.Predicted:
+		return &schemas.Isolation{Reason: "the phantom GPU is each process's own, and has no clocks"}
+	case m.library == nil:
 		return &schemas.Isolation{Reason: m.nvmlReason}
 	}
 	begin := time.Now()
 	iso := &schemas.Isolation{}
 	last := int64(-1)
 	for {
-		used, busy := m.load()
+		l := m.load()
 		iso.WaitedNS = int64(time.Since(begin))
-		settled := used == last || last < 0
-		last = used
-		if busy == "" && settled {
-			iso.Verified, iso.IdleBytes, iso.Reason = true, &used, ""
-			m.rememberIdle()
-			return iso
+		iso.OtherProcesses, iso.ThrottleReasons = l.processes, l.throttle
+		if l.known {
+			iso.IdleBytes = &l.used
 		}
-		if busy == "" {
+		busy := l.busy
+		if busy == "" && last >= 0 && l.used != last {
 			busy = "its memory in use still changes"
 		}
-		if iso.Reason = busy; time.Since(begin) >= limit {
+		last = l.used
+		if busy == "" {
+			m.rememberIdle(l)
+		}
+		throttled := l.throttled()
+		patience := limit
+		if busy == "" && m.throttledFor == throttled {
+			patience = 0 // it outlasted a whole wait before: it is this machine's state, and no wait will end it
+		}
+		iso.Reason = busy
+		if iso.Reason == "" {
+			iso.Reason = throttled
+		}
+		if iso.Reason == "" {
+			if iso.Reason = l.unsaid(); iso.Reason == "" {
+				iso.Verified = true
+			}
+			m.throttledFor = ""
 			return iso
 		}
-		select {
-		case <-ctx.Done():
+		if time.Since(begin) >= patience {
+			if busy == "" {
+				m.throttledFor = throttled
+			}
 			return iso
-		case <-stop:
+		}
+		iso.Polls++
+		if !pause(ctx, isolationPoll, stop) {
 			return iso
-		case <-time.After(isolationPoll):
 		}
 	}
 }
 
-// load is the memory in use on the visible devices, and why they are not free ("" if they are).
-func (m *Machine) load() (used int64, busy string) {
+// cool pauses after the device was found free; the phantom GPU has nothing to cool.
+func (m *Machine) cool(ctx context.Context, d time.Duration, iso *schemas.Isolation, stop <-chan struct{}) {
+	if m.Predicted || d <= 0 {
+		return
+	}
+	begin := time.Now()
+	pause(ctx, d, stop)
+	iso.CooldownNS = int64(time.Since(begin))
+}
+
+// pause sleeps; false means that it was interrupted.
+func pause(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-stop:
+	case <-timer.C:
+		return true
+	}
+	return false
+}
+
+// load is what a look at the visible devices showed.
+type load struct {
+	used      int64 // memory, of all together
+	known     bool  // used is
+	processes *int
+	throttle  *int64
+	busy      string // why they are not free, "" if they are
+	idle      map[string]int64
+}
+
+func (m *Machine) load() load {
+	l := load{known: true, idle: map[string]int64{}}
+	count, mask := 0, int64(0)
+	l.processes, l.throttle = &count, &mask
 	for _, d := range m.devices() {
 		info := d.Info()
+		if reasons := d.Gauges().ThrottleReasons; reasons == nil {
+			l.throttle = nil
+		} else {
+			mask |= *reasons
+		}
 		mem, err := d.Memory()
 		if err != nil {
-			return used, err.Error()
+			l.known, l.busy = false, err.Error()
+			continue
 		}
-		used += mem.Used
+		l.used += mem.Used
+		l.idle[info.UUID] = mem.Used
 		processes, err := d.Processes()
+		count += len(processes)
 		switch idle, known := m.idle[info.UUID]; {
 		case err != nil:
-			busy = err.Error()
+			l.processes, l.busy = nil, err.Error()
 		case len(processes) > 0:
-			busy = fmt.Sprintf("%s on device %d", plural(len(processes), "compute process", "compute processes"), info.Index)
+			l.busy = fmt.Sprintf("%s on device %d", plural(len(processes), "compute process", "compute processes"), info.Index)
 		case known && mem.Used > idle+idleTolerance:
-			busy = fmt.Sprintf("device %d has %d MiB in use, %d MiB when idle", info.Index, mem.Used>>20, idle>>20)
+			l.busy = fmt.Sprintf("device %d has %d MiB in use, %d MiB when idle", info.Index, mem.Used>>20, idle>>20)
 		}
 	}
-	return used, busy
+	return l
 }
 
-func (m *Machine) rememberIdle() {
-	for _, d := range m.devices() {
-		if mem, err := d.Memory(); err == nil {
-			uuid := d.Info().UUID
-			if idle, known := m.idle[uuid]; !known || mem.Used < idle {
-				m.idle[uuid] = mem.Used
-			}
+// throttled says why the clocks are throttled, "" if they are not known to be.
+func (l *load) throttled() string {
+	if l.throttle == nil || *l.throttle&schemas.Throttled == 0 {
+		return ""
+	}
+	return "the clocks are throttled: " + strings.Join(schemas.ThrottleNames(*l.throttle), ", ")
+}
+
+// unsaid says what could not be looked at.
+func (l *load) unsaid() string {
+	if l.throttle == nil {
+		return "whether the clocks are throttled is not known: the driver does not say"
+	}
+	return ""
+}
+
+func (m *Machine) rememberIdle(l load) {
+	for uuid, used := range l.idle {
+		if idle, known := m.idle[uuid]; !known || used < idle {
+			m.idle[uuid] = used
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/dpsight/dpsight/collect/agent"
 	"github.com/dpsight/dpsight/collect/experiments"
@@ -31,6 +32,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	if p.environ == nil {
 		p.environ = os.Environ()
 	}
+	p.environ = m.environ(p.environ)
 	var err error
 	if p.dir, err = filepath.Abs(p.dir); err != nil {
 		return nil, err
@@ -104,35 +106,45 @@ func whyNotFound(err error) string {
 	return err.Error()
 }
 
-// install probes an interpreter once for all runs of a machine.
+// found is what a machine has looked at: once for all its runs.
+type found struct {
+	mu       sync.Mutex // held while looking: experiments that start together wait for the first one's look
+	installs map[string]*Install
+	phantoms map[string]*phantom.Library
+}
+
+func (m *Machine) shared() *found {
+	if m.found == nil {
+		m.found = &found{installs: map[string]*Install{}, phantoms: map[string]*phantom.Library{}}
+	}
+	return m.found
+}
+
+// install probes an interpreter.
 func (m *Machine) install(ctx context.Context, python string, env []string) (*Install, error) {
-	if in := m.installs[python]; in != nil {
-		return in, nil
-	}
-	in, err := Probe(ctx, python, env)
-	if err != nil {
-		return nil, err
-	}
-	if m.installs == nil {
-		m.installs = map[string]*Install{}
-	}
-	m.installs[python] = in
-	return in, nil
+	f := m.shared()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return once(f.installs, python, func() (*Install, error) { return Probe(ctx, python, env) })
 }
 
 func (m *Machine) phantomFor(ctx context.Context, python string) (*phantom.Library, error) {
-	if lib := m.phantoms[python]; lib != nil {
-		return lib, nil
+	f := m.shared()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return once(f.phantoms, python, func() (*phantom.Library, error) { return m.buildPhantom(ctx, python) })
+}
+
+// once makes what is not there yet. What could not be made is tried again.
+func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, error) {
+	if v := have[key]; v != nil {
+		return v, nil
 	}
-	lib, err := m.buildPhantom(ctx, python)
-	if err != nil {
-		return nil, err
+	v, err := make()
+	if err == nil {
+		have[key] = v
 	}
-	if m.phantoms == nil {
-		m.phantoms = map[string]*phantom.Library{}
-	}
-	m.phantoms[python] = lib
-	return lib, nil
+	return v, err
 }
 
 // unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin is what

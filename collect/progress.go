@@ -1,9 +1,12 @@
 package collect
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -33,6 +36,17 @@ type Console struct {
 	shown     bool // the progress line is on the screen
 	midLine   bool // the experiment has begun a line and not ended it
 	announced string
+	// Of experiments that run at the same time: the newest state of each, in the order of their beginning.
+	together bool
+	running  []Progress
+}
+
+// Together prepares the console for experiments that run at the same time: their lines carry their names, and one line
+// shows the progress of all.
+func (c *Console) Together() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.together = true
 }
 
 // NewConsole returns a console on a program's standard error.
@@ -46,6 +60,37 @@ func (c *Console) Writer(w io.Writer) io.Writer { return &consoleWriter{c, w} }
 type consoleWriter struct {
 	c *Console
 	w io.Writer
+}
+
+// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. It writes whole
+// lines, each behind the experiment's name.
+func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
+	return &prefixWriter{consoleWriter{c, w}, "[" + name + "] ", nil}
+}
+
+type prefixWriter struct {
+	to     consoleWriter
+	prefix string
+	begun  []byte // of a line; what an experiment leaves without a line's end is in its log
+}
+
+func (w *prefixWriter) Write(b []byte) (int, error) {
+	w.begun = append(w.begun, b...)
+	end := bytes.LastIndexByte(w.begun, '\n') + 1
+	var out []byte
+	for line := range bytes.Lines(w.begun[:end]) {
+		// A progress bar writes its line over and over: the last state is the line.
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		line = line[bytes.LastIndexByte(line, '\r')+1:]
+		out = append(append(append(out, w.prefix...), line...), '\n')
+	}
+	w.begun = append(w.begun[:0], w.begun[end:]...)
+	if len(out) > 0 {
+		if _, err := w.to.Write(out); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
 }
 
 func (w *consoleWriter) Write(b []byte) (int, error) {
@@ -85,6 +130,10 @@ func (c *Console) println(text string) {
 func (c *Console) Update(p Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.together {
+		c.updateTogether(p)
+		return
+	}
 	if c.announced != p.RunID {
 		c.announced = p.RunID
 		c.println("run " + p.RunID)
@@ -95,6 +144,31 @@ func (c *Console) Update(p Progress) {
 	case c.terminal && !c.midLine: // a progress bar of the experiment's own is not written over
 		c.clear()
 		fmt.Fprint(c.err, p.line())
+		c.shown = true
+	}
+}
+
+func (c *Console) updateTogether(p Progress) {
+	at := slices.IndexFunc(c.running, func(q Progress) bool { return q.RunID == p.RunID })
+	switch {
+	case p.Status != "":
+		if at >= 0 {
+			c.running = slices.Delete(c.running, at, at+1)
+		}
+		c.println(p.end())
+	case at < 0:
+		c.running = append(c.running, p)
+		c.println("[" + p.Name + "] run " + p.RunID)
+	default:
+		c.running[at] = p
+	}
+	if c.terminal && !c.midLine && len(c.running) > 0 {
+		c.clear()
+		lines := make([]string, len(c.running))
+		for i, q := range c.running {
+			lines[i] = q.line()
+		}
+		fmt.Fprint(c.err, strings.Join(lines, " | "))
 		c.shown = true
 	}
 }

@@ -50,7 +50,7 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 	}
 	defer r.lock.Close()
 	err = r.record(ctx)
-	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.why.signal != nil || r.why.cancelled}, err
+	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.manifest.Interrupted}, err
 }
 
 // A recording is a run in progress.
@@ -142,6 +142,7 @@ func (r *recording) interval() time.Duration {
 func (r *recording) record(ctx context.Context) error {
 	r.manifest.Git = gitRevision(ctx, r.plan.dir)
 	if !r.isolate(ctx) {
+		r.why.cancelled = ctx.Err() != nil
 		r.manifest.Status, r.manifest.Reason = schemas.StatusKilled, "interrupted before it began"
 		return r.finish(nil)
 	}
@@ -152,7 +153,11 @@ func (r *recording) record(ctx context.Context) error {
 // isolate waits for the device to be free; false means that it was interrupted.
 func (r *recording) isolate(ctx context.Context) bool {
 	stop, done := make(chan struct{}), make(chan *schemas.Isolation, 1)
-	go func() { done <- r.machine.waitIdle(ctx, isolationLimit, stop) }()
+	go func() {
+		iso := r.machine.waitIdle(ctx, isolationLimit, stop)
+		r.machine.cool(ctx, r.e.Cooldown, iso, stop)
+		done <- iso
+	}()
 	begin := time.Now()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
@@ -160,8 +165,8 @@ func (r *recording) isolate(ctx context.Context) bool {
 	for {
 		select {
 		case r.manifest.Isolation = <-done:
-			if iso := r.manifest.Isolation; iso != nil && !iso.Verified && r.machine.library != nil {
-				r.warn("the device was not free when the run began: " + iso.Reason)
+			if iso := r.manifest.Isolation; !iso.Verified && r.machine.library != nil {
+				r.warn("isolation: " + iso.Reason)
 			}
 			return ctx.Err() == nil && r.why.signal == nil
 		case s, ok := <-signals:

@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Names of the files that hold an experiment's output.
 const (
-	StdoutFile = "stdout.log"
-	StderrFile = "stderr.log"
+	StdoutFile = schemas.StdoutFile
+	StderrFile = schemas.StderrFile
 )
 
 // maxLine bounds what is kept of the last line for the manifest.

@@ -2,6 +2,8 @@
 package examples_test
 
 import (
+	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -202,14 +204,14 @@ func TestIngestAgain(t *testing.T) {
 
 // forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the proof.
 var forbidden = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)(GPU|MIG)-[0-9a-f]{8}-`),
+	regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), // a GPU's
 	regexp.MustCompile(`/(root|home|tmp|opt|usr|mnt|data|work|var|Users)/`),
 	regexp.MustCompile(`\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b`),
 	regexp.MustCompile(`(?i)[a-z0-9._-]+@[a-z0-9-]+\.[a-z]`),
 	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
 }
 
-var allowed = regexp.MustCompile(`GPU-00000000-`)
+var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
 
 func TestSanitised(t *testing.T) {
 	seen := map[string]int{}
@@ -222,16 +224,18 @@ func TestSanitised(t *testing.T) {
 			}
 		}
 	}
-	var total int64
-	err := filepath.WalkDir(headline, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	manifests, err := filepath.Glob("*/*/" + schemas.ManifestFile)
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("no runs, %v", err)
+	}
+	err = filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".go") {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		total += int64(len(b))
 		seen[filepath.Ext(path)]++
 		switch {
 		case strings.HasSuffix(path, ".dps.zst"):
@@ -252,27 +256,58 @@ func TestSanitised(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(name string, rows any) { checkStrings(t, name, reflect.ValueOf(rows), check) }
-	runs, _, _ := store.Open(headline).Runs()
-	for _, r := range runs {
+	for _, path := range manifests {
+		dir, id := filepath.Dir(path), filepath.Base(filepath.Dir(path))
 		for _, f := range []func() (any, error){
-			func() (any, error) { return schemas.Processes.ReadOptional(r.Dir) },
-			func() (any, error) { return schemas.Modules.ReadOptional(r.Dir) },
-			func() (any, error) { return schemas.Marks.ReadOptional(r.Dir) },
-			func() (any, error) { return schemas.Owners.ReadOptional(r.Dir) },
-			func() (any, error) { return schemas.Stacks.ReadOptional(r.Dir) },
+			func() (any, error) { return schemas.Processes.ReadOptional(dir) },
+			func() (any, error) { return schemas.Modules.ReadOptional(dir) },
+			func() (any, error) { return schemas.Marks.ReadOptional(dir) },
+			func() (any, error) { return schemas.Owners.ReadOptional(dir) },
+			func() (any, error) { return schemas.Stacks.ReadOptional(dir) },
 		} {
 			rows, err := f()
 			if err != nil {
 				t.Fatal(err)
 			}
-			text(r.ID, rows)
+			text(id, rows)
 		}
 	}
 	if seen[".zst"] < 6 || seen[".json"] < 12 || seen[".log"] < 6 || seen[".parquet"] == 0 {
 		t.Errorf("searched %v: the store lacks files", seen)
 	}
-	if total > 5<<20 {
-		t.Errorf("the example takes %d bytes, over 5 MiB", total)
+}
+
+// Recordings have to stay small: everybody who clones the repository gets them.
+func TestSizes(t *testing.T) {
+	for _, test := range []struct {
+		stores []string // one that is not there yet takes nothing
+		limit  int64
+	}{
+		{[]string{"checks"}, 1 << 20},
+		{[]string{headline, "headline-batch", "trainers"}, 14 << 20},
+	} {
+		var total int64
+		for _, s := range test.stores {
+			err := filepath.WalkDir(s, func(_ string, d os.DirEntry, err error) error {
+				if errors.Is(err, fs.ErrNotExist) {
+					return nil
+				}
+				if err != nil || d.IsDir() {
+					return err
+				}
+				info, err := d.Info()
+				if err == nil {
+					total += info.Size()
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if total == 0 || total > test.limit {
+			t.Errorf("%s: %d bytes, at most %d", strings.Join(test.stores, " + "), total, test.limit)
+		}
 	}
 }
 

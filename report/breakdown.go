@@ -156,63 +156,34 @@ func sourceNotes(id *analyze.Identity) []string {
 	return nil
 }
 
-// runsATable is how many runs stand side by side before a table is split.
-const runsATable = 5
-
-// comparisonTables has a row a category and a column a run, at each run's peak.
-func comparisonTables(s *analyze.Study) []table.Table {
-	if len(s.Runs) == 0 {
-		return []table.Table{{Title: "Peak allocated memory by category (MiB)", Columns: []table.Column{{Title: "Category", Key: "category"}}, Notes: []string{"there is no run"}}}
+// comparisonTable has a row a category and a column a cell, at each run's peak.
+func comparisonTable(s *analyze.Study, from, to int) table.Table {
+	t := table.Table{Title: "Peak allocated memory by category (MiB)", Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
+	if len(s.Cells) == 0 {
+		t.Notes = append(t.Notes, "there is no run")
+		return t
 	}
-	var listed []schemas.Category
-	leftOut := false
-	for _, c := range schemas.Categories {
-		any := func(has func(analyze.CategoryBytes) bool) bool {
-			return slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool { return r.Main() != nil && has(r.Main().Category(c)) })
+	cells := s.Cells[from:to]
+	row := func(name string, cell func(*analyze.Cell) table.Cell) {
+		line := []table.Cell{table.Text(name)}
+		for i := range cells {
+			line = append(line, cell(&cells[i]))
 		}
-		switch {
-		case any(func(b analyze.CategoryBytes) bool { return b.Bytes != 0 }):
-			listed = append(listed, c)
-		case any(func(b analyze.CategoryBytes) bool { return b.MaxBytes != 0 || b.HeldBytes != 0 }):
-			leftOut = true
-		}
+		t.Rows = append(t.Rows, line)
 	}
-	var tables []table.Table
-	for from := 0; from < len(s.Runs); from += runsATable {
-		t := comparisonTable(s, listed, from, min(from+runsATable, len(s.Runs)))
-		if leftOut {
-			t.Notes = append(t.Notes, "categories that nothing counts under at any run's peak are left out")
-		}
-		tables = append(tables, t)
-	}
-	return tables
-}
-
-func comparisonTable(s *analyze.Study, listed []schemas.Category, from, to int) table.Table {
-	t := table.Table{Title: "Peak allocated memory by category (MiB)", Columns: []table.Column{{Title: "Category", Key: "category"}}}
-	for i := from; i < to; i++ {
-		label := marked(s.Labels[i], &s.Runs[i].Identity)
-		t.Columns = append(t.Columns, table.Column{Title: label, Key: s.Runs[i].RunID, Right: true})
-	}
-	row := func(name string, cell func(*analyze.Summary) table.Cell) {
-		cells := []table.Cell{table.Text(name)}
-		for i := from; i < to; i++ {
-			cells = append(cells, cell(&s.Runs[i]))
-		}
-		t.Rows = append(t.Rows, cells)
-	}
+	listed, leftOut := listedCategories(s)
 	for _, c := range listed {
-		row(c, func(r *analyze.Summary) table.Cell {
+		row(c, func(r *analyze.Cell) table.Cell {
 			if r.Main() == nil {
 				return table.Absent()
 			}
 			return table.Bytes(r.Main().Category(c).Bytes)
 		})
 	}
-	row("peak allocated", func(r *analyze.Summary) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
-	row("peak reserved", func(r *analyze.Summary) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
-	for i := from; i < to; i++ {
-		r, label := &s.Runs[i], s.Labels[i]
+	row("peak allocated", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
+	row("peak reserved", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
+	for i := range cells {
+		r, label := &cells[i], cells[i].Label
 		if d := r.Main(); d != nil {
 			if sentence := sharedSentence(d); sentence != "" {
 				t.Notes = append(t.Notes, label+": "+sentence)
@@ -224,7 +195,7 @@ func comparisonTable(s *analyze.Study, listed []schemas.Category, from, to int) 
 				t.Notes = append(t.Notes, label+": "+w)
 			}
 		} else {
-			t.Notes = append(t.Notes, label+": "+failure(r))
+			t.Notes = append(t.Notes, label+": "+failure(&r.Summary))
 		}
 		for _, n := range sourceNotes(&r.Identity) {
 			if !slices.Contains(t.Notes, n) {
@@ -232,5 +203,24 @@ func comparisonTable(s *analyze.Study, listed []schemas.Category, from, to int) 
 			}
 		}
 	}
+	if leftOut {
+		t.Notes = append(t.Notes, "categories that nothing counts under at any run's peak are left out")
+	}
 	return t
+}
+
+// listedCategories are those that count at some run's peak, and whether others count at other moments.
+func listedCategories(s *analyze.Study) (listed []schemas.Category, leftOut bool) {
+	for _, c := range schemas.Categories {
+		any := func(has func(analyze.CategoryBytes) bool) bool {
+			return slices.ContainsFunc(s.Cells, func(r analyze.Cell) bool { return r.Main() != nil && has(r.Main().Category(c)) })
+		}
+		switch {
+		case any(func(b analyze.CategoryBytes) bool { return b.Bytes != 0 }):
+			listed = append(listed, c)
+		case any(func(b analyze.CategoryBytes) bool { return b.MaxBytes != 0 || b.HeldBytes != 0 }):
+			leftOut = true
+		}
+	}
+	return listed, leftOut
 }

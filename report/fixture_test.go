@@ -27,6 +27,8 @@ type madeUp struct {
 	blocks                           []block
 	stepNS                           int64
 	steps                            int
+	suiteKey                         string
+	noPhases                         bool
 }
 
 func (m madeUp) input() analyze.Input {
@@ -35,6 +37,9 @@ func (m madeUp) input() analyze.Input {
 	manifest := &schemas.Manifest{RunID: m.id, Name: m.name, Source: m.source, Status: m.status, Reason: m.reason, Params: m.params, Bare: m.bare,
 		Start: start, GPUs: []schemas.GPU{{Name: "NVIDIA H200", UUID: "GPU-0", TotalBytes: 140 << 30}},
 		Environment: &schemas.Environment{Torch: torch}}
+	if m.suiteKey != "" {
+		manifest.Suite = &schemas.SuiteRef{Name: "made-up", Key: m.suiteKey}
+	}
 	if m.source == schemas.Predicted {
 		manifest.Profile = &profile
 	}
@@ -109,6 +114,9 @@ func (m madeUp) input() analyze.Input {
 		in.Steps = append(in.Steps, schemas.Step{RunID: m.id, Step: step, Microbatches: 1, Warmup: step < 2, Instrumented: step < 2, Recorded: true,
 			Samples: 4, Tokens: 4 * 512, BeginSeq: begin, EndSeq: seq, StartNS: beginNS, EndNS: clock, WallNS: m.stepNS + step*1e5, GPUNS: m.stepNS + step*1e5})
 	}
+	if m.noPhases {
+		in.Steps, in.Phases = nil, nil
+	}
 	if m.source == schemas.Predicted {
 		for i := range in.Steps {
 			in.Steps[i].GPUNS = 0
@@ -125,6 +133,11 @@ func (m madeUp) input() analyze.Input {
 		in.Allocations, in.Owners = nil, nil
 	}
 	in.Report.Devices = []schemas.DeviceVerdict{verdict}
+	if !m.bare {
+		for i, size := range []int64{peak / 2, peak + 32*mib - peak/2} { // reserved grows twice
+			in.Events = append(in.Events, schemas.Event{RunID: m.id, Seq: 1 + int64(i)*(peakSeq-1), Action: int32(schemas.ActionSegmentAlloc), Size: size})
+		}
+	}
 	return in
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -61,6 +62,7 @@ func gallery() map[string]analyze.Study {
 	mixed = append(mixed, failed[0])
 	mixed[3].id = "failed-one"
 	g["mixed"] = study(0, mixed...)
+	adversaries(g)
 	shrunk := headline()
 	shrunk[0], shrunk[2] = shrunk[2], shrunk[0]
 	g["shrunk"] = study(0, shrunk...)
@@ -68,10 +70,59 @@ func gallery() map[string]analyze.Study {
 	return g
 }
 
+// adversaries adds what figures are prone to get wrong.
+func adversaries(g map[string]analyze.Study) {
+	var forty, same, repeats, matrix []madeUp
+	for i := range 40 {
+		m := headline()[i%3]
+		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s", i, strings.Repeat("x", 14))
+		m.stepNS += int64(i) * 1e6
+		m.blocks = append([]block{{float64(i * 10), one(schemas.Buffers), false}}, m.blocks...)
+		forty = append(forty, m)
+		m.id, m.name, m.stepNS, m.blocks = fmt.Sprintf("same-%02d", i), fmt.Sprintf("同一 %d", i), 1e6, headline()[0].blocks
+		same = append(same, m)
+	}
+	for i := range 15 { // five repeats of three experiments, one of which varies
+		m := headline()[i%3]
+		m.id, m.suiteKey = fmt.Sprintf("repeat-%02d", i), fmt.Sprintf("key-%d", i%3)
+		m.stepNS += int64(i*i) * 5e6
+		if i%3 == 2 {
+			m.blocks = append([]block{{float64(100 * i), one(schemas.Buffers), false}}, m.blocks...)
+		}
+		if i == 13 {
+			m.status, m.reason = schemas.StatusOOM, "out of memory"
+		}
+		repeats = append(repeats, m)
+	}
+	for i := range 6 { // two models, a baseline each
+		m := headline()[i%3]
+		m.id, m.name = fmt.Sprintf("matrix-%d", i), fmt.Sprintf("%s-b%d", m.name, 1+7*(i/3))
+		m.params = map[string]any{"method": m.params["method"], "batch_size": float64(1 + 7*(i/3))}
+		m.stepNS *= int64(1 + i/3)
+		matrix = append(matrix, m)
+	}
+	single := madeUp{id: "single", name: "one-event", status: schemas.StatusOK, source: schemas.Imported, noPhases: true, blocks: []block{{512, nil, false}}}
+	bare := madeUp{id: "no-phases", name: "no-phases", status: schemas.StatusOK, source: schemas.Imported, noPhases: true, steps: 2, stepNS: 1, blocks: headline()[1].blocks}
+	predicted := headline()
+	for i := range predicted {
+		predicted[i].source = schemas.Predicted
+	}
+	g["predicted"] = study(0, predicted...)
+	g["forty"] = study(0, forty...)
+	g["same"] = study(0, same...)
+	g["repeats"] = study(0, repeats...)
+	g["matrix"] = analyze.NewMatchedStudy(summaries(matrix...), nil)
+	g["no-phases"] = study(-1, single, bare)
+	g["one-event"] = study(-1, single)
+}
+
 // With DPSIGHT_GALLERY set to a folder the pictures are kept there, to be looked at.
 func TestGallery(t *testing.T) {
 	keep := os.Getenv("DPSIGHT_GALLERY")
 	for name, s := range gallery() {
+		if len(s.Cells) > 20 && keep == "" { // rasters of 40 panels take seconds
+			continue
+		}
 		dir := t.TempDir()
 		if keep != "" {
 			dir = filepath.Join(keep, name)
@@ -96,12 +147,16 @@ func TestGallery(t *testing.T) {
 func TestGalleryIsLegible(t *testing.T) {
 	for name, s := range gallery() {
 		m := report.Model{Study: s}
-		bad, err := m.Figure().Misplaced()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, b := range bad {
-			t.Errorf("%s: %s", name, b)
+		all := m
+		all.AllSteps = true
+		for _, f := range append(m.Figures(), all.Figures()...) {
+			bad, err := f.Misplaced()
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, f.Name, err)
+			}
+			for _, b := range bad {
+				t.Errorf("%s, %s: %s", name, f.Name, b)
+			}
 		}
 	}
 }

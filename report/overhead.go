@@ -8,48 +8,52 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// OverheadTables prints a study's overhead: a row a run; then categories and phases, a column a run. It needs a baseline.
+// OverheadTables prints a study's overhead: a row an experiment; then categories and phases, a column an experiment. It
+// needs a baseline.
 func OverheadTables(s analyze.Study) []table.Table {
-	doc := s.Overhead
 	tables := []table.Table{overheadTable(&s)}
-	for from := 0; from < len(doc.Runs); from += runsATable {
-		to := min(from+runsATable, len(doc.Runs))
-		for _, t := range []table.Table{categoryDeltaTable(&s, from, to), phaseDeltaTable(&s, from, to)} {
+	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phaseDeltaTable, nil)} {
+		for _, t := range set.tables {
 			if len(t.Rows) > 0 {
 				tables = append(tables, t)
 			}
 		}
 	}
 	for i := range tables {
-		tables[i].Document = *doc
+		tables[i].Document = *s.Overhead
 	}
 	return tables
 }
 
 func overheadTable(s *analyze.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
-		{Title: "Run", Key: "run"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio", Right: true},
+		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio", Right: true},
+		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true}, {Title: "Δ MiB if freed", Key: "freed_delta_bytes", Right: true},
 		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
-	spread := map[string]bool{}
-	for i := range s.Overhead.Runs {
-		o := &s.Overhead.Runs[i]
-		label := marked(s.Labels[i], &o.Identity)
-		step, low, high, n := table.Absent(), table.Absent(), table.Absent(), table.Absent()
-		if v := o.StepMS; v != nil {
-			step, low, high, n = table.Milliseconds(v.Median), table.Milliseconds(v.Low), table.Milliseconds(v.High), table.Count(int64(v.N))
-			spread[spreadNote(v)] = true
-		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
-			table.Optional(o.PeakRatio, table.Ratio), step, low, high, n, table.Optional(o.StepDeltaMS, table.DeltaMilliseconds),
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		o, label := c.Overhead, marked(c.Label, &c.Identity)
+		step, low, high, n, _ := intervalCells(o.StepMS)
+		t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Text(c.Baseline.Label), table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
+			table.Optional(o.PeakRatio, table.Ratio), table.Optional(o.KeptGradientBytes, table.Bytes), table.Optional(o.FreedDeltaBytes, table.DeltaBytes), step, low, high, n, table.Optional(o.StepDeltaMS, table.DeltaMilliseconds),
 			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS, rate),
 			table.Optional(o.JoulesPerSample, rate)})
 		for _, w := range o.Warnings {
 			t.Notes = append(t.Notes, label+": "+w)
 		}
 	}
-	t.Notes = append(t.Notes, sortedKeys(spread)...)
+	if !s.SeveralBaselines {
+		t.Columns[1].For = table.Programs
+	}
+	for i := range s.Cells {
+		if s.Cells[i].Overhead.KeptGradientBytes != nil {
+			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
+			break
+		}
+	}
+	t.Notes = append(t.Notes, spreadNotes(s)...)
 	hideEmpty(&t)
 	return withSources(t, s)
 }
@@ -63,20 +67,17 @@ func hideEmpty(t *table.Table) {
 	}
 }
 
-// spreadNote says what low and high are.
-func spreadNote(v *analyze.Interval) string {
-	clock := map[string]string{analyze.ClockGPU: "GPU time", analyze.ClockWall: "wall time"}[v.Clock]
-	if v.Of == analyze.OfMedian {
-		return "step ms: median (" + clock + "); low and high enclose the true median with 95 % confidence (order statistics)"
+// rate shows four digits of what is small: a long sample's rate lies far below one.
+func rate(v float64) table.Cell {
+	if v < 10 {
+		return table.Number(v, 4)
 	}
-	return "step ms: median (" + clock + "); low and high are the fastest and the slowest step"
+	return table.Number(v, 2)
 }
 
-func rate(v float64) table.Cell { return table.Number(v, 2) }
-
 func withSources(t table.Table, s *analyze.Study) table.Table {
-	for i := range s.Runs {
-		for _, n := range sourceNotes(&s.Runs[i].Identity) {
+	for i := range s.Cells {
+		for _, n := range sourceNotes(&s.Cells[i].Identity) {
 			if !slices.Contains(t.Notes, n) {
 				t.Notes = append(t.Notes, n)
 			}
@@ -85,19 +86,19 @@ func withSources(t table.Table, s *analyze.Study) table.Table {
 	return t
 }
 
-// runColumns are a first column and one a run.
-func runColumns(s *analyze.Study, first table.Column, from, to int) []table.Column {
+// cellColumns are a first column and one a cell.
+func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Column {
 	columns := []table.Column{first}
 	for i := from; i < to; i++ {
-		columns = append(columns, table.Column{Title: marked(s.Labels[i], &s.Runs[i].Identity), Key: s.Runs[i].RunID, Right: true})
+		columns = append(columns, table.Column{Title: marked(s.Cells[i].Label, &s.Cells[i].Identity), Key: s.Cells[i].RunID, Right: true})
 	}
 	return columns
 }
 
 func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 	t := table.Table{Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB)",
-		Columns: runColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
-	runs := s.Overhead.Runs[from:to]
+		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
+	runs := s.Overhead.Cells[from:to]
 	for _, c := range schemas.Categories {
 		cells, any := []table.Cell{table.Text(c)}, false
 		for i := range runs {
@@ -131,8 +132,8 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 // phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference.
 func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 	t := table.Table{Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ")",
-		Columns: runColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
-	runs := s.Overhead.Runs[from:to]
+		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
+	runs := s.Overhead.Cells[from:to]
 	var order []string
 	for i := range runs {
 		for _, p := range runs[i].Phases {
@@ -150,7 +151,7 @@ func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 					continue
 				}
 				cell = table.Milliseconds(*p.MS)
-				if p.DeltaMS != nil && runs[i].RunID != s.Overhead.Baseline {
+				if p.DeltaMS != nil && runs[i].RunID != runs[i].Baseline {
 					cell.Text += " (" + table.DeltaMilliseconds(*p.DeltaMS).Text + ")"
 				}
 			}

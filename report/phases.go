@@ -51,4 +51,34 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	return t
 }
 
+// phasePeakTable has a row a phase and a column a cell: the highest allocated in it, on the run's main device.
+func phasePeakTable(s *analyze.Study, from, to int) table.Table {
+	t := table.Table{Title: "Highest allocated by phase (MiB)", Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
+	var order []string
+	peaks := make([]map[string]int64, to-from)
+	for i := range peaks {
+		peaks[i] = s.Cells[from+i].PhasePeaks()
+		for _, r := range s.Cells[from+i].Phases.Phases {
+			if _, ok := peaks[i][r.Phase]; ok && !slices.Contains(order, r.Phase) {
+				order = append(order, r.Phase)
+			}
+		}
+	}
+	for _, phase := range order {
+		row := []table.Cell{table.Text(phase)}
+		for i := range peaks {
+			if b, ok := peaks[i][phase]; ok {
+				row = append(row, table.Bytes(b))
+			} else {
+				row = append(row, table.Absent())
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(order) == 0 {
+		t.Notes = append(t.Notes, "no run has phases with bytes")
+	}
+	return withSources(t, s)
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-// Package report prints what analyze found: tables, one figure, machine-readable results. It analyses nothing.
+// Package report prints what analyze found: tables, figures, machine-readable results. It analyses nothing.
 package report
 
 import (
@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -18,6 +18,14 @@ type Model struct {
 	Title string
 	Study analyze.Study
 	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
+	// AllSteps draws timelines of whole runs, and not of the step of the peak only.
+	AllSteps bool
+}
+
+// output is one file of a report.
+type output struct {
+	name  string
+	write func(io.Writer) error
 }
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
@@ -26,92 +34,41 @@ func Write(dir string, m Model) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the report's folder: %w", err)
 	}
-	picture := m.Figure()
+	sets := m.tableSets()
 	results := resultsTable(&m.Study)
-	files := []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{"summary.txt", m.writeSummary},
+	files := []output{
+		{"summary.txt", func(w io.Writer) error { return m.writeSummary(w, sets) }},
 		{"results.json", func(w io.Writer) error {
 			return table.Write(w, "json", table.Table{Document: m.Study.Document()})
 		}},
 		{"results.csv", func(w io.Writer) error { return table.Write(w, "csv", results) }},
-		{"memory_breakdown_comparison.png", picture.WritePNG},
-		{"memory_breakdown_comparison.svg", picture.WriteSVG},
 	}
-	for _, set := range m.tableSets() {
-		for _, f := range []struct{ format, ending string }{{"markdown", "md"}, {"latex", "tex"}} {
-			files = append(files, struct {
-				name  string
-				write func(io.Writer) error
-			}{filepath.Join("tables", set.name+"."+f.ending), func(w io.Writer) error { return table.Write(w, f.format, set.tables...) }})
-		}
+	for _, f := range m.Figures() {
+		files = append(files, output{f.Name + ".png", f.WritePNG}, output{f.Name + ".svg", f.WriteSVG})
 	}
+	for i := range sets {
+		files = append(files, sets[i].outputs()...)
+	}
+	return writeAll(dir, files)
+}
+
+// writeAll writes files at once: most of a report's time is drawing, and no figure waits for another.
+func writeAll(dir string, files []output) ([]string, error) {
+	errs := make([]error, len(files))
+	var wg sync.WaitGroup
+	for i, f := range files {
+		wg.Go(func() { errs[i] = schemas.WriteFile(filepath.Join(dir, f.name), f.write) })
+	}
+	wg.Wait()
 	var written []string
-	for _, f := range files {
+	for i, f := range files {
 		path := filepath.Join(dir, f.name)
-		if err := schemas.WriteFile(path, f.write); err != nil {
-			return written, fmt.Errorf("writing %s: %w", path, err)
+		if errs[i] != nil {
+			return written, fmt.Errorf("writing %s: %w", path, errs[i])
 		}
 		written = append(written, path)
 	}
 	return written, nil
-}
-
-type tableSet struct {
-	name   string
-	tables []table.Table
-}
-
-// tableSets are the tables of the report; those of the overhead only where there is a baseline.
-func (m *Model) tableSets() []tableSet {
-	sets := []tableSet{
-		{"runs", []table.Table{RunsTable(analyze.Runs(m.Study.Runs))}},
-		{"breakdown", comparisonTables(&m.Study)},
-	}
-	if m.Study.Overhead != nil {
-		sets = append(sets, tableSet{"overhead", OverheadTables(m.Study)})
-	}
-	var phases []table.Table
-	for i := range m.Study.Runs {
-		if r := &m.Study.Runs[i]; len(r.Phases.Phases) > 0 {
-			t := phasesTable(&r.Phases)
-			t.Title = "Phases of " + marked(m.Study.Labels[i], &r.Identity)
-			phases = append(phases, t)
-		}
-	}
-	if len(phases) == 0 {
-		phases = []table.Table{{Title: "Phases", Columns: phaseColumns, Notes: []string{"no run has phases"}}}
-	}
-	return append(sets, tableSet{"phases", phases})
-}
-
-// Figure is the picture of the report.
-func (m *Model) Figure() *figure.MemoryBreakdown {
-	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel}
-	predicted, imported := false, false
-	for i := range m.Study.Runs {
-		r := &m.Study.Runs[i]
-		row := figure.Row{Label: m.Study.Labels[i], Mark: r.StatusMark(), Failure: failure(r), PeakBytes: r.PeakBytes}
-		if r.BrokenDown() {
-			row.Breakdown = r.Main()
-		}
-		if m.Study.Overhead != nil {
-			row.Overhead = &m.Study.Overhead.Runs[i]
-			row.Baseline = r.RunID == m.Study.Baseline.RunID
-		}
-		f.Rows = append(f.Rows, row)
-		predicted = predicted || r.Source == schemas.Predicted
-		imported = imported || r.Source == schemas.Imported
-	}
-	if predicted {
-		f.Notes = append(f.Notes, predictedNote)
-	}
-	if imported {
-		f.Notes = append(f.Notes, importedNote)
-	}
-	return f
 }
 
 const (

@@ -76,6 +76,9 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if name := filepath.Base(f); strings.HasPrefix(name, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) || name == "configuration-1.tex" || strings.HasPrefix(name, "success.") {
+			continue // of another run alone, of no run, or of all runs of a method together
+		}
 		marks := []string{"predicted (phantom h200)"}
 		if ext := filepath.Ext(f); ext == ".json" || ext == ".csv" {
 			marks = []string{"predicted", "h200"}
@@ -85,7 +88,7 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 				t.Errorf("%s does not say %q", f, m)
 			}
 		}
-		if !bytes.Contains(text, []byte("imported")) {
+		if !bytes.Contains(text, []byte("imported")) && !strings.HasPrefix(filepath.Base(f), "phases-") {
 			t.Errorf("%s does not mark the imported run", f)
 		}
 	}

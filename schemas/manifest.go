@@ -19,10 +19,12 @@ type Manifest struct {
 	Profile *string `json:"profile"`
 	Status  string  `json:"status"`
 	// Reason is one line that says why Status is not ok.
-	Reason   string   `json:"reason,omitempty"`
-	ExitCode *int     `json:"exit_code"`
-	Signal   *string  `json:"signal"`
-	Command  []string `json:"command"`
+	Reason string `json:"reason,omitempty"`
+	// Interrupted is set when the collector was told to stop: what the experiment would have become is not known.
+	Interrupted bool     `json:"interrupted,omitempty"`
+	ExitCode    *int     `json:"exit_code"`
+	Signal      *string  `json:"signal"`
+	Command     []string `json:"command"`
 	// Params are the experiment's parameters, free of form; the values are JSON scalars.
 	Params map[string]any `json:"params"`
 	// Bare runs have counters and timers only: no allocator events.
@@ -115,13 +117,23 @@ type Git struct {
 	Dirty    bool   `json:"dirty"`
 }
 
-// Isolation says what the device looked like before the run.
+// Isolation says what the devices looked like before the run.
 type Isolation struct {
+	// Verified is set when no other process was on the devices, their memory was back at its idle level, and their clocks
+	// were not throttled, and all of that could be looked at.
 	Verified bool   `json:"verified"`
-	Reason   string `json:"reason,omitempty"` // why it could not be verified
+	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
 	IdleBytes *int64 `json:"idle_bytes"`
-	WaitedNS  int64  `json:"waited_ns"`
+	// OtherProcesses is how many processes had a compute context there; null where NVML does not say.
+	OtherProcesses *int `json:"other_processes"`
+	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null where it does not say.
+	ThrottleReasons *int64 `json:"throttle_reasons"`
+	// WaitedNS is how long the run waited for that, Polls how often it slept in between.
+	WaitedNS int64 `json:"waited_ns"`
+	Polls    int   `json:"polls"`
+	// CooldownNS is the pause after it.
+	CooldownNS int64 `json:"cooldown_ns"`
 }
 
 // Collector is the instrument outside the experiment's process, and its cost.

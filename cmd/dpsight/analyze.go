@@ -167,10 +167,7 @@ func studyOf(s *streams, dir string, sel *store.Selection, names []string, basel
 	if sel.Suite != nil {
 		match = sel.Suite.Baseline
 	}
-	if i := analyze.DefaultBaseline(runs, match); i >= 0 {
-		return analyze.NewStudy(runs, &runs[i]), nil
-	}
-	return analyze.NewStudy(runs, nil), nil
+	return analyze.NewMatchedStudy(runs, match), nil
 }
 
 func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (*analyze.Summary, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"strings"
@@ -31,11 +30,10 @@ type collectCmd struct {
 	Device         string            `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
 	Bare           bool              `help:"Counters and timers only: no allocator events."`
 	Timeout        time.Duration     `help:"End each experiment after this long (90s, 10m)." placeholder:"DURATION"`
+	RecordSteps    int               `help:"How many steps to record the allocator's events of, from the first; of the others counters and times are kept." default:"100" placeholder:"N"`
 	SampleInterval time.Duration     `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
 	Python         string            `help:"Interpreter of built-in experiments (default: $$DPSIGHT_PYTHON, the active virtual environment, that of make setup, python3)." placeholder:"PATH"`
-	Suite          string            `help:"Run a list of experiments: a file, or quick or headline." placeholder:"FILE|NAME"`
-	Report         string            `help:"Folder for a suite's report (default: STORE/report-SUITE)." placeholder:"DIR"`
-	NoReport       bool              `help:"Do not draw a suite's report."`
+	suiteFlags
 
 	kong.Plugins          // the model and training flags: see options
 	Command      []string `arg:"" optional:"" help:"Command to record, after --."`
@@ -47,12 +45,20 @@ func (collectCmd) Help() string {
 	return `Runs an experiment in a process of its own and records what the CUDA caching allocator did, what the training loop was doing, and what
 NVML saw. Any PyTorch training script works unchanged. Without a GPU it runs on the phantom GPU, which predicts memory and has no times.
 
+A suite that was interrupted or killed goes on with --resume: an experiment is known by its content, so the file may be reordered and
+extended. What ended by itself is done, well or not; what was cut short is made again; --retry-failed makes again what failed, too.
+
 Examples:
   dpsight collect -- python train.py --epochs 1
   dpsight collect --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
   dpsight collect --method ghost --preset small --batch-size 8
   dpsight collect --suite quick --device phantom
-  dpsight collect --suite headline --store runs`
+  dpsight collect --suite headline --store runs
+  dpsight collect --suite headline-batch --only method=vanilla --only method=ghost --dry-run
+  dpsight collect --suite trainers --resume --retry-failed
+  dpsight collect --suite headline-batch --jobs 2
+
+Built-in suites: ` + strings.Join(suite.Names(), ", ") + "."
 }
 
 func (c *collectCmd) Run(s *streams) error {
@@ -82,14 +88,14 @@ func (c *collectCmd) Run(s *streams) error {
 	signals, stop := collect.Interrupts()
 	defer stop()
 	e := collect.Experiment{
-		Store: c.Store, Name: c.Name, Bare: c.Bare, Timeout: c.Timeout, SampleInterval: c.SampleInterval, Python: c.Python,
+		Store: c.Store, Name: c.Name, Bare: c.Bare, Timeout: c.Timeout, SampleInterval: c.SampleInterval, RecordSteps: &c.RecordSteps, Python: c.Python,
 		Version: version, Stdin: os.Stdin, Stdout: console.Writer(s.err), Stderr: console.Writer(s.err), Progress: console.Update, Signals: signals,
 	}
 	var plan *suite.Suite
 	var err error
 	switch {
 	case c.Suite != "":
-		plan, err = suite.Load(c.Suite)
+		plan, err = c.load()
 	case len(given) > 0:
 		e.Params, err = experiments.Resolve(given)
 		for _, name := range experiments.Ignored(given, e.Params) {
@@ -112,6 +118,13 @@ func (c *collectCmd) Run(s *streams) error {
 	}
 	defer machine.Close()
 	e.Machine = machine
+	if c.DryRun {
+		earlier, err := c.earlier(plan, c.Store, machine, console)
+		if err != nil {
+			return err
+		}
+		return c.printPlan(s, plan, earlier)
+	}
 	console.Println("dpsight: " + machine.Note)
 	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake stirs
 	// idle schedulers on the others, which costs more than the work.
@@ -153,14 +166,14 @@ func (c *collectCmd) check() error {
 	case c.Suite != "" && c.Name != "":
 		ofSuite.error = errors.New("--name does not apply to a suite")
 		return ofSuite
-	case c.Suite == "" && (c.Report != "" || c.NoReport):
-		return withHint{errors.New("--report and --no-report belong to a suite"), "dpsight report RUN -o DIR reports on a single run"}
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout must be positive, not %s", c.Timeout)
+	case c.RecordSteps < 1:
+		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", c.RecordSteps), "--bare records no events at all"}
 	case c.SampleInterval < time.Millisecond:
 		return fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval)
 	}
-	return nil
+	return c.suiteFlags.check()
 }
 
 // digest turns a recorded run into tables, whatever its status: what was recorded is kept.
@@ -188,73 +201,10 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	tables := []table.Table{report.RunsTable(analyze.Runs(study.Runs))}
 	if b := study.Runs[0].Breakdown; len(b.Devices) > 0 {
 		tables = append(tables, report.BreakdownTables(analyze.NewBreakdownDocument(b))...)
+	} else if len(r.Manifest.Warnings) == 0 && !r.Manifest.Bare { // a script that trains on the CPU, say
+		for _, w := range study.Runs[0].Warnings {
+			fmt.Fprintln(s.err, "dpsight: warning: "+w)
+		}
 	}
 	return table.Write(s.out, "table", tables...)
-}
-
-func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.Suite, e collect.Experiment) error {
-	var broken []string
-	out, err := plan.Run(context.Background(), suite.Options{
-		Template: e,
-		Begin: func(i, of int, x suite.Experiment) {
-			console.Println(fmt.Sprintf("dpsight: experiment %d of %d: %s", i+1, of, x.Name))
-		},
-		End: func(r *collect.Result) {
-			if err := digest(console, r); err != nil {
-				broken = append(broken, err.Error())
-			}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	for _, f := range out.Failures {
-		broken = append(broken, fmt.Sprintf("%s could not be recorded: %v", f.Experiment.Name, f.Err))
-	}
-	for _, b := range broken {
-		console.Println("dpsight: warning: " + oneLine(b))
-	}
-	dirs := make([]string, 0, len(out.Results))
-	for _, r := range out.Results {
-		dirs = append(dirs, r.Dir)
-	}
-	if len(dirs) > 0 && !c.NoReport {
-		dest := c.Report
-		if dest == "" {
-			dest = filepath.Join(c.Store, "report-"+plan.Name)
-		}
-		sel, err := store.Open(c.Store).Resolve(dirs)
-		if err != nil {
-			return err
-		}
-		sel.Suite = out.Suite
-		study, err := studyOf(s, c.Store, sel, dirs, "")
-		if err != nil {
-			return err
-		}
-		if err := drawReport(s, study, sel, dest); err != nil {
-			return err
-		}
-	}
-	return suiteFailure(out, len(plan.Experiments), len(broken))
-}
-
-// suiteFailure is nil where every experiment was recorded and ended well.
-func suiteFailure(out *suite.Outcome, planned, broken int) error {
-	var bad []string
-	for _, r := range out.Results {
-		if r.Manifest.Status != schemas.StatusOK {
-			bad = append(bad, fmt.Sprintf("%s (%s)", r.Manifest.Name, r.Manifest.Status))
-		}
-	}
-	hint := "what was recorded is kept: dpsight runs lists it"
-	switch {
-	case out.Interrupted:
-		return failure{withHint{fmt.Errorf("the suite was interrupted after %d of %d experiments", len(out.Results), planned), hint}}
-	case len(bad) > 0:
-		return failure{withHint{fmt.Errorf("%d of %d experiments did not end well: %s", len(bad), planned, strings.Join(bad, ", ")), hint}}
-	case !out.OK() || broken > 0:
-		return failure{withHint{fmt.Errorf("%d of %d experiments could not be recorded and ingested", broken, planned), hint}}
-	}
-	return nil
 }

@@ -107,7 +107,7 @@ func TestExamplesOfHelp(t *testing.T) {
 
 // The commands that documents show are commands.
 func TestCommandsOfDocuments(t *testing.T) {
-	for _, name := range []string{"README.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/migration.md", "docs/check.md"} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", "..", name))
 			if errors.Is(err, fs.ErrNotExist) {

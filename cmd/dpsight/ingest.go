@@ -62,11 +62,6 @@ func (c *ingestCmd) Run(s *streams) error {
 				refused, in.Reason = append(refused, o.Path+": "+o.Reason), &o.Reason
 			}
 			doc.Inputs = append(doc.Inputs, in)
-			if o.Dir != "" && !collect.Running(o.Dir) { // a killed collector leaves its samples in segments
-				if err := collect.MergeSegments(o.Dir); err != nil {
-					return fmt.Errorf("the samples of run %s: %w", o.RunID, err)
-				}
-			}
 		}
 	}
 	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"}, {Title: "Run", Key: "run_id"},
@@ -118,7 +113,7 @@ func cannotWrite(dir string, err error) error {
 	return withHint{fmt.Errorf("the store %s cannot be written: %w", dir, err), "name another folder with --store"}
 }
 
-// prepare joins the samples that a killed collector left, unless the collector is still at work.
+// prepare joins the samples that a killed collector left in segments, unless the collector is still at work.
 func prepare(dir string) error {
 	if collect.Running(dir) {
 		return errors.New("the run is still being collected")

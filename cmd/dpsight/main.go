@@ -4,10 +4,12 @@
 //	dpsight collect --method ghost --preset small        record a built-in experiment
 //	dpsight collect -- python train.py --epochs 1        record any training script, unchanged
 //	dpsight analyze breakdown                            what holds the memory at the peak
-//	dpsight report runs -o out                           tables and a figure
+//	dpsight report runs -o out                           tables and figures
+//	dpsight compare vanilla ghost                        two runs, or many as a pivot
+//	dpsight check --baseline baseline.json               exit 1 where memory or time grew
 //
 // stdout carries results and nothing else; progress, warnings and errors go to stderr. It exits 0 when done, 1 when an
-// experiment failed, 2 on bad usage or bad input.
+// experiment or a check failed, 2 on bad usage or bad input.
 package main
 
 import "os"

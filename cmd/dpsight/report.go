@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -15,33 +14,32 @@ type reportCmd struct {
 	Names    []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the newest suite or run)."`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
+	Steps    string   `help:"What memory_timeline shows: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
 }
 
 func (reportCmd) Help() string {
-	return `Writes summary.txt, results.json, results.csv, tables/*.md, tables/*.tex (booktabs) and
-memory_breakdown_comparison.png and .svg. Needs no GPU, no Python and no network.
+	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and three
+figures as .png and .svg: memory_breakdown_comparison, memory_timeline and performance_tradeoff. Repeats of an
+experiment are one row and one bar. Needs no GPU, no Python and no network.
 
 Examples:
   dpsight report -o out
   dpsight report examples/headline -o out
-  dpsight report ghost vanilla --baseline vanilla -o out`
+  dpsight report ghost vanilla --baseline vanilla -o out
+  dpsight report ghost --steps all -o out`
 }
 
 func (c *reportCmd) Run(s *streams) error {
-	return writeReport(s, c.Store, c.Names, c.Baseline, c.Out)
-}
-
-// writeReport draws the report and prints its summary and where it lies.
-func writeReport(s *streams, dir string, names []string, baseline, out string) error {
-	study, sel, err := buildStudy(s, dir, names, baseline)
+	study, sel, err := buildStudy(s, c.Store, c.Names, c.Baseline)
 	if err != nil {
 		return err
 	}
-	return drawReport(s, study, sel, out)
+	return drawReport(s, report.Model{Study: study, AllSteps: c.Steps == "all"}, sel, c.Out)
 }
 
-func drawReport(s *streams, study analyze.Study, sel *store.Selection, out string) error {
-	m := report.Model{Title: "dpsight report", Study: study}
+// drawReport writes the report and prints its summary and where it lies.
+func drawReport(s *streams, m report.Model, sel *store.Selection, out string) error {
+	m.Title = "dpsight report"
 	if sel.Suite != nil {
 		m.Title = "dpsight report: suite " + sel.Suite.Name
 	}

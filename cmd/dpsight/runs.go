@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
@@ -28,14 +26,13 @@ func (runsCmd) Help() string {
 }
 
 func (c *runsCmd) Run(s *streams) error {
-	args := c.Names
-	if len(args) == 0 {
-		args = []string{c.Store}
-		if runs, damaged, err := store.Open(c.Store).Runs(); err == nil && len(runs)+len(damaged) == 0 {
-			return withHint{errors.New("no runs in " + c.Store), "record one with dpsight collect, or name a store with --store"}
-		}
+	var sel *store.Selection
+	var err error
+	if len(c.Names) == 0 {
+		sel, err = selectAll(s.err, c.Store)
+	} else {
+		sel, err = selectRuns(s.err, c.Store, c.Names)
 	}
-	sel, err := selectRuns(s.err, c.Store, args)
 	if err != nil {
 		return err
 	}

@@ -4,27 +4,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// selectRuns resolves RUN arguments and says on errw what was taken where nothing was named, and what could not be read.
+// selectRuns resolves RUN arguments and says on errw what was taken where nothing was named or a name stands for several
+// runs, and what could not be read.
 func selectRuns(errw io.Writer, dir string, args []string) (*store.Selection, error) {
-	sel, err := store.Open(dir).Resolve(args)
-	if errors.Is(err, store.ErrNoRuns) {
-		return nil, withHint{err, "record one with dpsight collect, or name a store with --store"}
-	}
-	var notFound *store.NotFoundError
-	if errors.As(err, &notFound) && !notFound.Many {
-		return nil, withHint{err, "dpsight runs --store " + dir + " lists them"}
-	}
-	var damaged store.Damaged
-	if errors.As(err, &damaged) {
-		return nil, withHint{err, "a run is its folder: take it from a copy, or leave it out"}
-	}
+	return announce(errw, dir, func(s *store.Store) (*store.Selection, error) { return s.Resolve(args) })
+}
+
+// selectAll takes a store's runs.
+func selectAll(errw io.Writer, dir string) (*store.Selection, error) {
+	return announce(errw, dir, (*store.Store).All)
+}
+
+func announce(errw io.Writer, dir string, choose func(*store.Store) (*store.Selection, error)) (*store.Selection, error) {
+	sel, err := choose(store.Open(dir))
 	if err != nil {
-		return nil, withHint{err, "name a folder of runs with --store"}
+		return nil, withHint{err, selectHint(err, dir)}
+	}
+	for _, n := range sel.Newest {
+		fmt.Fprintf(errw, "dpsight: %s\n", n)
 	}
 	if sel.Chosen != "" {
 		fmt.Fprintln(errw, "dpsight: taking "+sel.Chosen)
@@ -36,6 +39,28 @@ func selectRuns(errw io.Writer, dir string, args []string) (*store.Selection, er
 		fmt.Fprintf(errw, "dpsight: warning: run %s of the suite is not in the store\n", id)
 	}
 	return sel, nil
+}
+
+// selectHint says what to do about runs that are not there.
+func selectHint(err error, dir string) string {
+	var none *store.NoRunsError
+	var notFound *store.NotFoundError
+	var damaged store.Damaged
+	switch {
+	case errors.As(err, &none) && len(none.Below) > 0:
+		return "a store is the folder that the run folders lie in: " + strings.Join(none.Below[:min(len(none.Below), 4)], ", ") + " has runs"
+	case errors.As(err, &none):
+		return "record one with dpsight collect, or name a store with --store"
+	case errors.As(err, &notFound) && notFound.Many:
+		return "give more of the id"
+	case errors.As(err, &notFound) && notFound.File:
+		return "dpsight ingest takes files; an analysis takes what it makes of them"
+	case errors.As(err, &notFound):
+		return "dpsight runs --store " + dir + " lists them; a store of another place goes in as a folder"
+	case errors.As(err, &damaged):
+		return "a run is its folder: take it from a copy, or leave it out"
+	}
+	return "name a folder of runs with --store"
 }
 
 // load reads what an analysis wants of a run. With tolerate, a run without tables is given with its manifest alone: a list of runs

@@ -29,7 +29,7 @@ func with(base object, more object) object {
 }
 
 var (
-	interval = object{"median": "number", "low": "number", "high": "number", "n": "int", "of": "string", "clock": "string"}
+	interval = object{"median": "number", "low": "number", "high": "number", "n": "int", "of": "string", "confidence": "number", "over": "string", "clock": "string"}
 
 	breakdownShape = object{"schema": "string", "runs": list{with(identity, object{
 		"devices": list{object{
@@ -43,13 +43,17 @@ var (
 		"confidence": "string?", "peak_reserved_band": "any?", "unknown_reads": "int?", "warnings": list{"string"},
 	})}}
 
-	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{with(identity, object{
-		"peak_bytes": "int?", "peak_delta_bytes": "int?", "peak_ratio": "number?", "peak_reserved_bytes": "int?", "peak_device_bytes": "int?",
+	overheadRun = with(identity, object{
+		"baseline": "string", "peak_bytes": "int?", "peak_delta_bytes": "int?", "peak_ratio": "number?", "peak_reserved_bytes": "int?", "peak_device_bytes": "int?",
+		"kept_gradient_bytes": "int?", "freed_peak_bytes": "int?", "freed_delta_bytes": "int?",
 		"step_ms": nullable{interval}, "step_delta_ms": "number?", "step_ratio": "number?", "samples_per_s": "number?", "tokens_per_s": "number?",
-		"joules_per_sample": "number?", "warnings": list{"string"},
+		"joules_per_step": "number?", "joules_per_sample": "number?", "warnings": list{"string"},
 		"categories": list{object{"category": "string", "bytes": "int", "delta_bytes": "int"}},
 		"phases":     list{object{"phase": "string", "ms": "number?", "delta_ms": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?"}},
-	})}}
+	})
+
+	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun},
+		"cells": list{with(overheadRun, object{"label": "string", "run_ids": list{"string"}, "peak_low_bytes": "int?", "peak_high_bytes": "int?"})}}
 
 	phasesShape = object{"schema": "string", "runs": list{with(identity, object{
 		"phases": list{object{"device": "string", "rank": "int", "phase": "string", "occurrences": "int", "allocated_begin_bytes": "int?",

@@ -15,6 +15,8 @@ type document struct {
 	Name        string   `yaml:"name"`
 	Baseline    fields   `yaml:"baseline"`
 	Repeats     int      `yaml:"repeats"`
+	Record      string   `yaml:"record"`
+	RecordSteps *int     `yaml:"record_steps"`
 	Timeout     string   `yaml:"timeout"`
 	Cooldown    string   `yaml:"cooldown"`
 	Environment fields   `yaml:"environment"`
@@ -28,7 +30,7 @@ type document struct {
 	Include     []fields `yaml:"include"`
 }
 
-const documentKeys = "keys: name, baseline, repeats, timeout, cooldown, environment, command, names, defaults, matrix, exclude, where, experiments, include"
+const documentKeys = "keys: name, baseline, repeats, record, record_steps, timeout, cooldown, environment, command, names, defaults, matrix, exclude, where, experiments, include"
 
 // Keys of an experiment's entry beside its parameters and bare.
 const (

@@ -181,10 +181,13 @@ func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan o
 			return
 		}
 		e := r.options.Template
-		e.Command, e.Name, e.Params, e.Bare = t.Command, t.Name, t.Params, t.Bare
+		e.Command, e.Name, e.Params, e.Bare = t.Command, t.Name, t.Params, t.Bare || r.suite.RecordFirst && t.Repetition > 0
 		e.Machine, e.Signals = m, signals
 		if len(r.suite.Environment) > 0 {
 			e.Environ = collect.Overlay(e.Environ, r.suite.Environment)
+		}
+		if r.suite.RecordSteps != nil {
+			e.RecordSteps = r.suite.RecordSteps
 		}
 		if r.suite.Timeout > 0 {
 			e.Timeout = r.suite.Timeout

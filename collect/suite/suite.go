@@ -60,6 +60,10 @@ type Suite struct {
 	Timeout     time.Duration  // of each run; 0 = none
 	Cooldown    time.Duration  // before each run but the first, after the device was found free
 	Environment map[string]string
+	// RecordFirst leaves the allocator's events to the first repetition; the others have counters and timers only, which
+	// is enough for times and peaks, at a hundredth of the disk.
+	RecordFirst bool
+	RecordSteps *int          // how many steps of a run have events; nil leaves it to the agent
 	Experiments []*Experiment // no two the same
 	// LeftOut is how many experiments exclude and where have taken out.
 	LeftOut int
@@ -151,6 +155,16 @@ func newSuite(d *document) (*Suite, error) {
 	}
 	if d.Repeats < 0 {
 		return nil, fmt.Errorf("repeats must be a whole number from 1, not %d", d.Repeats)
+	}
+	switch d.Record {
+	case "", "all":
+	case "first":
+		s.RecordFirst = true
+	default:
+		return nil, fmt.Errorf("record must be all or first, not %s", d.Record)
+	}
+	if s.RecordSteps = d.RecordSteps; d.RecordSteps != nil && *d.RecordSteps < 1 {
+		return nil, fmt.Errorf("record_steps must be a whole number from 1, not %d", *d.RecordSteps)
 	}
 	for _, v := range d.Environment {
 		switch {

@@ -32,6 +32,12 @@ func (c Color) drawing() drawing.Color {
 	return drawing.Color{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 255}
 }
 
+// Pale is the colour mixed with white.
+func (c Color) Pale() Color {
+	mix := func(shift uint) Color { return (c>>shift&0xff + 2*0xff) / 3 << shift }
+	return mix(16) | mix(8) | mix(0)
+}
+
 // Luminance is the relative luminance of the colour, from 0 to 1 (WCAG).
 func (c Color) Luminance() float64 {
 	linear := func(v uint32) float64 {
@@ -57,7 +63,8 @@ const (
 // A Box is a rectangle in logical pixels, y downward.
 type Box struct{ X0, Y0, X1, Y1 float64 }
 
-func (b Box) overlaps(o Box) bool { return b.X0 < o.X1 && o.X0 < b.X1 && b.Y0 < o.Y1 && o.Y0 < b.Y1 }
+// Overlaps reports whether two boxes share more than an edge.
+func (b Box) Overlaps(o Box) bool { return b.X0 < o.X1 && o.X0 < b.X1 && b.Y0 < o.Y1 && o.Y0 < b.Y1 }
 
 // A Label is one drawn text and where it is.
 type Label struct {
@@ -65,10 +72,17 @@ type Label struct {
 	Box  Box
 }
 
-// A Canvas takes drawing calls in logical pixels and remembers where each text went.
+// A Mark is something drawn to scale, and the axis that it must stay within.
+type Mark struct {
+	What        string
+	Box, Within Box
+}
+
+// A Canvas takes drawing calls in logical pixels and remembers where each text and each mark went.
 type Canvas struct {
 	Width, Height float64
 	Labels        []Label
+	Marks         []Mark
 	r             chart.Renderer
 	scale         float64
 	outlines      bool
@@ -159,7 +173,7 @@ func (c *Canvas) Text(s string, x, y, size float64, anchor Anchor, color Color) 
 	case End:
 		x -= w
 	}
-	c.Labels = append(c.Labels, Label{s, Box{x, y - capHeight*size, x + w, y + descent*size}})
+	c.Labels = append(c.Labels, Label{s, textBox(x, y, w, size)})
 	c.r.ResetStyle()
 	if c.outlines {
 		c.r.SetFillColor(color.drawing())
@@ -173,7 +187,72 @@ func (c *Canvas) Text(s string, x, y, size float64, anchor Anchor, color Color) 
 	c.r.Text(s, c.px(x), c.px(y))
 }
 
-// Misplaced lists the texts that stick out of the canvas or lie over another.
+// TextBox is the box of a line of text whose baseline starts at (x, y).
+func TextBox(s string, x, y, size float64) Box { return textBox(x, y, Measure(s, size), size) }
+
+func textBox(x, y, width, size float64) Box {
+	return Box{x, y - capHeight*size, x + width, y + descent*size}
+}
+
+// Mark notes that something was drawn to scale in a box, and what it must not reach out of.
+func (c *Canvas) Mark(what string, box, within Box) {
+	c.Marks = append(c.Marks, Mark{what, box, within})
+}
+
+// Area fills what lies under a line of steps: value i holds from x[i] to x[i+1], down to y0.
+func (c *Canvas) Area(x, y []float64, y0 float64, fill Color) {
+	if len(y) == 0 {
+		return
+	}
+	c.r.ResetStyle()
+	c.r.SetFillColor(fill.drawing())
+	c.r.MoveTo(c.px(x[0]), c.px(y0))
+	for i := range y {
+		if i == 0 || c.px(y[i]) != c.px(y[i-1]) { // equal neighbours are one step
+			c.r.LineTo(c.px(x[i]), c.px(y[i]))
+		}
+		if i == len(y)-1 || c.px(y[i+1]) != c.px(y[i]) {
+			c.r.LineTo(c.px(x[i+1]), c.px(y[i]))
+		}
+	}
+	c.r.LineTo(c.px(x[len(y)]), c.px(y0))
+	c.r.Close()
+	c.r.Fill()
+}
+
+// Steps draws the line of steps itself.
+func (c *Canvas) Steps(x, y []float64, width float64, stroke Color) {
+	from := 0
+	for i := range y {
+		if i+1 < len(y) && c.px(y[i+1]) == c.px(y[i]) {
+			continue
+		}
+		c.Line(x[from]-width/2, y[i], x[i+1]+width/2, y[i], width, stroke)
+		if i+1 < len(y) {
+			c.Line(x[i+1], y[i], x[i+1], y[i+1], width, stroke)
+		}
+		from = i + 1
+	}
+}
+
+// Segment draws a straight line in any direction.
+func (c *Canvas) Segment(x0, y0, x1, y1, width float64, stroke Color) {
+	length := math.Hypot(x1-x0, y1-y0)
+	if length == 0 {
+		return
+	}
+	dx, dy := (y1-y0)/length*width/2, (x1-x0)/length*width/2
+	c.r.ResetStyle()
+	c.r.SetFillColor(stroke.drawing())
+	c.r.MoveTo(c.px(x0+dx), c.px(y0-dy))
+	c.r.LineTo(c.px(x1+dx), c.px(y1-dy))
+	c.r.LineTo(c.px(x1-dx), c.px(y1+dy))
+	c.r.LineTo(c.px(x0-dx), c.px(y0+dy))
+	c.r.Close()
+	c.r.Fill()
+}
+
+// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
 	for i, l := range c.Labels {
@@ -181,9 +260,15 @@ func (c *Canvas) Misplaced() []string {
 			out = append(out, fmt.Sprintf("%q at %.0f sticks out of %.0f x %.0f", l.Text, b, c.Width, c.Height))
 		}
 		for _, o := range c.Labels[:i] {
-			if l.Box.overlaps(o.Box) {
+			if l.Box.Overlaps(o.Box) {
 				out = append(out, fmt.Sprintf("%q at %.0f lies over %q at %.0f", l.Text, l.Box, o.Text, o.Box))
 			}
+		}
+	}
+	const hair = 0.01 // of floating point
+	for _, m := range c.Marks {
+		if b, w := m.Box, m.Within; b.X0 < w.X0-hair || b.Y0 < w.Y0-hair || b.X1 > w.X1+hair || b.Y1 > w.Y1+hair {
+			out = append(out, fmt.Sprintf("%s at %.1f reaches out of %.1f", m.What, b, w))
 		}
 	}
 	return out

@@ -95,6 +95,7 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 			sum += s.bytes
 		}
 	}
+	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), canvas.Box{X0: p.left, Y0: l.tops[0], X1: p.right, Y1: l.tops[len(l.tops)-1]})
 	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
 }
 
@@ -109,6 +110,8 @@ func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
 	if p.perByte == 0 || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
 		return
 	}
+	low, high := r.extent()
+	c.Mark("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), canvas.Box{X0: p.left, Y0: l.tops[0], X1: p.right, Y1: l.tops[len(l.tops)-1]})
 	if len(r.Overhead.Categories) == 0 {
 		if d := *r.Overhead.PeakDeltaBytes; d != 0 {
 			b := l.bar(i, min(p.zero, p.x(d)), max(p.zero, p.x(d)))

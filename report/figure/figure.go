@@ -11,6 +11,48 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
+// A Picture is what a figure shows.
+type Picture interface {
+	// draw lays the picture out and draws it.
+	draw(svg bool) (*canvas.Canvas, error)
+	// describe says in words what the picture shows.
+	describe() string
+}
+
+// A Figure is a picture with the name of its files.
+type Figure struct {
+	Name    string // without ending
+	Title   string
+	Picture Picture
+}
+
+// WritePNG draws the figure at twice its nominal size.
+func (f *Figure) WritePNG(w io.Writer) error { return f.write(w, false) }
+
+// WriteSVG draws the same figure as SVG.
+func (f *Figure) WriteSVG(w io.Writer) error { return f.write(w, true) }
+
+func (f *Figure) write(w io.Writer, svg bool) error {
+	c, err := f.Picture.draw(svg)
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", f.Name, err)
+	}
+	return c.Save(w, f.Title, f.Picture.describe())
+}
+
+// Canvas draws the figure and gives where everything in it stands.
+func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
+
+// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the marks beyond the ends
+// of their axes: none, whatever the runs are called and however large they are. Both formats have one layout.
+func (f *Figure) Misplaced() ([]string, error) {
+	c, err := f.Canvas()
+	if err != nil {
+		return nil, err
+	}
+	return c.Misplaced(), nil
+}
+
 // A Row is one run of the picture.
 type Row struct {
 	Label     string // unique in the picture
@@ -30,20 +72,6 @@ type MemoryBreakdown struct {
 	Notes    []string
 }
 
-// WritePNG draws the picture at twice its nominal size.
-func (m *MemoryBreakdown) WritePNG(w io.Writer) error { return m.write(w, false) }
-
-// WriteSVG draws the same picture as SVG.
-func (m *MemoryBreakdown) WriteSVG(w io.Writer) error { return m.write(w, true) }
-
-func (m *MemoryBreakdown) write(w io.Writer, svg bool) error {
-	c, err := m.draw(svg)
-	if err != nil {
-		return fmt.Errorf("drawing the memory breakdown: %w", err)
-	}
-	return c.Save(w, "Peak GPU memory by category", m.describe())
-}
-
 func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
 	l := m.layout()
 	c, err := canvas.New(l.width, l.height, svg)
@@ -58,22 +86,8 @@ func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
 			l.drawOverhead(c, i)
 		}
 	}
-	l.drawLegend(c)
+	l.legend.draw(c)
 	return c, nil
-}
-
-// Misplaced draws the picture in both formats and lists the texts that stick out of it or lie over another: none, whatever
-// the runs are called.
-func (m *MemoryBreakdown) Misplaced() ([]string, error) {
-	var all []string
-	for _, svg := range []bool{false, true} {
-		c, err := m.draw(svg)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c.Misplaced()...)
-	}
-	return all, nil
 }
 
 // describe says in words what the picture shows.

@@ -3,7 +3,6 @@ package figure
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
@@ -36,12 +35,7 @@ type layout struct {
 	titles        [2][]string
 	peak, delta   panel
 	groups        grouping
-	legend        []legendItem
-	legendTop     float64
-	legendColumn  float64
-	legendColumns int
-	notes         []string
-	notesTop      float64
+	legend        legend
 }
 
 type rowLabel struct{ name, mark []string }
@@ -89,15 +83,7 @@ func (m *MemoryBreakdown) layout() *layout {
 	}
 	l.tops = append(l.tops, y)
 	y += 30 // the axis' numbers
-	l.legendTop = y
-	y = l.layLegend(y)
-	for _, n := range l.footnotes() {
-		l.notes = append(l.notes, canvas.Wrap(n, noteSize, l.width-2*margin, 0)...)
-	}
-	l.notesTop = y + 4
-	if len(l.notes) > 0 {
-		y = l.notesTop + float64(len(l.notes))*noteSize*1.35
-	}
+	l.legend, y = layLegend(l.groups.legend(), l.footnotes(), y, l.width)
 	l.height = math.Ceil(y + margin)
 	return l
 }
@@ -106,11 +92,7 @@ func (m *MemoryBreakdown) layout() *layout {
 func (l *layout) wrapLabels() float64 {
 	widest := 60.0
 	for i, r := range l.m.Rows {
-		name := r.Label
-		if canvas.Lacks(name) {
-			name = fmt.Sprintf("#%d %s", i+1, name)
-		}
-		rl := rowLabel{canvas.Wrap(name, nameSize, maxLabel, 3), canvas.Wrap(r.Mark, markSize, maxLabel, 2)}
+		rl := rowLabel{canvas.Wrap(numbered(i, r.Label), nameSize, maxLabel, 3), canvas.Wrap(r.Mark, markSize, maxLabel, 2)}
 		for _, s := range rl.name {
 			widest = max(widest, canvas.Measure(s, nameSize))
 		}
@@ -120,6 +102,14 @@ func (l *layout) wrapLabels() float64 {
 		l.labels = append(l.labels, rl)
 	}
 	return widest
+}
+
+// numbered puts the run's place before a label that the font cannot draw whole.
+func numbered(i int, label string) string {
+	if canvas.Lacks(label) {
+		return fmt.Sprintf("#%d %s", i+1, label)
+	}
+	return label
 }
 
 // peakPanel scales the left axis so that the longest bar and its total fit.
@@ -207,25 +197,17 @@ func (r *Row) total() string {
 
 // footnotes explain what the picture cannot show.
 func (l *layout) footnotes() []string {
-	var notes []string
-	if len(l.groups.minor) > 0 {
-		names := make([]string, len(l.groups.minor))
-		for i, c := range l.groups.minor {
-			names[i] = words(c)
-		}
-		notes = append(notes, minorLabel+": "+strings.Join(names, ", "))
-	}
+	notes := l.groups.minorNote()
 	for i := range l.m.Rows {
 		if l.balanced(&l.m.Rows[i]) {
 			notes = append(notes, "the diamond marks the sum of what grew and what shrank")
 			break
 		}
 	}
+	var labels []string
 	for _, r := range l.m.Rows {
-		if canvas.Lacks(r.Label) {
-			notes = append(notes, string(canvas.Missing)+": a character that the figure's font lacks; #n is the run's place in summary.txt")
-			break
-		}
+		labels = append(labels, r.Label)
 	}
+	notes = append(notes, missingNote(labels)...)
 	return append(notes, l.m.Notes...)
 }

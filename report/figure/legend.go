@@ -10,36 +10,50 @@ type legendItem struct {
 	label string
 	fill  canvas.Color
 	frame bool
+	line  bool // a line, not an area
 }
 
-// layLegend fills columns of equal width and returns the y below the last row.
-func (l *layout) layLegend(top float64) float64 {
-	for _, c := range l.groups.major {
-		l.legend = append(l.legend, legendItem{words(c), palette[c], false})
-	}
-	if len(l.groups.minor) > 0 {
-		l.legend = append(l.legend, legendItem{minorLabel, minorColor, false})
-	}
-	if l.groups.unknown {
-		l.legend = append(l.legend, legendItem{"not broken down", unknownColor, true})
-	}
-	if len(l.legend) == 0 {
-		return top
-	}
-	for _, it := range l.legend {
-		l.legendColumn = max(l.legendColumn, swatch+6+canvas.Measure(it.label, valueSize)+20)
-	}
-	l.legendColumns = max(1, int((l.width-2*margin)/l.legendColumn))
-	rows := (len(l.legend) + l.legendColumns - 1) / l.legendColumns
-	return top + float64(rows)*18 + 4
+// legend is what stands below a picture: what its colours mean, and notes.
+type legend struct {
+	items    []legendItem
+	top      float64
+	column   float64
+	columns  int
+	notes    []string
+	notesTop float64
 }
 
-func (l *layout) drawLegend(c *canvas.Canvas) {
-	for k, it := range l.legend {
-		x := margin + float64(k%l.legendColumns)*l.legendColumn
-		y := l.legendTop + float64(k/l.legendColumns)*18
+// layLegend fills columns of equal width, wraps the notes below them, and returns the y below all.
+func layLegend(items []legendItem, notes []string, top, width float64) (legend, float64) {
+	l := legend{items: items, top: top}
+	y := top
+	if len(items) > 0 {
+		for _, it := range items {
+			l.column = max(l.column, swatch+6+canvas.Measure(it.label, valueSize)+20)
+		}
+		l.columns = max(1, int((width-2*margin)/l.column))
+		y += float64((len(items)+l.columns-1)/l.columns)*18 + 4
+	}
+	for _, n := range notes {
+		l.notes = append(l.notes, canvas.Wrap(n, noteSize, width-2*margin, 0)...)
+	}
+	l.notesTop = y + 4
+	if len(l.notes) > 0 {
+		y = l.notesTop + float64(len(l.notes))*noteSize*1.35
+	}
+	return l, y
+}
+
+func (l *legend) draw(c *canvas.Canvas) {
+	for k, it := range l.items {
+		x := margin + float64(k%l.columns)*l.column
+		y := l.top + float64(k/l.columns)*18
 		b := canvas.Box{X0: x, Y0: y + 2, X1: x + swatch, Y1: y + 2 + swatch}
-		c.Rect(b, it.fill)
+		if it.line {
+			c.Line(b.X0, (b.Y0+b.Y1)/2, b.X1, (b.Y0+b.Y1)/2, 1.5, it.fill)
+		} else {
+			c.Rect(b, it.fill)
+		}
 		if it.frame {
 			c.Frame(b, 1, softInk)
 		}
@@ -48,4 +62,44 @@ func (l *layout) drawLegend(c *canvas.Canvas) {
 	for k, n := range l.notes {
 		c.Text(n, margin, l.notesTop+noteSize+float64(k)*noteSize*1.35, noteSize, canvas.Start, softInk)
 	}
+}
+
+// legend lists the categories that have a colour of their own, and the rest.
+func (g *grouping) legend() []legendItem {
+	var items []legendItem
+	for _, c := range g.major {
+		items = append(items, legendItem{label: words(c), fill: palette[c]})
+	}
+	if len(g.minor) > 0 {
+		items = append(items, legendItem{label: minorLabel, fill: minorColor})
+	}
+	if g.unknown {
+		items = append(items, legendItem{label: "not broken down", fill: unknownColor, frame: true})
+	}
+	return items
+}
+
+// minorNote names the categories that have no colour of their own.
+func (g *grouping) minorNote() []string {
+	if len(g.minor) == 0 {
+		return nil
+	}
+	text := minorLabel + ": "
+	for i, c := range g.minor {
+		if i > 0 {
+			text += ", "
+		}
+		text += words(c)
+	}
+	return []string{text}
+}
+
+// missingNote explains the boxes in labels whose characters the font lacks.
+func missingNote(labels []string) []string {
+	for _, l := range labels {
+		if canvas.Lacks(l) {
+			return []string{string(canvas.Missing) + ": a character that the figure's font lacks; #n is the run's place in summary.txt"}
+		}
+	}
+	return nil
 }

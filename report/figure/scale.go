@@ -23,12 +23,20 @@ func unitOf(n int64) unit {
 	return unit{1, "B"}
 }
 
-// ticks are round values of a panel's unit from low to high, about most of them.
+// ticks are round values of a panel's unit from low to high, about most of them. There is no half byte.
 func (p *panel) ticks(most int) []float64 {
 	if p.perByte == 0 {
 		return nil
 	}
-	low, high := float64(p.low)/p.unit.bytes, float64(p.high)/p.unit.bytes
+	least := 0.0
+	if p.unit.bytes == 1 {
+		least = 1
+	}
+	return ticksBetween(float64(p.low)/p.unit.bytes, float64(p.high)/p.unit.bytes, most, least)
+}
+
+// ticksBetween are round values from low to high, about most of them and at least least apart.
+func ticksBetween(low, high float64, most int, least float64) []float64 {
 	raw := (high - low) / float64(most)
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
 	step := 10 * magnitude
@@ -38,9 +46,7 @@ func (p *panel) ticks(most int) []float64 {
 			break
 		}
 	}
-	if p.unit.bytes == 1 {
-		step = max(step, 1)
-	}
+	step = max(step, least)
 	var out []float64
 	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
 		out = append(out, i*step)

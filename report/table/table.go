@@ -73,6 +73,9 @@ func Write(w io.Writer, format string, tables ...Table) error {
 		if f.Name != format {
 			continue
 		}
+		if f.Name == "csv" { // what is for people alone is no records
+			tables = slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return len(t.Columns) > 0 && len(t.keys()) == 0 })
+		}
 		for i := range tables {
 			if i > 0 && f.Name == "json" {
 				break

@@ -14,12 +14,13 @@ type Want uint
 
 // The tables. Manifest and ingest report are always read.
 const (
-	WantMemory  Want = 1 << iota // allocations and owners
-	WantTimes                    // steps and phases
-	WantSamples                  // NVML samples and processes
-	WantEvents                   // the events that change what is reserved; the others are not loaded
+	WantMemory    Want = 1 << iota // allocations and owners
+	WantTimes                      // steps and phases
+	WantSamples                    // NVML samples and processes
+	WantEvents                     // the events that change what is reserved; the others are not loaded
+	WantGradients                  // when each gradient was written
 
-	WantAll = WantMemory | WantTimes | WantSamples | WantEvents
+	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients
 )
 
 // Tables is a run as analysis sees it. Its fields are those of analyze.Input, in the same order, so that one converts
@@ -27,13 +28,14 @@ const (
 type Tables struct {
 	Manifest    *schemas.Manifest
 	Report      *schemas.IngestReport // nil: never ingested
-	Allocations []schemas.Allocation
-	Owners      []schemas.Owner
+	Allocations []schemas.Allocation  // identity, sizes and life only
+	Owners      []schemas.Owner       // without names and modules
 	Steps       []schemas.Step
 	Phases      []schemas.Phase
 	Processes   []schemas.Process
 	Samples     []schemas.Sample
 	Events      []schemas.Event // segment events only
+	Gradients   []schemas.GradientWrite
 }
 
 // A NotIngestedError says that a run has a journal but no tables yet.
@@ -65,13 +67,19 @@ func Load(r Run, want Want) (*Tables, error) {
 		read func() error
 	}
 	jobs := []job{
-		{WantMemory, func() error { return read(&t.Allocations, schemas.Allocations, r.Dir, recorded) }},
-		{WantMemory, func() error { return read(&t.Owners, schemas.Owners, r.Dir, recorded) }},
+		{WantMemory, func() (err error) { t.Allocations, err = allocations(r.Dir, recorded); return err }},
+		{WantMemory, func() (err error) { t.Owners, err = owners(r.Dir, recorded); return err }},
 		{WantEvents, func() (err error) { t.Events, err = segmentEvents(r.Dir, recorded); return err }},
-		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir, false) }},
-		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir, false) }},
-		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir, false) }},
-		{WantSamples, func() error { return read(&t.Samples, schemas.Samples, r.Dir, false) }},
+		{WantGradients, func() (err error) {
+			if recorded {
+				t.Gradients, err = gradientWrites(r.Dir)
+			}
+			return err
+		}},
+		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
+		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},
+		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},
+		{WantSamples, func() error { return read(&t.Samples, schemas.Samples, r.Dir) }},
 	}
 	// Decoding is all of a report's time, and the tables do not depend on each other.
 	errs := make([]error, len(jobs))
@@ -90,11 +98,7 @@ func Load(r Run, want Want) (*Tables, error) {
 	return t, nil
 }
 
-func read[T any](rows *[]T, table schemas.Table[T], dir string, needed bool) (err error) {
-	if needed {
-		*rows, err = table.Read(dir)
-	} else {
-		*rows, err = table.ReadOptional(dir)
-	}
+func read[T any](rows *[]T, table schemas.Table[T], dir string) (err error) {
+	*rows, err = table.ReadOptional(dir)
 	return err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,10 +20,59 @@ type Selection struct {
 	Damaged []Damaged
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
+	// Newest lists, for each name that several runs of the store have, which one was taken.
+	Newest []Newest
+}
+
+// Newest is a name that stood for the newest of several runs.
+type Newest struct {
+	Name  string
+	RunID string
+	Of    int // runs of that name
+}
+
+func (n Newest) String() string {
+	return fmt.Sprintf("%d runs are called %s: taking the newest, %s", n.Of, n.Name, n.RunID)
 }
 
 // ErrNoRuns says that a store is empty.
 var ErrNoRuns = errors.New("no runs")
+
+// A NoRunsError is [ErrNoRuns] of a folder, with the folders just below it that do hold runs.
+type NoRunsError struct {
+	Dir    string
+	Absent bool // there is no such folder
+	Below  []string
+}
+
+func (e *NoRunsError) Error() string {
+	if e.Absent {
+		return fmt.Sprintf("no runs in %s: there is no such folder", e.Dir)
+	}
+	if strings.HasSuffix(e.Dir, ".") { // "no runs in .": no sentence
+		return "no runs in " + absolute(e.Dir)
+	}
+	return "no runs in " + e.Dir
+}
+
+func (e *NoRunsError) Unwrap() error { return ErrNoRuns }
+
+// noRuns looks for what may have been meant where a folder holds no runs.
+func noRuns(dir string) *NoRunsError {
+	e := &NoRunsError{Dir: dir}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		e.Absent = errors.Is(err, fs.ErrNotExist)
+		return e
+	}
+	for _, d := range entries {
+		below := filepath.Join(dir, d.Name())
+		if runs, _, err := Open(below).Runs(); d.IsDir() && err == nil && len(runs) > 0 {
+			e.Below = append(e.Below, below)
+		}
+	}
+	return e
+}
 
 // A NotFoundError says that an argument names no run, or more than one.
 type NotFoundError struct {
@@ -30,6 +80,7 @@ type NotFoundError struct {
 	Store string
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
+	File  bool     // there is a file of that name
 }
 
 func (e *NotFoundError) Error() string {
@@ -85,30 +136,45 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 			}
 			own = runs
 		}
-		r, err := find(own, arg)
+		r, namesakes, err := find(own, arg)
 		if err == nil {
+			if namesakes > 1 {
+				sel.Newest = append(sel.Newest, Newest{arg, r.ID, namesakes})
+			}
 			add(r)
 			continue
 		}
 		// A folder comes last: a run's name must not change its meaning where a folder of that name appears.
-		if st, statErr := os.Stat(arg); statErr == nil && st.IsDir() {
-			other := Open(arg)
-			runs, damaged, err := other.Runs()
-			if err != nil {
-				return nil, err
-			}
-			if len(runs) == 0 && len(damaged) == 0 {
-				return nil, fmt.Errorf("%w in %s", ErrNoRuns, arg)
-			}
-			sel.Damaged = append(sel.Damaged, damaged...)
-			if suites, _, _ := other.Suites(); len(suites) == 1 && len(args) == 1 {
-				sel.Suite = suites[0]
-			}
-			add(runs...)
-			continue
+		st, statErr := os.Stat(arg)
+		if statErr != nil || !st.IsDir() {
+			err.Store, err.File = s.dir, statErr == nil
+			return nil, err
 		}
-		err.Store = s.dir
+		all, allErr := Open(arg).All()
+		if allErr != nil {
+			return nil, allErr
+		}
+		sel.Damaged = append(sel.Damaged, all.Damaged...)
+		if len(args) == 1 {
+			sel.Suite = all.Suite
+		}
+		add(all.Runs...)
+	}
+	return sel, nil
+}
+
+// All takes all runs of the store; one that has none gives a *NoRunsError.
+func (s *Store) All() (*Selection, error) {
+	runs, damaged, err := s.Runs()
+	if err != nil {
 		return nil, err
+	}
+	if len(runs) == 0 && len(damaged) == 0 {
+		return nil, noRuns(s.dir)
+	}
+	sel := &Selection{Runs: runs, Damaged: damaged}
+	if suites, _, _ := s.Suites(); len(suites) == 1 {
+		sel.Suite = suites[0]
 	}
 	return sel, nil
 }
@@ -123,13 +189,13 @@ func absolute(path string) string {
 	return path
 }
 
-// find looks arg up among runs, which are sorted oldest first.
-func find(runs []Run, arg string) (Run, *NotFoundError) {
+// find looks arg up among runs, which are sorted oldest first. Where it is a name it also says of how many.
+func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError) {
 	var named, prefixed []Run
 	for _, r := range runs {
 		switch {
 		case r.ID == arg:
-			return r, nil
+			return r, 1, nil
 		case r.Manifest.Name == arg:
 			named = append(named, r)
 		case arg != "" && strings.HasPrefix(r.ID, arg):
@@ -138,17 +204,17 @@ func find(runs []Run, arg string) (Run, *NotFoundError) {
 	}
 	switch {
 	case len(named) > 0:
-		return named[len(named)-1], nil
+		return named[len(named)-1], len(named), nil
 	case len(prefixed) == 1:
-		return prefixed[0], nil
+		return prefixed[0], 1, nil
 	case len(prefixed) > 1:
 		e := &NotFoundError{Arg: arg, Many: true}
 		for _, r := range prefixed {
 			e.Near = append(e.Near, r.ID)
 		}
-		return Run{}, e
+		return Run{}, 0, e
 	}
-	return Run{}, &NotFoundError{Arg: arg, Near: near(runs, arg)}
+	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(runs, arg)}
 }
 
 // newest fills sel with the newest suite's runs, or with the newest run if that is newer than every suite.
@@ -159,7 +225,7 @@ func (s *Store) newest(sel *Selection) error {
 	}
 	sel.Damaged = damaged
 	if len(runs) == 0 {
-		return fmt.Errorf("%w in %s", ErrNoRuns, s.dir)
+		return noRuns(s.dir)
 	}
 	suites, _, err := s.Suites()
 	if err != nil {

@@ -60,6 +60,7 @@ func TestResolve(t *testing.T) {
 		{"c3", "", "did you mean 20260102-vanilla-c3?"},
 		{"nothing-like-it-at-all", "", `no run "nothing-like-it-at-all" in ` + s.Dir()},
 		{t.TempDir(), "", "no runs in"},
+		{t.TempDir() + "/absent", "", "/absent\" in " + s.Dir()},
 	} {
 		sel, err := s.Resolve(strings.Fields(c.args))
 		if c.problem != "" {
@@ -71,6 +72,34 @@ func TestResolve(t *testing.T) {
 		if err != nil || ids(sel.Runs) != c.want || sel.Chosen != "" {
 			t.Errorf("%s: %v, %v; want %s", c.args, sel, err, c.want)
 		}
+	}
+}
+
+// What stands for one of several, and what stands for nothing, is said.
+func TestWhatIsSaidOfAName(t *testing.T) {
+	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
+	sel, err := s.Resolve([]string{"ghost", "vanilla", "r1"})
+	if err != nil || len(sel.Newest) != 1 || sel.Newest[0].String() != "2 runs are called ghost: taking the newest, r2" || ids(sel.Runs) != "r2 r3 r1" {
+		t.Errorf("%+v, %v", sel, err)
+	}
+	var none *NoRunsError
+	above := filepath.Dir(s.Dir())
+	if _, err := s.Resolve([]string{above}); !errors.As(err, &none) || !errors.Is(err, ErrNoRuns) || len(none.Below) != 1 || none.Below[0] != s.Dir() || none.Absent {
+		t.Errorf("the folder above a store: %+v, %v", none, err)
+	}
+	if _, err := Open(filepath.Join(above, "absent")).All(); !errors.As(err, &none) || !none.Absent || !strings.HasSuffix(err.Error(), "absent: there is no such folder") {
+		t.Errorf("no folder: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "x.pickle")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var not *NotFoundError
+	if _, err := s.Resolve([]string{file}); !errors.As(err, &not) || !not.File {
+		t.Errorf("a file: %+v, %v", not, err)
+	}
+	if sel, err := s.All(); err != nil || ids(sel.Runs) != "r1 r2 r3" || len(sel.Newest) != 0 {
+		t.Errorf("%+v, %v", sel, err)
 	}
 }
 

@@ -28,8 +28,10 @@ type Suite struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"`
 	// Baseline names the experiments that the others are compared with: those whose parameters hold all of these.
-	Baseline    map[string]any `json:"baseline"`
-	Experiments []Experiment   `json:"experiments"`
+	Baseline map[string]any `json:"baseline"`
+	// Environment is what the suite sets for its experiments, secrets masked as "***".
+	Environment map[string]string `json:"environment,omitempty"`
+	Experiments []Experiment      `json:"experiments"`
 }
 
 // Experiment is one cell of a suite's plan.
@@ -37,7 +39,11 @@ type Experiment struct {
 	Key    string         `json:"key"` // hash of the experiment's content
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
-	RunIDs []string       `json:"run_ids"` // in the order of repetition
+	// Repeats is how many runs are wanted; 0 in documents of before there was a number.
+	Repeats int      `json:"repeats,omitempty"`
+	RunIDs  []string `json:"run_ids"` // in the order of repetition
+	// Superseded are runs that do not count, since they were made again: they were interrupted, or failed and tried again.
+	Superseded []string `json:"superseded,omitempty"`
 }
 
 // RunIDs lists the suite's runs in the order of its plan.
@@ -47,6 +53,16 @@ func (s *Suite) RunIDs() []string {
 		ids = append(ids, e.RunIDs...)
 	}
 	return ids
+}
+
+// Experiment gives the cell of a key, nil if there is none.
+func (s *Suite) Experiment(key string) *Experiment {
+	for i := range s.Experiments {
+		if s.Experiments[i].Key == key {
+			return &s.Experiments[i]
+		}
+	}
+	return nil
 }
 
 // SuiteFile is the path of a suite's document.
@@ -65,6 +81,22 @@ func (s *Store) WriteSuite(suite *Suite) error {
 		return fmt.Errorf("writing suite %s: %w", suite.ID, err)
 	}
 	return nil
+}
+
+// SweepSuites removes the half-written documents of suites whose ids have a name in them: a process that was killed has
+// left them. None may be writing one.
+func (s *Store) SweepSuites(name string) error {
+	dir := filepath.Join(s.dir, suitesFolder)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json"+schemas.PartialSuffix) && strings.Contains(e.Name(), "-"+name+"-") {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // ReadSuite reads a suite's document; one that does not exist gives fs.ErrNotExist.

@@ -1,0 +1,124 @@
+package analyze
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
+// writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of one
+// name and parameters, whatever they ran on: a check is there to tell what a new torch or another commit does. How the
+// figures are known does tell experiments apart: a predicted and a measured run have no median.
+func BaselineOf(runs []Summary, version string) schemas.Baseline {
+	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
+	groups := map[string][]*Summary{}
+	var order []string
+	for i := range runs {
+		id := runs[i].Key
+		if id == "" {
+			id = runs[i].title() + "\x00" + paramsText(runs[i].Params)
+		}
+		id += "\x00" + runs[i].Source
+		if groups[id] == nil {
+			order = append(order, id)
+		}
+		groups[id] = append(groups[id], &runs[i])
+	}
+	for _, id := range order {
+		doc.Experiments = append(doc.Experiments, experimentOf(groups[id]))
+	}
+	slices.SortStableFunc(doc.Experiments, func(a, b schemas.BaselineExperiment) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)), strings.Compare(a.Source, b.Source))
+	})
+	return doc
+}
+
+// experimentOf reduces the repeats of one experiment.
+func experimentOf(runs []*Summary) schemas.BaselineExperiment {
+	c := newCell(runs)
+	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Source: c.Source, Profile: c.Profile, Status: schemas.StatusOK, Runs: c.Good,
+		Versions: schemas.Versions{Torch: c.factOrNull("torch"), CUDA: c.factOrNull("CUDA"), Opacus: c.factOrNull("Opacus"), GPU: c.factOrNull("GPU"), Driver: c.factOrNull("driver")}}
+	for _, r := range runs {
+		if r.Status != schemas.StatusOK {
+			e.Status, e.Reason = r.Status, r.Reason
+			break
+		}
+	}
+	if c.Good == 0 { // what it held until it ended says nothing of what it needs
+		return e
+	}
+	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
+	if c.BrokenDown() {
+		e.Categories = map[schemas.Category]int64{}
+		for _, b := range c.Main().Categories {
+			if b.Bytes != 0 {
+				e.Categories[b.Category] = b.Bytes
+			}
+		}
+	}
+	for i := range c.Phases.Phases {
+		m := Metric{MetricPhasePeak, c.Phases.Phases[i].Phase}
+		if v := m.of(&c.Summary); v != nil {
+			if e.PhasePeaks == nil {
+				e.PhasePeaks = map[string]int64{}
+			}
+			e.PhasePeaks[m.Of] = int64(*v)
+		}
+	}
+	if t := c.StepMS; t != nil {
+		e.StepMS = &schemas.BaselineTime{Median: t.Median, Low: t.Low, High: t.High, Clock: t.Clock}
+	}
+	e.SamplesPerS, e.TokensPerS, e.JoulesPerSample = c.SamplesPerS, c.TokensPerS, c.JoulesPerSample
+	return e
+}
+
+// BaselineGaps says what a check against the document will not see.
+func BaselineGaps(b *schemas.Baseline) []string {
+	g := newGrouped()
+	labels := experimentLabels(b.Experiments)
+	for i := range b.Experiments {
+		switch e := &b.Experiments[i]; {
+		case e.Status != schemas.StatusOK:
+			g.add("it did not end well ("+e.Status+"), and a check will find nothing wrong with that", labels[i])
+		case e.PeakBytes == nil:
+			g.add("it has no peak, so a check will not compare it", labels[i])
+		}
+	}
+	return g.lines()
+}
+
+func (s *Summary) factOrNull(what string) *string {
+	for i := range s.facts {
+		if s.facts[i].What == what {
+			return &s.facts[i].Value
+		}
+	}
+	return nil
+}
+
+// paramsText is parameters as one string that equal parameters share.
+func paramsText(params map[string]any) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(params)) {
+		fmt.Fprintf(&b, "%q=%s\x00", k, textOf(params[k]))
+	}
+	return b.String()
+}
+
+// textOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of many,
+// or not.
+func textOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	if b, err := json.Marshal(v); err == nil {
+		return string(b)
+	}
+	return fmt.Sprint(v)
+}

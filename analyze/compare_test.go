@@ -1,0 +1,266 @@
+package analyze
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ran is a run of a method with so many bytes at its peak and these other parameters.
+func ran(id, method string, bytes int64, params ...any) Summary {
+	in := sized(method, map[schemas.Category]int64{schemas.Parameters: bytes / 2, schemas.Activations: bytes - bytes/2})
+	in.Manifest.RunID = id
+	in.Manifest.Params = map[string]any{"method": method}
+	for i := 0; i < len(params); i += 2 {
+		in.Manifest.Params[params[i].(string)] = params[i+1]
+	}
+	return Summarize(in)
+}
+
+func compare(t *testing.T, o CompareOptions, runs ...Summary) CompareDocument {
+	t.Helper()
+	if o.Value.Name == "" {
+		o.Value = Metric{Name: MetricPeak}
+	}
+	doc, err := Compare(runs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// text prints a pivot in one line: "vanilla,8: 100 | ghost,8: 150 +50".
+func (d *CompareDocument) text() string {
+	var cells []string
+	for _, c := range d.Cells {
+		var words []string
+		for _, k := range d.Rows {
+			words = append(words, orDash(c.Row[k]))
+		}
+		for _, k := range d.Cols {
+			words = append(words, orDash(c.Col[k]))
+		}
+		s := strings.Join(words, ",") + ":"
+		if c.Value != nil {
+			s += fmt.Sprintf(" %.0f", *c.Value)
+		}
+		if c.Delta != nil && !c.IsBaseline {
+			s += fmt.Sprintf(" %+.0f", *c.Delta)
+		}
+		if c.IsBaseline {
+			s += " base"
+		}
+		cells = append(cells, s)
+	}
+	return strings.Join(cells, " | ")
+}
+
+func orDash(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}
+
+func TestPivot(t *testing.T) {
+	runs := []Summary{
+		ran("1", "ghost", 3000, "batch_size", 32, "clipping", "flat"), ran("2", "vanilla", 2000, "batch_size", 32),
+		ran("3", "ghost", 1500, "batch_size", 8, "clipping", "flat"), ran("4", "vanilla", 1000, "batch_size", 8),
+	}
+	doc := compare(t, CompareOptions{}, runs...)
+	// Chosen: what differs, without what the method settles; numbers sorted as numbers, each column with a baseline of its own.
+	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
+	if got := doc.text(); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" || doc.Baseline.Label != "method=vanilla" {
+		t.Errorf("%v %v %s", doc.Rows, doc.Cols, got)
+	}
+	if len(doc.Warnings) > 0 {
+		t.Errorf("what the columns say differs is no caution: %q", doc.Warnings)
+	}
+	for _, c := range []struct {
+		what string
+		o    CompareOptions
+		want string
+	}{
+		{"columns asked for", CompareOptions{Cols: []string{"method"}}, "8,ghost: 1500 +500 | 8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
+		{"another baseline", CompareOptions{Match: map[string]string{"batch_size": "8"}}, "ghost,8: 1500 base | ghost,32: 3000 +1500 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
+		{"one cell for all", CompareOptions{Match: map[string]string{"batch_size": "8", "method": "vanilla"}}, "ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
+		{"a suite's baseline", CompareOptions{Prefer: map[string]any{"method": "ghost", "seq_len": 512}}, "ghost,8: 1500 base | ghost,32: 3000 base | vanilla,8: 1000 -500 | vanilla,32: 2000 -1000"},
+		{"a suite's baseline that no run is of", CompareOptions{Prefer: map[string]any{"method": "bk"}}, want},
+		{"one run for all", CompareOptions{Run: &runs[3]}, "ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
+		{"another value", CompareOptions{Value: Metric{MetricCategory, schemas.Parameters}}, "ghost,8: 750 +250 | ghost,32: 1500 +500 | vanilla,8: 500 base | vanilla,32: 1000 base"},
+		{"rows within rows", CompareOptions{Rows: []string{"batch_size", "method"}}, "8,ghost: 1500 +500 | 8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
+	} {
+		doc := compare(t, c.o, runs...)
+		if got := doc.text(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	doc = compare(t, CompareOptions{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
+	if got := doc.text(); got != "ghost,flat: 2250 | ghost,-: | vanilla,flat: base | vanilla,-: 1500 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
+		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
+	}
+}
+
+func TestCellsOfSeveralRuns(t *testing.T) {
+	failed := ran("5", "ghost", 9999)
+	failed.Status = schemas.StatusOOM
+	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), ran("2", "ghost", 1501), ran("3", "ghost", 1498), failed)
+	c := doc.Cells[1]
+	if *c.Value != 1499 || *c.Low != 1498 || *c.High != 1501 || c.N != 2 || len(c.RunIDs) != 3 || c.Failed[0] != (FailedRun{"5", schemas.StatusOOM}) || *c.Delta != 499 {
+		t.Errorf("a median of whole bytes over the runs that ended well: %+v", c)
+	}
+	failed.Status = schemas.StatusFailed
+	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 1000), failed, ran("7", "dpsgd", 1200))
+	if c = doc.Cells[1]; c.Value != nil || c.N != 0 || c.Delta != nil || len(c.Failed) != 1 {
+		t.Errorf("what a failed run held is not what it needs: %+v", c)
+	}
+}
+
+// A bare run of an experiment that is there in full is no second column, but its energy is the experiment's.
+func TestPivotWithBareTwins(t *testing.T) {
+	bare := func(s Summary, joules float64) Summary {
+		s.RunID += "-bare"
+		s.Params = map[string]any{"method": s.Params["method"], "bare": true}
+		s.JoulesPerStep, s.JoulesPerSample = &joules, &joules
+		return s
+	}
+	a, b := ran("a", "vanilla", 1000), ran("b", "ghost", 1500)
+	all := []Summary{a, bare(a, 10), b, bare(b, 25)}
+	doc := compare(t, CompareOptions{}, all...)
+	if got := doc.text(); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 || !strings.Contains(strings.Join(doc.Warnings, "\n"), "bare runs of experiments that are here in full are left out") {
+		t.Errorf("%s, %q", got, doc.Warnings)
+	}
+	if doc = compare(t, CompareOptions{Value: Metric{Name: MetricEnergy}}, all...); doc.text() != "vanilla: 10 base | ghost: 25 +15" {
+		t.Errorf("%s, %q", doc.text(), doc.Warnings)
+	}
+	if doc = compare(t, CompareOptions{}, a, bare(a, 10)); len(doc.Cells) != 2 || fmt.Sprint(doc.Rows) != "[bare]" {
+		t.Errorf("a run beside its own twin: %v %s", doc.Rows, doc.text())
+	}
+}
+
+// Every run lands in exactly one cell, whatever the axes.
+func TestPivotLosesNoRun(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var runs []Summary
+		for i := range 2 + r.IntN(12) {
+			params := []any{"batch_size", 1 << r.IntN(3), "seq_len", []any{512, "512", 1024, nil}[r.IntN(4)]}
+			runs = append(runs, ran(fmt.Sprint(i), []string{"vanilla", "ghost", "dpsgd"}[r.IntN(3)], int64(1+r.IntN(1000)), params...))
+		}
+		keys := []string{"method", "batch_size", "seq_len", "name", "source"}
+		r.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
+		for _, o := range []CompareOptions{{}, {Rows: keys[:1]}, {Cols: keys[:2]}, {Rows: keys[:2], Cols: keys[2:4]}, {Run: &runs[0]}} {
+			if checkAxes(pointers(runs), slices.Concat(o.Rows, o.Cols)) != nil {
+				continue
+			}
+			o.Value = Metric{Name: MetricPeak}
+			doc, err := Compare(runs, o)
+			if err != nil {
+				t.Fatalf("%+v: %v", o, err)
+			}
+			var ids []string
+			for _, c := range doc.Cells {
+				ids = append(ids, c.RunIDs...)
+			}
+			slices.Sort(ids)
+			if len(ids) != len(runs) || len(slices.Compact(ids)) != len(runs) {
+				t.Errorf("%d runs, %v in cells (%+v)", len(runs), ids, o)
+			}
+		}
+	}
+}
+
+func pointers(runs []Summary) (out []*Summary) {
+	for i := range runs {
+		out = append(out, &runs[i])
+	}
+	return out
+}
+
+func TestTwoRunsSideBySide(t *testing.T) {
+	a, b := ran("a", "vanilla", 1000, "batch_size", 8), ran("b", "ghost", 1500, "batch_size", 16)
+	doc := compare(t, CompareOptions{}, a, b)
+	find := func(metric string) *Difference {
+		i := slices.IndexFunc(doc.Differences, func(d Difference) bool { return d.Metric == metric })
+		if i < 0 {
+			return &Difference{}
+		}
+		return &doc.Differences[i]
+	}
+	if d := find("peak"); d.Delta == nil || *d.Delta != 500 || *d.Ratio != 1.5 || *doc.Baseline.RunID != "a" {
+		t.Errorf("%+v of %+v", d, doc)
+	}
+	if d := find("category:activations"); d.Delta == nil || *d.Delta != 250 || find("category:noise").Metric != "" || find("time").Metric != "" {
+		t.Errorf("%+v", d)
+	}
+	if said := strings.Join(doc.Warnings, "\n"); !strings.Contains(said, "ghost: batch_size differs: 16, baseline 8") {
+		t.Errorf("another batch: %q", said)
+	}
+	if doc = compare(t, CompareOptions{Run: &b}, a, b); *find("peak").Delta != -500 || *doc.Baseline.RunID != "b" {
+		t.Errorf("the other way round: %+v", find("peak"))
+	}
+	if doc = compare(t, CompareOptions{}, b, a); *find("peak").Delta != -500 || !strings.Contains(strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 8, baseline 16") {
+		t.Errorf("the first is the baseline, whatever its method: %+v, %q", find("peak"), doc.Warnings)
+	}
+	if doc = compare(t, CompareOptions{Run: &b}, a); *find("peak").Delta != -500 {
+		t.Errorf("a baseline that is not among the runs: %+v", find("peak"))
+	}
+	if doc = compare(t, CompareOptions{}, a, ran("c", "vanilla", 3000, "batch_size", 32)); !strings.Contains(strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 32, baseline 8") {
+		t.Errorf("the same method with another batch: %q", doc.Warnings)
+	}
+	if doc = compare(t, CompareOptions{Rows: []string{"method"}}, a, b); len(doc.Differences) != 0 || len(doc.Cells) != 2 {
+		t.Errorf("a pivot was asked for: %+v", doc)
+	}
+}
+
+func TestComparisonsThatAreNone(t *testing.T) {
+	a, b := ran("a", "vanilla", 1000), ran("b", "ghost", 1500)
+	for _, c := range []struct {
+		runs []Summary
+		o    CompareOptions
+		said string
+	}{
+		{nil, CompareOptions{}, "nothing to be compared with"},
+		{[]Summary{a}, CompareOptions{}, "nothing to be compared with"},
+		{[]Summary{a}, CompareOptions{Run: &a}, "nothing to be compared with"},
+		{[]Summary{a, b}, CompareOptions{Rows: []string{"batchsize"}}, `no run has "batchsize"; there are method, source`},
+		{[]Summary{a, b}, CompareOptions{Rows: []string{"method"}, Cols: []string{"method"}}, `"method" is given twice`},
+		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"seq_len": "8"}}, "seq_len is neither a row nor a column; these are method"},
+		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"method": "flash"}}, "baseline method=flash: no run has that"},
+		{[]Summary{a, b}, CompareOptions{Value: Metric{Name: MetricTime}}, "no run has a step time"},
+		{[]Summary{a, b}, CompareOptions{Value: Metric{MetricPhase, "forward"}}, "no run has a forward time"},
+	} {
+		if c.o.Value.Name == "" {
+			c.o.Value = Metric{Name: MetricPeak}
+		}
+		if _, err := Compare(c.runs, c.o); err == nil || !strings.Contains(err.Error(), c.said) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.said)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	for _, text := range MetricNames() {
+		text = strings.Replace(text, "NAME", schemas.Gradients, 1)
+		m, err := ParseMetric(text)
+		if err != nil || m.String() != text || m.Title() == "" || m.Unit() == "" {
+			t.Errorf("%s: %+v, %v", text, m, err)
+		}
+	}
+	s := Summarize(slow(sized("x", map[schemas.Category]int64{schemas.Parameters: 100, schemas.Noise: 20}), 4, 4))
+	for text, want := range map[string]float64{"peak": 120, "reserved": 240, "time": 4, "step": 4, "samples": 2000, "tokens": 20000, "category:noise": 20, "category:outputs": 0} {
+		m, err := ParseMetric(text)
+		if got := m.of(&s); err != nil || got == nil || *got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	for _, text := range []string{"device", "energy", "phase:forward", "phase-peak:forward"} {
+		if m, err := ParseMetric(text); err != nil || m.of(&s) != nil {
+			t.Errorf("%s is made up", text)
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package analyze
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// sized is a run whose peak has so many bytes of each category.
+func sized(name string, bytes map[schemas.Category]int64) Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: "id-" + name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"method": name, "batch_size": 8}},
+		Report: &schemas.IngestReport{}}
+	var seq, sum int64
+	for _, c := range schemas.Categories {
+		if b := bytes[c]; b > 0 {
+			seq++
+			sum += b
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: b, BlockBytes: b, AllocSeq: seq})
+			in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq, Evidence: schemas.Tagged})
+		}
+	}
+	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq, PeakAllocatedBytes: sum, PeakReservedBytes: 2 * sum,
+		TorchPeakAllocatedBytes: &sum, InstrumentedPeakSeq: &seq}}
+	return in
+}
+
+// slow gives a run steps of so many milliseconds.
+func slow(in Input, ms ...int64) Input {
+	for i, m := range ms {
+		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), WallNS: m * 1e6, GPUNS: m * 1e6, Samples: 8, Tokens: 80})
+	}
+	return in
+}
+
+func check(t *testing.T, before, after []Input, thresholds ...string) CheckDocument {
+	t.Helper()
+	list, err := ParseThresholds(thresholds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reduce := func(ins []Input) (out []Summary) {
+		for _, in := range ins {
+			out = append(out, Summarize(in))
+		}
+		return out
+	}
+	// Through the file's own form: what a baseline on disk loses, a check must not need.
+	var baseline schemas.Baseline
+	doc := BaselineOf(reduce(before), "test")
+	text, err := json.Marshal(&doc)
+	if err == nil {
+		err = json.Unmarshal(text, &baseline)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Check(baseline, reduce(after), CheckOptions{Baseline: "baseline.json", Thresholds: list, Floor: 1 << 20})
+}
+
+const base = 1_000_000_000
+
+func TestPlantedGrowthOfACategory(t *testing.T) {
+	was := map[schemas.Category]int64{schemas.Parameters: 10 * base, schemas.ClipTemporaries: base, schemas.Activations: 3 * base}
+	grown := func(c schemas.Category, bytes int64) Input {
+		now := map[schemas.Category]int64{}
+		for k, v := range was {
+			now[k] = v
+		}
+		now[c] = bytes
+		return sized("ghost", now)
+	}
+	for _, c := range []struct {
+		category schemas.Category
+		now      int64
+		said     string // empty = it passes
+	}{
+		{schemas.ClipTemporaries, base, ""},
+		{schemas.ClipTemporaries, base * 1049 / 1000, ""},
+		{schemas.ClipTemporaries, base * 105 / 100, ""}, // exactly 5 %
+		{schemas.ClipTemporaries, base*105/100 + 1, "ghost: clip_temporaries at the peak grew by 47.68 MiB (5.0000001 %), from 953.67 MiB to 1,001.36 MiB, and the threshold is 1.05"},
+		{schemas.ClipTemporaries, base * 1051 / 1000, "ghost: clip_temporaries at the peak grew by 48.64 MiB (5.10 %), from 953.67 MiB to 1,002.31 MiB, and the threshold is 1.05"},
+		{schemas.ClipTemporaries, base / 2, ""},
+		{schemas.Noise, 1 << 20, ""}, // the floor itself
+		{schemas.Noise, 1<<20 + 1, "ghost: noise at the peak grew from nothing to 1.00 MiB, more than the floor of 1.00 MiB"},
+	} {
+		doc := check(t, []Input{sized("ghost", was)}, []Input{grown(c.category, c.now)}, "category:*=1.05")
+		if c.said == "" && !doc.OK || c.said != "" && (doc.OK || !slices.Equal(doc.Failures, []string{c.said}) || doc.Sentence() != c.said) {
+			t.Errorf("%s of %d bytes: ok %t, %q, want %q", c.category, c.now, doc.OK, doc.Failures, c.said)
+		}
+		if want := map[bool]string{true: StateSame, false: StateRegressed}[doc.OK]; doc.Experiments[0].State != want {
+			t.Errorf("%s of %d bytes: state %q", c.category, c.now, doc.Experiments[0].State)
+		}
+	}
+}
+
+// At exactly the threshold a check passes and one byte beyond it fails, for any number of bytes and any ratio.
+func TestBoundariesAreExact(t *testing.T) {
+	for _, ratio := range []struct {
+		text     string
+		num, den int64
+	}{{"1.05", 21, 20}, {"5%", 21, 20}, {"1.1", 11, 10}, {"1.001", 1001, 1000}, {"0%", 1, 1}, {"1", 1, 1}, {"1.333", 1333, 1000}} {
+		list, err := ParseThresholds([]string{"peak=" + ratio.text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{1, 7, 20, 1000, 999_999, 68353197568, 150754820096, 1<<52 - 1} {
+			limit := n / ratio.den * ratio.num // without overflow; n%den of the rest below
+			limit += n % ratio.den * ratio.num / ratio.den
+			if list[0].exceeded(float64(n), float64(limit), 0) {
+				t.Errorf("%s of %d: %d is too much", ratio.text, n, limit)
+			}
+			if !list[0].exceeded(float64(n), float64(limit+1), 0) {
+				t.Errorf("%s of %d: %d passes", ratio.text, n, limit+1)
+			}
+		}
+	}
+}
+
+func TestThresholdsOfEachMetric(t *testing.T) {
+	was := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}), 100, 100, 100)
+	more := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base * 13 / 10}), 120, 120, 120)
+	for _, c := range []struct{ threshold, said string }{
+		{"peak=1.15", ""},
+		{"peak=1.149", "peak allocated grew by 286.10 MiB (15.00 %)"},
+		{"1.1", "the largest part of it is activations (+286.10 MiB)"},
+		{"reserved=10%", "peak reserved grew by 572.20 MiB"},
+		{"time=1.19", "step time grew by 20.000 ms (20.00 %), from 100.000 ms to 120.000 ms"},
+		{"step=1.2", ""},
+		{"samples=1.2", ""},
+		{"samples=1.19", "samples a second fell by 13.33 a second (16.67 %), from 80.00 a second to 66.67 a second"},
+		{"tokens=1.1", "tokens a second fell by"},
+		{"category:activations=1.3", ""},
+		{"category:activations=1.29", "activations at the peak grew by 286.10 MiB (30.00 %)"},
+		{"category:parameters=1", ""},
+	} {
+		doc := check(t, []Input{was}, []Input{more}, c.threshold)
+		if text := strings.Join(doc.Failures, "\n"); c.said == "" && text != "" || !strings.Contains(text, c.said) {
+			t.Errorf("%s: %q, want %q", c.threshold, text, c.said)
+		}
+	}
+	doc := check(t, []Input{was}, []Input{more}, "category:*=1.05", "category:activations=1.5")
+	if !doc.OK {
+		t.Errorf("a category's own threshold comes before that of all: %q", doc.Failures)
+	}
+	doc = check(t, []Input{was}, []Input{more}, "peak=1", "time=1")
+	if !strings.HasSuffix(doc.Sentence(), "; and 1 more") || len(doc.Failures) != 2 {
+		t.Errorf("two regressions: %q", doc.Sentence())
+	}
+}
+
+func TestMissingFailingAndNewExperiments(t *testing.T) {
+	run := func(name, status string) Input {
+		in := sized(name, map[schemas.Category]int64{schemas.Parameters: base})
+		if in.Manifest.Status = status; status != schemas.StatusOK {
+			in.Manifest.Reason = "CUDA out of memory"
+		}
+		return in
+	}
+	ok, oom := schemas.StatusOK, schemas.StatusOOM
+	for _, c := range []struct {
+		what          string
+		before, after []Input
+		state, said   string
+	}{
+		{"missing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok)}, StateMissing, "b is missing: the baseline has it, and no run is of it"},
+		{"failing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", oom)}, StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
+		{"one of two repeats fails", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", ok), run("b", oom)}, StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
+		{"new", []Input{run("a", ok)}, []Input{run("a", ok), run("b", ok)}, StateNew, ""},
+		{"mended", []Input{run("a", ok), run("b", oom)}, []Input{run("a", ok), run("b", ok)}, StateMended, ""},
+		{"broken as before", []Input{run("a", ok), run("b", oom)}, []Input{run("a", ok), run("b", oom)}, StateBroken, ""},
+		{"nothing in common", []Input{run("a", oom)}, []Input{run("b", ok)}, StateMissing, "a is missing"},
+	} {
+		doc := check(t, c.before, c.after, "peak=1.05")
+		found := slices.ContainsFunc(doc.Experiments, func(x CheckExperiment) bool { return x.State == c.state })
+		if text := strings.Join(doc.Failures, "\n"); !found || doc.OK != (c.said == "") || !strings.Contains(text, c.said) {
+			t.Errorf("%s: ok %t, %q, %+v", c.what, doc.OK, text, doc.Experiments)
+		}
+	}
+	a, b := Summarize(run("a", ok)), Summarize(run("b", ok))
+	list, _ := ParseThresholds([]string{"peak=1"})
+	doc := Check(BaselineOf([]Summary{a, b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Partial: true})
+	if !doc.OK || doc.Experiments[1].State != StateLeftOut {
+		t.Errorf("a partial check: %+v", doc)
+	}
+	doc = Check(BaselineOf([]Summary{b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Partial: true})
+	if doc.OK || doc.Sentence() != "nothing was compared: no experiment is in both" {
+		t.Errorf("a check of nothing passes: %q", doc.Sentence())
+	}
+	if doc = Check(BaselineOf([]Summary{b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Pair: true}); !doc.OK || len(doc.Experiments) != 1 ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared though the parameters differ: method: a, baseline b") {
+		t.Errorf("two runs that were named: %+v", doc)
+	}
+}
+
+// What a predicted run has is bytes: those are held to a measured baseline's, its times to nothing.
+func TestPredictedBesideMeasured(t *testing.T) {
+	versions := func(in Input, torch string) Input {
+		in.Manifest.Environment = &schemas.Environment{Torch: torch}
+		return in
+	}
+	was := versions(slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base}), 100), "2.11.0")
+	now := versions(slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base}), 900), "2.11.0")
+	now.Manifest.Source = schemas.Predicted
+	doc := check(t, []Input{was}, []Input{now}, "peak=1", "time=1.1", "samples=1.1")
+	verdicts := map[string]string{}
+	for _, c := range doc.Experiments[0].Comparisons {
+		verdicts[c.Metric] = c.Verdict
+	}
+	said := strings.Join(doc.Warnings, "\n")
+	if !doc.OK || verdicts["peak"] != VerdictOK || verdicts["time"] != VerdictSkipped || verdicts["samples"] != VerdictSkipped ||
+		!strings.Contains(said, "ghost: step time is not compared: the run is predicted, and only measured runs have it") || strings.Contains(said, "differs") {
+		t.Errorf("%v, %v, %s", doc.OK, verdicts, said)
+	}
+	doc = check(t, []Input{was}, []Input{versions(now, "2.15.0")}, "peak=1")
+	if said := strings.Join(doc.Warnings, "\n"); !doc.OK || !strings.Contains(said, "ghost: torch differs: 2.15.0, baseline 2.11.0") ||
+		!strings.Contains(said, "bytes that are predicted beside a baseline that is measured") {
+		t.Errorf("other versions: %s", said)
+	}
+	if doc = check(t, []Input{was}, []Input{now}, "time=1.1"); doc.OK || !strings.HasPrefix(doc.Sentence(), "nothing was compared: ") {
+		t.Errorf("a check of times only: %q", doc.Sentence())
+	}
+	// A measured run that lost its breakdown must not pass for one that did not grow.
+	bare := sized("ghost", nil)
+	bare.Report.Devices[0].TorchPeakAllocatedBytes = &bare.Report.Devices[0].PeakAllocatedBytes
+	if doc = check(t, []Input{was}, []Input{bare}, "category:*=1.05"); doc.OK || !strings.Contains(doc.Sentence(), "each category at the peak could not be checked: the run's peak is not broken down") {
+		t.Errorf("without a breakdown: %q", doc.Sentence())
+	}
+}
+
+func TestExperimentsAreMatchedByContent(t *testing.T) {
+	type x struct {
+		key, name, source string
+		params            map[string]any
+	}
+	list := func(xs ...x) (out []schemas.BaselineExperiment) {
+		for _, e := range xs {
+			if e.source == "" {
+				e.source = schemas.Measured
+			}
+			out = append(out, schemas.BaselineExperiment{Key: orNull(e.key), Name: e.name, Source: e.source, Params: e.params})
+		}
+		return out
+	}
+	p := func(kv ...any) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(kv); i += 2 {
+			m[kv[i].(string)] = kv[i+1]
+		}
+		return m
+	}
+	for _, c := range []struct {
+		what      string
+		base, now []schemas.BaselineExperiment
+		want      string
+	}{
+		{"by key, whatever the name and the place", list(x{key: "1", name: "a"}, x{key: "2", name: "b"}), list(x{key: "2", name: "c"}, x{key: "1", name: "d"}), "map[0:1 1:0]"},
+		{"by name and parameters, numbers of any type", list(x{name: "a", params: p("b", 8)}), list(x{name: "a", params: p("b", 8.0)}), "map[0:0]"},
+		{"a command's text is the number", list(x{name: "a", params: p("b", "8")}), list(x{name: "a", params: p("b", 8)}), "map[0:0]"},
+		{"by parameters under another name", list(x{name: "a", params: p("b", 8)}), list(x{name: "z", params: p("b", 8)}), "map[0:0]"},
+		{"a later dpsight records more", list(x{key: "1", name: "a", params: p("b", 8)}), list(x{key: "9", name: "a", params: p("b", 8, "poisson", false)}), "map[0:0]"},
+		{"other parameters", list(x{name: "a", params: p("b", 8)}), list(x{name: "a", params: p("b", 16)}), "map[]"},
+		{"no guess between two", list(x{name: "a"}), list(x{name: "a", params: p("b", 8)}, x{name: "a", params: p("b", 16)}), "map[]"},
+		{"no guess of two", list(x{name: "a", params: p("b", 8)}, x{name: "b", params: p("b", 8)}), list(x{name: "z", params: p("b", 8)}), "map[]"},
+		{"the same source first", list(x{name: "a"}, x{name: "a", source: schemas.Predicted}), list(x{name: "a", source: schemas.Predicted}, x{name: "a"}), "map[0:1 1:0]"},
+		{"another source where there is no same", list(x{name: "a"}), list(x{name: "a", source: schemas.Predicted}), "map[0:0]"},
+	} {
+		if got := fmt.Sprint(matchExperiments(c.base, c.now, false)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	if got := matchExperiments(list(x{name: "a"}), list(x{name: "b"}), true); len(got) != 1 {
+		t.Errorf("the only two: %v", got)
+	}
+}
+
+func TestThresholdsThatAreNone(t *testing.T) {
+	for text, said := range map[string]string{
+		"peak=0.9": "below 1", "peak": "is not NAME=RATIO", "peak=": `"" is not a ratio`, "peak=x": "is not a ratio", "peak=-1": "is not a ratio", "peak=1/2": "is not a ratio",
+		"peak=1e3": "is not a ratio", "nope=1.1": "is not one of", "category=1.1": "needs a name", "category:nope=1.1": "no category", "peak:x=1.1": "takes no name",
+		"phase:forward=1.1": "phase-peak:forward", "peak=999999999999999999999": "is not a ratio",
+	} {
+		if _, err := ParseThresholds([]string{text}); err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: %v, want %q", text, err, said)
+		}
+	}
+	if _, err := ParseThresholds([]string{"step=1.1", "time=1.2"}); err == nil {
+		t.Error("one metric by two names")
+	}
+	for text, want := range map[string]int64{"1MiB": 1 << 20, "0.5 GiB": 1 << 29, "512": 512, "7B": 7, "0": 0, "1.5KiB": 1536} {
+		if got, err := ParseBytes(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "MiB", "1MB", "-1", "5%", "99999999TiB", "1e3"} {
+		if got, err := ParseBytes(text); err == nil {
+			t.Errorf("%s: %d", text, got)
+		}
+	}
+}

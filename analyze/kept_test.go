@@ -1,0 +1,90 @@
+package analyze
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// keptRun has two tagged steps of one parameter (100 bytes) whose gradient (100) outlives each: forward makes 50 bytes of
+// activations; backward makes the new gradient (100), adds it to the old one, and frees it. With fresh, the loop frees the
+// gradient in zero_grad and the new one takes its place.
+func keptRun(fresh bool) Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: "kept", Status: schemas.StatusOK, Source: schemas.Measured}}
+	var seq int64
+	var live, peak, peakSeq int64
+	id := int64(0)
+	alloc := func(bytes int64, category schemas.Category, evidence schemas.Evidence) int {
+		seq++
+		id++
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: uint64(id) << 20, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq})
+		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: category, BeginSeq: seq, Evidence: evidence})
+		if live += bytes; live > peak {
+			peak, peakSeq = live, seq
+		}
+		return int(id - 1)
+	}
+	free := func(i int) {
+		seq++
+		live -= in.Allocations[i].BlockBytes
+		in.Allocations[i].FreeRequestedSeq, in.Owners[i].EndSeq = seq, seq
+	}
+	k := int64(0)
+	phase := func(name string, step, from int64) {
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: from, EndSeq: seq})
+		k++
+	}
+	alloc(100, schemas.Parameters, schemas.Tagged)
+	grad := -1
+	for step := range int64(3) {
+		begin := seq
+		if fresh && grad >= 0 {
+			free(grad)
+			grad = -1
+		}
+		phase(schemas.PhaseZeroGrad, step, begin)
+		from := seq
+		act := alloc(50, schemas.Activations, schemas.Tagged)
+		phase(schemas.PhaseForward, step, from)
+		from = seq
+		temporary := alloc(30, schemas.ActivationGradients, schemas.Lifetime)
+		free(temporary)
+		if grad < 0 {
+			grad = alloc(100, schemas.Gradients, schemas.Tagged)
+		} else {
+			free(alloc(100, schemas.ActivationGradients, schemas.Lifetime))
+		}
+		in.Gradients = append(in.Gradients, schemas.GradientWrite{Seq: seq, Address: in.Allocations[grad].Address})
+		free(act)
+		phase(schemas.PhaseBackward, step, from)
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Recorded: true, Instrumented: true, BeginSeq: begin, EndSeq: seq})
+	}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, PeakAllocatedBytes: peak, InstrumentedPeakSeq: &peakSeq}}}
+	return in
+}
+
+// Without the gradients that zero_grad keeps, a run has the peak that the same loop has when it frees them.
+func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
+	kept, fresh := Summarize(keptRun(false)), Summarize(keptRun(true))
+	if *kept.PeakBytes != 350 || *fresh.PeakBytes != 250 || *kept.KeptGradientBytes != 100 || *fresh.KeptGradientBytes != 0 {
+		t.Fatalf("peaks %d and %d, kept %d and %d", *kept.PeakBytes, *fresh.PeakBytes, *kept.KeptGradientBytes, *fresh.KeptGradientBytes)
+	}
+	if kept.Kept == nil || kept.Kept.FreedPeakBytes != 250 || kept.Kept.AtPeakBytes != 100 || fresh.Kept != nil {
+		t.Errorf("%+v, %+v", kept.Kept, fresh.Kept)
+	}
+	o := Overhead(fresh, []Summary{kept}).Runs[0]
+	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
+		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
+	}
+	// A zero_grad inside another phase is Opacus' own, which keeps whatever the loop does.
+	inner := keptRun(false)
+	for i := range inner.Phases {
+		if inner.Phases[i].Phase != schemas.PhaseZeroGrad {
+			inner.Phases[i].Phase = schemas.PhaseClip
+		}
+	}
+	l := newLedger(&inner, place{})
+	if got := inner.keptGradients(place{}, l, 0); got.FreedPeakBytes != 350 {
+		t.Errorf("an inner zero_grad frees: %d", got.FreedPeakBytes)
+	}
+}

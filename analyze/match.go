@@ -1,0 +1,184 @@
+package analyze
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// matchExperiments pairs experiments of a baseline with those of runs, by index. Content decides, never the place: the
+// suite's key first, then name and parameters, then parameters under another name, then the name where all parameters that
+// both have agree (a later dpsight records more of them). A pairing must be the only one possible at its level, and
+// experiments whose figures are known in the same way are paired first.
+func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
+	pairs, taken := map[int]int{}, map[int]bool{}
+	ours, theirs := contents(now), contents(base)
+	pass := func(same func(b, n *content) bool) {
+		for i := range theirs {
+			if _, done := pairs[i]; done {
+				continue
+			}
+			found, rivals := -1, 0
+			for j := range ours {
+				if !taken[j] && same(&theirs[i], &ours[j]) {
+					found = j
+					rivals++
+				}
+			}
+			if rivals != 1 {
+				continue
+			}
+			for k := range theirs {
+				if _, done := pairs[k]; !done && k != i && same(&theirs[k], &ours[found]) {
+					rivals++
+				}
+			}
+			if rivals == 1 {
+				pairs[i], taken[found] = found, true
+			}
+		}
+	}
+	for _, same := range []func(b, n *content) bool{
+		func(b, n *content) bool { return b.key != "" && b.key == n.key },
+		func(b, n *content) bool { return b.Name == n.Name && b.params == n.params },
+		func(b, n *content) bool { return b.params != "" && b.params == n.params },
+		func(b, n *content) bool {
+			return b.Name == n.Name && len(differingParams(b.Params, n.Params, false)) == 0
+		},
+	} {
+		pass(func(b, n *content) bool { return b.Source == n.Source && same(b, n) })
+		pass(same)
+	}
+	if pair && len(base) == 1 && len(now) == 1 {
+		pairs[0] = 0
+	}
+	return pairs
+}
+
+// content is an experiment with what it is matched by.
+type content struct {
+	*schemas.BaselineExperiment
+	key, params string // empty = none
+}
+
+func contents(list []schemas.BaselineExperiment) []content {
+	out := make([]content, len(list))
+	for i := range list {
+		out[i] = content{BaselineExperiment: &list[i], params: paramsText(list[i].Params)}
+		if k := list[i].Key; k != nil {
+			out[i].key = *k
+		}
+	}
+	return out
+}
+
+// differingParams lists "batch_size: 8, baseline 4" of parameters that differ, and with lone those that one side alone has.
+func differingParams(base, now map[string]any, lone bool) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(now)) {
+		b, ok := base[k]
+		switch {
+		case ok && textOf(b) != textOf(now[k]):
+			out = append(out, fmt.Sprintf("%s: %s, baseline %s", k, textOf(now[k]), textOf(b)))
+		case !ok && lone:
+			out = append(out, fmt.Sprintf("%s: %s, baseline none", k, textOf(now[k])))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(base)) {
+		if _, ok := now[k]; !ok && lone {
+			out = append(out, fmt.Sprintf("%s: none, baseline %s", k, textOf(base[k])))
+		}
+	}
+	return out
+}
+
+// cautions say what else may have moved the figures of a pair.
+func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
+	var out []string
+	if base.Source != now.Source {
+		out = append(out, fmt.Sprintf("bytes that are %s beside a baseline that is %s", now.Source, base.Source))
+	}
+	type fact struct {
+		what         string
+		base, now    *string
+		onlyMeasured bool // of a prediction it says nothing
+	}
+	bothMeasured := base.Source == schemas.Measured && now.Source == schemas.Measured
+	for _, f := range []fact{{"torch", base.Versions.Torch, now.Versions.Torch, false}, {"CUDA", base.Versions.CUDA, now.Versions.CUDA, false},
+		{"Opacus", base.Versions.Opacus, now.Versions.Opacus, false}, {"GPU", base.Versions.GPU, now.Versions.GPU, false},
+		{"driver", base.Versions.Driver, now.Versions.Driver, true}} {
+		if f.base != nil && f.now != nil && *f.base != *f.now && (bothMeasured || !f.onlyMeasured) {
+			out = append(out, fmt.Sprintf("%s differs: %s, baseline %s", f.what, *f.now, *f.base))
+		}
+	}
+	if differ := differingParams(base.Params, now.Params, true); len(differ) > 0 {
+		out = append(out, "compared though the parameters differ: "+strings.Join(differ, "; "))
+	}
+	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock == now.StepMS.Clock {
+		b, n := base.StepMS, now.StepMS
+		i := slices.IndexFunc(o.Thresholds, func(t Threshold) bool { return t.Metric.Name == MetricTime })
+		if i >= 0 && o.Thresholds[i].exceeded(b.Median, n.Median, 0) && n.Low <= b.High {
+			out = append(out, fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms", n.Low, n.High, b.Low, b.High))
+		}
+	}
+	return out
+}
+
+// experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name.
+func experimentLabels(list []schemas.BaselineExperiment) []string {
+	labels := make([]string, len(list))
+	for i := range list {
+		var differ []string
+		for j := range list {
+			if j == i || list[j].Name != list[i].Name {
+				continue
+			}
+			for k, v := range list[i].Params {
+				if o, ok := list[j].Params[k]; (!ok || textOf(o) != textOf(v)) && !slices.Contains(differ, k+"="+textOf(v)) {
+					differ = append(differ, k+"="+textOf(v))
+				}
+			}
+		}
+		slices.Sort(differ)
+		labels[i] = list[i].Name
+		if len(differ) > 0 {
+			labels[i] += " (" + strings.Join(differ, ", ") + ")"
+		}
+	}
+	return labels
+}
+
+// grouped collects sentences that are true of several things, so that each is said once.
+type grouped struct {
+	order []string
+	of    map[string][]string
+}
+
+func newGrouped() *grouped { return &grouped{of: map[string][]string{}} }
+
+func (g *grouped) add(sentence, of string) {
+	if g.of[sentence] == nil {
+		g.order = append(g.order, sentence)
+	}
+	if !slices.Contains(g.of[sentence], of) {
+		g.of[sentence] = append(g.of[sentence], of)
+	}
+}
+
+// lines puts what a sentence is of before it; many are counted.
+func (g *grouped) lines() []string {
+	const most = 4
+	out := []string{}
+	for _, s := range g.order {
+		of := g.of[s]
+		who := strings.Join(of[:min(len(of), most)], ", ")
+		if len(of) > most {
+			who += fmt.Sprintf(" and %d more", len(of)-most)
+		}
+		out = append(out, who+": "+s)
+	}
+	return out
+}

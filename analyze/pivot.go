@@ -1,0 +1,238 @@
+package analyze
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A pivot is a comparison in the making.
+type pivot struct {
+	value      Metric
+	rows, cols axis
+	run        *Summary          // the baseline
+	pair       bool              // two runs, whose names say more than their places
+	match      map[string]string // else
+	cells      []CompareCell
+	warnings   *grouped
+}
+
+// baseline settles what the cells are compared with.
+func (p *pivot) baseline(runs []*Summary, match map[string]string) (CompareBaseline, error) {
+	if p.run != nil {
+		return CompareBaseline{RunID: &p.run.RunID, Label: p.run.title()}, nil
+	}
+	var label []string
+	for _, k := range sortedKeys(match) {
+		if !slices.Contains(p.rows.keys, k) && !slices.Contains(p.cols.keys, k) {
+			return CompareBaseline{}, fmt.Errorf("baseline %s=%s: %s is neither a row nor a column; these are %s", k, match[k], k, strings.Join(slices.Concat(p.rows.keys, p.cols.keys), ", "))
+		}
+		if !anyHas(runs, k, match[k]) {
+			return CompareBaseline{}, fmt.Errorf("baseline %s=%s: no run has that", k, match[k])
+		}
+		label = append(label, k+"="+match[k])
+	}
+	p.match = match
+	return CompareBaseline{Match: match, Label: strings.Join(label, ", ")}, nil
+}
+
+func anyHas(runs []*Summary, key, value string) bool {
+	return slices.ContainsFunc(runs, func(r *Summary) bool { v, ok := axisValue(r, key); return ok && v == value })
+}
+
+// preferred is what prefer says of rows and columns, where a run has it.
+func (p *pivot) preferred(runs []*Summary, prefer map[string]any) map[string]string {
+	match := map[string]string{}
+	for k, v := range prefer {
+		if (slices.Contains(p.rows.keys, k) || slices.Contains(p.cols.keys, k)) && anyHas(runs, k, textOf(v)) {
+			match[k] = textOf(v)
+		}
+	}
+	if len(match) > 0 {
+		return match
+	}
+	return p.firstPlace()
+}
+
+// firstPlace is the vanilla row or column, else the first row, else, with one row only, the first column.
+func (p *pivot) firstPlace() map[string]string {
+	for _, a := range []*axis{&p.rows, &p.cols} {
+		if i := slices.Index(a.keys, "method"); i >= 0 {
+			for _, at := range a.places {
+				if at[i] != nil && *at[i] == methodVanilla {
+					return map[string]string{"method": methodVanilla}
+				}
+			}
+		}
+	}
+	for _, a := range []*axis{&p.rows, &p.cols} {
+		if len(a.places) > 1 {
+			m := map[string]string{}
+			for i, k := range a.keys {
+				if v := a.places[0][i]; v != nil {
+					m[k] = *v
+				}
+			}
+			return m
+		}
+	}
+	return map[string]string{}
+}
+
+const methodVanilla = "vanilla"
+
+// fill computes the cells and what must be said of them.
+func (p *pivot) fill(runs []*Summary) {
+	p.warnings = newGrouped()
+	at := map[string][]*Summary{}
+	for _, r := range runs {
+		id := keyOf(r, p.rows.keys) + "\x01" + keyOf(r, p.cols.keys)
+		at[id] = append(at[id], r)
+	}
+	index := map[string]int{}
+	for _, row := range p.rows.places {
+		for _, col := range p.cols.places {
+			id := row.id() + "\x01" + col.id()
+			index[id] = len(p.cells)
+			c := p.cell(at[id])
+			c.Row, c.Col = p.rows.values(row), p.cols.values(col)
+			p.cells = append(p.cells, c)
+		}
+	}
+	i := 0
+	for _, row := range p.rows.places {
+		for _, col := range p.cols.places {
+			c := &p.cells[i]
+			i++
+			id := row.id() + "\x01" + col.id()
+			base, theirs := p.run, (*float64)(nil)
+			if p.run != nil {
+				theirs = p.value.of(p.run)
+				c.IsBaseline = len(at[id]) == 1 && at[id][0].RunID == p.run.RunID
+			} else {
+				home := p.replaced(&p.rows, row).id() + "\x01" + p.replaced(&p.cols, col).id()
+				if k, ok := index[home]; ok {
+					theirs, c.IsBaseline = p.cells[k].Value, home == id
+					base = firstGood(at[home])
+				}
+			}
+			p.difference(c, theirs)
+			p.caution(c, at[id], base, placeLabel(row, col))
+		}
+	}
+}
+
+// replaced is the place on an axis that a place is compared with.
+func (p *pivot) replaced(a *axis, at axisPlace) axisPlace {
+	out := slices.Clone(at)
+	for i, k := range a.keys {
+		if v, ok := p.match[k]; ok {
+			out[i] = &v
+		}
+	}
+	return out
+}
+
+// cell reduces the runs of one place.
+func (p *pivot) cell(runs []*Summary) CompareCell {
+	c := CompareCell{RunIDs: []string{}, Failed: []FailedRun{}, Marks: []string{}}
+	var values []float64
+	for _, r := range runs {
+		c.RunIDs = append(c.RunIDs, r.RunID)
+		if m := r.Mark(); m != "" && !slices.Contains(c.Marks, m) {
+			c.Marks = append(c.Marks, m)
+		}
+		if r.Status != schemas.StatusOK {
+			c.Failed = append(c.Failed, FailedRun{r.RunID, r.Status})
+		} else if v := p.value.of(r); v != nil {
+			values = append(values, *v)
+		}
+	}
+	if c.N = len(values); c.N == 0 {
+		return c
+	}
+	slices.Sort(values)
+	m, low, high := middle(values), values[0], values[len(values)-1]
+	if p.value.Unit() == UnitBytes {
+		m = math.Floor(m)
+	}
+	c.Value, c.Low, c.High = &m, &low, &high
+	return c
+}
+
+func (p *pivot) difference(c *CompareCell, theirs *float64) {
+	if c.Value == nil || theirs == nil {
+		return
+	}
+	d := *c.Value - *theirs
+	c.Delta, c.Ratio = &d, ratio(*c.Value, *theirs)
+}
+
+// caution collects why the cell's value should not be taken at face value, or not be compared with the baseline's. What
+// rows and columns say differs is no caution.
+func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label string) {
+	run := firstGood(runs)
+	if run == nil {
+		return
+	}
+	if p.pair {
+		label = run.title()
+	}
+	for _, w := range run.Warnings {
+		p.warnings.add(w, label)
+	}
+	if base == nil || c.IsBaseline || base.RunID == run.RunID || c.Delta == nil {
+		return
+	}
+	a, b := p.withoutAxes(base), p.withoutAxes(run)
+	if p.value.clock(&a) != p.value.clock(&b) {
+		c.Delta, c.Ratio = nil, nil
+		p.warnings.add("GPU time cannot be compared with wall time: no difference is given", label)
+		return
+	}
+	for _, w := range unfair(&a, &b) {
+		p.warnings.add(w, label)
+	}
+}
+
+// withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock moves
+// no byte, and kept gradients hardly any time.
+func (p *pivot) withoutAxes(s *Summary) Summary {
+	out := *s
+	if p.pair { // all values are shown, and no row or column says what differs
+		return out
+	}
+	if p.value.Unit() == UnitBytes {
+		out.throttled = ""
+	} else {
+		out.KeptGradientBytes = nil
+	}
+	keys := slices.Concat(p.rows.keys, p.cols.keys)
+	out.facts = slices.DeleteFunc(slices.Clone(s.facts), func(f Fact) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, f.What) })
+	})
+	return out
+}
+
+func firstGood(runs []*Summary) *Summary {
+	for _, r := range runs {
+		if r.Status == schemas.StatusOK {
+			return r
+		}
+	}
+	return nil
+}
+
+// placeLabel names a cell: "ghost × 32".
+func placeLabel(row, col axisPlace) string {
+	var words []string
+	for _, v := range slices.Concat(row, col) {
+		if v != nil {
+			words = append(words, *v)
+		}
+	}
+	return strings.Join(words, " × ")
+}

@@ -1,0 +1,249 @@
+package analyze
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator between
+// phases: totals of a few components, and the state of memory at fixed points of the loop. Nil is a fact that the run does
+// not hold.
+type ComponentProfile struct {
+	Identity
+	MeanStepMS *float64 // over the timed steps: a mean, as those tools give
+	PeakBytes  *int64
+	// Components are bytes at the peak, each block counted once, so that they do not sum to more than the peak; nil where the
+	// peak is not broken down.
+	Components *Components
+	// HeldByHooks is what DP hooks hold at the peak, alone or with autograd.
+	HeldByHooks *int64
+	// EndAllocated and EndReserved are of the end of the last step.
+	EndAllocated, EndReserved *int64
+	Points                    []MemoryPoint // by iteration, then in the order of [Point]
+	Warnings                  []string
+}
+
+// Components are the bytes of the components at the peak.
+type Components struct {
+	Parameters, Gradients, HookActivations, NormSamples, ClipTemporaries, OptimizerState int64
+}
+
+// MemoryPoint is the state of memory at one point of the training loop.
+type MemoryPoint struct {
+	Point     Point
+	Iteration int // of the steps after warm-up, from 0; -1 = not of an iteration
+	// Highest is the highest allocated since the point after warm-up, or since the start for the points up to it.
+	Allocated, Reserved, Highest *int64
+	TimeNS                       *int64 // since the epoch
+}
+
+// A Point is where in the loop a [MemoryPoint] is.
+type Point int
+
+// The points, in the order of a loop.
+const (
+	ModelLoaded Point = iota
+	WrappedWithDP
+	OptimizerCreated
+	AfterWarmup
+	BeforeForward
+	AfterForward
+	AfterBackward
+	AfterStep
+)
+
+// Profile reduces a run to components.
+func Profile(in Input) ComponentProfile {
+	s := Summarize(in)
+	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Warnings: s.Warnings}
+	if s.Status != schemas.StatusOK {
+		c.PeakBytes = nil // what it held until it ended is not what it needs
+	} else if s.BrokenDown() {
+		d := s.Main()
+		of := func(name schemas.Category) int64 { return d.Category(name).Bytes }
+		c.Components = &Components{Parameters: of(schemas.Parameters), Gradients: of(schemas.Gradients), HookActivations: of(schemas.HookActivations),
+			NormSamples: of(schemas.NormSamples), ClipTemporaries: of(schemas.ClipTemporaries), OptimizerState: of(schemas.OptimizerState)}
+		held := d.Category(schemas.HookActivations).HeldBytes
+		c.HeldByHooks = &held
+	}
+	t := in.timed()
+	if len(t.steps) > 0 {
+		var sum int64
+		for i := range t.steps {
+			sum += t.ns(&t.steps[i])
+		}
+		mean := float64(sum) / 1e6 / float64(len(t.steps))
+		c.MeanStepMS = &mean
+	}
+	c.points(&in, &s)
+	return c
+}
+
+// A walk goes through the loop of one device.
+type walk struct {
+	in     *Input
+	p      place
+	traced bool // the device has events
+	// recorded says that the phases looked at have bytes: those of later steps of a long run do not.
+	recorded bool
+	phases   []*schemas.Phase
+	out      []MemoryPoint
+	resets   int64 // the event after which Highest counts
+}
+
+// points fills in the points of the main device.
+func (c *ComponentProfile) points(in *Input, s *Summary) {
+	device, rank := s.device()
+	w := walk{in: in}
+	for _, p := range in.places() {
+		if p.String() == device && p.rank == rank {
+			w.p = p
+		}
+	}
+	if v := in.verdict(w.p); v != nil {
+		w.traced = v.Events > 0
+		w.recorded = w.traced
+	}
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == w.p.rank && f.Device == w.p.device {
+			w.phases = append(w.phases, f)
+		}
+	}
+	slices.SortStableFunc(w.phases, func(a, b *schemas.Phase) int { return int(a.BeginK - b.BeginK) })
+	w.setup(c.Method())
+	var steps []*schemas.Step
+	for i := range in.Steps {
+		if t := &in.Steps[i]; t.Rank == w.p.rank && t.Device == w.p.device {
+			steps = append(steps, t)
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b *schemas.Step) int { return int(a.Step - b.Step) })
+	iteration := 0
+	for i, t := range steps {
+		if t.Warmup {
+			if i+1 == len(steps) || !steps[i+1].Warmup {
+				w.endOf(AfterWarmup, -1, t)
+				w.resets = t.EndSeq
+			}
+			continue
+		}
+		w.step(t, iteration)
+		iteration++
+	}
+	if len(steps) > 0 {
+		last := steps[len(steps)-1]
+		c.EndAllocated, c.EndReserved = known(last.AllocatedEnd), known(last.ReservedEnd)
+	}
+	c.Points = append(c.Points, w.out...)
+}
+
+// setup finds the points before the first step. Plain training is wrapped in nothing.
+func (w *walk) setup(method string) {
+	last := func(names ...string) (found *schemas.Phase) {
+		for _, f := range w.phases {
+			if f.Step < 0 && slices.Contains(names, f.Phase) {
+				found = f
+			}
+		}
+		return found
+	}
+	w.after(ModelLoaded, -1, last(schemas.PhaseSetupModel))
+	if method != methodVanilla {
+		w.after(WrappedWithDP, -1, last(schemas.PhaseSetupWrap, schemas.PhaseSetupPrivacy))
+	}
+	w.after(OptimizerCreated, -1, last(schemas.PhaseSetupOptimizer))
+}
+
+// step finds the points of one iteration: with several microbatches, the first forward's begin, and the end of the last.
+func (w *walk) step(t *schemas.Step, iteration int) {
+	w.recorded = w.traced && t.Recorded
+	var first, forward, backward, update *schemas.Phase
+	for _, f := range w.phases {
+		if f.Step != t.Step {
+			continue
+		}
+		switch {
+		case f.Phase == schemas.PhaseForward:
+			if first == nil {
+				first = f
+			}
+			forward = f
+		case f.Phase == schemas.PhaseBackward || strings.HasPrefix(f.Phase, schemas.PhaseBackward+"."):
+			backward = f
+		case f.Phase == schemas.PhaseOptimizer:
+			update = f
+		}
+	}
+	if first == nil {
+		w.out = append(w.out, MemoryPoint{Point: BeforeForward, Iteration: iteration})
+	} else {
+		w.add(BeforeForward, iteration, first.BeginSeq, first.AllocatedBegin, first.StartNS)
+	}
+	w.after(AfterForward, iteration, forward)
+	w.after(AfterBackward, iteration, backward)
+	if w.recorded && update != nil {
+		w.after(AfterStep, iteration, update)
+	} else {
+		w.endOf(AfterStep, iteration, t)
+	}
+}
+
+// after adds the point at a phase's end; without the phase, a point of which nothing is known.
+func (w *walk) after(p Point, iteration int, f *schemas.Phase) {
+	if f == nil {
+		w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration})
+		return
+	}
+	w.add(p, iteration, f.EndSeq, f.AllocatedEnd, f.EndNS)
+}
+
+// endOf adds the point at a step's end, whose bytes torch's own counters give also where no event was recorded.
+func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
+	if w.traced && t.Recorded {
+		w.add(p, iteration, t.EndSeq, t.AllocatedEnd, t.EndNS)
+		return
+	}
+	w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd), TimeNS: w.time(t.EndNS)})
+}
+
+func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
+	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: w.time(ns)}
+	if w.recorded {
+		m.Allocated, m.Reserved = &allocated, w.in.reservedAt(w.p, seq)
+		if p == AfterWarmup { // the tools reset the counter here
+			m.Highest = &allocated
+		} else {
+			highest := max(allocated, w.highest(seq))
+			m.Highest = &highest
+		}
+	}
+	w.out = append(w.out, m)
+}
+
+// highest is the highest allocated over the whole phases between the reset and an event.
+func (w *walk) highest(seq int64) (bytes int64) {
+	for _, f := range w.phases {
+		if f.BeginSeq >= w.resets && f.EndSeq <= seq {
+			bytes = max(bytes, f.PeakBytes, f.AllocatedBegin)
+		}
+	}
+	return bytes
+}
+
+// time is a measured time. A phantom GPU's moments say nothing of a GPU's.
+func (w *walk) time(ns int64) *int64 {
+	if w.in.Manifest.Source == schemas.Predicted {
+		return nil
+	}
+	return known(ns)
+}
+
+// known is n, nil where it is 0: what a table leaves out.
+func known(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,83 @@
+package analyze
+
+import (
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Interval is a median and what surrounds it, in milliseconds.
+type Interval struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	N      int     `json:"n"`
+	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics that
+	// cover the median with at least that probability, whatever the distribution; from 6 values on).
+	Of string `json:"of"`
+	// Confidence is the probability that Low and High enclose the true median: of a range as well, 0.9375 for one of 5.
+	Confidence float64 `json:"confidence"`
+	// Over says what the N values are: "steps" of one run, or "repeats": one median of each run.
+	Over string `json:"over"`
+	// Clock is "gpu" (between CUDA events) or "wall".
+	Clock string `json:"clock"`
+}
+
+// The values of [Interval.Clock], [Interval.Of] and [Interval.Over].
+const (
+	ClockGPU    = "gpu"
+	ClockWall   = "wall"
+	OfRange     = "range"
+	OfMedian    = "median 95%"
+	OverSteps   = "steps"
+	OverRepeats = "repeats"
+)
+
+// interval summarises the durations of steps; nil without any.
+func interval(ns []int64, clock string) *Interval {
+	ms := make([]float64, len(ns))
+	for i, v := range ns {
+		ms[i] = float64(v) / 1e6
+	}
+	return summarise(ms, OverSteps, clock)
+}
+
+// summarise gives the median of values and an interval around it; nil without any.
+//
+// Note: order statistics, and not Student's t: step times are skewed, and a mean of five runs says nothing of their
+// distribution. The price is that fewer than six values cannot reach 95 %: their range is given with the confidence that
+// it does have.
+func summarise(values []float64, over, clock string) *Interval {
+	if len(values) == 0 {
+		return nil
+	}
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	r := &Interval{Median: middle(s), Low: s[0], High: s[n-1], N: n, Of: OfRange, Confidence: coverage(n, 1), Over: over, Clock: clock}
+	if k := medianRank(n); k > 0 {
+		r.Low, r.High, r.Of, r.Confidence = s[k-1], s[n-k], OfMedian, coverage(n, k)
+	}
+	return r
+}
+
+// middle is the median of sorted values.
+func middle(s []float64) float64 {
+	n := len(s)
+	if n%2 == 1 {
+		return s[n/2]
+	}
+	return (s[n/2-1] + s[n/2]) / 2
+}
+
+// medianRank is the largest k for which the k-th smallest and k-th largest of n values enclose the median with
+// probability 95 %. It is 0 where even the extremes do not (n < 6).
+func medianRank(n int) int {
+	return sort.Search(n/2, func(i int) bool { return coverage(n, i+1) < 0.95 })
+}
+
+// coverage is the probability that the k-th smallest and the k-th largest of n values enclose the median:
+// 1 - 2·P(Binomial(n, 1/2) < k).
+func coverage(n, k int) float64 {
+	return max(0, 1-2*distuv.Binomial{N: float64(n), P: 0.5}.CDF(float64(k-1)))
+}

@@ -1,0 +1,53 @@
+package analyze
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestSuccess(t *testing.T) {
+	run := func(id, method, status string, peak int64, step float64) Summary {
+		s := Summary{Identity: Identity{RunID: id, Name: "run " + id, Status: status, Params: map[string]any{}}}
+		if method != "" {
+			s.Params["method"] = method
+		}
+		if status != schemas.StatusOK {
+			s.Reason = "why " + id
+		}
+		if peak > 0 {
+			s.PeakBytes = &peak
+		}
+		if step > 0 {
+			s.StepMS = &Interval{Median: step}
+		}
+		return s
+	}
+	doc := Success([]Summary{
+		run("a", "ghost", schemas.StatusOK, 100, 2),
+		run("b", "vanilla", schemas.StatusOK, 50, 1),
+		run("c", "ghost", schemas.StatusOOM, 999, 9),
+		run("d", "ghost", schemas.StatusOK, 301, 4),
+		run("e", "", schemas.StatusTimeout, 0, 0),
+		run("f", "vanilla", schemas.StatusOK, 0, 0),
+	})
+	if doc.Schema != SuccessSchema || doc.Runs != 6 || doc.OK != 4 || len(doc.Methods) != 3 || !doc.Failed() {
+		t.Fatalf("%+v", doc)
+	}
+	ghost, vanilla, other := doc.Methods[0], doc.Methods[1], doc.Methods[2]
+	if ghost.Method != "ghost" || ghost.Runs != 3 || ghost.OK != 2 || ghost.SuccessRate != 2.0/3 || *ghost.MeanPeakBytes != 200 || *ghost.MeanStepMS != 3 {
+		t.Errorf("what failed is in no mean: %+v", ghost)
+	}
+	if f := ghost.Failures; len(f) != 1 || f[0].RunID != "c" || f[0].Status != schemas.StatusOOM || f[0].Reason != "why c" || f[0].Log != "c/stderr.log" || *f[0].PeakBytes != 999 {
+		t.Errorf("%+v", f)
+	}
+	if vanilla.SuccessRate != 1 || *vanilla.MeanPeakBytes != 50 || *vanilla.MeanStepMS != 1 || len(vanilla.Failures) != 0 {
+		t.Errorf("%+v", vanilla)
+	}
+	if other.Method != "run e" || other.OK != 0 || other.MeanPeakBytes != nil || other.MeanStepMS != nil {
+		t.Errorf("a command without a method is under its name: %+v", other)
+	}
+	if none := Success(nil); none.Failed() || none.Methods == nil {
+		t.Errorf("%+v", none)
+	}
+}

@@ -1,0 +1,157 @@
+package analyze
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens a
+// second, of which less is worse, it is the baseline's over Ratio, and no less.
+type Threshold struct {
+	Metric Metric
+	Ratio  *big.Rat // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
+	Text   string   // the ratio as given
+}
+
+// DefaultThresholds are what a check holds runs to where nobody says.
+var DefaultThresholds = []string{"peak=1.05", "time=1.10"}
+
+// ParseThresholds reads "peak=1.05", "category:gradients=5%", "category:*=1.05"; a ratio alone is the peak's.
+func ParseThresholds(list []string) ([]Threshold, error) {
+	var out []Threshold
+	seen := map[Metric]bool{}
+	for _, s := range list {
+		t, err := parseThreshold(s)
+		if err != nil {
+			return nil, err
+		}
+		if seen[t.Metric] {
+			return nil, fmt.Errorf("threshold %q: %s is given twice", s, t.Metric)
+		}
+		seen[t.Metric] = true
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func parseThreshold(s string) (Threshold, error) {
+	name, ratio, has := strings.Cut(s, "=")
+	if !has {
+		name, ratio = MetricPeak, s
+	}
+	metric, err := ParseMetric(strings.TrimSpace(name))
+	if err != nil {
+		return Threshold{}, fmt.Errorf("threshold %q: %w", s, err)
+	}
+	if metric.Name == MetricPhase {
+		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible threshold.
+		return Threshold{}, fmt.Errorf("threshold %q: a phase is held to its memory, phase-peak:%s, not to its time", s, metric.Of)
+	}
+	ratio = strings.TrimSpace(ratio)
+	r, ok := parseRatio(ratio)
+	if !ok && !has {
+		return Threshold{}, fmt.Errorf("threshold %q is not NAME=RATIO", s)
+	}
+	if !ok {
+		return Threshold{}, fmt.Errorf("threshold %q: %q is not a ratio like 1.05 or a growth like 5%%", s, ratio)
+	}
+	if r.Cmp(big.NewRat(1, 1)) < 0 {
+		return Threshold{}, fmt.Errorf("threshold %q: a ratio below 1 would fail without any growth", s)
+	}
+	return Threshold{metric, r, ratio}, nil
+}
+
+// parseRatio reads "1.05" or "5%" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that
+// anyone means here.
+func parseRatio(s string) (*big.Rat, bool) {
+	digits, percent := strings.CutSuffix(s, "%")
+	digits = strings.TrimSpace(digits)
+	if digits == "" || len(digits) > 20 || strings.Trim(digits, "0123456789.") != "" {
+		return nil, false
+	}
+	r, ok := new(big.Rat).SetString(digits)
+	if !ok {
+		return nil, false
+	}
+	if percent {
+		r.Quo(r, big.NewRat(100, 1))
+		r.Add(r, big.NewRat(1, 1))
+	}
+	return r, true
+}
+
+// exceeded reports whether current is worse than the threshold allows. Where the baseline has none of it, so that no
+// ratio means anything, more than the floor is too much.
+func (t *Threshold) exceeded(baseline, current float64, floor int64) bool {
+	b, c := new(big.Rat).SetFloat64(baseline), new(big.Rat).SetFloat64(current)
+	switch {
+	case b == nil || c == nil: // not finite: nothing measures that
+		return true
+	case t.Metric.more():
+		return c.Mul(c, t.Ratio).Cmp(b) < 0
+	case b.Sign() == 0 && t.Metric.Unit() == UnitBytes:
+		return c.Cmp(new(big.Rat).SetInt64(floor)) > 0
+	}
+	return c.Cmp(b.Mul(b, t.Ratio)) > 0
+}
+
+// valueOf is the metric of a reduced experiment, nil where it has none.
+func (m Metric) valueOf(e *schemas.BaselineExperiment) *float64 {
+	switch m.Name {
+	case MetricPeak:
+		return whole(e.PeakBytes)
+	case MetricReserved:
+		return whole(e.PeakReservedBytes)
+	case MetricDevice:
+		return whole(e.PeakDeviceBytes)
+	case MetricTime:
+		if e.StepMS == nil {
+			return nil
+		}
+		return &e.StepMS.Median
+	case MetricSamples:
+		return e.SamplesPerS
+	case MetricTokens:
+		return e.TokensPerS
+	case MetricEnergy:
+		return e.JoulesPerSample
+	case MetricCategory:
+		if e.Categories == nil {
+			return nil
+		}
+		bytes := e.Categories[m.Of]
+		return whole(&bytes)
+	case MetricPhasePeak:
+		if bytes, ok := e.PhasePeaks[m.Of]; ok {
+			return whole(&bytes)
+		}
+	}
+	return nil
+}
+
+// ParseBytes reads a size: "1MiB", "512 KiB", "4096".
+func ParseBytes(s string) (int64, error) {
+	number, shift := strings.TrimSpace(s), uint(0)
+	for _, u := range []struct {
+		name  string
+		shift uint
+	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} {
+		if rest, ok := strings.CutSuffix(number, u.name); ok {
+			number, shift = strings.TrimSpace(rest), u.shift
+			break
+		}
+	}
+	r, ok := parseRatio(number)
+	if !ok || strings.HasSuffix(number, "%") {
+		return 0, fmt.Errorf("size %q is not a number of B, KiB, MiB or GiB, as in 1MiB", s)
+	}
+	r.Mul(r, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
+	n := new(big.Int).Quo(r.Num(), r.Denom())
+	if !n.IsInt64() || n.Int64() >= 1<<53 {
+		return 0, fmt.Errorf("size %q is larger than any memory", s)
+	}
+	return n.Int64(), nil
+}

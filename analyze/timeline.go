@@ -1,0 +1,218 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Timeline is what one device had allocated and reserved over the events of a run: over events and not over time, since a
+// GPU's work and the calls of the allocator that precede it are seconds apart, and a fifth of all neighbouring events
+// share a microsecond.
+type Timeline struct {
+	Device string
+	Rank   int32
+	// Peak is the moment that the run's breakdown is of; PeakBytes is allocated there.
+	Peak      Moment
+	PeakBytes int64
+	Segments  []TimelineSegment // in the order of events, without gaps
+}
+
+// TimelineSegment is one occurrence of a phase, or of what lies outside phases. One without events is left out.
+type TimelineSegment struct {
+	Step     *int64 // nil = outside any step
+	Phase    string // empty = no phase, or a whole step of a run with very many
+	BeginSeq int64  // events (BeginSeq, EndSeq] belong to it
+	EndSeq   int64
+	Columns  []TimelineColumn
+}
+
+// TimelineColumn is a stretch of events reduced to its extremes, so that none is lost however narrow it is drawn.
+type TimelineColumn struct {
+	BeginSeq, EndSeq    int64 // events (BeginSeq, EndSeq]
+	LowBytes, HighBytes int64 // lowest and highest allocated just after any of them
+	HighSeq             int64 // first event at HighBytes
+	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
+	Parts []int64
+	// ReservedBytes is the highest reserved; -1 where no segment events say.
+	ReservedBytes int64
+}
+
+const (
+	// fineColumns is the most columns of a phase in the step of the peak: more than it has pixels in any figure.
+	fineColumns = 320
+	// coarseColumns is about how many columns all other phases have together.
+	coarseColumns = 2400
+	// mostSegments is how many phases are told apart before a step becomes one segment.
+	mostSegments = 600
+)
+
+// timeline reduces device p to columns. The extremes are exact at any number of columns.
+func (in *Input) timeline(p place, l *ledger, peak Moment, peakBytes int64) *Timeline {
+	t := &Timeline{Device: p.String(), Rank: p.rank, Peak: peak, PeakBytes: peakBytes}
+	last := int64(0)
+	if v := in.verdict(p); v != nil {
+		last = v.Events
+	}
+	for _, c := range l.changes() {
+		last = max(last, c.seq)
+	}
+	if last == 0 {
+		return nil
+	}
+	t.Segments = in.segments(p, last)
+	if len(t.Segments) > mostSegments {
+		t.mergeSteps()
+	}
+	coarse := max(4, coarseColumns/len(t.Segments))
+	for i := range t.Segments {
+		s := &t.Segments[i]
+		most := coarse
+		if t.InPeakStep(s) {
+			most = fineColumns
+		}
+		s.split(int(min(int64(most), s.EndSeq-s.BeginSeq)))
+	}
+	t.fill(l)
+	t.fillReserved(in, p)
+	return t
+}
+
+// InPeakStep reports whether a segment belongs to the step of the peak; where the peak lies outside all steps, to what
+// lies outside.
+func (t *Timeline) InPeakStep(s *TimelineSegment) bool {
+	if t.Peak.Step == nil || s.Step == nil {
+		return t.Peak.Step == nil && s.Step == nil
+	}
+	return *t.Peak.Step == *s.Step
+}
+
+// HasSteps reports whether any event belongs to a step.
+func (t *Timeline) HasSteps() bool {
+	return slices.ContainsFunc(t.Segments, func(s TimelineSegment) bool { return s.Step != nil })
+}
+
+// segments lists the device's phases, and what lies between them.
+func (in *Input) segments(p place, last int64) []TimelineSegment {
+	var phases []*schemas.Phase
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.rank && f.Device == p.device && f.EndSeq > f.BeginSeq {
+			phases = append(phases, f)
+		}
+	}
+	slices.SortStableFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
+	var out []TimelineSegment
+	at := int64(0)
+	gap := func(to int64) {
+		if to > at {
+			step, _ := in.phaseOf(p, to)
+			out = append(out, TimelineSegment{Step: step, BeginSeq: at, EndSeq: to})
+			at = to
+		}
+	}
+	for _, f := range phases {
+		gap(min(f.BeginSeq, last))
+		if end := min(f.EndSeq, last); end > at {
+			s := TimelineSegment{Phase: f.Phase, BeginSeq: at, EndSeq: end}
+			if f.Step >= 0 {
+				s.Step = &f.Step
+			}
+			at = end
+			// An inner phase without events (a zero_grad that frees nothing) does not part the outer one.
+			if k := len(out) - 1; k >= 0 && out[k].Phase == s.Phase && sameStep(out[k].Step, s.Step) {
+				out[k].EndSeq = end
+				continue
+			}
+			out = append(out, s)
+		}
+	}
+	gap(last)
+	return out
+}
+
+// mergeSteps makes one segment of each step but the peak's.
+func (t *Timeline) mergeSteps() {
+	var out []TimelineSegment
+	for _, s := range t.Segments {
+		if k := len(out) - 1; k >= 0 && !t.InPeakStep(&s) && sameStep(out[k].Step, s.Step) {
+			out[k].Phase, out[k].EndSeq = "", s.EndSeq
+			continue
+		}
+		out = append(out, s)
+	}
+	t.Segments = out
+}
+
+func sameStep(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// split makes n columns of about as many events each.
+func (s *TimelineSegment) split(n int) {
+	events := s.EndSeq - s.BeginSeq
+	s.Columns = make([]TimelineColumn, n)
+	for i := range s.Columns {
+		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq + events*int64(i+1)/int64(n), LowBytes: -1, ReservedBytes: -1}
+	}
+}
+
+// columns calls each for every column in the order of events.
+func (t *Timeline) columns(each func(*TimelineColumn)) {
+	for i := range t.Segments {
+		for k := range t.Segments[i].Columns {
+			each(&t.Segments[i].Columns[k])
+		}
+	}
+}
+
+// fill sweeps the categories' changes over the columns.
+func (t *Timeline) fill(l *ledger) {
+	changes, bytes, next := l.changes(), make([]int64, nCategories), 0
+	see := func(c *TimelineColumn, seq int64) {
+		var sum int64
+		for _, b := range bytes {
+			sum += b
+		}
+		if c.LowBytes < 0 || sum < c.LowBytes {
+			c.LowBytes = sum
+		}
+		if c.Parts == nil || sum > c.HighBytes {
+			c.HighBytes, c.HighSeq = sum, seq
+			c.Parts = append(c.Parts[:0], bytes...)
+		}
+	}
+	apply := func(seq int64) {
+		for ; next < len(changes) && changes[next].seq <= seq; next++ {
+			bytes[changes[next].place] += changes[next].bytes
+		}
+	}
+	t.columns(func(c *TimelineColumn) {
+		apply(c.BeginSeq)
+		if next == len(changes) || changes[next].seq > c.BeginSeq+1 { // its first event changes nothing
+			see(c, c.BeginSeq+1)
+		}
+		for next < len(changes) && changes[next].seq <= c.EndSeq {
+			seq := changes[next].seq
+			apply(seq)
+			see(c, seq)
+		}
+	})
+}
+
+// fillReserved does the same for the segments.
+func (t *Timeline) fillReserved(in *Input, p place) {
+	steps := in.reservedSteps(p)
+	if steps == nil {
+		return
+	}
+	now, next := steps[0].bytes, 0
+	t.columns(func(c *TimelineColumn) {
+		for ; next < len(steps) && steps[next].seq <= c.BeginSeq+1; next++ {
+			now = steps[next].bytes
+		}
+		c.ReservedBytes = now
+		for ; next < len(steps) && steps[next].seq <= c.EndSeq; next++ {
+			now = steps[next].bytes
+			c.ReservedBytes = max(c.ReservedBytes, now)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package analyze
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Whatever the number of columns, none of a run's extremes is lost: the columns hold every moment between their lowest and
+// their highest, the highest of all is the peak, and what it is made of sums to it.
+func TestTimelineKeepsExtremes(t *testing.T) {
+	for seed := range uint64(40) {
+		in, _ := randomRun(rand.New(rand.NewPCG(seed, 9)))
+		s := Summarize(in)
+		tl := s.Timeline
+		if tl == nil {
+			t.Fatalf("seed %d: no timeline", seed)
+		}
+		l := newLedger(&in, in.placeOf(s.Main()))
+		last := int64(0)
+		var highest int64
+		tl.columns(func(c *TimelineColumn) {
+			if c.BeginSeq != last {
+				t.Fatalf("seed %d: a column begins at %d, the one before ends at %d", seed, c.BeginSeq, last)
+			}
+			low, high := int64(1)<<62, int64(-1)
+			for seq := c.BeginSeq + 1; seq <= c.EndSeq; seq++ {
+				var live int64
+				for _, a := range l.allocs {
+					if a.LiveAt(seq) {
+						live += a.BlockBytes
+					}
+				}
+				low, high = min(low, live), max(high, live)
+			}
+			if c.LowBytes != low || c.HighBytes != high {
+				t.Fatalf("seed %d: column (%d, %d] has %d to %d, want %d to %d", seed, c.BeginSeq, c.EndSeq, c.LowBytes, c.HighBytes, low, high)
+			}
+			var sum int64
+			for i, b := range c.Parts {
+				sum += b
+				if i != slackPlace && i != otherPlace && b != l.bytesAt(schemas.Categories[i], c.HighSeq) {
+					t.Fatalf("seed %d: %s has %d at %d", seed, schemas.Categories[i], b, c.HighSeq)
+				}
+			}
+			if sum != c.HighBytes {
+				t.Fatalf("seed %d: parts sum to %d of %d", seed, sum, c.HighBytes)
+			}
+			last, highest = c.EndSeq, max(highest, c.HighBytes)
+		})
+		if highest != *s.PeakBytes || tl.PeakBytes != highest {
+			t.Errorf("seed %d: the timeline reaches %d, the peak is %d", seed, highest, *s.PeakBytes)
+		}
+	}
+}
+
+// Reserved is the highest of each column, from the segments' events; a spike within one column shows.
+func TestTimelineReserved(t *testing.T) {
+	in := lateInput(100)
+	in.Report.Devices[0].Events, in.Report.Devices[0].PeakReservedBytes = 1000, 700
+	in.Events = []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 200}, {Seq: 500, Action: int32(schemas.ActionSegmentAlloc), Size: 500},
+		{Seq: 501, Action: int32(schemas.ActionSegmentFree), Size: 500}}
+	var highest, end int64
+	Summarize(in).Timeline.columns(func(c *TimelineColumn) {
+		highest, end = max(highest, c.ReservedBytes), c.ReservedBytes
+		if c.ReservedBytes < 200 {
+			t.Errorf("(%d, %d]: reserved %d", c.BeginSeq, c.EndSeq, c.ReservedBytes)
+		}
+	})
+	if highest != 700 || end != 200 {
+		t.Errorf("reserved reaches %d and ends at %d", highest, end)
+	}
+	in.Events = nil
+	Summarize(in).Timeline.columns(func(c *TimelineColumn) {
+		if c.ReservedBytes != -1 {
+			t.Errorf("reserved is %d without a segment event", c.ReservedBytes)
+		}
+	})
+}
+
+// An outer phase that an empty inner one interrupts stays one segment; very many phases become steps.
+func TestTimelineSegments(t *testing.T) {
+	in := lateInput(100)
+	in.Phases = []schemas.Phase{{Phase: "clip", BeginSeq: 0, EndSeq: 1}, {Phase: "zero_grad", BeginSeq: 1, EndSeq: 1}, {Phase: "clip", BeginSeq: 1, EndSeq: 2}}
+	if got := Summarize(in).Timeline.Segments; len(got) != 1 || got[0].Phase != "clip" || got[0].EndSeq != 2 {
+		t.Errorf("%+v", got)
+	}
+	in.Report.Devices[0].Events = 4000
+	in.Steps, in.Phases = nil, nil
+	for step := range int64(1000) {
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Recorded: true, BeginSeq: 4 * step, EndSeq: 4*step + 4})
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: "forward", BeginSeq: 4 * step, EndSeq: 4*step + 2},
+			schemas.Phase{Step: step, Phase: "backward", BeginSeq: 4*step + 2, EndSeq: 4*step + 4})
+	}
+	got := Summarize(in).Timeline.Segments
+	if len(got) != 1001 || got[0].Phase != "forward" || got[1].Phase != "backward" || got[2].Phase != "" || *got[2].Step != 1 {
+		t.Errorf("%d segments, the first %+v", len(got), got[:3])
+	}
+}

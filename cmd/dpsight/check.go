@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+type checkCmd struct {
+	storeFlag
+	formatFlag
+	Names         []string `arg:"" optional:"" name:"run" help:"Runs or stores to check (default: the newest suite or run)."`
+	Baseline      string   `help:"What to hold them to: a file that --write-baseline wrote, or runs." placeholder:"FILE|RUN"`
+	Threshold     []string `help:"How much may grow: NAME=RATIO or NAME=N%; may be repeated (default: peak=1.05 and time=1.10)." placeholder:"NAME=RATIO"`
+	Floor         string   `help:"What a category that the baseline has none of may grow to (default: 1MiB)." default:"1MiB" placeholder:"SIZE"`
+	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
+	WriteBaseline string   `help:"Write the runs as a baseline, to commit." placeholder:"FILE"`
+}
+
+func (checkCmd) Help() string {
+	return `Holds runs to a baseline and exits 1 where memory or time grew more than a threshold allows, where an experiment of the baseline is
+missing, or where one fails that did not. Experiments are matched by content: the suite's key, else name and parameters. Bytes are
+compared exactly, so growth of exactly 5 % passes peak=1.05. Needs no GPU: runs predicted with --device phantom will do, and
+their times are not compared.
+
+Names of thresholds: peak, reserved, device, time, samples, tokens, energy, category:NAME, category:* (each category), phase-peak:NAME.
+Of samples and tokens a second less is worse: samples=1.05 allows the baseline's over 1.05. A category that the baseline has
+none of may grow to --floor.
+
+Examples:
+  dpsight check --write-baseline baseline.json
+  dpsight check --baseline baseline.json
+  dpsight check --baseline baseline.json --threshold peak=1.05 --threshold time=1.10 --threshold category:*=1.05
+  dpsight check runs --baseline baseline.json --threshold category:gradients=0% --format markdown
+  dpsight check ghost --baseline vanilla --threshold peak=1.5`
+}
+
+func (c *checkCmd) Run(s *streams) error {
+	if c.Baseline == "" && c.WriteBaseline == "" {
+		return withHint{errors.New("there is nothing to check against: no --baseline is given"), "dpsight check --write-baseline FILE writes one from runs that are good"}
+	}
+	given := c.Threshold
+	if len(given) == 0 {
+		given = analyze.DefaultThresholds
+	}
+	thresholds, err := analyze.ParseThresholds(given)
+	if err != nil {
+		return withHint{err, "as in --threshold peak=1.05 --threshold category:gradients=5%"}
+	}
+	floor, err := analyze.ParseBytes(c.Floor)
+	if err != nil {
+		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	runs, err := summarize(s, sel, c.Names)
+	if err != nil {
+		return err
+	}
+	var doc *analyze.CheckDocument
+	if c.Baseline != "" {
+		baseline, ofRuns, err := c.baseline(s)
+		if err != nil {
+			return err
+		}
+		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds, Floor: floor, Partial: c.Partial, Pair: ofRuns})
+		doc = &d
+	}
+	if c.WriteBaseline != "" {
+		fresh := analyze.BaselineOf(runs, version)
+		if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
+			return withHint{fmt.Errorf("writing the baseline: %w", err), "name a file that can be written"}
+		}
+		for _, gap := range analyze.BaselineGaps(&fresh) {
+			fmt.Fprintln(s.err, "dpsight: warning: "+gap)
+		}
+		fmt.Fprintf(s.err, "dpsight: baseline of %d experiments in %s\n", len(fresh.Experiments), c.WriteBaseline)
+	}
+	if doc == nil {
+		return nil
+	}
+	if err := table.Write(s.out, c.Format, report.CheckTables(*doc)...); err != nil {
+		return err
+	}
+	if !doc.OK {
+		return failure{withHint{errors.New(doc.Sentence()), "where this is meant, dpsight check --write-baseline FILE writes a new baseline"}}
+	}
+	return nil
+}
+
+// baseline reads a baseline document, or reduces the runs that the flag names.
+func (c *checkCmd) baseline(s *streams) (b *schemas.Baseline, ofRuns bool, err error) {
+	if st, err := os.Stat(c.Baseline); err == nil && st.Mode().IsRegular() {
+		b, err := schemas.ReadBaseline(c.Baseline)
+		if err != nil {
+			return nil, false, withHint{fmt.Errorf("the baseline: %w", err), "dpsight check --write-baseline FILE writes one"}
+		}
+		return b, false, nil
+	}
+	if strings.HasSuffix(c.Baseline, ".json") {
+		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", c.Baseline), "dpsight check --write-baseline FILE writes one from runs that are good"}
+	}
+	names := []string{c.Baseline}
+	sel, err := selectRuns(s.err, c.Store, names)
+	if err != nil {
+		return nil, false, err
+	}
+	runs, err := summarize(s, sel, names)
+	if err != nil {
+		return nil, false, err
+	}
+	doc := analyze.BaselineOf(runs, version)
+	return &doc, true, nil
+}

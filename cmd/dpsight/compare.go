@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+type compareCmd struct {
+	storeFlag
+	formatFlag
+	Names    []string `arg:"" optional:"" name:"run" help:"Runs or stores, of one suite or of several (default: the newest suite or run)."`
+	Rows     []string `help:"Parameters that make a row, or facts: name, source, GPU, torch, …" placeholder:"NAME"`
+	Cols     []string `help:"Parameters that make a column." placeholder:"NAME"`
+	Value    string   `help:"What to compare: peak, reserved, device, time, samples, tokens, energy, category:NAME, phase:NAME (its time) or phase-peak:NAME." default:"peak" placeholder:"VALUE"`
+	Baseline string   `help:"Run, or row or column as NAME=VALUE, to compare with (default: the suite's baseline, else method=vanilla, else the first row)." placeholder:"RUN|NAME=VALUE"`
+}
+
+func (compareCmd) Help() string {
+	return `A pivot over runs: a row and a column for each value of a parameter that differs, the median of a cell's runs, and the difference to
+the baseline's cell in the same column. Two runs are put side by side with all their values. Below stands why a comparison may be
+unfair: another GPU, precision, batch, or gradients that one side keeps.
+
+Examples:
+  dpsight compare vanilla ghost
+  dpsight compare --rows method --cols batch_size --value peak
+  dpsight compare runs old-runs --rows method --cols torch --value time
+  dpsight compare runs --value category:per_sample_gradients --baseline method=dpsgd --format markdown
+  dpsight compare runs --rows method --value phase:backward --format csv`
+}
+
+func (c *compareCmd) Run(s *streams) error {
+	value, err := analyze.ParseMetric(c.Value)
+	if err != nil {
+		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	runs, err := summarize(s, sel, c.Names)
+	if err != nil {
+		return err
+	}
+	o := analyze.CompareOptions{Value: value, Rows: c.Rows, Cols: c.Cols}
+	if sel.Suite != nil {
+		o.Prefer = sel.Suite.Baseline
+	}
+	if key, v, ok := strings.Cut(c.Baseline, "="); ok {
+		o.Match = map[string]string{key: v}
+	} else if c.Baseline != "" {
+		if o.Run, err = namedBaseline(s, c.Store, runs, c.Baseline); err != nil {
+			return err
+		}
+	}
+	doc, err := analyze.Compare(runs, o)
+	if err != nil {
+		return withHint{err, "dpsight runs lists the runs; dpsight compare --help has examples"}
+	}
+	return table.Write(s.out, c.Format, report.CompareTables(doc)...)
+}

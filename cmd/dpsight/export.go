@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/resultjson"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type exportCmd struct {
+	storeFlag
+	Names  []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the newest suite or run)."`
+	Format string   `help:"What to write: ${enum}." enum:"result-json" default:"result-json" placeholder:"FORMAT"`
+	Out    string   `short:"o" help:"File for one run, folder for several (default: stdout for one run)." placeholder:"FILE|DIR"`
+}
+
+func (exportCmd) Help() string {
+	return `Writes runs for other tools. result-json is the *_result.json of the component profiler that dpsight replaces: the same keys with true
+values, MiB under the "mb" keys, null for what a run does not hold. Of several runs each gets a file, NAME_result.json.
+
+Examples:
+  dpsight export ghost --format result-json
+  dpsight export ghost -o ghost_result.json
+  dpsight export examples/headline --format result-json -o results`
+}
+
+func (c *exportCmd) Run(s *streams) error {
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	folder := len(sel.Runs) > 1 || strings.HasSuffix(c.Out, "/") || strings.HasSuffix(c.Out, string(filepath.Separator))
+	if st, err := os.Stat(c.Out); err == nil && st.IsDir() {
+		folder = true
+	}
+	if folder && c.Out == "" {
+		return withHint{fmt.Errorf("%d runs do not go into one file", len(sel.Runs)), "name a folder with -o, or one run"}
+	}
+	var profiles []analyze.ComponentProfile
+	err = each(s, sel, c.Names, store.WantAll, false, func(in analyze.Input) error {
+		profiles = append(profiles, analyze.Profile(in))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !folder {
+		doc := resultjson.New(profiles[0])
+		if c.Out == "" {
+			return doc.Write(s.out)
+		}
+		if err := schemas.WriteFile(c.Out, doc.Write); err != nil {
+			return cannotExport(err)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return cannotExport(err)
+	}
+	for i, name := range resultjson.FileNames(profiles) {
+		doc := resultjson.New(profiles[i])
+		path := filepath.Join(c.Out, name)
+		if err := schemas.WriteFile(path, doc.Write); err != nil {
+			return cannotExport(err)
+		}
+		fmt.Fprintln(s.out, path)
+	}
+	return nil
+}
+
+func cannotExport(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		err = fmt.Errorf("%s: %w", p.Path, p.Err)
+	}
+	return withHint{fmt.Errorf("the export cannot be written: %w", err), "name another file or folder with -o"}
+}

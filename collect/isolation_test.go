@@ -1,0 +1,198 @@
+//go:build linux
+
+package collect
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func machineWith(gpus ...*fakeGPU) *Machine {
+	var devices fakeDevices
+	for _, g := range gpus {
+		devices = append(devices, g)
+	}
+	return &Machine{library: devices, idle: map[string]int64{}}
+}
+
+// fakeDevices is a library of several devices.
+type fakeDevices []nvml.Device
+
+func (l fakeDevices) Devices() []nvml.Device { return l }
+func (l fakeDevices) Driver() string         { return "580.1" }
+func (l fakeDevices) Close()                 {}
+
+// What isolation costs is what it waits: a device that is free at the first look costs that look, one that is free at the n-th look n-1
+// polls, and the manifest has both.
+func TestIsolationCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for looks := range 8 {
+			gpu := newFakeGPU()
+			gpu.busyFor = looks
+			iso := machineWith(gpu).waitIdle(t.Context(), time.Minute, nil)
+			if !iso.Verified || iso.Polls != looks || iso.WaitedNS != int64(looks)*int64(isolationPoll) {
+				t.Errorf("free after %d looks: %+v", looks, iso)
+			}
+		}
+	})
+	// The context of the process before takes a few tenths of a second to go away at most.
+	if worst := 7 * isolationPoll; worst > 500*time.Millisecond {
+		t.Errorf("seven polls take %s", worst)
+	}
+}
+
+func TestIsolation(t *testing.T) {
+	gpu := newFakeGPU()
+	gpu.busyFor = 3
+	m := machineWith(gpu)
+	synctest.Test(t, func(t *testing.T) {
+		iso := m.waitIdle(t.Context(), time.Minute, nil)
+		if !iso.Verified || *iso.IdleBytes != 1<<30 || *iso.OtherProcesses != 0 || *iso.ThrottleReasons != 0 || iso.Reason != "" {
+			t.Errorf("%+v", iso)
+		}
+		gpu.used += 2 * idleTolerance // the run before has left something
+		iso = m.waitIdle(t.Context(), time.Minute, nil)
+		if iso.Verified || iso.WaitedNS < int64(time.Minute) || iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
+			t.Errorf("%+v", iso)
+		}
+		gpu.used = 1<<30 + 5
+		if iso = m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified {
+			t.Errorf("%+v", iso)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		gpu.busyFor = 1000
+		if iso = m.waitIdle(ctx, time.Minute, nil); iso.Verified || iso.Reason != "1 compute process on device 0" || *iso.OtherProcesses != 1 {
+			t.Errorf("%+v", iso)
+		}
+	})
+}
+
+// Clocks that are throttled are waited for, once: a state of the machine that no wait ends costs one wait, and every run says it.
+func TestThrottledClocks(t *testing.T) {
+	gpu := newFakeGPU()
+	m := machineWith(gpu)
+	mask := schemas.ThrottleThermal | schemas.ThrottlePowerCap | 1 // bit 0: the device is idle
+	gpu.throttle = &mask
+	synctest.Test(t, func(t *testing.T) {
+		const reason = "the clocks are throttled: power cap, thermal slowdown"
+		for i, waits := range []time.Duration{time.Minute, 0} {
+			iso := m.waitIdle(t.Context(), time.Minute, nil)
+			if waited := time.Duration(iso.WaitedNS); iso.Verified || iso.Reason != reason || *iso.ThrottleReasons != mask || waited < waits || waited > waits+isolationPoll {
+				t.Errorf("wait %d: %+v", i, iso)
+			}
+		}
+		mask = 1
+		if iso := m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified || iso.WaitedNS != 0 {
+			t.Errorf("%+v", iso)
+		}
+		mask = schemas.ThrottleHardware
+		time.AfterFunc(time.Second, func() { mask = 0 })
+		if iso := m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified || iso.WaitedNS < int64(time.Second) {
+			t.Errorf("after a pause it is waited for again: %+v", iso)
+		}
+	})
+}
+
+// What could not be looked at is said, and is no verdict.
+func TestUnverifiedIsolation(t *testing.T) {
+	mute := newFakeGPU()
+	mute.throttle = nil
+	for _, test := range []struct {
+		name   string
+		m      *Machine
+		reason string
+	}{
+		{"phantom", &Machine{Predicted: true}, "the phantom GPU is each process's own, and has no clocks"},
+		{"no NVML", &Machine{nvmlReason: "the NVIDIA driver is not loaded"}, "the NVIDIA driver is not loaded"},
+		{"no throttle reasons", machineWith(mute), "whether the clocks are throttled is not known: the driver does not say"},
+	} {
+		iso := test.m.waitIdle(t.Context(), time.Minute, nil)
+		if iso.Verified || iso.Reason != test.reason || iso.ThrottleReasons != nil || iso.Polls != 0 {
+			t.Errorf("%s: %+v", test.name, iso)
+		}
+	}
+}
+
+func TestCooldown(t *testing.T) {
+	e := experiment(t, "true")
+	e.Cooldown = 30 * time.Millisecond
+	if iso := run(t, e).Manifest.Isolation; !iso.Verified || iso.CooldownNS < int64(e.Cooldown) {
+		t.Errorf("%+v", iso)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	os.Unsetenv("CUDA_VISIBLE_DEVICES")
+	a, b := newFakeGPU(), newFakeGPU()
+	a.uuid, b.uuid = "GPU-a", "GPU-b"
+	b.busyFor = 1000
+	m := machineWith(a, b)
+	parts, err := m.Split(2)
+	if err != nil || len(parts) != 2 {
+		t.Fatal(parts, err)
+	}
+	for i, want := range []string{"GPU-a", "GPU-b"} {
+		env := parts[i].environ([]string{"A=1", "CUDA_VISIBLE_DEVICES=0,1", "B=2"})
+		if !slices.Equal(env, []string{"A=1", "B=2", "CUDA_VISIBLE_DEVICES=" + want}) {
+			t.Errorf("part %d: environment %q", i, env)
+		}
+		if g := parts[i].gpus(); len(g) != 1 || g[0].UUID != want {
+			t.Errorf("part %d: GPUs %+v", i, g)
+		}
+	}
+	if iso := parts[0].waitIdle(t.Context(), 0, nil); !iso.Verified {
+		t.Errorf("another part's process is in the way: %+v", iso)
+	}
+	if iso := parts[1].waitIdle(t.Context(), 0, nil); iso.Verified {
+		t.Error("a process on the part's own GPU is not seen")
+	}
+	// The experiment sees its GPU alone.
+	e := experiment(t, `echo "$CUDA_VISIBLE_DEVICES"`)
+	e.Machine = parts[0]
+	r := run(t, e)
+	if log, _ := os.ReadFile(r.Dir + "/" + StdoutFile); string(log) != "GPU-a\n" {
+		t.Errorf("it saw %q", log)
+	}
+	for _, test := range []struct {
+		m    *Machine
+		want string
+	}{
+		{m, "3 experiments at the same time need as many GPUs, and 2 GPUs are visible"},
+		{machineWith(a), "and 1 GPU is visible"},
+		{&Machine{nvmlReason: "no driver"}, "cannot be told apart (no driver)"},
+	} {
+		var usage *UsageError
+		if _, err := test.m.Split(3); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint == "" {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+	if parts, err := (&Machine{Predicted: true}).Split(7); err != nil || len(parts) != 7 || parts[0].found != parts[6].found {
+		t.Errorf("phantom GPUs: %d, %v", len(parts), err)
+	}
+	if parts, err := m.Split(1); err != nil || parts[0] != m {
+		t.Errorf("one part is the whole: %v", err)
+	}
+}
+
+// What a run costs beside the experiment: keeper, folders, logs and manifests, on a GPU that is free.
+func BenchmarkIsolatedRun(b *testing.B) {
+	m := fakeMachine()
+	store := b.TempDir()
+	for b.Loop() {
+		r, err := Run(b.Context(), Experiment{Store: store, Name: "bench", Command: []string{"true"}, Params: map[string]any{}, Machine: m})
+		if err != nil || r.Manifest.Status != schemas.StatusOK || !r.Manifest.Isolation.Verified {
+			b.Fatal(r, err)
+		}
+	}
+}

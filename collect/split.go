@@ -1,0 +1,80 @@
+package collect
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Split gives n machines that run at the same time, each with a GPU of its own: two experiments on one would share its
+// memory and its time. A phantom GPU is each process's own, so any number of them can run. They are parts of m, which
+// is not used meanwhile, and closed with it.
+func (m *Machine) Split(n int) ([]*Machine, error) {
+	if n == 1 {
+		return []*Machine{m}, nil
+	}
+	devices := m.devices()
+	switch {
+	case m.Predicted:
+	case m.library == nil:
+		return nil, &UsageError{fmt.Sprintf("%d experiments cannot run at the same time: without NVML the GPUs cannot be told apart (%s)", n, m.nvmlReason),
+			"leave --jobs out"}
+	case len(devices) < n:
+		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need as many GPUs, and %s visible", n, plural(len(devices), "GPU is", "GPUs are")),
+			fmt.Sprintf("give --jobs %d, or less", max(1, len(devices)))}
+	}
+	m.found = m.shared()
+	parts := make([]*Machine, n)
+	for i := range parts {
+		part := *m
+		part.idle = maps.Clone(m.idle)
+		if !m.Predicted {
+			part.only = devices[i].Info().UUID
+		}
+		parts[i] = &part
+	}
+	return parts, nil
+}
+
+// environ is the environment of an experiment: of a part of a machine, with the part's GPU alone in sight. The UUID is
+// the one name of a GPU that nothing renumbers.
+func (m *Machine) environ(base []string) []string {
+	if m.only == "" {
+		return base
+	}
+	return Overlay(base, map[string]string{"CUDA_VISIBLE_DEVICES": m.only})
+}
+
+// Source says how a run's figures will be known: measured, or predicted on a device profile.
+func (m *Machine) Source() (source string, profile *string) {
+	if m.Predicted {
+		return schemas.Predicted, &m.profile.ID
+	}
+	return schemas.Measured, nil
+}
+
+// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. A variable that is there is replaced: of
+// two entries of one name a C library takes the first.
+func Overlay(base []string, set map[string]string) []string {
+	if base == nil {
+		base = os.Environ()
+	}
+	if len(set) == 0 {
+		return base
+	}
+	var env []string
+	for _, entry := range base {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, ok := set[name]; !ok {
+			env = append(env, entry)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		env = append(env, name+"="+set[name])
+	}
+	return env
+}

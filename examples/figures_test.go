@@ -1,0 +1,53 @@
+package examples_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// In the figures of every example no text sticks out or lies over another, and nothing reaches beyond its axis: the step of
+// the peak, and all steps.
+func TestFiguresAreLegible(t *testing.T) {
+	folders, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := 0
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		runs, _, err := store.Open(f.Name()).Runs()
+		if err != nil || len(runs) == 0 {
+			continue
+		}
+		stores++
+		var sums []analyze.Summary
+		for _, r := range runs {
+			tab, err := store.Load(r, store.WantAll)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums = append(sums, analyze.Summarize(analyze.Input(*tab)))
+		}
+		for _, all := range []bool{false, true} {
+			m := report.Model{Study: analyze.NewMatchedStudy(sums, nil), AllSteps: all}
+			for _, fig := range m.Figures() {
+				bad, err := fig.Misplaced()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, b := range bad {
+					t.Errorf("%s, %s: %s", f.Name(), fig.Name, b)
+				}
+			}
+		}
+	}
+	if stores < 2 {
+		t.Errorf("%d stores", stores)
+	}
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// CompareTables prints a comparison: two runs side by side, or a pivot.
+func CompareTables(doc analyze.CompareDocument) []table.Table {
+	if len(doc.Differences) > 0 {
+		return []table.Table{differenceTable(&doc)}
+	}
+	var tables []table.Table
+	cols := columnsOf(&doc)
+	tables = append(tables, pivotTable(&doc, cols, comparedColumns)) // with all columns for programs, which want one table
+	for from := comparedColumns; from < len(cols); from += comparedColumns {
+		tables = append(tables, peopleOnly(pivotTable(&doc, cols[from:min(from+comparedColumns, len(cols))], comparedColumns)))
+	}
+	last := &tables[len(tables)-1]
+	last.Notes = append(last.Notes, compareNotes(&doc)...)
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// comparedColumns is how many columns of a pivot stand side by side before the table is split.
+const comparedColumns = 5
+
+// columnsOf gives the cells column by column; they come row by row.
+func columnsOf(doc *analyze.CompareDocument) [][]*analyze.CompareCell {
+	n := slices.IndexFunc(doc.Cells, func(c analyze.CompareCell) bool {
+		return placeText(doc.Rows, c.Row) != placeText(doc.Rows, doc.Cells[0].Row)
+	})
+	if n < 0 {
+		n = len(doc.Cells)
+	}
+	cols := make([][]*analyze.CompareCell, n)
+	for i := range doc.Cells {
+		cols[i%n] = append(cols[i%n], &doc.Cells[i])
+	}
+	return cols
+}
+
+// placeText is the values of a row or column, an absent one as a dash.
+func placeText(keys []string, at map[string]*string) string {
+	var words []string
+	for _, k := range keys {
+		if v := at[k]; v != nil {
+			words = append(words, *v)
+		} else {
+			words = append(words, table.Absent().Text)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// pivotTable shows so many of the columns to people.
+func pivotTable(doc *analyze.CompareDocument, cols [][]*analyze.CompareCell, shown int) table.Table {
+	t := table.Table{Title: metricTitle(doc.Value, doc.Unit)}
+	if doc.Baseline.Label != "" {
+		t.Title += ", beside " + doc.Baseline.Label
+	}
+	for _, k := range doc.Rows {
+		t.Columns = append(t.Columns, table.Column{Title: k, Key: k})
+	}
+	for i, col := range cols {
+		name := placeText(doc.Cols, col[0].Col)
+		title, key := strings.Join(doc.Cols, ", ")+" = "+name, strings.ReplaceAll(name, ", ", "_")+"_"
+		if len(doc.Cols) == 0 {
+			title, key = metricTitle(doc.Value, doc.Unit), ""
+		}
+		value, of := table.Everybody, table.Programs // the baseline's own column has differences of nothing
+		if i >= shown {
+			value = table.Programs
+		} else if slices.ContainsFunc(col, func(c *analyze.CompareCell) bool { return c.Delta != nil && !c.IsBaseline }) {
+			of = table.Everybody
+		}
+		t.Columns = append(t.Columns, table.Column{Title: title, Key: key + "value", Right: true, For: value}, table.Column{Title: "Δ", Key: key + "delta", Right: true, For: of},
+			table.Column{Title: "Ratio", Key: key + "ratio", Right: true, For: of}, table.Column{Key: key + "low", For: table.Programs},
+			table.Column{Key: key + "high", For: table.Programs}, table.Column{Key: key + "n", For: table.Programs})
+	}
+	for i := range cols[0] {
+		var row []table.Cell
+		for _, k := range doc.Rows {
+			row = append(row, table.Optional(cols[0][i].Row[k], table.Text))
+		}
+		for _, col := range cols {
+			row = append(row, pivotCells(col[i], doc.Unit)...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// peopleOnly makes a table that a CSV file leaves out.
+func peopleOnly(t table.Table) table.Table {
+	var columns []table.Column
+	rows := make([][]table.Cell, len(t.Rows))
+	for j, c := range t.Columns {
+		if c.For == table.Programs {
+			continue
+		}
+		c.For = table.People
+		columns = append(columns, c)
+		for i := range t.Rows {
+			rows[i] = append(rows[i], t.Rows[i][j])
+		}
+	}
+	t.Columns, t.Rows = columns, rows
+	return t
+}
+
+// pivotCells are the columns of one place. Where runs of it differ, their range stands beside the median; where none has
+// the value, how they ended.
+func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
+	value, delta := quantityCells(unit)
+	v := table.Optional(c.Value, value)
+	switch {
+	case c.Value != nil && *c.Low != *c.High:
+		v.Text += fmt.Sprintf(" (%s to %s, n=%d)", value(*c.Low).Text, value(*c.High).Text, c.N)
+	case c.Value == nil && len(c.Failed) > 0:
+		v.Text = c.Failed[0].Status
+	}
+	d, r := table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio)
+	if c.IsBaseline {
+		d.Text, r.Text = "", ""
+	}
+	n := table.Count(int64(c.N))
+	return []table.Cell{v, d, r, table.Optional(c.Low, value), table.Optional(c.High, value), n}
+}
+
+// compareNotes say once what is true of many cells.
+func compareNotes(doc *analyze.CompareDocument) []string {
+	var notes []string
+	failed, several, marked := 0, 0, map[string]int{}
+	filled := 0
+	for _, c := range doc.Cells {
+		failed += len(c.Failed)
+		if c.N > 1 {
+			several = max(several, c.N)
+		}
+		if len(c.RunIDs) > 0 {
+			filled++
+		}
+		for _, m := range c.Marks {
+			marked[m]++
+		}
+	}
+	if several > 0 {
+		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs; where they differ, their range stands beside it", several))
+	}
+	if failed > 0 {
+		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))
+	}
+	for _, m := range sortedKeys(marked) {
+		if marked[m] == filled {
+			notes = append(notes, "all runs are "+m)
+		} else {
+			notes = append(notes, fmt.Sprintf("%d of %d cells are %s: %s", marked[m], filled, m, strings.Join(cellsMarked(doc, m), ", ")))
+		}
+	}
+	return append(append(notes, doc.Warnings...), sourcesOf(doc)...)
+}
+
+func cellsMarked(doc *analyze.CompareDocument, mark string) []string {
+	var out []string
+	for _, c := range doc.Cells {
+		if slices.Contains(c.Marks, mark) {
+			out = append(out, strings.Trim(placeText(doc.Rows, c.Row)+" × "+placeText(doc.Cols, c.Col), " ×"))
+		}
+	}
+	return out
+}
+
+// sourcesOf says what a prediction and an imported file are, once.
+func sourcesOf(doc *analyze.CompareDocument) []string {
+	var notes []string
+	for i := range doc.Runs {
+		for _, n := range sourceNotes(&doc.Runs[i]) {
+			if !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
+		}
+	}
+	return notes
+}
+
+// differenceTable puts two runs side by side, a row a value.
+func differenceTable(doc *analyze.CompareDocument) table.Table {
+	other := *doc.Baseline.RunID
+	names := map[string]string{}
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		names[r.RunID] = identified(r)
+		if r.RunID != *doc.Baseline.RunID {
+			other = r.RunID
+		}
+	}
+	base, run := doc.Baseline.Label, names[other]
+	if n, ok := names[*doc.Baseline.RunID]; ok {
+		base = n
+	}
+	if base == run { // repeats of one name
+		base, run = *doc.Baseline.RunID, other
+	}
+	t := table.Table{Title: run + " beside " + base, Document: *doc, Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
+		{Title: base, Key: "baseline", Right: true}, {Title: run, Key: "value", Right: true}, {Title: "Δ", Key: "delta", Right: true}, {Title: "Ratio", Key: "ratio", Right: true}}}
+	leftOut := false
+	for i := range doc.Differences {
+		d := &doc.Differences[i]
+		// A table of everything that stayed the same hides what did not.
+		if d.Delta != nil && *d.Delta == 0 && strings.Contains(d.Metric, ":") {
+			leftOut = true
+			continue
+		}
+		value, delta := quantityCells(d.Unit)
+		t.Rows = append(t.Rows, []table.Cell{{Text: metricTitle(d.Metric, d.Unit), Value: d.Metric}, table.Text(string(d.Unit)), table.Optional(d.Baseline, value),
+			table.Optional(d.Value, value), table.Optional(d.Delta, delta), table.Optional(d.Ratio, table.Ratio)})
+	}
+	if leftOut {
+		t.Notes = append(t.Notes, "categories and phases that do not differ are left out")
+	}
+	for i := range doc.Runs {
+		if r := &doc.Runs[i]; r.Status != schemas.StatusOK {
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: its figures are of what it did until then", names[r.RunID], r.Status))
+		}
+	}
+	t.Notes = append(append(t.Notes, doc.Warnings...), sourcesOf(doc)...)
+	return t
+}

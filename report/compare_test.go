@@ -1,0 +1,95 @@
+package report_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func compared(t *testing.T, o analyze.CompareOptions, value string, runs ...madeUp) analyze.CompareDocument {
+	t.Helper()
+	var err error
+	if o.Value, err = analyze.ParseMetric(value); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := analyze.Compare(summaries(runs...), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// grid has each method with several batch sizes.
+func grid(batches ...int) []madeUp {
+	var runs []madeUp
+	for _, b := range batches {
+		for _, m := range headline() {
+			m.id, m.params["batch_size"] = fmt.Sprintf("%s-%d", m.id, b), float64(b)
+			m.blocks[0].mib += float64(b)
+			runs = append(runs, m)
+		}
+	}
+	return runs
+}
+
+func TestPivotTables(t *testing.T) {
+	runs := grid(8, 16)
+	runs[5].status, runs[5].reason = schemas.StatusOOM, "CUDA out of memory"
+	again := runs[2] // another run of ghost with batch 8, 2 MiB larger
+	again.id, again.blocks = "again", append([]block{{2, one(schemas.Buffers), false}}, again.blocks...)
+	doc := compared(t, analyze.CompareOptions{}, "peak", append(runs, again)...)
+	text := printed(t, "table", report.CompareTables(doc))
+	lines := strings.Split(text, "\n")
+	if lines[0] != "peak allocated (MiB), beside method=vanilla" || !strings.HasPrefix(lines[1], "method ") || !strings.Contains(lines[1], "batch_size = 8 ") {
+		t.Errorf("%s", text)
+	}
+	for _, want := range []string{" n=2)", " oom ", "note: a cell is the median of up to 2 runs", "note: runs that did not end well count in no cell: 1\n"} {
+		if !strings.Contains(strings.ReplaceAll(text, " –", ""), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	records, err := csv.NewReader(strings.NewReader(printed(t, "csv", report.CompareTables(doc)))).ReadAll()
+	if err != nil || len(records) != 4 || strings.Join(records[0], " ") != "method 8_value 8_delta 8_ratio 8_low 8_high 8_n 16_value 16_delta 16_ratio 16_low 16_high 16_n" {
+		t.Fatalf("%q, %v", records, err)
+	}
+	if ghost := records[3]; ghost[0] != "ghost" || ghost[6] != "2" || ghost[7] != "" || ghost[12] != "0" || ghost[4] >= ghost[5] {
+		t.Errorf("%q", ghost)
+	}
+	// A wide pivot is split, and no column is lost.
+	tables := report.CompareTables(compared(t, analyze.CompareOptions{}, "time", grid(1, 2, 4, 8, 16, 32, 64)...))
+	if records, err = csv.NewReader(strings.NewReader(printed(t, "csv", tables))).ReadAll(); err != nil || len(records) != 4 || len(records[0]) != 1+7*6 {
+		t.Errorf("a wide pivot is one CSV file: %d records, %v", len(records), err)
+	}
+	wide := printed(t, "markdown", tables)
+	for _, b := range []int{1, 2, 4, 8, 16, 32, 64} {
+		if n := strings.Count(wide, fmt.Sprintf("| batch\\_size = %d ", b)); n != 1 {
+			t.Errorf("batch %d: %d columns in\n%s", b, n, wide)
+		}
+	}
+}
+
+func TestTwoRunsAsTable(t *testing.T) {
+	runs := headline()
+	text := printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs[0], runs[2])))
+	for _, want := range []string{"ghost beside vanilla\n", "\nclip_temporaries at the peak (MiB)", " +6,144.00 ", "\nstep time (ms)", "note: categories and phases that do not differ are left out\n",
+		"the run keeps .grad between steps"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\nparameters at the peak") {
+		t.Errorf("what does not differ is listed:\n%s", text)
+	}
+	for i := range runs {
+		runs[i].source = schemas.Predicted
+	}
+	text = printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs...)))
+	if strings.Count(text, "all runs are predicted (phantom h200)") != 1 || strings.Count(text, "predicted") != 2 {
+		t.Errorf("that all are predicted is said more than once, or not at all:\n%s", text)
+	}
+}

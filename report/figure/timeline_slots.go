@@ -1,0 +1,72 @@
+package figure
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/canvas"
+)
+
+// slot is where one segment of a timeline goes.
+type slot struct {
+	segment     *analyze.TimelineSegment
+	left, right float64
+	name        string // empty where it has none, or no room for it
+}
+
+// lay gives each segment its width: its name's at least where that can be done, the rest by events.
+func (p *timePanel) lay(segments []*analyze.TimelineSegment, allSteps bool) {
+	var events, need float64
+	for _, s := range segments {
+		events += float64(s.EndSeq - s.BeginSeq)
+		need += nameWidth(s.Phase)
+	}
+	spare := plotWidth - need
+	x := p.plot.X0
+	for _, s := range segments {
+		share := float64(s.EndSeq-s.BeginSeq) / events
+		width := nameWidth(s.Phase) + spare*share
+		if spare < 0 {
+			width = plotWidth * share
+		}
+		sl := slot{segment: s, left: x, right: x + width}
+		if canvas.Measure(s.Phase, stripSize)+4 <= width {
+			sl.name = s.Phase
+		} else if s.Phase != "" {
+			p.unnamed = true
+		}
+		x += width
+		p.slots = append(p.slots, sl)
+	}
+	p.slots[len(p.slots)-1].right = p.plot.X1
+	if !allSteps {
+		return
+	}
+	for _, sl := range p.slots {
+		k := len(p.steps) - 1
+		if k >= 0 && sameStep(p.steps[k].segment.Step, sl.segment.Step) {
+			p.steps[k].right = sl.right
+			continue
+		}
+		p.steps = append(p.steps, sl)
+	}
+	for k := range p.steps {
+		s := &p.steps[k]
+		s.name = "no step"
+		if s.segment.Step != nil {
+			s.name = fmt.Sprintf("step %d", *s.segment.Step)
+		}
+		if canvas.Measure(s.name, stripSize)+6 > s.right-s.left {
+			s.name = ""
+		}
+	}
+}
+
+func nameWidth(name string) float64 {
+	if name == "" {
+		return 8
+	}
+	return canvas.Measure(name, stripSize) + 8
+}
+
+func sameStep(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

@@ -1,0 +1,88 @@
+package figure
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// spiky is a timeline of n columns, all alike but for one that is high and one that is low.
+func spiky(n int, spike, dip int) *TimelineRow {
+	step := int64(3)
+	phase := schemas.PhaseBackward
+	t := &analyze.Timeline{Device: "cuda:0", Peak: analyze.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase}, PeakBytes: 9000}
+	s := analyze.TimelineSegment{Step: &step, Phase: phase, EndSeq: int64(n)}
+	for i := range n {
+		bytes, reserved := int64(1000), int64(2000)
+		if i == spike {
+			bytes, reserved = 9000, 9500
+		}
+		low := bytes
+		if i == dip {
+			low = 10
+		}
+		parts := make([]int64, len(schemas.Categories))
+		parts[schemas.Precedence(schemas.Activations)] = bytes
+		s.Columns = append(s.Columns, analyze.TimelineColumn{BeginSeq: int64(i), EndSeq: int64(i + 1), LowBytes: low, HighBytes: bytes, HighSeq: int64(i + 1), Parts: parts, ReservedBytes: reserved})
+	}
+	t.Segments = []analyze.TimelineSegment{s}
+	d := &analyze.DeviceBreakdown{AllocatedBytes: 9000, Categories: []analyze.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
+	return &TimelineRow{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t, Breakdown: d}
+}
+
+// A spike of one event among many on each pixel is drawn to its full height, and marked where it is.
+func TestSpikesSurviveTheirPixel(t *testing.T) {
+	const n, spike, dip = 20_011, 12_345, 777
+	m := &MemoryTimeline{Rows: []TimelineRow{*spiky(n, spike, dip)}}
+	l := m.layout()
+	p := &l.panels[0]
+	st := l.columns(p)
+	if len(st.high) > int(plotWidth)+1 {
+		t.Errorf("%d columns on %v pixels", len(st.high), plotWidth)
+	}
+	var high, reserved int64
+	low := int64(math.MaxInt64)
+	at := 0
+	for i := range st.high {
+		if st.high[i] > high {
+			high, at = st.high[i], i
+		}
+		low, reserved = min(low, st.low[i]), max(reserved, st.reserved[i])
+	}
+	if high != 9000 || low != 10 || reserved != 9500 {
+		t.Errorf("drawn from %d to %d, reserved to %d", low, high, reserved)
+	}
+	if p.peakX < st.x[at]-1 || p.peakX > st.x[at+1]+1 {
+		t.Errorf("the peak is marked at %v, its column is from %v to %v", p.peakX, st.x[at], st.x[at+1])
+	}
+	c, err := m.draw(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mark := range c.Marks {
+		if strings.HasPrefix(mark.What, "allocated") && math.Abs(mark.Box.Y0-p.peakY) > 1e-9 {
+			t.Errorf("the area reaches %v, the peak is at %v", mark.Box.Y0, p.peakY)
+		}
+	}
+	if got := p.peak[0].text; got != "peak 8.79 KiB, backward" {
+		t.Errorf("the peak is called %q", got)
+	}
+	if bad := c.Misplaced(); bad != nil {
+		t.Error(bad)
+	}
+}
+
+// A peak that came when nothing was recorded any more is torch's, and the axis has room for it.
+func TestPeakOutsideTheTimeline(t *testing.T) {
+	r := spiky(10, 3, 4)
+	peak := int64(20_000)
+	r.PeakBytes = &peak
+	m := &MemoryTimeline{Rows: []TimelineRow{*r}}
+	l := m.layout()
+	if l.panels[0].high < peak || !strings.Contains(l.panels[0].peak[0].text, "torch's counter") || !strings.Contains(l.panels[0].peak[1].text, "highest recorded 8.79 KiB") {
+		t.Errorf("axis to %d, %+v", l.panels[0].high, l.panels[0].peak)
+	}
+}

@@ -1,0 +1,251 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// A Point is one run of a [Tradeoff]: the middle of its cost and its peak, and how far each reaches over steps or repeats.
+type Point struct {
+	Label             string // unique in the picture
+	Mark              string
+	Cost, Low, High   float64 // in the picture's unit of cost
+	Peak              int64   // bytes
+	PeakLow, PeakHigh int64
+	Baseline          bool
+}
+
+// A Tradeoff is the picture performance_tradeoff: peak memory against what a step costs, a point a run with error bars.
+type Tradeoff struct {
+	Points []Point
+	Cost   string // what the horizontal axis shows, with its unit
+	Empty  string // what stands in the place of a plot without points
+	Notes  []string
+}
+
+// Sizes in logical pixels.
+const (
+	tradeWidth  = 560.0
+	tradeHeight = 380.0
+	keyWidth    = 460.0 // at most
+	keyLine     = nameSize * 1.4
+	keyGap      = 30.0
+	manyPoints  = 15 // beyond which labels stand in a column
+	pointRadius = 4.5
+)
+
+// tradeAxis maps values to pixels.
+type tradeAxis struct {
+	low, high float64 // values at the ends
+	from, to  float64 // pixels at the ends
+	unit      unit    // of bytes; of cost it is {1, ""}
+}
+
+func (a *tradeAxis) at(v float64) float64 {
+	return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from)
+}
+
+func (a *tradeAxis) ticks(most int) []float64 {
+	return ticksBetween(a.low/a.unit.bytes, a.high/a.unit.bytes, most, 0)
+}
+
+// axisOver spans the values with some air. It begins at zero unless all of them are far from it, when differences would
+// be lost in the distance.
+func axisOver(low, high float64, u unit) tradeAxis {
+	a := tradeAxis{low: 0, high: high * 1.08, unit: u}
+	if low > 0.6*high {
+		air := max((high-low)*0.2, high*0.02) // noise of a thousandth is not to fill the plot
+		a.low, a.high = max(0, low-air), high+air
+	}
+	if a.high <= a.low {
+		a.high = a.low + 1
+	}
+	return a
+}
+
+type tradeoffLayout struct {
+	m             *Tradeoff
+	width, height float64
+	plot          canvas.Box
+	x, y          tradeAxis
+	labels        []placed
+	legend        legend
+}
+
+// placed is a point's label: where its text begins, and where a line leads to its point from, if it needs one.
+type placed struct {
+	text  string
+	x, y  float64 // of the baseline's start
+	lead  bool
+	leadX float64
+	leadY float64
+}
+
+func (m *Tradeoff) layout() *tradeoffLayout {
+	l := &tradeoffLayout{m: m}
+	var lowX, highX, lowY, highY = math.Inf(1), 0.0, math.Inf(1), 0.0
+	for _, p := range m.Points {
+		lowX, highX = min(lowX, p.Low, p.Cost), max(highX, p.High, p.Cost)
+		lowY, highY = min(lowY, float64(p.PeakLow), float64(p.Peak)), max(highY, float64(p.PeakHigh), float64(p.Peak))
+	}
+	top := margin + titleSize*lineHeight + 10
+	height := tradeHeight
+	if len(m.Points) > manyPoints { // as high as the column of labels
+		height = max(height, float64(len(m.Points))*keyLine+nameSize)
+	}
+	l.x, l.y = axisOver(lowX, highX, unit{1, ""}), axisOver(lowY, highY, unitOf(int64(highY)))
+	left := margin + 40.0
+	if len(m.Points) > 0 {
+		for _, v := range l.y.ticks(6) {
+			left = max(left, margin+canvas.Measure(tickText(v)+" "+l.y.unit.name, valueSize)+8)
+		}
+	}
+	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + height}
+	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
+	l.width = l.plot.X1 + margin
+	if len(m.Points) == 0 {
+		l.plot.Y1 = l.plot.Y0 + barHeight
+	} else if !l.placeBeside() {
+		l.width += l.placeInKey()
+	}
+	y := l.plot.Y1 + 48
+	if len(m.Points) == 0 {
+		y = l.plot.Y1 + 8
+	}
+	var labels []string
+	for _, p := range m.Points {
+		labels = append(labels, p.Label)
+	}
+	notes := missingNote(labels)
+	if len(m.Points) > 0 && (l.x.low > 0 || l.y.low > 0) {
+		notes = append(notes, "axes do not begin at zero")
+	}
+	for _, p := range m.Points {
+		if p.Baseline {
+			notes = append(notes, "hollow: what the others are compared with")
+			break
+		}
+	}
+	l.legend, y = layLegend(nil, append(notes, m.Notes...), y, l.width)
+	l.height = math.Ceil(y + margin)
+	return l
+}
+
+// text is a point's label in one line.
+func (m *Tradeoff) text(i int, width float64) string {
+	p := &m.Points[i]
+	text := numbered(i, p.Label)
+	if p.Mark != "" {
+		text += " [" + p.Mark + "]"
+	}
+	return canvas.Fit(text, nameSize, width)
+}
+
+// placeBeside tries to put each label next to its point, over no other label, point, error bar or edge.
+func (l *tradeoffLayout) placeBeside() bool {
+	if len(l.m.Points) > manyPoints {
+		return false
+	}
+	var taken []canvas.Box
+	for i := range l.m.Points {
+		x, y, bars := l.geometry(&l.m.Points[i])
+		taken = append(taken, canvas.Box{X0: x - pointRadius - 2, Y0: y - pointRadius - 2, X1: x + pointRadius + 2, Y1: y + pointRadius + 2})
+		for _, b := range bars {
+			taken = append(taken, canvas.Box{X0: b.X0 - 5, Y0: b.Y0 - 5, X1: b.X1 + 5, Y1: b.Y1 + 5})
+		}
+	}
+	free := func(b canvas.Box) bool {
+		if b.X0 < l.plot.X0+2 || b.X1 > l.plot.X1-2 || b.Y0 < l.plot.Y0+2 || b.Y1 > l.plot.Y1-2 {
+			return false
+		}
+		for _, o := range taken {
+			if b.Overlaps(o) {
+				return false
+			}
+		}
+		return true
+	}
+	labels := make([]placed, len(l.m.Points))
+	for i := range l.m.Points {
+		text := l.m.text(i, tradeWidth/2)
+		w := canvas.Measure(text, nameSize)
+		x, y, bars := l.geometry(&l.m.Points[i])
+		box := canvas.Box{X0: x, Y0: y, X1: x, Y1: y}
+		for _, b := range bars {
+			box = canvas.Box{X0: min(box.X0, b.X0), Y0: min(box.Y0, b.Y0), X1: max(box.X1, b.X1), Y1: max(box.Y1, b.Y1)}
+		}
+		right, left, above, below := box.X1+9, box.X0-9-w, box.Y0-10, box.Y1+20
+		found := false
+		for _, at := range [][2]float64{{right, y + 4.5}, {left, y + 4.5}, {x - w/2, above}, {x - w/2, below},
+			{right, above + 2}, {right, below - 2}, {left, above + 2}, {left, below - 2}} {
+			b := canvas.TextBox(text, at[0], at[1], nameSize)
+			if free(b) {
+				labels[i] = placed{text: text, x: at[0], y: at[1]}
+				taken = append(taken, b)
+				found = true
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	l.labels = labels
+	return true
+}
+
+// placeInKey lists the labels beside the plot, in the order of the points' heights, each with a line to its point. It
+// gives the width that they take.
+func (l *tradeoffLayout) placeInKey() float64 {
+	n := len(l.m.Points)
+	order := make([]int, 0, n)
+	for i := range l.m.Points {
+		at := len(order)
+		for at > 0 && l.m.Points[order[at-1]].Peak < l.m.Points[i].Peak {
+			at--
+		}
+		order = append(order[:at], append([]int{i}, order[at:]...)...)
+	}
+	widest, last := 0.0, l.plot.Y0+nameSize
+	for rank, i := range order {
+		x, y, _ := l.geometry(&l.m.Points[i])
+		// As near to its point's height as those before and after it leave room for.
+		at := max(last, min(y+4.5, l.plot.Y1-float64(n-rank-1)*keyLine))
+		text := l.m.text(i, keyWidth)
+		widest = max(widest, canvas.Measure(text, nameSize))
+		l.labels = append(l.labels, placed{text: text, x: l.plot.X1 + keyGap, y: at, lead: true, leadX: x, leadY: y})
+		last = at + keyLine
+	}
+	return keyGap + widest
+}
+
+// geometry is where a point and its error bars are.
+func (l *tradeoffLayout) geometry(p *Point) (x, y float64, bars []canvas.Box) {
+	x, y = l.x.at(p.Cost), l.y.at(float64(p.Peak))
+	if p.High > p.Low {
+		bars = append(bars, canvas.Box{X0: l.x.at(p.Low), Y0: y - 0.6, X1: l.x.at(p.High), Y1: y + 0.6})
+	}
+	if p.PeakHigh > p.PeakLow {
+		bars = append(bars, canvas.Box{X0: x - 0.6, Y0: l.y.at(float64(p.PeakHigh)), X1: x + 0.6, Y1: l.y.at(float64(p.PeakLow))})
+	}
+	return x, y, bars
+}
+
+func (m *Tradeoff) describe() string {
+	var b strings.Builder
+	if len(m.Points) == 0 {
+		b.WriteString(m.Empty + ". ")
+	}
+	for _, p := range m.Points {
+		b.WriteString(p.Label)
+		if p.Mark != "" {
+			b.WriteString(" [" + p.Mark + "]")
+		}
+		fmt.Fprintf(&b, ": peak %s, %s %s. ", table.Size(p.Peak), m.Cost, tickText(p.Cost))
+	}
+	return b.String() + strings.Join(m.Notes, ". ")
+}

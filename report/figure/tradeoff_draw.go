@@ -1,0 +1,81 @@
+package figure
+
+import (
+	"github.com/dpsight/dpsight/report/canvas"
+)
+
+func (m *Tradeoff) draw(svg bool) (*canvas.Canvas, error) {
+	l := m.layout()
+	c, err := canvas.New(l.width, l.height, svg)
+	if err != nil {
+		return nil, err
+	}
+	c.Text("Peak memory against "+m.Cost, margin, margin+titleSize, titleSize, canvas.Start, ink)
+	l.legend.draw(c)
+	if len(m.Points) == 0 {
+		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start, softInk)
+		return c, nil
+	}
+	l.drawAxes(c)
+	for _, p := range l.labels {
+		if p.lead {
+			c.Segment(p.leadX, p.leadY, p.x-6, p.y-4.5, 0.6, leadColor)
+		}
+		c.Text(p.text, p.x, p.y, nameSize, canvas.Start, ink)
+	}
+	for i := range m.Points {
+		l.drawPoint(c, &m.Points[i])
+	}
+	return c, nil
+}
+
+const (
+	leadColor  canvas.Color = 0xb0b0b0
+	pointColor canvas.Color = 0x204d8b
+	errorColor canvas.Color = 0x5b9bd5
+)
+
+func (l *tradeoffLayout) drawAxes(c *canvas.Canvas) {
+	for _, v := range l.y.ticks(6) {
+		y := l.y.at(v * l.y.unit.bytes)
+		c.Line(l.plot.X0, y, l.plot.X1, y, 1, gridColor)
+		c.Text(tickText(v)+" "+l.y.unit.name, l.plot.X0-6, y+valueSize*0.36, valueSize, canvas.End, softInk)
+	}
+	last := -1e9
+	for _, v := range l.x.ticks(6) {
+		x := l.x.at(v)
+		c.Line(x, l.plot.Y0, x, l.plot.Y1, 1, gridColor)
+		text := tickText(v)
+		half := canvas.Measure(text, valueSize) / 2
+		if x-half < max(last+8, l.plot.X0-10) || x+half > l.width-4 {
+			continue
+		}
+		c.Text(text, x, l.plot.Y1+valueSize+5, valueSize, canvas.Middle, softInk)
+		last = x + half
+	}
+	c.Text(l.m.Cost, (l.plot.X0+l.plot.X1)/2, l.plot.Y1+2*valueSize+12, valueSize, canvas.Middle, softInk)
+	c.Line(l.plot.X0, l.plot.Y1, l.plot.X1, l.plot.Y1, 1.5, ink)
+	c.Line(l.plot.X0, l.plot.Y0, l.plot.X0, l.plot.Y1, 1.5, ink)
+}
+
+func (l *tradeoffLayout) drawPoint(c *canvas.Canvas, p *Point) {
+	x, y, bars := l.geometry(p)
+	box := canvas.Box{X0: x, Y0: y, X1: x, Y1: y}
+	for _, b := range bars {
+		c.Rect(b, errorColor)
+		if b.X1-b.X0 > b.Y1-b.Y0 {
+			c.Line(b.X0, y-4, b.X0, y+4, 1.2, errorColor)
+			c.Line(b.X1, y-4, b.X1, y+4, 1.2, errorColor)
+			box.X0, box.X1 = min(box.X0, b.X0), max(box.X1, b.X1)
+		} else {
+			c.Line(x-4, b.Y0, x+4, b.Y0, 1.2, errorColor)
+			c.Line(x-4, b.Y1, x+4, b.Y1, 1.2, errorColor)
+			box.Y0, box.Y1 = min(box.Y0, b.Y0), max(box.Y1, b.Y1)
+		}
+	}
+	c.Diamond(x, y, pointRadius, pointColor)
+	if p.Baseline {
+		c.Diamond(x, y, pointRadius-2, paper)
+	}
+	c.Mark("point of "+p.Label, box, l.plot)
+}

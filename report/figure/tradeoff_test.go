@@ -1,0 +1,40 @@
+package figure
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// However the points lie, no label lies over another or sticks out, and each point has one.
+func TestLabelsFindTheirPlaces(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		m := &Tradeoff{Cost: "step time (ms)"}
+		for i := range 1 + r.IntN(24) {
+			cost, peak := 10+r.Float64()*r.Float64()*1000, int64(1e6+r.Float64()*1e9)
+			if r.IntN(3) == 0 && i > 0 { // on the point before
+				cost, peak = m.Points[i-1].Cost, m.Points[i-1].Peak
+			}
+			m.Points = append(m.Points, Point{Label: fmt.Sprintf("run-%d-of-some-length", i), Cost: cost, Low: cost * 0.9, High: cost * 1.3, Peak: peak, PeakLow: peak - 1e5, PeakHigh: peak + 2e7})
+		}
+		c, err := m.draw(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bad := c.Misplaced(); bad != nil {
+			t.Errorf("seed %d: %v", seed, bad)
+		}
+		for _, p := range m.Points {
+			found := 0
+			for _, l := range c.Labels {
+				if l.Text == p.Label {
+					found++
+				}
+			}
+			if found != 1 {
+				t.Errorf("seed %d: %s stands %d times", seed, p.Label, found)
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Figures are the pictures of the report.
+func (m *Model) Figures() []figure.Figure {
+	return []figure.Figure{
+		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
+		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
+		{Name: "performance_tradeoff", Title: "Peak GPU memory against the cost of a step", Picture: m.tradeoff()},
+	}
+}
+
+func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
+	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel, Notes: m.figureNotes()}
+	if b := m.Study.Baseline; b != nil && !m.Study.SeveralBaselines && b.StatusMark() == m.commonMark() {
+		f.Baseline = b.Label
+	}
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		row := figure.Row{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes, Overhead: c.Overhead, Baseline: c.IsBaseline()}
+		if c.BrokenDown() {
+			row.Breakdown = c.Main()
+		}
+		f.Rows = append(f.Rows, row)
+		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, max(c.Good, 1), table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
+		}
+	}
+	return f
+}
+
+func (m *Model) memoryTimeline() *figure.MemoryTimeline {
+	f := &figure.MemoryTimeline{AllSteps: m.AllSteps, Notes: m.figureNotes()}
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
+			Timeline: c.Timeline, Breakdown: c.Main()})
+	}
+	return f
+}
+
+// tradeoff shows the cost of a step in time, or the tokens or samples a second where steps are not of one size. Runs
+// without times are left out and named.
+func (m *Model) tradeoff() *figure.Tradeoff {
+	cost := m.Study.Cost()
+	t := &figure.Tradeoff{Cost: costTitles[cost], Empty: "no run has both a peak and a step time"}
+	var left []string
+	ranges := map[string]bool{}
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		v := c.CostOf(cost)
+		if v == nil || c.PeakBytes == nil || c.Status != schemas.StatusOK {
+			text := c.Label
+			if mark := m.mark(c); mark != "" {
+				text += " [" + mark + "]"
+			}
+			left = append(left, text)
+			continue
+		}
+		ranges[spreadWords(c.StepMS)] = true
+		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low, High: v.High,
+			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes), Baseline: c.IsBaseline()})
+	}
+	t.Notes = append(t.Notes, sortedKeys(ranges)...)
+	if len(left) > 0 {
+		t.Notes = append(t.Notes, "without times, or ended early, and left out: "+strings.Join(left, ", "))
+	}
+	t.Notes = append(t.Notes, m.figureNotes()...)
+	return t
+}
+
+var costTitles = map[analyze.StepCost]string{analyze.CostTime: "step time (ms)", analyze.CostTokens: "tokens/s", analyze.CostSamples: "samples/s"}
+
+// spreadWords say what a point's horizontal bar is.
+func spreadWords(v *analyze.Interval) string {
+	over := "steps"
+	if v.Over == analyze.OverRepeats {
+		over = "repeats"
+	}
+	if v.Of == analyze.OfMedian {
+		return "points: medians over " + over + "; bars: 95 % confidence intervals of the median"
+	}
+	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over
+}
+
+// commonMark is what must stand beside every run of the report, where that is the same of all; else empty.
+func (m *Model) commonMark() string {
+	if len(m.Study.Cells) < 2 {
+		return ""
+	}
+	mark := m.Study.Cells[0].StatusMark()
+	for i := range m.Study.Cells {
+		if c := &m.Study.Cells[i]; c.StatusMark() != mark || c.Status != schemas.StatusOK {
+			return ""
+		}
+	}
+	return mark
+}
+
+// mark is what stands beside a run in a figure: nothing, where a note says it of all.
+func (m *Model) mark(c *analyze.Cell) string {
+	if m.commonMark() != "" {
+		return ""
+	}
+	return c.StatusMark()
+}
+
+// figureNotes stand under every figure.
+func (m *Model) figureNotes() []string {
+	var notes []string
+	if mark := m.commonMark(); mark != "" {
+		notes = append(notes, "all runs: "+mark)
+	}
+	if c := caption(&m.Study); c != "" {
+		notes = append(notes, c)
+	}
+	any := func(source string) bool {
+		for i := range m.Study.Cells {
+			if m.Study.Cells[i].Source == source {
+				return true
+			}
+		}
+		return false
+	}
+	if any(schemas.Predicted) {
+		notes = append(notes, predictedNote)
+	}
+	if any(schemas.Imported) {
+		notes = append(notes, importedNote)
+	}
+	return notes
+}

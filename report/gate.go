@@ -1,0 +1,137 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// CheckTables prints a check: what fails it first, then everything that was compared. As Markdown it is a comment on a
+// pull request.
+func CheckTables(doc analyze.CheckDocument) []table.Table {
+	var tables []table.Table
+	failed := table.Table{Title: checkTitle(&doc), Columns: []table.Column{{Title: "What fails", Key: "failure"}}}
+	for _, f := range doc.Failures {
+		failed.Rows = append(failed.Rows, []table.Cell{table.Text(f)})
+	}
+	all := comparedTable(&doc)
+	if doc.OK {
+		all.Title = failed.Title
+	} else {
+		failed.Columns[0].For = table.People
+		tables = append(tables, failed)
+		all.Title = "Beside the baseline " + doc.Baseline
+	}
+	tables = append(tables, all)
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+func checkTitle(doc *analyze.CheckDocument) string {
+	if doc.OK {
+		return "dpsight check: " + doc.Sentence() + " beside " + doc.Baseline
+	}
+	n := 0
+	for _, x := range doc.Experiments {
+		if slices.Contains([]string{analyze.StateRegressed, analyze.StateMissing, analyze.StateFailing}, x.State) {
+			n++
+		}
+	}
+	if n == 0 {
+		return "dpsight check failed"
+	}
+	return fmt.Sprintf("dpsight check failed: %d of %d experiments", n, len(doc.Experiments))
+}
+
+// comparedTable has a row a comparison, and a row for each experiment that has none.
+func comparedTable(doc *analyze.CheckDocument) table.Table {
+	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"}, {Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
+		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true}, {Title: "Δ", Key: "delta", Right: true},
+		{Title: "Ratio", Key: "ratio", Right: true}, {Title: "Limit", Key: "limit", Right: true}, {Title: "Verdict", Key: "verdict"}}}
+	leftOut := false
+	predicted := false
+	for i := range doc.Experiments {
+		x := &doc.Experiments[i]
+		label := x.Label
+		if x.Source != nil && *x.Source == schemas.Predicted {
+			predicted = true
+			label += " [predicted]"
+		}
+		if len(x.Comparisons) == 0 || x.State == analyze.StateFailing {
+			t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Text(x.State), table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent(),
+				table.Absent(), table.Absent(), table.Text(stateText(x))})
+		}
+		for k := range x.Comparisons {
+			c := &x.Comparisons[k]
+			// A row for each category that did not move would bury those that did.
+			if c.Verdict == analyze.VerdictOK && strings.HasPrefix(c.Metric, analyze.MetricCategory) && *c.Delta == 0 {
+				leftOut = true
+				continue
+			}
+			t.Rows = append(t.Rows, comparisonRow(label, x.State, c))
+		}
+	}
+	if leftOut {
+		t.Notes = append(t.Notes, "categories that did not change are left out")
+	}
+	t.Notes = append(t.Notes, doc.Warnings...)
+	if predicted {
+		t.Notes = append(t.Notes, predictedNote)
+	}
+	return t
+}
+
+func stateText(x *analyze.CheckExperiment) string {
+	if x.Status != nil && *x.Status != schemas.StatusOK {
+		return x.State + ": " + *x.Status
+	}
+	return x.State
+}
+
+func comparisonRow(label, state string, c *analyze.Comparison) []table.Cell {
+	value, delta := quantityCells(c.Unit)
+	verdict := c.Verdict
+	if c.Reason != "" {
+		verdict += ": " + c.Reason
+	}
+	return []table.Cell{table.Text(label), table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric}, table.Text(string(c.Unit)), table.Optional(c.Baseline, value),
+		table.Optional(c.Current, value), table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio), table.Text(c.Limit), {Text: verdict, Value: c.Verdict}}
+}
+
+// metricTitle names a metric with the unit that its cells are shown in.
+func metricTitle(metric string, unit analyze.Unit) string {
+	title := metric
+	if m, err := analyze.ParseMetric(metric); err == nil {
+		title = m.Title()
+	}
+	switch unit {
+	case analyze.UnitPerSecond: // the title says it
+		return title
+	case analyze.UnitBytes:
+		return title + " (MiB)"
+	}
+	return fmt.Sprintf("%s (%s)", title, unit)
+}
+
+// quantityCells gives the cells of a unit's values and of their differences.
+func quantityCells(u analyze.Unit) (value, delta func(float64) table.Cell) {
+	switch u {
+	case analyze.UnitBytes:
+		return func(v float64) table.Cell { return table.Bytes(int64(v)) }, func(v float64) table.Cell { return table.DeltaBytes(int64(v)) }
+	case analyze.UnitMS:
+		return table.Milliseconds, table.DeltaMilliseconds
+	}
+	return rate, func(v float64) table.Cell {
+		c := rate(v)
+		if v > 0 {
+			c.Text = "+" + c.Text
+		}
+		return c
+	}
+}

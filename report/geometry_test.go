@@ -1,0 +1,67 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/report"
+)
+
+// Where everything stands in every figure, to the pixel: a picture that changes is looked at before its geometry is
+// accepted. Pixels themselves depend on rasterisers and compression.
+func TestGeometryGolden(t *testing.T) {
+	g := gallery()
+	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none"} {
+		m := report.Model{Study: g[name]}
+		var b strings.Builder
+		for _, f := range m.Figures() {
+			c, err := f.Canvas()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s %.0f x %.0f\n", f.Name, c.Width, c.Height)
+			for _, l := range c.Labels {
+				fmt.Fprintf(&b, "  text %.0f %q\n", l.Box, l.Text)
+			}
+			for _, m := range c.Marks {
+				fmt.Fprintf(&b, "  mark %.1f %s\n", m.Box, m.What)
+			}
+		}
+		golden(t, "geometry/"+name+".txt", []byte(b.String()))
+	}
+}
+
+// Every bar's end is its run's peak on the axis: bars of one picture are as long as their peaks are to each other.
+func TestBarsEndAtThePeak(t *testing.T) {
+	for name, s := range gallery() {
+		m := report.Model{Study: s}
+		c, err := m.Figures()[0].Canvas()
+		if err != nil {
+			t.Fatal(err)
+		}
+		peaks := map[string]int64{}
+		var highest int64
+		for i := range s.Cells {
+			if p := s.Cells[i].PeakBytes; p != nil {
+				peaks["peak of "+s.Cells[i].Label] = *p
+				highest = max(highest, *p)
+			}
+		}
+		drawn := 0
+		for _, m := range c.Marks {
+			if !strings.HasPrefix(m.What, "peak of ") {
+				continue
+			}
+			drawn++
+			want := float64(peaks[m.What]) / float64(highest) * (m.Within.X1 - m.Within.X0)
+			if got := m.Box.X1 - m.Box.X0; math.Abs(got-want) > 0.01 || m.Box.X0 != m.Within.X0 {
+				t.Errorf("%s: the bar of %s is %.2f long, want %.2f", name, m.What, got, want)
+			}
+		}
+		if drawn != len(peaks) {
+			t.Errorf("%s: %d bars of %d peaks", name, drawn, len(peaks))
+		}
+	}
+}

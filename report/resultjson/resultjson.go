@@ -1,0 +1,186 @@
+// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces, so that notebooks
+// and scripts that read those files go on working: the same keys, with true values.
+//
+// "mb" means MiB there. What a run does not hold is null, never 0. One key is added, "dpsight": the run's id and how its
+// figures are known, since a prediction must not pass for a measurement.
+package resultjson
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+)
+
+// Document is one *_result.json.
+type Document struct {
+	Experiment   string     `json:"experiment"`
+	Config       config     `json:"config"`
+	AvgTimeMS    *float64   `json:"avg_time_ms"`
+	PeakMemoryMB *float64   `json:"peak_memory_mb"`
+	Breakdown    breakdown  `json:"breakdown"`
+	Snapshots    []snapshot `json:"snapshots"`
+	Dpsight      provenance `json:"dpsight"`
+}
+
+// config holds the parameters as the run has them; null where a script of one's own has none.
+type config struct {
+	VocabSize any `json:"vocab_size"`
+	HiddenDim any `json:"hidden_dim"`
+	NumLayers any `json:"num_layers"`
+	NumHeads  any `json:"num_heads"`
+	SeqLen    any `json:"seq_len"`
+	BatchSize any `json:"batch_size"`
+}
+
+// breakdown has the components at the peak, and the totals at the end of the last step.
+type breakdown struct {
+	ModelParametersMB *float64 `json:"model_parameters_mb"`
+	GradientsMB       *float64 `json:"gradients_mb"`
+	ActivationHooksMB *float64 `json:"activation_hooks_mb"` // what nothing but DP hooks holds
+	NormSamplesMB     *float64 `json:"norm_samples_mb"`
+	TempMatricesMB    *float64 `json:"temp_matrices_mb"`
+	OptimizerStatesMB *float64 `json:"optimizer_states_mb"`
+	TotalAllocatedMB  *float64 `json:"total_allocated_mb"`
+	TotalReservedMB   *float64 `json:"total_reserved_mb"`
+	PeakAllocatedMB   *float64 `json:"peak_allocated_mb"`
+}
+
+type snapshot struct {
+	Name           string   `json:"name"`
+	AllocatedMB    *float64 `json:"allocated_mb"`
+	ReservedMB     *float64 `json:"reserved_mb"`
+	MaxAllocatedMB *float64 `json:"max_allocated_mb"`
+	Timestamp      *float64 `json:"timestamp"` // seconds since the epoch
+}
+
+type provenance struct {
+	RunID   string  `json:"run_id"`
+	Status  string  `json:"status"`
+	Source  string  `json:"source"` // measured, predicted or imported
+	Profile *string `json:"profile"`
+	// ActivationHooksHeldMB is what DP hooks hold, nearly all of which autograd holds anyway.
+	ActivationHooksHeldMB *float64 `json:"activation_hooks_held_mb"`
+	Warnings              []string `json:"warnings"`
+}
+
+// New makes the document of a run.
+func New(p analyze.ComponentProfile) Document {
+	param := func(key string) any { return p.Params[key] }
+	d := Document{Experiment: experiment(&p), AvgTimeMS: p.MeanStepMS, PeakMemoryMB: mb(p.PeakBytes), Snapshots: []snapshot{},
+		Config: config{param("vocab_size"), param("hidden_dim"), param("num_layers"), param("num_heads"), param("seq_len"), param("batch_size")},
+		Breakdown: breakdown{TotalAllocatedMB: mb(p.EndAllocated), TotalReservedMB: mb(p.EndReserved),
+			PeakAllocatedMB: mb(p.PeakBytes)},
+		Dpsight: provenance{RunID: p.RunID, Status: p.Status, Source: p.Source, Profile: p.Profile, ActivationHooksHeldMB: mb(p.HeldByHooks), Warnings: append([]string{}, p.Warnings...)}}
+	if c := p.Components; c != nil {
+		b := &d.Breakdown
+		b.ModelParametersMB, b.GradientsMB, b.ActivationHooksMB = mb(&c.Parameters), mb(&c.Gradients), mb(&c.HookActivations)
+		b.NormSamplesMB, b.TempMatricesMB, b.OptimizerStatesMB = mb(&c.NormSamples), mb(&c.ClipTemporaries), mb(&c.OptimizerState)
+	}
+	for i := range p.Points {
+		at := &p.Points[i]
+		plain := d.Experiment == "vanilla"
+		if plain && at.Point < analyze.AfterWarmup { // the profiler takes none of plain training's set-up
+			continue
+		}
+		s := snapshot{Name: pointName(at, plain), AllocatedMB: mb(at.Allocated), ReservedMB: mb(at.Reserved), MaxAllocatedMB: mb(at.Highest)}
+		if at.TimeNS != nil {
+			t := float64(*at.TimeNS) / 1e9
+			s.Timestamp = &t
+		}
+		d.Snapshots = append(d.Snapshots, s)
+	}
+	return d
+}
+
+// pointName is the profiler's name of a point. It numbers those of plain training from after the warm-up.
+func pointName(at *analyze.MemoryPoint, plain bool) string {
+	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp", analyze.OptimizerCreated: "optimizer_created",
+		analyze.AfterWarmup: "after_warmup", analyze.BeforeForward: "before_forward", analyze.AfterForward: "after_forward",
+		analyze.AfterBackward: "after_backward", analyze.AfterStep: "after_step"}[at.Point]
+	number := int(at.Point)
+	if plain {
+		number -= int(analyze.AfterWarmup) - 1
+	}
+	if at.Iteration >= 0 {
+		return fmt.Sprintf("%d_iter%d_%s", number, at.Iteration, place)
+	}
+	return fmt.Sprintf("%d_%s", number, place)
+}
+
+// renamed are methods that the profiler has under another name.
+var renamed = map[string]string{"flash": "flash_clip", "bk": "bookkeeping", "flash_bk": "flash_clip_bookkeeping"}
+
+// experiment is the profiler's name of the method, else the run's own.
+func experiment(p *analyze.ComponentProfile) string {
+	m := p.Method()
+	if name, ok := renamed[m]; ok {
+		return name
+	}
+	if m != "" {
+		return m
+	}
+	return runName(p)
+}
+
+func runName(p *analyze.ComponentProfile) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.RunID
+}
+
+// FileNames gives each run a file name of its own: NAME_result.json, with the run's id in the place of a name that several
+// have. A run that is named after its method has the name that the profiler would give it.
+func FileNames(profiles []analyze.ComponentProfile) []string {
+	names, count := make([]string, len(profiles)), map[string]int{}
+	for i := range profiles {
+		p := &profiles[i]
+		names[i] = runName(p)
+		if names[i] == p.Method() {
+			names[i] = experiment(p)
+		}
+		names[i] = safe(names[i])
+		count[strings.ToLower(names[i])]++ // some file systems do not tell case apart
+	}
+	for i := range profiles {
+		if count[strings.ToLower(names[i])] > 1 {
+			names[i] = safe(profiles[i].RunID)
+		}
+		names[i] += "_result.json"
+	}
+	return names
+}
+
+// safe replaces what cannot stand in a file's name everywhere.
+func safe(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	if !filepath.IsLocal(name) {
+		return "run"
+	}
+	return name
+}
+
+// Write writes the document as the profiler does, indented by two.
+func (d *Document) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(d)
+}
+
+func mb(bytes *int64) *float64 {
+	if bytes == nil {
+		return nil
+	}
+	v := float64(*bytes) / (1 << 20)
+	return &v
+}

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// A tableSet is one subject of a report: tables of a page's width for people, and one that is as wide as it must be for
+// programs.
+type tableSet struct {
+	name   string
+	tables []table.Table
+	// names are the LaTeX files of tables, beyond the set's name; empty = numbers.
+	names []string
+	// csv is what the CSV file holds: nil = tables, empty = there is none, as another set's has it all.
+	csv []table.Table
+}
+
+// outputs are the set's files: Markdown on one page, LaTeX a file a table so that each can be \input by itself, and CSV.
+func (s *tableSet) outputs() []output {
+	csv := s.csv
+	if csv == nil {
+		csv = s.tables
+	}
+	at := func(name string) string { return filepath.Join("tables", name) }
+	files := []output{
+		{at(s.name + ".md"), func(w io.Writer) error { return table.Write(w, "markdown", s.tables...) }},
+	}
+	if len(csv) > 0 {
+		files = append(files, output{at(s.name + ".csv"), func(w io.Writer) error { return table.Write(w, "csv", csv...) }})
+	}
+	for i := range s.tables {
+		name := s.name
+		switch {
+		case s.names != nil:
+			name += "-" + s.names[i]
+		case len(s.tables) > 1:
+			name += fmt.Sprintf("-%d", i+1)
+		}
+		files = append(files, output{at(name + ".tex"), func(w io.Writer) error { return table.Write(w, "latex", s.tables[i]) }})
+	}
+	return files
+}
+
+// tableSets are the tables of the report; those of the overhead only where there is a baseline.
+func (m *Model) tableSets() []tableSet {
+	s := &m.Study
+	sets := []tableSet{
+		{name: "configuration", tables: ConfigurationTables(s), csv: tidyConfiguration(s)},
+		{name: "methods", tables: []table.Table{methodsTable(s)}},
+		across("categories", s, comparisonTable, tidyCategories(s)),
+	}
+	if s.Overhead != nil {
+		sets = append(sets, tableSet{name: "overhead", tables: []table.Table{overheadTable(s)}},
+			across("overhead_categories", s, categoryDeltaTable, tidyCategoryDeltas(s)),
+			across("overhead_phases", s, phaseDeltaTable, tidyPhaseDeltas(s)))
+	}
+	sets = append(sets, across("phase_peaks", s, phasePeakTable, []table.Table{}), phaseSet(s))
+	success := SuccessTables(analyze.Success(s.Runs))
+	success[0] = withSources(success[0], s)
+	sets = append(sets, tableSet{name: "success", tables: success[:1]})
+	if len(success) > 1 {
+		sets = append(sets, tableSet{name: "failures", tables: success[1:]})
+	}
+	return append(sets, tableSet{name: "cost", tables: []table.Table{CostTable(analyze.NewCostDocument(s.Document().Cost...))}},
+		tableSet{name: "runs", tables: []table.Table{RunsTable(analyze.Runs(s.Runs))}})
+}
+
+// runsATable is how many runs stand side by side before a table is split.
+const runsATable = 8
+
+// across is a set of tables with a column a cell, split where there are many. A part without rows is left out.
+func across(name string, s *analyze.Study, make func(s *analyze.Study, from, to int) table.Table, csv []table.Table) tableSet {
+	set := tableSet{name: name, csv: csv}
+	for from := 0; from < len(s.Cells); from += runsATable {
+		if t := make(s, from, min(from+runsATable, len(s.Cells))); len(t.Rows) > 0 {
+			set.tables = append(set.tables, t)
+		}
+	}
+	if len(set.tables) == 0 {
+		set.tables = []table.Table{make(s, 0, len(s.Cells))}
+	}
+	return set
+}
+
+// phaseSet has a table an experiment.
+func phaseSet(s *analyze.Study) tableSet {
+	set := tableSet{name: "phases"}
+	seen := map[string]bool{}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if len(c.Phases.Phases) == 0 {
+			continue
+		}
+		t := phasesTable(&c.Phases)
+		t.Title = "Phases of " + marked(c.Label, &c.Identity)
+		name := fileName(c.Label)
+		if name == "" || seen[name] {
+			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", name, i+1), "-")
+		}
+		seen[name] = true
+		set.tables, set.names = append(set.tables, t), append(set.names, name)
+	}
+	if len(set.tables) == 0 {
+		set.tables, set.names = []table.Table{{Title: "Phases", Columns: phaseColumns, Notes: []string{"no run has phases"}}}, nil
+	}
+	return set
+}
+
+// fileName keeps of a label what is safe in the name of a file on every system, and in LaTeX.
+func fileName(label string) string {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
+			return r
+		case r > 0x7f:
+			return -1
+		}
+		return '-'
+	}, label)
+	return strings.Trim(safe[:min(len(safe), 60)], "-")
+}
+
+// writeSummary is summary.txt: every table as text.
+func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
+	title := m.Title
+	if title == "" {
+		title = "dpsight report"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", title)
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		fmt.Fprintf(&b, "#%-2d %s", i+1, marked(c.Label, &c.Identity))
+		if n := len(c.RunIDs); n > 1 {
+			fmt.Fprintf(&b, " (%d repeats)", n)
+		}
+		b.WriteByte('\n')
+	}
+	if m.Study.Baseline != nil {
+		fmt.Fprintf(&b, "baseline: %s\n", m.Study.BaselineLabel)
+	}
+	for _, n := range append(append([]string{}, m.Study.Notes...), m.Notes...) {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	for _, set := range sets {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := table.Write(w, "table", set.tables...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+func TestSuccessTables(t *testing.T) {
+	peak, step := int64(3<<20), 12.5
+	doc := analyze.SuccessDocument{Schema: analyze.SuccessSchema, Runs: 3, OK: 2, Methods: []analyze.SuccessRow{
+		{Method: "vanilla", Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak, MeanStepMS: &step},
+		{Method: "ghost", Runs: 2, OK: 1, SuccessRate: 0.5, Failures: []analyze.Failure{{RunID: "r", Name: "ghost", Status: "oom", Reason: "no memory", Log: "r/stderr.log", PeakBytes: &peak}}},
+	}}
+	print := func(format string, doc analyze.SuccessDocument) string {
+		var b strings.Builder
+		if err := table.Write(&b, format, SuccessTables(doc)...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const want = `Runs by method
+Method   Runs  OK  Success  Mean peak MiB  Mean step ms
+-------  ----  --  -------  -------------  ------------
+vanilla     1   1    100 %           3.00          12.5
+ghost       2   1     50 %              –             –
+note: means are over the runs that ended well, whatever their other parameters
+
+Failures
+Run    Method  Status  Reason     Peak MiB until then  Log
+-----  ------  ------  ---------  -------------------  ------------
+ghost  ghost   oom     no memory                 3.00  r/stderr.log
+`
+	if got := print("table", doc); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	doc.Methods = doc.Methods[:1]
+	if got := print("table", doc); strings.Contains(got, "Failures") {
+		t.Errorf("without a failure there is no table of them:\n%s", got)
+	}
+	if got := print("json", doc); !strings.Contains(got, `"schema": "dpsight.success/1"`) {
+		t.Error(got)
+	}
+}

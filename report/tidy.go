@@ -1,0 +1,62 @@
+package report
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// The CSV files of tables with a column a run: a row a run and item, since a program groups better than it transposes.
+
+func tidyConfiguration(s *analyze.Study) []table.Table {
+	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting", For: table.Programs}, table.Column{Key: "value", For: table.Programs})}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		for _, f := range c.Facts() {
+			t.Rows = append(t.Rows, append(machineCells(&c.Identity, table.Absent(), table.Absent()), table.Text(f.What), table.Text(f.Value)))
+		}
+	}
+	return []table.Table{t}
+}
+
+func tidyCategories(s *analyze.Study) []table.Table {
+	var runs []analyze.BreakdownRun
+	for i := range s.Cells {
+		runs = append(runs, s.Cells[i].Breakdown)
+	}
+	return BreakdownTables(analyze.NewBreakdownDocument(runs...))
+}
+
+func tidyOverhead(s *analyze.Study, keys []string, rows func(*analyze.OverheadRun, func(...table.Cell))) []table.Table {
+	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "baseline", For: table.Programs})}
+	for _, k := range keys {
+		t.Columns = append(t.Columns, table.Column{Key: k, For: table.Programs})
+	}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		device, rank := table.Absent(), table.Absent()
+		if d := c.Main(); d != nil {
+			device, rank = table.Text(d.Device), table.Count(int64(d.Rank))
+		}
+		rows(c.Overhead, func(cells ...table.Cell) {
+			t.Rows = append(t.Rows, append(append(machineCells(&c.Identity, device, rank), table.Text(c.Overhead.Baseline)), cells...))
+		})
+	}
+	return []table.Table{t}
+}
+
+func tidyCategoryDeltas(s *analyze.Study) []table.Table {
+	return tidyOverhead(s, []string{"category", "bytes", "delta_bytes"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
+		for _, c := range o.Categories {
+			row(table.Text(c.Category), table.Bytes(c.Bytes), table.DeltaBytes(c.DeltaBytes))
+		}
+	})
+}
+
+func tidyPhaseDeltas(s *analyze.Study) []table.Table {
+	return tidyOverhead(s, []string{"phase", "ms", "delta_ms", "peak_bytes", "peak_delta_bytes"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
+		for _, p := range o.Phases {
+			row(table.Text(p.Phase), table.Optional(p.MS, table.Milliseconds), table.Optional(p.DeltaMS, table.DeltaMilliseconds),
+				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakDeltaBytes, table.DeltaBytes))
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package schemas
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// BaselineSchema is the version that this package writes.
+const BaselineSchema = "dpsight.baseline/1"
+
+// Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are held to. It is
+// sorted and indented, so that a change of one figure is a change of one line.
+type Baseline struct {
+	Schema      string               `json:"schema"`
+	Version     string               `json:"version"` // of the dpsight that wrote it
+	Experiments []BaselineExperiment `json:"experiments"`
+}
+
+// BaselineExperiment is one experiment: the median of its runs that ended well.
+type BaselineExperiment struct {
+	// Key is the hash of the experiment's content that its suite gave it; null outside a suite.
+	Key    *string        `json:"key"`
+	Name   string         `json:"name"`
+	Params map[string]any `json:"params"`
+	// Source and Profile say how the figures are known; see [Manifest].
+	Source  string  `json:"source"`
+	Profile *string `json:"profile"`
+	// Status is ok where every run ended well, else that of the first that did not; Reason is its reason.
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+	Runs   int    `json:"runs"` // that ended well
+	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the categories
+	// sum to a peak that a run had. Null where unknown.
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	PeakDeviceBytes   *int64 `json:"peak_device_bytes"` // NVML
+	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
+	Categories map[Category]int64 `json:"categories"`
+	// PhasePeaks is the highest allocated in each phase; null where unknown.
+	PhasePeaks      map[string]int64 `json:"phase_peak_bytes"`
+	StepMS          *BaselineTime    `json:"step_ms"` // null for predicted runs
+	SamplesPerS     *float64         `json:"samples_per_s"`
+	TokensPerS      *float64         `json:"tokens_per_s"`
+	JoulesPerSample *float64         `json:"joules_per_sample"`
+	Versions        Versions         `json:"versions"`
+}
+
+// BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
+type BaselineTime struct {
+	Median float64 `json:"median"`
+	// Low and High are what surrounds the median: an interval of confidence where there are enough values, else their range.
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	Clock string  `json:"clock"` // gpu or wall
+}
+
+// Versions are what a figure depends on beside the experiment. Null where unknown.
+type Versions struct {
+	Torch  *string `json:"torch"`
+	CUDA   *string `json:"cuda"`
+	Opacus *string `json:"opacus"`
+	GPU    *string `json:"gpu"` // of a predicted run, the one that was pretended
+	Driver *string `json:"driver"`
+}
+
+// ReadBaseline reads a baseline document.
+func ReadBaseline(path string) (*Baseline, error) {
+	b := new(Baseline)
+	if err := readDocument(path, BaselineSchema, b); err != nil {
+		return nil, err
+	}
+	for i := range b.Experiments {
+		if e := &b.Experiments[i]; e.Name == "" || e.Status == "" {
+			return nil, fmt.Errorf("%s: experiment %d has no name or no status", filepath.Base(path), i+1)
+		}
+	}
+	return b, nil
+}
+
+// WriteBaseline writes a baseline document.
+func WriteBaseline(path string, b *Baseline) error {
+	b.Schema = BaselineSchema
+	return WriteDocument(path, b)
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The columns that analysis reads are those that were written, over several pages and row groups.
+func TestColumnsAreTheRows(t *testing.T) {
+	dir := t.TempDir()
+	const n = 120_000
+	blocks, who := make([]schemas.Allocation, n), make([]schemas.Owner, n)
+	for i := range blocks {
+		k := int64(i)
+		blocks[i] = schemas.Allocation{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Address: uint64(k) << 20, RequestedBytes: k * 3, BlockBytes: k * 4, AllocSeq: k + 1}
+		who[i] = schemas.Owner{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Category: schemas.Categories[i%len(schemas.Categories)], BeginSeq: k, Evidence: schemas.Tagged}
+		if i%7 == 0 {
+			blocks[i].FreeRequestedSeq, who[i].EndSeq = k+9, k+8
+		}
+	}
+	if err := errors.Join(schemas.Allocations.Write(dir, blocks), schemas.Owners.Write(dir, who)); err != nil {
+		t.Fatal(err)
+	}
+	gotBlocks, err := allocations(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotOwners, err := owners(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(gotBlocks) != n || len(gotOwners) != n {
+		t.Fatalf("%d blocks, %d owners", len(gotBlocks), len(gotOwners))
+	}
+	for i := range blocks {
+		if gotBlocks[i] != blocks[i] || gotOwners[i] != who[i] {
+			t.Fatalf("row %d: %+v and %+v, want %+v and %+v", i, gotBlocks[i], gotOwners[i], blocks[i], who[i])
+		}
+	}
+}
+
+func TestColumnsOfWhatIsNoTable(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := allocations(dir, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an absent table: %v", err)
+	}
+	if rows, err := allocations(dir, false); err != nil || rows != nil {
+		t.Errorf("an absent table that is not needed: %v, %v", rows, err)
+	}
+	path := filepath.Join(dir, schemas.Allocations.File())
+	if err := schemas.Owners.Write(dir, []schemas.Owner{{AllocID: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, schemas.Owners.File()), path); err != nil {
+		t.Fatal(err)
+	}
+	var schema *schemas.SchemaError
+	if _, err := allocations(dir, true); !errors.As(err, &schema) {
+		t.Errorf("another table: %v", err)
+	}
+	if err := schemas.Allocations.Write(dir, make([]schemas.Allocation, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 0; cut < len(whole); cut += 1 + len(whole)/40 {
+		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := allocations(dir, true); err == nil {
+			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
+		}
+	}
+}
+
+// A gradient's hook ran after the last event whose mark, or one before it, is lower than the hook's own.
+func TestGradientWrites(t *testing.T) {
+	dir := t.TempDir()
+	var events []schemas.Event
+	for i, mark := range []int64{1, 1, 4, 3, 7, 9} { // the fourth is of another thread
+		events = append(events, schemas.Event{Seq: int64(i + 1), Action: int32(schemas.ActionAlloc), Mark: mark})
+	}
+	marks := []schemas.Mark{{K: 2, Kind: "tag", Category: "parameter", Address: 1}, {K: 4, Kind: "tag", Category: gradientTag, Address: 2},
+		{K: 8, Kind: "tag", Category: gradientTag, Address: 3}, {K: 12, Kind: "tag", Category: gradientTag, Address: 4}}
+	if err := errors.Join(schemas.Events.Write(dir, events), schemas.Marks.Write(dir, marks)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := gradientWrites(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schemas.GradientWrite{{Seq: 2, Address: 2}, {Seq: 5, Address: 3}}
+	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,30 @@
+package schemas
+
+// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The others say that it is idle, or that
+// someone has set its clocks.
+const (
+	ThrottlePowerCap        int64 = 0x04 // the power limit
+	ThrottleHardware        int64 = 0x08 // any of the hardware's own
+	ThrottleThermal         int64 = 0x20 // temperature, by the driver
+	ThrottleHardwareThermal int64 = 0x40 // temperature, by the hardware
+	ThrottlePowerBrake      int64 = 0x80 // an external power brake
+
+	Throttled = ThrottlePowerCap | ThrottleHardware | ThrottleThermal | ThrottleHardwareThermal | ThrottlePowerBrake
+)
+
+// ThrottleNames says in words which of the bits in [Throttled] are set.
+func ThrottleNames(mask int64) []string {
+	names := []string{}
+	for _, t := range []struct {
+		bit  int64
+		name string
+	}{
+		{ThrottlePowerCap, "power cap"}, {ThrottleHardware, "hardware slowdown"}, {ThrottleThermal, "thermal slowdown"},
+		{ThrottleHardwareThermal, "hardware thermal slowdown"}, {ThrottlePowerBrake, "hardware power brake"},
+	} {
+		if mask&t.bit != 0 {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}

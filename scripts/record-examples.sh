@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
+#   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
+#   headline, headline-batch, trainers    the built-in suites
+#   claims          examples/suites/claims.yaml
+#   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
+# DPSIGHT names the binary, PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0.
+set -uo pipefail
+out=$1
+shift
+dpsight=${DPSIGHT:-./dpsight}
+export DPSIGHT_PYTHON=${PYTHON:-$(command -v python3)}
+mkdir -p "$out"
+status=0
+for part in "$@"; do
+  name=${part%%:*}
+  only=()
+  if [ "$name" != "$part" ]; then
+    IFS=, read -ra choices <<<"${part#*:}"
+    for choice in "${choices[@]}"; do only+=(--only "$choice"); done
+  fi
+  case $name in
+    checks) "$dpsight" collect --store "$out/checks" --name idle --device cuda -- sleep 20 || status=1 ;;
+    *)
+      suite=$name
+      [ "$name" = claims ] && suite=examples/suites/claims.yaml
+      resume=()
+      [ -d "$out/$name/suites" ] && resume=(--resume)
+      "$dpsight" collect --store "$out/$name" --suite "$suite" --device cuda --no-report "${only[@]}" "${resume[@]}" || status=1
+      ;;
+  esac
+done
+exit $status
