@@ -95,9 +95,8 @@ func TestThrottledClocks(t *testing.T) {
 		if iso := m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified || iso.WaitedNS != 0 {
 			t.Errorf("%+v", iso)
 		}
-		mask = schemas.ThrottleHardware
-		time.AfterFunc(time.Second, func() { mask = 0 })
-		if iso := m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified || iso.WaitedNS < int64(time.Second) {
+		gpu.throttledFor = 5
+		if iso := m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified || iso.WaitedNS < 5*int64(isolationPoll) {
 			t.Errorf("after a pause it is waited for again: %+v", iso)
 		}
 	})

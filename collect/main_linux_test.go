@@ -62,12 +62,16 @@ type fakeGPU struct {
 	busyFor   int // readings of the process list that show a process not of the run
 	energies  int
 	delay     time.Duration // of the gauges
+	uuid      string
+	throttle  *int64 // of the gauges
+	// throttledFor is how many readings more the gauges show a throttled device.
+	throttledFor int
 }
 
-func newFakeGPU() *fakeGPU { return &fakeGPU{used: 1 << 30} }
+func newFakeGPU() *fakeGPU { return &fakeGPU{used: 1 << 30, uuid: "GPU-fake", throttle: new(int64)} }
 
 func (f *fakeGPU) Info() nvml.Info {
-	return nvml.Info{Name: "Fake GPU", UUID: "GPU-fake", TotalBytes: 80 << 30}
+	return nvml.Info{Name: "Fake GPU", UUID: f.uuid, TotalBytes: 80 << 30}
 }
 
 func (f *fakeGPU) Memory() (nvml.Memory, error) {
@@ -87,7 +91,12 @@ func (f *fakeGPU) Gauges() nvml.Gauges {
 		time.Sleep(f.delay)
 	}
 	sm, power := int32(93), int64(512_000)
-	return nvml.Gauges{SMPercent: &sm, PowerMW: &power}
+	if f.throttledFor > 0 {
+		f.throttledFor--
+		slow := int64(schemas.ThrottleHardware)
+		return nvml.Gauges{SMPercent: &sm, PowerMW: &power, ThrottleReasons: &slow}
+	}
+	return nvml.Gauges{SMPercent: &sm, PowerMW: &power, ThrottleReasons: f.throttle}
 }
 
 func (f *fakeGPU) EnergyMJ() (int64, bool) {

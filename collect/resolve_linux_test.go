@@ -107,7 +107,7 @@ func fakePython(t *testing.T, versionPy string) string {
 	}
 	return program(t, dir, "python", `#!/bin/sh
 echo "noise of a .pth file"
-echo 'dpsight-probe:{"python": "3.11.9", "torch": `+torch+`, "torch_version": "", "opacus": []}'
+echo 'dpsight-probe:{"python": "3.11.9", "torch": `+torch+`, "torch_version": "", "opacus": ""}'
 `)
 }
 

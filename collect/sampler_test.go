@@ -21,7 +21,7 @@ type ours map[int]bool
 func (o ours) Ours(pid int) bool { return o[pid] }
 
 // sample runs a sampler for some virtual time.
-func sample(t *testing.T, gpu *fakeGPU, interval, d time.Duration) (*gpuSampler, []schemas.Sample) {
+func sample(t *testing.T, gpu nvml.Device, interval, d time.Duration) (*gpuSampler, []schemas.Sample) {
 	t.Helper()
 	out := &segmentWriter[schemas.Sample]{dir: t.TempDir(), table: schemas.Samples}
 	g := newGPUSampler("r", []nvml.Device{gpu}, interval, ours{7: true, 8: true}, out)
@@ -157,36 +157,6 @@ func TestMergeSegments(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(other); len(left) != 2 {
 		t.Errorf("left after a failed merge: %v", left)
-	}
-}
-
-func TestIsolation(t *testing.T) {
-	gpu := newFakeGPU()
-	gpu.busyFor = 3
-	m := &Machine{library: fakeLibrary{gpu}, idle: map[string]int64{}}
-	synctest.Test(t, func(t *testing.T) {
-		iso := m.waitIdle(t.Context(), time.Minute, nil)
-		if !iso.Verified || *iso.IdleBytes != 1<<30 || iso.WaitedNS < int64(3*isolationPoll) || iso.Reason != "" {
-			t.Errorf("%+v", iso)
-		}
-		gpu.used += 2 * idleTolerance // the run before has left something
-		iso = m.waitIdle(t.Context(), time.Minute, nil)
-		if iso.Verified || iso.WaitedNS < int64(time.Minute) || iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
-			t.Errorf("%+v", iso)
-		}
-		gpu.used = 1<<30 + 5
-		if iso = m.waitIdle(t.Context(), time.Minute, nil); !iso.Verified {
-			t.Errorf("%+v", iso)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		gpu.busyFor = 1000
-		if iso = m.waitIdle(ctx, time.Minute, nil); iso.Verified || iso.Reason != "1 compute process on device 0" {
-			t.Errorf("%+v", iso)
-		}
-	})
-	if iso := (&Machine{Predicted: true}).waitIdle(t.Context(), time.Minute, nil); iso != nil {
-		t.Errorf("a phantom GPU needs no isolation: %+v", iso)
 	}
 }
 

@@ -85,6 +85,12 @@ func TestConservation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range points {
+			if c.Recorded && !c.Agrees || !c.Recorded && c.Agrees {
+				t.Errorf("%s: drain %d: recorded %t, agrees %t", m, c.Drain, c.Recorded, c.Agrees)
+			}
+			if !c.Recorded {
+				continue
+			}
 			if !c.Agrees || c.AllocatedBytes != c.ReplayedAllocatedBytes || c.MissingAllocs|c.MissingFreeRequests|c.MissingFreeCompletes|c.MissingRequestedBytes != 0 {
 				t.Errorf("%s: drain %d: %+v", m, c.Drain, c)
 			}

@@ -15,6 +15,14 @@ import (
 
 const journals = "testdata/journals"
 
+// often is n, or a fifth of it with -short, as under the race detector: there a run takes ten times as long.
+func often(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // folder makes a run folder as collect leaves it, with the journal of a recorded run.
 func folder(t *testing.T, name string) string {
 	t.Helper()

@@ -50,7 +50,7 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	}
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, warnings...)
-	if len(journals) == 0 {
+	if len(journals) == 0 && len(m.Warnings) == 0 { // the collector says why, if it lived to see the end
 		r.warn("the run has no journal: no process of it used torch with the agent in place")
 	}
 	err = write(dir, r, func(t *tables) error {
@@ -126,7 +126,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	r.rank(m, j, s, ctx, recs)
 	t.modules = append(t.modules, join.Modules(m.RunID, j.Rank, j.Modules)...)
 	t.addStacks(m.RunID, j.Rank, stacks)
-	t.processes = append(t.processes, process(m, j, recs))
+	t.processes = append(t.processes, processes(m, j, recs, r)...)
 	return t.addMarks(m.RunID, j, ctx.Tags())
 }
 
@@ -144,26 +144,3 @@ func lastRecorded(j *spool.Journal) uint32 {
 }
 
 func bare(j *spool.Journal) bool { return j.Process != nil && j.Process.Mode == "bare" }
-
-// process is the row of a journal's process.
-func process(m *schemas.Manifest, j *spool.Journal, recs []*recording) schemas.Process {
-	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS, Ended: "unknown"}
-	if len(recs) > 0 {
-		p.Device = recs[0].device
-		for _, g := range m.GPUs {
-			if g.Index == int(p.Device) {
-				p.UUID = g.UUID
-			}
-		}
-	}
-	if n := len(j.Marks); n > 0 {
-		p.EndNS = j.Marks[n-1].TimeNS
-	}
-	switch {
-	case j.Exception != nil:
-		p.Ended = "exception"
-	case j.End != nil:
-		p.Ended = "exit"
-	}
-	return p
-}

@@ -228,7 +228,7 @@ func TestAgain(t *testing.T) {
 func TestCutAnywhere(t *testing.T) {
 	marks, frames := unpacked(t, "vanilla")
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for range 25 {
+	for range often(25) {
 		m, f := 32+rnd.IntN(len(marks)-32), rnd.IntN(len(frames))
 		dir := live(t, 1<<30, marks[:m], frames[:f])
 		r := run(t, dir)
@@ -437,7 +437,7 @@ func TestFailureLeavesNothing(t *testing.T) {
 // Whatever the marks and tags say, ingest gives tables whose categories sum to the last counter, or an error; never a panic.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
-	for seed := range uint64(40) {
+	for seed := range uint64(often(40)) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		m := slices.Clone(marks)
 		for range 1 + rnd.IntN(200) {

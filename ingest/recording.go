@@ -18,7 +18,6 @@ type recording struct {
 	device      int32
 	events      schemas.EventColumns
 	checkpoints []schemas.Checkpoint // one a drain; those after recording stopped too
-	recorded    []bool               // by checkpoint: events were recorded up to it
 	peaksSince  []int64              // by checkpoint: event just before torch's peaks were last reset
 	final       []schemas.SegmentBlock
 	atOOM       []schemas.SegmentBlock // lists at out-of-memory errors
@@ -117,12 +116,17 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 	}
 	var out []*recording
 	for _, rec := range r.devices {
-		if rec.everUsed || rec.events.Len() > 0 {
+		if rec.everUsed || rec.acted() {
 			out = append(out, rec)
 		}
 	}
 	slices.SortFunc(out, func(a, b *recording) int { return cmp.Compare(a.device, b.device) })
 	return out
+}
+
+// acted reports whether the program did anything on the device. Taking a snapshot leaves an event on every one of them.
+func (rec *recording) acted() bool {
+	return slices.ContainsFunc(rec.events.Action, func(a schemas.Action) bool { return a != schemas.ActionSnapshot })
 }
 
 func (r *reader) device(d int32) *recording {
@@ -231,7 +235,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			AllocatedBytes: s["allocated_bytes.all.current"], AllocatedPeakBytes: s["allocated_bytes.all.peak"],
 			ReservedBytes: s["reserved_bytes.all.current"], ReservedPeakBytes: s["reserved_bytes.all.peak"],
 			ActiveBytes: s["active_bytes.all.current"], RequestedBytes: s["requested_bytes.all.current"]}
-		if recorded {
+		if row.Recorded = recorded; recorded {
 			before := counted(last)
 			if cleared.accumulated {
 				before = counts{}
@@ -254,7 +258,6 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			since, rec.resetPeaks = int64(from[d.Device]), true
 		}
 		rec.checkpoints = append(rec.checkpoints, row)
-		rec.recorded = append(rec.recorded, recorded)
 		rec.peaksSince = append(rec.peaksSince, since)
 	}
 }

@@ -17,7 +17,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 	}
 	var at []int64
 	for i := range rec.checkpoints {
-		if rec.recorded[i] {
+		if rec.checkpoints[i].Recorded {
 			at = append(at, rec.checkpoints[i].Seq)
 		}
 	}
@@ -28,7 +28,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 	v.PeakSeq, v.PeakAllocatedBytes, v.PeakReservedBytes = res.PeakSeq, res.PeakAllocated, res.PeakReserved
 	disagree, checked := 0, 0
 	for i := range rec.checkpoints {
-		if !rec.recorded[i] {
+		if !rec.checkpoints[i].Recorded {
 			continue
 		}
 		c := &rec.checkpoints[i]

@@ -19,6 +19,10 @@ type Checkpoint struct {
 	ActiveBytes        int64 `parquet:"active_bytes"`
 	RequestedBytes     int64 `parquet:"requested_bytes"`
 
+	// Recorded says that the events up to here are in the journal. Where they are not, as after the last recorded step, there is
+	// nothing to replay: the columns from here on are 0 and false, and mean nothing.
+	Recorded bool `parquet:"recorded"`
+
 	// The same, replayed.
 	ReplayedAllocatedBytes     int64 `parquet:"replayed_allocated_bytes"`
 	ReplayedAllocatedPeakBytes int64 `parquet:"replayed_allocated_peak_bytes"`
@@ -35,4 +39,4 @@ type Checkpoint struct {
 }
 
 // Checkpoints is checkpoints.parquet.
-var Checkpoints = Table[Checkpoint]{Name: "checkpoints", Version: 1}
+var Checkpoints = Table[Checkpoint]{Name: "checkpoints", Version: 2}

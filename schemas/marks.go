@@ -21,3 +21,11 @@ type Mark struct {
 
 // Marks is marks.parquet.
 var Marks = Table[Mark]{Name: "marks", Version: 1}
+
+// GradientWrite says when a gradient was complete in its block: the hook on its parameter ran just after event Seq. It is
+// no table: readers derive it from marks and events.
+type GradientWrite struct {
+	Rank, Device int32
+	Seq          int64
+	Address      uint64
+}

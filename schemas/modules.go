@@ -9,7 +9,7 @@ type Module struct {
 	Class          string `parquet:"class,dict"`
 	Role           string `parquet:"role,dict"`             // attention, mlp, embedding, norm, lora, head, other
 	ParameterBytes int64  `parquet:"parameter_bytes"`       // of the module itself, children excluded
-	NormBy         string `parquet:"norm_by,dict,optional"` // how the DP method takes its norm: ghost, per_sample, tiled
+	NormBy         string `parquet:"norm_by,dict,optional"` // how the DP method takes its norm: ghost, per_sample, grouped, tiled_gram, tiled_outer
 }
 
 // Modules is modules.parquet.

@@ -12,6 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/dpsight/dpsight/schemas/internal/level"
 )
 
 // MetadataKey is the key of the file's own metadata that names its table and version.
@@ -74,7 +76,7 @@ func (t Table[T]) NewWriter(w io.Writer) *TableWriter[T] {
 
 // The codecs are shared: each keeps its encoders, whose tables are megabytes.
 var (
-	small = zstd.Codec{Level: zstd.SpeedBestCompression, Concurrency: 1}
+	small = zstd.Codec{Level: level.Best, Concurrency: 1}
 	fast  = zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}
 )
 

@@ -31,7 +31,7 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"test_cases", "test_phantom"} {
+	for _, name := range []string{"test_cases", "test_phantom", "test_extensions"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(python, "-m", "unittest", "-v", name)

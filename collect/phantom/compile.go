@@ -58,7 +58,8 @@ func firstError(output string) string {
 			return strings.TrimSpace(line)
 		}
 	}
-	return lastLine(output)
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 // A shared library to build: its file, soname and the folder of its sources, and the symbols of torch's that it answers for.

@@ -1,17 +1,16 @@
 package phantom
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
 // torchInstall is a CUDA build of torch as found on disk, without importing it.
@@ -26,92 +25,28 @@ type torchInstall struct {
 	cudart  int
 }
 
-const torchMarker = "dpsight-torch:"
-
-// The marker is there because a .pth file or a sitecustomize of the user's may print.
-const findTorch = `
-import importlib.util, json, sys
-def where(name):
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    return list(spec.submodule_search_locations or []) if spec else []
-print("` + torchMarker + `" + json.dumps({"executable": sys.executable, "version": sys.version.split()[0], "prefix": sys.prefix,
-      "torch": where("torch"), "nvidia": where("nvidia")}))
-`
-
-type foundTorch struct {
-	Executable string
-	Version    string
-	Prefix     string
-	Torch      []string
-	Nvidia     []string
-}
-
-func askPython(ctx context.Context, python string) (foundTorch, error) {
-	var stderr bytes.Buffer
-	command := exec.CommandContext(ctx, python, "-c", findTorch)
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if ctx.Err() != nil {
-		return foundTorch{}, ctx.Err()
-	}
-	if err != nil {
-		detail := lastLine(stderr.String())
-		if detail == "" {
-			detail = err.Error()
-		}
-		return foundTorch{}, fmt.Errorf("%w: %s: %s", ErrNoPython, python, detail)
-	}
-	for _, line := range strings.Split(string(output), "\n") {
-		text, ok := strings.CutPrefix(line, torchMarker)
-		if !ok {
-			continue
-		}
-		var found foundTorch
-		if err := json.Unmarshal([]byte(text), &found); err != nil {
-			return foundTorch{}, fmt.Errorf("%w: %s: %w", ErrNoPython, python, err)
-		}
-		return found, nil
-	}
-	return foundTorch{}, fmt.Errorf("%w: %s did not say where its torch is", ErrNoPython, python)
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
-}
-
-var (
-	versionLine = regexp.MustCompile(`(?m)^__version__\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
-	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
-	cudartLine  = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDART_VERSION\s+([0-9]+)`)
-)
+var cudartLine = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDART_VERSION\s+([0-9]+)`)
 
 // locateTorch finds the interpreter's torch. Errors are ErrNoPython, ErrNoTorch, ErrCPUTorch and ErrNoHeaders.
 func locateTorch(ctx context.Context, python string) (torchInstall, error) {
-	found, err := askPython(ctx, python)
+	found, err := interpreter.Ask(ctx, python, nil)
+	if ctx.Err() != nil {
+		return torchInstall{}, ctx.Err()
+	}
 	if err != nil {
-		return torchInstall{}, err
+		return torchInstall{}, fmt.Errorf("%w: %w", ErrNoPython, err)
 	}
 	if len(found.Torch) == 0 {
 		return torchInstall{}, fmt.Errorf("%w: %s (python %s) cannot import it", ErrNoTorch, found.Executable, found.Version)
 	}
 	folder := found.Torch[0]
-	text, err := os.ReadFile(filepath.Join(folder, "version.py"))
-	if err != nil {
+	install := torchInstall{python: found.Executable}
+	if install.version, install.cuda, err = interpreter.TorchBuild(folder); err != nil {
 		return torchInstall{}, fmt.Errorf("%w: %s holds no torch: %w", ErrNoTorch, folder, err)
 	}
-	install := torchInstall{python: found.Executable}
-	if match := versionLine.FindSubmatch(text); match != nil {
-		install.version = string(match[1])
-	}
-	match := cudaLine.FindSubmatch(text)
-	if match == nil {
+	if install.cuda == "" {
 		return torchInstall{}, fmt.Errorf("%w: torch %s in %s", ErrCPUTorch, install.version, folder)
 	}
-	install.cuda = string(match[1])
 	install.libraries, err = filepath.Glob(filepath.Join(folder, "lib", "*.so"))
 	if err != nil || !hasLibrary(install.libraries, "libtorch_cuda.so") {
 		return torchInstall{}, fmt.Errorf("%w: torch %s in %s has no libtorch_cuda.so", ErrCPUTorch, install.version, folder)
@@ -127,7 +62,7 @@ func hasLibrary(paths []string, name string) bool {
 
 // findHeaders looks for the CUDA runtime's headers where pip and conda put them for torch, then in a toolkit of the same
 // major version.
-func findHeaders(found foundTorch, install torchInstall) (include string, cudart int, err error) {
+func findHeaders(found *interpreter.Answer, install torchInstall) (include string, cudart int, err error) {
 	major, _, _ := strings.Cut(install.cuda, ".")
 	var folders []string
 	roots := append(slices.Clone(found.Nvidia), filepath.Join(filepath.Dir(found.Torch[0]), "nvidia"))

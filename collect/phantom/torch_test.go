@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/interpreter"
 )
 
 // fakePython gives an interpreter that says where torch is, and a site folder to put one in.
@@ -25,8 +27,8 @@ func fakePython(t *testing.T, withTorch bool) (python, site string) {
 		torch = fmt.Sprintf("%q", filepath.Join(site, "torch"))
 	}
 	python = filepath.Join(site, "python")
-	script := fmt.Sprintf("#!/bin/sh\necho noise of a .pth file\necho '%s{\"executable\": \"%s\", \"version\": \"3.11.7\", \"prefix\": \"%s\", \"torch\": [%s], \"nvidia\": []}'\n",
-		torchMarker, python, site, torch)
+	script := fmt.Sprintf("#!/bin/sh\necho noise of a .pth file\necho '%s{\"executable\": \"%s\", \"python\": \"3.11.7\", \"prefix\": \"%s\", \"torch\": [%s], \"nvidia\": []}'\n",
+		interpreter.Marker, python, site, torch)
 	write(t, python, script, 0o755)
 	return python, site
 }

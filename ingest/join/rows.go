@@ -3,7 +3,6 @@ package join
 import (
 	"sort"
 
-	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -175,11 +174,6 @@ func (j *Joined) checkpointAt(k uint32) *schemas.Checkpoint {
 		}
 	}
 	return p
-}
-
-// Span tells the span that mark k stands in.
-func (c *Context) Span(k uint32) *steps.Span {
-	return &c.rank.Steps.Spans[c.span[min(int(k), len(c.span)-1)]]
 }
 
 // Times are the rows of phases.parquet and steps.parquet of a rank that used no device at all.

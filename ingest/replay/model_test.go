@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -375,8 +374,4 @@ func (m *model) run(rnd *rand.Rand, n, live int, streams uint64, each func()) {
 			each()
 		}
 	}
-}
-
-func (m *model) String() string {
-	return fmt.Sprintf("%d events, %d splits, %d merges, %d slack", m.trace.Len(), m.seen[0], m.seen[1], m.seen[2])
 }

@@ -18,9 +18,6 @@ type Alloc struct {
 	FreeCompletedSeq int64  // 0 = never
 }
 
-// Untraced reports whether the block was alive before recording began.
-func (a *Alloc) Untraced() bool { return a.AllocSeq == 0 }
-
 // LiveAt reports whether the block counts as allocated just after event seq.
 func (a *Alloc) LiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)

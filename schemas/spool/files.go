@@ -11,21 +11,15 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/dpsight/dpsight/schemas"
 )
 
 const (
 	// Dir is the name of the spool folder in a run folder.
-	Dir           = "spool"
-	marksSuffix   = ".marks"
-	framesSuffix  = ".frames"
-	sealedSuffix  = ".dps.zst"
-	sealedMagic   = "DPSJ"
-	sealedVersion = 1
-	// maxDecoded bounds what a sealed journal may unpack to in memory.
-	maxDecoded = 16 << 30
+	Dir          = "spool"
+	marksSuffix  = ".marks"
+	framesSuffix = ".frames"
+	sealedSuffix = ".dps.zst"
 )
 
 // SealedName is the file name of a rank's sealed journal.
@@ -91,40 +85,6 @@ func OpenSealed(path string) (*Journal, error) {
 		return nil, fmt.Errorf("%s: the name of a sealed journal is rank-N%s", filepath.Base(path), sealedSuffix)
 	}
 	return j, nil
-}
-
-// Unpack gives the bytes of the two files that a sealed journal holds.
-func Unpack(path string) (marks, frames []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f, zstd.WithDecoderMaxMemory(maxDecoded))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer z.Close()
-	var h [8]byte
-	if _, err := io.ReadFull(z, h[:]); err != nil {
-		return nil, nil, fmt.Errorf("not a sealed journal: %w", err)
-	}
-	if string(h[:4]) != sealedMagic {
-		return nil, nil, fmt.Errorf("not a sealed journal (it begins with %q)", h[:4])
-	}
-	if v := binary.LittleEndian.Uint16(h[4:]); v != sealedVersion {
-		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d)", v, sealedVersion)
-	}
-	for _, part := range []*[]byte{&marks, &frames} {
-		var n [8]byte
-		if _, err := io.ReadFull(z, n[:]); err != nil {
-			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
-		}
-		if *part, err = readBounded(z, binary.LittleEndian.Uint64(n[:])); err != nil {
-			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
-		}
-	}
-	return marks, frames, nil
 }
 
 // ReadDir reads every journal of a spool folder, sealed and live, in order of rank. Live journals get the ranks that [Seal] would give them.
@@ -275,24 +235,6 @@ func ignoreAbsent(err error) error {
 		return nil
 	}
 	return err
-}
-
-// Pack writes a sealed journal from the bytes of its two files.
-func Pack(w io.Writer, marks, frames []byte) error {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	if err != nil {
-		return err
-	}
-	marks = marks[:usedMarks(marks)]
-	h := append([]byte(sealedMagic), sealedVersion, 0, 0, 0)
-	for _, b := range [][]byte{h, binary.LittleEndian.AppendUint64(nil, uint64(len(marks))), marks,
-		binary.LittleEndian.AppendUint64(nil, uint64(len(frames))), frames} {
-		if _, err := z.Write(b); err != nil {
-			z.Close()
-			return err
-		}
-	}
-	return z.Close()
 }
 
 // Request asks the process behind a live journal for a drain at its next mark.

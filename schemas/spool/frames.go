@@ -27,6 +27,7 @@ const (
 	FrameOOM         FrameType = 13 // JSON [OOMInfo]
 	FrameEnd         FrameType = 14 // JSON [EndInfo]; the last frame
 	FramePlan        FrameType = 15 // JSON {"warmup":, "timed":}
+	FrameDevices     FrameType = 16 // JSON {"devices": [DeviceInfo, …]}: devices used since the last such frame
 )
 
 const (

@@ -51,6 +51,12 @@ type DeviceCheckpoint struct {
 	Stats  map[string]int64 `json:"stats"`
 }
 
+// DeviceInfo says which GPU one of torch's device ordinals is: CUDA_VISIBLE_DEVICES numbers them as it likes.
+type DeviceInfo struct {
+	Device int32   `json:"device"`
+	UUID   *string `json:"uuid"` // as torch gives it, without NVML's "GPU-"; null where torch does not say
+}
+
 // OOMInfo is an allocation that failed.
 type OOMInfo struct {
 	K         uint32 `json:"k"`
@@ -118,6 +124,7 @@ type Journal struct {
 	OOMs        []OOMInfo
 	Exception   *ExceptionInfo
 	Plan        *PlanInfo
+	Devices     []DeviceInfo // absent from journals of older agents
 	End         *EndInfo
 	Frames      int64
 	Torn        *TornError // where the frames stop being whole; nil = they end cleanly
@@ -167,6 +174,11 @@ func (j *Journal) add(f Frame) (err error) {
 		j.End, err = decode[EndInfo](f.Payload)
 	case FramePlan:
 		j.Plan, err = decode[PlanInfo](f.Payload)
+	case FrameDevices:
+		var v *struct{ Devices []DeviceInfo }
+		if v, err = decode[struct{ Devices []DeviceInfo }](f.Payload); err == nil {
+			j.Devices = append(j.Devices, v.Devices...)
+		}
 	case FrameNames:
 		err = j.addNames(f.Payload)
 	case FrameModules:

@@ -20,7 +20,7 @@ NAMES = {
     for name, value in vars(kinds).items()
     if isinstance(value, int) and (name.endswith(("_BEGIN", "_END")) or 40 <= value <= 54)
 }
-JSON_FRAMES = {1, 2, 3, 4, 7, 9, 10, 11, 12, 13, 14, 15}
+JSON_FRAMES = {1, 2, 3, 4, 7, 9, 10, 11, 12, 13, 14, 15, 16}
 
 
 class Mark(NamedTuple):

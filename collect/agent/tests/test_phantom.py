@@ -215,6 +215,19 @@ class TestMemory(Phantom):
             self.assertEqual([c["reason"] for c in checks], ["start"] + ["step"] * 6 + ["exit"])
             self.assertGreater(checks[-1]["devices"][0]["stats"]["allocated_bytes.all.peak"], 0)
 
+    def test_devices_are_identified(self) -> None:
+        """By UUID: CUDA_VISIBLE_DEVICES gives them numbers of its own. A device that was not used is not named."""
+        env = {**self.env, "PHANTOM_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2,0,1"}
+        for mode in ("full", "bare"):
+            with self.subTest(mode), run("devices", "0", "2", env={**env, "DPSIGHT_MODE": mode}) as r:
+                self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+                found = [d for f in r.journal.json(K.FRAME_DEVICES) for d in f["devices"]]
+                self.assertEqual([d["device"] for d in found], [0, 2])
+                # The phantom's UUID ends with its place in the machine, from 1.
+                self.assertEqual([int(d["uuid"][-2:]) for d in found], [3, 2])
+                said = dict(re.findall(r"cuda:(\d) is (\S+)", r.out))
+                self.assertEqual(said, {str(d["device"]): d["uuid"] for d in found})
+
     def test_recording_window(self) -> None:
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_RECORD_STEPS": "5"}) as r:
             j = self.windowed(r)

@@ -15,6 +15,7 @@ from dpsight import (
     compiled,
     dynamo,
     endings,
+    expanded_weights,
     forward,
     gradients,
     history,
@@ -83,6 +84,7 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
     when("opacus.privacy_engine", privacy.install)
     for module in opacus_hooks.MODULES:
         when(module, opacus_hooks.install)
+    when(expanded_weights.MODULE, expanded_weights.install)
     dynamo.hide()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_forked, after_in_child=_after_fork)

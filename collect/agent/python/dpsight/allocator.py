@@ -44,6 +44,7 @@ _last_ns = 0
 _last_allocations = 0
 _looks = 0
 _seen: set[int] = set()  # devices that were ever used
+_identified: set[int] = set()  # those of which the journal has the UUID
 _record: Any = None
 
 
@@ -185,17 +186,20 @@ def _write(k: int, reason: str, devices: list[dict[str, Any]], began: int) -> No
             "devices": devices,
         },
     )
+    if len(_identified) < len(_seen):
+        environment.write_devices(sorted(_seen - _identified))
+        _identified.update(_seen)
 
 
 def _stats(events: list[int]) -> list[dict[str, Any]]:
-    """The counters of every device that was used; at the start, of all."""
+    """The counters of every device that was used; at the start, and where no events tell which were, of all."""
     out = []
     for device in range(state.torch.cuda.device_count()):
         n = events[device] if device < len(events) else 0
-        if drains and not n and device not in _seen and device != state.torch._C._cuda_getDevice():
+        if drains and state.recording and not n and device not in _seen and device != state.torch._C._cuda_getDevice():
             continue
         nested = state.torch._C._cuda_memoryStats(device)
-        if n or nested["allocation"]["all"]["allocated"]:
+        if nested["allocation"]["all"]["allocated"]:  # an event tells little: a snapshot is one, on every device
             _seen.add(device)
         flat = {key: nested[group]["all"][part] for key, group, part in KEYS}
         flat.update({key: nested[key] for key in COUNTERS})
@@ -224,3 +228,4 @@ def after_fork() -> None:
     user_options = None
     user_traces.clear()
     _seen.clear()
+    _identified.clear()

@@ -31,6 +31,16 @@ def write() -> None:
     frame(kinds.FRAME_ENVIRONMENT, gather())
 
 
+def write_devices(ordinals: list[int]) -> None:
+    """Writes which GPUs these ordinals of torch's are: CUDA_VISIBLE_DEVICES numbers them as it likes."""
+    frame(kinds.FRAME_DEVICES, {"devices": [{"device": i, "uuid": _uuid(i)} for i in ordinals]})
+
+
+def _uuid(ordinal: int) -> str | None:
+    """A GPU's UUID without NVML's prefix. Asking for a device's properties puts no context on it."""
+    return _ask(lambda: str(state.torch.cuda.get_device_properties(ordinal).uuid))
+
+
 def gather() -> dict[str, Any]:
     """The environment. torch's old and new names for a setting may warn or refuse: then it is unknown."""
     torch = state.torch

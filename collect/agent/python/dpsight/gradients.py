@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from dpsight import kinds, tags
@@ -18,6 +19,7 @@ ATTRIBUTES = {
 }
 
 _tagged: dict[int, int] = {}  # id(parameter) → address of the gradient that its hook tagged in this step
+_watched: list[tuple[Any, Any]] = []  # weak references to parameters, and the handles of their hooks
 
 
 class GradientHook:
@@ -61,7 +63,18 @@ def watch(p: Any) -> None:
         return
     hooks = p._post_accumulate_grad_hooks
     if hooks is None or not any(type(h) is GradientHook for h in hooks.values()):
-        p.register_post_accumulate_grad_hook(_hook)
+        _watched.append((weakref.ref(p), p.register_post_accumulate_grad_hook(_hook)))
+
+
+@quiet
+def _unwatch() -> None:
+    """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter."""
+    for ref, handle in _watched:
+        handle.remove()
+        p = ref()
+        if p is not None and not p._post_accumulate_grad_hooks:
+            p._post_accumulate_grad_hooks = None  # with an empty dictionary the engine still calls Python
+    _watched.clear()
 
 
 @quiet
@@ -95,6 +108,8 @@ def assigned(parameters: list[Any]) -> list[tags.Record]:
 def step_ended() -> None:
     """Addresses are used again: what was tagged in a step says nothing in the next."""
     _tagged.clear()
+    if not state.instrumented:
+        _unwatch()
 
 
 def name_of(p: Any, default: str) -> int:

@@ -20,6 +20,7 @@ _PARALLEL = {"DistributedDataParallel", "DataParallel"}
 _ids: dict[int, int] = {}  # id(module) → number
 _alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
 _count = itertools.count(1).__next__
+_infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
 _roots: dict[int, Any] = {}  # id(module) → weak reference
 _tagged: set[int] = set()  # id(module) of roots tagged in this step
 names: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
@@ -49,15 +50,14 @@ def _register(root: Any, outermost: bool) -> None:
             continue
         _ids[key] = _count()
         _alive[key] = weakref.ref(module, functools.partial(_forget, key))
-        infos.append(
-            {
-                "id": _ids[key],
-                "path": plain(path, root) if outermost or path else type(module).__name__,
-                "class": type(module).__name__,
-                "parameter_bytes": sum(_bytes(p) for p in module.parameters(recurse=False)),
-                "norm_by": norm_by(module),
-            }
-        )
+        _infos[key] = {
+            "id": _ids[key],
+            "path": plain(path, root) if outermost or path else type(module).__name__,
+            "class": type(module).__name__,
+            "parameter_bytes": sum(_bytes(p) for p in module.parameters(recurse=False)),
+            "norm_by": norm_by(module),
+        }
+        infos.append(_infos[key])
     if outermost:
         # A root that turned out to be part of another (wrapped after its first call) is a root no more.
         for key in [k for k in _roots if k in inner]:
@@ -70,6 +70,7 @@ def _register(root: Any, outermost: bool) -> None:
 def _forget(key: int, _ref: Any) -> None:
     _ids.pop(key, None)
     _alive.pop(key, None)
+    _infos.pop(key, None)
     _roots.pop(key, None)
 
 
@@ -91,7 +92,8 @@ def plain(path: str, root: Any) -> str:
 def norm_by(module: Any) -> str | None:
     """How an Opacus hook takes the norm of this module's gradients, if one is attached.
 
-    The hook is a bound method, and its object knows.
+    The hook is a bound method, and its object knows. Hooks that choose by the input's size have a dictionary norm_by,
+    with the module in it from its first norm on.
     """
     for hook in module._forward_hooks.values():
         owner = getattr(hook, "__self__", None)
@@ -99,9 +101,20 @@ def norm_by(module: Any) -> str | None:
             continue
         if not any(p.requires_grad for p in module.parameters()):
             return None
+        chosen = getattr(owner, "norm_by", None)
+        if isinstance(chosen, dict):
+            return chosen.get(module)
         ghost = getattr(owner, "use_ghost_clipping", False) and type(module) in getattr(owner, "NORM_SAMPLERS", {})
         return "ghost" if ghost else "per_sample"
     return None
+
+
+def normed(module: Any) -> None:
+    """Writes how the norm of a module's gradients was just taken, if that is news."""
+    info = _infos.get(id(module))
+    if info is not None and (found := norm_by(module)) != info["norm_by"]:
+        info["norm_by"] = found
+        frame(kinds.FRAME_MODULES, {"modules": [info]})
 
 
 def roots() -> Iterator[Any]:
@@ -140,6 +153,7 @@ def after_fork() -> None:
     """Numbers are written to a journal that is the parent's: give out new ones."""
     _ids.clear()
     _alive.clear()
+    _infos.clear()
     _roots.clear()
     names.clear()
     _tagged.clear()

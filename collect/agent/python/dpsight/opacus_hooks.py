@@ -7,6 +7,7 @@ of Opacus right after its import, before another imports its functions by name.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ _OPTIMIZERS = (
     "fsdpoptimizer_fast_gradient_clipping",
 )
 _SAMPLERS = (
+    "gsm_base",
     "grad_sample_module",
     "grad_sample_module_fast_gradient_clipping",
     "grad_sample_module_fast_gradient_clipping_fsdp",
@@ -41,6 +43,7 @@ MODULES = (
 _PHASES = {"clip_and_accumulate": "clip", "accumulate": "accumulate", "add_noise": "noise"}
 
 present = False
+_patched: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 def install(module: Any, patches: Patches) -> None:
@@ -48,8 +51,7 @@ def install(module: Any, patches: Patches) -> None:
     global present
     present = True
     for cls in [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]:
-        _patch_optimizer(cls, patches)
-        _patch_hooks(cls, patches)
+        _patch(cls, patches)
     for function, wrap in (("create_or_accumulate_grad_sample", _staging), ("_generate_noise", _noise)):
         own = vars(module).get(function)
         if getattr(own, "__module__", None) == module.__name__:
@@ -58,6 +60,25 @@ def install(module: Any, patches: Patches) -> None:
     if two_pass is not None:
         backward = bracket(two_pass.backward, kinds.DP_BACKWARD_BEGIN, kinds.DP_BACKWARD_END)
         patches.set(two_pass, "backward", backward)
+
+
+def _patch(cls: type, patches: Patches) -> None:
+    _patched.add(cls)
+    _patch_optimizer(cls, patches)
+    _patch_hooks(cls, patches)
+
+
+def _patch_subclasses(base: type, made: type) -> None:
+    """Patches what lies between a class of Opacus and the class of an object that is being made: others extend them
+    too. Hooks bind their methods only after this."""
+    patches = Patches()
+    try:
+        for cls in made.__mro__:
+            if issubclass(cls, base) and cls not in _patched:
+                _patch(cls, patches)
+    except Exception as error:
+        patches.undo()
+        failed(f"hooking {made.__name__}", error, fatal=False)
 
 
 def _watching() -> bool:
@@ -70,7 +91,7 @@ def _patch_optimizer(cls: type, patches: Patches) -> None:
         if function is not None:
             patches.set(cls, attribute, _phase(function, phase))
     if cls.__name__ == "DPOptimizer":
-        patches.set(cls, "__init__", _made(vars(cls)["__init__"]))
+        patches.set(cls, "__init__", _made(cls, vars(cls)["__init__"]))
         patches.set(cls, "_get_flat_grad_sample", _flat(cls._get_flat_grad_sample))  # type: ignore[attr-defined]
     if not hasattr(cls, "original_optimizer") and not hasattr(cls, "signal_skip_step"):
         return
@@ -82,9 +103,10 @@ def _patch_optimizer(cls: type, patches: Patches) -> None:
         patches.set(cls, "zero_grad", bracket(zero_grad, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 2))
 
 
-def _made(function: Callable[..., Any]) -> Callable[..., Any]:
+def _made(cls: type, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        _patch_subclasses(cls, type(self))
         function(self, *args, **kwargs)
         try:
             privacy.optimizer_made(self)
@@ -115,6 +137,8 @@ def _step_ended(args: tuple[Any, ...]) -> tuple[int, int]:
     return (0 if key else kinds.SKIPPED), (0 if local.scaler else key)
 
 
+# Phases and forward hooks under way, by object: an override and what it calls are one.
+_calls: set[tuple[int, int | str]] = set()
 # The parameters that the running phase works through, in order, and how many of them it has reached.
 _current: list[Any] = []
 _reached = 0
@@ -124,15 +148,18 @@ def _phase(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def phased(self: Any, *args: Any, **kwargs: Any) -> Any:
         global _reached
-        if state.dead:
+        call = (id(self), phase)
+        if state.dead or call in _calls:
             return function(self, *args, **kwargs)
         number = name(phase)
         timing.stamp(mark(kinds.PHASE_BEGIN, 0, number))
         if phase == "noise" and _watching():
             _current[:], _reached = self.params, 0
+        _calls.add(call)
         try:
             return function(self, *args, **kwargs)
         finally:
+            _calls.discard(call)
             _current.clear()
             if _watching():
                 _tag_parameters(self)
@@ -201,6 +228,8 @@ def _noise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _patch_hooks(cls: type, patches: Patches) -> None:
+    if cls.__name__ == "AbstractGradSampleHooks":
+        patches.set(cls, "__init__", _attaching(cls, vars(cls)["__init__"]))
     forward, backward = method(cls, "capture_activations_hook"), method(cls, "capture_backprops_hook")
     if forward is not None:
         patches.set(cls, "capture_activations_hook", _activations(forward))
@@ -208,26 +237,42 @@ def _patch_hooks(cls: type, patches: Patches) -> None:
         patches.set(cls, "capture_backprops_hook", _sampler(backward))
 
 
+def _attaching(cls: type, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        _patch_subclasses(cls, type(self))
+        function(self, *args, **kwargs)
+
+    return init
+
+
 def _activations(function: Callable[..., Any]) -> Callable[..., Any]:
     """Opacus' forward hook keeps a layer's inputs."""
 
     @functools.wraps(function)
     def capture(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-        result = function(self, module, *args, **kwargs)
-        if _watching():
-            try:
-                held = module.__dict__.get("activations")
-                if held:
-                    tags.emit(tags.within(kinds.HOOK_ACTIVATION, held[-1], 0, modules.known(module)))
-            except Exception as error:
-                failed("tagging hook activations", error, fatal=False)
+        call = (id(self), id(module))
+        if not _watching() or call in _calls:
+            return function(self, module, *args, **kwargs)
+        _calls.add(call)
+        try:
+            result = function(self, module, *args, **kwargs)
+        finally:
+            _calls.discard(call)
+        try:
+            held = module.__dict__.get("activations")
+            if held:
+                tags.emit(tags.within(kinds.HOOK_ACTIVATION, held[-1], 0, modules.known(module)))
+        except Exception as error:
+            failed("tagging hook activations", error, fatal=False)
         return result
 
     return capture
 
 
 def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Opacus' backward hook computes norms or per-sample gradients, and lets the activations go."""
+    """Opacus' backward hook computes norms or per-sample gradients, and lets the activations go. A book-keeping one
+    goes on holding them, and output gradients too."""
 
     @functools.wraps(function)
     def capture(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -262,16 +307,19 @@ def _held(module: Any) -> list[tuple[int, int, Any]]:
 def _sampled(module: Any, number: int, held: list[tuple[int, int, Any]]) -> None:
     try:
         storage = state.torch.UntypedStorage
-        gone = [(kinds.HOOK_ACTIVATION, a, size, 0, number) for a, size, ref in held if not storage._expired(ref)]
+        own = module.__dict__
+        kept = {(a, size) for _, a, size, _, _ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
+        alive = [(a, size) for a, size, ref in held if not storage._expired(ref)]
         for _, _, ref in held:
             storage._free_weak_ref(ref)
-        tags.emit(gone, untag=True)
-        out: list[tags.Record] = []
+        tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number) for at in alive if at not in kept], untag=True)
+        out: list[tags.Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
         for p in module.parameters():
             if p.__dict__:
                 named = modules.names.get(id(p), 0)
                 out += [r for r in gradients.attached(p, named) if r[0] in (kinds.GRAD_SAMPLE, kinds.NORM_SAMPLE)]
         tags.emit(out)
+        modules.normed(module)
     except Exception as error:
         failed("tagging per-sample gradients", error, fatal=False)
 

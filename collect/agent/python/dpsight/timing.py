@@ -14,6 +14,7 @@ from dpsight.state import failed, state
 _INTERVAL = struct.Struct("<IIq")
 _pending: list[tuple[int, Any, int]] = []
 _pools: dict[int, list[Any]] = {}
+_streams: dict[tuple[int, ...], Any] = {}  # torch's description of a stream → the stream
 _ident = threading.get_ident
 _thread = 0
 
@@ -31,14 +32,19 @@ def _record(k: int) -> None:
         _thread = _ident()
     if _thread != _ident():
         return  # intervals are between neighbours: two threads' events would mix
-    cuda = state.torch.cuda
+    cuda, C = state.torch.cuda, state.torch._C
     try:
-        if cuda.is_current_stream_capturing():
+        if C._cuda_isCurrentStreamCapturing():
             return  # an event would become part of the graph
-        device = state.torch._C._cuda_getDevice()
+        device = C._cuda_getDevice()
+        # torch.cuda.current_stream() would build a stream each time: most of what a stamp cost.
+        described = C._cuda_getCurrentStream(device)
+        stream = _streams.get(described)
+        if stream is None:
+            stream = _streams[described] = cuda.current_stream()
         pool = _pools.setdefault(device, [])
         event = pool.pop() if pool else cuda.Event(enable_timing=True)
-        event.record()
+        event.record(stream)
     except RuntimeError as error:
         _give_up(error)
         return
@@ -85,4 +91,5 @@ def after_fork() -> None:
     global _thread
     _pending.clear()
     _pools.clear()
+    _streams.clear()
     _thread = 0

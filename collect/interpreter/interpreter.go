@@ -1,0 +1,105 @@
+// Package interpreter asks an interpreter what it would import, without importing it: to import torch takes seconds, and may fail.
+package interpreter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// An Answer is what an interpreter says of itself.
+type Answer struct {
+	Executable   string   `json:"executable"` // as its sys.executable gives it
+	Version      string   `json:"python"`     // such as 3.11.7
+	Prefix       string   `json:"prefix"`
+	Torch        []string `json:"torch"`         // folders of the package; none = it is absent
+	TorchVersion string   `json:"torch_version"` // as its installer noted it, which it need not have
+	Nvidia       []string `json:"nvidia"`        // folders of NVIDIA's packages
+	Opacus       string   `json:"opacus"`        // version, "" = absent
+}
+
+// An Error says that a program is no interpreter that can be used.
+type Error struct {
+	Python  string
+	Problem string
+}
+
+func (e *Error) Error() string { return e.Python + " " + e.Problem }
+
+// Marker begins the answer: a .pth file or a sitecustomize of the user's may print too.
+const Marker = "dpsight-probe:"
+
+const program = `
+import importlib.metadata, importlib.util, json, sys
+def where(name):
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    return list(spec.submodule_search_locations or []) if spec else []
+def version(name):
+    try:
+        return importlib.metadata.version(name) or ""
+    except Exception:
+        return ""
+print("` + Marker + `" + json.dumps({"executable": sys.executable, "python": sys.version.split()[0], "prefix": sys.prefix,
+      "torch": where("torch"), "torch_version": version("torch"), "nvidia": where("nvidia"),
+      "opacus": version("opacus") if where("opacus") else ""}))
+`
+
+// Ask asks an interpreter in an environment; nil is this process's own. A program that is none gives an [Error].
+func Ask(ctx context.Context, python string, env []string) (*Answer, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, python, "-c", program)
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = env, &stderr, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		detail := lastLine(stderr.String())
+		if detail == "" {
+			detail = err.Error()
+		}
+		return nil, &Error{python, "does not run as a Python interpreter: " + detail}
+	}
+	_, text, ok := strings.Cut(string(out), Marker)
+	if !ok {
+		return nil, &Error{python, "does not answer as a Python interpreter"}
+	}
+	a := new(Answer)
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(a); err != nil {
+		return nil, fmt.Errorf("the answer of %s: %w", python, err)
+	}
+	return a, nil
+}
+
+var (
+	versionLine = regexp.MustCompile(`(?m)^__version__\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
+	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
+)
+
+// TorchBuild reads the version of the torch in a folder, and that of the CUDA it was built for; each is "" where torch does
+// not say.
+func TorchBuild(folder string) (version, cuda string, err error) {
+	b, err := os.ReadFile(filepath.Join(folder, "version.py"))
+	if err != nil {
+		return "", "", err
+	}
+	if m := versionLine.FindSubmatch(b); m != nil {
+		version = string(m[1])
+	}
+	if m := cudaLine.FindSubmatch(b); m != nil {
+		cuda = string(m[1])
+	}
+	return version, cuda, nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}

@@ -1,0 +1,96 @@
+package collect
+
+import (
+	"cmp"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// --sample-interval is the distance between two readings of the memory; everything else keeps its own.
+func TestSampleInterval(t *testing.T) {
+	for _, test := range []struct {
+		interval time.Duration
+		rows     int // in a second: one at once, one a tick, one at the end
+		full     int // with gauges, each 50 ms at most
+	}{
+		{5 * time.Millisecond, 202, 22},
+		{10 * time.Millisecond, 102, 22},
+		{50 * time.Millisecond, 22, 22},
+		{200 * time.Millisecond, 7, 7},
+	} {
+		_, rows := sample(t, newFakeGPU(), test.interval, time.Second+time.Millisecond)
+		full := 0
+		for i, r := range rows {
+			if r.SMPercent != nil {
+				full++
+			}
+			if i > 0 && i < len(rows)-1 && r.TimeNS-rows[i-1].TimeNS != int64(test.interval) {
+				t.Errorf("%s: row %d comes %d ns after the one before", test.interval, i, r.TimeNS-rows[i-1].TimeNS)
+			}
+		}
+		if len(rows) != test.rows || full != test.full {
+			t.Errorf("%s: %d rows, %d of them full; want %d, %d", test.interval, len(rows), full, test.rows, test.full)
+		}
+	}
+}
+
+// An experiment's interval reaches its sampler, and its manifest.
+func TestExperimentSampleInterval(t *testing.T) {
+	ticks := map[time.Duration]float64{}
+	for _, interval := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond} {
+		e := experiment(t, "sleep 1")
+		e.SampleInterval = interval
+		r := run(t, e)
+		c := r.Manifest.Collector
+		if want := cmp.Or(interval, DefaultSampleInterval); c.SampleIntervalNS != int64(want) {
+			t.Errorf("%s: the manifest says %d ns", interval, c.SampleIntervalNS)
+		}
+		rows, err := schemas.Samples.Read(r.Dir)
+		if err != nil || int64(len(rows)) != c.Samples {
+			t.Errorf("%s: %d rows, %d samples, %v", interval, len(rows), c.Samples, err)
+		}
+		// On a busy machine ticks are missed, and counted: per second of the run there are as many in all.
+		ticks[interval] = float64(c.Samples+c.MissedTicks) / r.Manifest.End.Sub(r.Manifest.Start).Seconds()
+	}
+	if ticks[5*time.Millisecond] < 5*ticks[50*time.Millisecond] || ticks[0] < 2.5*ticks[50*time.Millisecond] {
+		t.Errorf("ticks a second, by interval: %v", ticks)
+	}
+}
+
+// countingGPU counts the questions that NVML is asked.
+type countingGPU struct {
+	*fakeGPU
+	memory, gauges, processes int
+}
+
+func (c *countingGPU) Memory() (nvml.Memory, error) { c.memory++; return c.fakeGPU.Memory() }
+func (c *countingGPU) Gauges() nvml.Gauges          { c.gauges++; return c.fakeGPU.Gauges() }
+func (c *countingGPU) Processes() ([]nvml.Process, error) {
+	c.processes++
+	return c.fakeGPU.Processes()
+}
+
+// What sampling costs is what it asks for: the bound on the collector's share of a core that holds on a busy machine too.
+// The cost of each question was measured on an H200.
+func TestSamplerAsksLittle(t *testing.T) {
+	const seconds = 60
+	gpu := &countingGPU{fakeGPU: newFakeGPU()}
+	sample(t, gpu, DefaultSampleInterval, seconds*time.Second)
+	for what, n := range map[string][2]int{
+		"memory":    {gpu.memory, 100 * seconds},
+		"gauges":    {gpu.gauges, 20 * seconds},
+		"processes": {gpu.processes, 20 * seconds},
+		"energy":    {gpu.energies, seconds},
+	} {
+		if n[0] > n[1]+2 || n[0] < n[1]-2 {
+			t.Errorf("%s was asked for %d times in %d s, want %d", what, n[0], seconds, n[1])
+		}
+	}
+	cost := time.Duration(gpu.memory)*4*time.Microsecond + time.Duration(gpu.gauges)*24*time.Microsecond + time.Duration(gpu.energies)*2600*time.Microsecond
+	if share := cost.Seconds() / seconds; share > 0.005 {
+		t.Errorf("NVML's answers take %.2f %% of a core", 100*share)
+	}
+}

@@ -1,0 +1,72 @@
+package ingest
+
+import (
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// processes are the rows of a journal's process, one for each device that it used.
+func processes(m *schemas.Manifest, j *spool.Journal, recs []*recording, r *report) []schemas.Process {
+	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS, Ended: ended(j)}
+	if n := len(j.Marks); n > 0 {
+		p.EndNS = j.Marks[n-1].TimeNS
+	}
+	if len(recs) == 0 {
+		return []schemas.Process{p}
+	}
+	var rows []schemas.Process
+	for _, rec := range recs {
+		p.Device = rec.device
+		p.UUID = identify(m, j, rec.device, r)
+		rows = append(rows, p)
+	}
+	return rows
+}
+
+func ended(j *spool.Journal) string {
+	switch {
+	case j.Exception != nil:
+		return "exception"
+	case j.End != nil:
+		return "exit"
+	}
+	return "unknown"
+}
+
+// identify is the UUID of the GPU behind one of torch's ordinals, "" where it cannot be told. The manifest's GPUs are
+// NVML's, in an order that the process need not share: an ordinal is never taken for an index.
+func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) string {
+	measured := m.Source == schemas.Measured
+	for _, d := range j.Devices {
+		if d.Device != device || d.UUID == nil {
+			continue
+		}
+		for _, g := range m.GPUs {
+			if strings.EqualFold(bareUUID(g.UUID), *d.UUID) {
+				return g.UUID
+			}
+		}
+		if measured && len(m.GPUs) > 0 {
+			r.warn("rank %d, device %d: NVML lists no GPU with its UUID (it may be a MIG instance): its samples cannot be told from others'", j.Rank, device)
+		}
+		return *d.UUID
+	}
+	// An older agent: where the run could see one GPU only, it is that one.
+	if len(m.GPUs) == 1 {
+		return m.GPUs[0].UUID
+	}
+	if measured && len(m.GPUs) > 1 {
+		r.warn("rank %d, device %d: which of %d GPUs it is was not recorded: its samples cannot be told from others'", j.Rank, device, len(m.GPUs))
+	}
+	return ""
+}
+
+// bareUUID is a UUID without NVML's prefix.
+func bareUUID(uuid string) string {
+	if _, rest, ok := strings.Cut(uuid, "-"); ok && (strings.HasPrefix(uuid, "GPU-") || strings.HasPrefix(uuid, "MIG-")) {
+		return rest
+	}
+	return uuid
+}

@@ -1,0 +1,9 @@
+//go:build !race
+
+// Package level says how hard files that are kept are compressed.
+package level
+
+import "github.com/klauspost/compress/zstd"
+
+// Best is the level of files that are kept.
+const Best = zstd.SpeedBestCompression

@@ -1,0 +1,160 @@
+package spool
+
+import "errors"
+
+// The pickles of allocator events are the bulk of a journal: the same opcodes for every event, with an address, a size, a
+// time and a mark between them. splitter takes these literals out, a stream for each kind.
+//
+// Reading opcodes needs no more than the lengths of their arguments. At one that is not known here the rest of the
+// pickle is taken as it is, and joiner, which meets the same opcode, does the same.
+
+const (
+	streamCode  = iota // opcodes, lengths, and literals of no other stream
+	streamLong6        // integers of 6 bytes: addresses
+	streamLong7        // integers of 7 bytes: times in µs
+	streamInt          // integers of 4 bytes: sizes
+	streamShort        // integers of 2 bytes
+	streamText         // short strings: marks
+	nStreams
+)
+
+// streamWidth is the width of a stream's values; 0 = they have none.
+var streamWidth = [nStreams]int{0, 6, 7, 4, 2, 0}
+
+// Opcodes of pickle protocol 4 with an argument.
+const (
+	opLong1        = 0x8a
+	opShortUnicode = 0x8c
+	opInt          = 'J'
+	opShort        = 'M'
+)
+
+// argument is the length of an opcode's argument, of which counted bytes say how much more follows; ok is false for an
+// opcode that allocator events do not need.
+func argument(op byte) (fixed, counted int, ok bool) {
+	switch op {
+	case '(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x86, 0x87, 0x88, 0x89, 0x94:
+		return 0, 0, true
+	case 0x80, 'K', 'h', 'q':
+		return 1, 0, true
+	case opShort:
+		return 2, 0, true
+	case opInt, 'j', 'r':
+		return 4, 0, true
+	case 0x95, 'G':
+		return 8, 0, true
+	case opLong1, opShortUnicode, 'C':
+		return 0, 1, true
+	case 'X', 'B':
+		return 0, 4, true
+	}
+	return 0, 0, false
+}
+
+// streamOf is the stream of an opcode's literal of n bytes.
+func streamOf(op byte, n int) int {
+	switch {
+	case op == opLong1 && n == 6:
+		return streamLong6
+	case op == opLong1 && n == 7:
+		return streamLong7
+	case op == opInt:
+		return streamInt
+	case op == opShort:
+		return streamShort
+	case op == opShortUnicode:
+		return streamText
+	}
+	return streamCode
+}
+
+type streams [nStreams][]byte
+
+// split adds a pickle's bytes to the streams.
+func (s *streams) split(p []byte) {
+	for i := 0; i < len(p); {
+		n, counted, ok := argument(p[i])
+		head := i + 1 + counted
+		if ok && counted > 0 && head <= len(p) {
+			n = int(littleEndian(p[i+1 : head]))
+		}
+		if !ok || head > len(p) || n < 0 || n > len(p)-head {
+			s[streamCode] = append(s[streamCode], p[i:]...)
+			return
+		}
+		s[streamCode] = append(s[streamCode], p[i:head]...)
+		to := streamOf(p[i], n)
+		s[to] = append(s[to], p[head:head+n]...)
+		i = head + n
+	}
+}
+
+var errStreams = errors.New("its streams do not fit together")
+
+// take removes the first n bytes of a stream.
+func (s *streams) take(stream, n int) ([]byte, error) {
+	if n < 0 || n > len(s[stream]) {
+		return nil, errStreams
+	}
+	b := s[stream][:n]
+	s[stream] = s[stream][n:]
+	return b, nil
+}
+
+// join appends the next pickle, of n bytes, to out.
+func (s *streams) join(out []byte, n int) ([]byte, error) {
+	for end := len(out) + n; len(out) < end; {
+		left := end - len(out)
+		if len(s[streamCode]) == 0 {
+			return nil, errStreams
+		}
+		op := s[streamCode][0]
+		length, counted, ok := argument(op)
+		head := 1 + counted
+		if ok && counted > 0 && head <= left {
+			if head > len(s[streamCode]) {
+				return nil, errStreams
+			}
+			length = int(littleEndian(s[streamCode][1:head]))
+		}
+		if !ok || head > left || length < 0 || length > left-head {
+			rest, err := s.take(streamCode, left)
+			if err != nil {
+				return nil, err
+			}
+			return append(out, rest...), nil
+		}
+		for _, part := range [2][2]int{{streamCode, head}, {streamOf(op, length), length}} {
+			b, err := s.take(part[0], part[1])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b...)
+		}
+	}
+	return out, nil
+}
+
+// stored gives a stream as it is compressed; values of a fixed width in planes, times as differences.
+func (s *streams) stored(i int) []byte {
+	b := s[i]
+	if i == streamLong7 {
+		b = append([]byte(nil), b...)
+		differences(b, 7, 0, 7)
+	}
+	if w := streamWidth[i]; w > 0 {
+		b = planes(b, w)
+	}
+	return b
+}
+
+// load undoes stored.
+func (s *streams) load(i int, b []byte) {
+	if w := streamWidth[i]; w > 0 {
+		b = rows(b, w)
+	}
+	if i == streamLong7 {
+		sums(b, 7, 0, 7)
+	}
+	s[i] = b
+}

@@ -1,0 +1,195 @@
+package spool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/dpsight/dpsight/schemas/internal/level"
+)
+
+const (
+	sealedMagic = "DPSJ"
+	sealedPlain = 1 // the bytes of the two files
+	sealedSplit = 2 // taken apart: see [apart]
+	// maxSplit bounds the journals that are taken apart, which takes several times their size in memory.
+	maxSplit = 256 << 20
+	// maxDecoded bounds what a sealed journal may unpack to in memory.
+	maxDecoded = 16 << 30
+)
+
+// Pack writes a sealed journal from the bytes of its two files.
+func Pack(w io.Writer, marks, frames []byte) error {
+	marks = marks[:usedMarks(marks)]
+	version, parts := uint16(sealedPlain), [][]byte{marks, frames}
+	if len(marks)+len(frames) <= maxSplit {
+		split := apart(marks, frames)
+		// What cannot be put together again is kept as it is: a seal must never lose a byte.
+		m, f, err := together(split)
+		if err == nil && bytes.Equal(m, marks) && bytes.Equal(f, frames) {
+			version, parts = sealedSplit, split
+		}
+	}
+	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(level.Best))
+	if err != nil {
+		return err
+	}
+	out := [][]byte{append(binary.LittleEndian.AppendUint16([]byte(sealedMagic), version), 0, 0)}
+	for _, p := range parts {
+		out = append(out, binary.LittleEndian.AppendUint64(nil, uint64(len(p))), p)
+	}
+	for _, b := range out {
+		if _, err := z.Write(b); err != nil {
+			z.Close()
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Unpack gives the bytes of the two files that a sealed journal holds.
+func Unpack(path string) (marks, frames []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f, zstd.WithDecoderMaxMemory(maxDecoded))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer z.Close()
+	var h [8]byte
+	if _, err := io.ReadFull(z, h[:]); err != nil {
+		return nil, nil, fmt.Errorf("not a sealed journal: %w", err)
+	}
+	if string(h[:4]) != sealedMagic {
+		return nil, nil, fmt.Errorf("not a sealed journal (it begins with %q)", h[:4])
+	}
+	n := 0
+	switch v := binary.LittleEndian.Uint16(h[4:]); v {
+	case sealedPlain:
+		n = 2
+	case sealedSplit:
+		n = nParts
+	default:
+		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d and %d)", v, sealedPlain, sealedSplit)
+	}
+	parts := make([][]byte, n)
+	for i := range parts {
+		var size [8]byte
+		if _, err := io.ReadFull(z, size[:]); err != nil {
+			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+		}
+		if parts[i], err = readBounded(z, binary.LittleEndian.Uint64(size[:])); err != nil {
+			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+		}
+	}
+	if n == 2 {
+		return parts[0], parts[1], nil
+	}
+	if marks, frames, err = together(parts); err != nil {
+		return nil, nil, fmt.Errorf("the journal is damaged: %w", err)
+	}
+	return marks, frames, nil
+}
+
+// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, and the streams
+// of its pickles.
+const (
+	partMarks = iota
+	partFrames
+	partTags
+	partStreams
+	nParts = partStreams + nStreams
+)
+
+const filesHeader = 8 // of a frames file
+
+// apart takes a journal apart, nil if it is not of the usual form.
+func apart(marks, frames []byte) [][]byte {
+	if len(marks) < RecordSize || len(frames) < filesHeader {
+		return nil
+	}
+	all, err := ScanFrames(frames)
+	if err != nil && len(all) == 0 {
+		return nil
+	}
+	parts := make([][]byte, nParts)
+	parts[partMarks] = append(append([]byte(nil), marks[:RecordSize]...), columns(marks[RecordSize:], RecordSize, markCounters)...)
+	// The number of whole frames comes first: what lies behind the last is kept as it is.
+	rest := binary.LittleEndian.AppendUint64(nil, uint64(len(all)))
+	rest = append(rest, frames[:filesHeader]...)
+	var tags []byte
+	var s streams
+	end := filesHeader
+	for _, f := range all {
+		begin := int(f.Offset) + frameHeader
+		end = begin + len(f.Payload)
+		rest = append(rest, frames[f.Offset:begin]...)
+		switch f.Type {
+		case FrameTags:
+			tags = append(tags, f.Payload...)
+		case FrameAllocator:
+			s.split(f.Payload)
+		default:
+			rest = append(rest, f.Payload...)
+		}
+	}
+	parts[partFrames] = append(rest, frames[end:]...)
+	parts[partTags] = columns(tags, RecordSize, tagCounters)
+	for i := range s {
+		parts[partStreams+i] = s.stored(i)
+	}
+	return parts
+}
+
+// together undoes apart.
+func together(parts [][]byte) (marks, frames []byte, err error) {
+	if len(parts) != nParts {
+		return nil, nil, errStreams
+	}
+	marks, rest := parts[partMarks], parts[partFrames]
+	if len(marks) < RecordSize || len(rest) < 8+filesHeader {
+		return nil, nil, errStreams
+	}
+	marks = append(append([]byte(nil), marks[:RecordSize]...), records(marks[RecordSize:], RecordSize, markCounters)...)
+	tags := records(parts[partTags], RecordSize, tagCounters)
+	var s streams
+	for i := range s {
+		s.load(i, parts[partStreams+i])
+	}
+	n := binary.LittleEndian.Uint64(rest)
+	rest = rest[8:]
+	frames, rest = append(frames, rest[:filesHeader]...), rest[filesHeader:]
+	for range n {
+		if len(rest) < frameHeader {
+			return nil, nil, errStreams
+		}
+		kind, size := FrameType(rest[0]), binary.LittleEndian.Uint64(rest[8:])
+		if size > maxFrame {
+			return nil, nil, errStreams
+		}
+		frames, rest = append(frames, rest[:frameHeader]...), rest[frameHeader:]
+		length := int(size)
+		from := &rest
+		switch kind {
+		case FrameTags:
+			from = &tags
+		case FrameAllocator:
+			if frames, err = s.join(frames, length); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if length > len(*from) {
+			return nil, nil, errStreams
+		}
+		frames, *from = append(frames, (*from)[:length]...), (*from)[length:]
+	}
+	return marks, append(frames, rest...), nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// hostName stands for every host's.
+const hostName = "gpu-host"
+
+// sanitize cleans all runs of a store, and says how many there are.
+func sanitize(store string) (int, error) {
+	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
+	if err != nil {
+		return 0, err
+	}
+	if len(manifests) == 0 {
+		return 0, fmt.Errorf("no run in %s", store)
+	}
+	c := newCleaner()
+	for _, m := range manifests {
+		if err := c.run(filepath.Dir(m)); err != nil {
+			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
+		}
+	}
+	return len(manifests), nil
+}
+
+func (c *cleaner) run(dir string) error {
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	host := m.Host.Name
+	if host == hostName { // of an earlier pass
+		host = ""
+	}
+	m.Host.Name, m.Git = hostName, nil
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		return err
+	}
+	clean := func(b []byte) ([]byte, error) { return c.json(b, host) }
+	if err := rewrite(filepath.Join(dir, schemas.ManifestFile), clean); err != nil {
+		return err
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, log := range logs {
+		if err := rewrite(log, func(b []byte) ([]byte, error) { return []byte(c.text(string(b), host)), nil }); err != nil {
+			return err
+		}
+	}
+	journals, err := spool.SealedJournals(filepath.Join(dir, spool.Dir))
+	if err != nil {
+		return err
+	}
+	for _, journal := range journals {
+		if err := c.journal(journal, host); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(journal), err)
+		}
+	}
+	// The tables hold UUIDs too.
+	o := ingest.Options{Again: true}
+	if report, err := schemas.ReadIngestReport(dir); err == nil {
+		o.Version = report.Version
+	}
+	_, err = ingest.Run(dir, o)
+	return err
+}
+
+func rewrite(path string, edit func([]byte) ([]byte, error)) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	clean, err := edit(b)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(clean, b) {
+		return nil
+	}
+	return schemas.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(clean)
+		return err
+	})
+}
+
+// journal cleans the text of a sealed journal. Marks, tags, times and allocator events are numbers.
+func (c *cleaner) journal(path, host string) error {
+	marks, frames, err := spool.Unpack(path)
+	if err != nil {
+		return err
+	}
+	all, err := spool.ScanFrames(frames)
+	if err != nil {
+		return err
+	}
+	out := spool.AppendHeader(nil)
+	for _, f := range all {
+		payload := f.Payload
+		switch {
+		case f.Type == spool.FrameAllocator && bytes.Contains(payload, []byte("filename")):
+			return errors.New("it was recorded with stacks, which name files and cannot be cleaned")
+		case json.Valid(payload):
+			if payload, err = c.json(payload, host); err != nil {
+				return err
+			}
+		}
+		out = spool.AppendFrame(out, f.Type, payload)
+	}
+	if bytes.Equal(out, frames) {
+		return nil
+	}
+	return schemas.WriteFile(path, func(w io.Writer) error { return spool.Pack(w, marks, out) })
+}

@@ -1,0 +1,104 @@
+package dpsight_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// maxTree bounds the bytes of all tracked files: a clone has to stay small, recordings included.
+const maxTree = 25 << 20
+
+// tracked lists the files that git tracks and that are there.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("the files are those that git tracks: %v", err)
+	}
+	var files []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() {
+			files = append(files, name)
+		}
+	}
+	if len(files) < 100 {
+		t.Fatalf("git tracks %d files", len(files))
+	}
+	return files
+}
+
+func TestTreeIsSmall(t *testing.T) {
+	var total int64
+	for _, name := range tracked(t) {
+		st, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += st.Size()
+	}
+	if total > maxTree {
+		t.Errorf("the tracked files take %d bytes, over %d", total, maxTree)
+	}
+}
+
+// ownHeaders are the C headers of this repository, all written for it.
+var ownHeaders = map[string]bool{
+	"collect/phantom/csrc/phantom.h":                  true,
+	"collect/phantom/csrc/driver/driver.h":            true,
+	"collect/phantom/csrc/include/crt/host_defines.h": true,
+}
+
+var (
+	// foreign matches what the headers of CUDA begin with. The name is in two parts, so that this file does not match.
+	foreign  = regexp.MustCompile(`(?i)(copyright|\(c\))[^\n]{0,80}\bnvi` + `dia\b`)
+	includes = regexp.MustCompile(`(?m)^\s*#\s*include\s*[<"]([^>"]+)[>"]`)
+	// system headers come with the compiler; driver_types.h lies beside the user's own torch.
+	system = regexp.MustCompile(`^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|locale|sys/\w+)\.h$`)
+)
+
+// No CUDA header is copied into the repository, nor a part of one: the licence does not allow it, and a copy would be of
+// another version than the user's torch.
+func TestNoCUDAHeader(t *testing.T) {
+	seen, cuda := 0, 0
+	for _, name := range tracked(t) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := foreign.FindIndex(b); at != nil {
+			t.Errorf("%s holds a foreign copyright: %q", name, b[at[0]:at[1]])
+		}
+		switch filepath.Ext(name) {
+		case ".h", ".hh", ".hpp", ".cuh", ".inc":
+			if !ownHeaders[name] {
+				t.Errorf("%s is a C header that nobody here wrote", name)
+			}
+			seen++
+		}
+		if !strings.HasPrefix(name, "collect/phantom/csrc/") {
+			continue
+		}
+		for _, m := range includes.FindAllSubmatch(b, -1) {
+			header := string(m[1])
+			switch {
+			case header == "driver_types.h":
+				cuda++
+			case system.MatchString(header):
+			case bytes.HasPrefix(bytes.TrimSpace(m[0]), []byte("#include \"")):
+				if !ownHeaders[filepath.ToSlash(filepath.Join(filepath.Dir(name), header))] {
+					t.Errorf("%s includes %q, which is not in the repository", name, header)
+				}
+			default:
+				t.Errorf("%s includes <%s>: of CUDA only driver_types.h is read, where the user's torch has it", name, header)
+			}
+		}
+	}
+	if seen != len(ownHeaders) || cuda == 0 {
+		t.Errorf("%d of %d headers found, %d includes of driver_types.h", seen, len(ownHeaders), cuda)
+	}
+}
