@@ -18,11 +18,11 @@ const (
 	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare bounds what
 	// they take of a core.
 	energyInterval = time.Second
-	energyShare    = 0.0035
+	energyShare    = 0.0015
 	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a second at most.
 	gaugeInterval = 50 * time.Millisecond
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
-	sampleShare = 0.003
+	sampleShare = 0.0015
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
 	// little to a SIGKILL, and a long one does not leave thousands of files.
 	flushShare    = 20
@@ -117,70 +117,68 @@ type gpuSampler struct {
 
 // deviceState is what is carried from one reading of a device to the next.
 type deviceState struct {
-	every  int // readings of all but memory are taken each so many ticks
+	wait   int // ticks until all but memory is read again
 	cost   time.Duration
 	energy time.Time // of the next reading
-	gauges nvml.Gauges
-	ours   *int64
-	others int32
+	others int32     // processes, as last read
 }
 
 func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, processes processTable, out *segmentWriter[schemas.Sample]) *gpuSampler {
 	g := &gpuSampler{runID: runID, devices: devices, interval: interval, processes: processes, out: out, state: make([]deviceState, len(devices))}
-	for i := range g.state {
-		g.state[i].every = g.gaugeTicks()
-	}
 	g.used.Store(-1)
 	return g
 }
 
 // run samples until the context ends, once more at its end: what a run used last is of interest.
 func (g *gpuSampler) run(ctx context.Context) {
-	ticker := time.NewTicker(g.interval)
-	defer ticker.Stop()
+	watch := nvml.NewWatch(g.devices, g.interval)
 	begin := time.Now()
-	ticks := int64(0)
-	for {
-		g.tick(ticks)
-		ticks++
-		select {
-		case <-ctx.Done():
-			g.tick(0)
-			// The ticker drops ticks that nobody waited for.
-			g.missed = max(0, int64(time.Since(begin)/g.interval)-ticks)
+	for ticks := int64(0); ; {
+		n, last := g.gaugeTicks(), ctx.Err() != nil
+		if last {
+			n = 1
+			for i := range g.state {
+				g.state[i].wait = 0
+			}
+		}
+		g.take(watch.Read(n), n)
+		ticks += int64(n)
+		if last {
+			g.missed = max(0, int64(time.Since(begin)/g.interval)+1-ticks)
 			return
-		case <-ticker.C:
 		}
 	}
 }
 
-// gaugeTicks is gaugeInterval in ticks.
+// gaugeTicks is gaugeInterval in ticks: as many are read at a time.
 func (g *gpuSampler) gaugeTicks() int {
 	return max(1, int(gaugeInterval/g.interval))
 }
 
-func (g *gpuSampler) tick(n int64) {
+// take makes rows of the readings of some ticks; the last of each device has its other readings too.
+func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	var used int64
-	for i, d := range g.devices {
-		row, ok := g.read(d, &g.state[i], n)
-		if !ok {
+	for k, r := range readings {
+		d, s := g.devices[k%len(g.devices)], &g.state[k%len(g.devices)]
+		if !r.OK {
 			continue // a reading that failed is absent, not zero
 		}
-		used += row.UsedBytes
+		row := schemas.Sample{RunID: g.runID, Device: int32(d.Info().Index), TimeNS: r.TimeNS,
+			UsedBytes: r.Used, ReservedBytes: r.Reserved, FreeBytes: r.Free, MemoryAPI: r.API}
+		if k >= len(readings)-len(g.devices) {
+			used += r.Used
+			g.others(d, s, &row, ticks)
+		}
+		row.OtherProcesses = s.others
 		g.out.add(row)
 		g.samples++
 	}
 	g.used.Store(used)
 }
 
-func (g *gpuSampler) read(d nvml.Device, s *deviceState, n int64) (schemas.Sample, bool) {
+// others takes the readings that are not of memory, each as often as its cost allows.
+func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, ticks int) {
 	now := time.Now()
-	mem, err := d.Memory()
-	if err != nil {
-		return schemas.Sample{}, false
-	}
-	row := schemas.Sample{RunID: g.runID, Device: int32(d.Info().Index), TimeNS: now.UnixNano(),
-		UsedBytes: mem.Used, ReservedBytes: mem.Reserved, FreeBytes: mem.Free, MemoryAPI: mem.API}
 	if !now.Before(s.energy) {
 		if e, ok := d.EnergyMJ(); ok {
 			row.EnergyMJ = &e
@@ -189,18 +187,16 @@ func (g *gpuSampler) read(d nvml.Device, s *deviceState, n int64) (schemas.Sampl
 		s.energy = now.Add(max(energyInterval, time.Duration(float64(took)/energyShare)))
 		now = now.Add(took) // its milliseconds are not the readings' below
 	}
-	if n%int64(s.every) == 0 {
-		s.gauges = d.Gauges()
-		s.ours, s.others = g.split(d)
-		// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
-		s.cost = (3*s.cost + time.Since(now)) / 4
-		s.every = max(g.gaugeTicks(), 1+int(float64(s.cost)/(sampleShare*float64(g.interval))))
-		row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = s.gauges.SMPercent, s.gauges.MemoryPercent, s.gauges.PowerMW, s.gauges.TemperatureC
-		row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = s.gauges.SMClockMHz, s.gauges.MemoryClockMHz, s.gauges.ThrottleReasons
-		row.ProcessBytes = s.ours
+	if s.wait -= ticks; s.wait > 0 {
+		return
 	}
-	row.OtherProcesses = s.others
-	return row, true
+	gauges := d.Gauges()
+	row.ProcessBytes, s.others = g.split(d)
+	row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = gauges.SMPercent, gauges.MemoryPercent, gauges.PowerMW, gauges.TemperatureC
+	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz, gauges.ThrottleReasons
+	// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
+	s.cost = (3*s.cost + time.Since(now)) / 4
+	s.wait = max(g.gaugeTicks(), 1+int(float64(s.cost)/(sampleShare*float64(g.interval))))
 }
 
 // split sums the memory of the run's processes on a device and counts the others.

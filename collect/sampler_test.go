@@ -38,8 +38,8 @@ func TestGPUSampler(t *testing.T) {
 	a, b, c := int64(100), int64(20), int64(3)
 	gpu.processes = []nvml.Process{{PID: 7, Bytes: &a}, {PID: 8, Bytes: &b}, {PID: 9, Bytes: &c}}
 	g, rows := sample(t, gpu, 10*time.Millisecond, time.Minute+5*time.Millisecond)
-	// One at once, one a tick, one at the end.
-	if len(rows) != 6002 || g.samples != 6002 || g.missed != 0 {
+	// One at once, one a tick until the fifth after the end, and one more.
+	if len(rows) != 6006 || g.samples != 6006 || g.missed != 0 {
 		t.Fatalf("%d rows, %d samples, %d missed", len(rows), g.samples, g.missed)
 	}
 	energies := 0
@@ -48,15 +48,15 @@ func TestGPUSampler(t *testing.T) {
 			t.Fatalf("row %d: %+v", i, r)
 		}
 		// All but memory is read every 50 ms, and at the end.
-		if gauged := i%5 == 0 && i < 6001 || i == 6001; gauged != (r.ProcessBytes != nil) {
+		if gauged := i%5 == 4 || i == 6005; gauged != (r.ProcessBytes != nil) {
 			t.Fatalf("row %d: %+v", i, r)
-		} else if gauged && (*r.ProcessBytes != 120 || *r.SMPercent != 93 || r.TemperatureC != nil) || r.OtherProcesses != 1 {
+		} else if gauged && (*r.ProcessBytes != 120 || *r.SMPercent != 93 || r.TemperatureC != nil) || i >= 4 && r.OtherProcesses != 1 {
 			t.Fatalf("row %d: %+v", i, r)
 		}
 		if r.EnergyMJ != nil {
 			energies++
 		}
-		if i > 0 && i < 6001 && r.TimeNS-rows[i-1].TimeNS != int64(10*time.Millisecond) {
+		if i > 0 && r.TimeNS-rows[i-1].TimeNS != int64(10*time.Millisecond) {
 			t.Fatalf("row %d comes %d ns after the one before", i, r.TimeNS-rows[i-1].TimeNS)
 		}
 	}

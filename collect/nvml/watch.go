@@ -1,0 +1,48 @@
+package nvml
+
+import "time"
+
+// A Reading is a device's memory at a moment. Where it could not be read, OK is false.
+type Reading struct {
+	TimeNS int64 // Unix time
+	Memory
+	OK bool
+}
+
+// A Watch reads the memory of devices in a fixed rhythm. Of a real library it does so in C, many readings a call: a Go program
+// that wakes a hundred times a second spends more on waking its scheduler than on the readings.
+type Watch struct {
+	devices  []Device
+	interval time.Duration
+	next     time.Time
+	native   func(ticks int) []Reading // nil: read in Go
+}
+
+// NewWatch begins a rhythm: the first tick is now.
+func NewWatch(devices []Device, interval time.Duration) *Watch {
+	w := &Watch{devices: devices, interval: interval, next: time.Now()}
+	w.native = native(devices, interval)
+	return w
+}
+
+// Read waits for a number of ticks and gives the readings of each tick, in the order of the devices. A tick that came too late is
+// left out of the rhythm, not made up for.
+func (w *Watch) Read(ticks int) []Reading {
+	if w.native != nil {
+		return w.native(ticks)
+	}
+	out := make([]Reading, 0, ticks*len(w.devices))
+	for range ticks {
+		time.Sleep(time.Until(w.next))
+		for _, d := range w.devices {
+			now := time.Now()
+			m, err := d.Memory()
+			out = append(out, Reading{now.UnixNano(), m, err == nil})
+		}
+		w.next = w.next.Add(w.interval)
+		if late := time.Since(w.next); late > 0 {
+			w.next = w.next.Add((late/w.interval + 1) * w.interval)
+		}
+	}
+	return out
+}
