@@ -27,7 +27,8 @@ func (c *cleaner) text(s, host string) string {
 	s = uuids.ReplaceAllStringFunc(s, c.uuid)
 	s = paths.ReplaceAllString(s, "$1$2")
 	if host != "" {
-		s = strings.ReplaceAll(s, host, hostName)
+		// A whole word: a host called vm must not make ngpu-hostl of nvml.
+		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllLiteralString(s, hostName)
 	}
 	return s
 }
