@@ -119,9 +119,9 @@ func (in *Input) phaseMoment(p place, at At) (found, error) {
 	default:
 		return found{}, fmt.Errorf("no phase %q there on %s: there are %s", at.Phase, p, strings.Join(slices.Sorted(maps.Keys(phases)), ", "))
 	}
-	m := found{at: Moment{Event: best.PeakSeq, Phase: &best.Phase}, allocated: best.PeakBytes}
+	m := found{at: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, allocated: best.PeakBytes}
 	if best.Step >= 0 {
-		m.at.Step = &best.Step
+		m.at.Step = new(best.Step)
 	}
 	if best.PeakSeq == 0 {
 		m.at.Event, m.allocated = best.EndSeq, -1
@@ -145,21 +145,22 @@ func (in *Input) momentOf(p place, seq int64) Moment {
 	return m
 }
 
-// phaseOf finds the step and phase that event seq belongs to; nil where none does.
+// phaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a table
+// would keep all of it for as long as a [Summary].
 func (in *Input) phaseOf(p place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]
 		if f.Rank == p.rank && f.Device == p.device && f.BeginSeq < seq && seq <= f.EndSeq {
 			if f.Step >= 0 {
-				step = &f.Step
+				step = new(f.Step)
 			}
-			return step, &f.Phase
+			return step, new(f.Phase)
 		}
 	}
 	for i := range in.Steps {
 		s := &in.Steps[i]
 		if s.Rank == p.rank && s.Device == p.device && s.BeginSeq < seq && seq <= s.EndSeq {
-			return &s.Step, nil
+			return new(s.Step), nil
 		}
 	}
 	return nil, nil

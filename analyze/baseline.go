@@ -14,7 +14,8 @@ import (
 // BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
 // writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of one
 // name and parameters, whatever they ran on: a check is there to tell what a new torch or another commit does. How the
-// figures are known does tell experiments apart: a predicted and a measured run have no median.
+// figures are known does tell experiments apart: a predicted and a measured run have no median, nor have predictions for two
+// devices.
 func BaselineOf(runs []Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	groups := map[string][]*Summary{}
@@ -25,6 +26,9 @@ func BaselineOf(runs []Summary, version string) schemas.Baseline {
 			id = runs[i].title() + "\x00" + paramsText(runs[i].Params)
 		}
 		id += "\x00" + runs[i].Source
+		if p := runs[i].Profile; p != nil {
+			id += "\x00" + *p
+		}
 		if groups[id] == nil {
 			order = append(order, id)
 		}

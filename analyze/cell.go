@@ -93,7 +93,9 @@ func newCell(runs []*Summary) Cell {
 	}
 	c.Summary = *middleRun(good)
 	c.Warnings = mergeWarnings(likeFirst(good, c.Bare()))
+	c.throttled = throttle{}
 	for _, r := range good {
+		c.throttled.add(r.throttled)
 		if r.PeakBytes == nil {
 			continue
 		}
@@ -217,7 +219,7 @@ func mergeWarnings(runs []*Summary) []string {
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
 	for i := range cells {
-		if c := &cells[i]; !c.Bare() {
+		if c := &cells[i]; !c.Bare() && c.Good > 0 { // beside one that failed, the bare run is all there is
 			full[c.experiment()] = c
 		}
 	}
@@ -228,7 +230,7 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 			continue
 		}
 		left = append(left, c.Label)
-		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil {
+		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil && c.Good > 0 {
 			twin.JoulesPerStep, twin.JoulesPerSample = c.JoulesPerStep, c.JoulesPerSample
 			twin.Warnings = append(twin.Warnings, "energy is that of the bare run of the same experiment")
 		}

@@ -158,6 +158,15 @@ func TestBareTwins(t *testing.T) {
 	if s := NewMatchedStudy([]Summary{bare}, nil); len(s.Cells) != 1 {
 		t.Error("a bare run by itself is left out")
 	}
+	failed := full
+	failed.Status = schemas.StatusOOM
+	if s := NewMatchedStudy([]Summary{failed, bare}, nil); len(s.Cells) != 2 || len(s.Notes) != 0 {
+		t.Errorf("a bare run is left out for one that failed: %d cells, %q", len(s.Cells), s.Notes)
+	}
+	bare.Status = schemas.StatusOOM
+	if s := NewMatchedStudy([]Summary{full, bare}, nil); len(s.Cells) != 1 || s.Cells[0].JoulesPerSample != nil {
+		t.Errorf("the energy of a run that failed: %v", s.Cells[0].JoulesPerSample)
+	}
 }
 
 func TestRateIntervals(t *testing.T) {

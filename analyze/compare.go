@@ -37,8 +37,8 @@ type CompareBaseline struct {
 	Label string            `json:"label"`
 }
 
-// CompareCell is one place of the pivot. Value is the median over its runs that ended well; bytes are rounded down to a
-// whole one.
+// CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run has had
+// exactly so many, the lower one of two in the middle, as in a [Cell].
 type CompareCell struct {
 	Row        map[string]*string `json:"row"` // null where the runs lack the parameter
 	Col        map[string]*string `json:"col"`

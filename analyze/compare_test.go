@@ -100,7 +100,7 @@ func TestPivot(t *testing.T) {
 		}
 	}
 	doc = compare(t, CompareOptions{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
-	if got := doc.text(); got != "ghost,flat: 2250 | ghost,-: | vanilla,flat: base | vanilla,-: 1500 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
+	if got := doc.text(); got != "ghost,flat: 1500 | ghost,-: | vanilla,flat: base | vanilla,-: 1000 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
 }
@@ -110,8 +110,17 @@ func TestCellsOfSeveralRuns(t *testing.T) {
 	failed.Status = schemas.StatusOOM
 	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), ran("2", "ghost", 1501), ran("3", "ghost", 1498), failed)
 	c := doc.Cells[1]
-	if *c.Value != 1499 || *c.Low != 1498 || *c.High != 1501 || c.N != 2 || len(c.RunIDs) != 3 || c.Failed[0] != (FailedRun{"5", schemas.StatusOOM}) || *c.Delta != 499 {
-		t.Errorf("a median of whole bytes over the runs that ended well: %+v", c)
+	if *c.Value != 1498 || *c.Low != 1498 || *c.High != 1501 || c.N != 2 || len(c.RunIDs) != 3 || c.Failed[0] != (FailedRun{"5", schemas.StatusOOM}) || *c.Delta != 498 {
+		t.Errorf("bytes that a run had, of the runs that ended well: %+v", c)
+	}
+	if cell := Cells([]Summary{ran("2", "ghost", 1501), ran("3", "ghost", 1498)}); *cell[0].PeakBytes != int64(*c.Value) {
+		t.Errorf("a report says %d, a comparison %v", *cell[0].PeakBytes, *c.Value)
+	}
+	odd := ran("3", "ghost", 1498)
+	odd.Warnings = []string{"something is odd"}
+	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 1000), ran("2", "ghost", 1501), odd)
+	if w := strings.Join(doc.Warnings, "; "); !strings.Contains(w, "ghost: something is odd") {
+		t.Errorf("a warning of a cell's second run: %q", w)
 	}
 	failed.Status = schemas.StatusFailed
 	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 1000), failed, ran("7", "dpsgd", 1200))

@@ -32,7 +32,8 @@ type CostRun struct {
 	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
-	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time.
+	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of several
+	// processes it is the one whose part is the largest.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
 	// CollectorShare is the collector's CPU time as a part of one core, over the whole run.
@@ -72,7 +73,6 @@ func Cost(in Input) CostRun {
 	if !measured {
 		return c
 	}
-	var drains, recorded int64
 	slowest := func(at **float64, ns *int64) {
 		if ns != nil {
 			if ms := float64(*ns) / 1e6; *at == nil || ms > **at {
@@ -81,13 +81,13 @@ func Cost(in Input) CostRun {
 		}
 	}
 	for _, k := range in.Report.Cost {
-		drains, recorded = max(drains, k.DrainNS), max(recorded, k.RecordedNS)
+		if k.RecordedNS > 0 {
+			if share := float64(k.DrainNS) / float64(k.RecordedNS); c.DrainShare == nil || share > *c.DrainShare {
+				c.DrainMS, c.DrainShare = new(float64(k.DrainNS)/1e6), &share
+			}
+		}
 		slowest(&c.BareStepMS, k.BareStepNS)
 		slowest(&c.InstrumentedStepMS, k.InstrumentedStepNS)
-	}
-	if recorded > 0 {
-		ms, share := float64(drains)/1e6, float64(drains)/float64(recorded)
-		c.DrainMS, c.DrainShare = &ms, &share
 	}
 	return c
 }

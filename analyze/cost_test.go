@@ -28,6 +28,10 @@ func TestCost(t *testing.T) {
 	if *c.BareStepMS != 100 || *c.InstrumentedStepMS != 103 || *c.DrainMS != 20 || *c.DrainShare != 0.01 || *c.CollectorShare != 0.015 {
 		t.Errorf("bare %v, instrumented %v, drains %v (%v), collector %v", *c.BareStepMS, *c.InstrumentedStepMS, *c.DrainMS, *c.DrainShare, *c.CollectorShare)
 	}
+	in.Report.Cost = append(in.Report.Cost, schemas.InstrumentCost{DrainNS: 10e6, RecordedNS: 100e6})
+	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 {
+		t.Errorf("the drains of one process in the time of another: %v (%v)", *c.DrainMS, *c.DrainShare)
+	}
 	in.Manifest.Source = schemas.Predicted
 	if c := Cost(in); c.BareStepMS != nil || c.DrainMS != nil || c.CollectorShare != nil || c.PeakBytes == nil {
 		t.Errorf("a prediction has times: %+v", c)

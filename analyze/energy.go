@@ -2,9 +2,10 @@ package analyze
 
 import "github.com/dpsight/dpsight/schemas"
 
-// energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none). The counter is read about once a second, so
-// it is interpolated at the ends of each unbroken series of timed steps; a series shorter than minEnergyNS, or not
-// enclosed by readings, gives nil: no energy is better than an invented one. Several GPUs add up.
+// energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none). The
+// counter is read about once a second, so it is interpolated at the ends of each unbroken series of timed steps; a series
+// shorter than minEnergyNS, or not enclosed by readings, gives nil: no energy is better than an invented one. Several GPUs
+// add up.
 func (in *Input) energy(t *times) (perStep, perSample *float64) {
 	const minEnergyNS = 5e9
 	type reading struct{ ns, mj int64 }
@@ -98,7 +99,7 @@ func (in *Input) peakDevice() *int64 {
 	for _, d := range in.nvmlDevices() {
 		for i := range in.Samples {
 			if s := &in.Samples[i]; s.Device == d && (highest == nil || s.UsedBytes > *highest) {
-				highest = &s.UsedBytes
+				highest = new(s.UsedBytes) // a pointer into the samples would keep them all
 			}
 		}
 	}

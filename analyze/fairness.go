@@ -78,7 +78,7 @@ func factsOf(m *schemas.Manifest) []Fact {
 	}
 	for _, p := range sortedKeys(m.Params) {
 		if v := m.Params[p]; v != nil && p != "bare" {
-			list = append(list, Fact{p, fmt.Sprint(v), slices.Contains(fairParams, p), true, ""})
+			list = append(list, Fact{p, textOf(v), slices.Contains(fairParams, p), true, ""})
 		}
 	}
 	return list
@@ -137,13 +137,13 @@ func unfair(baseline, run *Summary) []string {
 	case theirs == methodNormOnly:
 		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
 	}
-	switch {
-	case run.throttled != "" && baseline.throttled != "":
-		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", run.throttled, baseline.throttled))
-	case run.throttled != "":
-		w = append(w, "the GPU was slowed down in "+run.throttled)
-	case baseline.throttled != "":
-		w = append(w, "the baseline's GPU was slowed down in "+baseline.throttled)
+	switch slowed, theirs := run.throttled.String(), baseline.throttled.String(); {
+	case slowed != "" && theirs != "":
+		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", slowed, theirs))
+	case slowed != "":
+		w = append(w, "the GPU was slowed down in "+slowed)
+	case theirs != "":
+		w = append(w, "the baseline's GPU was slowed down in "+theirs)
 	}
 	return append(w, keptGradients(baseline, run)...)
 }
@@ -182,8 +182,14 @@ func differences(ours, theirs string) string {
 		return ours + ", baseline " + theirs
 	}
 	text := ""
+	value := func(m map[string]any, key string) string {
+		if v, ok := m[key]; ok && v != nil {
+			return textOf(v)
+		}
+		return "unset"
+	}
 	for _, k := range sortedKeys(a, b) {
-		if x, y := fmt.Sprint(a[k]), fmt.Sprint(b[k]); x != y {
+		if x, y := value(a, k), value(b, k); x != y {
 			if text != "" {
 				text += ", "
 			}

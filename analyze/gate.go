@@ -279,7 +279,7 @@ func incomparable(base, now *schemas.BaselineExperiment, m Metric, before, after
 		return "the run has no such phase", false
 	case after == nil:
 		return "the run has none", memory || m.Name == MetricTime
-	case m.Name == MetricTime && base.StepMS.Clock != now.StepMS.Clock:
+	case m.timed() && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock != now.StepMS.Clock:
 		return "GPU time cannot be compared with wall time", false
 	}
 	return "", false

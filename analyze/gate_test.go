@@ -231,17 +231,29 @@ func TestPredictedBesideMeasured(t *testing.T) {
 	}
 }
 
+// Predictions for two devices are two experiments.
+func TestBaselineOfTwoProfiles(t *testing.T) {
+	a, b := ran("1", "ghost", 1000), ran("2", "ghost", 2000)
+	a.Source, a.Profile, b.Source, b.Profile = schemas.Predicted, ptr("a100"), schemas.Predicted, ptr("h200")
+	if doc := BaselineOf([]Summary{a, b}, ""); len(doc.Experiments) != 2 || *doc.Experiments[0].PeakBytes+*doc.Experiments[1].PeakBytes != 3000 {
+		t.Errorf("%+v", doc.Experiments)
+	}
+}
+
 func TestExperimentsAreMatchedByContent(t *testing.T) {
 	type x struct {
-		key, name, source string
-		params            map[string]any
+		key, name, source, profile string
+		params                     map[string]any
 	}
 	list := func(xs ...x) (out []schemas.BaselineExperiment) {
 		for _, e := range xs {
-			if e.source == "" {
+			switch {
+			case e.profile != "":
+				e.source = schemas.Predicted
+			case e.source == "":
 				e.source = schemas.Measured
 			}
-			out = append(out, schemas.BaselineExperiment{Key: orNull(e.key), Name: e.name, Source: e.source, Params: e.params})
+			out = append(out, schemas.BaselineExperiment{Key: orNull(e.key), Name: e.name, Source: e.source, Profile: orNull(e.profile), Params: e.params})
 		}
 		return out
 	}
@@ -266,6 +278,7 @@ func TestExperimentsAreMatchedByContent(t *testing.T) {
 		{"no guess between two", list(x{name: "a"}), list(x{name: "a", params: p("b", 8)}, x{name: "a", params: p("b", 16)}), "map[]"},
 		{"no guess of two", list(x{name: "a", params: p("b", 8)}, x{name: "b", params: p("b", 8)}), list(x{name: "z", params: p("b", 8)}), "map[]"},
 		{"the same source first", list(x{name: "a"}, x{name: "a", source: schemas.Predicted}), list(x{name: "a", source: schemas.Predicted}, x{name: "a"}), "map[0:1 1:0]"},
+		{"the same device first", list(x{name: "a", profile: "h200"}, x{name: "a", profile: "a100"}), list(x{name: "a", profile: "a100"}, x{name: "a", profile: "h200"}), "map[0:1 1:0]"},
 		{"another source where there is no same", list(x{name: "a"}), list(x{name: "a", source: schemas.Predicted}), "map[0:0]"},
 	} {
 		if got := fmt.Sprint(matchExperiments(c.base, c.now, false)); got != c.want {
@@ -299,5 +312,20 @@ func TestThresholdsThatAreNone(t *testing.T) {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%s: %d", text, got)
 		}
+	}
+}
+
+// Neither times nor what is counted by them is held to another clock's.
+func TestClocksAreNotCompared(t *testing.T) {
+	before, after := slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100), slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
+	after.Steps[0].GPUNS = 0
+	doc := check(t, []Input{before}, []Input{after}, "peak=1", "time=1", "samples=1", "tokens=1")
+	for i, c := range doc.Experiments[0].Comparisons {
+		if want := []string{VerdictOK, VerdictSkipped, VerdictSkipped, VerdictSkipped}[i]; c.Verdict != want {
+			t.Errorf("%s: %s (%s), want %s", c.Metric, c.Verdict, c.Reason, want)
+		}
+	}
+	if !doc.OK {
+		t.Errorf("%q", doc.Failures)
 	}
 }

@@ -72,7 +72,7 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	if kept.Kept == nil || kept.Kept.FreedPeakBytes != 250 || kept.Kept.AtPeakBytes != 100 || fresh.Kept != nil {
 		t.Errorf("%+v, %+v", kept.Kept, fresh.Kept)
 	}
-	o := Overhead(fresh, []Summary{kept}).Runs[0]
+	o := overheads(fresh, []Summary{kept}).Runs[0]
 	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
 		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
 	}

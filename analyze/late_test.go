@@ -30,10 +30,31 @@ func TestLatePeak(t *testing.T) {
 	if !strings.Contains(strings.Join(late.Warnings, "\n"), "outside the recorded steps") {
 		t.Errorf("warnings %q", late.Warnings)
 	}
+	if row := ListRun(lateInput(150)); *row.PeakBytes != 150 || *row.PeakReservedBytes != 300 {
+		t.Errorf("the list has a peak of %d, reserved %d", *row.PeakBytes, *row.PeakReservedBytes)
+	}
+	lossy := lateInput(150)
+	lossy.Report.Devices[0].Verdict = schemas.Lossy
+	if w := strings.Join(Summarize(lossy).Warnings, "\n"); strings.Contains(w, "outside the recorded steps") || !strings.Contains(w, "some are missing") {
+		t.Errorf("where events are missing the peak's place is not known: %q", w)
+	}
+	// What was reserved may rise after the recorded steps though no more was allocated than in them.
+	grown := lateInput(100)
+	grown.Report.Devices[0].TorchPeakReservedBytes = ptr(int64(700))
+	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 || !s.BrokenDown() || len(s.Warnings) != 0 {
+		t.Errorf("reserved %d, in the list %d, warnings %q", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Warnings)
+	}
+	// On another device than the one whose breakdown is the highest.
+	other := lateInput(100)
+	other.Report.Devices = append(other.Report.Devices, schemas.DeviceVerdict{Device: 1, Events: 2, PeakAllocatedBytes: 50, PeakReservedBytes: 60,
+		TorchPeakAllocatedBytes: ptr(int64(900)), TorchPeakReservedBytes: ptr(int64(950))})
+	if s := Summarize(other); *s.PeakBytes != 900 || *s.PeakReservedBytes != 950 || s.BrokenDown() {
+		t.Errorf("peak %d, reserved %d, broken down %v", *s.PeakBytes, *s.PeakReservedBytes, s.BrokenDown())
+	}
 	if *plain.PeakBytes != 100 || !plain.BrokenDown() {
 		t.Errorf("peak %d, broken down %v", *plain.PeakBytes, plain.BrokenDown())
 	}
-	o := Overhead(plain, []Summary{late, plain})
+	o := overheads(plain, []Summary{late, plain})
 	if *o.Runs[0].PeakDeltaBytes != 50 || len(o.Runs[0].Categories) != 0 || len(o.Runs[1].Categories) == 0 {
 		t.Errorf("%+v", o.Runs)
 	}

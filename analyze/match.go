@@ -49,6 +49,7 @@ func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 			return b.Name == n.Name && len(differingParams(b.Params, n.Params, false)) == 0
 		},
 	} {
+		pass(func(b, n *content) bool { return b.known() == n.known() && same(b, n) })
 		pass(func(b, n *content) bool { return b.Source == n.Source && same(b, n) })
 		pass(same)
 	}
@@ -62,6 +63,14 @@ func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 type content struct {
 	*schemas.BaselineExperiment
 	key, params string // empty = none
+}
+
+// known is how the experiment's figures are: their source and, of predictions, the device.
+func (c *content) known() string {
+	if c.Profile == nil {
+		return c.Source
+	}
+	return c.Source + " " + *c.Profile
 }
 
 func contents(list []schemas.BaselineExperiment) []content {
@@ -95,38 +104,6 @@ func differingParams(base, now map[string]any, lone bool) []string {
 	return out
 }
 
-// cautions say what else may have moved the figures of a pair.
-func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
-	var out []string
-	if base.Source != now.Source {
-		out = append(out, fmt.Sprintf("bytes that are %s beside a baseline that is %s", now.Source, base.Source))
-	}
-	type fact struct {
-		what         string
-		base, now    *string
-		onlyMeasured bool // of a prediction it says nothing
-	}
-	bothMeasured := base.Source == schemas.Measured && now.Source == schemas.Measured
-	for _, f := range []fact{{"torch", base.Versions.Torch, now.Versions.Torch, false}, {"CUDA", base.Versions.CUDA, now.Versions.CUDA, false},
-		{"Opacus", base.Versions.Opacus, now.Versions.Opacus, false}, {"GPU", base.Versions.GPU, now.Versions.GPU, false},
-		{"driver", base.Versions.Driver, now.Versions.Driver, true}} {
-		if f.base != nil && f.now != nil && *f.base != *f.now && (bothMeasured || !f.onlyMeasured) {
-			out = append(out, fmt.Sprintf("%s differs: %s, baseline %s", f.what, *f.now, *f.base))
-		}
-	}
-	if differ := differingParams(base.Params, now.Params, true); len(differ) > 0 {
-		out = append(out, "compared though the parameters differ: "+strings.Join(differ, "; "))
-	}
-	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock == now.StepMS.Clock {
-		b, n := base.StepMS, now.StepMS
-		i := slices.IndexFunc(o.Thresholds, func(t Threshold) bool { return t.Metric.Name == MetricTime })
-		if i >= 0 && o.Thresholds[i].exceeded(b.Median, n.Median, 0) && n.Low <= b.High {
-			out = append(out, fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms", n.Low, n.High, b.Low, b.High))
-		}
-	}
-	return out
-}
-
 // experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name.
 func experimentLabels(list []schemas.BaselineExperiment) []string {
 	labels := make([]string, len(list))
@@ -149,36 +126,4 @@ func experimentLabels(list []schemas.BaselineExperiment) []string {
 		}
 	}
 	return labels
-}
-
-// grouped collects sentences that are true of several things, so that each is said once.
-type grouped struct {
-	order []string
-	of    map[string][]string
-}
-
-func newGrouped() *grouped { return &grouped{of: map[string][]string{}} }
-
-func (g *grouped) add(sentence, of string) {
-	if g.of[sentence] == nil {
-		g.order = append(g.order, sentence)
-	}
-	if !slices.Contains(g.of[sentence], of) {
-		g.of[sentence] = append(g.of[sentence], of)
-	}
-}
-
-// lines puts what a sentence is of before it; many are counted.
-func (g *grouped) lines() []string {
-	const most = 4
-	out := []string{}
-	for _, s := range g.order {
-		of := g.of[s]
-		who := strings.Join(of[:min(len(of), most)], ", ")
-		if len(of) > most {
-			who += fmt.Sprintf(" and %d more", len(of)-most)
-		}
-		out = append(out, who+": "+s)
-	}
-	return out
 }

@@ -200,9 +200,12 @@ func (m Metric) ofPhase(s *Summary) *float64 {
 	return nil
 }
 
-// clock is the clock of a metric that is a time.
+// timed reports whether the metric is a time, or counted by one.
+func (m Metric) timed() bool { return m.Unit() == UnitMS || m.Unit() == UnitPerSecond }
+
+// clock is the clock of a metric that a clock has measured.
 func (m Metric) clock(s *Summary) string {
-	if m.Unit() != UnitMS || s.StepMS == nil {
+	if !m.timed() || s.StepMS == nil {
 		return ""
 	}
 	return s.StepMS.Clock

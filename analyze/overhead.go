@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -15,7 +14,7 @@ type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id
 	Runs     []OverheadRun `json:"runs"`
-	// Cells has an entry an experiment, over all its repeats; none where single runs were compared.
+	// Cells has an entry an experiment, over all its repeats.
 	Cells []OverheadCell `json:"cells"`
 }
 
@@ -74,15 +73,7 @@ type PhaseDelta struct {
 	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
 }
 
-// Overhead compares runs with a baseline. The baseline itself may be among them: its deltas are zero.
-func Overhead(baseline Summary, runs []Summary) OverheadDocument {
-	doc := OverheadDocument{Schema: OverheadSchema, Baseline: baseline.RunID, Runs: []OverheadRun{}, Cells: []OverheadCell{}}
-	for i := range runs {
-		doc.Runs = append(doc.Runs, overheadOf(&baseline, &runs[i]))
-	}
-	return doc
-}
-
+// overheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
 func overheadOf(base, run *Summary) OverheadRun {
 	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes, PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
 		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep, JoulesPerSample: run.JoulesPerSample,
@@ -203,25 +194,22 @@ func phaseDeltas(base, run *Summary) []PhaseDelta {
 // times fills in the phase's time, on one clock for both runs. Where a run with times has no such phase, it took none.
 func (p *PhaseDelta) times(base, run *Summary) {
 	ours, theirs := run.phaseTimes[p.Phase], base.phaseTimes[p.Phase]
+	// A phase that a run has always has a wall time: without one it lacks the phase, and not only its GPU time.
 	if k := ours.known(); k != nil {
 		p.MS = &k.Median
-	} else if run.StepMS != nil && len(run.phaseTimes) > 0 && theirs.known() != nil {
+	} else if ours.wall == nil && run.StepMS != nil && len(run.phaseTimes) > 0 && theirs.known() != nil {
 		p.MS = new(float64)
 	}
-	if p.MS == nil || base.StepMS == nil {
+	if p.MS == nil || base.StepMS == nil || run.StepMS == nil || base.StepMS.Clock != run.StepMS.Clock {
 		return
 	}
 	before := 0.0
-	switch {
-	case ours.gpu != nil && theirs.gpu != nil:
-		before = theirs.gpu.Median
-	case ours.wall == nil:
-		before = theirs.known().Median
-	case theirs.wall == nil:
-	case ours.gpu == nil && theirs.gpu == nil:
-		before = theirs.wall.Median
-	default: // one has GPU time, the other wall time only
-		return
+	if theirs.wall != nil {
+		k := theirs.known()
+		if k == nil {
+			return
+		}
+		before = k.Median
 	}
 	delta := *p.MS - before
 	p.DeltaMS = &delta
@@ -257,7 +245,7 @@ func DefaultBaseline(runs []Summary, match map[string]any) int {
 // holds reports whether params has all of match, compared as text: JSON makes one number type of many.
 func holds(params, match map[string]any) bool {
 	for k, v := range match {
-		if have, ok := params[k]; !ok || fmt.Sprint(have) != fmt.Sprint(v) {
+		if have, ok := params[k]; !ok || textOf(have) != textOf(v) {
 			return false
 		}
 	}

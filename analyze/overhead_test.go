@@ -11,6 +11,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// overheads compares single runs with a baseline.
+func overheads(baseline Summary, runs []Summary) (doc OverheadDocument) {
+	doc.Baseline = baseline.RunID
+	for i := range runs {
+		doc.Runs = append(doc.Runs, overheadOf(&baseline, &runs[i]))
+	}
+	return doc
+}
+
 func TestDeltasSumToThePeaksDifference(t *testing.T) {
 	var runs []Summary
 	for seed := range uint64(20) {
@@ -18,7 +27,7 @@ func TestDeltasSumToThePeaksDifference(t *testing.T) {
 		in.Manifest.RunID = string(rune('a' + seed))
 		runs = append(runs, Summarize(in))
 	}
-	doc := Overhead(runs[0], runs)
+	doc := overheads(runs[0], runs)
 	if len(doc.Runs) != 20 || doc.Baseline != "a" {
 		t.Fatalf("%d runs over %s", len(doc.Runs), doc.Baseline)
 	}
@@ -57,7 +66,7 @@ func timedRun(id string, ms ...int64) Input {
 
 func TestTimesComeFromBareSteps(t *testing.T) {
 	a, b := Summarize(timedRun("a", 100, 120, 110)), Summarize(timedRun("b", 200, 260, 220, 230, 210, 250, 240))
-	doc := Overhead(a, []Summary{a, b})
+	doc := overheads(a, []Summary{a, b})
 	if s := doc.Runs[0].StepMS; *s != (Interval{110, 100, 120, 3, OfRange, 0.75, OverSteps, ClockGPU}) {
 		t.Errorf("a: %+v", s)
 	}
@@ -118,6 +127,63 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	}
 }
 
+// A phase without a CUDA event has no GPU time; a phase that the run lacks took none.
+func TestPhaseWithoutGPUTime(t *testing.T) {
+	a, in := Summarize(timedRun("a", 100, 100)), timedRun("b", 100, 100)
+	for i := range in.Phases {
+		in.Phases[i].GPUNS = 0
+	}
+	b := Summarize(in)
+	if p := overheads(a, []Summary{b}).Runs[0].Phases[0]; p.MS != nil || p.DeltaMS != nil {
+		t.Errorf("an unknown time is shown as %v (%v)", *p.MS, p.DeltaMS)
+	}
+	if p := overheads(b, []Summary{a}).Runs[0].Phases[0]; *p.MS != 50 || p.DeltaMS != nil {
+		t.Errorf("a difference to an unknown time: %+v", p)
+	}
+	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}, {Step: 3, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}}
+	p := overheads(a, []Summary{Summarize(in)}).Runs[0].Phases
+	if len(p) != 2 || *p[0].MS != 4 || *p[0].DeltaMS != 4 || *p[1].MS != 0 || *p[1].DeltaMS != -50 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Where one run's steps have GPU time and the other's wall time only, neither their phases nor their rates are subtracted.
+func TestTwoClocks(t *testing.T) {
+	in := timedRun("w", 100, 100)
+	in.Steps[3].GPUNS = 0 // its phases have GPU time all the same
+	gpu, wall := Summarize(timedRun("g", 100, 100)), Summarize(in)
+	for _, o := range []OverheadRun{overheads(gpu, []Summary{wall}).Runs[0], overheads(wall, []Summary{gpu}).Runs[0]} {
+		if p := o.Phases[0]; p.MS == nil || p.DeltaMS != nil {
+			t.Errorf("%s: GPU time beside wall time: %+v", o.RunID, p)
+		}
+	}
+	for _, d := range differencesOf(&gpu, &wall) {
+		if d.Unit != UnitBytes && (d.Value == nil || d.Delta != nil) {
+			t.Errorf("%s: %+v", d.Metric, d)
+		}
+	}
+}
+
+// Steps that are shorter than the interval of the samples may have none, and prove nothing.
+func TestThrottledSteps(t *testing.T) {
+	in := timedRun("t", 1, 1, 1)
+	for i := range in.Steps[2:] {
+		s := &in.Steps[2+i]
+		s.StartNS, s.EndNS = int64(i)*10, int64(i)*10+5
+	}
+	in.Samples = []schemas.Sample{{TimeNS: 1, ThrottleReasons: ptr(schemas.ThrottlePowerCap)}, {TimeNS: 21, ThrottleReasons: ptr(int64(0))}}
+	s := Summarize(in)
+	if got := s.throttled.String(); got != "1 of 2 timed steps that were sampled (power cap)" {
+		t.Error(got)
+	}
+	// The middle one of three repeats is not the one that was slowed down.
+	calm := s
+	calm.throttled = throttle{sampled: 3, steps: 3}
+	if c := newCell([]*Summary{&calm, &calm, &s}); c.throttled.String() != "1 of 8 timed steps that were sampled (power cap)" {
+		t.Error(c.throttled)
+	}
+}
+
 func TestMiB(t *testing.T) {
 	for n, want := range map[int64]string{0: "0.00 MiB", 1: "<0.01 MiB", 1 << 20: "1.00 MiB", 999 << 20: "999.00 MiB", 4470<<20 + 1<<19: "4,470.50 MiB", 1234567 << 20: "1,234,567.00 MiB"} {
 		if got := mib(n); got != want {
@@ -175,6 +241,7 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *Input) { in.Samples = []schemas.Sample{{TimeNS: 0, ThrottleReasons: ptr(int64(1))}} }, ""},
 		{func(in *Input) { in.Manifest.Params["precision"] = "bf16" }, "precision differs: bf16, baseline fp32"},
 		{func(in *Input) { in.Manifest.Params["batch_size"] = 8.0 }, "batch_size differs"},
+		{func(in *Input) { in.Manifest.Params["seq_len"] = 2097152.0 }, "seq_len differs: 2097152, baseline 512"},
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
 		{func(in *Input) { in.Manifest.Source = schemas.Predicted }, "predicted beside a baseline that is measured"},
 		{func(in *Input) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
@@ -255,6 +322,9 @@ func TestDefaultBaseline(t *testing.T) {
 		return Summary{Identity: Identity{Status: status, Params: map[string]any{"method": method, "bare": bare}}, PeakBytes: &b}
 	}
 	ghost := map[string]any{"method": "ghost"}
+	tokens := func(n float64) Summary {
+		return Summary{Identity: Identity{Status: "ok", Params: map[string]any{"tokens": n}}, PeakBytes: &b}
+	}
 	for _, c := range []struct {
 		runs  []Summary
 		match map[string]any
@@ -265,6 +335,7 @@ func TestDefaultBaseline(t *testing.T) {
 		{[]Summary{run("dpsgd", "ok", false), run("vanilla", "ok", false)}, ghost, 1},
 		{[]Summary{run("ghost", "ok", true), run("dpsgd", "ok", false)}, nil, 1},
 		{[]Summary{run("vanilla", "failed", false)}, nil, -1},
+		{[]Summary{run("dpsgd", "ok", false), tokens(1 << 20), tokens(1 << 21)}, map[string]any{"tokens": 1 << 21}, 2}, // JSON's numbers are floats
 		{nil, ghost, -1},
 	} {
 		if got := DefaultBaseline(c.runs, c.match); got != c.want {

@@ -105,10 +105,10 @@ func (r *PhaseRow) bytes(list []*schemas.Phase) {
 			lowest = f
 		}
 	}
-	r.AllocatedBeginBytes, r.AllocatedEndBytes = &highest.AllocatedBegin, &highest.AllocatedEnd
-	r.PeakBytes, r.LowestPeakBytes = &highest.PeakBytes, &lowest.PeakBytes
+	r.AllocatedBeginBytes, r.AllocatedEndBytes = new(highest.AllocatedBegin), new(highest.AllocatedEnd)
+	r.PeakBytes, r.LowestPeakBytes = new(highest.PeakBytes), new(lowest.PeakBytes)
 	if highest.Step >= 0 {
-		r.PeakStep = &highest.Step
+		r.PeakStep = new(highest.Step)
 	}
 }
 

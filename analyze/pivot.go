@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -157,7 +156,7 @@ func (p *pivot) cell(runs []*Summary) CompareCell {
 	slices.Sort(values)
 	m, low, high := middle(values), values[0], values[len(values)-1]
 	if p.value.Unit() == UnitBytes {
-		m = math.Floor(m)
+		m = values[(len(values)-1)/2]
 	}
 	c.Value, c.Low, c.High = &m, &low, &high
 	return c
@@ -181,10 +180,14 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 	if p.pair {
 		label = run.title()
 	}
-	for _, w := range run.Warnings {
-		p.warnings.add(w, label)
+	for _, r := range runs {
+		for _, w := range r.Warnings {
+			if r.Status == schemas.StatusOK { // what did not end well counts in no cell
+				p.warnings.add(w, label)
+			}
+		}
 	}
-	if base == nil || c.IsBaseline || base.RunID == run.RunID || c.Delta == nil {
+	if base == nil || c.IsBaseline || base.RunID == run.RunID || c.Delta == nil && !p.pair {
 		return
 	}
 	a, b := p.withoutAxes(base), p.withoutAxes(run)
@@ -206,7 +209,7 @@ func (p *pivot) withoutAxes(s *Summary) Summary {
 		return out
 	}
 	if p.value.Unit() == UnitBytes {
-		out.throttled = ""
+		out.throttled = throttle{}
 	} else {
 		out.KeptGradientBytes = nil
 	}

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Interval is a median and what surrounds it, in milliseconds.
+// Interval is a median and what surrounds it: in milliseconds, but for the rates that [Cell.CostOf] gives.
 type Interval struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`

@@ -12,7 +12,7 @@ const StudySchema = "dpsight.report/1"
 // Study is a set of runs beside a baseline: all that a report shows.
 type Study struct {
 	Runs   []Summary
-	Labels []string // what each run is shown as: unique among runs of one mark
+	Labels []string // what each run is shown as: its cell's label, which repeats share
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: nothing to compare with

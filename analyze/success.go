@@ -14,13 +14,16 @@ type SuccessDocument struct {
 	Schema  string       `json:"schema"`
 	Runs    int          `json:"runs"`
 	OK      int          `json:"ok"`
-	Methods []SuccessRow `json:"methods"` // in the order of their first runs
+	Methods []SuccessRow `json:"methods"` // a row a method and source, in the order of their first runs
 }
 
-// SuccessRow is one method; runs of a command without a parameter "method" are under their name. The means are over the
-// runs that ended well, whatever their other parameters: an overview, where a comparison is of single experiments.
+// SuccessRow is one method on one kind of device: a measured and a predicted peak have no mean. Runs of a command without a
+// parameter "method" are under their name. The means are over the runs that ended well, whatever their other parameters: an
+// overview, where a comparison is of single experiments.
 type SuccessRow struct {
 	Method        string    `json:"method"`
+	Source        string    `json:"source"`  // measured, predicted or imported
+	Profile       *string   `json:"profile"` // of predicted runs
 	Runs          int       `json:"runs"`
 	OK            int       `json:"ok"`
 	SuccessRate   float64   `json:"success_rate"`
@@ -42,19 +45,26 @@ type Failure struct {
 // Success tabulates summaries by method.
 func Success(runs []Summary) SuccessDocument {
 	doc := SuccessDocument{Schema: SuccessSchema, Runs: len(runs), Methods: []SuccessRow{}}
-	index := map[string]int{}
-	peaks, steps := map[string][]int64{}, map[string][]float64{}
+	type kind struct{ method, source, profile string }
+	index := map[kind]int{}
+	var peaks [][]int64
+	var steps [][]float64
 	for i := range runs {
 		s := &runs[i]
 		method, ok := s.Params["method"].(string)
 		if !ok || method == "" {
 			method = s.title()
 		}
-		at, known := index[method]
+		k := kind{method: method, source: s.Source}
+		if s.Profile != nil {
+			k.profile = *s.Profile
+		}
+		at, known := index[k]
 		if !known {
 			at = len(doc.Methods)
-			index[method] = at
-			doc.Methods = append(doc.Methods, SuccessRow{Method: method, Failures: []Failure{}})
+			index[k] = at
+			doc.Methods = append(doc.Methods, SuccessRow{Method: method, Source: s.Source, Profile: s.Profile, Failures: []Failure{}})
+			peaks, steps = append(peaks, nil), append(steps, nil)
 		}
 		row := &doc.Methods[at]
 		row.Runs++
@@ -66,18 +76,24 @@ func Success(runs []Summary) SuccessDocument {
 		row.OK++
 		doc.OK++
 		if s.PeakBytes != nil {
-			peaks[method] = append(peaks[method], *s.PeakBytes)
+			peaks[at] = append(peaks[at], *s.PeakBytes)
 		}
 		if s.StepMS != nil {
-			steps[method] = append(steps[method], s.StepMS.Median)
+			steps[at] = append(steps[at], s.StepMS.Median)
 		}
 	}
 	for i := range doc.Methods {
 		row := &doc.Methods[i]
 		row.SuccessRate = float64(row.OK) / float64(row.Runs)
-		row.MeanPeakBytes, row.MeanStepMS = meanOf(peaks[row.Method]), meanOf(steps[row.Method])
+		row.MeanPeakBytes, row.MeanStepMS = meanOf(peaks[i]), meanOf(steps[i])
 	}
 	return doc
+}
+
+// Mark is how the row's runs are known where that is not by measuring, as [Identity.Mark] has it.
+func (r *SuccessRow) Mark() string {
+	id := Identity{Source: r.Source, Profile: r.Profile}
+	return id.Mark()
 }
 
 // Failed reports whether a run did not end well.

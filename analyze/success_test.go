@@ -34,7 +34,7 @@ func TestSuccess(t *testing.T) {
 	if doc.Schema != SuccessSchema || doc.Runs != 6 || doc.OK != 4 || len(doc.Methods) != 3 || !doc.Failed() {
 		t.Fatalf("%+v", doc)
 	}
-	ghost, vanilla, other := doc.Methods[0], doc.Methods[1], doc.Methods[2]
+	ghost, vanilla, script := doc.Methods[0], doc.Methods[1], doc.Methods[2]
 	if ghost.Method != "ghost" || ghost.Runs != 3 || ghost.OK != 2 || ghost.SuccessRate != 2.0/3 || *ghost.MeanPeakBytes != 200 || *ghost.MeanStepMS != 3 {
 		t.Errorf("what failed is in no mean: %+v", ghost)
 	}
@@ -44,8 +44,16 @@ func TestSuccess(t *testing.T) {
 	if vanilla.SuccessRate != 1 || *vanilla.MeanPeakBytes != 50 || *vanilla.MeanStepMS != 1 || len(vanilla.Failures) != 0 {
 		t.Errorf("%+v", vanilla)
 	}
-	if other.Method != "run e" || other.OK != 0 || other.MeanPeakBytes != nil || other.MeanStepMS != nil {
-		t.Errorf("a command without a method is under its name: %+v", other)
+	if script.Method != "run e" || script.OK != 0 || script.MeanPeakBytes != nil || script.MeanStepMS != nil {
+		t.Errorf("a command without a method is under its name: %+v", script)
+	}
+	measured, predicted := run("g", "ghost", schemas.StatusOK, 100, 2), run("h", "ghost", schemas.StatusOK, 300, 0)
+	measured.Source, predicted.Source, predicted.Profile = schemas.Measured, schemas.Predicted, ptr("h200")
+	other := run("i", "ghost", schemas.StatusOK, 500, 0)
+	other.Source, other.Profile = schemas.Predicted, ptr("a100")
+	if rows := Success([]Summary{measured, predicted, other}).Methods; len(rows) != 3 || *rows[0].MeanPeakBytes != 100 || *rows[1].MeanPeakBytes != 300 ||
+		rows[0].Mark() != "" || rows[1].Mark() != "predicted (phantom h200)" {
+		t.Errorf("measured and predicted peaks have no mean: %+v", rows)
 	}
 	if none := Success(nil); none.Failed() || none.Methods == nil {
 		t.Errorf("%+v", none)

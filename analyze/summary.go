@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Summary is what comparisons and reports need of one run: a few kilobytes, so that a report over many runs holds the
-// tables of one at a time.
+// Summary is what comparisons and reports need of one run: a megabyte at most, nearly all of it the timeline, so that a
+// report over many runs holds the tables of one at a time.
 type Summary struct {
 	Identity
 	Started   time.Time
@@ -21,9 +21,11 @@ type Summary struct {
 	Timeline  *Timeline // nil for a run without allocator events
 	Cost      CostRun
 
-	PeakBytes         *int64 // highest allocated of the busiest device: replayed, or torch's counter for a bare run
+	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's counter
+	// for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
+	PeakBytes         *int64
 	PeakReservedBytes *int64
-	PeakDeviceBytes   *int64 // NVML
+	PeakDeviceBytes   *int64
 	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
 	// Null where no step says.
 	KeptGradientBytes *int64
@@ -39,7 +41,7 @@ type Summary struct {
 
 	phaseTimes  map[string]phaseTime
 	facts       []Fact
-	throttled   string // why and in how many timed steps the GPU was slowed down; empty = in none, or unknown
+	throttled   throttle
 	devicesUsed int
 }
 
@@ -88,24 +90,27 @@ func (s *Summary) peaks(in *Input) {
 	if in.Report == nil {
 		return
 	}
+	var fullest *schemas.DeviceVerdict
 	for i := range in.Report.Devices {
 		v := &in.Report.Devices[i]
-		peak, reserved := &v.PeakAllocatedBytes, &v.PeakReservedBytes
-		if v.Events == 0 {
-			peak, reserved = v.TorchPeakAllocatedBytes, v.TorchPeakReservedBytes
-		}
+		peak := higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes)
 		if peak == nil {
 			continue
 		}
 		s.devicesUsed++
 		if s.PeakBytes == nil || *peak > *s.PeakBytes {
-			s.PeakBytes, s.PeakReservedBytes = peak, reserved
+			s.PeakBytes, fullest = peak, v
+			s.PeakReservedBytes = higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		}
 	}
-	// Where there is a breakdown its sum is the peak; a difference to replay's is already a warning of its device.
+	// Where there is a breakdown its sum is the peak, unless torch counted more; a difference to replay's is already a warning
+	// of its device.
 	if d := s.Main(); d != nil {
-		s.PeakBytes = &d.AllocatedBytes
-		s.latePeak(in, d)
+		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil && *fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {
+			s.latePeak(fullest, d)
+		} else {
+			s.PeakBytes = &d.AllocatedBytes
+		}
 	}
 	if s.devicesUsed > 1 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", s.devicesUsed))
@@ -113,20 +118,24 @@ func (s *Summary) peaks(in *Input) {
 	s.PeakDeviceBytes = in.peakDevice()
 }
 
-// latePeak takes torch's own counter where the peak came when no event was recorded any more.
-func (s *Summary) latePeak(in *Input, d *DeviceBreakdown) {
-	for i := range in.Report.Devices {
-		v := &in.Report.Devices[i]
-		if v.Rank != d.Rank || (place{v.Rank, v.Device}).String() != d.Device || v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes <= d.AllocatedBytes {
-			continue
-		}
-		s.PeakBytes = v.TorchPeakAllocatedBytes
-		if v.TorchPeakReservedBytes != nil {
-			s.PeakReservedBytes = v.TorchPeakReservedBytes
-		}
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s came outside the recorded steps and is torch's counter: it is not broken down; the highest recorded moment is %s",
-			mib(*s.PeakBytes), mib(d.AllocatedBytes)))
+// higher is the replayed highest, or torch's counter where nothing was recorded or the highest came when no event was
+// recorded any more.
+func higher(events int64, replayed, torch *int64) *int64 {
+	if events == 0 || torch != nil && *torch > *replayed {
+		return torch
 	}
+	return replayed
+}
+
+// latePeak takes torch's own counter of the fullest device, which is above all that d, the highest breakdown, explains.
+func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *DeviceBreakdown) {
+	s.PeakBytes = fullest.TorchPeakAllocatedBytes
+	why := "came outside the recorded steps and"
+	if fullest.Verdict == schemas.Lossy { // whether it was in them cannot be told
+		why = "is above all recorded events, of which some are missing, and"
+	}
+	s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s %s is torch's counter: it is not broken down; the highest recorded moment is %s",
+		mib(*s.PeakBytes), why, mib(d.AllocatedBytes)))
 }
 
 // BrokenDown reports whether the peak is one that the breakdown explains.

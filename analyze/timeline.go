@@ -104,11 +104,17 @@ func (in *Input) segments(p place, last int64) []TimelineSegment {
 	slices.SortStableFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
 	var out []TimelineSegment
 	at := int64(0)
-	gap := func(to int64) {
-		if to > at {
-			step, _ := in.phaseOf(p, to)
-			out = append(out, TimelineSegment{Step: step, BeginSeq: at, EndSeq: to})
-			at = to
+	edges := in.stepEdges(p)
+	gap := func(to int64) { // the steps of a script need not have phases
+		for at < to {
+			k, _ := slices.BinarySearch(edges, at+1)
+			end := to
+			if k < len(edges) {
+				end = min(to, edges[k])
+			}
+			step, _ := in.phaseOf(p, end)
+			out = append(out, TimelineSegment{Step: step, BeginSeq: at, EndSeq: end})
+			at = end
 		}
 	}
 	for _, f := range phases {
@@ -116,7 +122,7 @@ func (in *Input) segments(p place, last int64) []TimelineSegment {
 		if end := min(f.EndSeq, last); end > at {
 			s := TimelineSegment{Phase: f.Phase, BeginSeq: at, EndSeq: end}
 			if f.Step >= 0 {
-				s.Step = &f.Step
+				s.Step = new(f.Step)
 			}
 			at = end
 			// An inner phase without events (a zero_grad that frees nothing) does not part the outer one.
@@ -129,6 +135,18 @@ func (in *Input) segments(p place, last int64) []TimelineSegment {
 	}
 	gap(last)
 	return out
+}
+
+// stepEdges lists the events after which a step begins or ends.
+func (in *Input) stepEdges(p place) []int64 {
+	var edges []int64
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.rank && s.Device == p.device {
+			edges = append(edges, s.BeginSeq, s.EndSeq)
+		}
+	}
+	slices.Sort(edges)
+	return slices.Compact(edges)
 }
 
 // mergeSteps makes one segment of each step but the peak's.

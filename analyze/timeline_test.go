@@ -86,6 +86,14 @@ func TestTimelineSegments(t *testing.T) {
 	if got := Summarize(in).Timeline.Segments; len(got) != 1 || got[0].Phase != "clip" || got[0].EndSeq != 2 {
 		t.Errorf("%+v", got)
 	}
+	// Steps without phases: the peak is in the first.
+	in = lateInput(100)
+	in.Report.Devices[0].Events, in.Phases = 6, nil
+	in.Steps = []schemas.Step{{Step: 0, Recorded: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, Recorded: true, BeginSeq: 3, EndSeq: 6}}
+	plain := Summarize(in).Timeline
+	if got := plain.Segments; len(got) != 3 || *got[0].Step != 0 || got[1].Step != nil || *got[2].Step != 1 || !plain.InPeakStep(&got[0]) || plain.InPeakStep(&got[2]) {
+		t.Errorf("%+v", got)
+	}
 	in.Report.Devices[0].Events = 4000
 	in.Steps, in.Phases = nil, nil
 	for step := range int64(1000) {

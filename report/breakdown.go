@@ -194,6 +194,9 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 			for _, w := range d.Warnings {
 				t.Notes = append(t.Notes, label+": "+w)
 			}
+			if !r.BrokenDown() {
+				t.Notes = append(t.Notes, fmt.Sprintf("%s: the peak is torch's counter and is not broken down: the categories are those of the highest recorded moment, %s MiB", label, table.MiB(d.AllocatedBytes)))
+			}
 		} else {
 			t.Notes = append(t.Notes, label+": "+failure(&r.Summary))
 		}

@@ -32,7 +32,11 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 		}
 		f.Rows = append(f.Rows, row)
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, max(c.Good, 1), table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
+			n := c.Good
+			if n == 0 { // none ended well: the figures are of all
+				n = len(c.RunIDs)
+			}
+			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n, table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
 		}
 	}
 	return f
@@ -54,7 +58,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	cost := m.Study.Cost()
 	t := &figure.Tradeoff{Cost: costTitles[cost], Empty: "no run has both a peak and a step time"}
 	var left []string
-	ranges := map[string]bool{}
+	ranges, wall := map[string]bool{}, []string{}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
 		v := c.CostOf(cost)
@@ -66,11 +70,20 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 			left = append(left, text)
 			continue
 		}
-		ranges[spreadWords(c.StepMS)] = true
+		ranges[spreadWords(c.StepMS, cost)] = true
+		if c.StepMS.Clock == analyze.ClockWall {
+			wall = append(wall, c.Label)
+		}
 		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low, High: v.High,
 			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes), Baseline: c.IsBaseline()})
 	}
 	t.Notes = append(t.Notes, sortedKeys(ranges)...)
+	switch {
+	case len(wall) == len(t.Points) && len(wall) > 0:
+		t.Notes = append(t.Notes, "by wall time")
+	case len(wall) > 0:
+		t.Notes = append(t.Notes, "by GPU time, but for "+strings.Join(wall, ", ")+": by wall time, which cannot be compared with it")
+	}
 	if len(left) > 0 {
 		t.Notes = append(t.Notes, "without times, or ended early, and left out: "+strings.Join(left, ", "))
 	}
@@ -81,10 +94,20 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 var costTitles = map[analyze.StepCost]string{analyze.CostTime: "step time (ms)", analyze.CostTokens: "tokens/s", analyze.CostSamples: "samples/s"}
 
 // spreadWords say what a point's horizontal bar is.
-func spreadWords(v *analyze.Interval) string {
+func spreadWords(v *analyze.Interval, cost analyze.StepCost) string {
 	over := "steps"
 	if v.Over == analyze.OverRepeats {
 		over = "repeats"
+	}
+	if cost != analyze.CostTime {
+		points := "points: what was done in all timed steps by their time"
+		if v.Over == analyze.OverRepeats {
+			points = "points: medians over repeats"
+		}
+		if v.Of == analyze.OfMedian {
+			return points + "; bars: by the 95 % confidence interval of the median time of the " + over
+		}
+		return points + "; bars: by the fastest and the slowest of the " + over
 	}
 	if v.Of == analyze.OfMedian {
 		return "points: medians over " + over + "; bars: 95 % confidence intervals of the median"

@@ -69,7 +69,7 @@ func hideEmpty(t *table.Table) {
 
 // rate shows four digits of what is small: a long sample's rate lies far below one.
 func rate(v float64) table.Cell {
-	if v < 10 {
+	if v < 10 && v > -10 {
 		return table.Number(v, 4)
 	}
 	return table.Number(v, 2)

@@ -99,11 +99,14 @@ func phaseSet(s *analyze.Study) tableSet {
 		}
 		t := phasesTable(&c.Phases)
 		t.Title = "Phases of " + marked(c.Label, &c.Identity)
-		name := fileName(c.Label)
-		if name == "" || seen[name] {
-			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", name, i+1), "-")
+		if n := len(c.RunIDs); n > 1 {
+			t.Notes = append(t.Notes, fmt.Sprintf("of run %s: of %d repeats the one with the median peak", c.RunID, n))
 		}
-		seen[name] = true
+		name, plain := fileName(c.Label), fileName(c.Label)
+		for k := i + 1; name == "" || seen[strings.ToLower(name)]; k++ { // some file systems do not tell case apart
+			name = strings.TrimPrefix(fmt.Sprintf("%s-%d", plain, k), "-")
+		}
+		seen[strings.ToLower(name)] = true
 		set.tables, set.names = append(set.tables, t), append(set.names, name)
 	}
 	if len(set.tables) == 0 {

@@ -10,7 +10,8 @@ import (
 // SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where its
 // log is.
 func SuccessTables(doc analyze.SuccessDocument) []table.Table {
-	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Runs", Key: "runs", Right: true},
+	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"}, {Key: "source", For: table.Programs},
+		{Key: "profile", For: table.Programs}, {Title: "Runs", Key: "runs", Right: true},
 		{Title: "OK", Key: "ok", Right: true}, {Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
 		{Title: "Mean step ms", Key: "mean_step_ms", Right: true}},
 		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
@@ -18,7 +19,11 @@ func SuccessTables(doc analyze.SuccessDocument) []table.Table {
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true}, {Title: "Log", Key: "log"}}}
 	for i := range doc.Methods {
 		r := &doc.Methods[i]
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.Method), table.Count(int64(r.Runs)), table.Count(int64(r.OK)),
+		method := table.Text(r.Method)
+		if mark := r.Mark(); mark != "" {
+			method.Text += " [" + mark + "]"
+		}
+		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text), table.Count(int64(r.Runs)), table.Count(int64(r.OK)),
 			{Text: fmt.Sprintf("%.0f %%", 100*r.SuccessRate), Value: r.SuccessRate},
 			table.Optional(r.MeanPeakBytes, table.Bytes), table.Optional(r.MeanStepMS, table.Milliseconds)})
 		for _, f := range r.Failures {

@@ -36,7 +36,11 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 	if got := print("table", doc); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	doc.Methods = doc.Methods[:1]
+	h200 := "h200"
+	doc.Methods = append(doc.Methods[:1], analyze.SuccessRow{Method: "vanilla", Source: "predicted", Profile: &h200, Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak})
+	if got := print("table", doc); !strings.Contains(got, "vanilla [predicted (phantom h200)] ") {
+		t.Errorf("a prediction stands as one:\n%s", got)
+	}
 	if got := print("table", doc); strings.Contains(got, "Failures") {
 		t.Errorf("without a failure there is no table of them:\n%s", got)
 	}

@@ -115,7 +115,7 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 		whole = append(whole, r)
 	}
 	if len(whole) == 0 {
-		return fmt.Errorf("none of %d runs can be read", len(sel.Runs))
+		return withHint{fmt.Errorf("none of %d runs can be read", len(sel.Runs)), "dpsight ingest --again FOLDER makes the tables anew from the recordings"}
 	}
 	sel.Runs = whole
 	return nil

@@ -121,8 +121,14 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 		labels = append(labels, p.Label)
 	}
 	notes := missingNote(labels)
-	if len(m.Points) > 0 && (l.x.low > 0 || l.y.low > 0) {
+	switch x, y := l.x.low > 0, l.y.low > 0; {
+	case len(m.Points) == 0:
+	case x && y:
 		notes = append(notes, "axes do not begin at zero")
+	case x:
+		notes = append(notes, "the horizontal axis does not begin at zero")
+	case y:
+		notes = append(notes, "the vertical axis does not begin at zero")
 	}
 	for _, p := range m.Points {
 		if p.Baseline {

@@ -3,8 +3,30 @@ package figure
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
+
+// An axis that begins at zero is not said to begin elsewhere.
+func TestAxesThatDoNotBeginAtZero(t *testing.T) {
+	for _, c := range []struct {
+		cost, peak []float64
+		want       string
+	}{
+		{[]float64{100, 101}, []float64{1e9, 1.01e9}, "axes do not begin at zero"},
+		{[]float64{1, 101}, []float64{1e9, 1.01e9}, "the vertical axis does not begin at zero"},
+		{[]float64{100, 101}, []float64{1, 1e9}, "the horizontal axis does not begin at zero"},
+		{[]float64{1, 101}, []float64{1, 1e9}, ""},
+	} {
+		m := &Tradeoff{Cost: "step time (ms)"}
+		for i := range c.cost {
+			m.Points = append(m.Points, Point{Label: fmt.Sprint(i), Cost: c.cost[i], Low: c.cost[i], High: c.cost[i], Peak: int64(c.peak[i]), PeakLow: int64(c.peak[i]), PeakHigh: int64(c.peak[i])})
+		}
+		if got := strings.Join(m.layout().legend.notes, "; "); got != c.want {
+			t.Errorf("%v, %v: %q, want %q", c.cost, c.peak, got, c.want)
+		}
+	}
+}
 
 // However the points lie, no label lies over another or sticks out, and each point has one.
 func TestLabelsFindTheirPlaces(t *testing.T) {

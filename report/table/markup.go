@@ -67,7 +67,11 @@ func writeLaTeX(w io.Writer, t *Table) error {
 			if j > 0 {
 				b.WriteString(" & ")
 			}
-			b.WriteString(latex(text(j)))
+			s := latex(text(j))
+			if j == 0 && strings.HasPrefix(s, "[") { // the \\ before it would take it for its argument
+				s = "{}" + s
+			}
+			b.WriteString(s)
 		}
 		b.WriteString(" \\\\\n")
 	}

@@ -87,6 +87,17 @@ func TestMachineFormatsKeepValues(t *testing.T) {
 	}
 }
 
+// LaTeX takes a bracket at the beginning of a row for the argument of the line break before it.
+func TestLaTeXRowThatBeginsWithABracket(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, "latex", Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("a")}, {Text("[5mm] b")}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "a \\\\\n{}[5mm] b \\\\\n") {
+		t.Error(b.String())
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{MiB(0), "0.00"}, {MiB(1), "<0.01"}, {MiB(-1), ">−0.01"}, {MiB(62716*1<<20 + 1<<19), "62,716.50"}, {MiB(-(1000 << 20)), "−1,000.00"},

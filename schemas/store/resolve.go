@@ -1,11 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -175,6 +178,14 @@ func (s *Store) All() (*Selection, error) {
 	sel := &Selection{Runs: runs, Damaged: damaged}
 	if suites, _, _ := s.Suites(); len(suites) == 1 {
 		sel.Suite = suites[0]
+		// A suite that was resumed made its runs in another order than that of its plan.
+		at := map[string]int{}
+		for i, id := range sel.Suite.RunIDs() {
+			at[id] = i + 1
+		}
+		slices.SortStableFunc(sel.Runs, func(a, b Run) int {
+			return cmp.Compare(cmp.Or(at[a.ID], math.MaxInt), cmp.Or(at[b.ID], math.MaxInt))
+		})
 	}
 	return sel, nil
 }

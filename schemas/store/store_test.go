@@ -230,3 +230,16 @@ func TestLoad(t *testing.T) {
 		t.Errorf("torn table: %v", err)
 	}
 }
+
+// A store with one suite gives its runs in the order of the suite's plan, however often it was resumed; others come last.
+func TestPlanOrder(t *testing.T) {
+	s := fill(t, "1-c", "2-a", "3-x", "4-b")
+	suite := &Suite{ID: "plan", Experiments: []Experiment{{Key: "a", RunIDs: []string{"2-a"}}, {Key: "b", RunIDs: []string{"4-b"}}, {Key: "c", RunIDs: []string{"1-c"}}}}
+	if err := s.WriteSuite(suite); err != nil {
+		t.Fatal(err)
+	}
+	sel, err := s.All()
+	if err != nil || ids(sel.Runs) != "2-a 4-b 1-c 3-x" {
+		t.Errorf("%v, %v", sel, err)
+	}
+}

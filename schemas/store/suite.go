@@ -83,8 +83,8 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	return nil
 }
 
-// SweepSuites removes the half-written documents of suites whose ids have a name in them: a process that was killed has
-// left them. None may be writing one.
+// SweepSuites removes the half-written documents of suites of a name (ids are time-name-random): a process that was killed
+// has left them. None may be writing one.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)
@@ -92,7 +92,9 @@ func (s *Store) SweepSuites(name string) error {
 		return nil
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".json"+schemas.PartialSuffix) && strings.Contains(e.Name(), "-"+name+"-") {
+		id, partial := strings.CutSuffix(e.Name(), ".json"+schemas.PartialSuffix)
+		_, rest, _ := strings.Cut(id, "-")
+		if k := strings.LastIndexByte(rest, '-'); partial && k >= 0 && rest[:k] == name {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
 		}
 	}

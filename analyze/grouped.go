@@ -1,0 +1,39 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// grouped collects sentences that are true of several things, so that each is said once.
+type grouped struct {
+	order []string
+	of    map[string][]string
+}
+
+func newGrouped() *grouped { return &grouped{of: map[string][]string{}} }
+
+func (g *grouped) add(sentence, of string) {
+	if g.of[sentence] == nil {
+		g.order = append(g.order, sentence)
+	}
+	if !slices.Contains(g.of[sentence], of) {
+		g.of[sentence] = append(g.of[sentence], of)
+	}
+}
+
+// lines puts what a sentence is of before it; many are counted.
+func (g *grouped) lines() []string {
+	const most = 4
+	out := []string{}
+	for _, s := range g.order {
+		of := g.of[s]
+		who := strings.Join(of[:min(len(of), most)], ", ")
+		if len(of) > most {
+			who += fmt.Sprintf(" and %d more", len(of)-most)
+		}
+		out = append(out, who+": "+s)
+	}
+	return out
+}
