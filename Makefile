@@ -25,7 +25,7 @@ test: setup
 
 test-long: setup
 	DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.15.txt) go test -timeout 40m ./collect/... ./cmd/... ./examples
-	DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 60m -count=1 ./collect/livetest
+	DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 60m -count=1 ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -race -short -skip '$(DRAWN)' -timeout 20m ./...
 

@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
 
 // pages are the documents that show what dpsight prints and draws.
-var pages = []string{"README.md"}
+var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md"}
 
 var (
 	// block is a command in a comment, and what the page shows as its output.
@@ -36,8 +36,8 @@ func TestReadme(t *testing.T) {
 			return []byte("<!-- dpsight " + command + " -->\n" + printed(t, strings.Fields(command)) + "\n<!-- end -->")
 		})
 		figures := drawing.FindAllSubmatch(text, -1)
-		if len(block.FindAll(text, -1)) == 0 || len(figures) == 0 {
-			t.Errorf("%s shows no command's output, or no figure", page)
+		if len(block.FindAll(text, -1)) == 0 {
+			t.Errorf("%s shows no command's output", page)
 		}
 		if *update {
 			if err := os.WriteFile(page, fresh, 0o644); err != nil {
