@@ -20,7 +20,7 @@ type checkCmd struct {
 	Threshold     []string `help:"How much may grow: NAME=RATIO or NAME=N%; may be repeated (default: peak=1.05 and time=1.10)." placeholder:"NAME=RATIO"`
 	Floor         string   `help:"What a category that the baseline has none of may grow to (default: 1MiB)." default:"1MiB" placeholder:"SIZE"`
 	Partial       bool     `help:"Experiments of the baseline that no run is of are no failure."`
-	WriteBaseline string   `help:"Write the runs as a baseline, to commit." placeholder:"FILE"`
+	WriteBaseline string   `help:"Write the runs as a baseline, to commit; beside --baseline only if nothing grew." placeholder:"FILE"`
 }
 
 func (checkCmd) Help() string {
@@ -74,6 +74,18 @@ func (c *checkCmd) Run(s *streams) error {
 		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds, Floor: floor, Partial: c.Partial, Pair: ofRuns})
 		doc = &d
 	}
+	if doc != nil {
+		if err := table.Write(s.out, c.Format, report.CheckTables(*doc)...); err != nil {
+			return err
+		}
+		if !doc.OK {
+			hint := "where this is meant, dpsight check --write-baseline FILE writes a new baseline"
+			if c.WriteBaseline != "" {
+				hint = "no baseline was written; where this is meant, leave out --baseline"
+			}
+			return failure{withHint{errors.New(doc.Sentence()), hint}}
+		}
+	}
 	if c.WriteBaseline != "" {
 		fresh := analyze.BaselineOf(runs, version)
 		if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
@@ -83,15 +95,6 @@ func (c *checkCmd) Run(s *streams) error {
 			fmt.Fprintln(s.err, "dpsight: warning: "+gap)
 		}
 		fmt.Fprintf(s.err, "dpsight: baseline of %d experiments in %s\n", len(fresh.Experiments), c.WriteBaseline)
-	}
-	if doc == nil {
-		return nil
-	}
-	if err := table.Write(s.out, c.Format, report.CheckTables(*doc)...); err != nil {
-		return err
-	}
-	if !doc.OK {
-		return failure{withHint{errors.New(doc.Sentence()), "where this is meant, dpsight check --write-baseline FILE writes a new baseline"}}
 	}
 	return nil
 }
