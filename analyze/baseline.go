@@ -21,14 +21,7 @@ func BaselineOf(runs []Summary, version string) schemas.Baseline {
 	groups := map[string][]*Summary{}
 	var order []string
 	for i := range runs {
-		id := runs[i].Key
-		if id == "" {
-			id = runs[i].title() + "\x00" + paramsText(runs[i].Params)
-		}
-		id += "\x00" + runs[i].Source
-		if p := runs[i].Profile; p != nil {
-			id += "\x00" + *p
-		}
+		id := runs[i].gated()
 		if groups[id] == nil {
 			order = append(order, id)
 		}
@@ -41,6 +34,51 @@ func BaselineOf(runs []Summary, version string) schemas.Baseline {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)), strings.Compare(a.Source, b.Source))
 	})
 	return doc
+}
+
+// gated tells the experiments of a gate apart: content, and what it was made on.
+func (s *Summary) gated() string {
+	id := s.Key
+	if id == "" {
+		id = s.title() + "\x00" + paramsText(s.Params)
+	}
+	id += "\x00" + s.Source
+	if p := s.Profile; p != nil {
+		id += "\x00" + *p
+	}
+	return id
+}
+
+// Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A store that
+// is kept from one check to the next holds the runs before and after a change: their median would hide what grew.
+func Newest(runs []Summary) (kept []Summary, left []string) {
+	newest := map[string]*Summary{}
+	for i := range runs {
+		id := runs[i].gated()
+		if n := newest[id]; n == nil || !runs[i].Started.Before(n.Started) {
+			newest[id] = &runs[i]
+		}
+	}
+	older := map[string]int{}
+	for i := range runs {
+		r, n := &runs[i], newest[runs[i].gated()]
+		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID {
+			kept = append(kept, *r)
+		} else {
+			older[r.title()]++
+		}
+	}
+	for _, name := range sortedKeys(older) {
+		left = append(left, fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in the same suite", name, plural(older[name], "older run is", "older runs are")))
+	}
+	return kept, left
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // experimentOf reduces the repeats of one experiment.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -327,5 +328,29 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 	if !doc.OK {
 		t.Errorf("%q", doc.Failures)
+	}
+}
+
+// A store that is kept holds the runs before and after a change: only the newest run of an experiment counts, with its repeats.
+func TestNewest(t *testing.T) {
+	at := func(name, suite string, minute int, peak int64) Summary {
+		s := Summary{Started: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), SuiteID: suite, PeakBytes: &peak}
+		s.Name, s.RunID, s.Status, s.Source = name, fmt.Sprint(name, minute), schemas.StatusOK, schemas.Measured
+		if suite != "" {
+			s.Key = name
+		}
+		return s
+	}
+	runs := []Summary{at("a", "old", 0, 100), at("a", "new", 10, 150), at("b", "", 1, 7), at("b", "", 2, 9), at("a", "new", 11, 151)}
+	kept, left := Newest(runs)
+	var ids []string
+	for i := range kept {
+		ids = append(ids, kept[i].RunID)
+	}
+	if want := []string{"a10", "b2", "a11"}; !slices.Equal(ids, want) {
+		t.Errorf("kept %v, want %v", ids, want)
+	}
+	if len(left) != 2 || !strings.HasPrefix(left[0], "a: 1 older run is left out") || !strings.HasPrefix(left[1], "b: 1 older run is") {
+		t.Errorf("left %q", left)
 	}
 }

@@ -14,6 +14,7 @@ type Summary struct {
 	Identity
 	Started   time.Time
 	Suite     string // name; empty = none
+	SuiteID   string
 	Key       string // of the experiment's content in its suite; empty = not of a suite
 	GPU       string // name of the first; empty = unknown
 	Breakdown BreakdownRun
@@ -49,7 +50,7 @@ type Summary struct {
 func Summarize(in Input) Summary {
 	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), Cost: Cost(in)}
 	if in.Manifest.Suite != nil {
-		s.Suite, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.Key
+		s.Suite, s.SuiteID, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name

@@ -51,7 +51,7 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 
 // check says in one sentence why experiments cannot be recorded with this install, nil if they can.
 func (in *Install) check(python string) error {
-	const install = "pip install torch (2.10 or later, a CUDA build), or name another interpreter"
+	const install = "pip install torch (2.10 or later, a CUDA build), or give the path of an interpreter that has it in place of python; dpsight doctor names that of make setup"
 	switch major, minor := torchVersion(in.Torch); {
 	case in.Torch == "":
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no torch", python, in.Python), install}

@@ -65,6 +65,7 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	runs = newest(s, runs)
 	var doc *analyze.CheckDocument
 	if c.Baseline != "" {
 		baseline, ofRuns, err := c.baseline(s)
@@ -120,6 +121,15 @@ func (c *checkCmd) baseline(s *streams) (b *schemas.Baseline, ofRuns bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	doc := analyze.BaselineOf(runs, version)
+	doc := analyze.BaselineOf(newest(s, runs), version)
 	return &doc, true, nil
+}
+
+// newest leaves out what later runs have replaced, and says so.
+func newest(s *streams, runs []analyze.Summary) []analyze.Summary {
+	kept, left := analyze.Newest(runs)
+	for _, l := range left {
+		fmt.Fprintln(s.err, "dpsight: note: "+l)
+	}
+	return kept
 }

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dpsight/dpsight/collect/suite"
 )
 
 // parses checks that a command line is one that dpsight takes, without running it.
@@ -105,23 +106,36 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 }
 
-// The commands that documents show are commands.
+// The commands that documents show are commands, and the suites are suites.
 func TestCommandsOfDocuments(t *testing.T) {
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/migration.md", "docs/check.md"} {
-		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("..", "..", name))
-			if errors.Is(err, fs.ErrNotExist) {
-				t.Skipf("SKIPPED: there is no %s", name)
-			}
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil || len(pages) < 4 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	suites := 0
+	for _, name := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, line := range shown(string(text)) {
 				parses(t, line)
 			}
+			for _, block := range yamlBlock.FindAllSubmatch(text, -1) {
+				suites++
+				if _, err := suite.Parse(filepath.Base(name), block[1]); err != nil {
+					t.Error(err)
+				}
+			}
 		})
 	}
+	if suites < 2 {
+		t.Errorf("%d suites", suites)
+	}
 }
+
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // shown lists the lines of a document's code blocks that call dpsight, continued lines joined.
 func shown(text string) []string {
