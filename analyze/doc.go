@@ -12,6 +12,12 @@
 // total, to the byte, at every event. A block that tags prove to have owners of several categories is shared: beside the
 // bytes that a category is counted with stand the bytes that it holds, and how many of those others hold too.
 //
+// # Whose bytes are
+//
+// A block belongs to one module at a time: that of the owner that it is counted under, or the one that the owner's
+// parameter is of or lies nearest below, or else the one that ran when the block was allocated. [BreakdownBy] says of how
+// many bytes each is so, and of how many there is no module. Phase, step, op and stack are those of the block's birth.
+//
 // # Repeats
 //
 // Runs of one experiment on one kind of machine are a [Cell]: the breakdown is that of the run with the median peak, times

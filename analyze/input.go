@@ -21,6 +21,9 @@ type Input struct {
 	Samples     []schemas.Sample
 	Events      []schemas.Event // segment events; the others are not looked at
 	Gradients   []schemas.GradientWrite
+	Modules     []schemas.Module
+	Stacks      []schemas.StackFrame
+	Clocks      []schemas.EventClock
 }
 
 // Identity says which run a figure is of and how the figure is known. Every document repeats it.

@@ -123,6 +123,10 @@ func sharedSentence(d *analyze.DeviceBreakdown) string {
 	if s == nil {
 		return ""
 	}
+	return sharedActivationSentence(s)
+}
+
+func sharedActivationSentence(s *analyze.SharedActivation) string {
 	by := "by autograd"
 	if s.AutogradBytes < s.SharedBytes {
 		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
@@ -132,10 +136,13 @@ func sharedSentence(d *analyze.DeviceBreakdown) string {
 }
 
 func conservation(d *analyze.DeviceBreakdown) string {
-	c := &d.Conservation
+	return conservationSentence(&d.Conservation, d.TorchPeakAllocatedBytes)
+}
+
+func conservationSentence(c *analyze.Conservation, torch *int64) string {
 	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, table.Fixed(float64(c.ResidueBytes), 0))
-	if d.TorchPeakAllocatedBytes != nil {
-		s += fmt.Sprintf("; torch's own peak %s MiB", table.MiB(*d.TorchPeakAllocatedBytes))
+	if torch != nil {
+		s += fmt.Sprintf("; torch's own peak %s MiB", table.MiB(*torch))
 	}
 	if c.AmbiguousTags > 0 {
 		s += fmt.Sprintf("; %d ambiguous tags", c.AmbiguousTags)

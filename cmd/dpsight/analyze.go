@@ -14,7 +14,9 @@ type analyzeCmd struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
 	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
 	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
+	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
 	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
+	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 
 // analysis is what every analysis has in common.
@@ -26,26 +28,41 @@ type analysis struct {
 
 type breakdownCmd struct {
 	analysis
-	At string `help:"Moment: peak, event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
+	At    string `help:"Moment: peak, event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
+	By    string `help:"Break down by one or two of category, module, class, role, phase, step, op, size, stack." placeholder:"D[,D]"`
+	Depth int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
+	Fold  bool   `help:"With --by module: like layers are one row, as in blocks.*.attention.q."`
+	Top   *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`
 }
 
 func (breakdownCmd) Help() string {
 	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
+With --by, each is in one row, and the rows sum to that total. A block belongs to the module of the owner that it is
+counted under, else to the one that ran when it was allocated. The phase, step, op and stack are those of its birth.
 
 Examples:
   dpsight analyze breakdown
-  dpsight analyze breakdown ghost --at step=3,phase=backward.norm
+  dpsight analyze breakdown ghost --at step=2,phase=backward.norm
+  dpsight analyze breakdown ghost --by category,module --fold
+  dpsight analyze breakdown ghost --by module,phase --depth 2 --top 0
   dpsight analyze breakdown --store examples/headline --format json`
 }
 
 func (c *breakdownCmd) Run(s *streams) error {
 	at, err := analyze.ParseAt(c.At)
 	if err != nil {
-		return withHint{err, "as in --at peak, --at event=1200 or --at step=3,phase=backward; dpsight analyze phases lists the phases"}
+		return withHint{err, "as in --at peak, --at event=1200 or --at step=2,phase=backward; steps count from 0; dpsight analyze phases lists the phases"}
+	}
+	by, err := c.dimensions()
+	if err != nil {
+		return err
 	}
 	sel, err := selectRuns(s.err, c.Store, c.Names)
 	if err != nil {
 		return err
+	}
+	if by != nil {
+		return c.breakdownBy(s, sel, at, *by)
 	}
 	var rows []analyze.BreakdownRun
 	many := len(sel.Runs) > 1

@@ -21,8 +21,12 @@ func plain(root *kong.Node, args []string, err error) error {
 		}
 		return fmt.Errorf("unknown command %q%s", strings.Join(append(words, name), " "), more)
 	}
-	if rest, ok := strings.CutPrefix(text, "expected one of "); ok && len(at.Children) > 0 {
-		return fmt.Errorf("%s needs to know what: one of %s", strings.Join(words, " "), strings.ReplaceAll(rest, `"`, ""))
+	if strings.HasPrefix(text, "expected one of ") && len(at.Children) > 0 {
+		var names []string // the parser stops after five
+		for _, n := range at.Children {
+			names = append(names, n.Name)
+		}
+		return fmt.Errorf("%s needs to know what: one of %s", strings.Join(words, " "), strings.Join(names, ", "))
 	}
 	if strings.HasPrefix(text, "expected ") && len(at.Positional) > 0 {
 		return fmt.Errorf("no %s is given", at.Positional[0].Name)

@@ -17,8 +17,9 @@ func TestColumnsAreTheRows(t *testing.T) {
 	blocks, who := make([]schemas.Allocation, n), make([]schemas.Owner, n)
 	for i := range blocks {
 		k := int64(i)
-		blocks[i] = schemas.Allocation{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Address: uint64(k) << 20, RequestedBytes: k * 3, BlockBytes: k * 4, AllocSeq: k + 1}
-		who[i] = schemas.Owner{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Category: schemas.Categories[i%len(schemas.Categories)], BeginSeq: k, Evidence: schemas.Tagged}
+		blocks[i] = schemas.Allocation{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Address: uint64(k) << 20, RequestedBytes: k * 3, BlockBytes: k * 4, AllocSeq: k + 1,
+			Step: k % 5, Microbatch: int32(i % 2), Phase: schemas.PhaseForward, Module: k % 11, Op: "mm", Stack: k % 13}
+		who[i] = schemas.Owner{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Category: schemas.Categories[i%len(schemas.Categories)], BeginSeq: k, Evidence: schemas.Tagged, Name: "head.weight", Module: k % 11}
 		if i%7 == 0 {
 			blocks[i].FreeRequestedSeq, who[i].EndSeq = k+9, k+8
 		}
@@ -26,11 +27,11 @@ func TestColumnsAreTheRows(t *testing.T) {
 	if err := errors.Join(schemas.Allocations.Write(dir, blocks), schemas.Owners.Write(dir, who)); err != nil {
 		t.Fatal(err)
 	}
-	gotBlocks, err := allocations(dir, true)
+	gotBlocks, err := allocations(dir, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotOwners, err := owners(dir, true)
+	gotOwners, err := owners(dir, true, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +43,21 @@ func TestColumnsAreTheRows(t *testing.T) {
 			t.Fatalf("row %d: %+v and %+v, want %+v and %+v", i, gotBlocks[i], gotOwners[i], blocks[i], who[i])
 		}
 	}
+	// Detail is read only where somebody wants it.
+	if b, err := allocations(dir, true, false); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" || b[20].Module != 0 {
+		t.Errorf("%+v, %v", b[20], err)
+	}
+	if o, err := owners(dir, true, false); err != nil || o[20].Category == "" || o[20].Name != "" || o[20].Module != 0 {
+		t.Errorf("%+v, %v", o[20], err)
+	}
 }
 
 func TestColumnsOfWhatIsNoTable(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := allocations(dir, true); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := allocations(dir, true, true); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an absent table: %v", err)
 	}
-	if rows, err := allocations(dir, false); err != nil || rows != nil {
+	if rows, err := allocations(dir, false, true); err != nil || rows != nil {
 		t.Errorf("an absent table that is not needed: %v, %v", rows, err)
 	}
 	path := filepath.Join(dir, schemas.Allocations.File())
@@ -60,7 +68,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var schema *schemas.SchemaError
-	if _, err := allocations(dir, true); !errors.As(err, &schema) {
+	if _, err := allocations(dir, true, true); !errors.As(err, &schema) {
 		t.Errorf("another table: %v", err)
 	}
 	if err := schemas.Allocations.Write(dir, make([]schemas.Allocation, 1000)); err != nil {
@@ -74,7 +82,7 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := allocations(dir, true); err == nil {
+		if _, err := allocations(dir, true, true); err == nil {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
 		}
 	}

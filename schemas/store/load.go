@@ -19,7 +19,10 @@ const (
 	WantSamples                    // NVML samples and processes
 	WantEvents                     // the events that change what is reserved; the others are not loaded
 	WantGradients                  // when each gradient was written
+	WantDetail                     // with WantMemory: where blocks were born, names and modules of owners, modules and stacks
+	WantClock                      // when each event happened
 
+	// WantAll is all that a summary needs. Detail is not in it: it would take most of a report's time.
 	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients
 )
 
@@ -28,14 +31,17 @@ const (
 type Tables struct {
 	Manifest    *schemas.Manifest
 	Report      *schemas.IngestReport // nil: never ingested
-	Allocations []schemas.Allocation  // identity, sizes and life only
-	Owners      []schemas.Owner       // without names and modules
+	Allocations []schemas.Allocation  // identity, sizes and life; with detail where they were born
+	Owners      []schemas.Owner       // with detail their names and modules
 	Steps       []schemas.Step
 	Phases      []schemas.Phase
 	Processes   []schemas.Process
 	Samples     []schemas.Sample
 	Events      []schemas.Event // segment events only
 	Gradients   []schemas.GradientWrite
+	Modules     []schemas.Module     // detail
+	Stacks      []schemas.StackFrame // detail
+	Clocks      []schemas.EventClock
 }
 
 // A NotIngestedError says that a run has a journal but no tables yet.
@@ -67,15 +73,21 @@ func Load(r Run, want Want) (*Tables, error) {
 		read func() error
 	}
 	jobs := []job{
-		{WantMemory, func() (err error) { t.Allocations, err = allocations(r.Dir, recorded); return err }},
-		{WantMemory, func() (err error) { t.Owners, err = owners(r.Dir, recorded); return err }},
+		{WantMemory, func() (err error) {
+			t.Allocations, err = allocations(r.Dir, recorded, want&WantDetail != 0)
+			return err
+		}},
+		{WantMemory, func() (err error) { t.Owners, err = owners(r.Dir, recorded, want&WantDetail != 0); return err }},
 		{WantEvents, func() (err error) { t.Events, err = segmentEvents(r.Dir, recorded); return err }},
+		{WantClock, func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err }},
 		{WantGradients, func() (err error) {
 			if recorded {
 				t.Gradients, err = gradientWrites(r.Dir)
 			}
 			return err
 		}},
+		{WantDetail, func() error { return read(&t.Modules, schemas.Modules, r.Dir) }},
+		{WantDetail, func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},
 		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},

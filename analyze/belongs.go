@@ -1,0 +1,116 @@
+package analyze
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ModuleBytes splits what is allocated by how each block's module is known.
+type ModuleBytes struct {
+	OwnerBytes int64 `json:"owner_bytes"` // by the module in the tag or rule that the block is counted under
+	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
+	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
+	NoneBytes  int64 `json:"none_bytes"`  // not known
+}
+
+// namedCategories are those whose owners' names are of parameters and buffers. Others are named after autograd's nodes.
+var namedCategories = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState, schemas.SummedGradients, schemas.Noise,
+	schemas.Gradients, schemas.PerSampleGradients, schemas.NormSamples}
+
+// A moduleIndex finds the modules of one rank.
+type moduleIndex struct {
+	byID   map[int64]*schemas.Module
+	byPath map[string]*schemas.Module // nil where modules of several classes have the path: two models, each with a "main.0"
+	root   *schemas.Module            // the only root with parameters of its own
+}
+
+func (in *Input) newModuleIndex(rank int32) *moduleIndex {
+	x := &moduleIndex{byID: map[int64]*schemas.Module{}, byPath: map[string]*schemas.Module{}}
+	roots := 0
+	for i := range in.Modules {
+		m := &in.Modules[i]
+		if m.Rank != rank {
+			continue
+		}
+		x.byID[m.ID] = m
+		if m.Path == "" {
+			if m.ParameterBytes > 0 {
+				roots++
+				x.root = m
+			}
+			continue
+		}
+		if other, ok := x.byPath[m.Path]; !ok {
+			x.byPath[m.Path] = m
+		} else if other != nil && (other.Class != m.Class || other.Role != m.Role) {
+			x.byPath[m.Path] = nil
+		}
+	}
+	if roots != 1 {
+		x.root = nil
+	}
+	return x
+}
+
+// enclosing is the nearest module that a parameter's name lies below: of blocks.3.mlp.up.weight.exp_avg that is
+// blocks.3.mlp.up. Nil where there is none, or more than one.
+func (x *moduleIndex) enclosing(name string) *schemas.Module {
+	for path := name; ; {
+		if m, ok := x.byPath[path]; ok {
+			return m
+		}
+		cut := strings.LastIndexByte(path, '.')
+		if cut < 0 {
+			return x.root
+		}
+		path = path[:cut]
+	}
+}
+
+// module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows best:
+// a parameter's gradient is its module's, wherever in backward it was allocated.
+func (x *moduleIndex) module(l *ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
+	if o := l.first(i, seq); o != nil {
+		if found := x.byID[o.Module]; found != nil {
+			return found, &m.OwnerBytes
+		}
+		if o.Name != "" && slices.Contains(namedCategories, o.Category) {
+			if found := x.enclosing(o.Name); found != nil {
+				return found, &m.NameBytes
+			}
+		}
+	}
+	if found := x.byID[l.allocs[i].Module]; found != nil {
+		return found, &m.BirthBytes
+	}
+	return nil, &m.NoneBytes
+}
+
+// first is the ownership that block i is counted under just after event seq, nil where none holds. Of several of the same
+// category a tag comes before a rule, then one that knows its module, then the older.
+func (l *ledger) first(i int, seq int64) *schemas.Owner {
+	var best *schemas.Owner
+	rank := func(o *schemas.Owner) [5]int64 {
+		r := [5]int64{int64(categoryPlace(o.Category)), 1, 1, o.BeginSeq, o.Module}
+		if o.Evidence == schemas.Tagged {
+			r[1] = 0
+		}
+		if o.Module != 0 {
+			r[2] = 0
+		}
+		return r
+	}
+	for _, o := range l.owners[i] {
+		if !o.HoldsAt(seq) {
+			continue
+		}
+		if best == nil {
+			best = o
+		} else if a, b := rank(o), rank(best); slices.Compare(a[:], b[:]) < 0 {
+			best = o
+		}
+	}
+	return best
+}

@@ -1,0 +1,318 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BreakdownBySchema is the version of [BreakdownByDocument].
+const BreakdownBySchema = "dpsight.breakdown_by/1"
+
+// By says how bytes are grouped into rows.
+type By struct {
+	Dimensions []Dimension // one, or two: the second within the first
+	Depth      int         // names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
+	Fold       bool        // like modules that differ by their number are one row
+	Top        int         // rows beyond the largest are one: "12 others"; 0 = none are
+}
+
+// Check refuses what means nothing.
+func (b *By) Check() error {
+	has := func(d Dimension) bool { return slices.Contains(b.Dimensions, d) }
+	switch {
+	case b.Depth < 0:
+		return fmt.Errorf("depth %d is not a number of names, 0 or more", b.Depth)
+	case b.Top < 0:
+		return fmt.Errorf("top %d is not a number of rows, 0 or more", b.Top)
+	case b.Depth > 0 && !has(DimensionModule) && !has(DimensionStack):
+		return fmt.Errorf("depth is of module paths and stacks, and the breakdown is by %s", joined(b.Dimensions))
+	case b.Fold && !has(DimensionModule):
+		return fmt.Errorf("modules are to be folded, and the breakdown is by %s", joined(b.Dimensions))
+	}
+	return nil
+}
+
+// BreakdownByDocument is what "dpsight analyze breakdown --by … --format json" prints.
+type BreakdownByDocument struct {
+	Schema string           `json:"schema"`
+	By     []Dimension      `json:"by"`
+	Depth  int              `json:"depth"`
+	Fold   bool             `json:"fold"`
+	Top    int              `json:"top"`
+	Runs   []BreakdownByRun `json:"runs"`
+}
+
+// NewBreakdownByDocument makes the document of these runs, which were all broken down by the same.
+func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
+	if runs == nil {
+		runs = []BreakdownByRun{}
+	}
+	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
+}
+
+// BreakdownByRun is one run's part. Devices is empty for a run without allocator events.
+type BreakdownByRun struct {
+	Identity
+	Devices  []DeviceBy `json:"devices"`
+	Warnings []string   `json:"warnings"`
+}
+
+// DeviceBy is one device's allocated bytes at one moment by one dimension or two.
+type DeviceBy struct {
+	Device         string `json:"device"`
+	Rank           int32  `json:"rank"`
+	At             Moment `json:"at"`
+	AllocatedBytes int64  `json:"allocated_bytes"`
+	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
+	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
+	// Rows are the values of the first dimension; their bytes sum to AllocatedBytes. Each has those of the second within.
+	Rows []ByRow `json:"rows"`
+	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one dimension.
+	Columns []ByRow `json:"columns"`
+	// UnknownBytes are those of blocks whose value of a dimension is not known.
+	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
+	// ModuleBytes is null where no dimension is of modules.
+	ModuleBytes           *ModuleBytes      `json:"module_bytes"`
+	SharedHookActivations *SharedActivation `json:"shared_hook_activations"` // null where nothing is shared
+	Conservation          Conservation      `json:"conservation"`
+	Warnings              []string          `json:"warnings"`
+}
+
+// ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
+type ByRow struct {
+	Key    *string `json:"key"`    // null where the value is not known, and for others
+	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
+	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
+	Modules        int     `json:"modules"`
+	Bytes          int64   `json:"bytes"`
+	TaggedBytes    int64   `json:"tagged_bytes"`     // part of Bytes whose category a tag proves
+	PhaseOnlyBytes int64   `json:"phase_only_bytes"` // part of Bytes whose category is known by the phase of birth only
+	Blocks         int64   `json:"blocks"`           // live blocks with bytes in the row; for slack, blocks larger than their request
+	Rows           []ByRow `json:"rows,omitempty"`   // by the second dimension; their bytes sum to Bytes
+}
+
+// BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity, no
+// devices and a [*NoEventsError].
+func BreakdownBy(in Input, at At, by By) (BreakdownByRun, error) {
+	ledgers := in.newLedgers()
+	whole, err := in.breakdown(at, ledgers)
+	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Warnings: whole.Warnings}
+	if err != nil {
+		return run, err
+	}
+	for _, p := range in.places() {
+		for i := range whole.Devices {
+			if d := &whole.Devices[i]; d.Rank == p.rank && d.Device == p.String() {
+				run.Devices = append(run.Devices, in.deviceBy(p, ledgers.of(p), d, by))
+			}
+		}
+	}
+	return run, nil
+}
+
+// deviceBy groups what d counts.
+func (in *Input) deviceBy(p place, l *ledger, d *DeviceBreakdown, by By) DeviceBy {
+	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes, TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
+		UnknownBytes: map[Dimension]int64{}, SharedHookActivations: d.SharedHookActivations(), Conservation: d.Conservation, Warnings: d.Warnings}
+	if out.SharedHookActivations != nil {
+		out.SharedHookActivations.RunID = in.Manifest.RunID
+	}
+	t := in.newTally(p, l, d.At.Event, by)
+	for i, a := range l.allocs {
+		if a.LiveAt(d.At.Event) {
+			t.add(i)
+		}
+	}
+	out.Rows = t.rows.list(by.Top)
+	if len(by.Dimensions) > 1 {
+		out.Columns = t.columns.list(by.Top)
+	}
+	for i, dim := range by.Dimensions {
+		out.UnknownBytes[dim] = t.unknown[i]
+		if t.unknown[i] == d.AllocatedBytes && d.AllocatedBytes > 0 {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("%s: the %s of no block is known", d.Device, dim))
+		}
+	}
+	if t.modules != nil {
+		out.ModuleBytes = &t.module
+	}
+	return out
+}
+
+// A tally counts blocks into rows.
+type tally struct {
+	l       *ledger
+	seq     int64
+	by      By
+	keyers  []*keyer
+	modules *moduleIndex // nil where no dimension is of modules
+	rows    *group       // by the first dimension, then by the second
+	columns *group       // by the second alone
+	unknown []int64
+	module  ModuleBytes
+}
+
+func (in *Input) newTally(p place, l *ledger, seq int64, by By) *tally {
+	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(), unknown: make([]int64, len(by.Dimensions))}
+	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) {
+		t.modules = in.newModuleIndex(p.rank)
+	}
+	for _, d := range by.Dimensions {
+		t.keyers = append(t.keyers, in.newKeyer(d, &t.by, p))
+	}
+	return t
+}
+
+// add counts block i: what was requested under its category, what the allocator gave beyond that under slack.
+func (t *tally) add(i int) {
+	a := t.l.allocs[i]
+	category, evidence := t.l.owner(i, t.seq)
+	var m *schemas.Module
+	name := "" // of the module, as far as the depth goes
+	if t.modules != nil {
+		var how *int64
+		m, how = t.modules.module(t.l, i, t.seq, &t.module)
+		*how += a.BlockBytes
+		if m != nil {
+			name = modulePath(m, t.by.Depth)
+		}
+	}
+	keys := t.keys(a, category, m)
+	t.count(keys, nil, name, a.RequestedBytes, evidence)
+	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
+		t.count(t.keys(a, slackPlace, m), keys, name, slack, "")
+	}
+}
+
+func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module) []dimensionKey {
+	keys := make([]dimensionKey, len(t.keyers))
+	for k, keyer := range t.keyers {
+		keys[k] = keyer.key(a, category, m)
+	}
+	return keys
+}
+
+// count adds one part of a block. counted are the keys that its other part is counted under, or nil: a block with slack is
+// one block in the rows that both parts are in.
+func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, evidence schemas.Evidence) {
+	at, again := t.rows, counted != nil
+	for k, key := range keys {
+		again = again && key == counted[k]
+		if key.text == "" {
+			t.unknown[k] += bytes
+		}
+		at = at.of(key)
+		at.add(bytes, evidence, !again)
+		if t.by.Dimensions[k] == DimensionModule && module != "" {
+			at.modules[module] = true
+		}
+	}
+	if last := len(keys) - 1; last > 0 {
+		c := t.columns.of(keys[last])
+		c.add(bytes, evidence, counted == nil || keys[last] != counted[last])
+		if t.by.Dimensions[last] == DimensionModule && module != "" {
+			c.modules[module] = true
+		}
+	}
+}
+
+// A group is a row in the making, or at the top all rows.
+type group struct {
+	key                              dimensionKey
+	bytes, tagged, phaseOnly, blocks int64
+	others                           int
+	modules                          map[string]bool
+	within                           map[dimensionKey]*group
+}
+
+func newGroup() *group { return &group{modules: map[string]bool{}, within: map[dimensionKey]*group{}} }
+
+func (g *group) of(key dimensionKey) *group {
+	if g.within[key] == nil {
+		g.within[key] = newGroup()
+		g.within[key].key = key
+	}
+	return g.within[key]
+}
+
+func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
+	g.bytes += bytes
+	switch evidence {
+	case schemas.Tagged:
+		g.tagged += bytes
+	case schemas.ByPhase:
+		g.phaseOnly += bytes
+	}
+	if block {
+		g.blocks++
+	}
+}
+
+// merge adds all of another group.
+func (g *group) merge(o *group) {
+	g.bytes, g.tagged, g.phaseOnly, g.blocks = g.bytes+o.bytes, g.tagged+o.tagged, g.phaseOnly+o.phaseOnly, g.blocks+o.blocks
+	maps.Copy(g.modules, o.modules)
+	for key, w := range o.within {
+		g.of(key).merge(w)
+	}
+}
+
+// list makes rows of what is within: in the order of the dimension, then by bytes, what is not known and others last. Beyond
+// the largest top known ones the rest are one row, where that saves a row.
+func (g *group) list(top int) []ByRow {
+	all := slices.Collect(maps.Values(g.within))
+	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return w.key.text == "" })
+	slices.SortFunc(known, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), compareNames(a.key.text, b.key.text))
+	})
+	var rest *group
+	if top > 0 && len(known) > top+1 {
+		rest = newGroup()
+		for _, w := range known[top:] {
+			rest.merge(w)
+		}
+		rest.others = len(known) - top
+		known = known[:top]
+	}
+	slices.SortStableFunc(known, func(a, b *group) int { return cmp.Compare(a.key.place, b.key.place) })
+	rows := []ByRow{}
+	for _, w := range known {
+		rows = append(rows, w.row(top))
+	}
+	for _, w := range all {
+		if w.key.text == "" {
+			rows = append(rows, w.row(top))
+		}
+	}
+	if rest != nil {
+		rows = append(rows, rest.row(top))
+	}
+	return rows
+}
+
+// compareNames orders dotted paths, blocks.2 before blocks.10.
+func compareNames(a, b string) int {
+	byName := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		if isNumber(x) && isNumber(y) {
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+		}
+		return cmp.Compare(x, y)
+	})
+	return cmp.Or(byName, cmp.Compare(a, b))
+}
+
+func (g *group) row(top int) ByRow {
+	r := ByRow{Others: g.others, Modules: len(g.modules), Bytes: g.bytes, TaggedBytes: g.tagged, PhaseOnlyBytes: g.phaseOnly, Blocks: g.blocks}
+	if g.key.text != "" {
+		r.Key = new(g.key.text)
+	}
+	if len(g.within) > 0 {
+		r.Rows = g.list(top)
+	}
+	return r
+}

@@ -1,0 +1,214 @@
+package analyze
+
+import (
+	"fmt"
+	"math/bits"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Dimension is one property of a block that bytes are broken down by.
+type Dimension string
+
+// The dimensions.
+const (
+	DimensionCategory Dimension = "category"
+	DimensionModule   Dimension = "module" // its path
+	DimensionClass    Dimension = "class"  // of the module
+	DimensionRole     Dimension = "role"   // of the module
+	DimensionPhase    Dimension = "phase"  // that the block was born in
+	DimensionStep     Dimension = "step"   // that the block was born in
+	DimensionOp       Dimension = "op"     // that asked for the block, where known
+	DimensionSize     Dimension = "size"   // requested, in powers of two
+	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
+)
+
+// Dimensions lists every dimension.
+var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase, DimensionStep,
+	DimensionOp, DimensionSize, DimensionStack}
+
+// maxDimensions is how many dimensions can be crossed: a table has rows and columns.
+const maxDimensions = 2
+
+// ParseDimensions reads one dimension or two different ones with a comma between: "category,module".
+func ParseDimensions(s string) ([]Dimension, error) {
+	var out []Dimension
+	for part := range strings.SplitSeq(s, ",") {
+		d := Dimension(strings.TrimSpace(part))
+		if !slices.Contains(Dimensions, d) {
+			return nil, fmt.Errorf("no dimension %q; there are %s", d, joined(Dimensions))
+		}
+		if slices.Contains(out, d) {
+			return nil, fmt.Errorf("dimension %s is given twice", d)
+		}
+		out = append(out, d)
+	}
+	if len(out) > maxDimensions {
+		return nil, fmt.Errorf("%d dimensions are given: at most %d can be crossed", len(out), maxDimensions)
+	}
+	return out, nil
+}
+
+func joined(list []Dimension) string {
+	words := make([]string, len(list))
+	for i, d := range list {
+		words[i] = string(d)
+	}
+	return strings.Join(words, ", ")
+}
+
+// needsModule reports whether the dimension is a property of the block's module.
+func (d Dimension) needsModule() bool {
+	return d == DimensionModule || d == DimensionClass || d == DimensionRole
+}
+
+// A dimensionKey is a block's value of one dimension. The zero key is that of blocks whose value is not known.
+type dimensionKey struct {
+	text  string
+	place int64 // values are in this order, then by bytes
+}
+
+// What stands for steps and phases that a block has none of.
+const (
+	beforeRecording = "before recording"
+	beforeFirstStep = "before the first step"
+)
+
+// keyer gives blocks their values of one dimension, on one device.
+type keyer struct {
+	Dimension
+	by     *By
+	phases map[string]int64 // order of first occurrence, from 1
+	frames map[int64][]schemas.StackFrame
+	folds  folds
+}
+
+func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
+	k := &keyer{Dimension: d, by: by, phases: map[string]int64{}, frames: map[int64][]schemas.StackFrame{}}
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.rank && f.Device == p.device && k.phases[f.Phase] == 0 {
+			k.phases[f.Phase] = int64(len(k.phases)) + 1
+		}
+	}
+	switch d {
+	case DimensionModule:
+		k.folds = foldsOf(in.Modules)
+	case DimensionStack:
+		for _, f := range in.Stacks {
+			if f.Rank == p.rank {
+				k.frames[f.Stack] = append(k.frames[f.Stack], f)
+			}
+		}
+	}
+	return k
+}
+
+// key is a block's value; category is that which the bytes asked about count under, m its module or nil.
+func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module) dimensionKey {
+	switch k.Dimension {
+	case DimensionCategory:
+		return dimensionKey{schemas.Categories[category], int64(category)}
+	case DimensionPhase:
+		if a.AllocSeq == 0 {
+			return dimensionKey{text: beforeRecording}
+		}
+		return dimensionKey{a.Phase, k.phases[a.Phase]}
+	case DimensionStep:
+		switch {
+		case a.AllocSeq == 0:
+			return dimensionKey{beforeRecording, -2}
+		case a.Step < 0:
+			return dimensionKey{beforeFirstStep, -1}
+		}
+		return dimensionKey{strconv.FormatInt(a.Step, 10), a.Step}
+	case DimensionOp:
+		return dimensionKey{text: a.Op}
+	case DimensionSize:
+		return sizeClass(a.RequestedBytes)
+	case DimensionStack:
+		return dimensionKey{text: k.stack(a.Stack)}
+	}
+	if m == nil {
+		return dimensionKey{}
+	}
+	switch k.Dimension {
+	case DimensionClass:
+		return dimensionKey{text: m.Class}
+	case DimensionRole:
+		return dimensionKey{text: m.Role}
+	}
+	path := modulePath(m, k.by.Depth)
+	if k.by.Fold {
+		path = k.folds.fold(path)
+	}
+	return dimensionKey{text: path}
+}
+
+// modulePath is the first depth names of a module's path, 0 = all; of a root, which has none, its class.
+func modulePath(m *schemas.Module, depth int) string {
+	if m.Path == "" {
+		return "(" + m.Class + ")"
+	}
+	names := strings.Split(m.Path, ".")
+	if depth > 0 && len(names) > depth {
+		names = names[:depth]
+	}
+	return strings.Join(names, ".")
+}
+
+// stackDepth is how many frames tell stacks apart where no depth is given: a whole stack is thirty frames and more.
+const stackDepth = 3
+
+// stack names a stack by its innermost frames, torch's own way from module to module left out; empty where there is none.
+func (k *keyer) stack(id int64) string {
+	depth := k.by.Depth
+	if depth == 0 {
+		depth = stackDepth
+	}
+	var words []string
+	for _, f := range k.frames[id] {
+		if isPlumbing(f) {
+			continue
+		}
+		if len(words) == depth {
+			break
+		}
+		file := path.Join(path.Base(path.Dir(f.File)), path.Base(f.File))
+		words = append(words, fmt.Sprintf("%s %s:%d", f.Function, file, f.Line))
+	}
+	return strings.Join(words, " < ")
+}
+
+// isPlumbing reports whether a frame is one of those between a module's call and its forward: two or three to every module,
+// they would hide who called.
+func isPlumbing(f schemas.StackFrame) bool {
+	return strings.HasSuffix(f.File, "torch/nn/modules/module.py") && (f.Function == "inner" || strings.HasSuffix(f.Function, "_call_impl"))
+}
+
+// smallestSize is what the allocator rounds up to: what is smaller is one class.
+const smallestSize = 512
+
+// sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest come first.
+func sizeClass(bytes int64) dimensionKey {
+	if bytes < smallestSize {
+		return dimensionKey{text: "under 512 B", place: -1}
+	}
+	n := bits.Len64(uint64(bytes)) - 1
+	from, unit := sizeWords(n)
+	to, next := sizeWords(n + 1)
+	if unit != next {
+		from += " " + unit
+	}
+	return dimensionKey{from + "–" + to + " " + next, -int64(n)}
+}
+
+// sizeWords is 1<<n bytes as a number and its binary unit.
+func sizeWords(n int) (number, unit string) {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	u := min(n/10, len(units)-1)
+	return strconv.FormatInt(1<<(n-10*u), 10), units[u]
+}

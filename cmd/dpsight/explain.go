@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type explainCmd struct {
+	analysis
+	Top int `help:"Modules to list under each category; 0 lists all." default:"8" placeholder:"N"`
+}
+
+func (explainCmd) Help() string {
+	return `Takes two runs, A and B: the difference of their peaks by category and module, which sums to the byte, that of their steps by phase,
+and sentences that say the same.
+
+Examples:
+  dpsight analyze explain vanilla ghost
+  dpsight analyze explain vanilla dpsgd --store examples/headline --format latex
+  dpsight analyze explain vanilla ghost --top 0 --format json`
+}
+
+func (c *explainCmd) Run(s *streams) error {
+	const hint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"
+	if c.Top < 0 {
+		return withHint{fmt.Errorf("--top %d: must be 0 or more", c.Top), "as in --top 8; 0 lists all modules"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	if n := len(sel.Runs); n != 2 {
+		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
+	}
+	var runs []analyze.Dissection
+	err = each(s, sel, c.Names, store.WantAll|store.WantDetail, false, func(in analyze.Input) error {
+		runs = append(runs, analyze.Dissect(in))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(runs) != 2 { // a store of two, of which one cannot be read
+		return withHint{errors.New("only one of the two runs can be read"), hint}
+	}
+	doc, err := analyze.Explain(runs[0], runs[1])
+	if err != nil {
+		return withHint{err, hint}
+	}
+	return table.Write(s.out, c.Format, report.ExplainTables(doc, c.Top)...)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type ladderCmd struct{ analysis }
+
+func (ladderCmd) Help() string {
+	return `What nvidia-smi shows, explained: device used = other processes + CUDA context, modules and non-torch + reserved by torch;
+reserved = allocated + pending free + cached; allocated = the categories. Each rung is the sum of those in it, to the byte.
+It is printed for the highest device used and for the highest allocated.
+
+Examples:
+  dpsight analyze ladder
+  dpsight analyze ladder ghost --format markdown
+  dpsight analyze ladder --store examples/headline --format json`
+}
+
+func (c *ladderCmd) Run(s *streams) error {
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.LadderRun
+	many := len(sel.Runs) > 1
+	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantSamples | store.WantClock
+	err = each(s, sel, c.Names, want, many, func(in analyze.Input) error {
+		row, err := analyze.Ladder(in)
+		var none *analyze.NoEventsError
+		if errors.As(err, &none) && many {
+			err = nil // one of many: listed without GPUs
+		}
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return table.Write(s.out, c.Format, report.LadderTables(analyze.NewLadderDocument(rows...))...)
+}

@@ -1,0 +1,75 @@
+package examples_test
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// What nvidia-smi shows of each headline run is explained to the byte, and what lies outside torch is the same whatever
+// the method: context and modules of one model on one GPU.
+func TestLadders(t *testing.T) {
+	runs, _, err := store.Open(headline).Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var least, most int64
+	for _, r := range runs {
+		tab, err := store.Load(r, store.WantMemory|store.WantTimes|store.WantEvents|store.WantSamples|store.WantClock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := analyze.Input(*tab)
+		run, err := analyze.Ladder(in)
+		if err != nil || len(run.GPUs) != 1 {
+			t.Fatalf("%s: %+v, %v", r.Manifest.Name, run, err)
+		}
+		moments := run.GPUs[0].Moments
+		if want := map[bool]int{true: 1, false: 2}[r.Manifest.Bare]; len(moments) != want || moments[0].At != analyze.DevicePeak {
+			t.Fatalf("%s: %d moments", r.Manifest.Name, len(moments))
+		}
+		var top int64
+		for _, s := range in.Samples {
+			top = max(top, s.UsedBytes)
+		}
+		if used := moments[0].Rung(analyze.RungDeviceUsed).Bytes; *used != top {
+			t.Errorf("%s: device used %d, NVML saw %d", r.Manifest.Name, *used, top)
+		}
+		for _, m := range moments {
+			sums := map[string]int64{}
+			for _, rung := range m.Rungs {
+				if rung.Bytes == nil || *rung.Bytes < 0 {
+					t.Fatalf("%s, %s: %+v", r.Manifest.Name, m.At, rung)
+				}
+				if rung.In != nil {
+					sums[*rung.In] += *rung.Bytes
+				}
+			}
+			for rung, sum := range sums {
+				if whole := *m.Rung(rung).Bytes; whole != sum {
+					t.Errorf("%s, %s: %s has %d bytes, the rungs in it %d", r.Manifest.Name, m.At, rung, whole, sum)
+				}
+			}
+			outside := m.Rung("context+modules+non_torch")
+			if outside == nil {
+				t.Fatalf("%s, %s: context and modules are not told from the rest: %+v", r.Manifest.Name, m.At, m.Rungs)
+			}
+			if least == 0 || *outside.Bytes < least {
+				least = *outside.Bytes
+			}
+			most = max(most, *outside.Bytes)
+			if m.At != analyze.AllocatorPeak {
+				continue
+			}
+			v := in.Report.Devices[0]
+			if got := *m.Rung(analyze.RungAllocated).Bytes; got != v.PeakAllocatedBytes || v.Verdict != schemas.Exact {
+				t.Errorf("%s: allocated %d at the peak of %d (%s)", r.Manifest.Name, got, v.PeakAllocatedBytes, v.Verdict)
+			}
+		}
+	}
+	if least < 500<<20 || most > 1<<30 || most-least > 4<<20 {
+		t.Errorf("context and modules take from %d to %d bytes", least, most)
+	}
+}

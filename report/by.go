@@ -1,0 +1,201 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand in
+// rows of their own below the first's.
+const maxColumns = 8
+
+// BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
+// carry the whole document.
+func BreakdownByTables(doc analyze.BreakdownByDocument) []table.Table {
+	var tables []table.Table
+	var empty []*analyze.BreakdownRun
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		if len(r.Devices) == 0 {
+			empty = append(empty, &analyze.BreakdownRun{Identity: r.Identity})
+		}
+		for k := range r.Devices {
+			tables = append(tables, byTable(&doc, r, &r.Devices[k]))
+		}
+	}
+	if len(empty) > 0 || len(tables) == 0 {
+		tables = append(tables, emptyTable(empty))
+	}
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// BreakdownByRecords is the same for programs: a row a cell, whatever the layout that people see.
+func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
+	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
+	for _, d := range doc.By {
+		t.Columns = append(t.Columns, table.Column{Key: string(d)})
+	}
+	for _, k := range []string{"modules", "bytes", "tagged_bytes", "phase_only_bytes", "blocks"} {
+		t.Columns = append(t.Columns, table.Column{Key: k})
+	}
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		if len(r.Devices) == 0 {
+			row := machineCells(&r.Identity, table.Absent(), table.Absent())
+			t.Rows = append(t.Rows, append(row, make([]table.Cell, len(t.Columns)-len(row))...))
+		}
+		for k := range r.Devices {
+			d := &r.Devices[k]
+			head := append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Count(d.At.Event))
+			var leaves func(keys []table.Cell, modules int, rows []analyze.ByRow)
+			leaves = func(keys []table.Cell, modules int, rows []analyze.ByRow) {
+				for n := range rows {
+					w := &rows[n]
+					at, paths := append(slices.Clone(keys), keyCell(w, false)), max(modules, w.Modules)
+					if len(at) < len(doc.By) {
+						leaves(at, paths, w.Rows)
+						continue
+					}
+					t.Rows = append(t.Rows, slices.Concat(head, at, []table.Cell{table.Count(int64(paths)), table.Bytes(w.Bytes),
+						table.Bytes(w.TaggedBytes), table.Bytes(w.PhaseOnlyBytes), table.Count(w.Blocks)}))
+				}
+			}
+			leaves(nil, 0, d.Rows)
+		}
+	}
+	return t
+}
+
+// keyCell names a row; counted, with how many modules it is of.
+func keyCell(r *analyze.ByRow, counted bool) table.Cell {
+	switch {
+	case r.Others > 0:
+		return table.Text(fmt.Sprintf("%d others", r.Others))
+	case r.Key == nil:
+		return table.Absent()
+	case counted && (r.Modules > 1 || strings.Contains(*r.Key, "*")):
+		return table.Text(fmt.Sprintf("%s ×%d", *r.Key, r.Modules))
+	}
+	return table.Text(*r.Key)
+}
+
+func byTable(doc *analyze.BreakdownByDocument, r *analyze.BreakdownByRun, d *analyze.DeviceBy) table.Table {
+	title := make([]string, len(doc.By))
+	for i, dim := range doc.By {
+		title[i] = string(dim)
+	}
+	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s, by %s", identified(&r.Identity), d.Device, rank(d.Rank), moment(&d.At), strings.Join(title, " and "))}
+	if grid(doc, d) {
+		byGrid(&t, doc, d)
+	} else {
+		byTree(&t, doc, d)
+	}
+	if s := d.SharedHookActivations; s != nil {
+		t.Notes = append(t.Notes, sharedActivationSentence(s))
+	}
+	t.Notes = append(t.Notes, unknownNotes(doc, d)...)
+	t.Notes = append(t.Notes, conservationSentence(&d.Conservation, d.TorchPeakAllocatedBytes))
+	t.Notes = append(t.Notes, d.Warnings...)
+	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	return t
+}
+
+// grid reports whether the second dimension's values fit beside each other.
+func grid(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) bool {
+	folded := func(rows []analyze.ByRow) bool {
+		return slices.ContainsFunc(rows, func(r analyze.ByRow) bool { return r.Others > 0 })
+	}
+	return len(doc.By) > 1 && len(d.Columns) <= maxColumns && !folded(d.Columns) &&
+		!slices.ContainsFunc(d.Rows, func(r analyze.ByRow) bool { return folded(r.Rows) })
+}
+
+// byGrid has a row a value of the first dimension and a column a value of the second.
+func byGrid(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) {
+	t.Columns = []table.Column{{Title: heading(doc.By[0])}}
+	for i := range d.Columns {
+		t.Columns = append(t.Columns, table.Column{Title: keyCell(&d.Columns[i], true).Text, Right: true})
+	}
+	t.Columns = append(t.Columns, table.Column{Title: "all MiB", Right: true}, table.Column{Title: "%", Right: true})
+	line := func(name table.Cell, cells []analyze.ByRow, bytes int64) {
+		row := []table.Cell{name}
+		for i := range d.Columns {
+			at := slices.IndexFunc(cells, func(c analyze.ByRow) bool { return sameKey(c.Key, d.Columns[i].Key) })
+			if at < 0 {
+				row = append(row, table.Text(""))
+			} else {
+				row = append(row, table.Bytes(cells[at].Bytes))
+			}
+		}
+		t.Rows = append(t.Rows, append(row, table.Bytes(bytes), percent(bytes, d.AllocatedBytes)))
+	}
+	var tagged, byPhase int64
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		line(keyCell(r, true), r.Rows, r.Bytes)
+		tagged, byPhase = tagged+r.TaggedBytes, byPhase+r.PhaseOnlyBytes
+	}
+	line(table.Text("allocated"), d.Columns, d.AllocatedBytes)
+	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by phase only", table.MiB(tagged), table.MiB(byPhase)))
+}
+
+func sameKey(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// byTree has a row a value of the first dimension, and below it those of the second.
+func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) {
+	for _, dim := range doc.By {
+		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
+	}
+	t.Columns = append(t.Columns, table.Column{Title: "MiB", Right: true}, table.Column{Title: "%", Right: true}, table.Column{Title: "Tagged", Right: true},
+		table.Column{Title: "By phase only", Right: true}, table.Column{Title: "Blocks", Right: true})
+	line := func(level int, name table.Cell, cells ...table.Cell) {
+		row := make([]table.Cell, len(doc.By))
+		for i := range row {
+			row[i] = table.Text("")
+		}
+		row[level] = name
+		row = append(row, cells...)
+		for len(row) < len(t.Columns) {
+			row = append(row, table.Absent())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	var walk func(level int, rows []analyze.ByRow)
+	walk = func(level int, rows []analyze.ByRow) {
+		for i := range rows {
+			r := &rows[i]
+			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes), table.Bytes(r.TaggedBytes), table.Bytes(r.PhaseOnlyBytes), table.Count(r.Blocks))
+			walk(level+1, r.Rows)
+		}
+	}
+	walk(0, d.Rows)
+	line(0, table.Text("allocated"), table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
+}
+
+func heading(d analyze.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
+
+// unknownNotes say of how many bytes a dimension's value is not known, and how modules are.
+func unknownNotes(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) (notes []string) {
+	for _, dim := range doc.By {
+		if bytes := d.UnknownBytes[dim]; bytes > 0 && bytes < d.AllocatedBytes {
+			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes), percent(bytes, d.AllocatedBytes).Text))
+		}
+	}
+	if m := d.ModuleBytes; m != nil && m.NoneBytes < d.AllocatedBytes {
+		notes = append(notes, fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the parameter that the owner names, for %s MiB from what ran at the block's birth",
+			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes)))
+	}
+	return notes
+}

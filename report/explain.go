@@ -1,0 +1,152 @@
+package report
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ExplainTables prints what two runs' peaks and steps differ by, with the sentences as notes. Under each category stand
+// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules.
+func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
+	var tables []table.Table
+	if doc.PeakDeltaBytes != nil {
+		tables = append(tables, peakWaterfall(&doc, top))
+	}
+	if doc.StepDeltaMS != nil {
+		tables = append(tables, stepWaterfall(&doc))
+	}
+	last := &tables[len(tables)-1]
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		if c := r.Conservation; c != nil && c.Verdict != schemas.Exact {
+			last.Notes = append(last.Notes, r.Label+": "+conservation(&analyze.DeviceBreakdown{Conservation: *c}))
+		}
+	}
+	last.Notes = append(last.Notes, doc.Warnings...)
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// sides are the titles of the two runs' columns.
+func sides(doc *analyze.ExplainDocument) (from, to string) {
+	a, b := &doc.Runs[0], &doc.Runs[1]
+	return marked(a.Label, &a.Identity), marked(b.Label, &b.Identity)
+}
+
+func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
+	from, to := sides(doc)
+	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)", Columns: []table.Column{{Key: "row", For: table.Programs},
+		{Title: "Category", Key: "category"}, {Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules", For: table.Programs},
+		{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
+		{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	largest := largestDelta(doc)
+	row := func(kind string, category, module, modules table.Cell, a, b, delta int64) {
+		share := table.Absent() // of a difference that is nothing beside its parts
+		if largest <= 10*size(*doc.PeakDeltaBytes) {
+			share = percent(delta, *doc.PeakDeltaBytes)
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta), share})
+	}
+	whole := table.Cell{} // a category's own row has no module
+	same, small := false, false
+	least := (largest + 999) / 1000 // difference from which a module has a row of its own
+	for i := range doc.Categories {
+		c := &doc.Categories[i]
+		changed := changedModules(c)
+		if c.DeltaBytes == 0 && len(changed) == 0 {
+			same = true
+			continue
+		}
+		row("category", table.Text(c.Category), whole, table.Absent(), c.FromBytes, c.ToBytes, c.DeltaBytes)
+		if top > 0 && len(changed) > 0 && size(changed[0].DeltaBytes) < least {
+			small = true
+			continue
+		}
+		if top > 0 && len(c.Modules) == 1 && c.Modules[0].Module == nil {
+			continue // a row for what is not known would say the same again
+		}
+		under := table.Cell{Value: c.Category} // people see it in the row above
+		var rest analyze.ExplainedModule
+		left := 0
+		for k := range changed {
+			m := changed[k]
+			// One row for one module would save nothing.
+			if top > 0 && k < len(changed)-1+left && (k >= top || size(m.DeltaBytes) < least) {
+				rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
+				rest.Modules += m.Modules
+				left++
+				continue
+			}
+			name := table.Cell{Text: m.Title()}
+			if m.Module != nil {
+				name.Value = *m.Module
+			}
+			row("module", under, name, table.Count(int64(m.Modules)), m.FromBytes, m.ToBytes, m.DeltaBytes)
+		}
+		if left > 0 {
+			row("others", under, table.Cell{Text: table.Fixed(float64(left), 0) + " others"}, table.Count(int64(rest.Modules)), rest.FromBytes, rest.ToBytes, rest.DeltaBytes)
+		}
+	}
+	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
+	t.Notes = append(t.Notes, doc.MemorySentences()...)
+	if same {
+		t.Notes = append(t.Notes, "categories that are the same in both are left out")
+	}
+	if small {
+		t.Notes = append(t.Notes, "the modules of categories with small differences only are left out")
+	}
+	return t
+}
+
+// largestDelta is the largest difference of the peaks and their categories.
+func largestDelta(doc *analyze.ExplainDocument) int64 {
+	largest := size(*doc.PeakDeltaBytes)
+	for i := range doc.Categories {
+		largest = max(largest, size(doc.Categories[i].DeltaBytes))
+	}
+	return largest
+}
+
+func size(n int64) int64 { return max(n, -n) }
+
+// changedModules are a category's modules that differ; the largest differences come first.
+func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
+	var out []*analyze.ExplainedModule
+	for i := range c.Modules {
+		if c.Modules[i].DeltaBytes != 0 {
+			out = append(out, &c.Modules[i])
+		}
+	}
+	return out
+}
+
+func stepWaterfall(doc *analyze.ExplainDocument) table.Table {
+	from, to := sides(doc)
+	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)", Columns: []table.Column{{Key: "row", For: table.Programs},
+		{Title: "Phase", Key: "phase"}, {Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms", Right: true},
+		{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	row := func(kind, phase string, a, b, delta *float64) {
+		share := table.Absent()
+		if delta != nil && *doc.StepDeltaMS != 0 {
+			share = table.Number(100**delta / *doc.StepDeltaMS, 1)
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), table.Text(phase), table.Optional(a, table.Milliseconds), table.Optional(b, table.Milliseconds),
+			table.Optional(delta, table.DeltaMilliseconds), share})
+	}
+	for i := range doc.Phases {
+		p := &doc.Phases[i]
+		row("phase", p.Phase, p.FromMS, p.ToMS, p.DeltaMS)
+	}
+	if doc.PhaseResidueMS != nil {
+		row("residue", "residue of medians", nil, nil, doc.PhaseResidueMS)
+	}
+	row("total", "step", &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median, doc.StepDeltaMS)
+	t.Notes = append(t.Notes, doc.TimeSentences()...)
+	if doc.PhaseResidueMS != nil {
+		t.Notes = append(t.Notes, "residue of medians: the median of steps less the medians of their phases, whose sum it need not be")
+	}
+	return t
+}

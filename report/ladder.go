@@ -1,0 +1,155 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// rungTitles are the words for the rungs; categories are their own.
+var rungTitles = map[string]string{
+	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes", analyze.RungDriverReserve: "driver's reserve",
+	analyze.RungDriver: "driver, charged to no process", analyze.RungContext: "CUDA context", analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
+	analyze.RungReserved: "reserved by torch", analyze.RungPendingFree: "pending free",
+}
+
+// rungTitle names a rung; several that nothing tells apart as "CUDA context, modules and non-torch".
+func rungTitle(rung string) string {
+	parts := strings.Split(rung, "+")
+	for i, p := range parts {
+		if t, ok := rungTitles[p]; ok {
+			parts[i] = t
+		}
+	}
+	last := len(parts) - 1
+	if last == 0 {
+		return parts[0]
+	}
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
+}
+
+var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For: table.Programs}, {Key: "at", For: table.Programs}, {Key: "time_ns", For: table.Programs},
+	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
+
+// LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them carry
+// the whole document.
+func LadderTables(doc analyze.LadderDocument) []table.Table {
+	tables := []table.Table{}
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		some := false
+		for k := range r.GPUs {
+			g := &r.GPUs[k]
+			for j := range g.Moments {
+				tables = append(tables, ladderTable(r, g, &g.Moments[j]))
+				some = true
+			}
+		}
+		if !some {
+			notes := append(slices.Clone(r.Warnings), sourceNotes(&r.Identity)...)
+			tables = append(tables, table.Table{Title: fmt.Sprintf("%s: no moment to explain", identified(&r.Identity)), Columns: rungColumns, Notes: notes})
+		}
+	}
+	if len(tables) == 0 {
+		tables = append(tables, table.Table{Title: "Device memory", Columns: rungColumns})
+	}
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMoment) table.Table {
+	t := table.Table{Title: fmt.Sprintf("%s, %s, %s", identified(&r.Identity), ladderGPU(g), ladderMoment(m)), Columns: rungColumns}
+	machine := machineCells(&r.Identity, table.Optional(m.Device, table.Text), table.Optional(m.Rank, func(n int32) table.Cell { return table.Count(int64(n)) }))
+	depth, whole := map[string]int{}, int64(0)
+	for i := range m.Rungs {
+		rung := &m.Rungs[i]
+		in := table.Absent()
+		if rung.In != nil {
+			in, depth[rung.Rung] = table.Text(*rung.In), depth[*rung.In]+1
+		}
+		if whole == 0 && rung.Bytes != nil { // of the device where that is known, else of what torch reserved
+			whole = *rung.Bytes
+		}
+		share := table.Absent()
+		if rung.Bytes != nil {
+			share = percent(*rung.Bytes, whole)
+		}
+		// Spaces that no format drops.
+		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + rungTitle(rung.Rung), Value: rung.Rung}
+		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At), table.Optional(m.TimeNS, table.Count),
+			name, in, table.Optional(rung.Bytes, table.Bytes), share, table.Text(rung.How)))
+	}
+	t.Notes = append(t.Notes, m.Notes...)
+	if m.DriverReserveBytes != nil {
+		t.Notes = append(t.Notes, fmt.Sprintf("the driver's reserve, %s MiB, is not in what NVML has in use", table.MiB(*m.DriverReserveBytes)))
+	}
+	if m.OtherProcesses != nil && *m.OtherProcesses > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("other processes on the GPU: %d", *m.OtherProcesses))
+	}
+	if m.At == analyze.DevicePeak && len(g.OutsideTorch) > 1 {
+		t.Notes = append(t.Notes, outsideNote(g))
+	}
+	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	return t
+}
+
+func ladderGPU(g *analyze.GPULadder) string {
+	var names []string
+	for i := range g.Devices {
+		names = append(names, g.Devices[i].Device+rank(g.Devices[i].Rank))
+	}
+	s := strings.Join(names, " and ")
+	if g.GPU != nil {
+		s = fmt.Sprintf("%s (%s)", s, *g.GPU)
+	}
+	return s
+}
+
+func ladderMoment(m *analyze.LadderMoment) string {
+	s := "at the device's peak"
+	if m.At == analyze.AllocatorPeak {
+		s = "at the allocator's peak"
+		if m.Rank != nil && *m.Rank != 0 {
+			s += rank(*m.Rank)
+		}
+	}
+	if m.Event != nil {
+		return s + ", " + moment(&analyze.Moment{Event: *m.Event, Step: m.Step, Phase: m.Phase})
+	}
+	return s + where(m.Step, m.Phase)
+}
+
+func where(step *int64, phase *string) (s string) {
+	if step != nil {
+		s += fmt.Sprintf(", step %d", *step)
+	}
+	if phase != nil {
+		s += ", " + *phase
+	}
+	return s
+}
+
+// outsideNote says how what is outside torch came to be what it is.
+func outsideNote(g *analyze.GPULadder) string {
+	const most = 6
+	var levels []string
+	for i := range g.OutsideTorch {
+		l := &g.OutsideTorch[i]
+		if i >= most {
+			levels = append(levels, fmt.Sprintf("%d more", len(g.OutsideTorch)-most))
+			break
+		}
+		at := strings.TrimPrefix(where(l.Step, l.Phase), ", ")
+		if at != "" {
+			at = " (" + at + ")"
+		}
+		levels = append(levels, table.MiB(l.Bytes)+at)
+	}
+	return "outside torch, in MiB, each time it changed: " + strings.Join(levels, "; ")
+}
