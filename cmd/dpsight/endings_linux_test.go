@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/host"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -228,9 +229,14 @@ func TestTimeLimit(t *testing.T) {
 
 func held(t *testing.T, e ending) (bytes int64) {
 	t.Helper()
-	_, text, _ := strings.Cut(e.stderr, "held ")
+	// From the log: on the terminal the script's two streams mix in the middle of a line.
+	log, err := os.ReadFile(filepath.Join(e.dir, collect.StdoutFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(log), "held ")
 	if n, err := fmt.Sscan(text, &bytes); n != 1 {
-		t.Fatalf("%v in %s", err, e.stderr)
+		t.Fatalf("%v in %s", err, log)
 	}
 	return bytes
 }

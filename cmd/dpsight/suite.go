@@ -186,17 +186,14 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	if err != nil {
 		return err
 	}
-	if !c.NoReport {
-		dest := c.Report
-		if dest == "" {
-			dest = filepath.Join(c.Store, "report-"+collect.SafeName(out.Suite.Name))
-		}
-		if err := drawReport(s, report.Model{Study: study}, sel, dest); err != nil {
-			return err
-		}
-		fmt.Fprintln(s.out)
+	if c.NoReport {
+		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(study.Runs))...)
 	}
-	return table.Write(s.out, "table", report.SuccessTables(analyze.Success(study.Runs))...)
+	dest := c.Report
+	if dest == "" {
+		dest = filepath.Join(c.Store, "report-"+collect.SafeName(out.Suite.Name))
+	}
+	return drawReport(s, report.Model{Study: study}, sel, dest)
 }
 
 // suiteFailure is nil where every experiment was recorded and ended well.
