@@ -91,7 +91,7 @@ type Canvas struct {
 
 // New makes a canvas; svg says whether it is saved as SVG, else as PNG.
 func New(width, height float64, svg bool) (*Canvas, error) {
-	font, err := chart.GetDefaultFont()
+	font, err := builtin()
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in font: %w", err)
 	}

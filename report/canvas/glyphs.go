@@ -2,6 +2,7 @@ package canvas
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/golang/freetype/truetype"
 	"github.com/wcharczuk/go-chart/v2"
@@ -18,9 +19,13 @@ const (
 // Missing stands for a character that the built-in font lacks, Chinese for one.
 const Missing = '□'
 
+// builtin is the built-in font. go-chart parses it at the first call without a lock around its first look, and figures are drawn at the
+// same time.
+var builtin = sync.OnceValues(chart.GetDefaultFont)
+
 // hasGlyph reports whether the built-in font can draw r.
 func hasGlyph(r rune) bool {
-	f, err := chart.GetDefaultFont()
+	f, err := builtin()
 	return err == nil && f.Index(r) != 0
 }
 
@@ -54,7 +59,7 @@ func advance(f *truetype.Font, previous, glyph truetype.Index) (kern, width floa
 
 // Measure is the width of a line of text in logical pixels.
 func Measure(s string, size float64) float64 {
-	f, err := chart.GetDefaultFont()
+	f, err := builtin()
 	if err != nil {
 		return 0
 	}
