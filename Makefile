@@ -20,12 +20,13 @@ setup: build
 demo: build
 	@scripts/demo.sh
 
+# Without an interpreter the tests that need torch would be skipped: what makes one has to succeed first.
 test: setup
-	DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 20m ./...
+	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m ./...
 
 test-long: setup
-	DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.15.txt) go test -timeout 40m ./collect/... ./cmd/... ./examples
-	DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$($(VENV)/torch-2.11.txt) go test -timeout 60m -count=1 ./collect/livetest ./collect/suite ./examples
+	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... ./cmd/... ./examples
+	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -count=1 ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -race -short -skip '$(DRAWN)' -timeout 20m ./...
 

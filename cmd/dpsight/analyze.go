@@ -68,20 +68,25 @@ func (c *breakdownCmd) Run(s *streams) error {
 	many := len(sel.Runs) > 1
 	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes|store.WantEvents, many, func(in analyze.Input) error {
 		row, err := analyze.Breakdown(in, at)
-		var none *analyze.NoEventsError
-		if errors.As(err, &none) {
-			if !many {
-				return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
-			}
-			err = nil // one of many: listed without devices
-		}
 		rows = append(rows, row)
-		return err
+		return withoutEvents(err, many)
 	})
 	if err != nil {
 		return err
 	}
 	return table.Write(s.out, c.Format, report.BreakdownTables(analyze.NewBreakdownDocument(rows...))...)
+}
+
+// withoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed without devices.
+func withoutEvents(err error, many bool) error {
+	var none *analyze.NoEventsError
+	switch {
+	case !errors.As(err, &none):
+		return err
+	case many:
+		return nil
+	}
+	return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
 }
 
 type phasesCmd struct{ analysis }

@@ -41,15 +41,8 @@ func (c *breakdownCmd) breakdownBy(s *streams, sel *store.Selection, at analyze.
 	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantDetail
 	err := each(s, sel, c.Names, want, many, func(in analyze.Input) error {
 		row, err := analyze.BreakdownBy(in, at, by)
-		var none *analyze.NoEventsError
-		if errors.As(err, &none) {
-			if !many {
-				return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
-			}
-			err = nil // one of many: listed without devices
-		}
 		rows = append(rows, row)
-		return err
+		return withoutEvents(err, many)
 	})
 	if err != nil {
 		return err
