@@ -13,21 +13,26 @@ import (
 // At names a moment of a run. The zero At is the peak.
 type At struct {
 	Event *int64 // just after this event
+	OOM   *int64 // when the device's n-th request failed for want of memory, from 1
 	Step  *int64 // with Phase: the highest moment of that phase of that step
 	Phase string // with Step nil: of the phase's highest occurrence
 }
 
-// ParseAt reads "peak", "event=N", "step=N", "phase=P" or "step=N,phase=P".
+// ParseAt reads "peak", "oom", "oom=N", "event=N", "step=N", "phase=P" or "step=N,phase=P".
 func ParseAt(s string) (At, error) {
 	var at At
-	if s == "" || s == "peak" {
+	switch s {
+	case "", "peak":
+		return at, nil
+	case "oom":
+		at.OOM = new(int64(1))
 		return at, nil
 	}
 	given := map[string]bool{}
 	for part := range strings.SplitSeq(s, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok || value == "" {
-			return At{}, fmt.Errorf("moment %q is not peak, event=N, or step=N,phase=P", s)
+			return At{}, fmt.Errorf("moment %q is not peak, oom, event=N, or step=N,phase=P", s)
 		}
 		if given[key] {
 			return At{}, fmt.Errorf("moment %q: %s is given twice", s, key)
@@ -42,17 +47,25 @@ func ParseAt(s string) (At, error) {
 				return At{}, fmt.Errorf("moment %q: event must be a whole number, 0 or more", s)
 			}
 			at.Event = &n
+		case "oom":
+			if err != nil || n < 1 {
+				return At{}, fmt.Errorf("moment %q: oom must be a whole number, 1 or more", s)
+			}
+			at.OOM = &n
 		case "step":
 			if err != nil || n < -1 {
 				return At{}, fmt.Errorf("moment %q: step must be a whole number, -1 or more", s)
 			}
 			at.Step = &n
 		default:
-			return At{}, fmt.Errorf("moment %q: unknown key %q (event, step, phase)", s, key)
+			return At{}, fmt.Errorf("moment %q: unknown key %q (oom, event, step, phase)", s, key)
 		}
 	}
-	if at.Event != nil && (at.Step != nil || at.Phase != "") {
+	switch more := at.Step != nil || at.Phase != ""; {
+	case at.Event != nil && (more || at.OOM != nil):
 		return At{}, fmt.Errorf("moment %q: an event is a moment by itself", s)
+	case at.OOM != nil && more:
+		return At{}, fmt.Errorf("moment %q: a failure is a moment by itself", s)
 	}
 	return at, nil
 }
@@ -73,6 +86,8 @@ func (in *Input) moment(p place, at At) (found, error) {
 			return found{}, fmt.Errorf("%s has %d events, not %d", p, v.Events, *at.Event)
 		}
 		return found{at: in.momentOf(p, *at.Event), allocated: -1}, nil
+	case at.OOM != nil:
+		return in.failureAt(p, *at.OOM)
 	case at.Step != nil || at.Phase != "":
 		return in.phaseMoment(p, at)
 	case v == nil:

@@ -14,7 +14,8 @@ var axisOrder = []string{"method", "clipping", "model", "preset", "batch_size", 
 
 var axisLast = []string{"num_iter", "warmup_iter", "seed", "bare"}
 
-// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source, run.
+// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source, run. The
+// method of a command that names none is the run's name, as in [SuccessRow].
 // Case does not matter where the parameter itself has none.
 func axisValue(s *Summary, key string) (string, bool) {
 	if v, ok := s.Params[key]; ok && v != nil {
@@ -26,7 +27,7 @@ func axisValue(s *Summary, key string) (string, bool) {
 		}
 	}
 	switch key {
-	case "name":
+	case "name", "method": // commands without methods would all be one row, and are nobody's repeats
 		return s.title(), true
 	case "run":
 		return s.RunID, true

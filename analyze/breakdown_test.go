@@ -176,7 +176,7 @@ func TestMoments(t *testing.T) {
 		{"event=7", 0, 0, "has 6 events, not 7"},
 		{"step=3", 0, 0, "no step 3 on cuda:0: steps go from -1 to 0"},
 		{"step=0,phase=clip", 0, 0, `no phase "clip" there on cuda:0: there are backward, forward`},
-		{"noon", 0, 0, "is not peak, event=N, or step=N,phase=P"},
+		{"noon", 0, 0, "is not peak, oom, event=N, or step=N,phase=P"},
 		{"event=x", 0, 0, "event must be a whole number, 0 or more"},
 		{"event=-1", 0, 0, "event must be a whole number, 0 or more"},
 		{"step=-2", 0, 0, "step must be a whole number, -1 or more"},

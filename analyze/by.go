@@ -182,17 +182,21 @@ func (t *tally) add(i int) {
 			name = modulePath(m, t.by.Depth)
 		}
 	}
-	keys := t.keys(a, category, m)
+	var o *schemas.Owner
+	if slices.Contains(t.by.Dimensions, DimensionOp) {
+		o = t.l.first(i, t.seq)
+	}
+	keys := t.keys(a, category, m, o)
 	t.count(keys, nil, name, a.RequestedBytes, evidence)
 	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
-		t.count(t.keys(a, slackPlace, m), keys, name, slack, "")
+		t.count(t.keys(a, slackPlace, m, o), keys, name, slack, "")
 	}
 }
 
-func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module) []dimensionKey {
+func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) []dimensionKey {
 	keys := make([]dimensionKey, len(t.keyers))
 	for k, keyer := range t.keyers {
-		keys[k] = keyer.key(a, category, m)
+		keys[k] = keyer.key(a, category, m, o)
 	}
 	return keys
 }

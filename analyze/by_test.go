@@ -237,24 +237,30 @@ func TestKeys(t *testing.T) {
 		by   By
 		a    *schemas.Allocation
 		m    int
+		o    *schemas.Owner
 		want string
 	}{
-		{DimensionModule, By{}, block, 0, "blocks.3.attn.q"},
-		{DimensionModule, By{Depth: 2}, block, 0, "blocks.3"},
-		{DimensionModule, By{Fold: true}, block, 0, "blocks.*.attn.q"},
-		{DimensionModule, By{Depth: 2, Fold: true}, block, 1, "blocks.*"},
-		{DimensionModule, By{Depth: 2, Fold: true}, block, 2, "(Net)"},
-		{DimensionPhase, By{}, block, 0, schemas.PhaseForward},
-		{DimensionPhase, By{}, &schemas.Allocation{}, 0, beforeRecording},
-		{DimensionStep, By{}, block, 0, "2"},
-		{DimensionStep, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1}, 0, beforeFirstStep},
-		{DimensionStep, By{}, &schemas.Allocation{Step: -1}, 0, beforeRecording},
-		{DimensionOp, By{}, block, 0, ""},
-		{DimensionStack, By{}, block, 0, "linear nn/functional.py:7 < forward model.py:3"},
-		{DimensionStack, By{Depth: 1}, block, 0, "linear nn/functional.py:7"},
-		{DimensionStack, By{}, &schemas.Allocation{}, 0, ""},
+		{DimensionModule, By{}, block, 0, nil, "blocks.3.attn.q"},
+		{DimensionModule, By{Depth: 2}, block, 0, nil, "blocks.3"},
+		{DimensionModule, By{Fold: true}, block, 0, nil, "blocks.*.attn.q"},
+		{DimensionModule, By{Depth: 2, Fold: true}, block, 1, nil, "blocks.*"},
+		{DimensionModule, By{Depth: 2, Fold: true}, block, 2, nil, "(Net)"},
+		{DimensionPhase, By{}, block, 0, nil, schemas.PhaseForward},
+		{DimensionPhase, By{}, &schemas.Allocation{}, 0, nil, beforeRecording},
+		{DimensionStep, By{}, block, 0, nil, "2"},
+		{DimensionStep, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1}, 0, nil, beforeFirstStep},
+		{DimensionStep, By{}, &schemas.Allocation{Step: -1}, 0, nil, beforeRecording},
+		{DimensionOp, By{}, block, 0, nil, ""},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "GeluBackward0"}, "GeluBackward0"},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "TiledNormBackward"}, "TiledNormBackward"},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},        // a tag of the script's own
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"}, ""}, // a parameter's name
+		{DimensionOp, By{}, &schemas.Allocation{Op: "aten::mm"}, 0, nil, "aten::mm"},
+		{DimensionStack, By{}, block, 0, nil, "linear nn/functional.py:7 < forward model.py:3"},
+		{DimensionStack, By{Depth: 1}, block, 0, nil, "linear nn/functional.py:7"},
+		{DimensionStack, By{}, &schemas.Allocation{}, 0, nil, ""},
 	} {
-		if got := in.newKeyer(c.d, &c.by, place{}).key(c.a, 0, &in.Modules[c.m]).text; got != c.want {
+		if got := in.newKeyer(c.d, &c.by, place{}).key(c.a, 0, &in.Modules[c.m], c.o).text; got != c.want {
 			t.Errorf("%s %+v: %q, want %q", c.d, c.by, got, c.want)
 		}
 	}

@@ -155,22 +155,31 @@ func (c *Cell) repeatTimes(runs []*Summary) {
 		}
 		return nil
 	}
-	c.SamplesPerS = median(func(r *Summary) *float64 { return r.SamplesPerS })
-	c.TokensPerS = median(func(r *Summary) *float64 { return r.TokensPerS })
 	c.JoulesPerStep = median(func(r *Summary) *float64 { return r.JoulesPerStep })
 	c.JoulesPerSample = median(func(r *Summary) *float64 { return r.JoulesPerSample })
+	if c.JoulesPerStep != nil {
+		c.NoEnergy = ""
+	}
 	if c.StepMS == nil {
 		return
 	}
+	// GPU time and wall time have no median, nor have rates by the one and by the other.
 	clock := c.StepMS.Clock
-	c.StepMS = summarise(collect(runs, func(r *Summary) *float64 {
-		if r.StepMS == nil || r.StepMS.Clock != clock { // GPU time and wall time have no median
-			return nil
+	for _, r := range runs {
+		if r.StepMS != nil && r.StepMS.Clock == ClockGPU {
+			clock = ClockGPU
 		}
-		return &r.StepMS.Median
-	}), OverRepeats, clock)
+	}
+	alike := slices.DeleteFunc(slices.Clone(runs), func(r *Summary) bool { return r.StepMS == nil || r.StepMS.Clock != clock })
+	if n := len(runs) - len(alike); n > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times and rates are of %d of %d repeats: the others have none by the same clock (%s)", len(alike), len(runs), clock))
+	}
+	runs = alike
+	c.SamplesPerS = median(func(r *Summary) *float64 { return r.SamplesPerS })
+	c.TokensPerS = median(func(r *Summary) *float64 { return r.TokensPerS })
+	c.StepMS = summarise(collect(runs, func(r *Summary) *float64 { return &r.StepMS.Median }), OverRepeats, clock)
 	times := map[string]phaseTime{}
-	for phase := range c.phaseTimes {
+	for phase := range runs[0].phaseTimes {
 		over := func(of func(phaseTime) *Interval, clock string) *Interval {
 			return summarise(collect(runs, func(r *Summary) *float64 {
 				if v := of(r.phaseTimes[phase]); v != nil {
@@ -231,7 +240,7 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 		}
 		left = append(left, c.Label)
 		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil && c.Good > 0 {
-			twin.JoulesPerStep, twin.JoulesPerSample = c.JoulesPerStep, c.JoulesPerSample
+			twin.JoulesPerStep, twin.JoulesPerSample, twin.NoEnergy = c.JoulesPerStep, c.JoulesPerSample, ""
 			twin.Warnings = append(twin.Warnings, "energy is that of the bare run of the same experiment")
 		}
 	}
@@ -243,14 +252,17 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	return kept, left
 }
 
-// experiment is what a bare run and its twin have in common: all but how many steps they took.
-func (c *Cell) experiment() string {
-	if c.Method() == "" && c.Key == "" {
-		return c.RunID
+// experiment is what a bare run and its twin have in common.
+func (c *Cell) experiment() string { return twinKey(&c.Identity, c.Key, c.facts) }
+
+// twinKey is what a bare run and its twin have in common: all but how many steps they took.
+func twinKey(id *Identity, key string, facts []Fact) string {
+	if id.Method() == "" && key == "" {
+		return id.RunID
 	}
 	var b strings.Builder
-	b.WriteString(c.Source)
-	for _, f := range c.facts {
+	b.WriteString(id.Source)
+	for _, f := range facts {
 		if f.What != "num_iter" && f.What != "warmup_iter" {
 			fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.whole)
 		}

@@ -151,6 +151,25 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 }
 
+// Commands have no method: they stand under their names, and two of them are not one experiment.
+func TestPivotOfCommands(t *testing.T) {
+	command := func(name string, bytes int64) Summary {
+		s := ran(name, "", bytes)
+		s.Params, s.Name, s.facts = map[string]any{}, name, nil
+		s.Warnings = []string{"odd"}
+		return s
+	}
+	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), command("a", 300), command("b", 400))
+	if got := doc.text(); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
+		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
+	}
+	// A cell whose row says nothing of its runs is named by them.
+	doc = compare(t, CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, ran("1", "vanilla", 1000, "batch_size", 8), command("a", 300))
+	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {
+		t.Errorf("%s, %q", doc.text(), doc.Warnings)
+	}
+}
+
 // Every run lands in exactly one cell, whatever the axes.
 func TestPivotLosesNoRun(t *testing.T) {
 	for seed := range uint64(30) {

@@ -4,38 +4,51 @@ import "slices"
 
 // Configuration is what the runs of a study have in common, said once, and what tells them apart.
 type Configuration struct {
+	// Common has the facts that all runs have, with one value.
 	Common []Fact `json:"common"`
-	// Varying names the facts that differ between runs, in the same order.
+	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no clipping
+	// norm, an MLP no sequence length.
+	Some []PartialFact `json:"some"`
+	// Varying names the facts that differ between the runs that have them, in the same order.
 	Varying []string `json:"varying"`
 }
 
-// configure sorts the facts of cells. A fact that some run lacks (plain training has no clipping norm) is common where
-// those that have it agree.
+// A PartialFact is one of some runs only.
+type PartialFact struct {
+	Fact
+	Runs []string `json:"runs"` // labels of those that have it
+}
+
+// configure sorts the facts of cells.
 func configure(cells []Cell) Configuration {
-	c := Configuration{Common: []Fact{}, Varying: []string{}}
+	c := Configuration{Common: []Fact{}, Some: []PartialFact{}, Varying: []string{}}
 	type seen struct {
-		fact    Fact
+		PartialFact
 		differs bool
 	}
 	by := map[string]*seen{}
 	var order []string
 	for i := range cells {
 		for _, f := range cells[i].facts {
-			switch s := by[f.What]; {
-			case s == nil:
-				by[f.What] = &seen{fact: f}
+			s := by[f.What]
+			if s == nil {
+				s = &seen{PartialFact: PartialFact{Fact: f}}
+				by[f.What] = s
 				order = append(order, f.What)
-			case !s.fact.equals(&f):
-				s.differs = true
 			}
+			s.differs = s.differs || !s.equals(&f)
+			s.Runs = append(s.Runs, cells[i].Label)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b string) int { return rankOf(by[a].fact) - rankOf(by[b].fact) })
+	slices.SortStableFunc(order, func(a, b string) int { return rankOf(by[a].Fact) - rankOf(by[b].Fact) })
 	for _, what := range order {
-		if s := by[what]; s.differs {
+		switch s := by[what]; {
+		case s.differs:
 			c.Varying = append(c.Varying, what)
-		} else {
-			c.Common = append(c.Common, s.fact)
+		case len(s.Runs) < len(cells):
+			c.Some = append(c.Some, s.PartialFact)
+		default:
+			c.Common = append(c.Common, s.Fact)
 		}
 	}
 	return c

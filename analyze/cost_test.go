@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,5 +40,36 @@ func TestCost(t *testing.T) {
 	in.Report = nil
 	if c := Cost(in); len(c.Warnings) != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// What recording moved is said of the recorded run, beside its bare twin.
+func TestCostBesideTheBareTwin(t *testing.T) {
+	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
+		in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK, Source: schemas.Measured,
+			Params: map[string]any{"method": "ghost", "num_iter": steps}},
+			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &allocated, TorchPeakReservedBytes: &reserved}}}}
+		return Cost(in)
+	}
+	other := run("other", true, 3, 1<<20, 1<<20)
+	other.experiment = "another"
+	for _, c := range []struct {
+		what string
+		runs []CostRun
+		want []string
+	}{
+		{"alike", []CostRun{run("full", false, 3, 4<<20, 8<<20), run("bare", true, 5, 4<<20, 8<<20)}, nil},
+		{"another experiment", []CostRun{run("full", false, 3, 4<<20, 8<<20), other}, nil},
+		{"reserved", []CostRun{run("full", false, 3, 4<<20, 9<<20), other, run("bare", true, 3, 4<<20, 8<<20)},
+			[]string{"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"}},
+		{"allocated", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 4<<20, 8<<20)},
+			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"}},
+	} {
+		if got := NewCostDocument(c.runs...).Runs[0].Warnings; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", c.what, got)
+		}
+		if again := NewCostDocument(NewCostDocument(c.runs...).Runs[1:]...); len(again.Runs[len(again.Runs)-1].Warnings) > 0 {
+			t.Errorf("%s: the bare run has warnings", c.what)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ const (
 	DimensionRole     Dimension = "role"   // of the module
 	DimensionPhase    Dimension = "phase"  // that the block was born in
 	DimensionStep     Dimension = "step"   // that the block was born in
-	DimensionOp       Dimension = "op"     // that asked for the block, where known
+	DimensionOp       Dimension = "op"     // that keeps the block for backward, as autograd names it, where known
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
 )
@@ -107,8 +108,9 @@ func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
 	return k
 }
 
-// key is a block's value; category is that which the bytes asked about count under, m its module or nil.
-func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module) dimensionKey {
+// key is a block's value; category is that which the bytes asked about count under, m its module or nil, o the ownership that it
+// is counted under or nil.
+func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) dimensionKey {
 	switch k.Dimension {
 	case DimensionCategory:
 		return dimensionKey{schemas.Categories[category], int64(category)}
@@ -126,7 +128,7 @@ func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module) dime
 		}
 		return dimensionKey{strconv.FormatInt(a.Step, 10), a.Step}
 	case DimensionOp:
-		return dimensionKey{text: a.Op}
+		return dimensionKey{text: opOf(a, o)}
 	case DimensionSize:
 		return sizeClass(a.RequestedBytes)
 	case DimensionStack:
@@ -146,6 +148,21 @@ func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module) dime
 		path = k.folds.fold(path)
 	}
 	return dimensionKey{text: path}
+}
+
+// autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
+var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
+
+// opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An activation that
+// several nodes hold is under the first that the walk over the graph found.
+func opOf(a *schemas.Allocation, o *schemas.Owner) string {
+	switch {
+	case a.Op != "":
+		return a.Op
+	case o != nil && o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
+		return o.Name
+	}
+	return ""
 }
 
 // modulePath is the first depth names of a module's path, 0 = all; of a root, which has none, its class.

@@ -246,7 +246,7 @@ func (doc *ExplainDocument) explainPhases(from, to *Summary, deltas []PhaseDelta
 	}
 	residue := *doc.StepDeltaMS
 	for _, p := range deltas {
-		if p.MS == nil {
+		if p.MS == nil && p.DeltaMS == nil {
 			continue
 		}
 		e := ExplainedPhase{Phase: p.Phase, DeltaMS: p.DeltaMS}

@@ -40,11 +40,18 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 		for i, s := range []*Summary{from, to} {
 			if d := s.Main(); d != nil {
 				if h := d.SharedHookActivations(); h != nil {
-					say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by autograd): their extra cost is %s.",
-						mib(h.HeldBytes), doc.Runs[i].Label, mib(h.SharedBytes), mib(h.AutogradBytes), mib(h.ExtraBytes))
+					cost := "their extra cost is " + mib(0)
+					if h.ExtraBytes > 0 {
+						cost = "hooks alone hold " + mib(h.ExtraBytes)
+					}
+					say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by autograd): %s.",
+						mib(h.HeldBytes), doc.Runs[i].Label, mib(h.SharedBytes), mib(h.AutogradBytes), cost)
 				}
 			}
 		}
+	}
+	if text := hooksInsteadOfAutograd(from, to, a.Label); doc.PeakDeltaBytes != nil && text != "" {
+		say("At %s's peak %s.", b.Label, text)
 	}
 	doc.memory = len(doc.Sentences)
 	if doc.StepDeltaMS == nil {

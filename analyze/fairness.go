@@ -116,22 +116,12 @@ func unfair(baseline, run *Summary) []string {
 	if baseline.Status != schemas.StatusOK {
 		w = append(w, fmt.Sprintf("the baseline ended early (%s)", baseline.Status))
 	}
-	for _, f := range run.facts {
-		// What GPU and driver a prediction ran beside does not matter; that it is one is said already.
-		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
-			continue
-		}
-		switch theirs := baseline.fact(f.What); {
-		case theirs == nil || f.equals(theirs):
-		case f.whole != "": // both are long, and alike but for one
-			w = append(w, f.What+" differ: "+differences(f.whole, theirs.whole))
-		default:
-			w = append(w, fmt.Sprintf("%s differs: %s, baseline %s", f.What, f.Value, theirs.Value))
-		}
-	}
+	w = append(w, unlike(baseline, run)...)
 	ours, theirs := run.Method(), baseline.Method()
 	switch {
 	case ours == theirs:
+	case ours == "" || theirs == "":
+		w = append(w, "only one of the two says which method it is: nothing says that they train the same model with the same batch")
 	case ours == methodNormOnly:
 		w = append(w, "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; its overhead is not that of a DP-SGD step")
 	case theirs == methodNormOnly:
@@ -148,6 +138,25 @@ func unfair(baseline, run *Summary) []string {
 	return append(w, keptGradients(baseline, run)...)
 }
 
+// unlike lists the conditions in which a run differs from the baseline, where both have them.
+func unlike(baseline, run *Summary) []string {
+	var w []string
+	for _, f := range run.facts {
+		// What GPU and driver a prediction ran beside does not matter; that it is one is said already.
+		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
+			continue
+		}
+		switch theirs := baseline.fact(f.What); {
+		case theirs == nil || f.equals(theirs):
+		case f.whole != "": // both are long, and alike but for one
+			w = append(w, f.What+" differ: "+differences(f.whole, theirs.whole))
+		default:
+			w = append(w, fmt.Sprintf("%s differs: %s, baseline %s", f.What, f.Value, theirs.Value))
+		}
+	}
+	return w
+}
+
 // keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without.
 func keptGradients(baseline, run *Summary) []string {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
@@ -159,7 +168,11 @@ func keptGradients(baseline, run *Summary) []string {
 		who = "the baseline keeps .grad between steps and the run frees it"
 	}
 	if ours, theirs := run.freedPeak(), baseline.freedPeak(); ours != nil && theirs != nil && run.PeakBytes != nil && baseline.PeakBytes != nil {
-		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, signedMiB(*ours-*theirs), signedMiB(*run.PeakBytes-*baseline.PeakBytes))}
+		freed, kept := signedMiB(*ours-*theirs), signedMiB(*run.PeakBytes-*baseline.PeakBytes)
+		if freed == kept {
+			return []string{who + ", which hardly moves the peaks: they differ by " + kept + " either way"}
+		}
+		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)}
 	}
 	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b)))}
 }

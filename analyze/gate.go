@@ -43,6 +43,8 @@ type CheckExperiment struct {
 	BaselineSource *string        `json:"baseline_source"`
 	Runs           int            `json:"runs"` // that ended well
 	Comparisons    []Comparison   `json:"comparisons"`
+	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one: "batch_size: 8, baseline 16".
+	DiffersIn []string `json:"differs_in,omitempty"`
 
 	grown      schemas.Category // that grew most at the peak; empty = none, or not known
 	grownBytes int64
@@ -134,6 +136,7 @@ func Check(baseline schemas.Baseline, runs []Summary, o CheckOptions) CheckDocum
 			doc.Experiments = append(doc.Experiments, x)
 		}
 	}
+	tellNamesakes(doc.Experiments)
 	for i := range doc.Experiments {
 		doc.Failures = append(doc.Failures, doc.Experiments[i].failures(&o)...)
 	}

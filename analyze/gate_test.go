@@ -197,6 +197,31 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	}
 }
 
+// A missing experiment and a new one of its name say in what they differ.
+func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
+	run := func(batch int) Input {
+		in := sized("ghost", map[schemas.Category]int64{schemas.Parameters: base})
+		in.Manifest.Params["batch_size"], in.Manifest.Params["clipping"] = batch, "flat"
+		return in
+	}
+	doc := check(t, []Input{run(16)}, []Input{run(8)}, "peak=1")
+	if want := "ghost is missing: the baseline has it, and the run of that name is another experiment, since it differs in batch_size: 8, baseline 16"; doc.Sentence() != want {
+		t.Errorf("%q, want %q", doc.Sentence(), want)
+	}
+	for _, x := range doc.Experiments {
+		if !slices.Equal(x.DiffersIn, []string{"batch_size: 8, baseline 16"}) {
+			t.Errorf("%s: %q", x.State, x.DiffersIn)
+		}
+	}
+	// Of several the nearest speaks; one that was found is not named at all.
+	far := run(8)
+	far.Manifest.Params["clipping"] = "per_layer"
+	doc = check(t, []Input{run(16), run(32)}, []Input{far, run(32), run(8)}, "peak=1")
+	if x := doc.Experiments[0]; x.State != StateMissing || x.Label != "ghost (batch_size=16)" || !slices.Equal(x.DiffersIn, []string{"batch_size: 8, baseline 16"}) || len(doc.Experiments[1].DiffersIn) > 0 {
+		t.Errorf("%+v", doc.Experiments)
+	}
+}
+
 // What a predicted run has is bytes: those are held to a measured baseline's, its times to nothing.
 func TestPredictedBesideMeasured(t *testing.T) {
 	versions := func(in Input, torch string) Input {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -82,41 +81,6 @@ func (id *Identity) title() string {
 	return id.Name
 }
 
-// Labels gives each run the name that tables and figures show it under: its name, told apart by the start time or else
-// the id where several runs of the same mark and status share one.
-func Labels(ids []Identity, started []time.Time) []string {
-	count := func(key func(i int) string) map[string]int {
-		n := map[string]int{}
-		for i := range ids {
-			n[key(i)]++
-		}
-		return n
-	}
-	plain := func(i int) string { return ids[i].title() }
-	timed := func(i int) string {
-		if i >= len(started) || started[i].IsZero() {
-			return ids[i].title()
-		}
-		return fmt.Sprintf("%s %s", ids[i].title(), started[i].UTC().Format("2006-01-02 15:04:05"))
-	}
-	marked := func(label func(int) string) func(int) string {
-		return func(i int) string { return label(i) + "\x00" + ids[i].StatusMark() }
-	}
-	byName, byTime := count(marked(plain)), count(marked(timed))
-	labels := make([]string, len(ids))
-	for i := range ids {
-		switch {
-		case byName[marked(plain)(i)] == 1:
-			labels[i] = plain(i)
-		case byTime[marked(timed)(i)] == 1:
-			labels[i] = timed(i)
-		default:
-			labels[i] = fmt.Sprintf("%s %s", plain(i), ids[i].RunID)
-		}
-	}
-	return labels
-}
-
 // place is one device of one rank.
 type place struct{ rank, device int32 }
 
@@ -130,8 +94,11 @@ func (in *Input) places() []place {
 			seen[place{d.Rank, d.Device}] = true
 		}
 	}
+	last := place{-1, -1}
 	for i := range in.Allocations {
-		seen[place{in.Allocations[i].Rank, in.Allocations[i].Device}] = true
+		if p := (place{in.Allocations[i].Rank, in.Allocations[i].Device}); p != last { // rows of a device lie together
+			seen[p], last = true, p
+		}
 	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b place) int {
 		if a.rank != b.rank {

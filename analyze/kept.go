@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A void is a stretch of events in which a gradient holds bytes that nobody would miss: from the zero_grad after its last
-// use to its next writing. Opacus' optimizers keep .grad there, torch's free it.
+// A void is a stretch of events in which a block holds bytes that nobody would miss: a gradient from the zero_grad after its
+// last use to its next writing, say. Opacus' optimizers keep .grad there, torch's free it.
 type void struct{ from, to, bytes int64 } // just after event from, until just after event to
 
 // KeptGradients is what keeping .grad between steps costs a run.
@@ -16,66 +16,90 @@ type KeptGradients struct {
 	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
 	AtPeakBytes int64
 	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed them: the highest of what was
-	// allocated less the gradients that nothing had written to since. It is over the steps whose gradients are tagged.
+	// allocated less the gradients that nothing had written to since. It is over the steps whose gradients are tagged and what
+	// came before each of them.
 	FreedPeakBytes int64
 }
 
 // keptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when they were
 // written. A gradient that is written to in place, by autograd's accumulation, would be a new block from that moment on.
 func (in *Input) keptGradients(p place, l *ledger, peak int64) *KeptGradients {
-	steps := in.taggedSteps(p)
-	if len(steps) == 0 {
+	spans := in.taggedSpans(p)
+	if len(spans) == 0 {
 		return nil
 	}
-	voids := in.voids(p, l)
-	type edge struct{ seq, bytes int64 }
-	var edges []edge
-	kept := &KeptGradients{}
+	voids := in.voids(p, l, in.zeroed(p))
+	kept := &KeptGradients{FreedPeakBytes: highestWithout(l.changes(), voids, spans)}
 	for _, v := range voids {
-		edges = append(edges, edge{v.from, -v.bytes}, edge{v.to, v.bytes})
 		if v.from <= peak && peak < v.to {
 			kept.AtPeakBytes += v.bytes
 		}
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.seq, b.seq) })
-	next, step := 0, 0
-	var saved int64
-	advance := func(seq int64) {
-		for ; next < len(edges) && edges[next].seq <= seq; next++ {
-			saved += edges[next].bytes
-		}
-	}
-	see := func(seq, bytes int64) {
-		for step < len(steps) && steps[step].EndSeq < seq {
-			step++
-		}
-		if step < len(steps) && seq > steps[step].BeginSeq {
-			kept.FreedPeakBytes = max(kept.FreedPeakBytes, bytes)
-		}
-	}
-	sweep(l.changes(), func(seq int64, bytes []int64) {
-		advance(seq)
-		sum := saved
-		for _, b := range bytes {
-			sum += b
-		}
-		see(seq, sum)
-	})
 	return kept
 }
 
-// taggedSteps are the steps in which every gradient is known: they and the one before have tags.
-func (in *Input) taggedSteps(p place) []*schemas.Step {
-	var all, out []*schemas.Step
+// highestWithout is the highest allocated over the spans, less what the voids hold.
+func highestWithout(changes []change, voids []void, spans []span) (highest int64) {
+	type edge struct{ seq, bytes int64 }
+	edges := make([]edge, 0, 2*len(voids))
+	for _, v := range voids {
+		edges = append(edges, edge{v.from, -v.bytes}, edge{v.to, v.bytes})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.seq, b.seq) })
+	next, at := 0, 0
+	var allocated, saved int64
+	see := func(seq int64) {
+		for at < len(spans) && spans[at].to < seq {
+			at++
+		}
+		if at < len(spans) && seq > spans[at].from {
+			highest = max(highest, allocated+saved)
+		}
+	}
+	advance := func(seq int64) { // to just after event seq
+		for next < len(edges) && edges[next].seq <= seq {
+			now := edges[next].seq
+			for ; next < len(edges) && edges[next].seq == now; next++ {
+				saved += edges[next].bytes
+			}
+			if now < seq { // a gradient was written when no block changed
+				see(now)
+			}
+		}
+	}
+	sweep(changes, func(seq int64, bytes []int64) {
+		advance(seq)
+		allocated = 0
+		for _, b := range bytes {
+			allocated += b
+		}
+		see(seq)
+	})
+	return highest
+}
+
+// A span is the events after from, up to and with to.
+type span struct{ from, to int64 }
+
+// taggedSpans are the events at which every gradient is known: of a step that has tags, as the one before it has, from the
+// end of that one. The run's first step has none before it, and before it there are no gradients: its span begins with the
+// recording. A gradient of a step without tags would not be seen, so the step that follows it is none of these.
+func (in *Input) taggedSpans(p place) []span {
+	var all []*schemas.Step
 	for i := range in.Steps {
 		if s := &in.Steps[i]; s.Rank == p.rank && s.Device == p.device && s.Recorded {
 			all = append(all, s)
 		}
 	}
 	slices.SortFunc(all, func(a, b *schemas.Step) int { return cmp.Compare(a.Step, b.Step) })
+	var out []span
 	for i, s := range all {
-		if s.Instrumented && i > 0 && all[i-1].Instrumented && all[i-1].Step == s.Step-1 {
-			out = append(out, s)
+		switch {
+		case !s.Instrumented:
+		case i > 0 && all[i-1].Instrumented && all[i-1].Step == s.Step-1:
+			out = append(out, span{all[i-1].EndSeq, s.EndSeq})
+		case i == 0 && s.Step == 0:
+			out = append(out, span{0, s.EndSeq})
 		}
 	}
 	return out
@@ -104,9 +128,9 @@ func (in *Input) zeroed(p place) []int64 {
 	return out
 }
 
-// voids finds, for each gradient on the device, when it is kept for nothing.
-func (in *Input) voids(p place, l *ledger) []void {
-	zeroed := in.zeroed(p)
+// voids finds, for each gradient on the device, when it is kept for nothing: from the first of the events, which are
+// sorted, after it was written to until it is written to again.
+func (in *Input) voids(p place, l *ledger, useless []int64) []void {
 	writes := map[uint64][]int64{}
 	for _, w := range in.Gradients {
 		if w.Rank == p.rank && w.Device == p.device {
@@ -132,9 +156,9 @@ func (in *Input) voids(p place, l *ledger) []void {
 					continue
 				}
 				w = min(w, end)
-				k, _ := slices.BinarySearch(zeroed, at)
-				if k < len(zeroed) && zeroed[k] < w {
-					out = append(out, void{zeroed[k], w, a.BlockBytes})
+				k, _ := slices.BinarySearch(useless, at)
+				if k < len(useless) && useless[k] < w {
+					out = append(out, void{useless[k], w, a.BlockBytes})
 				}
 				if at = w; w == end {
 					break

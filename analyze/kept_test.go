@@ -88,3 +88,36 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 		t.Errorf("an inner zero_grad frees: %d", got.FreedPeakBytes)
 	}
 }
+
+// The peak of a loop that frees may lie in the first step, in which nothing is kept yet, or before a step.
+func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
+	in := keptRun(false)
+	first := in.Steps[0]
+	extra := func(from, to int64, bytes int64) Input {
+		c := in
+		c.Allocations, c.Owners = append([]schemas.Allocation{}, in.Allocations...), append([]schemas.Owner{}, in.Owners...)
+		id := int64(len(c.Allocations) + 1)
+		c.Allocations = append(c.Allocations, schemas.Allocation{AllocID: id, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to})
+		c.Owners = append(c.Owners, schemas.Owner{AllocID: id, Category: schemas.Workspace, BeginSeq: from, EndSeq: to, Evidence: schemas.Lifetime})
+		return c
+	}
+	for _, c := range []struct {
+		what string
+		in   Input
+		want int64
+	}{
+		{"in the first step", extra(first.BeginSeq+1, first.BeginSeq+2, 1000), 1150},
+		{"before it", extra(first.BeginSeq, first.BeginSeq+1, 1000), 1100},
+	} {
+		l := newLedger(&c.in, place{})
+		if got := c.in.keptGradients(place{}, l, 0); got.FreedPeakBytes != c.want {
+			t.Errorf("%s: %d, want %d", c.what, got.FreedPeakBytes, c.want)
+		}
+	}
+	// After a step without tags nobody knows which gradients are there.
+	gap := keptRun(false)
+	gap.Steps[1].Instrumented = false
+	if got := gap.taggedSpans(place{}); len(got) != 1 || got[0] != (span{0, gap.Steps[0].EndSeq}) {
+		t.Errorf("spans %v", got)
+	}
+}

@@ -45,8 +45,8 @@ func (m *ledgers) of(p place) *ledger {
 }
 
 func newLedger(in *Input, p place) *ledger {
-	l := new(ledger)
-	byID := map[int64]int{}
+	l := &ledger{allocs: make([]*schemas.Allocation, 0, len(in.Allocations))}
+	byID := make(map[int64]int, len(in.Allocations))
 	for i := range in.Allocations {
 		if a := &in.Allocations[i]; a.Rank == p.rank && a.Device == p.device {
 			byID[a.AllocID] = len(l.allocs)
@@ -54,12 +54,19 @@ func newLedger(in *Input, p place) *ledger {
 		}
 	}
 	l.owners = make([][]*schemas.Owner, len(l.allocs))
+	first := make([]*schemas.Owner, len(l.allocs)) // nearly all blocks have one: they lie in one piece
 	for i := range in.Owners {
 		o := &in.Owners[i]
 		if o.Rank != p.rank || o.Device != p.device {
 			continue
 		}
-		if k, ok := byID[o.AllocID]; ok {
+		k, ok := byID[o.AllocID]
+		switch {
+		case !ok:
+		case l.owners[k] == nil:
+			first[k] = o
+			l.owners[k] = first[k : k+1 : k+1]
+		default:
 			l.owners[k] = append(l.owners[k], o)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -106,24 +105,45 @@ func differingParams(base, now map[string]any, lone bool) []string {
 
 // experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name.
 func experimentLabels(list []schemas.BaselineExperiment) []string {
-	labels := make([]string, len(list))
+	labels, ids, named := make([]string, len(list)), make([]Identity, len(list)), map[string][]int{}
 	for i := range list {
-		var differ []string
-		for j := range list {
-			if j == i || list[j].Name != list[i].Name {
-				continue
+		ids[i] = Identity{Params: list[i].Params}
+		named[list[i].Name] = append(named[list[i].Name], i)
+	}
+	for name, group := range named {
+		keys := tellingParams(ids, group)
+		for _, i := range group {
+			labels[i] = name
+			if text := paramWords(&ids[i], keys); text != "" {
+				labels[i] += " (" + text + ")"
 			}
-			for k, v := range list[i].Params {
-				if o, ok := list[j].Params[k]; (!ok || textOf(o) != textOf(v)) && !slices.Contains(differ, k+"="+textOf(v)) {
-					differ = append(differ, k+"="+textOf(v))
-				}
-			}
-		}
-		slices.Sort(differ)
-		labels[i] = list[i].Name
-		if len(differ) > 0 {
-			labels[i] += " (" + strings.Join(differ, ", ") + ")"
 		}
 	}
 	return labels
+}
+
+// tellNamesakes says of experiments that are missing, and of new ones of the same name, in which parameters they differ:
+// one name twice, without what tells them apart, explains nothing.
+func tellNamesakes(list []CheckExperiment) {
+	for i := range list {
+		was := &list[i]
+		if was.State != StateMissing && was.State != StateLeftOut {
+			continue
+		}
+		var fewest []string
+		for k := range list {
+			now := &list[k]
+			if now.State != StateNew || now.Name != was.Name {
+				continue
+			}
+			differ := differingParams(was.Params, now.Params, true)
+			if len(differ) > 0 && (fewest == nil || len(differ) < len(fewest)) {
+				fewest = differ
+			}
+			if len(now.DiffersIn) == 0 || len(differ) < len(now.DiffersIn) {
+				now.DiffersIn = differ
+			}
+		}
+		was.DiffersIn = fewest
+	}
 }

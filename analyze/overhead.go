@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -63,11 +64,11 @@ type CategoryDelta struct {
 	DeltaBytes int64            `json:"delta_bytes"`
 }
 
-// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time; its
-// memory has nothing to be compared with.
+// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time, and one
+// that only the baseline has saves it; its memory has nothing to be compared with.
 type PhaseDelta struct {
 	Phase          string   `json:"phase"`
-	MS             *float64 `json:"ms"` // median of a step
+	MS             *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
 	DeltaMS        *float64 `json:"delta_ms"`
 	PeakBytes      *int64   `json:"peak_bytes"`
 	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
@@ -99,6 +100,9 @@ func overheadOf(base, run *Summary) OverheadRun {
 	o.Phases = phaseDeltas(base, run)
 	if base.RunID != run.RunID {
 		o.Warnings = append(o.Warnings, unfair(base, run)...)
+		if text := hooksInsteadOfAutograd(base, run, "the baseline"); text != "" {
+			o.Warnings = append(o.Warnings, text)
+		}
 	}
 	return o
 }
@@ -191,16 +195,50 @@ func phaseDeltas(base, run *Summary) []PhaseDelta {
 	return out
 }
 
-// times fills in the phase's time, on one clock for both runs. Where a run with times has no such phase, it took none.
+// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward, which
+// is one phase in methods of one pass.
+func PhaseFamily(phase string) string {
+	family, _, _ := strings.Cut(phase, ".")
+	return family
+}
+
+// FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes takes
+// in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has none of them.
+func (o *OverheadRun) FamilyTime(family string) (ms, delta *float64) {
+	add := func(to **float64, v *float64) {
+		switch {
+		case v == nil:
+		case *to == nil:
+			*to = new(*v)
+		default:
+			**to += *v
+		}
+	}
+	for i := range o.Phases {
+		if p := &o.Phases[i]; PhaseFamily(p.Phase) == family {
+			if add(&ms, p.MS); p.MS != nil && p.DeltaMS == nil {
+				return ms, nil
+			}
+			add(&delta, p.DeltaMS)
+		}
+	}
+	if ms == nil {
+		return nil, nil
+	}
+	return ms, delta
+}
+
+// times fills in the phase's time, on one clock for both runs.
 func (p *PhaseDelta) times(base, run *Summary) {
 	ours, theirs := run.phaseTimes[p.Phase], base.phaseTimes[p.Phase]
+	after := 0.0
 	// A phase that a run has always has a wall time: without one it lacks the phase, and not only its GPU time.
 	if k := ours.known(); k != nil {
-		p.MS = &k.Median
-	} else if ours.wall == nil && run.StepMS != nil && len(run.phaseTimes) > 0 && theirs.known() != nil {
-		p.MS = new(float64)
+		p.MS, after = &k.Median, k.Median
+	} else if ours.wall != nil || run.StepMS == nil || len(run.phaseTimes) == 0 || theirs.known() == nil {
+		return
 	}
-	if p.MS == nil || base.StepMS == nil || run.StepMS == nil || base.StepMS.Clock != run.StepMS.Clock {
+	if base.StepMS == nil || run.StepMS == nil || base.StepMS.Clock != run.StepMS.Clock {
 		return
 	}
 	before := 0.0
@@ -211,7 +249,7 @@ func (p *PhaseDelta) times(base, run *Summary) {
 		}
 		before = k.Median
 	}
-	delta := *p.MS - before
+	delta := after - before
 	p.DeltaMS = &delta
 }
 

@@ -142,8 +142,29 @@ func TestPhaseWithoutGPUTime(t *testing.T) {
 	}
 	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}, {Step: 3, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}}
 	p := overheads(a, []Summary{Summarize(in)}).Runs[0].Phases
-	if len(p) != 2 || *p[0].MS != 4 || *p[0].DeltaMS != 4 || *p[1].MS != 0 || *p[1].DeltaMS != -50 {
+	if len(p) != 2 || *p[0].MS != 4 || *p[0].DeltaMS != 4 || p[1].MS != nil || *p[1].DeltaMS != -50 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// The phases of a method of two passes are compared with the one of a single pass as a family.
+func TestFamilyTime(t *testing.T) {
+	in := timedRun("b", 100, 100)
+	for i := range in.Phases { // two microbatches a step: the first becomes one pass, the second the other
+		in.Phases[i].Phase = []string{"forward.one", "forward.two"}[in.Phases[i].Microbatch]
+	}
+	a, b := Summarize(timedRun("a", 80, 80)), Summarize(in)
+	o := overheads(a, []Summary{b}).Runs[0]
+	if ms, delta := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta == nil || *delta != 10 {
+		t.Errorf("%v, %v of %+v", ms, delta, o.Phases)
+	}
+	if ms, delta := o.FamilyTime("backward"); ms != nil || delta != nil {
+		t.Errorf("a family that is not there: %v, %v", ms, delta)
+	}
+	for _, p := range o.Phases {
+		if p.MS != nil && *p.MS == 0 {
+			t.Errorf("a phase that the run lacks has a time: %+v", p)
+		}
 	}
 }
 
@@ -341,5 +362,55 @@ func TestDefaultBaseline(t *testing.T) {
 		if got := DefaultBaseline(c.runs, c.match); got != c.want {
 			t.Errorf("%d, want %d", got, c.want)
 		}
+	}
+}
+
+// Readings that end before the last step are carried on by the power, a tenth of the time at most; what is not known says why.
+func TestEnergyBeyondTheReadings(t *testing.T) {
+	in := timedRun("e", 10000, 10000)
+	for i := range in.Steps[2:] {
+		s := &in.Steps[2+i]
+		s.StartNS, s.EndNS = int64(10+10*i)*1e9, int64(20+10*i)*1e9
+	}
+	powered := func(readings ...int64) []schemas.Sample { // 100 W until second 20, then 300 W
+		var out []schemas.Sample
+		for ds := range int64(400) {
+			s := schemas.Sample{TimeNS: ds * 1e8, PowerMW: ptr(int64(100_000))}
+			mj := ds * 10_000
+			if ds >= 200 {
+				s.PowerMW, mj = ptr(int64(300_000)), 200*10_000+(ds-200)*30_000
+			}
+			if slices.Contains(readings, ds) {
+				s.EnergyMJ = &mj
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		what     string
+		readings []int64
+		joules   float64 // a step; 0 = not known
+		why      string
+	}{
+		{"enclosed", []int64{90, 200, 310}, 2000, ""},
+		{"the counter runs as power does", []int64{90, 310}, 2000, ""},
+		{"a second is missing at the end", []int64{90, 290}, 2000, ""},
+		{"a second is missing at the begin", []int64{110, 310}, 2000, ""},
+		{"three seconds are missing", []int64{90, 270}, 0, "do not cover the timed steps"},
+		{"no reading", nil, 0, "the GPU's counter gave no reading"},
+	} {
+		in.Samples = powered(c.readings...)
+		s := Summarize(in)
+		if c.joules == 0 && s.JoulesPerStep != nil || c.joules != 0 && (s.JoulesPerStep == nil || math.Abs(*s.JoulesPerStep-c.joules) > 20) || !strings.Contains(s.NoEnergy, c.why) || (c.why == "") != (s.NoEnergy == "") {
+			t.Errorf("%s: %v (%s)", c.what, s.JoulesPerStep, s.NoEnergy)
+		}
+	}
+	in.Samples = powered(90, 290)
+	for i := range in.Samples {
+		in.Samples[i].PowerMW = nil
+	}
+	if s := Summarize(in); s.JoulesPerStep != nil {
+		t.Errorf("beyond the readings without any power: %v", *s.JoulesPerStep)
 	}
 }

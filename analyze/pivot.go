@@ -115,7 +115,7 @@ func (p *pivot) fill(runs []*Summary) {
 				home := p.replaced(&p.rows, row).id() + "\x01" + p.replaced(&p.cols, col).id()
 				if k, ok := index[home]; ok {
 					theirs, c.IsBaseline = p.cells[k].Value, home == id
-					base = firstGood(at[home])
+					base = p.speaker(at[home])
 				}
 			}
 			p.difference(c, theirs)
@@ -139,6 +139,7 @@ func (p *pivot) replaced(a *axis, at axisPlace) axisPlace {
 func (p *pivot) cell(runs []*Summary) CompareCell {
 	c := CompareCell{RunIDs: []string{}, Failed: []FailedRun{}, Marks: []string{}}
 	var values []float64
+	clock := p.clockOf(runs)
 	for _, r := range runs {
 		c.RunIDs = append(c.RunIDs, r.RunID)
 		if m := r.Mark(); m != "" && !slices.Contains(c.Marks, m) {
@@ -146,7 +147,7 @@ func (p *pivot) cell(runs []*Summary) CompareCell {
 		}
 		if r.Status != schemas.StatusOK {
 			c.Failed = append(c.Failed, FailedRun{r.RunID, r.Status})
-		} else if v := p.value.of(r); v != nil {
+		} else if v := p.value.of(r); v != nil && p.value.clock(r) == clock {
 			values = append(values, *v)
 		}
 	}
@@ -162,6 +163,21 @@ func (p *pivot) cell(runs []*Summary) CompareCell {
 	return c
 }
 
+// clockOf is the clock that a place's runs are measured by: the GPU's where one of them has it. GPU time and wall time have
+// no median; the runs of the other clock are left out, and [pivot.caution] says so.
+func (p *pivot) clockOf(runs []*Summary) string {
+	clock := ""
+	for _, r := range runs {
+		if r.Status != schemas.StatusOK || p.value.of(r) == nil {
+			continue
+		}
+		if c := p.value.clock(r); clock == "" || c == ClockGPU {
+			clock = c
+		}
+	}
+	return clock
+}
+
 func (p *pivot) difference(c *CompareCell, theirs *float64) {
 	if c.Value == nil || theirs == nil {
 		return
@@ -173,12 +189,15 @@ func (p *pivot) difference(c *CompareCell, theirs *float64) {
 // caution collects why the cell's value should not be taken at face value, or not be compared with the baseline's. What
 // rows and columns say differs is no caution.
 func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label string) {
-	run := firstGood(runs)
+	run := p.speaker(runs)
 	if run == nil {
 		return
 	}
-	if p.pair {
+	if p.pair || label == "" { // commands have no parameters
 		label = run.title()
+	}
+	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
+		p.warnings.add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times only, %s", strings.Join(left, ", ")), label)
 	}
 	for _, r := range runs {
 		for _, w := range r.Warnings {
@@ -220,13 +239,30 @@ func (p *pivot) withoutAxes(s *Summary) Summary {
 	return out
 }
 
-func firstGood(runs []*Summary) *Summary {
+// speaker is the run that a place's conditions are taken from: the first that ended well and counts in the value.
+func (p *pivot) speaker(runs []*Summary) *Summary {
+	var first *Summary
+	clock := p.clockOf(runs)
 	for _, r := range runs {
-		if r.Status == schemas.StatusOK {
+		switch {
+		case r.Status != schemas.StatusOK:
+		case p.value.of(r) != nil && p.value.clock(r) == clock:
 			return r
+		case first == nil:
+			first = r
 		}
 	}
-	return nil
+	return first
+}
+
+// otherClock names the runs whose value another clock has measured.
+func (p *pivot) otherClock(runs []*Summary, clock string) (names []string) {
+	for _, r := range runs {
+		if r.Status == schemas.StatusOK && p.value.of(r) != nil && p.value.clock(r) != clock {
+			names = append(names, r.RunID)
+		}
+	}
+	return names
 }
 
 // placeLabel names a cell: "ghost × 32".

@@ -157,7 +157,20 @@ func (s *Study) compare(main *Cell) {
 	s.BaselineLabel = main.marked()
 	if s.SeveralBaselines {
 		s.BaselineLabel = "the baseline of the same parameters"
+		for i := range s.Cells {
+			if c := &s.Cells[i]; len(c.UnlikeBaseline()) > 0 || (c.Method() == "") != (c.Baseline.Method() == "") {
+				s.BaselineLabel = "the baseline of the nearest parameters"
+			}
+		}
 	}
+}
+
+// UnlikeBaseline says in which conditions the cell differs from its baseline: "batch_size differs: 8, baseline 16".
+func (c *Cell) UnlikeBaseline() []string {
+	if c.Baseline == nil {
+		return nil
+	}
+	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
 // marked is the cell's label with what must stand beside it.
@@ -210,27 +223,4 @@ func (s *Study) Document() StudyDocument {
 		}
 	}
 	return doc
-}
-
-// SharedActivation says what the hooks of a DP method really cost on one device: most of what they hold is held by
-// autograd too, and would be there without them.
-type SharedActivation struct {
-	RunID  string `json:"run_id"`
-	Device string `json:"device"`
-	Rank   int32  `json:"rank"`
-	// HeldBytes is what hooks hold, SharedBytes the part that others hold too, AutogradBytes the part that autograd does.
-	HeldBytes     int64 `json:"held_bytes"`
-	SharedBytes   int64 `json:"shared_bytes"`
-	AutogradBytes int64 `json:"autograd_bytes"`
-	ExtraBytes    int64 `json:"extra_bytes"` // HeldBytes - SharedBytes
-}
-
-// SharedHookActivations is nil where hooks hold nothing that others hold too.
-func (d *DeviceBreakdown) SharedHookActivations() *SharedActivation {
-	c := d.Category(schemas.HookActivations)
-	if c.SharedBytes == 0 {
-		return nil
-	}
-	return &SharedActivation{Device: d.Device, Rank: d.Rank, HeldBytes: c.HeldBytes, SharedBytes: c.SharedBytes,
-		AutogradBytes: c.SharedWith[schemas.Activations], ExtraBytes: c.HeldBytes - c.SharedBytes}
 }

@@ -25,6 +25,7 @@ type SuccessRow struct {
 	Source        string    `json:"source"`  // measured, predicted or imported
 	Profile       *string   `json:"profile"` // of predicted runs
 	Runs          int       `json:"runs"`
+	Bare          int       `json:"bare"` // part of Runs: with counters and timers only
 	OK            int       `json:"ok"`
 	SuccessRate   float64   `json:"success_rate"`
 	MeanPeakBytes *int64    `json:"mean_peak_bytes"` // null where none ended well, or none has a peak
@@ -68,6 +69,9 @@ func Success(runs []Summary) SuccessDocument {
 		}
 		row := &doc.Methods[at]
 		row.Runs++
+		if s.Bare() {
+			row.Bare++
+		}
 		if s.Status != schemas.StatusOK {
 			row.Failures = append(row.Failures, Failure{RunID: s.RunID, Name: s.title(), Status: s.Status, Reason: s.Reason,
 				Log: path.Join(s.RunID, schemas.StderrFile), PeakBytes: s.PeakBytes})

@@ -55,6 +55,11 @@ func TestSuccess(t *testing.T) {
 		rows[0].Mark() != "" || rows[1].Mark() != "predicted (phantom h200)" {
 		t.Errorf("measured and predicted peaks have no mean: %+v", rows)
 	}
+	bare := run("k", "ghost", schemas.StatusOK, 100, 2)
+	bare.Params["bare"] = true
+	if row := Success([]Summary{run("j", "ghost", schemas.StatusOK, 100, 2), bare}).Methods[0]; row.Runs != 2 || row.Bare != 1 {
+		t.Errorf("%d runs, %d bare", row.Runs, row.Bare)
+	}
 	if none := Success(nil); none.Failed() || none.Methods == nil {
 		t.Errorf("%+v", none)
 	}

@@ -38,7 +38,9 @@ type Summary struct {
 	TokensPerS      *float64
 	JoulesPerStep   *float64
 	JoulesPerSample *float64
-	Warnings        []string
+	// NoEnergy says why a run whose GPU was sampled has no energy; else it is empty.
+	NoEnergy string
+	Warnings []string
 
 	phaseTimes  map[string]phaseTime
 	facts       []Fact
@@ -77,7 +79,7 @@ func Summarize(in Input) Summary {
 	s.StepMS = t.step()
 	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
 	s.TokensPerS = t.rate(func(s *stepTime) int64 { return s.tokens })
-	s.JoulesPerStep, s.JoulesPerSample = in.energy(&t)
+	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = in.energy(&t)
 	s.throttled = in.throttled(&t)
 	s.Warnings = append(s.Warnings, t.warnings...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {

@@ -17,6 +17,9 @@ type Timeline struct {
 	Peak      Moment
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
+	// Maxima are where each category counts most, of the whole run and of the step of the peak, in the order of precedence; those
+	// that count nothing there are left out.
+	Maxima, StepMaxima []CategoryMaximum
 }
 
 // TimelineSegment is one occurrence of a phase, or of what lies outside phases. One without events is left out.
@@ -76,6 +79,7 @@ func (in *Input) timeline(p place, l *ledger, peak Moment, peakBytes int64) *Tim
 	}
 	t.fill(l)
 	t.fillReserved(in, p)
+	t.findMaxima(in, p, l, last)
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -13,6 +14,9 @@ func (x *CheckExperiment) failures(o *CheckOptions) []string {
 	var out []string
 	switch x.State {
 	case StateMissing:
+		if len(x.DiffersIn) > 0 {
+			return []string{fmt.Sprintf("%s is missing: the baseline has it, and the run of that name is another experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
+		}
 		return []string{x.Label + " is missing: the baseline has it, and no run is of it"}
 	case StateFailing:
 		why := *x.Status

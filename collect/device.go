@@ -42,6 +42,14 @@ type Machine struct {
 // OpenMachine resolves --device.
 func OpenMachine(device string) (*Machine, error) { return openMachine(device, nvml.Open) }
 
+// PlannedMachine resolves --device for a plan, which is made where it is read: with cuda it needs no GPU, and looks for none.
+func PlannedMachine(device string) (*Machine, error) {
+	if device == DeviceCUDA {
+		return &Machine{Note: "device: " + DeviceCUDA}, nil
+	}
+	return OpenMachine(device)
+}
+
 func openMachine(device string, open func() (nvml.Library, error)) (*Machine, error) {
 	word, profile, named := strings.Cut(device, ":")
 	switch {

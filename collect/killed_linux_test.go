@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -36,7 +37,7 @@ func TestKilledCollector(t *testing.T) {
 		if i > 0 { // a moment of its start, or after it
 			time.Sleep(rand.N(600 * time.Millisecond))
 		} else {
-			eventually(t, "the experiment", func() bool {
+			testkit.Eventually(t, "the experiment", func() bool {
 				return readPID(pids+"/main") > 0 && readPID(pids+"/session") > 0 && readPID(pids+"/double") > 0
 			})
 		}
@@ -47,10 +48,10 @@ func TestKilledCollector(t *testing.T) {
 			continue // it had not begun
 		}
 		dir := filepath.Join(store, runs[0].Name())
-		eventually(t, "the end of the run", func() bool { return !Running(dir) })
-		eventually(t, "the end of its processes", func() bool { return len(runProcessesAlive(runs[0].Name())) == 0 })
+		testkit.Eventually(t, "the end of the run", func() bool { return !Running(dir) })
+		testkit.Eventually(t, "the end of its processes", func() bool { return len(testkit.Processes(runs[0].Name())) == 0 })
 		for _, name := range []string{"main", "session", "double"} {
-			if pid := readPID(pids + "/" + name); pid > 0 && alive(pid) {
+			if pid := readPID(pids + "/" + name); pid > 0 && testkit.Alive(pid) {
 				t.Errorf("%s is alive", name)
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -83,7 +84,7 @@ func TestKilledKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expectGone(t, r.Manifest.RunID)
+	testkit.ExpectGone(t, r.Manifest.RunID)
 	if r.Manifest.Status != schemas.StatusKilled {
 		t.Errorf("status %s (%s)", r.Manifest.Status, r.Manifest.Reason)
 	}
@@ -92,7 +93,7 @@ func TestKilledKeeper(t *testing.T) {
 func TestSignalledCollector(t *testing.T) {
 	store, pids := t.TempDir(), t.TempDir()
 	cmd := startCollector(t, store, "", "sh", "-c", `echo $$ > "$1/main"; exec sleep 1000`, "sh", pids)
-	eventually(t, "the experiment", func() bool { return readPID(pids+"/main") > 0 })
+	testkit.Eventually(t, "the experiment", func() bool { return readPID(pids+"/main") > 0 })
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the collector: %v", err)
@@ -102,5 +103,5 @@ func TestSignalledCollector(t *testing.T) {
 	if err != nil || m.Status != schemas.StatusKilled || m.Reason != "interrupted by SIGTERM" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	expectGone(t, runs[0].Name())
+	testkit.ExpectGone(t, runs[0].Name())
 }

@@ -9,12 +9,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/dpsight/dpsight/collect/host"
 	"github.com/dpsight/dpsight/collect/nvml"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -131,7 +130,7 @@ func run(t *testing.T, e Experiment) *Result {
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	expectGone(t, r.Manifest.RunID)
+	testkit.ExpectGone(t, r.Manifest.RunID)
 	for deadline := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<20)
@@ -158,46 +157,8 @@ func run(t *testing.T, e Experiment) *Result {
 	return r
 }
 
-// runProcessesAlive lists the living processes that carry a run's id in their environment.
-func runProcessesAlive(runID string) []int {
-	var out []int
-	for _, pid := range host.PIDs() {
-		if id, ok := host.Environ(pid, runIDVariable); ok && id == runID {
-			if p, ok := host.Read(pid); ok && p.State != 'Z' {
-				out = append(out, pid)
-			}
-		}
-	}
-	return out
-}
-
-func expectGone(t *testing.T, runID string) {
-	t.Helper()
-	if left := runProcessesAlive(runID); len(left) > 0 {
-		for _, pid := range left {
-			t.Errorf("still running: %d %s", pid, host.Command(pid))
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for %s", what)
-		}
-	}
-}
-
 func readPID(path string) int {
 	b, _ := os.ReadFile(path)
 	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	return n
-}
-
-func alive(pid int) bool {
-	p, ok := host.Read(pid)
-	return ok && p.State != 'Z'
 }

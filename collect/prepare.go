@@ -2,7 +2,9 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +55,12 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		}
 	}
 	if p.path, err = exec.LookPath(p.argv[0]); err != nil {
-		return nil, &UsageError{fmt.Sprintf("%s: %s", p.argv[0], whyNotFound(err)), "is it installed, and its folder on PATH?"}
+		return nil, notFound(p.argv[0], err)
+	}
+	if script := scriptOf(p.argv); script != "" {
+		if _, err := os.Stat(inFolder(p.dir, script)); errors.Is(err, fs.ErrNotExist) {
+			return nil, &UsageError{fmt.Sprintf("%s: no such script", script), "it is looked for in " + p.dir}
+		}
 	}
 	if err := checkAllocator(p.environ); err != nil {
 		return nil, err
@@ -94,16 +101,6 @@ func checkAllocator(environ []string) error {
 		}
 	}
 	return nil
-}
-
-func whyNotFound(err error) string {
-	if e, ok := err.(*exec.Error); ok {
-		if e.Err == exec.ErrNotFound {
-			return "no such command"
-		}
-		return e.Err.Error()
-	}
-	return err.Error()
 }
 
 // found is what a machine has looked at: once for all its runs.

@@ -10,19 +10,10 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
-
-// testPython is a Python with a CUDA build of torch and Opacus.
-func testPython(t *testing.T) string {
-	t.Helper()
-	p := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if p == "" {
-		t.Skip("DPSIGHT_TEST_PYTHON names no Python with a CUDA build of torch")
-	}
-	return p
-}
 
 func phantomExperiment(t *testing.T, command ...string) Experiment {
 	t.Helper()
@@ -49,7 +40,7 @@ raise RuntimeError("cannot log in with " + os.environ["HF_TOKEN"] + " and " + sy
 
 // Every file of a run is searched for the planted secrets, and the sealed journal unpacked.
 func TestSecretsOfARealRun(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
 	if err := os.WriteFile(script, []byte(secretTraining), 0o600); err != nil {
 		t.Fatal(err)
@@ -101,7 +92,7 @@ func TestSecretsOfARealRun(t *testing.T) {
 }
 
 func TestBuiltinExperimentOnThePhantom(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	e := phantomExperiment(t)
 	var err error
 	if e.Params, err = experiments.Resolve(map[string]string{"method": "dpsgd", "preset": "tiny", "seq_len": "32"}); err != nil {
@@ -133,7 +124,7 @@ func TestBuiltinExperimentOnThePhantom(t *testing.T) {
 
 // A process without the agent must not go unnoticed.
 func TestUninjected(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(2)")
 	m := run(t, e).Manifest
 	if len(m.Collector.Uninjected) != 1 || len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "without the agent") {
@@ -142,7 +133,7 @@ func TestUninjected(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	got := map[string]Check{}
 	for _, c := range Doctor(t.Context(), python, t.TempDir()) {
 		got[c.Name] = c
@@ -175,7 +166,7 @@ time.sleep(1000)
 
 // torchrun puts each rank in a session of its own. It, and the data loaders' workers, load torch and record nothing, which is no fault.
 func TestLauncher(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
 	if err := os.WriteFile(script, []byte(rankTraining), 0o600); err != nil {
 		t.Fatal(err)

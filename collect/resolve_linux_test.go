@@ -62,6 +62,17 @@ func TestBuiltinPython(t *testing.T) {
 	}
 }
 
+func TestScriptOf(t *testing.T) {
+	for command, want := range map[string]string{
+		"python train.py -c x": "train.py", "/x/python3.11 -uB -W ignore -Xdev --check-hash-based-pycs never sub/t.py --a": "sub/t.py", "python": "",
+		"python -c print(1)": "", "python -um http.server": "", "python - x": "", "torchrun train.py": "", "python -Wcm t.py": "t.py",
+	} {
+		if got := scriptOf(strings.Fields(command)); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestCommandPython(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -89,7 +90,7 @@ func TestNoProcessOutlivesItsRun(t *testing.T) {
 			if pid == 0 {
 				t.Fatal("the script did not start its process")
 			}
-			if alive(pid) {
+			if testkit.Alive(pid) {
 				t.Errorf("process %d is alive", pid)
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -116,7 +117,7 @@ func TestTimeout(t *testing.T) {
 	if r.Interrupted {
 		t.Error("a time limit is no interruption: the next run of a suite must follow")
 	}
-	if alive(readPID(pidFile)) {
+	if testkit.Alive(readPID(pidFile)) {
 		t.Error("its child is alive")
 	}
 	log, _ := os.ReadFile(filepath.Join(r.Dir, StdoutFile))
@@ -236,6 +237,11 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{"no such command", func(e *Experiment) { e.Command = []string{"no-such-command"} }, "no-such-command: no such command"},
+		{"empty command", func(e *Experiment) { e.Command = []string{""} }, "the command's first word is empty"},
+		{"a path to nothing", func(e *Experiment) { e.Command = []string{"./nothing"} }, "./nothing: no such file or directory"},
+		{"no such script", func(e *Experiment) {
+			e.Command = []string{program(t, t.TempDir(), "python3", "#!/bin/sh\n"), "-u", "-X", "dev", "train.py", "-c"}
+		}, "train.py: no such script"},
 		{"not executable", func(e *Experiment) { e.Command = []string{file} }, "permission denied"},
 		{"nothing to run", func(e *Experiment) { e.Command, e.Params = nil, nil }, "no command to run"},
 		{"store in a file", func(e *Experiment) { e.Store = file }, "cannot be written"},

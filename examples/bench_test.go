@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// BenchmarkReport is the whole of "dpsight report examples/headline": tables of six runs read, analysed, drawn and written.
+// BenchmarkReport is the whole of "dpsight report examples/headline": the tables of its runs read, analysed, drawn and written.
 // It reports the process's highest resident memory as well.
 func BenchmarkReport(b *testing.B) {
 	runs, _, err := store.Open(headline).Runs()

@@ -15,7 +15,8 @@ import (
 // The states of an input.
 const (
 	StateNew     = "new"
-	StateKnown   = "known"   // ingested before
+	StateKnown   = "known"   // ingested before, and left alone
+	StateAgain   = "again"   // ingested before, and now once more
 	StateRefused = "refused" // nothing was written
 )
 
@@ -85,14 +86,13 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 }
 
 func importRun(dir string, o Options) Outcome {
-	out := Outcome{Path: dir, Dir: dir, State: StateNew}
+	out := Outcome{Path: dir, Dir: dir, State: stateOf(dir, o)}
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
 	}
 	out.RunID = m.RunID
-	if _, err := schemas.ReadIngestReport(dir); err == nil && !o.Again {
-		out.State = StateKnown
+	if out.State == StateKnown {
 		return out
 	}
 	if o.Prepare != nil {
@@ -107,27 +107,35 @@ func importRun(dir string, o Options) Outcome {
 }
 
 func importFile(path, store string, o Options) (Outcome, error) {
-	out := Outcome{Path: path, State: StateNew}
-	dir, known, err := importSnapshot(path, store, o)
+	out := Outcome{Path: path, State: StateRefused}
+	dir, state, err := importSnapshot(path, store, o)
 	var own *refusal
 	switch {
 	case err == nil:
-		out.Dir, out.RunID = dir, filepath.Base(dir)
-		if known {
-			out.State = StateKnown
-		}
-		return out, nil
+		return Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: state}, nil
 	case errors.As(err, &own):
 		out.Reason = own.reason
 	case isStoreError(err, store):
-		return Outcome{Path: path, State: StateRefused, Reason: err.Error()}, err
+		out.Reason = err.Error()
+		return out, err
 	case errors.Is(err, torchsnap.ErrNotSnapshot), !looksLikePickle(path):
 		out.Reason = fmt.Sprintf("not a memory snapshot of torch (%v)", err)
 	default:
 		out.Reason = err.Error()
 	}
-	out.State = StateRefused
 	return out, nil
+}
+
+// stateOf is what becomes of a run folder, or of the place of one. A report that cannot be read is made again unasked.
+func stateOf(dir string, o Options) string {
+	_, err := schemas.ReadIngestReport(dir)
+	switch {
+	case err == nil && !o.Again:
+		return StateKnown
+	case errors.Is(err, fs.ErrNotExist):
+		return StateNew
+	}
+	return StateAgain
 }
 
 // isStoreError tells trouble with the place written to from trouble with the file.

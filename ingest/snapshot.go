@@ -41,23 +41,23 @@ func (r *refusal) Error() string { return r.reason }
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // importSnapshot makes a run of a snapshot file.
-func importSnapshot(path, store string, o Options) (dir string, known bool, err error) {
+func importSnapshot(path, store string, o Options) (dir, state string, err error) {
 	sum, err := hashOf(path)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	s, err := readSnapshot(path)
 	if err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	m := snapshotManifest(path, sum, s, o)
 	dir = filepath.Join(store, m.RunID)
-	if _, err := schemas.ReadIngestReport(dir); err == nil && !o.Again {
-		return dir, true, nil
+	if state = stateOf(dir, o); state == StateKnown {
+		return dir, state, nil
 	}
 	_, statErr := os.Stat(dir)
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	defer func() {
 		if err != nil && os.IsNotExist(statErr) {
@@ -65,13 +65,13 @@ func importSnapshot(path, store string, o Options) (dir string, known bool, err 
 		}
 	}()
 	if err := keep(path, filepath.Join(dir, spool.Dir, snapshotFile)); err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	if err := schemas.WriteManifest(dir, m); err != nil {
-		return "", false, err
+		return "", "", err
 	}
 	_, err = snapshotTables(dir, m, s, o)
-	return dir, false, err
+	return dir, state, err
 }
 
 // ingestSnapshot ingests an imported run again, from its own copy.

@@ -131,8 +131,11 @@ func sharedActivationSentence(s *analyze.SharedActivation) string {
 	if s.AutogradBytes < s.SharedBytes {
 		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
 	}
-	return fmt.Sprintf("hook_activations: %s of %s MiB are also held %s: their extra cost is %s MiB",
-		table.MiB(s.SharedBytes), table.MiB(s.HeldBytes), by, table.MiB(s.ExtraBytes))
+	text := fmt.Sprintf("hook_activations: %s of %s MiB are also held %s", table.MiB(s.SharedBytes), table.MiB(s.HeldBytes), by)
+	if s.ExtraBytes == 0 {
+		return text + ": their extra cost is 0.00 MiB"
+	}
+	return text + "; hooks alone hold " + table.MiB(s.ExtraBytes) + " MiB"
 }
 
 func conservation(d *analyze.DeviceBreakdown) string {

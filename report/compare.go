@@ -138,18 +138,11 @@ func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
 // compareNotes say once what is true of many cells.
 func compareNotes(doc *analyze.CompareDocument) []string {
 	var notes []string
-	failed, several, marked := 0, 0, map[string]int{}
-	filled := 0
+	failed, several := 0, 0
 	for _, c := range doc.Cells {
 		failed += len(c.Failed)
 		if c.N > 1 {
 			several = max(several, c.N)
-		}
-		if len(c.RunIDs) > 0 {
-			filled++
-		}
-		for _, m := range c.Marks {
-			marked[m]++
 		}
 	}
 	if several > 0 {
@@ -158,24 +151,82 @@ func compareNotes(doc *analyze.CompareDocument) []string {
 	if failed > 0 {
 		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))
 	}
-	for _, m := range sortedKeys(marked) {
-		if marked[m] == filled {
-			notes = append(notes, "all runs are "+m)
-		} else {
-			notes = append(notes, fmt.Sprintf("%d of %d cells are %s: %s", marked[m], filled, m, strings.Join(cellsMarked(doc, m), ", ")))
-		}
-	}
-	return append(append(notes, doc.Warnings...), sourcesOf(doc)...)
+	return append(append(append(notes, marksOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
 }
 
-func cellsMarked(doc *analyze.CompareDocument, mark string) []string {
-	var out []string
-	for _, c := range doc.Cells {
-		if slices.Contains(c.Marks, mark) {
-			out = append(out, strings.Trim(placeText(doc.Rows, c.Row)+" × "+placeText(doc.Cols, c.Col), " ×"))
+// marksOf says how runs are known that are not whole measured ones: all of them, or so many and in which cells.
+func marksOf(doc *analyze.CompareDocument) []string {
+	runs := map[string]*analyze.Identity{}
+	marked := map[string][]string{} // run ids
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		runs[r.RunID] = r
+		if r.Bare() {
+			marked["bare"] = append(marked["bare"], r.RunID)
+		}
+		known := *r
+		known.Params = nil // a run can be predicted and bare
+		if m := known.Mark(); m != "" {
+			marked[m] = append(marked[m], r.RunID)
 		}
 	}
-	return out
+	var notes []string
+	for _, m := range sortedKeys(marked) {
+		if len(marked[m]) == len(doc.Runs) {
+			notes = append(notes, "all runs are "+m)
+			continue
+		}
+		var cells []string
+		for i := range doc.Cells {
+			c := &doc.Cells[i]
+			n := 0
+			for _, id := range c.RunIDs {
+				if slices.Contains(marked[m], id) {
+					n++
+				}
+			}
+			switch {
+			case n == 0:
+			case n < len(c.RunIDs):
+				cells = append(cells, fmt.Sprintf("%s (%d of %d)", cellName(doc, c, runs), n, len(c.RunIDs)))
+			default:
+				cells = append(cells, cellName(doc, c, runs))
+			}
+		}
+		verb := "are"
+		if len(marked[m]) == 1 {
+			verb = "is"
+		}
+		notes = append(notes, fmt.Sprintf("%d of %d runs %s %s: %s", len(marked[m]), len(doc.Runs), verb, m, strings.Join(cells, ", ")))
+	}
+	return notes
+}
+
+// cellName is the values of a cell's row and column that its runs have, else their names: commands have no parameters.
+func cellName(doc *analyze.CompareDocument, c *analyze.CompareCell, runs map[string]*analyze.Identity) string {
+	var words []string
+	add := func(keys []string, at map[string]*string) {
+		for _, k := range keys {
+			if v := at[k]; v != nil {
+				words = append(words, *v)
+			}
+		}
+	}
+	add(doc.Rows, c.Row)
+	add(doc.Cols, c.Col)
+	if len(words) > 0 {
+		return strings.Join(words, " × ")
+	}
+	for _, id := range c.RunIDs {
+		name := id
+		if r := runs[id]; r != nil && r.Name != "" {
+			name = r.Name
+		}
+		if !slices.Contains(words, name) {
+			words = append(words, name)
+		}
+	}
+	return strings.Join(words, " and ")
 }
 
 // sourcesOf says what a prediction and an imported file are, once.

@@ -73,6 +73,39 @@ func TestPivotTables(t *testing.T) {
 	}
 }
 
+// Marks are counted by run: of a cell with a measured and a predicted run only one is predicted, and never are all.
+func TestMarksOfAComparison(t *testing.T) {
+	runs := grid(8)
+	again := runs[2]
+	again.id, again.source = "again", schemas.Predicted
+	script := methodRun("script", "vanilla")
+	script.name, script.params, script.source = "train", nil, schemas.Imported
+	notes := func(runs ...madeUp) string {
+		return printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, "peak", runs...)))
+	}
+	text := notes(append(runs, again, script)...)
+	for _, want := range []string{"note: 1 of 5 runs is predicted (phantom h200): 8 (1 of 4)\n", "note: 1 of 5 runs is imported: train\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "all runs are") {
+		t.Errorf("not all are:\n%s", text)
+	}
+	for i := range runs {
+		runs[i].source = schemas.Predicted
+	}
+	runs[1].bare = true
+	runs[1].name = "bare"
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200)\n") || !strings.Contains(text, "note: 1 of 3 runs is bare: 8 (1 of 3)\n") {
+		t.Errorf("all are predicted, and one is bare:\n%s", text)
+	}
+	runs[1].bare = false
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200)\n") || strings.Contains(text, " of 3 runs are") {
+		t.Errorf("all are predicted:\n%s", text)
+	}
+}
+
 func TestTwoRunsAsTable(t *testing.T) {
 	runs := headline()
 	text := printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs[0], runs[2])))

@@ -15,6 +15,7 @@ func (m *Model) Figures() []figure.Figure {
 	return []figure.Figure{
 		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
 		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
+		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events", Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
 		{Name: "performance_tradeoff", Title: "Peak GPU memory against the cost of a step", Picture: m.tradeoff()},
 	}
 }
@@ -37,6 +38,9 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 				n = len(c.RunIDs)
 			}
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n, table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
+		}
+		if w := c.UnlikeBaseline(); len(w) > 0 {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s is compared with %s, though %s", c.Label, c.Baseline.Label, strings.Join(w, "; ")))
 		}
 	}
 	return f
@@ -143,9 +147,7 @@ func (m *Model) figureNotes() []string {
 	if mark := m.commonMark(); mark != "" {
 		notes = append(notes, "all runs: "+mark)
 	}
-	if c := caption(&m.Study); c != "" {
-		notes = append(notes, c)
-	}
+	notes = append(notes, captions(&m.Study)...)
 	any := func(source string) bool {
 		for i := range m.Study.Cells {
 			if m.Study.Cells[i].Source == source {

@@ -88,6 +88,9 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 }
 
 func stateText(x *analyze.CheckExperiment) string {
+	if len(x.DiffersIn) > 0 {
+		return x.State + ": " + strings.Join(x.DiffersIn, "; ")
+	}
 	if x.Status != nil && *x.Status != schemas.StatusOK {
 		return x.State + ": " + *x.Status
 	}

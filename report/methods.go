@@ -3,14 +3,17 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// ConfigurationTables say what the runs of a study have in common, and what tells them apart: a row a run.
+// ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them apart:
+// a row a run.
 func ConfigurationTables(s *analyze.Study) []table.Table {
-	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{{Title: "Setting", Key: "setting"}, {Title: "Value", Key: "value"}}}
+	setting, value := table.Column{Title: "Setting", Key: "setting"}, table.Column{Title: "Value", Key: "value"}
+	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{setting, value}}
 	for _, f := range s.Configuration.Common {
 		common.Rows = append(common.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value)})
 	}
@@ -18,6 +21,13 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 		common.Notes = append(common.Notes, "the runs have no setting in common")
 	}
 	tables := []table.Table{common}
+	if len(s.Configuration.Some) > 0 {
+		some := table.Table{Title: "Settings of some runs, equal in those", Columns: []table.Column{setting, value, {Title: "Runs", Key: "runs"}}}
+		for _, f := range s.Configuration.Some {
+			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value), table.Text(havingIt(s, f.Runs))})
+		}
+		tables = append(tables, some)
+	}
 	if len(s.Configuration.Varying) == 0 || len(s.Cells) == 0 {
 		return tables
 	}
@@ -40,27 +50,106 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 	return append(tables, differ)
 }
 
-// caption is the configuration in a line, for figures.
-func caption(s *analyze.Study) string {
-	text := ""
-	for _, f := range s.Configuration.Common {
-		if !slices.Contains([]string{"model", "preset", "batch_size", "seq_len", "precision", "optimizer", "GPU", "torch", "Opacus"}, f.What) {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		switch f.What {
-		case "model", "precision", "optimizer", "GPU":
-			text += f.Value
-		default:
-			text += fmt.Sprintf("%s %s", captionWords[f.What], f.Value)
+// havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the CSV
+// file has each run's.
+func havingIt(s *analyze.Study, having []string) string {
+	const most = 6
+	var lacking []string
+	for i := range s.Cells {
+		if label := s.Cells[i].Label; !slices.Contains(having, label) {
+			lacking = append(lacking, label)
 		}
 	}
-	return text
+	switch {
+	case len(having) <= min(len(lacking), most):
+		return strings.Join(having, ", ")
+	case len(lacking) <= most:
+		return "all but " + strings.Join(lacking, ", ")
+	}
+	return fmt.Sprintf("%d of %d", len(having), len(s.Cells))
 }
 
-var captionWords = map[string]string{"preset": "preset", "batch_size": "batch", "seq_len": "sequence", "torch": "torch", "Opacus": "Opacus"}
+// captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ by
+// more than the method then, what not all have alike.
+func captions(s *analyze.Study) []string {
+	var common, some []string
+	for _, f := range s.Configuration.Common {
+		if _, ok := captionWords[f.What]; ok {
+			common = append(common, captionText(f.What, f.Value))
+		}
+	}
+	for _, f := range s.Configuration.Some {
+		if _, ok := captionWords[f.What]; ok {
+			some = append(some, captionText(f.What, f.Value)+" ("+havingIt(s, f.Runs)+")")
+		}
+	}
+	var notes []string
+	if len(common) > 0 {
+		notes = append(notes, strings.Join(common, ", "))
+	}
+	if len(some) > 0 {
+		notes = append(notes, "not of all runs: "+strings.Join(some, "; "))
+	}
+	if differ := captionDiffer(s); len(differ) > 0 {
+		notes = append(notes, "runs differ in "+strings.Join(differ, "; "))
+	}
+	return notes
+}
+
+// captionDiffer gives the settings that differ, with whose value is which where that is short. That methods differ is what
+// figures are for, and the number of steps moves neither a peak nor a median.
+func captionDiffer(s *analyze.Study) []string {
+	const room = 90
+	var out []string
+	for _, what := range s.Configuration.Varying {
+		if slices.Contains([]string{"method", "num_iter", "warmup_iter", "seed", "driver"}, what) || what == "physical_batch_size" && wholeBatches(s) {
+			continue
+		}
+		var values []string
+		runs := map[string][]string{}
+		for i := range s.Cells {
+			c := &s.Cells[i]
+			v := c.Fact(what)
+			if v == "" {
+				continue
+			}
+			if runs[v] == nil {
+				values = append(values, v)
+			}
+			runs[v] = append(runs[v], c.Label)
+		}
+		var named, counted []string
+		for _, v := range values {
+			named = append(named, v+" ("+strings.Join(runs[v], ", ")+")")
+			counted = append(counted, fmt.Sprintf("%s (%d)", v, len(runs[v])))
+		}
+		text := strings.Join(named, ", ")
+		if len(text) > room {
+			text = strings.Join(counted, ", ")
+		}
+		if word := captionWords[what]; word != "" {
+			what = word
+		}
+		out = append(out, what+": "+text)
+	}
+	return out
+}
+
+// wholeBatches reports whether each run takes its batch at once.
+func wholeBatches(s *analyze.Study) bool {
+	return !slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool { return c.Fact("physical_batch_size") != c.Fact("batch_size") })
+}
+
+func captionText(what, value string) string {
+	if word := captionWords[what]; word != "" {
+		return word + " " + value
+	}
+	return value
+}
+
+// captionWords are what captions tell of a run, and the word before the value where it does not speak for itself.
+var captionWords = map[string]string{"model": "", "preset": "preset", "batch_size": "batch", "seq_len": "sequence", "precision": "", "optimizer": "", "GPU": "",
+	"torch": "torch", "Opacus": "Opacus"}
 
 // methodsTable has a row an experiment: what it takes, absolutely.
 func methodsTable(s *analyze.Study) table.Table {
@@ -71,7 +160,7 @@ func methodsTable(s *analyze.Study) table.Table {
 		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
 		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
-	spread, repeated, equal := false, false, false
+	spread, repeated, equal, metered := false, false, false, hasEnergy(s)
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		label := marked(c.Label, &c.Identity)
@@ -86,6 +175,9 @@ func methodsTable(s *analyze.Study) table.Table {
 			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep, rate), table.Optional(c.JoulesPerSample, rate)})
 		if c.PeakBytes == nil {
 			t.Notes = append(t.Notes, label+": "+failure(&c.Summary))
+		}
+		if c.NoEnergy != "" && metered {
+			t.Notes = append(t.Notes, label+": "+c.NoEnergy)
 		}
 		for _, w := range c.Warnings {
 			if note := label + ": " + w; !slices.Contains(t.Notes, note) {
@@ -107,6 +199,11 @@ func methodsTable(s *analyze.Study) table.Table {
 	}
 	hideEmpty(&t)
 	return withSources(t, s)
+}
+
+// hasEnergy reports whether a column of energies is there, whose gaps want a reason.
+func hasEnergy(s *analyze.Study) bool {
+	return slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool { return c.JoulesPerStep != nil })
 }
 
 // intervalCells are a median, what surrounds it, and how sure that is.

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
@@ -32,6 +34,7 @@ func overheadTable(s *analyze.Study) table.Table {
 		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
+	metered := hasEnergy(s)
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		o, label := c.Overhead, marked(c.Label, &c.Identity)
@@ -40,6 +43,9 @@ func overheadTable(s *analyze.Study) table.Table {
 			table.Optional(o.PeakRatio, table.Ratio), table.Optional(o.KeptGradientBytes, table.Bytes), table.Optional(o.FreedDeltaBytes, table.DeltaBytes), step, low, high, n, table.Optional(o.StepDeltaMS, table.DeltaMilliseconds),
 			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS, rate),
 			table.Optional(o.JoulesPerSample, rate)})
+		if c.NoEnergy != "" && metered {
+			t.Notes = append(t.Notes, label+": "+c.NoEnergy)
+		}
 		for _, w := range o.Warnings {
 			t.Notes = append(t.Notes, label+": "+w)
 		}
@@ -129,35 +135,60 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference.
+// phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where methods
+// divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
 func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 	t := table.Table{Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ")",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	runs := s.Overhead.Cells[from:to]
-	var order []string
+	var families []string
+	members := map[string][]string{}
 	for i := range runs {
 		for _, p := range runs[i].Phases {
-			if p.MS != nil && !slices.Contains(order, p.Phase) {
-				order = append(order, p.Phase)
+			f := analyze.PhaseFamily(p.Phase)
+			if p.MS == nil || slices.Contains(members[f], p.Phase) {
+				continue
 			}
+			if members[f] == nil {
+				families = append(families, f)
+			}
+			members[f] = append(members[f], p.Phase)
 		}
 	}
-	for _, phase := range order {
-		cells := []table.Cell{table.Text(phase)}
-		for i := range runs {
-			cell := table.Absent()
-			for _, p := range runs[i].Phases {
-				if p.Phase != phase || p.MS == nil {
-					continue
-				}
-				cell = table.Milliseconds(*p.MS)
-				if p.DeltaMS != nil && runs[i].RunID != runs[i].Baseline {
-					cell.Text += " (" + table.DeltaMilliseconds(*p.DeltaMS).Text + ")"
-				}
-			}
-			cells = append(cells, cell)
+	cell := func(run *analyze.OverheadCell, ms, delta *float64) table.Cell {
+		c := table.Optional(ms, table.Milliseconds)
+		if ms != nil && delta != nil && run.RunID != run.Baseline {
+			c.Text += " (" + table.DeltaMilliseconds(*delta).Text + ")"
 		}
-		t.Rows = append(t.Rows, cells)
+		return c
+	}
+	for _, f := range families {
+		for _, phase := range members[f] {
+			cells := []table.Cell{table.Text(phase)}
+			for i := range runs {
+				var ms, delta *float64
+				for _, p := range runs[i].Phases {
+					if p.Phase == phase {
+						ms, delta = p.MS, p.DeltaMS
+					}
+				}
+				if len(members[f]) > 1 {
+					delta = nil
+				}
+				cells = append(cells, cell(&runs[i], ms, delta))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+		if len(members[f]) < 2 {
+			continue
+		}
+		sum := []table.Cell{table.Text("all " + f)}
+		for i := range runs {
+			ms, delta := runs[i].FamilyTime(f)
+			sum = append(sum, cell(&runs[i], ms, delta))
+		}
+		t.Rows = append(t.Rows, sum)
+		t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f, strings.Join(members[f], ", ")))
 	}
 	return withSources(t, s)
 }

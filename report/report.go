@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -52,12 +53,20 @@ func Write(dir string, m Model) ([]string, error) {
 	return writeAll(dir, files)
 }
 
-// writeAll writes files at once: most of a report's time is drawing, and no figure waits for another.
+// writeAll writes files at once, so that none waits for another's way to the disk. As many are made at a time as there are
+// processors: most of a report's time is drawing, and a drawing takes tens of megabytes.
 func writeAll(dir string, files []output) ([]string, error) {
 	errs := make([]error, len(files))
+	making := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup
 	for i, f := range files {
-		wg.Go(func() { errs[i] = schemas.WriteFile(filepath.Join(dir, f.name), f.write) })
+		wg.Go(func() {
+			errs[i] = schemas.WriteFile(filepath.Join(dir, f.name), func(w io.Writer) error {
+				making <- struct{}{}
+				defer func() { <-making }()
+				return f.write(w)
+			})
+		})
 	}
 	wg.Wait()
 	var written []string

@@ -296,3 +296,40 @@ func TestFigureNotes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A figure over runs of different settings says which all share, which only some have, and in which they differ.
+func TestFigureNotesOfMixedRuns(t *testing.T) {
+	run := func(id, method string, params map[string]any) madeUp {
+		m := methodRun(id, method)
+		for k, v := range params {
+			m.params[k] = v
+		}
+		return m
+	}
+	mlp := run("3", "vanilla", map[string]any{"model": "mlp", "batch_size": 32.0})
+	mlp.name = "wide"
+	delete(mlp.params, "seq_len")
+	note := func(runs ...madeUp) (string, []table.Table) {
+		s := analyze.NewMatchedStudy(summaries(runs...), nil)
+		m := report.Model{Study: s}
+		return strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"), report.ConfigurationTables(&s)
+	}
+	got, tables := note(run("1", "vanilla", map[string]any{"model": "transformer", "batch_size": 8.0}), run("2", "ghost", map[string]any{"model": "transformer", "batch_size": 16.0}), mlp)
+	for _, want := range []string{"ghost is compared with vanilla, though batch_size differs: 16, baseline 8", "fp32, NVIDIA H200, torch 2.11.0", "not of all runs: sequence 16384 (all but wide)",
+		"runs differ in model: transformer (vanilla, ghost), mlp (wide); batch: 8 (vanilla), 16 (ghost), 32 (wide)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if len(tables) != 3 || tables[1].Rows[0][0].Text != "seq_len" || tables[1].Rows[0][2].Text != "all but wide" {
+		t.Errorf("%+v", tables)
+	}
+	for _, row := range tables[0].Rows {
+		if row[0].Text == "seq_len" || row[0].Text == "batch_size" {
+			t.Errorf("%s is said of all runs", row[0].Text)
+		}
+	}
+	if got, _ := note(headline()...); strings.Contains(got, "differ") || strings.Contains(got, "not of all") || !strings.Contains(got, "batch 1, sequence 16384, fp32, NVIDIA H200, torch 2.11.0") {
+		t.Errorf("runs that differ in the method only:\n%s", got)
+	}
+}

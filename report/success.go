@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
@@ -12,24 +13,31 @@ import (
 func SuccessTables(doc analyze.SuccessDocument) []table.Table {
 	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"}, {Key: "source", For: table.Programs},
 		{Key: "profile", For: table.Programs}, {Title: "Runs", Key: "runs", Right: true},
-		{Title: "OK", Key: "ok", Right: true}, {Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
+		{Title: "Of them bare", Key: "bare", Right: true}, {Title: "OK", Key: "ok", Right: true}, {Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
 		{Title: "Mean step ms", Key: "mean_step_ms", Right: true}},
 		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
 	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"}, {Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true}, {Title: "Log", Key: "log"}}}
+	bare := 0
 	for i := range doc.Methods {
 		r := &doc.Methods[i]
+		bare += r.Bare
 		method := table.Text(r.Method)
 		if mark := r.Mark(); mark != "" {
 			method.Text += " [" + mark + "]"
 		}
-		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text), table.Count(int64(r.Runs)), table.Count(int64(r.OK)),
+		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text), table.Count(int64(r.Runs)), table.Count(int64(r.Bare)), table.Count(int64(r.OK)),
 			{Text: fmt.Sprintf("%.0f %%", 100*r.SuccessRate), Value: r.SuccessRate},
 			table.Optional(r.MeanPeakBytes, table.Bytes), table.Optional(r.MeanStepMS, table.Milliseconds)})
 		for _, f := range r.Failures {
 			failures.Rows = append(failures.Rows, []table.Cell{table.Text(f.Name), table.Text(r.Method), table.Text(f.Status), table.Text(f.Reason),
 				table.Optional(f.PeakBytes, table.Bytes), table.Text(f.Log)})
 		}
+	}
+	if bare > 0 {
+		t.Notes = append(t.Notes, "runs are counted, not experiments: repeats, and bare runs, which have counters and timers only, are among them")
+	} else {
+		t.Columns[slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "bare" })].For = table.Programs
 	}
 	if len(failures.Rows) == 0 {
 		return []table.Table{t}

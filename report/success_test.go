@@ -41,6 +41,13 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 	if got := print("table", doc); !strings.Contains(got, "vanilla [predicted (phantom h200)] ") {
 		t.Errorf("a prediction stands as one:\n%s", got)
 	}
+	if got := print("table", doc); strings.Contains(got, "bare") {
+		t.Errorf("no run is bare:\n%s", got)
+	}
+	doc.Methods[0].Runs, doc.Methods[0].Bare = 3, 1
+	if got := print("table", doc); !strings.Contains(got, "Of them bare") || !strings.Contains(got, "runs are counted, not experiments") {
+		t.Errorf("a bare run counts as any other, and nobody says so:\n%s", got)
+	}
 	if got := print("table", doc); strings.Contains(got, "Failures") {
 		t.Errorf("without a failure there is no table of them:\n%s", got)
 	}

@@ -12,10 +12,12 @@ import (
 
 type analyzeCmd struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
+	Timeline  timelineCmd  `cmd:"" help:"What was allocated by category after every event, and each category's own maximum."`
 	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
 	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
 	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
 	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
+	Findings  findingsCmd  `cmd:"" help:"What is worth changing, with its figures: what to change and what it would save."`
 	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 
@@ -28,7 +30,7 @@ type analysis struct {
 
 type breakdownCmd struct {
 	analysis
-	At    string `help:"Moment: peak, event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
+	At    string `help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
 	By    string `help:"Break down by one or two of category, module, class, role, phase, step, op, size, stack." placeholder:"D[,D]"`
 	Depth int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
 	Fold  bool   `help:"With --by module: like layers are one row, as in blocks.*.attention.q."`
@@ -38,7 +40,8 @@ type breakdownCmd struct {
 func (breakdownCmd) Help() string {
 	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
 With --by, each is in one row, and the rows sum to that total. A block belongs to the module of the owner that it is
-counted under, else to the one that ran when it was allocated. The phase, step, op and stack are those of its birth.
+counted under, else to the one that ran when it was allocated. The phase, step and stack are those of its birth; the op is
+the one that keeps it for backward, by autograd's name, where a tag says.
 
 Examples:
   dpsight analyze breakdown
@@ -51,7 +54,7 @@ Examples:
 func (c *breakdownCmd) Run(s *streams) error {
 	at, err := analyze.ParseAt(c.At)
 	if err != nil {
-		return withHint{err, "as in --at peak, --at event=1200 or --at step=2,phase=backward; steps count from 0; dpsight analyze phases lists the phases"}
+		return withHint{err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count from 0; dpsight analyze phases lists the phases"}
 	}
 	by, err := c.dimensions()
 	if err != nil {

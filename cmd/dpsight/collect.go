@@ -48,6 +48,8 @@ NVML saw. Any PyTorch training script works unchanged. Without a GPU it runs on 
 A suite that was interrupted or killed goes on with --resume: an experiment is known by its content, so the file may be reordered and
 extended. What ended by itself is done, well or not; what was cut short is made again; --retry-failed makes again what failed, too.
 
+Progress counts steps from 1; in tables, and for --at, the first step is 0, and -1 is what came before it.
+
 Examples:
   dpsight collect -- python train.py --epochs 1
   dpsight collect --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
@@ -58,7 +60,10 @@ Examples:
   dpsight collect --suite trainers --resume --retry-failed
   dpsight collect --suite headline-batch --jobs 2
 
-Built-in suites: ` + strings.Join(suite.Names(), ", ") + "."
+Built-in suites: ` + strings.Join(suite.Names(), ", ") + `.
+
+Presets, what --preset stands for (docs/presets.md has the memory that they need):
+` + presets()
 }
 
 func (c *collectCmd) Run(s *streams) error {
@@ -79,6 +84,9 @@ func (c *collectCmd) Run(s *streams) error {
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	if value, ok := c.Param[""]; ok {
+		return withHint{fmt.Errorf("--param =%s has no name", value), "as in --param rank=8"}
 	}
 	errFile, _ := s.err.(*os.File)
 	if errFile == nil {
@@ -112,19 +120,15 @@ func (c *collectCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	if c.DryRun {
+		return c.dryRun(s, console, plan)
+	}
 	machine, err := collect.OpenMachine(c.Device)
 	if err != nil {
 		return err
 	}
 	defer machine.Close()
 	e.Machine = machine
-	if c.DryRun {
-		earlier, err := c.earlier(plan, c.Store, machine, console)
-		if err != nil {
-			return err
-		}
-		return c.printPlan(s, plan, earlier)
-	}
 	console.Println("dpsight: " + machine.Note)
 	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake stirs
 	// idle schedulers on the others, which costs more than the work.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -95,11 +95,7 @@ func record(t *testing.T, script string, flags, args []string, word string, seen
 	if e.manifest, err = schemas.ReadManifest(e.dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range host.PIDs() {
-		if id, ok := host.Environ(pid, "DPSIGHT_RUN_ID"); ok && id == e.manifest.RunID {
-			t.Errorf("process %d of the run is left", pid)
-		}
-	}
+	testkit.ExpectGone(t, e.manifest.RunID)
 	if partial, _ := filepath.Glob(filepath.Join(e.dir, "*"+schemas.PartialSuffix)); len(partial) > 0 {
 		t.Errorf("half written: %v", partial)
 	}

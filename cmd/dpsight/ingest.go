@@ -38,7 +38,7 @@ type ingestDocument struct {
 type ingestInput struct {
 	Path   string   `json:"path"`
 	RunIDs []string `json:"run_ids"`
-	State  string   `json:"state"`  // new, known or refused
+	State  string   `json:"state"`  // new, again, known or refused
 	Reason *string  `json:"reason"` // why it was refused, else null
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -31,6 +32,7 @@ func (c clean) Run() int {
 		os.Unsetenv(name)
 	}
 	code := c.m.Run()
+	ingesttest.Remove()
 	if fixtures.dir != "" {
 		os.RemoveAll(fixtures.dir)
 	}

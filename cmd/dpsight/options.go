@@ -18,6 +18,9 @@ func (c *collectCmd) options() any {
 		if o.Type == experiments.Enum {
 			help += " (" + strings.Join(o.Choices, "|") + ")"
 		}
+		if o.Name == "preset" {
+			help += "; their sizes stand above"
+		}
 		if o.Default != nil {
 			help += fmt.Sprintf("; default %v", o.Default)
 		}
@@ -44,6 +47,23 @@ func (c *collectCmd) experiment() map[string]string {
 		}
 	}
 	return out
+}
+
+// presets lists the sizes of the presets, for help.
+func presets() string {
+	var b strings.Builder
+	for _, p := range experiments.Presets() {
+		fmt.Fprintf(&b, "  %-8s", p.Name)
+		if s := p.For("transformer"); s != nil {
+			fmt.Fprintf(&b, "vocabulary %v, hidden %v, %v layers, %v heads, sequence %v, batch %v", s["vocab_size"], s["hidden_dim"], s["num_layers"],
+				s["num_heads"], s["seq_len"], s["batch_size"])
+		}
+		if s := p.For("mlp"); s != nil {
+			fmt.Fprintf(&b, "; MLP %v, batch %v", s["mlp_dims"], s["batch_size"])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // exported makes a Go field name of a snake_case one.

@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
@@ -27,9 +30,14 @@ func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws every picture on one goroutine: slow under the race detector, which finds nothing there")
 	}
-	t.Chdir("../..")
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(withTables(t, root))
 	reports := map[string]string{} // folder by command
-	for _, page := range pages {
+	for _, name := range pages {
+		page := filepath.Join(root, name)
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -40,22 +48,22 @@ func TestReadme(t *testing.T) {
 		})
 		figures := drawing.FindAllSubmatch(text, -1)
 		if len(block.FindAll(text, -1)) == 0 {
-			t.Errorf("%s shows no command's output", page)
+			t.Errorf("%s shows no command's output", name)
 		}
 		if *update {
 			if err := os.WriteFile(page, fresh, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		} else if !bytes.Equal(fresh, text) {
-			t.Errorf("%s shows other output than its commands print: go test ./cmd/dpsight -run TestReadme -update", page)
+			t.Errorf("%s shows other output than its commands print: go test ./cmd/dpsight -run TestReadme -update", name)
 		}
 		for _, f := range figures {
-			name, command, link := string(f[1]), string(f[2]), filepath.Join(filepath.Dir(page), string(f[3]))
+			figure, command, link := string(f[1]), string(f[2]), filepath.Join(filepath.Dir(page), string(f[3]))
 			if reports[command] == "" {
 				reports[command] = t.TempDir()
 				printed(t, append(strings.Fields("report "+command), "-o", reports[command]))
 			}
-			drawn, err := os.ReadFile(filepath.Join(reports[command], name))
+			drawn, err := os.ReadFile(filepath.Join(reports[command], figure))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,6 +76,29 @@ func TestReadme(t *testing.T) {
 			}
 		}
 	}
+}
+
+// withTables is a folder whose examples are those of the repository, with the tables that some are kept without.
+func withTables(t *testing.T, root string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "examples"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stores, err := filepath.Glob(filepath.Join(root, "examples", "*", "*", schemas.ManifestFile))
+	if err != nil || len(stores) == 0 {
+		t.Fatalf("no examples, %v", err)
+	}
+	for i, manifest := range stores {
+		from := filepath.Dir(filepath.Dir(manifest))
+		if i > 0 && from == filepath.Dir(filepath.Dir(stores[i-1])) {
+			continue
+		}
+		if err := os.Symlink(ingesttest.Store(t, from), filepath.Join(folder, "examples", filepath.Base(from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // printed is what a command prints on stdout; it has to end well.

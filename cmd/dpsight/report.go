@@ -14,13 +14,13 @@ type reportCmd struct {
 	Names    []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the newest suite or run)."`
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
-	Steps    string   `help:"What memory_timeline shows: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
+	Steps    string   `help:"What the timelines show: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
 }
 
 func (reportCmd) Help() string {
-	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and three
-figures as .png and .svg: memory_breakdown_comparison, memory_timeline and performance_tradeoff. Repeats of an
-experiment are one row and one bar. Needs no GPU, no Python and no network.
+	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and four
+figures as .png and .svg: memory_breakdown_comparison, memory_timeline, memory_timeline_categories (each category's own
+maximum) and performance_tradeoff. Repeats of an experiment are one row and one bar. Needs no GPU, no Python and no network.
 
 Examples:
   dpsight report -o out

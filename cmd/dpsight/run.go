@@ -42,6 +42,14 @@ type storeFlag struct {
 	Store string `help:"Folder of runs (default: $$DPSIGHT_STORE, then ./runs)." env:"DPSIGHT_STORE" default:"runs" placeholder:"DIR"`
 }
 
+// Validate refuses what an unset variable of a shell leaves: runs among the files of the current folder.
+func (f *storeFlag) Validate() error {
+	if f.Store == "" {
+		return errors.New("--store, or $DPSIGHT_STORE, is empty")
+	}
+	return nil
+}
+
 // A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
 type failure struct{ withHint }
 
@@ -67,7 +75,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	ctx, err := parser.Parse(args)
+	ctx, err := parser.Parse(joinNegatives(args))
 	if exited { // --help
 		return code
 	}

@@ -68,7 +68,7 @@ var (
 	})}}
 
 	costShape = object{"schema": "string", "runs": list{with(identity, object{
-		"peak_bytes": "int?", "torch_peak_bytes": "int?", "verdict": "string", "events": "int", "missing_events": "int", "residue_bytes": "int",
+		"peak_bytes": "int?", "torch_peak_bytes": "int?", "peak_reserved_bytes": "int?", "verdict": "string", "events": "int", "missing_events": "int", "residue_bytes": "int",
 		"bare_step_ms": "number?", "instrumented_step_ms": "number?", "drain_ms": "number?", "drain_share": "number?", "collector_share": "number?",
 		"warnings": list{"string"},
 	})}}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -61,12 +64,30 @@ func (f *suiteFlags) load() (*suite.Suite, error) {
 }
 
 func (f *suiteFlags) earlier(plan *suite.Suite, dir string, m *collect.Machine, console *collect.Console) (*suite.Resumption, error) {
-	return plan.Resume(store.Open(dir), suite.ResumeOptions{ID: f.ResumeFrom, Machine: m, RetryFailed: f.RetryFailed, LookOnly: f.DryRun,
+	r, err := plan.Resume(store.Open(dir), suite.ResumeOptions{ID: f.ResumeFrom, Machine: m, RetryFailed: f.RetryFailed, LookOnly: f.DryRun,
 		Waiting: func(id string) { console.Println("dpsight: waiting for run " + id + ", which a killed suite has left") }})
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = withHint{fmt.Errorf("the store %s cannot be read: %w", dir, path.Err), "name another folder with --store"}
+	}
+	return r, err
 }
 
-// printPlan is --dry-run.
-func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumption) error {
+// dryRun is --dry-run: a suite for a GPU can be planned where there is none.
+func (c *collectCmd) dryRun(s *streams, console *collect.Console, plan *suite.Suite) error {
+	machine, err := collect.PlannedMachine(c.Device)
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+	earlier, err := c.earlier(plan, c.Store, machine, console)
+	if err != nil {
+		return err
+	}
+	return c.printPlan(s, plan, earlier, machine.Note)
+}
+
+func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumption, device string) error {
 	doc := plan.Plan(r, f.resuming())
 	t := table.Table{Title: "Suite " + doc.Name, Document: doc, Columns: []table.Column{{Title: "Experiment", Key: "name"}}}
 	for _, name := range doc.Varies {
@@ -91,7 +112,7 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 	if doc.LeftOut > 0 {
 		note += fmt.Sprintf("; exclude and where leave out %d more", doc.LeftOut)
 	}
-	t.Notes = append(t.Notes, note)
+	t.Notes = append(t.Notes, note, device)
 	if doc.SuiteID != nil {
 		note = "done and failed are those of suite " + *doc.SuiteID
 		if !f.resuming() {
@@ -103,6 +124,9 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 }
 
 func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.Suite, e collect.Experiment) error {
+	if c.Report != "" && !c.NoReport && writable(c.Report) != nil { // better now than after hours of recording
+		return withHint{fmt.Errorf("the report %s cannot be written: not a directory", c.Report), "name another folder with --report"}
+	}
 	options := suite.Options{Template: e, Jobs: c.Jobs}
 	var broken []string
 	if c.resuming() {
@@ -113,7 +137,7 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 		if options.Resume = earlier; earlier == nil {
 			console.Println(fmt.Sprintf("dpsight: no suite %s to go on with in %s: beginning anew", plan.Name, c.Store))
 		} else {
-			console.Println(fmt.Sprintf("dpsight: going on with suite %s: %d of %d runs are left to make", earlier.Suite.ID, len(earlier.Todo), len(plan.Tasks())))
+			console.Println(fmt.Sprintf("dpsight: going on with suite %s: %s", earlier.Suite.ID, leftToDo(len(earlier.Todo), len(plan.Tasks()))))
 			broken = recoverRuns(console, earlier.Runs)
 		}
 	}
@@ -146,12 +170,48 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	for _, b := range broken {
 		console.Println("dpsight: warning: " + oneLine(b))
 	}
-	if len(out.Runs) > 0 {
-		if err := c.reportSuite(s, out); err != nil {
+	switch dest := c.reportFolder(plan); {
+	case len(out.Runs) == 0:
+	case len(out.Results) == 0 && !c.NoReport && drawn(dest, out.Runs):
+		fmt.Fprintf(s.err, "dpsight: report in %s, drawn before\n", filepath.Clean(dest))
+	default:
+		if err := c.reportSuite(s, out, dest); err != nil {
 			return err
 		}
 	}
 	return suiteFailure(out, len(broken))
+}
+
+func leftToDo(todo, of int) string {
+	if todo == 0 {
+		return fmt.Sprintf("all %d experiments are done", of)
+	}
+	return fmt.Sprintf("%d of %d experiments are left to do", todo, of)
+}
+
+func (c *collectCmd) reportFolder(plan *suite.Suite) string {
+	if c.Report != "" {
+		return c.Report
+	}
+	return filepath.Join(c.Store, "report-"+collect.SafeName(plan.Name))
+}
+
+// drawn reports whether a folder has a report of these runs, as they were ingested last: one of some of them, or from before a run was
+// recovered, is no report of the suite.
+func drawn(dir string, runs []store.Run) bool {
+	file := filepath.Join(dir, "results.csv")
+	results, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	made, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(runs, func(r store.Run) bool {
+		ingested, err := os.Stat(filepath.Join(r.Dir, schemas.IngestReportFile))
+		return err != nil || ingested.ModTime().After(made.ModTime()) || !bytes.Contains(results, []byte(r.ID+","))
+	})
 }
 
 // recoverRuns ingests what a killed suite left: runs that were made and not ingested, and those that were cut short.
@@ -172,7 +232,7 @@ func recoverRuns(console *collect.Console, runs []store.Run) (broken []string) {
 }
 
 // reportSuite draws the report of the suite's runs, those made before too; without one it says by method what became of them.
-func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
+func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome, dest string) error {
 	var dirs []string
 	for _, r := range out.Runs {
 		dirs = append(dirs, r.Dir)
@@ -188,10 +248,6 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	}
 	if c.NoReport {
 		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(study.Runs))...)
-	}
-	dest := c.Report
-	if dest == "" {
-		dest = filepath.Join(c.Store, "report-"+collect.SafeName(out.Suite.Name))
 	}
 	return drawReport(s, report.Model{Study: study}, sel, dest)
 }
@@ -214,7 +270,7 @@ func suiteFailure(out *suite.Outcome, broken int) error {
 	case out.Interrupted:
 		return failure{withHint{fmt.Errorf("the suite was interrupted after %d of %d experiments", len(out.Runs), out.Planned), hint + "; --resume makes the others"}}
 	case len(bad) > 0:
-		return failure{withHint{fmt.Errorf("%d of %d experiments did not end well: %s", len(bad), out.Planned, named), hint}}
+		return failure{withHint{fmt.Errorf("%d of %d experiments did not end well: %s", len(bad), out.Planned, named), hint + "; --resume --retry-failed makes these again"}}
 	case !out.OK() || broken > 0:
 		return failure{withHint{fmt.Errorf("%d of %d experiments could not be recorded and ingested", broken, out.Planned), hint}}
 	}

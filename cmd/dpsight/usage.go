@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +32,14 @@ func plain(root *kong.Node, args []string, err error) error {
 	if strings.HasPrefix(text, "expected ") && len(at.Positional) > 0 {
 		return fmt.Errorf("no %s is given", at.Positional[0].Name)
 	}
+	if m := unfit.FindStringSubmatch(text); m != nil {
+		if m[3] == `"EOL"` {
+			return fmt.Errorf("%s needs a value", m[1])
+		}
+		if what := kinds[m[2]]; what != "" {
+			return fmt.Errorf("%s must be %s, not %s", m[1], what, m[3])
+		}
+	}
 	return err
 }
 
@@ -49,6 +58,32 @@ func usageHint(root *kong.Node, args []string, err error) string {
 	}
 	return fmt.Sprintf("%s --help lists the %s", strings.Join(append([]string{"dpsight"}, words...), " "), what)
 }
+
+// joinNegatives ties a negative number to the option before it, which the parser would take for options of one letter: what is wrong
+// with it is for the option to say. A command of the user's, after --, is left alone.
+func joinNegatives(args []string) []string {
+	var out []string
+	for i, a := range args {
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		last := len(out) - 1
+		if negative.MatchString(a) && last >= 0 && strings.HasPrefix(out[last], "--") && !strings.Contains(out[last], "=") {
+			out[last] += "=" + a
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// unfit is what the parser says of a value that is not of its option's kind, and kinds how a reader calls that kind.
+var (
+	unfit = regexp.MustCompile(`^(--[a-z-]+): expected (.*?) but got (".*?")`)
+	kinds = map[string]string{"duration": "a duration such as 90s or 10m", "a valid 64 bit int": "a whole number"}
+)
+
+var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
 // commandOf follows the leading arguments that name a subcommand.
 func commandOf(root *kong.Node, args []string) (at *kong.Node, words []string) {

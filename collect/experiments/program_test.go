@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 func TestArgs(t *testing.T) {
@@ -51,17 +53,6 @@ func TestFSHoldsTheProgramAndNothingElse(t *testing.T) {
 	}
 }
 
-// testPython returns the interpreter (with torch and Opacus) that tests of the
-// Python side run with.
-func testPython(t *testing.T) string {
-	t.Helper()
-	python := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if python == "" {
-		t.Skip("DPSIGHT_TEST_PYTHON names no interpreter with torch and opacus")
-	}
-	return python
-}
-
 // unpack writes the embedded program to a new folder, as the collector does.
 func unpack(t *testing.T) string {
 	t.Helper()
@@ -73,7 +64,7 @@ func unpack(t *testing.T) string {
 }
 
 func TestPythonSide(t *testing.T) {
-	command := exec.Command(testPython(t), "-B", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+	command := exec.Command(testkit.Python(t), "-B", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
 	// The tensors are tiny: threads that wait for each other would take longer than the work.
 	command.Env = append(os.Environ(), "OMP_NUM_THREADS=1")
 	if out, err := command.CombinedOutput(); err != nil {
@@ -85,7 +76,7 @@ func TestPythonSide(t *testing.T) {
 
 // The unpacked program takes Args and trains, in an interpreter of its own.
 func TestUnpackedProgramTrains(t *testing.T) {
-	python, folder := testPython(t), unpack(t)
+	python, folder := testkit.Python(t), unpack(t)
 	out, err := inPython(t, folder, python, nil, trainingArgs(t, "method=ghost")...)
 	if err != nil || !strings.Contains(out, "step 2/2 loss ") || strings.Contains(out, "Warning") {
 		t.Errorf("%v\n%s", err, out)
@@ -94,7 +85,7 @@ func TestUnpackedProgramTrains(t *testing.T) {
 
 // Methods train with every kind of option, one after another: torch is imported once.
 func TestMethodsTrain(t *testing.T) {
-	python, folder := testPython(t), unpack(t)
+	python, folder := testkit.Python(t), unpack(t)
 	given := []string{
 		"method=vanilla precision=bf16 checkpointing=true zero_grad=keep",
 		"method=dpsgd physical_batch_size=2",
@@ -153,7 +144,7 @@ func inPython(t *testing.T, folder, python string, input []byte, args ...string)
 
 // Both sides resolve the same options to the same values, and refuse the same.
 func TestBothSidesResolveAlike(t *testing.T) {
-	python, folder := testPython(t), unpack(t)
+	python, folder := testkit.Python(t), unpack(t)
 	cases := []map[string]string{}
 	for _, given := range []string{
 		"method=vanilla", "method=hooks preset=1b seq_len=64", "method=ghost preset=seed physical_batch_size=1",

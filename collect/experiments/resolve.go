@@ -54,10 +54,16 @@ func Resolve(given map[string]string) (map[string]any, error) {
 		values[o.Name] = values[o.DefaultOf]
 	}
 	if err := checkRules(values); err != nil {
-		return nil, err
+		return nil, &ConflictError{err}
 	}
 	return values, nil
 }
+
+// A ConflictError is of options that are right by themselves and do not go together.
+type ConflictError struct{ error }
+
+// Unwrap gives the sentence.
+func (e *ConflictError) Unwrap() error { return e.error }
 
 // Ignored returns the names, sorted, of the options in given that have no
 // effect on the experiment that params (from [Resolve]) describes.
@@ -180,7 +186,7 @@ func applyMethod(m Method, name string, values map[string]any) error {
 	for option, value := range m.Fixes {
 		value = typed(*table.byName[option], value)
 		if given, ok := values[option]; ok && given != value {
-			return fmt.Errorf("method %s goes with %s %s, not %s", name, option, text(value), text(given))
+			return &ConflictError{fmt.Errorf("method %s goes with %s %s, not %s", name, option, text(value), text(given))}
 		}
 		values[option] = value
 	}
@@ -227,7 +233,7 @@ func checkRules(values map[string]any) error {
 			divisor, ok1 := values[d.Divisor].(int64)
 			number, ok2 := values[d.Number].(int64)
 			if ok1 && ok2 && number%divisor != 0 {
-				return fmt.Errorf("%s %d is not a multiple of %s %d", d.Number, number, d.Divisor, divisor)
+				return fmt.Errorf("%s must be a divisor of %s %d, not %d", d.Divisor, d.Number, number, divisor)
 			}
 		}
 		if l := r.Less; l != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -76,7 +76,7 @@ func name(i int, m moment) string {
 
 // SIGKILL of the experiment, at any moment: what it had written down is all there, and nothing else of the run goes on.
 func TestKilledExperiment(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	var total recovered
 	t.Cleanup(func() { total.expectSome(t) }) // when all have run
 	for i := range kills() {
@@ -86,11 +86,11 @@ func TestKilledExperiment(t *testing.T) {
 			takeSlot(t)
 			s := start(t, python, steps, with)
 			pid := 0
-			eventually(t, "the experiment", func() bool { pid = s.experiment(); return pid != 0 || s.over() })
+			testkit.Eventually(t, "the experiment", func() bool { pid = s.experiment(); return pid != 0 || s.over() })
 			s.wait(t, m)
 			syscall.Kill(pid, syscall.SIGKILL)
 			held := hold(s.dir())
-			eventually(t, "the end of the experiment", func() bool { return gone(pid) })
+			testkit.Eventually(t, "the end of the experiment", func() bool { return !testkit.Alive(pid) })
 			before := readHeld(t, held)
 			s.expectCollectorEnds(t)
 			manifest := s.manifest(t)
@@ -108,7 +108,7 @@ func TestKilledExperiment(t *testing.T) {
 
 // SIGKILL of the collector, at any moment: the keeper ends the run, and ingest makes of it what there is.
 func TestKilledCollector(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	var total recovered
 	t.Cleanup(func() { total.expectSome(t) })
 	for i := range kills() {
@@ -132,7 +132,7 @@ func TestKilledCollector(t *testing.T) {
 			if s.dir() == "" {
 				return // it had not made the run's folder yet
 			}
-			eventually(t, "the end of the run", func() bool { return !collect.Running(s.dir()) })
+			testkit.Eventually(t, "the end of the run", func() bool { return !collect.Running(s.dir()) })
 			if !s.hasManifest() {
 				if journals := files(t, s.dir(), func(string) bool { return true }); len(journals) > 0 {
 					t.Errorf("a run without a manifest holds %q", journals)
@@ -179,27 +179,11 @@ func (s *subject) expectCollectorEnds(t *testing.T) {
 	}
 }
 
-// gone reports whether a process has ended; its parent may not have noticed.
-func gone(pid int) bool {
-	p, ok := host.Read(pid)
-	return !ok || p.State == 'Z' || p.State == 'X'
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(hangLimit); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for %s", what)
-		}
-	}
-}
-
 // expectRecovered ingests the run, and holds what ingest kept against the journals as they were right after the kill.
 func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered) {
 	t.Helper()
 	dir := s.dir()
-	expectGone(t, filepath.Base(dir))
+	testkit.ExpectGone(t, filepath.Base(dir))
 	if left, _ := filepath.Glob(filepath.Join(s.scratch, "dpsight-*")); len(left) > 0 {
 		t.Errorf("left in the temporary folder: %q", left)
 	}

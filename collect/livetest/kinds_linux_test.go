@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -96,7 +97,7 @@ func (k *kind) command(t *testing.T, python string) []string {
 
 // Scripts of every kind must run as they do without dpsight, and be recorded exactly.
 func TestKindsOfScript(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

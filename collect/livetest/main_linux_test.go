@@ -15,15 +15,13 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // collectVariable makes the test binary a collector: it runs and ingests a collectRequest (JSON), as the command line does.
 const collectVariable = "DPSIGHT_LIVETEST_COLLECT"
-
-const runIDVariable = "DPSIGHT_RUN_ID"
 
 // hangLimit is longer than anything here takes, on a busy machine too.
 const hangLimit = 2 * time.Minute
@@ -58,15 +56,6 @@ func collectAndIngest(text string) error {
 	}
 	_, err = ingest.Run(result.Dir, ingest.Options{Version: "test"})
 	return err
-}
-
-func testPython(t *testing.T) string {
-	t.Helper()
-	p := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if p == "" {
-		t.Skip("DPSIGHT_TEST_PYTHON names no Python with a CUDA build of torch")
-	}
-	return p
 }
 
 func long() bool { return os.Getenv("DPSIGHT_TEST_LONG") != "" }
@@ -159,7 +148,7 @@ func record(t *testing.T, environ []string, command ...string) *recorded {
 	if r.report, err = ingest.Run(r.dir, ingest.Options{Version: "test"}); err != nil {
 		t.Fatalf("ingest: %v", err)
 	}
-	expectGone(t, r.manifest.RunID)
+	testkit.ExpectGone(t, r.manifest.RunID)
 	expectNoPartial(t, r.dir)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -176,26 +165,6 @@ func tail(s string) string {
 		return "…" + s[len(s)-most:]
 	}
 	return s
-}
-
-// alive lists the living processes that carry a run's id in their environment.
-func alive(runID string) []int {
-	var out []int
-	for _, pid := range host.PIDs() {
-		if id, ok := host.Environ(pid, runIDVariable); ok && id == runID {
-			if p, ok := host.Read(pid); ok && p.State != 'Z' && p.State != 'X' {
-				out = append(out, pid)
-			}
-		}
-	}
-	return out
-}
-
-func expectGone(t *testing.T, runID string) {
-	t.Helper()
-	for _, pid := range alive(runID) {
-		t.Errorf("still running: %d %s", pid, host.Command(pid))
-	}
 }
 
 func expectNoPartial(t *testing.T, dir string) {

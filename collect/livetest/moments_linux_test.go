@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
@@ -101,7 +102,7 @@ func (s *subject) experiment() int {
 	if s.dir() == "" {
 		return 0
 	}
-	pids := alive(filepath.Base(s.dir()))
+	pids := testkit.Processes(filepath.Base(s.dir()))
 	for _, pid := range pids {
 		parent := 0
 		if p, ok := host.Read(pid); ok {
@@ -124,10 +125,10 @@ func (s *subject) wait(t *testing.T, m moment) {
 	switch m.stage {
 	case "launch":
 	case "start":
-		eventually(t, "the experiment", func() bool { return s.experiment() != 0 || s.over() })
+		testkit.Eventually(t, "the experiment", func() bool { return s.experiment() != 0 || s.over() })
 	case "end":
 		s.wait(t, moment{stage: "exit"})
-		eventually(t, "the end of the experiment", func() bool { return s.experiment() == 0 })
+		testkit.Eventually(t, "the end of the experiment", func() bool { return s.experiment() == 0 })
 	default:
 		select {
 		case <-s.said[m.stage]:

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // inOneProcess is what a method found in a process that others had used before it, and what it reached.
@@ -20,7 +22,7 @@ type inOneProcess struct {
 // same experiments start from nothing and reach the same peak in any order.
 func TestOneProcessPollutes(t *testing.T) {
 	t.Parallel()
-	python := testPython(t)
+	python := testkit.Python(t)
 	takeSlot(t)
 	modules, err := filepath.Abs("../experiments")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -28,7 +29,7 @@ type walk struct {
 // In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at the end of
 // each backward and of each step; in all steps they hold as many bytes in all.
 func TestTablesAgreeWithAWalk(t *testing.T) {
-	python := testPython(t)
+	python := testkit.Python(t)
 	for _, c := range []struct {
 		name         string
 		microbatches int

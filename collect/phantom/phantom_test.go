@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 var (
@@ -27,20 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// testPython is an interpreter with a CUDA build of torch.
-func testPython(t *testing.T) string {
-	t.Helper()
-	python := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if python == "" {
-		t.Skip("DPSIGHT_TEST_PYTHON unset: it names a python with a CUDA build of torch")
-	}
-	return python
-}
-
 // testLibrary builds the phantom GPU, once for all tests.
 func testLibrary(t *testing.T) *Library {
 	t.Helper()
-	python := testPython(t)
+	python := testkit.Python(t)
 	sharedOnce.Do(func() {
 		var err error
 		if sharedCache, err = os.MkdirTemp("", "phantom-test-"); err != nil {
@@ -225,7 +217,7 @@ func TestVisibleDevices(t *testing.T) {
 }
 
 func TestConcurrentBuilds(t *testing.T) {
-	python, cache := testPython(t), t.TempDir()
+	python, cache := testkit.Python(t), t.TempDir()
 	var group sync.WaitGroup
 	folders := make([]string, 3)
 	for i := range folders {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -14,9 +16,9 @@ import (
 type document struct {
 	Name        string   `yaml:"name"`
 	Baseline    fields   `yaml:"baseline"`
-	Repeats     int      `yaml:"repeats"`
+	Repeats     count    `yaml:"repeats"`
 	Record      string   `yaml:"record"`
-	RecordSteps *int     `yaml:"record_steps"`
+	RecordSteps count    `yaml:"record_steps"`
 	Timeout     string   `yaml:"timeout"`
 	Cooldown    string   `yaml:"cooldown"`
 	Environment fields   `yaml:"environment"`
@@ -65,13 +67,13 @@ func (f *fields) UnmarshalYAML(n *yaml.Node) error {
 		if value.Kind == yaml.AliasNode {
 			value = value.Alias
 		}
+		items := []*yaml.Node{value}
 		if one.list = value.Kind == yaml.SequenceNode; one.list {
-			if err := value.Decode(&one.values); err != nil {
-				return err
-			}
-		} else {
-			one.values = make([]scalar, 1)
-			if err := one.values[0].UnmarshalYAML(value); err != nil {
+			items = value.Content
+		}
+		one.values = make([]scalar, len(items))
+		for i, item := range items { // the decoder would drop a null from a list
+			if err := one.values[i].UnmarshalYAML(item); err != nil {
 				return err
 			}
 		}
@@ -108,6 +110,26 @@ func (f fields) single() error {
 	return nil
 }
 
+// count is a whole number from 1; 0 is none given.
+type count int
+
+func (c *count) UnmarshalYAML(n *yaml.Node) error {
+	v, err := parseCount(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		return fmt.Errorf("line %d: a whole number from 1 should stand here, not %q", n.Line, n.Value)
+	}
+	*c = v
+	return nil
+}
+
+func parseCount(text string) (count, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("must be a whole number from 1, not %q", text)
+	}
+	return count(n), nil
+}
+
 // texts is one text or a list of them.
 type texts []string
 
@@ -128,7 +150,7 @@ func decode(text []byte) (*document, error) {
 		if err == io.EOF {
 			return nil, errors.New("it is empty")
 		}
-		return nil, errors.New(plainError(err))
+		return nil, plainError(err)
 	}
 	if err := dec.Decode(new(document)); err != io.EOF {
 		return nil, errors.New("it has more than one document")
@@ -136,17 +158,27 @@ func decode(text []byte) (*document, error) {
 	return d, nil
 }
 
+var errUnknownKey = errors.New("unknown key")
+
 // plainError is yaml's error in one line.
-func plainError(err error) string {
+func plainError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	text = strings.TrimPrefix(text, "unmarshal errors:\n")
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if m := unknownKey.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("%s%w %s", m[1], errUnknownKey, m[2])
+	}
 	for _, r := range []struct{ old, new string }{
-		{"field ", "unknown key "}, {" not found in type suite.document", ""}, {"cannot unmarshal ", ""},
-		{"!!str ", ""}, {"!!seq ", ""}, {"!!map ", ""}, {" into []string", " is no list of words"}, {" into []suite.fields", " is no list of experiments"},
-		{" into string", " is no word"}, {" into int", " is no whole number"},
+		{"cannot unmarshal ", ""}, {"!!seq into", "a list into"}, {"!!map into", "a mapping into"},
+		{" into []string", " is no list of words"}, {" into []suite.fields", " is no list of experiments"},
+		{" into string", " is no word"}, {" into suite.document", " is no suite"},
 	} {
 		text = strings.ReplaceAll(text, r.old, r.new)
 	}
-	return text
+	return errors.New(tags.ReplaceAllString(text, ""))
 }
+
+var (
+	unknownKey = regexp.MustCompile(`^(.*)field (.*) not found in type suite\.document$`)
+	tags       = regexp.MustCompile(`!!\w+ `)
+)

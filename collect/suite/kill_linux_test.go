@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/host"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -160,12 +160,8 @@ func (r suiteRequest) intact(t *testing.T, kills int) {
 	if superseded != lost {
 		t.Errorf("%d runs were lost, and %d are superseded", lost, superseded)
 	}
-	for _, pid := range host.PIDs() {
-		for _, run := range runs {
-			if id, ok := host.Environ(pid, "DPSIGHT_RUN_ID"); ok && id == run.ID {
-				t.Errorf("process %d of run %s is left", pid, run.ID)
-			}
-		}
+	for _, run := range runs {
+		testkit.ExpectGone(t, run.ID)
 	}
 	partial, _ := filepath.Glob(filepath.Join(r.Store, "suites", "*"+schemas.PartialSuffix))
 	if len(partial) > 0 {
@@ -211,10 +207,10 @@ func TestKillAndResume(t *testing.T) {
 }
 
 func TestKillAndResumeOnThePhantom(t *testing.T) {
-	python := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if os.Getenv("DPSIGHT_TEST_LONG") == "" || python == "" {
-		t.Skip("DPSIGHT_TEST_LONG and DPSIGHT_TEST_PYTHON (a CUDA build of torch) are not set")
+	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
+		t.Skip("DPSIGHT_TEST_LONG is not set")
 	}
+	python := testkit.Python(t)
 	for i := range 3 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 )
 
 // largest bounds a suite: a matrix grows fast, and nobody waits for ten thousand runs.
@@ -108,7 +107,7 @@ func (e *expansion) cells() (subject, included []cell, err error) {
 }
 
 func (e *expansion) cell(entry fields) (cell, error) {
-	c := cell{given: map[string]scalar{}, repeats: max(1, e.doc.Repeats)}
+	c := cell{given: map[string]scalar{}, repeats: max(1, int(e.doc.Repeats))}
 	for _, f := range append(append(fields{}, e.doc.Defaults...), entry...) {
 		v := f.values[0]
 		switch f.name {
@@ -121,11 +120,11 @@ func (e *expansion) cell(entry fields) (cell, error) {
 			}
 			c.bare = b
 		case repeatsKey:
-			n, err := strconv.Atoi(v.text)
-			if err != nil || n < 1 {
-				return c, fmt.Errorf("repeats must be a whole number from 1, not %q", v.text)
+			n, err := parseCount(v.text)
+			if err != nil {
+				return c, fmt.Errorf("repeats %w", err)
 			}
-			c.repeats = n
+			c.repeats = int(n)
 		default:
 			c.given[f.name] = v
 		}
@@ -179,7 +178,7 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, refusedError{fmt.Errorf("%s: %w", c.where, cellError(c, err))}
+			return nil, 0, fmt.Errorf("%s: %w", c.where, cellError(c, err))
 		}
 		x := &Experiment{Params: params, Bare: c.bare, Repeats: c.repeats, cell: c}
 		if x.Command, err = e.command(c.given, x.Bare); err != nil {
@@ -200,9 +199,6 @@ func (e *expansion) expand() ([]*Experiment, int, error) {
 	}
 	return list, out, nil
 }
-
-// refusedError is of an experiment that its options refuse.
-type refusedError struct{ error }
 
 // cellError names the cell of the matrix that an error is of.
 func cellError(c cell, err error) error {

@@ -27,7 +27,7 @@ func (e *expansion) nameAll(list []*Experiment) error {
 			continue
 		}
 		if other := taken[x.Name]; other != nil {
-			return fmt.Errorf("%s has the name %s, which %s has too", x.cell.where, x.Name, other.cell.where)
+			return fmt.Errorf("two experiments have the name %s: %s", x.Name, strings.Join(slices.Compact([]string{other.cell.where, x.cell.where}), " and "))
 		}
 		taken[x.Name] = x
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -103,6 +104,10 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	_, absent := os.Stat(r.store.Dir())
 	if err := r.store.WriteSuite(r.out.Suite); err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err
+		}
 		return r.out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store, err), Hint: "name another folder with --store"}
 	}
 	var workers sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -128,10 +129,7 @@ func TestRunWithoutPython(t *testing.T) {
 
 // The quick suite must be done in two minutes on two cores without a GPU.
 func TestQuickSuiteOnThePhantom(t *testing.T) {
-	python := os.Getenv("DPSIGHT_TEST_PYTHON")
-	if python == "" {
-		t.Skip("DPSIGHT_TEST_PYTHON names no Python with a CUDA build of torch")
-	}
+	python := testkit.Python(t)
 	s, err := Load("quick")
 	if err != nil {
 		t.Fatal(err)

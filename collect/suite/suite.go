@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/mask"
 )
 
@@ -119,8 +120,12 @@ func Load(nameOrPath string) (*Suite, error) {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s", nameOrPath),
 			Hint: "give a file, or one of the built-in suites: " + strings.Join(Names(), ", ")}
 	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
 	if err != nil {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be read: %v", nameOrPath, err)}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be read: %v", nameOrPath, err), Hint: "a suite is a YAML file, or the name of a built-in one"}
 	}
 	return Parse(filepath.Base(nameOrPath), b)
 }
@@ -137,9 +142,13 @@ func Parse(label string, text []byte) (*Suite, error) {
 			return s, nil
 		}
 	}
-	hint := documentKeys
-	if _, refused := err.(refusedError); refused {
+	hint := "docs/suites.md has a suite with every key"
+	var conflict *experiments.ConflictError
+	switch {
+	case errors.As(err, &conflict):
 		hint = "exclude or where can leave an experiment out"
+	case errors.Is(err, errUnknownKey):
+		hint = documentKeys
 	}
 	return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s: %v", label, err), Hint: hint}
 }
@@ -153,9 +162,6 @@ func newSuite(d *document) (*Suite, error) {
 	if s.Cooldown, err = duration("cooldown", d.Cooldown); err != nil {
 		return nil, err
 	}
-	if d.Repeats < 0 {
-		return nil, fmt.Errorf("repeats must be a whole number from 1, not %d", d.Repeats)
-	}
 	switch d.Record {
 	case "", "all":
 	case "first":
@@ -163,8 +169,9 @@ func newSuite(d *document) (*Suite, error) {
 	default:
 		return nil, fmt.Errorf("record must be all or first, not %s", d.Record)
 	}
-	if s.RecordSteps = d.RecordSteps; d.RecordSteps != nil && *d.RecordSteps < 1 {
-		return nil, fmt.Errorf("record_steps must be a whole number from 1, not %d", *d.RecordSteps)
+	if d.RecordSteps > 0 {
+		n := int(d.RecordSteps)
+		s.RecordSteps = &n
 	}
 	for _, v := range d.Environment {
 		switch {

@@ -140,11 +140,26 @@ func TestParseRefuses(t *testing.T) {
 		{"experiments: [{method: vanilla, method: ghost}]", "already defined"},
 		{"experiments: [{method: vanilla}]\n---\nname: y", "more than one document"},
 		{"\tname", "suite bad.yaml: "},
+		{"import torch", "line 1: `import ...` is no suite"},
+		{"[1]", "line 1: a list is no suite"},
+		{"42", "line 1: `42` is no suite"},
+		{"experiments: {method: vanilla}", "line 1: a mapping is no list of experiments"},
+		{"matrix: {method: [vanilla]}\nrepeats: 1.5", `line 2: a whole number from 1 should stand here, not "1.5"`},
+		{"matrix: {method: [vanilla]}\nrecord_steps: 0", `line 2: a whole number from 1 should stand here, not "0"`},
+		{"matrix: {method: [vanilla], batch_size: [4, null]}", "line 1: a value must be"},
+		{"matrix: {method: [vanilla, ghost]}\nnames: x", "two experiments have the name x: the matrix"},
 	} {
 		_, err := Parse("bad.yaml", []byte(test.text))
 		var usage *collect.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: got %v, want one line with %q", test.text, err, test.want)
+		}
+	}
+	for text, want := range map[string]string{"matrx: {method: [vanilla]}": documentKeys, "matrix: {method: [vanila]}": "docs/suites.md",
+		"matrix: {method: [vanilla], physical_batch_size: [3]}": "exclude or where"} {
+		_, err := Parse("bad.yaml", []byte(text))
+		if usage := new(collect.UsageError); !errors.As(err, &usage) || !strings.Contains(usage.Hint, want) {
+			t.Errorf("%s: %v, with another hint than %s", text, err, want)
 		}
 	}
 	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint, "give a file, or one of the built-in suites: headline") {

@@ -1,28 +1,93 @@
 package join
 
 import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A million events of alternating instrumented and bare steps: steps, join and rows; decoding, replay and disk are others'.
+// Events of alternating instrumented and bare steps of a model of a hundred modules, with a mark or tag to every seventh event, as
+// recordings have to every second to tenth: steps, join and rows; decoding, replay and disk are others'. The highest resident
+// memory is that of the process: the events, what replay made of them and the join.
 func BenchmarkJoin(b *testing.B) {
+	for _, million := range []int{1, 10} {
+		b.Run(fmt.Sprintf("%dM", million), func(b *testing.B) { benchmarkJoin(b, million*1_000_000) })
+	}
+}
+
+// deepStep is a training step whose every module allocates and frees as one of a transformer does.
+func deepStep(w *world, tags bool, next uint8) {
+	const modules, forward, backward = 100, 3, 6
+	temporaries := func(th uint16, n int) {
+		for range n {
+			w.alloc(th, "temporary", 64*kib)
+			w.drop(th, "temporary")
+		}
+	}
+	span := func(kind spool.Kind, th uint16, module int, body func()) {
+		if tags {
+			w.span(kind, th, uint64(module+1), body)
+		} else {
+			body()
+		}
+	}
+	tag := func(th uint16, kind spool.TagKind, name string) {
+		if tags {
+			w.tag(th, kind, name)
+		}
+	}
+	name := func(what string, module int) string { return what + strconv.Itoa(module) }
+	w.forward(func() {
+		for m := range modules {
+			span(spool.ModuleBegin, main, m, func() {
+				temporaries(main, forward)
+				w.alloc(main, name("activation", m), 3*mib)
+				tag(main, spool.TagHookActivation, name("activation", m))
+				tag(main, spool.TagSavedTensor, name("activation", m))
+			})
+		}
+	})
+	w.backward(0, func() {
+		for m := modules - 1; m >= 0; m-- {
+			span(spool.ModuleBackwardBegin, engine, m, func() {
+				temporaries(engine, backward)
+				w.alloc(engine, name("gradient", m), 6*mib)
+				tag(engine, spool.TagGradient, name("gradient", m))
+				w.drop(engine, name("activation", m))
+			})
+		}
+	})
+	w.span(spool.OptimizerBegin, main, 1, func() { temporaries(main, modules) })
+	w.mode(next)
+	w.span(spool.ZeroGradBegin, main, 0, func() {
+		for m := range modules {
+			w.drop(main, name("gradient", m))
+		}
+	})
+}
+
+func benchmarkJoin(b *testing.B, events int) {
 	w := newWorld(&testing.T{})
-	w.alloc(main, "weight", 6*mib)
-	for i := 0; w.events.Len() < 1_000_000; i++ {
+	for i := 0; w.events.Len() < events; i++ {
 		mode := uint8(instrumented)
 		if i%2 == 0 {
 			mode = bareMode
 		}
-		trainStep(w, i == 0, i%2 == 0, mode)
+		deepStep(w, i%2 == 0, mode)
+		clear(w.blocks) // what a test looks up, and a hundred bytes an event
 	}
 	res, err := replay.Run(&w.events, replay.Settings{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
+	before := highWater(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		rank := &Rank{RunID: "run", Marks: w.marks, Tags: w.tags, Names: w.names, Steps: steps.Derive(w.marks, w.names)}
@@ -41,4 +106,24 @@ func BenchmarkJoin(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(w.events.Len())*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mevents/s")
+	b.ReportMetric(before, "peak-before-MiB")
+	b.ReportMetric(highWater(b), "peak-MiB")
+}
+
+// highWater is the process's highest resident memory in MiB; 0 where the kernel does not say.
+func highWater(b *testing.B) float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	return 0
 }

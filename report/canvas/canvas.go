@@ -1,23 +1,17 @@
-// Package canvas draws figures once, for PNG and SVG alike, on go-chart's renderers.
+// Package canvas draws figures once, for PNG and SVG alike, with go-chart's font and drawing.
 //
-// go-chart's own charts cannot draw what dpsight shows (its stacked bars are normalised to 100 %), but its renderers can.
-// They take integer coordinates only, so the canvas has a resolution of its own for each: a logical pixel is [pngScale] or
-// [svgScale] of theirs. In an SVG, text is drawn as the outlines of its glyphs: a font that is named but not there moves
+// go-chart's own charts cannot draw what dpsight shows (its stacked bars are normalised to 100 %), but what they are drawn with
+// can. All edges lie on whole pixels of the format, so the canvas has a resolution of its own for each: a logical pixel is
+// [pngScale] or [svgScale] of theirs. In an SVG, text is drawn as the outlines of its glyphs: a font that is named but not there moves
 // every label, an embedded one is ignored by most converters to PDF. The words stand in the file's description.
 package canvas
 
 import (
-	"bytes"
 	"fmt"
-	"html"
 	"io"
 	"math"
-	"regexp"
-	"strings"
 
 	"github.com/golang/freetype/truetype"
-	"github.com/wcharczuk/go-chart/v2"
-	"github.com/wcharczuk/go-chart/v2/drawing"
 )
 
 const (
@@ -27,10 +21,6 @@ const (
 
 // A Color is 0xRRGGBB.
 type Color uint32
-
-func (c Color) drawing() drawing.Color {
-	return drawing.Color{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 255}
-}
 
 // Pale is the colour mixed with white.
 func (c Color) Pale() Color {
@@ -83,10 +73,19 @@ type Canvas struct {
 	Width, Height float64
 	Labels        []Label
 	Marks         []Mark
-	r             chart.Renderer
+	r             surface
 	scale         float64
-	outlines      bool
 	font          *truetype.Font
+}
+
+// A surface fills paths in pixels of its own, and is saved as a file of one format.
+type surface interface {
+	moveTo(x, y int)
+	lineTo(x, y int)
+	curveTo(cx, cy, x, y int)
+	close()
+	fill(Color) // the path, and begins another
+	save(w io.Writer, title, description string) error
 }
 
 // New makes a canvas; svg says whether it is saved as SVG, else as PNG.
@@ -95,20 +94,19 @@ func New(width, height float64, svg bool) (*Canvas, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the built-in font: %w", err)
 	}
-	c := &Canvas{Width: width, Height: height, scale: pngScale, outlines: svg, font: font}
-	provider := chart.PNG
+	c := &Canvas{Width: width, Height: height, font: font}
 	if svg {
-		c.scale, provider = svgScale, chart.SVG
+		c.r, c.scale = &vector{width: width, height: height}, svgScale
+	} else {
+		c.r, c.scale = newBitmap(pixels(width, pngScale), pixels(height, pngScale)), pngScale
 	}
-	if c.r, err = provider(c.px(width), c.px(height)); err != nil {
-		return nil, fmt.Errorf("making a canvas of %v x %v: %w", width, height, err)
-	}
-	c.r.SetDPI(64) // go-chart takes points times DPI for 64ths of a pixel: at 64 a point is a pixel
 	c.Rect(Box{0, 0, width, height}, 0xffffff)
 	return c, nil
 }
 
-func (c *Canvas) px(v float64) int { return int(math.Round(v * c.scale)) }
+func (c *Canvas) px(v float64) int { return pixels(v, c.scale) }
+
+func pixels(v, scale float64) int { return int(math.Round(v * scale)) }
 
 // Rect fills a rectangle. One that is thinner than the renderer's grid is not drawn.
 func (c *Canvas) Rect(b Box, fill Color) {
@@ -116,10 +114,8 @@ func (c *Canvas) Rect(b Box, fill Color) {
 	if x0 == x1 || y0 == y1 {
 		return
 	}
-	c.r.ResetStyle()
-	c.r.SetFillColor(fill.drawing())
 	c.path(x0, y0, x1, y1)
-	c.r.Fill()
+	c.r.fill(fill)
 }
 
 // Frame strokes a rectangle's border, inside it.
@@ -131,11 +127,11 @@ func (c *Canvas) Frame(b Box, width float64, stroke Color) {
 }
 
 func (c *Canvas) path(x0, y0, x1, y1 int) {
-	c.r.MoveTo(x0, y0)
-	c.r.LineTo(x1, y0)
-	c.r.LineTo(x1, y1)
-	c.r.LineTo(x0, y1)
-	c.r.Close()
+	c.r.moveTo(x0, y0)
+	c.r.lineTo(x1, y0)
+	c.r.lineTo(x1, y1)
+	c.r.lineTo(x0, y1)
+	c.r.close()
 }
 
 // Line draws a horizontal or vertical line, as a rectangle: a stroke's joins differ between the renderers.
@@ -150,14 +146,12 @@ func (c *Canvas) Line(x0, y0, x1, y1, width float64, stroke Color) {
 
 // Diamond fills a diamond around a point.
 func (c *Canvas) Diamond(x, y, radius float64, fill Color) {
-	c.r.ResetStyle()
-	c.r.SetFillColor(fill.drawing())
-	c.r.MoveTo(c.px(x-radius), c.px(y))
-	c.r.LineTo(c.px(x), c.px(y-radius))
-	c.r.LineTo(c.px(x+radius), c.px(y))
-	c.r.LineTo(c.px(x), c.px(y+radius))
-	c.r.Close()
-	c.r.Fill()
+	c.r.moveTo(c.px(x-radius), c.px(y))
+	c.r.lineTo(c.px(x), c.px(y-radius))
+	c.r.lineTo(c.px(x+radius), c.px(y))
+	c.r.lineTo(c.px(x), c.px(y+radius))
+	c.r.close()
+	c.r.fill(fill)
 }
 
 // Text draws a line of text whose baseline starts, is centred or ends at (x, y).
@@ -174,17 +168,12 @@ func (c *Canvas) Text(s string, x, y, size float64, anchor Anchor, color Color) 
 		x -= w
 	}
 	c.Labels = append(c.Labels, Label{s, textBox(x, y, w, size)})
-	c.r.ResetStyle()
-	if c.outlines {
-		c.r.SetFillColor(color.drawing())
+	if b, ok := c.r.(*bitmap); ok {
+		b.glyphs(s, c.px(x), c.px(y), size*c.scale, c.font)
+	} else {
 		c.outline(s, x, y, size)
-		c.r.Fill()
-		return
 	}
-	c.r.SetFont(c.font)
-	c.r.SetFontColor(color.drawing())
-	c.r.SetFontSize(size * c.scale)
-	c.r.Text(s, c.px(x), c.px(y))
+	c.r.fill(color)
 }
 
 // TextBox is the box of a line of text whose baseline starts at (x, y).
@@ -204,20 +193,18 @@ func (c *Canvas) Area(x, y []float64, y0 float64, fill Color) {
 	if len(y) == 0 {
 		return
 	}
-	c.r.ResetStyle()
-	c.r.SetFillColor(fill.drawing())
-	c.r.MoveTo(c.px(x[0]), c.px(y0))
+	c.r.moveTo(c.px(x[0]), c.px(y0))
 	for i := range y {
 		if i == 0 || c.px(y[i]) != c.px(y[i-1]) { // equal neighbours are one step
-			c.r.LineTo(c.px(x[i]), c.px(y[i]))
+			c.r.lineTo(c.px(x[i]), c.px(y[i]))
 		}
 		if i == len(y)-1 || c.px(y[i+1]) != c.px(y[i]) {
-			c.r.LineTo(c.px(x[i+1]), c.px(y[i]))
+			c.r.lineTo(c.px(x[i+1]), c.px(y[i]))
 		}
 	}
-	c.r.LineTo(c.px(x[len(y)]), c.px(y0))
-	c.r.Close()
-	c.r.Fill()
+	c.r.lineTo(c.px(x[len(y)]), c.px(y0))
+	c.r.close()
+	c.r.fill(fill)
 }
 
 // Steps draws the line of steps itself.
@@ -242,14 +229,12 @@ func (c *Canvas) Segment(x0, y0, x1, y1, width float64, stroke Color) {
 		return
 	}
 	dx, dy := (y1-y0)/length*width/2, (x1-x0)/length*width/2
-	c.r.ResetStyle()
-	c.r.SetFillColor(stroke.drawing())
-	c.r.MoveTo(c.px(x0+dx), c.px(y0-dy))
-	c.r.LineTo(c.px(x1+dx), c.px(y1-dy))
-	c.r.LineTo(c.px(x1-dx), c.px(y1+dy))
-	c.r.LineTo(c.px(x0-dx), c.px(y0+dy))
-	c.r.Close()
-	c.r.Fill()
+	c.r.moveTo(c.px(x0+dx), c.px(y0-dy))
+	c.r.lineTo(c.px(x1+dx), c.px(y1-dy))
+	c.r.lineTo(c.px(x1-dx), c.px(y1+dy))
+	c.r.lineTo(c.px(x0-dx), c.px(y0+dy))
+	c.r.close()
+	c.r.fill(stroke)
 }
 
 // Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their axes.
@@ -274,39 +259,7 @@ func (c *Canvas) Misplaced() []string {
 	return out
 }
 
-var (
-	svgHeader = regexp.MustCompile(`^<svg [^>]*>`)
-	svgColor  = regexp.MustCompile(`rgba\((\d+),(\d+),(\d+),1\.0\)`)
-)
-
 // Save writes the figure. title and description go into an SVG for whoever cannot see it, and for search.
 func (c *Canvas) Save(w io.Writer, title, description string) error {
-	if !c.outlines {
-		return c.r.Save(w)
-	}
-	var b bytes.Buffer
-	if err := c.r.Save(&b); err != nil {
-		return err
-	}
-	// go-chart writes no size, and colours that SVG 1.1 readers do not know.
-	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img"><title>%s</title><desc>%s</desc>`,
-		int(c.Width), int(c.Height), c.px(c.Width), c.px(c.Height), xmlText(title), xmlText(description))
-	svg := svgHeader.ReplaceAllLiteralString(b.String(), head)
-	svg = svgColor.ReplaceAllStringFunc(svg, func(m string) string {
-		var r, g, b int
-		fmt.Sscanf(m, "rgba(%d,%d,%d", &r, &g, &b)
-		return fmt.Sprintf("#%02x%02x%02x", r, g, b)
-	})
-	_, err := io.WriteString(w, svg+"\n")
-	return err
-}
-
-// xmlText escapes markup and drops what XML 1.0 cannot hold at all.
-func xmlText(s string) string {
-	return html.EscapeString(strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\t' && r != '\n' || r == 0xfffe || r == 0xffff {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�")))
+	return c.r.save(w, title, description)
 }

@@ -51,11 +51,22 @@ func TestTextStaysInItsBox(t *testing.T) {
 		t.Fatalf("%d paths, want the background and one text", len(paths))
 	}
 	ink = Box{1e9, 1e9, -1e9, -1e9}
-	numbers := regexp.MustCompile(`-?\d+`).FindAllString(paths[1][1], -1)
-	for i := 0; i+1 < len(numbers); i += 2 {
-		x, _ := strconv.ParseFloat(numbers[i], 64)
-		y, _ := strconv.ParseFloat(numbers[i+1], 64)
-		ink = Box{min(ink.X0, x/svgScale), min(ink.Y0, y/svgScale), max(ink.X1, x/svgScale), max(ink.Y1, y/svgScale)}
+	var x, y float64
+	for _, op := range regexp.MustCompile(`([MLHVQ])([-\d ]+)`).FindAllStringSubmatch(paths[1][1], -1) {
+		for i, text := range strings.Fields(op[2]) {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v /= svgScale; op[1] == "V" || op[1] != "H" && i%2 == 1 {
+				y = v
+			} else {
+				x = v
+			}
+			if op[1] == "H" || op[1] == "V" || i%2 == 1 {
+				ink = Box{min(ink.X0, x), min(ink.Y0, y), max(ink.X1, x), max(ink.Y1, y)}
+			}
+		}
 	}
 	within(t, "SVG", ink, c.Labels[0].Box)
 }
@@ -107,7 +118,7 @@ func TestSVGIsXML(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(svg, "fill:#123456") || strings.Contains(svg, "rgba") || strings.Contains(svg, "<text") || !strings.Contains(svg, `width="100"`) {
+	if !strings.Contains(svg, `fill="#123456"`) || strings.Contains(svg, "rgba") || strings.Contains(svg, "<text") || !strings.Contains(svg, `width="100"`) {
 		t.Error("colours, size or outlines are not as they should be")
 	}
 }

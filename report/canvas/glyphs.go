@@ -117,14 +117,14 @@ func (c *Canvas) contour(points []truetype.Point, x, y, scale float64) {
 			start, from = half(start, last), 0
 		}
 	}
-	c.r.MoveTo(c.px(start.x), c.px(start.y))
-	curve := func(control, to point) { c.r.QuadCurveTo(c.px(control.x), c.px(control.y), c.px(to.x), c.px(to.y)) }
+	c.r.moveTo(c.px(start.x), c.px(start.y))
+	curve := func(control, to point) { c.r.curveTo(c.px(control.x), c.px(control.y), c.px(to.x), c.px(to.y)) }
 	var control *point
 	for i := from; i < len(points); i++ {
 		p := at(i)
 		switch {
 		case control == nil && p.on:
-			c.r.LineTo(c.px(p.x), c.px(p.y))
+			c.r.lineTo(c.px(p.x), c.px(p.y))
 		case control == nil:
 			control = &p
 		case p.on:
@@ -138,5 +138,5 @@ func (c *Canvas) contour(points []truetype.Point, x, y, scale float64) {
 	if control != nil {
 		curve(*control, start)
 	}
-	c.r.Close()
+	c.r.close()
 }

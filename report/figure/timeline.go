@@ -89,23 +89,8 @@ func (m *MemoryTimeline) shown(r *TimelineRow) []*analyze.TimelineSegment {
 func (m *MemoryTimeline) layout() *timelineLayout {
 	l := &timelineLayout{m: m}
 	l.groups = m.group()
-	axis := 30.0
-	var highest int64
-	highs := make([]int64, len(m.Rows))
-	for i := range m.Rows {
-		highs[i] = m.high(&m.Rows[i])
-		highest = max(highest, highs[i])
-	}
-	for i := range m.Rows {
-		if float64(highs[i]) >= float64(highest)/50 { // one scale for all, but for runs that would be a line in it
-			highs[i] = highest
-		}
-		p := panel{high: highs[i], unit: unitOf(highs[i]), perByte: 1}
-		for _, v := range p.ticks(4) {
-			axis = max(axis, canvas.Measure(tickText(v)+" "+p.unit.name, valueSize))
-		}
-	}
-	left := margin + axis + 8
+	highs, highest := m.highs()
+	left := margin + axisWidth(highs) + 8
 	l.width = math.Ceil(left + plotWidth + peakGap + peakText + margin)
 	height := plotHeight
 	if len(m.Rows) > manyPanels {

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/canvas"
@@ -23,7 +24,9 @@ func (m *MemoryTimeline) draw(svg bool) (*canvas.Canvas, error) {
 		c.Text(line, margin, margin+titleSize, titleSize, canvas.Start, ink)
 	}
 	for i := range l.panels {
-		l.drawPanel(c, &l.panels[i])
+		if p := &l.panels[i]; l.drawPlot(c, p) {
+			l.drawPeak(c, p)
+		}
 	}
 	if len(m.Rows) == 0 {
 		c.Text("there is no run to draw", margin, l.axisY-8, nameSize, canvas.Start, softInk)
@@ -32,7 +35,8 @@ func (m *MemoryTimeline) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-func (l *timelineLayout) drawPanel(c *canvas.Canvas, p *timePanel) {
+// drawPlot draws a panel's title, axes and areas, and reports whether it has any.
+func (l *timelineLayout) drawPlot(c *canvas.Canvas, p *timePanel) bool {
 	left := p.plot.X0
 	if len(p.slots) == 0 {
 		left = margin
@@ -48,7 +52,7 @@ func (l *timelineLayout) drawPanel(c *canvas.Canvas, p *timePanel) {
 			why = "nothing was allocated"
 		}
 		c.Text(canvas.Fit(why, valueSize, l.width-2*margin), margin, y+4+valueSize, valueSize, canvas.Start, softInk)
-		return
+		return false
 	}
 	l.drawPhases(c, p)
 	for _, v := range l.ticks(p) {
@@ -60,7 +64,7 @@ func (l *timelineLayout) drawPanel(c *canvas.Canvas, p *timePanel) {
 	}
 	l.drawAreas(c, p)
 	c.Line(p.plot.X0, p.plot.Y1, p.plot.X1, p.plot.Y1, 1.5, ink)
-	l.drawPeak(c, p)
+	return true
 }
 
 // ticks are an axis' round values, no closer than their texts are high.
@@ -164,12 +168,18 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		}
 		return palette[l.groups.major[k]]
 	}
-	// From the whole stack down to its lowest part: each covers what the one before has below it.
-	for k := n - 1; k >= 0; k-- {
-		c.Area(st.x, tops[k], p.plot.Y1, fill(k).Pale())
+	// From the whole stack down to its lowest part: each covers what the one before has below it. A part that is nowhere would be
+	// covered whole.
+	layer := func(tops [][]float64, k int, fill canvas.Color) {
+		if k == 0 || !slices.Equal(tops[k], tops[k-1]) {
+			c.Area(st.x, tops[k], p.plot.Y1, fill)
+		}
 	}
 	for k := n - 1; k >= 0; k-- {
-		c.Area(st.x, solid[k], p.plot.Y1, fill(k))
+		layer(tops, k, fill(k).Pale())
+	}
+	for k := n - 1; k >= 0; k-- {
+		layer(solid, k, fill(k))
 	}
 	highest := int64(0)
 	for _, h := range st.high {

@@ -18,12 +18,7 @@ type peakLine struct {
 // annotate finds the peak on the plot and says what it is made of, in at most lines lines besides its size and place.
 func (p *timePanel) annotate(groups *grouping, lines int) {
 	t, r := p.row.Timeline, p.row
-	for _, s := range p.slots {
-		if s.segment.BeginSeq < t.Peak.Event && t.Peak.Event <= s.segment.EndSeq {
-			f := (float64(t.Peak.Event-s.segment.BeginSeq) - 0.5) / float64(s.segment.EndSeq-s.segment.BeginSeq)
-			p.peakX = s.left + f*(s.right-s.left)
-		}
-	}
+	p.peakX = p.eventX(t.Peak.Event)
 	p.peakY = p.y(t.PeakBytes)
 	add := func(text string, fill canvas.Color, shown bool) {
 		p.peak = append(p.peak, peakLine{canvas.Fit(text, insideSize, peakText-swatch-6), fill, shown})

@@ -106,8 +106,9 @@ func writeRecords(w io.Writer, t *Table, header bool) error {
 			return err
 		}
 	}
-	for _, row := range t.Rows {
-		var record []string
+	var record []string
+	for row := range t.rows() {
+		record = record[:0]
 		for j, cell := range row {
 			switch {
 			case t.Columns[j].For == People:

@@ -4,6 +4,7 @@ package table
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,9 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]Cell // as many cells as columns
-	Notes   []string
+	// Stream, if not nil, gives the rows in place of Rows, as they are written: millions of them fit in no memory as cells.
+	Stream iter.Seq[[]Cell]
+	Notes  []string
 	// Document is what the JSON format prints instead of the rows, where a schema fixes that.
 	Document any
 }
@@ -93,7 +96,7 @@ func Write(w io.Writer, format string, tables ...Table) error {
 			}
 			t := &tables[i]
 			if f.Name != "csv" {
-				t = t.forPeople()
+				t = t.whole().forPeople()
 			}
 			if err := f.write(w, t); err != nil {
 				return err
@@ -102,6 +105,24 @@ func Write(w io.Writer, format string, tables ...Table) error {
 		return nil
 	}
 	return fmt.Errorf("format %q is not one of %s", format, strings.Join(Names(), ", "))
+}
+
+// rows gives the rows, wherever they are.
+func (t *Table) rows() iter.Seq[[]Cell] {
+	if t.Stream != nil {
+		return t.Stream
+	}
+	return slices.Values(t.Rows)
+}
+
+// whole is the table with all its rows in Rows, for formats that align columns.
+func (t *Table) whole() *Table {
+	if t.Stream == nil {
+		return t
+	}
+	all := *t
+	all.Rows, all.Stream = slices.Collect(t.Stream), nil
+	return &all
 }
 
 // forPeople leaves out the columns that only programs want.

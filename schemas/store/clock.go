@@ -3,8 +3,6 @@ package store
 import (
 	"fmt"
 
-	"github.com/parquet-go/parquet-go"
-
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -14,28 +12,12 @@ func eventClocks(dir string, needed bool) ([]schemas.EventClock, error) {
 		rank, device int32
 		seq, ns      int64
 	}
-	var rows []row
-	size := func(n int64) { rows = make([]row, 0, min(n, 1<<20)) } // a damaged file may claim any number
-	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "time_ns"}, size, func(column int, values []parquet.Value, base int) {
-		if column == 0 {
-			rows = append(rows, make([]row, len(values))...)
-		}
-		for i, v := range values {
-			if base+i >= len(rows) {
-				return
-			}
-			switch r := &rows[base+i]; column {
-			case 0:
-				r.rank = v.Int32()
-			case 1:
-				r.device = v.Int32()
-			case 2:
-				r.seq = v.Int64()
-			case 3:
-				r.ns = v.Int64()
-			}
-		}
-	})
+	rows, err := readColumns(dir, schemas.Events, []column[row]{
+		{name: "rank", int: func(r *row, v int64) { r.rank = int32(v) }},
+		{name: "device", int: func(r *row, v int64) { r.device = int32(v) }},
+		{name: "seq", int: func(r *row, v int64) { r.seq = v }},
+		{name: "time_ns", int: func(r *row, v int64) { r.ns = v }},
+	}, nil)
 	if err = optional(err, needed); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -84,6 +86,46 @@ func TestColumnsOfWhatIsNoTable(t *testing.T) {
 		}
 		if _, err := allocations(dir, true, true); err == nil {
 			t.Errorf("cut at %d of %d bytes: no error", cut, len(whole))
+		}
+	}
+	for at := 0; at < len(whole); at += 1 + len(whole)/200 { // damage is an error or is not noticed, never a panic
+		damaged := slices.Clone(whole)
+		damaged[at] ^= 1 << (at % 8)
+		if err := os.WriteFile(path, damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if rows, err := allocations(dir, true, true); err == nil && len(rows) != 1000 {
+			t.Errorf("byte %d damaged: %d rows and no error", at, len(rows))
+		}
+	}
+}
+
+// Samples read by columns are those read by rows, but for the run, which every row repeats.
+func TestSamplesAreTheRows(t *testing.T) {
+	dir := t.TempDir()
+	if rows, err := samples(dir); rows != nil || err != nil {
+		t.Errorf("without a table: %v, %v", rows, err)
+	}
+	full := schemas.Sample{RunID: "run", Rank: 1, Device: 2, TimeNS: 3, UsedBytes: 4, ReservedBytes: 5, FreeBytes: 6, MemoryAPI: 2, ProcessBytes: new(int64(7)), OtherProcesses: 8,
+		SMPercent: new(int32(9)), MemoryPercent: new(int32(10)), PowerMW: new(int64(11)), EnergyMJ: new(int64(12)), TemperatureC: new(int32(13)), SMClockMHz: new(int32(14)),
+		MemoryClockMHz: new(int32(15)), ThrottleReasons: new(int64(16))}
+	if err := schemas.Samples.Write(dir, []schemas.Sample{full, {RunID: "run", SMPercent: new(int32(0))}, {RunID: "run"}}); err != nil {
+		t.Fatal(err)
+	}
+	want, err := schemas.Samples.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		want[i].RunID = ""
+	}
+	got, err := samples(dir)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	for i, v := range reflect.ValueOf(want[0]).Fields() {
+		if v.IsZero() && i.Name != "RunID" {
+			t.Errorf("%s is not looked at here", i.Name)
 		}
 	}
 }

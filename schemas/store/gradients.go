@@ -2,11 +2,7 @@ package store
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"slices"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -51,34 +47,14 @@ type tagged struct {
 	address uint64
 }
 
-func gradientTags(dir string) (tags []tagged, err error) {
-	var rows [][]parquet.Value
-	err = columns(dir, schemas.Marks, []string{"category", "rank", "k", "address"}, nil, func(column int, values []parquet.Value, base int) {
-		for i, v := range values {
-			switch {
-			case column > 0:
-				if r := base + i; r < len(rows) && rows[r] != nil {
-					rows[r] = append(rows[r], v.Clone())
-				}
-			case !v.IsNull() && string(v.ByteArray()) == gradientTag:
-				rows = append(rows, []parquet.Value{})
-			default:
-				rows = append(rows, nil)
-			}
-		}
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		if len(r) == 3 {
-			tags = append(tags, tagged{integer(r[0]), integer(r[1]), r[2].Uint64()})
-		}
-	}
-	return tags, nil
+func gradientTags(dir string) ([]tagged, error) {
+	tags, err := readColumns(dir, schemas.Marks, []column[tagged]{
+		{name: "category", word: func(*tagged, string) {}},
+		{name: "rank", int: func(t *tagged, v int64) { t.rank = v }},
+		{name: "k", int: func(t *tagged, v int64) { t.k = v }},
+		{name: "address", int: func(t *tagged, v int64) { t.address = uint64(v) }},
+	}, func(p *piece, i int) bool { return p.words[i] == gradientTag })
+	return tags, optional(err, false)
 }
 
 // marked is the first event of a device whose mark is as high.
@@ -86,38 +62,18 @@ type marked struct{ mark, seq int64 }
 
 // markOrder lists, by rank and device, where the highest mark so far rises.
 func markOrder(dir string) (map[[2]int64][]marked, error) {
-	var rank, device, seq []int64
 	order := map[[2]int64][]marked{}
-	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, nil, func(column int, values []parquet.Value, base int) {
-		for i, v := range values {
-			switch column {
-			case 0:
-				rank = append(rank, integer(v))
-			case 1:
-				device = append(device, integer(v))
-			case 2:
-				seq = append(seq, integer(v))
-			case 3:
-				r := base + i
-				if r >= len(seq) || r >= len(rank) || r >= len(device) || v.IsNull() {
-					continue
-				}
-				p := [2]int64{rank[r], device[r]}
-				if list, k := order[p], v.Int64(); len(list) == 0 || list[len(list)-1].mark < k {
-					order[p] = append(list, marked{k, seq[r]})
-				}
+	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, func(int64) {}, func(p []*piece, n int) {
+		rank, device, seq, mark := p[0].ints, p[1].ints, p[2].ints, p[3].ints
+		for i := range n {
+			if mark[i] == 0 || i > 0 && mark[i] <= mark[i-1] && rank[i] == rank[i-1] && device[i] == device[i-1] {
+				continue
+			}
+			at := [2]int64{rank[i], device[i]}
+			if list := order[at]; len(list) == 0 || list[len(list)-1].mark < mark[i] {
+				order[at] = append(list, marked{mark[i], seq[i]})
 			}
 		}
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return order, err
-}
-
-func integer(v parquet.Value) int64 {
-	if v.Kind() == parquet.Int32 {
-		return int64(v.Int32())
-	}
-	return v.Int64()
+	return order, optional(err, false)
 }

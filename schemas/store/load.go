@@ -91,7 +91,7 @@ func Load(r Run, want Want) (*Tables, error) {
 		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},
 		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},
-		{WantSamples, func() error { return read(&t.Samples, schemas.Samples, r.Dir) }},
+		{WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err }},
 	}
 	// Decoding is all of a report's time, and the tables do not depend on each other.
 	errs := make([]error, len(jobs))

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/parquet-go/parquet-go"
-
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -14,51 +12,50 @@ import (
 func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) {
 	type row = schemas.Allocation
 	cols := []column[row]{
-		{"rank", func(a *row, v parquet.Value) { a.Rank = v.Int32() }},
-		{"device", func(a *row, v parquet.Value) { a.Device = v.Int32() }},
-		{"alloc_id", func(a *row, v parquet.Value) { a.AllocID = v.Int64() }},
-		{"address", func(a *row, v parquet.Value) { a.Address = v.Uint64() }},
-		{"requested_bytes", func(a *row, v parquet.Value) { a.RequestedBytes = v.Int64() }},
-		{"block_bytes", func(a *row, v parquet.Value) { a.BlockBytes = v.Int64() }},
-		{"alloc_seq", func(a *row, v parquet.Value) { a.AllocSeq = v.Int64() }},
-		{"free_requested_seq", func(a *row, v parquet.Value) { a.FreeRequestedSeq = v.Int64() }},
-		{"free_completed_seq", func(a *row, v parquet.Value) { a.FreeCompletedSeq = v.Int64() }},
+		{name: "rank", int: func(a *row, v int64) { a.Rank = int32(v) }},
+		{name: "device", int: func(a *row, v int64) { a.Device = int32(v) }},
+		{name: "alloc_id", int: func(a *row, v int64) { a.AllocID = v }},
+		{name: "address", int: func(a *row, v int64) { a.Address = uint64(v) }},
+		{name: "requested_bytes", int: func(a *row, v int64) { a.RequestedBytes = v }},
+		{name: "block_bytes", int: func(a *row, v int64) { a.BlockBytes = v }},
+		{name: "alloc_seq", int: func(a *row, v int64) { a.AllocSeq = v }},
+		{name: "free_requested_seq", int: func(a *row, v int64) { a.FreeRequestedSeq = v }},
+		{name: "free_completed_seq", int: func(a *row, v int64) { a.FreeCompletedSeq = v }},
 	}
 	if detail {
-		word := interned()
 		cols = append(cols, []column[row]{
-			{"step", func(a *row, v parquet.Value) { a.Step = v.Int64() }},
-			{"microbatch", func(a *row, v parquet.Value) { a.Microbatch = v.Int32() }},
-			{"phase", func(a *row, v parquet.Value) { a.Phase = word(v) }},
-			{"module_id", func(a *row, v parquet.Value) { a.Module = v.Int64() }},
-			{"op", func(a *row, v parquet.Value) { a.Op = word(v) }},
-			{"stack_id", func(a *row, v parquet.Value) { a.Stack = v.Int64() }},
+			{name: "step", int: func(a *row, v int64) { a.Step = v }},
+			{name: "microbatch", int: func(a *row, v int64) { a.Microbatch = int32(v) }},
+			{name: "phase", word: func(a *row, v string) { a.Phase = v }},
+			{name: "module_id", int: func(a *row, v int64) { a.Module = v }},
+			{name: "op", word: func(a *row, v string) { a.Op = v }},
+			{name: "stack_id", int: func(a *row, v int64) { a.Stack = v }},
+			{name: "stream", int: func(a *row, v int64) { a.Stream = uint64(v) }},
 		}...)
 	}
-	rows, err := readColumns(dir, schemas.Allocations, cols)
+	rows, err := readColumns(dir, schemas.Allocations, cols, nil)
 	return rows, optional(err, needed)
 }
 
 // owners reads who holds each block, and when; with detail under which name and in which module.
 func owners(dir string, needed, detail bool) ([]schemas.Owner, error) {
 	type row = schemas.Owner
-	word := interned()
 	cols := []column[row]{
-		{"rank", func(o *row, v parquet.Value) { o.Rank = v.Int32() }},
-		{"device", func(o *row, v parquet.Value) { o.Device = v.Int32() }},
-		{"alloc_id", func(o *row, v parquet.Value) { o.AllocID = v.Int64() }},
-		{"category", func(o *row, v parquet.Value) { o.Category = word(v) }},
-		{"begin_seq", func(o *row, v parquet.Value) { o.BeginSeq = v.Int64() }},
-		{"end_seq", func(o *row, v parquet.Value) { o.EndSeq = v.Int64() }},
-		{"evidence", func(o *row, v parquet.Value) { o.Evidence = word(v) }},
+		{name: "rank", int: func(o *row, v int64) { o.Rank = int32(v) }},
+		{name: "device", int: func(o *row, v int64) { o.Device = int32(v) }},
+		{name: "alloc_id", int: func(o *row, v int64) { o.AllocID = v }},
+		{name: "category", word: func(o *row, v string) { o.Category = v }},
+		{name: "begin_seq", int: func(o *row, v int64) { o.BeginSeq = v }},
+		{name: "end_seq", int: func(o *row, v int64) { o.EndSeq = v }},
+		{name: "evidence", word: func(o *row, v string) { o.Evidence = v }},
 	}
 	if detail {
 		cols = append(cols, []column[row]{
-			{"name", func(o *row, v parquet.Value) { o.Name = word(v) }},
-			{"module_id", func(o *row, v parquet.Value) { o.Module = v.Int64() }},
+			{name: "name", word: func(o *row, v string) { o.Name = v }},
+			{name: "module_id", int: func(o *row, v int64) { o.Module = v }},
 		}...)
 	}
-	rows, err := readColumns(dir, schemas.Owners, cols)
+	rows, err := readColumns(dir, schemas.Owners, cols, nil)
 	return rows, optional(err, needed)
 }
 

@@ -4,52 +4,30 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// segmentEvents reads the events that change what is reserved: one in hundreds. It builds no other row: as rows, the
-// events would take longer to read than all other tables together.
+// segmentEvents reads the events that change what is reserved: one in hundreds.
 func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
-	var kept []schemas.Event
-	var at []int // row of each kept event
-	next, before := 0, -1
-	err := columns(dir, schemas.Events, []string{"action", "rank", "device", "seq", "size_bytes"}, nil, func(column int, values []parquet.Value, base int) {
-		if column == 0 {
-			for i, v := range values {
-				switch schemas.Action(v.Int32()) {
-				case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap, schemas.ActionSegmentUnmap:
-					kept, at = append(kept, schemas.Event{Action: v.Int32()}), append(at, base+i)
-				}
-			}
-			before = column
-			return
+	type row = schemas.Event
+	rows, err := readColumns(dir, schemas.Events, []column[row]{
+		{name: "action", int: func(e *row, v int64) { e.Action = int32(v) }},
+		{name: "rank", int: func(e *row, v int64) { e.Rank = int32(v) }},
+		{name: "device", int: func(e *row, v int64) { e.Device = int32(v) }},
+		{name: "seq", int: func(e *row, v int64) { e.Seq = v }},
+		{name: "size_bytes", int: func(e *row, v int64) { e.Size = v }},
+		{name: "address", int: func(e *row, v int64) { e.Addr = uint64(v) }},
+	}, func(p *piece, i int) bool {
+		switch schemas.Action(p.ints[i]) {
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap, schemas.ActionSegmentUnmap:
+			return true
 		}
-		if column != before { // the column's first piece of this row group
-			next, _ = slices.BinarySearch(at, base)
-			before = column
-		}
-		for ; next < len(at) && at[next] < base+len(values); next++ {
-			v, e := values[at[next]-base], &kept[next]
-			switch column {
-			case 1:
-				e.Rank = v.Int32()
-			case 2:
-				e.Device = v.Int32()
-			case 3:
-				e.Seq = v.Int64()
-			case 4:
-				e.Size = v.Int64()
-			}
-		}
+		return false
 	})
-	if err = optional(err, needed); err != nil {
-		return nil, err
-	}
-	return kept, nil
+	return rows, optional(err, needed)
 }
 
 // openTable opens a table to be read by columns.

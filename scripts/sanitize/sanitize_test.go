@@ -3,10 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -58,7 +60,7 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // a second pass changes nothing
-		if n, err := sanitize(filepath.Dir(dir)); n != 1 || err != nil {
+		if n, err := sanitize(filepath.Dir(dir), false); n != 1 || err != nil {
 			t.Fatalf("%d runs, %v", n, err)
 		}
 		marks, frames, err := spool.Unpack(sealed)
@@ -87,8 +89,49 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// A raw store has nothing that ingest derives, and ingest derives it.
+func TestRaw(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile("../../ingest/testdata/journals/devices.dps.zst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK, Start: time.Unix(1, 0).UTC()}
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	files := func() (out []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	if _, err := sanitize(filepath.Dir(dir), true); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(); !slices.Equal(got, []string{schemas.ManifestFile, spool.Dir}) {
+		t.Errorf("a raw run holds %q", got)
+	}
+	if _, err := ingest.Run(dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := files(), append(ingest.DerivedFiles(), schemas.ManifestFile, spool.Dir); len(got) != len(want) {
+		t.Errorf("ingest derived %q, not %q", got, want)
+	}
+}
+
 func TestNothingToSanitize(t *testing.T) {
-	if _, err := sanitize(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run in") {
+	if _, err := sanitize(t.TempDir(), false); err == nil || !strings.Contains(err.Error(), "no run in") {
 		t.Errorf("got %v", err)
 	}
 }

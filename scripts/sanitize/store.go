@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,8 +18,9 @@ import (
 // hostName stands for every host's.
 const hostName = "gpu-host"
 
-// sanitize cleans all runs of a store, and says how many there are.
-func sanitize(store string) (int, error) {
+// sanitize cleans all runs of a store, and says how many there are. The tables are derived anew even where raw then leaves them
+// out: a journal that cannot be ingested any more must not be published.
+func sanitize(store string, raw bool) (int, error) {
 	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
 		return 0, err
@@ -30,6 +32,14 @@ func sanitize(store string) (int, error) {
 	for _, m := range manifests {
 		if err := c.run(filepath.Dir(m)); err != nil {
 			return 0, fmt.Errorf("%s: %w", filepath.Base(filepath.Dir(m)), err)
+		}
+		if !raw {
+			continue
+		}
+		for _, name := range ingest.DerivedFiles() {
+			if err := os.Remove(filepath.Join(filepath.Dir(m), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return 0, err
+			}
 		}
 	}
 	return len(manifests), nil

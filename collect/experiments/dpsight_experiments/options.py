@@ -177,7 +177,7 @@ def _check_rules(values: dict[str, Any]) -> None:
         if "divides" in rule:
             divisor, number = rule["divides"]["divisor"], rule["divides"]["number"]
             if divisor in values and number in values and values[number] % values[divisor]:
-                raise UsageError(f"{number} {values[number]} is not a multiple of {divisor} {values[divisor]}")
+                raise UsageError(f"{divisor} must be a divisor of {number} {values[number]}, not {values[divisor]}")
         elif "less" in rule:
             number, bound, times = rule["less"]["number"], rule["less"]["bound"], rule["less"]["times"]
             if number in values and bound in values and values[number] >= times * values[bound]:

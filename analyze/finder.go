@@ -1,0 +1,165 @@
+package analyze
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Inspection is one run with what can be found in it alone.
+type Inspection struct {
+	Summary   Summary
+	findings  []Finding
+	notLooked []string
+}
+
+// Inspect looks for everything that one run's tables tell. It wants all tables, with detail.
+func Inspect(in Input) Inspection {
+	n := Inspection{Summary: Summarize(in), notLooked: []string{}}
+	n.findings = append(n.findings, in.failures()...)
+	var none *NoEventsError
+	if err := in.noEvents(); errors.As(err, &none) {
+		n.notLooked = append(n.notLooked, "bytes: "+none.Reason)
+	} else if x := in.newFinder(&n.Summary); x != nil {
+		for _, look := range []func(*finder) []Finding{(*finder).cached, (*finder).gradients, (*finder).hooks, (*finder).workspaces, (*finder).perSample,
+			(*finder).clipping, (*finder).outputs, (*finder).optimizer, (*finder).slack, (*finder).rule, (*finder).knowledge} {
+			n.findings = append(n.findings, look(x)...)
+		}
+	}
+	if in.Manifest.Source == schemas.Measured {
+		n.findings = append(n.findings, in.disturbances(&n.Summary)...)
+	} else {
+		n.notLooked = append(n.notLooked, "times: a "+in.Manifest.Source+" run has none")
+	}
+	return n
+}
+
+// A finder looks at the device with the highest peak.
+type finder struct {
+	in      *Input
+	run     *Summary
+	p       place
+	l       *ledger
+	d       *DeviceBreakdown // at the peak
+	modules *moduleIndex
+	// looked are the stretches of events in which every owner is known: set-up and the instrumented steps.
+	looked []span
+}
+
+func (in *Input) newFinder(s *Summary) *finder {
+	d := s.Main()
+	if d == nil {
+		return nil
+	}
+	p := in.placeOf(d)
+	return &finder{in: in, run: s, p: p, l: newLedger(in, p), d: d, modules: in.newModuleIndex(p.rank), looked: in.knownEvents(p)}
+}
+
+// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps.
+func (in *Input) knownEvents(p place) []span {
+	var steps []*schemas.Step
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.rank && s.Device == p.device {
+			steps = append(steps, s)
+		}
+	}
+	slices.SortFunc(steps, func(a, b *schemas.Step) int { return cmp.Compare(a.Step, b.Step) })
+	if len(steps) == 0 {
+		return []span{{-1, 1 << 62}}
+	}
+	out := []span{{-1, steps[0].BeginSeq}}
+	for _, s := range steps {
+		if s.Instrumented && s.Recorded {
+			out = append(out, span{s.BeginSeq, s.EndSeq})
+		}
+	}
+	return out
+}
+
+// finding begins one of the peak.
+func (x *finder) finding(id string) Finding {
+	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At)}
+}
+
+// bytesOf is a category's bytes at the peak.
+func (x *finder) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
+
+// at says where figures of the peak come from.
+func (x *finder) at(c schemas.Category) string {
+	return fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c, x.d.At.Event)
+}
+
+// peakFigure is what most findings are a share of.
+func (x *finder) peakFigure(f *Finding) {
+	f.bytes("peak allocated", x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
+}
+
+// without is by how much the run's highest allocated would fall if bytes had not been held in the voids; 0 where only a
+// step without tags reached the peak, as then nobody knows what else would have to go. It replays: where the peak moves to
+// another moment, no more is saved than down to that.
+func (x *finder) without(voids []void, events []span) int64 {
+	if v := x.in.verdict(x.p); v != nil && v.InstrumentedPeakSeq == nil || len(voids) == 0 {
+		return 0
+	}
+	return highestWithout(x.l.changes(), nil, events) - highestWithout(x.l.changes(), voids, events)
+}
+
+// held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the next.
+func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool) []void {
+	place := categoryPlace(c)
+	var out []void
+	for i, a := range x.l.allocs {
+		if !slices.ContainsFunc(x.l.owners[i], func(o *schemas.Owner) bool { return categoryPlace(o.Category) == place }) || want != nil && !want(a) {
+			continue
+		}
+		end := a.FreeRequestedSeq
+		if end == 0 {
+			end = 1 << 62
+		}
+		cuts := []int64{a.AllocSeq, end}
+		for _, o := range x.l.owners[i] {
+			for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
+				if s > a.AllocSeq && s < end {
+					cuts = append(cuts, s)
+				}
+			}
+		}
+		slices.Sort(cuts)
+		cuts = slices.Compact(cuts)
+		for k := range len(cuts) - 1 {
+			if now, _ := x.l.owner(i, cuts[k]); now == place {
+				out = append(out, void{cuts[k], cuts[k+1], a.RequestedBytes})
+			}
+		}
+	}
+	return out
+}
+
+// moduleOf is the module that block i counts under at the peak, nil where it is not known.
+func (x *finder) moduleOf(i int) *schemas.Module {
+	var known ModuleBytes
+	m, _ := x.modules.module(x.l, i, x.d.At.Event, &known)
+	return m
+}
+
+// largestModule says which module most bytes of a category belong to at the peak.
+func (x *finder) largestModule(c schemas.Category) (m *schemas.Module, bytes int64) {
+	by := map[*schemas.Module]int64{}
+	for i, a := range x.l.allocs {
+		if !a.LiveAt(x.d.At.Event) {
+			continue
+		}
+		if now, _ := x.l.owner(i, x.d.At.Event); now == categoryPlace(c) {
+			by[x.moduleOf(i)] += a.RequestedBytes
+		}
+	}
+	for k, b := range by {
+		if k != nil && (b > bytes || b == bytes && m != nil && k.ID < m.ID) {
+			m, bytes = k, b
+		}
+	}
+	return m, bytes
+}

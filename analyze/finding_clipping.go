@@ -1,0 +1,135 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	perSamplePercent      = 10 // of the peak, per-sample gradients
+	perSampleEmbedPercent = 2  // of the peak, those of embeddings
+	clipPercent           = 5  // of the peak, temporaries of norms and clipping
+)
+
+// oneLayer are the methods that never hold the per-sample gradients of all layers at once.
+var oneLayer = []string{"fgc", "ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+
+// perSample looks at per-sample gradients: of all layers, and of embeddings.
+func (x *finder) perSample() []Finding {
+	var out []Finding
+	whole := x.d.AllocatedBytes
+	held := x.bytesOf(schemas.PerSampleGradients)
+	if atLeast(held, whole, perSamplePercent) {
+		f := x.finding(FindingPerSample)
+		f.of(held, whole, OfPeakAllocated)
+		f.bytes("per-sample gradients", held, x.at(schemas.PerSampleGradients))
+		x.peakFigure(&f)
+		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of the peak", mib(held), shareText(float64(held), float64(whole)))
+		if m, bytes := x.largestModule(schemas.PerSampleGradients); m != nil {
+			f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.PerSampleGradients)+", modules.parquet")
+			f.Sentence += fmt.Sprintf("; the largest part, %s, is of %s", mib(bytes), modulePath(m, 0))
+		}
+		f.Sentence += "."
+		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, ghost clipping, tiles or book-keeping"
+		f.instead = oneLayer
+		f.saves(x.without(x.held(schemas.PerSampleGradients, nil), x.looked), "at most: no per-sample gradient is ever held, and the other method holds nothing in their place")
+		out = append(out, f)
+	}
+	if f := x.perSampleEmbedding(); f != nil {
+		out = append(out, *f)
+	}
+	return out
+}
+
+// perSampleEmbedding is a finding of its own: an embedding's per-sample gradient has a whole table for each sample, of
+// which the sample touches as many rows as it has tokens.
+func (x *finder) perSampleEmbedding() *Finding {
+	place := categoryPlace(schemas.PerSampleGradients)
+	var held, largest int64
+	var where *schemas.Module
+	mine := map[int64]bool{}
+	for i, a := range x.l.allocs {
+		m := x.embedding(i)
+		if m == nil {
+			continue
+		}
+		mine[a.AllocID] = true
+		if !a.LiveAt(x.d.At.Event) {
+			continue
+		}
+		if now, _ := x.l.owner(i, x.d.At.Event); now == place {
+			held += a.RequestedBytes
+			if a.RequestedBytes > largest {
+				where, largest = m, a.RequestedBytes
+			}
+		}
+	}
+	whole := x.d.AllocatedBytes
+	if !atLeast(held, whole, perSampleEmbedPercent) {
+		return nil
+	}
+	f := x.finding(FindingPerSampleEmbed)
+	f.of(held, whole, OfPeakAllocated)
+	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+", modules.parquet: role embedding")
+	f.bytes("parameters of "+modulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
+	x.peakFigure(&f)
+	f.Sentence = fmt.Sprintf("%s (%s) of the peak are per-sample gradients of embeddings, most of them of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
+		mib(held), shareText(float64(held), float64(whole)), modulePath(where, 0), mib(where.ParameterBytes))
+	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its per-sample gradient sparse"
+	f.instead = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
+	f.saves(x.without(voids, x.looked), "the embedding's norm needs no table of gradients; all other allocations stay as they are")
+	return &f
+}
+
+// embedding is the embedding that block i is a per-sample gradient of, nil if it is of none.
+func (x *finder) embedding(i int) *schemas.Module {
+	for _, o := range x.l.owners[i] {
+		if o.Category != schemas.PerSampleGradients {
+			continue
+		}
+		m := x.modules.byID[o.Module]
+		if m == nil && o.Name != "" {
+			m = x.modules.enclosing(o.Name)
+		}
+		if m == nil {
+			m = x.modules.byID[x.l.allocs[i].Module]
+		}
+		if m != nil && m.Role == roleEmbedding {
+			return m
+		}
+	}
+	return nil
+}
+
+const roleEmbedding = "embedding"
+
+// clipping looks at what the computation of norms and clipped gradients holds for itself.
+func (x *finder) clipping() []Finding {
+	held, whole := x.bytesOf(schemas.ClipTemporaries), x.d.AllocatedBytes
+	if !atLeast(held, whole, clipPercent) {
+		return nil
+	}
+	f := x.finding(FindingClipTemporaries)
+	f.of(held, whole, OfPeakAllocated)
+	f.bytes("clip temporaries", held, x.at(schemas.ClipTemporaries))
+	x.peakFigure(&f)
+	f.Sentence = fmt.Sprintf("%s (%s) of the peak, %s, are temporaries of norms and clipping", mib(held), shareText(float64(held), float64(whole)), when(&x.d.At))
+	f.Change = "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient"
+	if m, bytes := x.largestModule(schemas.ClipTemporaries); m != nil {
+		f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.ClipTemporaries)+", modules.parquet")
+		f.Sentence += fmt.Sprintf(", %s of them in %s", mib(bytes), modulePath(m, 0))
+		switch m.NormBy {
+		case "ghost":
+			f.Sentence += ", whose norm comes from two T×T Gram matrices for each sample"
+			f.Change += "; or this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions (mixed ghost clipping)"
+		case "per_sample":
+			f.Sentence += ", whose norm comes from its per-sample gradient"
+		}
+	}
+	f.Sentence += "."
+	f.instead = []string{"fgc", "ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+	f.saves(x.without(x.held(schemas.ClipTemporaries, nil), x.looked), "at most: norms and clipping would need no memory of their own")
+	return []Finding{f}
+}

@@ -1,0 +1,81 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	phaseOnlyPercent    = 5   // of the peak, known by the phase of birth only
+	unattributedPercent = 1   // of the peak, under other or untraced
+	latePercent         = 0.1 // of the peak, that the breakdown does not reach
+)
+
+// knowledge says what the breakdown itself does not know.
+func (x *finder) knowledge() []Finding {
+	whole := x.d.AllocatedBytes
+	var out []Finding
+	var phaseOnly int64
+	var largest CategoryBytes
+	for _, c := range x.d.Categories {
+		phaseOnly += c.PhaseOnlyBytes
+		if c.PhaseOnlyBytes > largest.PhaseOnlyBytes {
+			largest = c
+		}
+	}
+	if atLeast(phaseOnly, whole, phaseOnlyPercent) {
+		f := x.finding(FindingPhaseOnly)
+		f.of(phaseOnly, whole, OfPeakAllocated)
+		f.bytes("known by phase only", phaseOnly, fmt.Sprintf("owners.parquet: evidence phase after event %d", x.d.At.Event))
+		f.bytes("of them "+words(largest.Category), largest.PhaseOnlyBytes, x.at(largest.Category))
+		x.peakFigure(&f)
+		f.Sentence = fmt.Sprintf("Of the peak, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.",
+			mib(phaseOnly), shareText(float64(phaseOnly), float64(whole)), mib(largest.PhaseOnlyBytes), words(largest.Category))
+		f.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
+		out = append(out, f)
+	}
+	other, untraced := x.bytesOf(schemas.Other), x.bytesOf(schemas.Untraced)
+	if atLeast(other+untraced, whole, unattributedPercent) {
+		f := x.finding(FindingUnattributed)
+		f.of(other+untraced, whole, OfPeakAllocated)
+		f.bytes("other", other, x.at(schemas.Other))
+		f.bytes("untraced", untraced, x.at(schemas.Untraced))
+		x.peakFigure(&f)
+		f.Sentence = fmt.Sprintf("Of the peak, %s (%s) have no owner: %s were live before recording began, %s fit no rule.",
+			mib(other+untraced), shareText(float64(other+untraced), float64(whole)), mib(untraced), mib(other))
+		f.Change = "name the tensors with dpsight.tag(tensor, category); start the script under dpsight collect, so that nothing is allocated before recording begins"
+		out = append(out, f)
+	}
+	c := &x.d.Conservation
+	if c.AmbiguousTags > 0 {
+		f := x.finding(FindingAmbiguousTags)
+		f.count("ambiguous tags", int(c.AmbiguousTags), "ingest.json: devices[].ambiguous_tags")
+		f.Sentence = fmt.Sprintf("%d tags fit no single life of their address, and count for nothing.", c.AmbiguousTags)
+		out = append(out, f)
+	}
+	if c.Verdict != schemas.Exact {
+		f := x.finding(FindingNotConserved)
+		f.bytes("residue", c.ResidueBytes, "ingest.json: devices[].residue_bytes")
+		f.of(c.ResidueBytes, whole, OfPeakAllocated)
+		f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", conservationText(c), mib(c.ResidueBytes))
+		out = append(out, f)
+	}
+	if peak := x.run.PeakBytes; peak != nil && atLeast(*peak-whole, *peak, latePercent) {
+		f := x.finding(FindingPeakNotBrokenDown)
+		f.of(*peak-whole, *peak, OfPeakAllocated)
+		f.bytes("peak by torch's counter", *peak, "ingest.json: devices[].torch_peak_allocated_bytes")
+		f.bytes("highest recorded moment", whole, fmt.Sprintf("allocations.parquet: after event %d", x.d.At.Event))
+		f.Sentence = fmt.Sprintf("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", mib(*peak), mib(whole), mib(*peak-whole))
+		f.Change = "record more steps, with --record-steps"
+		out = append(out, f)
+	}
+	return out
+}
+
+func conservationText(c *Conservation) string {
+	if c.Reason != "" {
+		return c.Verdict + ": " + c.Reason
+	}
+	return c.Verdict
+}

@@ -1,0 +1,154 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	unsteadyPercent = 20 // of the median step, between the tenth and the ninetieth percentile
+	leastUnsteady   = 5  // steps
+	leastCompared   = 3  // steps on each side of a comparison
+)
+
+// disturbances look at what else happened while steps were timed.
+func (in *Input) disturbances(s *Summary) []Finding {
+	t := in.timed()
+	if len(t.steps) == 0 {
+		return nil
+	}
+	var out []Finding
+	slowed, sampled, reasons := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) {
+		if m.ThrottleReasons == nil {
+			return false, false, 0
+		}
+		return true, *m.ThrottleReasons&schemas.Throttled != 0, *m.ThrottleReasons
+	})
+	if n := len(slowed); n > 0 {
+		f := Finding{ID: FindingThrottled}
+		f.count("timed steps slowed down", n, "samples.parquet: throttle_reasons, within steps of steps.parquet")
+		f.count("timed steps sampled", sampled, "the same")
+		f.Sentence = fmt.Sprintf("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", n, sampled, strings.Join(schemas.ThrottleNames(reasons), ", "))
+		f.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi --lock-gpu-clocks) below where the limit sets in"
+		f.againstOthers(&t, slowed, "not slowed down")
+		out = append(out, f)
+	}
+	shared, sampled, _ := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) { return true, m.OtherProcesses > 0, 0 })
+	if n := len(shared); n > 0 {
+		f := Finding{ID: FindingOtherProcess}
+		f.count("timed steps with another process", n, "samples.parquet: other_processes, within steps of steps.parquet")
+		f.count("timed steps sampled", sampled, "the same")
+		f.Sentence = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps that were sampled.", n, sampled)
+		f.Change = "time the run again on a GPU of its own"
+		f.againstOthers(&t, shared, "without another process")
+		out = append(out, f)
+	}
+	if i := in.Manifest.Isolation; i != nil && !i.Verified && i.Reason != "" {
+		f := Finding{ID: FindingNotIsolated}
+		f.Sentence = "The GPU was not known to be free when the run began: " + i.Reason + "."
+		if i.OtherProcesses != nil {
+			f.count("other processes", *i.OtherProcesses, "run.json: isolation.other_processes")
+		}
+		if i.IdleBytes != nil {
+			f.bytes("device memory in use before the run", *i.IdleBytes, "run.json: isolation.idle_bytes")
+		}
+		f.Change = "free the GPU before the run; dpsight collect waits for it"
+		out = append(out, f)
+	}
+	if f := unsteady(&t); f != nil {
+		out = append(out, *f)
+	}
+	return out
+}
+
+// during lists the timed steps in which some sample was as asked, and counts those with a sample that says.
+func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps []int, sampled int, masks int64) {
+	devices := map[int32]bool{}
+	for _, d := range in.nvmlDevices() {
+		devices[d] = true
+	}
+	k := 0
+	for i := range t.steps {
+		st := &t.steps[i]
+		known, yes := false, false
+		var mask int64
+		for k < len(in.Samples) && in.Samples[k].TimeNS < st.startNS {
+			k++
+		}
+		for j := k; j < len(in.Samples) && in.Samples[j].TimeNS <= st.endNS; j++ {
+			if m := &in.Samples[j]; devices[m.Device] {
+				says, is, reasons := is(m)
+				known, yes, mask = known || says, yes || is, mask|reasons
+			}
+		}
+		if known {
+			sampled++
+		}
+		if yes {
+			steps = append(steps, i)
+			masks |= mask
+		}
+	}
+	return steps, sampled, masks
+}
+
+// againstOthers compares the medians of the steps listed and of the others, where there are enough of both.
+func (f *Finding) againstOthers(t *times, listed []int, others string) {
+	var with, without []int64
+	for i := range t.steps {
+		if slices.Contains(listed, i) {
+			with = append(with, t.ns(&t.steps[i]))
+		} else {
+			without = append(without, t.ns(&t.steps[i]))
+		}
+	}
+	if len(with) < leastCompared || len(without) < leastCompared {
+		if len(without) == 0 {
+			f.Sentence += " No timed step was " + others + ", so what it cost cannot be told."
+		}
+		return
+	}
+	a, b := interval(with, t.clock), interval(without, t.clock)
+	f.milliseconds("median of these", a.Median, "steps.parquet: "+clockColumn(t.clock))
+	f.milliseconds("median of the others", b.Median, "steps.parquet: "+clockColumn(t.clock))
+	f.ofStep(max(a.Median-b.Median, 0), a.Median)
+	f.SavesMS, f.Assumption = new(max(a.Median-b.Median, 0)), "all else is equal in the steps "+others
+	f.Sentence += fmt.Sprintf(" Their median is %s, that of the others %s.", msText(a.Median), msText(b.Median))
+}
+
+func clockColumn(clock string) string {
+	if clock == ClockGPU {
+		return "gpu_ns"
+	}
+	return "wall_ns"
+}
+
+// unsteady looks at how far the timed steps lie apart.
+func unsteady(t *times) *Finding {
+	if len(t.steps) < leastUnsteady {
+		return nil
+	}
+	var ns []int64
+	for i := range t.steps {
+		ns = append(ns, t.ns(&t.steps[i]))
+	}
+	slices.Sort(ns)
+	n := len(ns)
+	low, high := float64(ns[n/10])/1e6, float64(ns[n-1-n/10])/1e6
+	median := interval(ns, t.clock).Median
+	if median <= 0 || high-low < unsteadyPercent/100.0*median {
+		return nil
+	}
+	f := Finding{ID: FindingUnsteadySteps}
+	from := "steps.parquet: " + clockColumn(t.clock) + " of the timed steps"
+	f.ofStep(high-low, median)
+	f.milliseconds("tenth percentile", low, from)
+	f.milliseconds("median", median, from)
+	f.milliseconds("ninetieth percentile", high, from)
+	f.Sentence = fmt.Sprintf("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median (%s) apart.", n, msText(low), msText(high), shareText(high-low, median), msText(median))
+	f.Change = "time more steps, or look for what differs between them (batch sizes, data loading, evaluation)"
+	return &f
+}

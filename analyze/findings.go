@@ -1,0 +1,191 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+)
+
+// FindingsSchema is the version of [FindingsDocument].
+const FindingsSchema = "dpsight.findings/1"
+
+// FindingsDocument is what "dpsight analyze findings --format json" prints.
+type FindingsDocument struct {
+	Schema string        `json:"schema"`
+	Runs   []FindingsRun `json:"runs"`
+}
+
+// FindingsRun is what is worth saying of one run, first what ended it, then by what it would save, then by size.
+type FindingsRun struct {
+	Identity
+	Findings []Finding `json:"findings"`
+	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
+	NotLooked []string `json:"not_looked"`
+	Warnings  []string `json:"warnings"`
+}
+
+// A Finding is an observation with the figures that it stands on. Thresholds are in docs/findings.md.
+type Finding struct {
+	ID     string  `json:"id"` // stable: one of the Finding… constants
+	Device *string `json:"device"`
+	Rank   *int32  `json:"rank"`
+	At     *Moment `json:"at"` // of a finding that is of a moment
+	// Bytes or MS is what the finding is about; both are null where it has no size.
+	Bytes *int64   `json:"bytes"`
+	MS    *float64 `json:"ms"`
+	// Share is the size's share of Of: "peak_allocated", "peak_reserved", "step" or "limit"; null without a size.
+	Share *float64 `json:"share"`
+	Of    string   `json:"of,omitempty"`
+	// Sentence says what was found. It can be pasted into a paper.
+	Sentence string          `json:"sentence"`
+	Figures  []FindingFigure `json:"figures"`
+	// Change is what to change; empty where nothing is to be.
+	Change string `json:"change,omitempty"`
+	// SavesBytes is by how much Of would fall, SavesMS by how much a step would; null where that is not known. Assumption
+	// says under what condition, and goes with them.
+	SavesBytes *int64   `json:"saves_bytes"`
+	SavesMS    *float64 `json:"saves_ms"`
+	Assumption string   `json:"assumption,omitempty"`
+
+	fatal bool
+	// instead are the methods whose runs tell what doing without would save.
+	instead []string
+}
+
+// FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
+type FindingFigure struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // "bytes", "ms", "count", "percent"
+	From  string  `json:"from"`
+}
+
+// The findings.
+const (
+	FindingOOM               = "oom"
+	FindingCached            = "cached"
+	FindingFragmentation     = "fragmentation"
+	FindingKeptGradients     = "kept-gradients"
+	FindingSharedHooks       = "shared-hooks"
+	FindingOwnHooks          = "own-hooks"
+	FindingStreamWorkspaces  = "stream-workspaces"
+	FindingThreadWorkspaces  = "thread-workspaces"
+	FindingPerSample         = "per-sample-gradients"
+	FindingPerSampleEmbed    = "per-sample-embedding"
+	FindingClipTemporaries   = "clip-temporaries"
+	FindingOutputCopies      = "output-copies"
+	FindingOptimizerPeak     = "optimizer-temporaries"
+	FindingSlack             = "slack"
+	FindingRuleOfThumb       = "rule-of-thumb"
+	FindingCheaperMethod     = "cheaper-method"
+	FindingThrottled         = "throttled"
+	FindingOtherProcess      = "other-process"
+	FindingNotIsolated       = "not-isolated"
+	FindingUnsteadySteps     = "unsteady-steps"
+	FindingRepeatsPeak       = "repeats-peak"
+	FindingRepeatsTime       = "repeats-time"
+	FindingPhaseOnly         = "phase-only"
+	FindingUnattributed      = "unattributed"
+	FindingAmbiguousTags     = "ambiguous-tags"
+	FindingNotConserved      = "not-conserved"
+	FindingPeakNotBrokenDown = "peak-not-broken-down"
+)
+
+// What the share of a finding is of.
+const (
+	OfPeakAllocated = "peak_allocated"
+	OfPeakReserved  = "peak_reserved"
+	OfStep          = "step"
+	OfLimit         = "limit" // of what the process may take of the device
+)
+
+// Findings gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what other
+// methods of the same experiment cost. around are the other runs to compare with, such as the rest of the store; a run
+// that is among inspected too counts once.
+func Findings(inspected []Inspection, around []Summary) FindingsDocument {
+	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
+	all := make([]Summary, 0, len(inspected)+len(around))
+	for i := range inspected {
+		all = append(all, inspected[i].Summary)
+	}
+	for i := range around {
+		if !slices.ContainsFunc(all, func(s Summary) bool { return s.RunID == around[i].RunID }) {
+			all = append(all, around[i])
+		}
+	}
+	for i := range inspected {
+		n := &inspected[i]
+		run := FindingsRun{Identity: n.Summary.Identity, Findings: slices.Clone(n.findings), NotLooked: n.notLooked, Warnings: n.Summary.Warnings}
+		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, all)...)
+		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all)...)
+		for k := range run.Findings {
+			run.Findings[k].measureAgainst(&n.Summary, all)
+			if run.Findings[k].Figures == nil {
+				run.Findings[k].Figures = []FindingFigure{}
+			}
+		}
+		slices.SortStableFunc(run.Findings, compareFindings)
+		doc.Runs = append(doc.Runs, run)
+	}
+	return doc
+}
+
+// compareFindings puts first what ended the run, then what saves the larger share of its whole, then the larger share.
+func compareFindings(a, b Finding) int {
+	weight := func(f *Finding) (fatal int, saves, share float64) {
+		if f.fatal {
+			fatal = 1
+		}
+		if f.Share != nil {
+			share = *f.Share
+			switch {
+			case f.SavesBytes != nil && f.Bytes != nil && *f.Bytes > 0:
+				saves = share * float64(*f.SavesBytes) / float64(*f.Bytes)
+			case f.SavesMS != nil && f.MS != nil && *f.MS > 0:
+				saves = share * *f.SavesMS / *f.MS
+			}
+		}
+		return
+	}
+	fa, sa, ha := weight(&a)
+	fb, sb, hb := weight(&b)
+	return cmp.Or(cmp.Compare(fb, fa), cmp.Compare(sb, sa), cmp.Compare(hb, ha), cmp.Compare(a.ID, b.ID))
+}
+
+// bytes adds a figure.
+func (f *Finding) bytes(what string, n int64, from string) {
+	f.Figures = append(f.Figures, FindingFigure{what, float64(n), "bytes", from})
+}
+
+func (f *Finding) milliseconds(what string, ms float64, from string) {
+	f.Figures = append(f.Figures, FindingFigure{what, ms, "ms", from})
+}
+
+func (f *Finding) count(what string, n int, from string) {
+	f.Figures = append(f.Figures, FindingFigure{what, float64(n), "count", from})
+}
+
+// of says how large the finding is in bytes, and of what.
+func (f *Finding) of(bytes, whole int64, name string) {
+	f.Bytes, f.Of = new(bytes), name
+	if whole > 0 {
+		f.Share = new(float64(bytes) / float64(whole))
+	}
+}
+
+// ofStep says how large it is in milliseconds a step.
+func (f *Finding) ofStep(ms, step float64) {
+	f.MS, f.Of = new(ms), OfStep
+	if step > 0 {
+		f.Share = new(ms / step)
+	}
+}
+
+// saves says what a change would bring. A saving of nothing is none.
+func (f *Finding) saves(bytes int64, assumption string) {
+	f.SavesBytes, f.Assumption = new(max(bytes, 0)), assumption
+}
+
+// atLeast reports whether part is at least so many percent of whole.
+func atLeast(part, whole int64, percent float64) bool {
+	return part > 0 && float64(part) >= percent/100*float64(whole)
+}

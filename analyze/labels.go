@@ -1,0 +1,111 @@
+package analyze
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Labels gives each run the name that tables and figures show it under: its name and, where several runs of the same mark
+// and status share one, the parameters that tell them apart; then the start time, and else the id. A time would tell them
+// apart too, but nobody knows by it which bar is of which batch.
+func Labels(ids []Identity, started []time.Time) []string {
+	labels := make([]string, len(ids))
+	for i := range ids {
+		labels[i] = ids[i].title()
+	}
+	// alike calls f with every group of runs that still share a label.
+	alike := func(f func(group []int)) {
+		groups := map[string][]int{}
+		for i := range ids {
+			key := labels[i] + "\x00" + ids[i].StatusMark()
+			groups[key] = append(groups[key], i)
+		}
+		for _, g := range groups {
+			if len(g) > 1 {
+				f(g)
+			}
+		}
+	}
+	alike(func(group []int) {
+		keys := tellingParams(ids, group)
+		for _, i := range group {
+			if text := paramWords(&ids[i], keys); text != "" {
+				labels[i] += " (" + text + ")"
+			}
+		}
+	})
+	alike(func(group []int) {
+		times := map[string]int{}
+		at := func(i int) string {
+			if i >= len(started) || started[i].IsZero() {
+				return ""
+			}
+			return started[i].UTC().Format("2006-01-02 15:04:05")
+		}
+		for _, i := range group {
+			times[at(i)]++
+		}
+		for _, i := range group {
+			if t := at(i); t != "" && times[t] == 1 {
+				labels[i] += " " + t
+			} else {
+				labels[i] += " " + ids[i].RunID
+			}
+		}
+	})
+	return labels
+}
+
+// tellingParams chooses, of the parameters that differ within the group, those that the ones before them do not settle:
+// beside a batch size, a physical batch that is always equal to it says nothing.
+func tellingParams(ids []Identity, group []int) []string {
+	var keys []string
+	for _, i := range group {
+		for k := range ids[i].Params {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		place := func(k string) int {
+			switch {
+			case slices.Contains(axisOrder, k):
+				return slices.Index(axisOrder, k)
+			case slices.Contains(axisLast, k):
+				return len(axisOrder) + 1
+			}
+			return len(axisOrder)
+		}
+		if c := place(a) - place(b); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	var chosen []string
+	for _, k := range keys {
+		values := map[string]string{}
+		for _, i := range group {
+			id := &ids[i]
+			so, value := paramWords(id, chosen), paramWords(id, []string{k})
+			if old, ok := values[so]; ok && old != value {
+				chosen = append(chosen, k)
+				break
+			}
+			values[so] = value
+		}
+	}
+	return chosen
+}
+
+// paramWords are the run's values of parameters: "batch_size=16, model=mlp"; one that it lacks is not named.
+func paramWords(id *Identity, keys []string) string {
+	var words []string
+	for _, k := range keys {
+		if v, ok := id.Params[k]; ok && v != nil {
+			words = append(words, k+"="+textOf(v))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,123 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A layout is how the blocks of one moment lie in the segments that the allocator has reserved.
+type layout struct {
+	reserved, allocated int64
+	pending             int64 // freed by the program, still in use by a stream
+	idle                int64 // in segments that no block lies in
+	gaps                int64 // between blocks
+	largest             int64 // free piece
+}
+
+// free is what is cached and could be handed out.
+func (l *layout) free() int64 { return l.idle + l.gaps }
+
+type extent struct{ from, to uint64 }
+
+// layoutAt replays the segments to event seq. It is nil where they are not all known, as when recording began late.
+func (in *Input) layoutAt(p place, l *ledger, seq int64) *layout {
+	reserved := in.reservedAt(p, seq)
+	if reserved == nil {
+		return nil
+	}
+	segments := in.segmentsAt(p, seq)
+	var blocks []extent
+	out := &layout{reserved: *reserved}
+	for _, a := range l.allocs {
+		if a.AllocSeq > seq || a.FreeCompletedSeq != 0 && a.FreeCompletedSeq <= seq {
+			continue
+		}
+		if a.LiveAt(seq) {
+			out.allocated += a.BlockBytes
+		} else {
+			out.pending += a.BlockBytes
+		}
+		blocks = append(blocks, extent{a.Address, a.Address + uint64(a.BlockBytes)})
+	}
+	slices.SortFunc(blocks, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	k := 0
+	for _, s := range segments {
+		at, used := s.from, false
+		gap := func(to uint64) {
+			if to > at {
+				out.gaps += int64(to - at)
+				out.largest = max(out.largest, int64(to-at))
+			}
+		}
+		for ; k < len(blocks) && blocks[k].from < s.to; k++ {
+			if blocks[k].from < s.from {
+				return nil
+			}
+			gap(blocks[k].from)
+			at, used = blocks[k].to, true
+		}
+		if !used {
+			out.idle += int64(s.to - s.from)
+			out.largest = max(out.largest, int64(s.to-s.from))
+			continue
+		}
+		gap(s.to)
+	}
+	if k < len(blocks) || out.reserved != out.allocated+out.pending+out.free() {
+		return nil
+	}
+	return out
+}
+
+// segmentsAt lists the segments in the order of addresses. What an expandable segment maps side by side is one.
+func (in *Input) segmentsAt(p place, seq int64) []extent {
+	var fixed, mapped []extent
+	for i := range in.Events {
+		e := &in.Events[i]
+		if e.Rank != p.rank || e.Device != p.device || e.Seq > seq {
+			continue
+		}
+		s := extent{e.Addr, e.Addr + uint64(e.Size)}
+		switch schemas.Action(e.Action) {
+		case schemas.ActionSegmentAlloc:
+			fixed = append(fixed, s)
+		case schemas.ActionSegmentFree:
+			fixed = slices.DeleteFunc(fixed, func(o extent) bool { return o == s })
+		case schemas.ActionSegmentMap:
+			mapped = append(mapped, s)
+		case schemas.ActionSegmentUnmap:
+			mapped = subtract(mapped, s)
+		}
+	}
+	byAddress := func(a, b extent) int { return cmp.Compare(a.from, b.from) }
+	slices.SortFunc(mapped, byAddress)
+	var joined []extent
+	for _, s := range mapped {
+		if k := len(joined) - 1; k >= 0 && joined[k].to == s.from {
+			joined[k].to = s.to
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	return slices.SortedFunc(slices.Values(append(fixed, joined...)), byAddress)
+}
+
+// subtract takes a stretch of addresses out of others.
+func subtract(from []extent, s extent) []extent {
+	var out []extent
+	for _, o := range from {
+		if o.to <= s.from || s.to <= o.from {
+			out = append(out, o)
+			continue
+		}
+		if o.from < s.from {
+			out = append(out, extent{o.from, s.from})
+		}
+		if s.to < o.to {
+			out = append(out, extent{s.to, o.to})
+		}
+	}
+	return out
+}

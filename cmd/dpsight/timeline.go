@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// How many points a timeline has where none are asked for: lines of a screen, and enough for a plot of any width.
+const (
+	peoplePoints   = 20
+	programsPoints = 1000
+)
+
+type timelineCmd struct {
+	analysis
+	Device string `help:"Only this device, as in cuda:1 (default: every one)." placeholder:"DEVICE"`
+	Step   *int64 `help:"Only the events of step N, from 0." placeholder:"N"`
+	From   *int64 `help:"First event; 0 is the state before the first." placeholder:"EVENT"`
+	To     *int64 `help:"Last event." placeholder:"EVENT"`
+	Points *int   `help:"At how many points (default: 20 in a table, 1000 in JSON and CSV; 0 = after every event)." placeholder:"N"`
+}
+
+func (timelineCmd) Help() string {
+	return `What was allocated, by category, just after each event of the caching allocator, and each category's own maximum: how much,
+when, and how much it is at the run's peak.
+
+With fewer points than events no extreme is lost: the events are cut into stretches of equal number, and each point keeps
+the lowest and the highest total of its stretch, what the highest is made of, and every category's own highest. In CSV, a
+category's _bytes are those at the highest total, and sum to it; its _max_bytes is its own highest.
+
+Examples:
+  dpsight analyze timeline ghost
+  dpsight analyze timeline ghost --step 3 --points 40
+  dpsight analyze timeline ghost --points 0 --format csv > timeline.csv
+  dpsight analyze timeline ghost vanilla --from 1000 --to 2000 --format json
+  dpsight analyze timeline ghost --device cuda:0 --points 1 --format markdown`
+}
+
+func (c *timelineCmd) Run(s *streams) error {
+	within := analyze.EventRange{Device: c.Device, Step: c.Step, From: c.From, To: c.To}
+	if err := within.Check(); err != nil {
+		return withHint{err, "as in --step 3, or --from 1000 --to 2000; steps count from 0"}
+	}
+	machine := c.Format == "csv" || c.Format == "json"
+	points := peoplePoints
+	if machine {
+		points = programsPoints
+	}
+	if c.Points != nil {
+		points = *c.Points
+	}
+	if points < 0 {
+		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point after every event"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.CategoryTimelineRun
+	many := len(sel.Runs) > 1
+	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes, many, func(in analyze.Input) error {
+		row, err := analyze.CategoryTimeline(in, within, points)
+		rows = append(rows, row)
+		return withoutEvents(err, many)
+	})
+	if err != nil {
+		return err
+	}
+	doc := analyze.NewCategoryTimelineDocument(points, rows...)
+	if c.Format == "csv" {
+		return table.Write(s.out, c.Format, report.CategoryTimelineRecords(doc))
+	}
+	return table.Write(s.out, c.Format, report.CategoryTimelineTables(doc)...)
+}

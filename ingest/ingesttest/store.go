@@ -1,0 +1,89 @@
+// Package ingesttest gives tests the recorded stores that are kept without their tables.
+package ingesttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+var (
+	mu     sync.Mutex
+	stores = map[string]string{} // with tables, by the folder without
+)
+
+// Store is the folder of a store's copy that has its tables; a store that has them itself is returned as it is. The copy is
+// made once a process, beside the original and not in it: other test binaries may be reading that at this moment. Remove it
+// with Remove.
+func Store(t testing.TB, folder string) string {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	path, err := filepath.Abs(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stores[path] == "" {
+		if stores[path], err = ingested(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stores[path]
+}
+
+// Remove deletes the copies that Store made: for TestMain.
+func Remove() {
+	mu.Lock()
+	defer mu.Unlock()
+	for from, to := range stores {
+		if to != from {
+			os.RemoveAll(filepath.Dir(to))
+		}
+	}
+	clear(stores)
+}
+
+func ingested(folder string) (string, error) {
+	manifests, err := filepath.Glob(filepath.Join(folder, "*", schemas.ManifestFile))
+	if err != nil || len(manifests) == 0 {
+		return "", fmt.Errorf("no runs in %s: %v", folder, err)
+	}
+	var raw []string
+	for _, m := range manifests {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(m), schemas.IngestReportFile)); err != nil {
+			raw = append(raw, filepath.Base(filepath.Dir(m)))
+		}
+	}
+	if len(raw) == 0 {
+		return folder, nil
+	}
+	temp, err := os.MkdirTemp("", "dpsight-store-")
+	if err != nil {
+		return "", err
+	}
+	from := folder
+	folder = filepath.Join(temp, filepath.Base(from))
+	if err := os.CopyFS(folder, os.DirFS(from)); err != nil {
+		return "", err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(raw))
+	slots := make(chan struct{}, 2)
+	for i, run := range raw {
+		slots <- struct{}{}
+		wg.Go(func() {
+			if _, err := ingest.Run(filepath.Join(folder, run), ingest.Options{Version: "test"}); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", run, err)
+			}
+			<-slots
+		})
+	}
+	wg.Wait()
+	return folder, errors.Join(errs...)
+}

@@ -1,0 +1,80 @@
+package canvas
+
+import (
+	"image"
+	"image/color"
+	"io"
+
+	"github.com/golang/freetype/raster"
+	"github.com/golang/freetype/truetype"
+	"github.com/wcharczuk/go-chart/v2/drawing"
+)
+
+// A bitmap is the surface of a PNG: go-chart's own, but that it fills what is fully covered as memory is filled, and is
+// written by an encoder made for pictures of few colours. Pixel by pixel, and with image/png, drawing took most of a report's time.
+type bitmap struct {
+	c   *drawing.RasterGraphicContext
+	img *image.RGBA
+}
+
+func newBitmap(width, height int) *bitmap {
+	img := image.NewRGBA(image.Rect(0, 0, width, height))
+	b := &bitmap{drawing.NewRasterGraphicContextWithPainter(img, &painter{RGBAPainter: raster.NewRGBAPainter(img)}), img}
+	b.c.SetDPI(64) // go-chart takes points times DPI for 64ths of a pixel: at 64 a point is a pixel
+	return b
+}
+
+func (b *bitmap) moveTo(x, y int) { b.c.MoveTo(float64(x), float64(y)) }
+func (b *bitmap) lineTo(x, y int) { b.c.LineTo(float64(x), float64(y)) }
+func (b *bitmap) close()          { b.c.Close() }
+
+func (b *bitmap) curveTo(cx, cy, x, y int) {
+	b.c.QuadCurveTo(float64(cx), float64(cy), float64(x), float64(y))
+}
+
+func (b *bitmap) fill(c Color) {
+	b.c.SetFillColor(drawing.Color{R: uint8(c >> 16), G: uint8(c >> 8), B: uint8(c), A: 255})
+	b.c.Fill()
+}
+
+// save writes the picture alone: what it is called and shows is in the SVG beside it.
+func (b *bitmap) save(w io.Writer, _, _ string) error { return encodePNG(w, b.img) }
+
+// glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if there is one.
+func (b *bitmap) glyphs(s string, x, y int, size float64, font *truetype.Font) {
+	b.c.SetFont(font)
+	b.c.SetFontSize(size)
+	_, _ = b.c.CreateStringPath(s, float64(x), float64(y))
+}
+
+// A painter paints fully covered spans at once and leaves the others, the edges of glyphs, to freetype.
+type painter struct {
+	*raster.RGBAPainter
+	pixel  [4]byte
+	opaque bool
+}
+
+func (p *painter) SetColor(c color.Color) {
+	p.RGBAPainter.SetColor(c)
+	r, g, b, a := c.RGBA()
+	p.pixel, p.opaque = [4]byte{byte(r >> 8), byte(g >> 8), byte(b >> 8), byte(a >> 8)}, a == 0xffff
+}
+
+// Paint is called with the spans of a row after those of the rows above it.
+func (p *painter) Paint(spans []raster.Span, done bool) {
+	box := p.Image.Rect
+	for i, s := range spans {
+		if s.Alpha != 0xffff || !p.opaque {
+			p.RGBAPainter.Paint(spans[i:i+1], done)
+			continue
+		}
+		x0, x1 := max(s.X0, box.Min.X), min(s.X1, box.Max.X)
+		if s.Y < box.Min.Y || s.Y >= box.Max.Y || x0 >= x1 {
+			continue
+		}
+		row := p.Image.Pix[p.Image.PixOffset(x0, s.Y):][:4*(x1-x0)]
+		for n := copy(row, p.pixel[:]); n < len(row); n *= 2 {
+			copy(row[n:], row[:n])
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package canvas
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/png"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/golang/freetype/raster"
+)
+
+// Whatever is drawn, a pixel is what freetype's own painter makes it, and what a reader of the file finds.
+func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const width, height = 61, 43
+	b := newBitmap(width, height)
+	want := image.NewRGBA(b.img.Rect)
+	ours, theirs := &painter{RGBAPainter: raster.NewRGBAPainter(b.img)}, raster.NewRGBAPainter(want)
+	alphas := []uint32{0xffff, 0xffff, 0x8000, 1, 0xfffe}
+	for i := range 500 {
+		c := color.RGBA{uint8(random.IntN(256)), uint8(random.IntN(256)), uint8(random.IntN(256)), 0xff}
+		if i > 0 && i%7 == 0 {
+			c = color.RGBA{40, 50, 60, 128}
+		}
+		x := random.IntN(width+10) - 5
+		spans := []raster.Span{
+			{Y: random.IntN(height+4) - 2, X0: x, X1: x + random.IntN(width), Alpha: alphas[random.IntN(len(alphas))]},
+			{Y: height - 1, X0: 3, X1: 3 + random.IntN(4), Alpha: alphas[random.IntN(len(alphas))]},
+		}
+		if i == 0 { // an opaque ground, as a canvas has
+			c, spans = color.RGBA{255, 255, 255, 255}, nil
+			for y := range height {
+				spans = append(spans, raster.Span{Y: y, X0: 0, X1: width, Alpha: 0xffff})
+			}
+		}
+		for _, s := range spans {
+			ours.SetColor(c)
+			ours.Paint([]raster.Span{s}, true)
+			theirs.SetColor(c)
+			theirs.Paint([]raster.Span{s}, true)
+		}
+	}
+	if !bytes.Equal(b.img.Pix, want.Pix) {
+		t.Fatal("pixels differ from freetype's")
+	}
+	var file bytes.Buffer
+	if err := b.save(&file, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	got, err := png.Decode(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bounds() != want.Rect {
+		t.Fatalf("the file's picture is %v, not %v", got.Bounds(), want.Rect)
+	}
+	for y := range height {
+		for x := range width {
+			if got.At(x, y) != color.RGBAModel.Convert(want.At(x, y)) {
+				t.Fatalf("pixel %d, %d of the file is %v, not %v", x, y, got.At(x, y), want.At(x, y))
+			}
+		}
+	}
+}

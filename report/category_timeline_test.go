@@ -1,0 +1,82 @@
+package report_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Every category that can be seen is marked once in its run's panel, at the top of its bytes at the event where it counts
+// most: as high above the axis, beside the peak's mark, as those bytes are beside the peak.
+func TestMaximaAreMarked(t *testing.T) {
+	const visible, hair = 0.005, 0.02 // of the peak: what is worth a mark, and what the categories without one may add up to
+	for name, s := range gallery() {
+		for _, all := range []bool{false, true} {
+			m := report.Model{Study: s, AllSteps: all}
+			marks := map[string][]canvas.Mark{}
+			for _, f := range m.Figures() {
+				if f.Name != "memory_timeline_categories" {
+					continue
+				}
+				c, err := f.Canvas()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range c.Marks {
+					marks[k.What] = append(marks[k.What], k)
+				}
+			}
+			seen := 0
+			for i := range s.Cells {
+				c := &s.Cells[i]
+				if c.Timeline == nil || len(marks["peak of "+c.Label]) == 0 {
+					continue
+				}
+				maxima := c.Timeline.StepMaxima
+				if all {
+					maxima = c.Timeline.Maxima
+				}
+				peak := marks["peak of "+c.Label][0]
+				for k := range maxima {
+					x := &maxima[k]
+					got := marks["maximum of "+strings.ReplaceAll(x.Category, "_", " ")+" of "+c.Label]
+					if float64(x.MaxBytes) < visible*float64(c.Timeline.PeakBytes) {
+						if len(got) > 0 {
+							t.Errorf("%s: %s of %s is marked", name, x.Category, c.Label)
+						}
+						continue
+					}
+					if seen++; len(got) != 1 {
+						if len(s.Cells) <= 10 { // of more, only the largest are marked
+							t.Errorf("%s: %s of %s has %d marks", name, x.Category, c.Label, len(got))
+						}
+						continue
+					}
+					if share, want := height(got[0])/height(peak), float64(below(x))/float64(c.Timeline.PeakBytes); height(peak) > 1 && math.Abs(share-want) > hair {
+						t.Errorf("%s: %s of %s stands at %.3f of the peak, want %.3f", name, x.Category, c.Label, share, want)
+					}
+				}
+			}
+			if seen == 0 && name == "headline" {
+				t.Errorf("%s: nothing is marked", name)
+			}
+		}
+	}
+}
+
+func height(m canvas.Mark) float64 { return m.Within.Y1 - m.Box.Y0 }
+
+// below is what is stacked up to the category's top at its maximum.
+func below(x *analyze.CategoryMaximum) (sum int64) {
+	for place, b := range x.Parts {
+		if place <= schemas.Precedence(x.Category) {
+			sum += b
+		}
+	}
+	return sum
+}
