@@ -113,7 +113,8 @@ func differing(runs []*Summary, taken []string) []string {
 		if slices.Contains(chosen, k) || k == "run" || k == "status" || k == "suite" {
 			continue
 		}
-		if k == "name" && len(chosen) > 0 { // a name says again what the parameters say
+		// A name says again what the parameters say, and repeats are repeats whether bare or not.
+		if (k == "name" || k == "bare") && len(chosen) > 0 {
 			continue
 		}
 		values := map[string]string{}

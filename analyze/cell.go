@@ -140,6 +140,7 @@ func middleRun(runs []*Summary) *Summary {
 	}
 	keep(func(r *Summary) bool { return r.PeakBytes != nil })
 	keep((*Summary).BrokenDown)
+	keep(func(r *Summary) bool { return !r.Bare() })
 	if runs[0].PeakBytes == nil {
 		return runs[0]
 	}

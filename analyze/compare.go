@@ -144,16 +144,16 @@ func besideTwins(summaries []Summary, value Metric) (runs []*Summary, left []str
 	return runs, twins
 }
 
-// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the second the
-// columns, and further ones rows within rows. What is left over where both were asked for is mixed in the cells.
+// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next that fills
+// them the columns, and further ones rows within rows. What is left over where both were asked for is mixed in the cells.
 func chooseAxes(runs []*Summary, rows, cols []string) (r, c, mixed []string) {
 	more := differing(runs, slices.Concat(rows, cols))
 	askedRows, askedCols := rows != nil, cols != nil
 	if !askedRows && len(more) > 0 {
 		rows, more = more[:1], more[1:]
 	}
-	if !askedCols && len(more) > 0 {
-		cols, more = more[:1], more[1:]
+	if i := slices.IndexFunc(more, func(k string) bool { return fills(runs, rows, k) }); !askedCols && i >= 0 {
+		cols, more = more[i:i+1], slices.Concat(more[:i], more[i+1:])
 	}
 	if !askedRows {
 		rows, more = append(slices.Clone(rows), more...), nil
@@ -162,6 +162,17 @@ func chooseAxes(runs []*Summary, rows, cols []string) (r, c, mixed []string) {
 		rows = []string{"name"}
 	}
 	return rows, cols, more
+}
+
+// fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has would
+// make columns of dashes, and no two values that are to be compared would stand in one of them.
+func fills(runs []*Summary, rows []string, key string) bool {
+	r, c, cells := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, run := range runs {
+		row, col := keyOf(run, rows), keyOf(run, []string{key})
+		r[row], c[col], cells[row+"\x01"+col] = true, true, true
+	}
+	return 2*len(cells) >= len(r)*len(c)
 }
 
 // noValue says why no run has a value.

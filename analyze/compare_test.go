@@ -100,7 +100,7 @@ func TestPivot(t *testing.T) {
 		}
 	}
 	doc = compare(t, CompareOptions{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
-	if got := doc.text(); got != "ghost,flat: 1500 | ghost,-: | vanilla,flat: base | vanilla,-: 1000 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
+	if got := doc.text(); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
 }
@@ -148,6 +148,36 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 	if doc = compare(t, CompareOptions{}, a, bare(a, 10)); len(doc.Cells) != 2 || fmt.Sprint(doc.Rows) != "[bare]" {
 		t.Errorf("a run beside its own twin: %v %s", doc.Rows, doc.text())
+	}
+}
+
+// Repeats are one cell, recorded or bare, and it is the recorded one's warnings that count. A parameter that one method alone has
+// makes rows, not columns of dashes, and what lacks it is still what that method is compared with.
+func TestPivotOfRepeats(t *testing.T) {
+	run := func(id, method, mode string, bytes int64, bare bool) Summary {
+		s := ran(id, method, bytes)
+		if s.Params = map[string]any{"method": method, "bare": bare}; mode != "" {
+			s.Params["grad_sample_mode"] = mode
+		}
+		if s.Suite = "batch"; bare {
+			s.Warnings = []string{"a bare run is not broken down"}
+		}
+		s.Key = method + mode
+		return s
+	}
+	all := []Summary{run("1", "vanilla", "", 1000, false), run("2", "dpsgd", "hooks", 1500, false), run("3", "dpsgd", "functorch", 1600, false), run("4", "ghost", "", 1200, false),
+		run("5", "vanilla", "", 1000, true), run("6", "dpsgd", "hooks", 1500, true), run("7", "dpsgd", "functorch", 1600, true), run("8", "ghost", "", 1200, true)}
+	doc := compare(t, CompareOptions{}, all...)
+	if fmt.Sprint(doc.Rows, doc.Cols) != "[method grad_sample_mode] []" || len(doc.Cells) != 4 {
+		t.Fatalf("rows %v, columns %v, %d cells", doc.Rows, doc.Cols, len(doc.Cells))
+	}
+	for i, want := range []float64{0, 500, 600, 200} {
+		if c := doc.Cells[i]; c.N != 2 || i > 0 && (c.Delta == nil || *c.Delta != want) {
+			t.Errorf("%v: %d runs, difference %v, not %v", c.Row, c.N, c.Delta, want)
+		}
+	}
+	if w := strings.Join(doc.Warnings, "; "); strings.Contains(w, "not broken down") {
+		t.Errorf("%s", w)
 	}
 }
 

@@ -112,7 +112,10 @@ func (p *pivot) fill(runs []*Summary) {
 				theirs = p.value.of(p.run)
 				c.IsBaseline = len(at[id]) == 1 && at[id][0].RunID == p.run.RunID
 			} else {
-				home := p.replaced(&p.rows, row).id() + "\x01" + p.replaced(&p.cols, col).id()
+				home := p.replaced(&p.rows, row, false).id() + "\x01" + p.replaced(&p.cols, col, false).id()
+				if len(at[home]) == 0 {
+					home = p.replaced(&p.rows, row, true).id() + "\x01" + p.replaced(&p.cols, col, true).id()
+				}
 				if k, ok := index[home]; ok {
 					theirs, c.IsBaseline = p.cells[k].Value, home == id
 					base = p.speaker(at[home])
@@ -124,12 +127,15 @@ func (p *pivot) fill(runs []*Summary) {
 	}
 }
 
-// replaced is the place on an axis that a place is compared with.
-func (p *pivot) replaced(a *axis, at axisPlace) axisPlace {
+// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own others.
+// With alone the others are left out: plain training has no grad_sample_mode to have in common.
+func (p *pivot) replaced(a *axis, at axisPlace, alone bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {
 		if v, ok := p.match[k]; ok {
 			out[i] = &v
+		} else if alone {
+			out[i] = nil
 		}
 	}
 	return out
@@ -199,7 +205,7 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
 		p.warnings.add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times only, %s", strings.Join(left, ", ")), label)
 	}
-	for _, r := range runs {
+	for _, r := range likeFirst(runs, run.Bare()) {
 		for _, w := range r.Warnings {
 			if r.Status == schemas.StatusOK { // what did not end well counts in no cell
 				p.warnings.add(w, label)

@@ -56,6 +56,8 @@ func emptyTable(runs []*analyze.BreakdownRun) table.Table {
 		reason := r.Reason
 		if reason == "" && r.Bare() {
 			reason = "bare: counters and timers only"
+		} else if reason == "" && r.Status == schemas.StatusOK {
+			reason = "no allocator events, or not ingested"
 		}
 		row := append(machineCells(&r.Identity, table.Absent(), table.Absent()), table.Text(identified(&r.Identity)), table.Text(r.RunID), table.Text(r.Status), table.Text(reason))
 		t.Rows = append(t.Rows, append(row, make([]table.Cell, len(categoryColumns))...))

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -38,7 +40,25 @@ func announce(errw io.Writer, dir string, choose func(*store.Store) (*store.Sele
 	for _, id := range sel.Missing {
 		fmt.Fprintf(errw, "dpsight: warning: run %s of the suite is not in the store\n", id)
 	}
+	if n, folder := pending(sel.Runs); n > 0 && len(sel.Runs) > 1 { // one alone is refused by name
+		fmt.Fprintf(errw, "dpsight: warning: %d of %d runs have not been ingested, so there is nothing to analyse of them: dpsight ingest %s\n", n, len(sel.Runs), folder)
+	}
 	return sel, nil
+}
+
+// pending counts the runs that ended and have no tables yet, and gives what to ingest: their store, if it is one.
+func pending(runs []store.Run) (n int, folder string) {
+	for _, r := range runs {
+		if r.Manifest.Status == schemas.StatusPartial || r.Ingested() { // partial: it may still be running
+			continue
+		}
+		if n++; n == 1 {
+			folder = filepath.Dir(r.Dir)
+		} else if folder != filepath.Dir(r.Dir) {
+			folder = "FOLDER"
+		}
+	}
+	return n, folder
 }
 
 // selectHint says what to do about runs that are not there.

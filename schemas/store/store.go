@@ -23,6 +23,12 @@ type Run struct {
 	Manifest *schemas.Manifest
 }
 
+// Ingested says whether the run has its tables.
+func (r Run) Ingested() bool {
+	_, err := os.Stat(filepath.Join(r.Dir, schemas.IngestReportFile))
+	return err == nil
+}
+
 // Damaged is a run folder whose manifest cannot be read.
 type Damaged struct {
 	Dir string
