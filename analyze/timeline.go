@@ -173,7 +173,7 @@ func (s *TimelineSegment) split(n int) {
 	events := s.EndSeq - s.BeginSeq
 	s.Columns = make([]TimelineColumn, n)
 	for i := range s.Columns {
-		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq + events*int64(i+1)/int64(n), LowBytes: -1, ReservedBytes: -1}
+		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq + events*int64(i+1)/int64(n), ReservedBytes: -1}
 	}
 }
 
@@ -186,37 +186,16 @@ func (t *Timeline) columns(each func(*TimelineColumn)) {
 	}
 }
 
-// fill sweeps the categories' changes over the columns.
+// fill reduces the categories' changes to the columns.
 func (t *Timeline) fill(l *ledger) {
-	changes, bytes, next := l.changes(), make([]int64, nCategories), 0
-	see := func(c *TimelineColumn, seq int64) {
-		var sum int64
-		for _, b := range bytes {
-			sum += b
-		}
-		if c.LowBytes < 0 || sum < c.LowBytes {
-			c.LowBytes = sum
-		}
-		if c.Parts == nil || sum > c.HighBytes {
-			c.HighBytes, c.HighSeq = sum, seq
-			c.Parts = append(c.Parts[:0], bytes...)
-		}
-	}
-	apply := func(seq int64) {
-		for ; next < len(changes) && changes[next].seq <= seq; next++ {
-			bytes[changes[next].place] += changes[next].bytes
-		}
-	}
+	s := &stretches{maxima: make([]maximum, nCategories)}
+	t.columns(func(c *TimelineColumn) { s.all = append(s.all, stretch{from: c.BeginSeq + 1, to: c.EndSeq}) })
+	s.fill(l.changes())
+	next := 0
 	t.columns(func(c *TimelineColumn) {
-		apply(c.BeginSeq)
-		if next == len(changes) || changes[next].seq > c.BeginSeq+1 { // its first event changes nothing
-			see(c, c.BeginSeq+1)
-		}
-		for next < len(changes) && changes[next].seq <= c.EndSeq {
-			seq := changes[next].seq
-			apply(seq)
-			see(c, seq)
-		}
+		w := &s.all[next]
+		c.LowBytes, c.HighBytes, c.HighSeq, c.Parts = w.low, w.high, w.highSeq, w.parts
+		next++
 	})
 }
 

@@ -2,10 +2,13 @@ package examples_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -18,12 +21,12 @@ func TestFiguresAreLegible(t *testing.T) {
 	}
 	stores := 0
 	for _, f := range folders {
-		if !f.IsDir() {
+		if found, _ := filepath.Glob(filepath.Join(f.Name(), "*", schemas.ManifestFile)); len(found) == 0 {
 			continue
 		}
-		runs, _, err := store.Open(f.Name()).Runs()
-		if err != nil || len(runs) == 0 {
-			continue
+		runs, _, err := store.Open(ingesttest.Store(t, f.Name())).Runs()
+		if err != nil {
+			t.Fatal(err)
 		}
 		stores++
 		var sums []analyze.Summary
