@@ -19,6 +19,10 @@ type Inspection struct {
 // Inspect looks for everything that one run's tables tell. It wants all tables, with detail.
 func Inspect(in Input) Inspection {
 	n := Inspection{Summary: Summarize(in), notLooked: []string{}}
+	if in.Report == nil {
+		n.notLooked = append(n.notLooked, "anything: the run has not been ingested")
+		return n
+	}
 	n.findings = append(n.findings, in.failures()...)
 	var none *NoEventsError
 	if err := in.noEvents(); errors.As(err, &none) {
@@ -97,14 +101,15 @@ func (x *finder) peakFigure(f *Finding) {
 	f.bytes("peak allocated", x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
 }
 
-// without is by how much the run's highest allocated would fall if bytes had not been held in the voids; 0 where only a
-// step without tags reached the peak, as then nobody knows what else would have to go. It replays: where the peak moves to
-// another moment, no more is saved than down to that.
-func (x *finder) without(voids []void, events []span) int64 {
-	if v := x.in.verdict(x.p); v != nil && v.InstrumentedPeakSeq == nil || len(voids) == 0 {
-		return 0
+// savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It replays:
+// where the peak moves to another moment, no more is saved than down to that. Where only a step without tags reached the
+// peak nothing is said, as nobody knows what else would have to go.
+func (x *finder) savesWithout(f *Finding, voids []void, events []span, assumption string) {
+	if v := x.in.verdict(x.p); v == nil || v.InstrumentedPeakSeq == nil {
+		return
 	}
-	return highestWithout(x.l.changes(), nil, events) - highestWithout(x.l.changes(), voids, events)
+	changes := x.l.changes()
+	f.saves(highestWithout(changes, nil, events)-highestWithout(changes, voids, events), assumption)
 }
 
 // held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the next.

@@ -33,7 +33,7 @@ func (x *finder) perSample() []Finding {
 		f.Sentence += "."
 		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, ghost clipping, tiles or book-keeping"
 		f.instead = oneLayer
-		f.saves(x.without(x.held(schemas.PerSampleGradients, nil), x.looked), "at most: no per-sample gradient is ever held, and the other method holds nothing in their place")
+		x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, "at most: no per-sample gradient is ever held, and the other method holds nothing in their place")
 		out = append(out, f)
 	}
 	if f := x.perSampleEmbedding(); f != nil {
@@ -74,12 +74,12 @@ func (x *finder) perSampleEmbedding() *Finding {
 	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+", modules.parquet: role embedding")
 	f.bytes("parameters of "+modulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of the peak are per-sample gradients of embeddings, most of them of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
+	f.Sentence = fmt.Sprintf("%s (%s) of the peak are per-sample gradients of embeddings, the largest of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
 		mib(held), shareText(float64(held), float64(whole)), modulePath(where, 0), mib(where.ParameterBytes))
 	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its per-sample gradient sparse"
 	f.instead = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
 	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
-	f.saves(x.without(voids, x.looked), "the embedding's norm needs no table of gradients; all other allocations stay as they are")
+	x.savesWithout(&f, voids, x.looked, "the embedding's norm needs no table of gradients; all other allocations stay as they are")
 	return &f
 }
 
@@ -130,6 +130,6 @@ func (x *finder) clipping() []Finding {
 	}
 	f.Sentence += "."
 	f.instead = []string{"fgc", "ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
-	f.saves(x.without(x.held(schemas.ClipTemporaries, nil), x.looked), "at most: norms and clipping would need no memory of their own")
+	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no memory of their own")
 	return []Finding{f}
 }

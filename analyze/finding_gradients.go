@@ -54,7 +54,7 @@ func (x *finder) gradients() []Finding {
 		f.Sentence += "; the peak has none of them."
 	}
 	f.Change = "call zero_grad(set_to_none=True) before the forward pass; Opacus' optimizers keep .grad unless told so"
-	f.saves(x.without(voids, spans), "nothing reads .grad between the start of a forward pass and the next writing; all other allocations stay as they are")
+	x.savesWithout(&f, voids, spans, "nothing reads .grad between the start of a forward pass and the next writing; all other allocations stay as they are")
 	return []Finding{f}
 }
 

@@ -36,7 +36,7 @@ func (x *finder) hooks() []Finding {
 		where := ""
 		if m != nil {
 			f.bytes("of it "+modulePath(m, 0), bytes, x.at(schemas.HookActivations))
-			where = fmt.Sprintf(", most of it in %s (%s)", modulePath(m, 0), mib(bytes))
+			where = fmt.Sprintf(", the largest part in %s (%s)", modulePath(m, 0), mib(bytes))
 		}
 		f.Sentence = fmt.Sprintf("At the peak %s (%s) are held by the hooks of the DP method and by nothing else%s: autograd does not hold them, or no longer, or holds other copies.",
 			mib(own), shareText(float64(own), float64(x.d.AllocatedBytes)), where)
@@ -44,7 +44,7 @@ func (x *finder) hooks() []Finding {
 			f.Sentence += " Book-keeping needs them until it has clipped; where parameter gradients are skipped, autograd has no use for them."
 		} else {
 			f.Change = "let the hooks hold what autograd holds (no cast or reshaped copy), and no longer than their layer's norm needs"
-			f.saves(x.without(x.held(schemas.HookActivations, nil), x.looked), "the hooks hold nothing that autograd does not; all other allocations stay as they are")
+			x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked, "the hooks hold nothing that autograd does not; all other allocations stay as they are")
 		}
 		out = append(out, f)
 	}

@@ -59,7 +59,7 @@ func (x *finder) outputs() []Finding {
 	f.Sentence = fmt.Sprintf("At the peak, %s, %d blocks of the size of the model's output (%s) or twice that are held by head and loss: %s, %s of the peak.",
 		when(&x.d.At), copies, mib(size), mib(held), shareText(float64(held), float64(whole)))
 	f.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and their gradients"
-	f.saves(x.without(voids, x.looked), fmt.Sprintf("the loss is computed in %d parts, so that an eighth of each such block is held at a time; all other allocations stay as they are", lossChunks))
+	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %d parts, so that an eighth of each such block is held at a time; all other allocations stay as they are", lossChunks))
 	return []Finding{f}
 }
 

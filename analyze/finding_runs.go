@@ -125,7 +125,11 @@ func cheaperMethod(s *Summary, all []Summary) []Finding {
 		peak, step := float64(*o.PeakBytes)/float64(*s.PeakBytes), o.StepMS.Median/s.StepMS.Median
 		faster := step <= 1-cheaperTimePercent/100.0 && peak <= 1+samePeakPercent/100
 		smaller := peak <= 1-cheaperPeakPercent/100.0 && step <= 1
-		if (faster || smaller) && (best == nil || o.StepMS.Median < best.StepMS.Median) {
+		if !faster && !smaller {
+			continue
+		}
+		// A bare run is named only where its experiment is not there in full.
+		if best == nil || best.Bare() && !o.Bare() || best.Bare() == o.Bare() && o.StepMS.Median < best.StepMS.Median {
 			best = o
 		}
 	}

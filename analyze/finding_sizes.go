@@ -27,7 +27,7 @@ func (x *finder) optimizer() []Finding {
 	x.peakFigure(&f)
 	f.Sentence = fmt.Sprintf("The peak is the optimizer's: %s (%s) of it are temporaries of its step.", mib(held), shareText(float64(held), float64(whole)))
 	f.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
-	f.saves(x.without(x.held(schemas.OptimizerTemporaries, nil), x.looked), "at most: the step holds no temporary; all other allocations stay as they are")
+	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, nil), x.looked, "at most: the step holds no temporary; all other allocations stay as they are")
 	return []Finding{f}
 }
 
@@ -54,7 +54,7 @@ func (x *finder) slack() []Finding {
 			voids = append(voids, void{a.AllocSeq, end, a.BlockBytes - a.RequestedBytes})
 		}
 	}
-	f.saves(x.without(voids, x.looked), "at most: each block is as large as its request")
+	x.savesWithout(&f, voids, x.looked, "at most: each block is as large as its request")
 	return []Finding{f}
 }
 

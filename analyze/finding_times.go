@@ -30,20 +30,20 @@ func (in *Input) disturbances(s *Summary) []Finding {
 	if n := len(slowed); n > 0 {
 		f := Finding{ID: FindingThrottled}
 		f.count("timed steps slowed down", n, "samples.parquet: throttle_reasons, within steps of steps.parquet")
-		f.count("timed steps sampled", sampled, "the same")
-		f.Sentence = fmt.Sprintf("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", n, sampled, strings.Join(schemas.ThrottleNames(reasons), ", "))
+		f.count("timed steps sampled", len(sampled), "the same")
+		f.Sentence = fmt.Sprintf("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", n, len(sampled), strings.Join(schemas.ThrottleNames(reasons), ", "))
 		f.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi --lock-gpu-clocks) below where the limit sets in"
-		f.againstOthers(&t, slowed, "not slowed down")
+		f.againstOthers(&t, slowed, sampled, "not slowed down")
 		out = append(out, f)
 	}
 	shared, sampled, _ := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) { return true, m.OtherProcesses > 0, 0 })
 	if n := len(shared); n > 0 {
 		f := Finding{ID: FindingOtherProcess}
 		f.count("timed steps with another process", n, "samples.parquet: other_processes, within steps of steps.parquet")
-		f.count("timed steps sampled", sampled, "the same")
-		f.Sentence = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps that were sampled.", n, sampled)
+		f.count("timed steps sampled", len(sampled), "the same")
+		f.Sentence = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps that were sampled.", n, len(sampled))
 		f.Change = "time the run again on a GPU of its own"
-		f.againstOthers(&t, shared, "without another process")
+		f.againstOthers(&t, shared, sampled, "without another process")
 		out = append(out, f)
 	}
 	if i := in.Manifest.Isolation; i != nil && !i.Verified && i.Reason != "" {
@@ -64,8 +64,8 @@ func (in *Input) disturbances(s *Summary) []Finding {
 	return out
 }
 
-// during lists the timed steps in which some sample was as asked, and counts those with a sample that says.
-func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps []int, sampled int, masks int64) {
+// during lists the timed steps in which some sample was as asked, and those with a sample that says.
+func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps, sampled []int, masks int64) {
 	devices := map[int32]bool{}
 	for _, d := range in.nvmlDevices() {
 		devices[d] = true
@@ -85,7 +85,7 @@ func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mas
 			}
 		}
 		if known {
-			sampled++
+			sampled = append(sampled, i)
 		}
 		if yes {
 			steps = append(steps, i)
@@ -95,10 +95,10 @@ func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mas
 	return steps, sampled, masks
 }
 
-// againstOthers compares the medians of the steps listed and of the others, where there are enough of both.
-func (f *Finding) againstOthers(t *times, listed []int, others string) {
+// againstOthers compares the medians of the steps listed and of the others that were sampled, where there are enough of both.
+func (f *Finding) againstOthers(t *times, listed, sampled []int, others string) {
 	var with, without []int64
-	for i := range t.steps {
+	for _, i := range sampled {
 		if slices.Contains(listed, i) {
 			with = append(with, t.ns(&t.steps[i]))
 		} else {
@@ -107,7 +107,7 @@ func (f *Finding) againstOthers(t *times, listed []int, others string) {
 	}
 	if len(with) < leastCompared || len(without) < leastCompared {
 		if len(without) == 0 {
-			f.Sentence += " No timed step was " + others + ", so what it cost cannot be told."
+			f.Sentence += " All timed steps were alike in that, so what it cost cannot be told."
 		}
 		return
 	}

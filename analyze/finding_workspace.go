@@ -64,7 +64,7 @@ func (x *finder) workspaces() []Finding {
 		f.Sentence = fmt.Sprintf("cuBLAS has workspaces on %d streams: %s of the peak are those of %s.", len(streams), mib(other), otherStreams(len(streams)-1))
 		f.Change = "run matrix products on one stream, or make workspaces smaller with CUBLAS_WORKSPACE_CONFIG, as in :4096:2:16:8"
 		voids := x.held(schemas.Workspace, func(a *schemas.Allocation) bool { return a.Stream != largest })
-		f.saves(x.without(voids, x.looked), "no matrix product runs on another stream; all other allocations stay as they are")
+		x.savesWithout(&f, voids, x.looked, "no matrix product runs on another stream; all other allocations stay as they are")
 		out = append(out, f)
 	}
 	if atLeast(again, x.d.AllocatedBytes, workspacePercent) {
@@ -85,7 +85,7 @@ func (x *finder) workspaces() []Finding {
 			seen[a.RequestedBytes] = true
 			return was
 		})
-		f.saves(x.without(voids, x.looked), "all threads use the first workspace; all other allocations stay as they are")
+		x.savesWithout(&f, voids, x.looked, "all threads use the first workspace; all other allocations stay as they are")
 		out = append(out, f)
 	}
 	return out

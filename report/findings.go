@@ -52,7 +52,11 @@ func findingsTable(r *analyze.FindingsRun) table.Table {
 			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption)))
 		t.Notes = append(t.Notes, f.ID+": "+f.Sentence+advice(f))
 	}
-	if len(r.Findings) == 0 {
+	switch {
+	case len(r.Findings) > 0:
+	case len(r.NotLooked) > 0:
+		t.Notes = append(t.Notes, "nothing that could be looked at is above its threshold")
+	default:
 		t.Notes = append(t.Notes, "nothing is above its threshold")
 	}
 	if saving > 1 {

@@ -1,0 +1,111 @@
+package analyze
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A part is a block at the peak.
+type part struct {
+	category schemas.Category
+	bytes    int64
+	more     schemas.Category // another owner
+	module   int64
+	stream   uint64
+	slack    int64
+}
+
+// peakOf is a run of one instrumented step whose blocks are all live at its end.
+func peakOf(parts ...part) Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: "peak", Status: schemas.StatusOK, Source: schemas.Predicted},
+		Modules: []schemas.Module{{ID: 1, Path: "embed", Role: roleEmbedding, ParameterBytes: 10}, {ID: 2, Path: "head", Role: roleHead, NormBy: "ghost"}, {ID: 3, Path: "mlp", Role: "mlp"}}}
+	var peak int64
+	for i, p := range parts {
+		seq := int64(i + 1)
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, Address: uint64(seq) << 20, RequestedBytes: p.bytes, BlockBytes: p.bytes + p.slack, AllocSeq: seq, Module: p.module, Stream: p.stream})
+		for _, c := range []schemas.Category{p.category, p.more} {
+			if c != "" {
+				in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq, Evidence: schemas.Tagged, Module: p.module})
+			}
+		}
+		peak += p.bytes + p.slack
+	}
+	n := int64(len(parts))
+	in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, EndSeq: n}}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: n, PeakSeq: n, InstrumentedPeakSeq: &n, PeakAllocatedBytes: peak}}}
+	return in
+}
+
+// Just above its threshold each is found, with what it would save; just below it is not.
+func TestThresholds(t *testing.T) {
+	of := func(c schemas.Category, bytes int64) part { return part{category: c, bytes: bytes} }
+	in := func(p part, module int64) part { p.module = module; return p }
+	on := func(p part, stream uint64) part { p.stream = stream; return p }
+	for _, c := range []struct {
+		id           string
+		above, below []part
+		saves        int64 // -1 = not said
+	}{
+		{FindingPerSample, []part{of(schemas.Parameters, 900), of(schemas.PerSampleGradients, 100)}, []part{of(schemas.Parameters, 901), of(schemas.PerSampleGradients, 99)}, 100},
+		{FindingPerSampleEmbed, []part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 1)}, []part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 2)}, 20},
+		{FindingClipTemporaries, []part{of(schemas.Parameters, 950), in(of(schemas.ClipTemporaries, 50), 2)}, []part{of(schemas.Parameters, 951), in(of(schemas.ClipTemporaries, 49), 2)}, 50},
+		{FindingSharedHooks, []part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 5}, {category: schemas.Activations, bytes: 5, more: schemas.HookActivations}},
+			[]part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 6}, {category: schemas.Activations, bytes: 4, more: schemas.HookActivations}}, -1},
+		{FindingOwnHooks, []part{of(schemas.Parameters, 990), of(schemas.HookActivations, 10)}, []part{of(schemas.Parameters, 990), {category: schemas.Activations, bytes: 10, more: schemas.HookActivations}}, 10},
+		{FindingStreamWorkspaces, []part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7), on(of(schemas.Workspace, 10), 8)},
+			[]part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7), on(of(schemas.Workspace, 10), 7)}, 10},
+		{FindingThreadWorkspaces, []part{of(schemas.Parameters, 980), of(schemas.Workspace, 10), of(schemas.Workspace, 10)}, []part{of(schemas.Parameters, 979), of(schemas.Workspace, 10), of(schemas.Workspace, 11)}, 10},
+		{FindingOutputCopies, []part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), of(schemas.ActivationGradients, 32)},
+			[]part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), in(of(schemas.ActivationGradients, 32), 3)}, 56},
+		{FindingOptimizerPeak, []part{of(schemas.Parameters, 950), of(schemas.OptimizerTemporaries, 50)}, []part{of(schemas.Parameters, 951), of(schemas.OptimizerTemporaries, 49)}, 50},
+		{FindingSlack, []part{{category: schemas.Parameters, bytes: 980, slack: 20}}, []part{{category: schemas.Parameters, bytes: 981, slack: 19}}, 20},
+		{FindingRuleOfThumb, []part{of(schemas.Parameters, 500), of(schemas.Activations, 450), of(schemas.Inputs, 50)}, []part{of(schemas.Parameters, 500), of(schemas.Activations, 451), of(schemas.Inputs, 49)}, -1},
+	} {
+		f := theFinding(t, inspected(peakOf(c.above...)), c.id)
+		switch {
+		case f == nil:
+			t.Errorf("no %s", c.id)
+		case c.saves < 0 && f.SavesBytes != nil || c.saves >= 0 && (f.SavesBytes == nil || *f.SavesBytes != c.saves):
+			t.Errorf("%s does not save %d: %+v", c.id, c.saves, f)
+		case f.SavesBytes != nil && f.Assumption == "":
+			t.Errorf("%s saves without an assumption", c.id)
+		}
+		if f := theFinding(t, inspected(peakOf(c.below...)), c.id); f != nil {
+			t.Errorf("%s is below its threshold: %+v", c.id, f)
+		}
+	}
+}
+
+// A saving is down to the next highest moment and no further; of a peak that no step with tags reached none is said.
+func TestSavingsAreOfThePeak(t *testing.T) {
+	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.PerSampleGradients, bytes: 400}, part{category: schemas.Activations, bytes: 300})
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3 // 900, then 500 with event 3, then 800 with the activations of event 4
+	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
+	in.Steps[0].EndSeq = 4
+	v := &in.Report.Devices[0]
+	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
+	*v.InstrumentedPeakSeq = 2
+	if f := theFinding(t, inspected(in), FindingPerSample); f == nil || *f.Bytes != 400 || *f.SavesBytes != 100 {
+		t.Errorf("%+v", f)
+	}
+	v.InstrumentedPeakSeq = nil
+	if f := theFinding(t, inspected(in), FindingPerSample); f == nil || f.SavesBytes != nil {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What ended the run comes first, then what saves most, then what is largest.
+func TestFindingsAreInOrder(t *testing.T) {
+	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)), Share: new(0.9)}, {ID: "none"},
+		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, fatal: true}}
+	slices.SortStableFunc(list, compareFindings)
+	var got []string
+	for _, f := range list {
+		got = append(got, f.ID)
+	}
+	if want := []string{FindingOOM, "ms", "saves", "a", "b", "none"}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,284 @@
+package analyze
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// theFinding is the only finding with that id, nil without one.
+func theFinding(t *testing.T, list []Finding, id string) *Finding {
+	t.Helper()
+	var out *Finding
+	for i := range list {
+		if list[i].ID != id {
+			continue
+		}
+		if out != nil {
+			t.Errorf("%s is found twice", id)
+		}
+		out = &list[i]
+	}
+	return out
+}
+
+// inspected looks at one run by itself.
+func inspected(in Input) []Finding {
+	return Findings([]Inspection{Inspect(in)}, nil).Runs[0].Findings
+}
+
+func TestKeptGradientsAreFound(t *testing.T) {
+	f := theFinding(t, inspected(keptRun(false)), FindingKeptGradients)
+	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil || len(f.Figures) != 3 {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, inspected(keptRun(true)), FindingKeptGradients); f != nil {
+		t.Errorf("where they are freed: %+v", f)
+	}
+	// A rule of thumb that knows each part at its maximum: 100 + 100 + 0 + 50, of a peak of 350.
+	if f := theFinding(t, inspected(keptRun(false)), FindingRuleOfThumb); f == nil || *f.Bytes != 100 || !strings.Contains(f.Sentence, "the optimizer's state") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// pieces is a run of n blocks of 64 MiB, each in a segment of its own, of which as many are freed before one of 128 MiB comes.
+func pieces(n, freed int, peak int64) Input {
+	const piece = 64 << 20
+	in := Input{Manifest: &schemas.Manifest{RunID: "pieces", Status: schemas.StatusOK, Source: schemas.Predicted}}
+	var seq int64
+	reserve := func(address uint64, bytes int64) {
+		seq++
+		in.Events = append(in.Events, schemas.Event{Seq: seq, Action: int32(schemas.ActionSegmentAlloc), Addr: address, Size: bytes})
+	}
+	alloc := func(address uint64, bytes int64) {
+		seq++
+		id := int64(len(in.Allocations) + 1)
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: address, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq})
+		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: schemas.Activations, BeginSeq: seq, Evidence: schemas.Tagged})
+	}
+	for i := range n {
+		reserve(uint64(1+2*i)<<28, piece)
+		alloc(uint64(1+2*i)<<28, piece)
+	}
+	for i := range freed {
+		seq += 2
+		in.Allocations[i].FreeRequestedSeq, in.Allocations[i].FreeCompletedSeq = seq-1, seq
+		in.Owners[i].EndSeq = seq - 1
+	}
+	reserve(1<<40, 2*piece)
+	alloc(1<<40, 2*piece)
+	peakSeq := seq
+	if peak > int64(n-freed+2)*piece {
+		peakSeq = int64(2 * n)
+	}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, InstrumentedPeakSeq: &peakSeq,
+		PeakAllocatedBytes: peak, PeakReservedBytes: int64(n+2) * piece}}}
+	return in
+}
+
+func TestFragmentationIsFound(t *testing.T) {
+	const piece = 64 << 20
+	list := inspected(pieces(6, 2, 6*piece)) // 128 MiB are free in two pieces when 128 MiB in one are asked for
+	f := theFinding(t, list, FindingFragmentation)
+	if f == nil || *f.Bytes != 2*piece || *f.SavesBytes != 2*piece || f.Of != OfPeakReserved || *f.Share != 0.25 {
+		t.Errorf("%+v", f)
+	}
+	c := theFinding(t, list, FindingCached)
+	if c == nil || *c.Bytes != 2*piece || *c.SavesBytes != 2*piece || c.Figures[1].Value != 2*piece || c.Figures[2].Value != 0 {
+		t.Errorf("%+v", c)
+	}
+	// With one piece free the new segment is needed: some is cached, nothing is fragmented.
+	list = inspected(pieces(6, 1, 7*piece))
+	if f := theFinding(t, list, FindingFragmentation); f != nil {
+		t.Errorf("%+v", f)
+	}
+	for _, id := range []string{FindingFragmentation, FindingCached} {
+		if f := theFinding(t, inspected(pieces(6, 0, 8*piece)), id); f != nil {
+			t.Errorf("nothing is freed: %+v", f)
+		}
+	}
+}
+
+func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
+	in := pieces(3, 1, 4*64<<20)
+	in.Allocations[1].BlockBytes = 16 << 20 // less than its segment
+	p := place{}
+	lay := in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events)
+	if lay == nil || lay.idle != 64<<20 || lay.gaps != 48<<20 || lay.largest != 64<<20 || lay.reserved != lay.allocated+lay.free() {
+		t.Errorf("%+v", lay)
+	}
+	in.Allocations[0].FreeCompletedSeq = 0 // freed by the program, still used by a stream
+	if lay = in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events); lay == nil || lay.pending != 64<<20 || lay.idle != 0 {
+		t.Errorf("%+v", lay)
+	}
+	in.Events = in.Events[1:] // a block that lies in no known segment
+	if lay = in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events); lay != nil {
+		t.Errorf("%+v", lay)
+	}
+	mapped := Input{Events: []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentMap), Addr: 100, Size: 20}, {Seq: 2, Action: int32(schemas.ActionSegmentMap), Addr: 120, Size: 20},
+		{Seq: 3, Action: int32(schemas.ActionSegmentUnmap), Addr: 110, Size: 10}}}
+	if got := mapped.segmentsAt(p, 2); !slices.Equal(got, []extent{{100, 140}}) {
+		t.Errorf("%v", got)
+	}
+	if got := mapped.segmentsAt(p, 3); !slices.Equal(got, []extent{{100, 110}, {120, 140}}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// sampledRun has six timed steps of 10 ms, of which the last three are slowed down and take 14, with a sample in each.
+func sampledRun(id string, slowed int, others int32) Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: id, Name: id, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	now := int64(1)
+	for i := range 6 {
+		ms, reasons := int64(10e6), int64(0)
+		if i >= 6-slowed {
+			ms, reasons = 14e6, schemas.ThrottlePowerCap
+		}
+		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), StartNS: now, EndNS: now + ms, WallNS: ms, GPUNS: ms})
+		in.Samples = append(in.Samples, schemas.Sample{TimeNS: now + ms/2, ThrottleReasons: &reasons, OtherProcesses: others})
+		now += ms + 1
+	}
+	return in
+}
+
+func TestDisturbedStepsAreFound(t *testing.T) {
+	list := inspected(sampledRun("slow", 3, 0))
+	f := theFinding(t, list, FindingThrottled)
+	if f == nil || f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 || !strings.Contains(f.Sentence, "in 3 of 6 timed steps") || !strings.Contains(f.Sentence, "power cap") {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, FindingUnsteadySteps); f == nil || *f.MS != 4 {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, FindingOtherProcess); f != nil {
+		t.Errorf("%+v", f)
+	}
+	// A step without a sample is no step that was not slowed down.
+	unsampled := sampledRun("gaps", 3, 0)
+	unsampled.Samples = unsampled.Samples[1:]
+	if f := theFinding(t, inspected(unsampled), FindingThrottled); f == nil || f.SavesMS != nil || !strings.Contains(f.Sentence, "in 3 of 5 timed steps that were sampled") {
+		t.Errorf("%+v", f)
+	}
+	// Where every step was slowed, nobody knows by how much.
+	if f := theFinding(t, inspected(sampledRun("all", 6, 0)), FindingThrottled); f == nil || f.SavesMS != nil || f.MS != nil {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, inspected(sampledRun("shared", 0, 1)), FindingOtherProcess); f == nil || f.SavesMS != nil {
+		t.Errorf("%+v", f)
+	}
+	if list := inspected(sampledRun("clean", 0, 0)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	in := sampledRun("busy", 0, 0)
+	in.Manifest.Isolation = &schemas.Isolation{Reason: "another process was there", OtherProcesses: new(2)}
+	if f := theFinding(t, inspected(in), FindingNotIsolated); f == nil || f.Figures[0].Value != 2 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// private is the outline of a run of a method.
+func private(id, method string, peak int64, step float64) Summary {
+	return Summary{Identity: Identity{RunID: id, Name: method, Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"method": method}}, PeakBytes: &peak,
+		StepMS: &Interval{Median: step, Clock: ClockGPU, N: 1}, facts: []Fact{{What: "method", Value: method, Param: true}, {What: "batch_size", Value: "8", Condition: true, Param: true}}}
+}
+
+func TestRunsAreComparedWithTheirStore(t *testing.T) {
+	ghost, flash := private("g1", "ghost", 1000, 100), private("f1", "flash", 900, 50)
+	other := private("o1", "flash", 10, 1) // of another batch size
+	other.facts = slices.Clone(other.facts)
+	other.facts[1].Value = "4"
+	vanilla := private("v1", "vanilla", 10, 1)
+	look := func(s Summary, around ...Summary) []Finding {
+		n := Inspection{Summary: s, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		return Findings([]Inspection{n}, around).Runs[0].Findings
+	}
+	list := look(ghost, flash, other, vanilla)
+	f := theFinding(t, list, FindingCheaperMethod)
+	if f == nil || *f.SavesBytes != 100 || *f.SavesMS != 50 || !strings.Contains(f.Assumption, "f1") {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, FindingClipTemporaries); *f.SavesBytes != 100 || *f.SavesMS != 50 {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, look(ghost, other, vanilla), FindingCheaperMethod); f != nil {
+		t.Errorf("of another experiment: %+v", f)
+	}
+	for _, c := range []struct {
+		peak  int64
+		step  float64
+		found bool
+	}{{1001, 94, true}, {1002, 50, false}, {1000, 96, false}, {980, 100, true}, {981, 100, false}, {980, 101, false}} {
+		if got := theFinding(t, look(ghost, private("x", "flash", c.peak, c.step)), FindingCheaperMethod) != nil; got != c.found {
+			t.Errorf("peak %d, step %v: found %v", c.peak, c.step, got)
+		}
+	}
+}
+
+func TestRepeatsThatDisagreeAreFound(t *testing.T) {
+	repeat := func(id string, peak int64, step float64) Summary { return private(id, "ghost", peak, step) }
+	look := func(runs ...Summary) []Finding {
+		var list []Inspection
+		for _, r := range runs {
+			list = append(list, Inspection{Summary: r})
+		}
+		var out []Finding
+		for _, r := range Findings(list, runs).Runs {
+			out = append(out, r.Findings...)
+		}
+		return out
+	}
+	list := look(repeat("a", 10000, 100), repeat("b", 10010, 100), repeat("c", 10000, 105))
+	if p, s := theFinding(t, list, FindingRepeatsPeak), theFinding(t, list, FindingRepeatsTime); p == nil || *p.Bytes != 10 || s == nil || *s.MS != 5 {
+		t.Errorf("%+v", list)
+	}
+	if list := look(repeat("a", 10000, 100), repeat("b", 10009, 104.9)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	if list := look(repeat("a", 10000, 100)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A failure whose events are lost is still said, and cannot be broken down.
+func TestFailureWithoutEvents(t *testing.T) {
+	in := keptRun(false)
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
+	list := inspected(in)
+	if list[0].ID != FindingOOM || list[0].At != nil || !strings.Contains(list[0].Sentence, "1,024.00 MiB by module head failed in forward of step 2, and the run died of it") {
+		t.Errorf("%+v", list[0])
+	}
+	at, err := ParseAt("oom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Breakdown(in, at); err == nil || !strings.Contains(err.Error(), "not in the journal") {
+		t.Errorf("%v", err)
+	}
+	in.Report.OOMs[0].Seq = 5
+	if run, err := Breakdown(in, at); err != nil || run.Devices[0].At.Event != 5 || len(run.Devices[0].Warnings) != 1 {
+		t.Errorf("%+v, %v", run, err)
+	}
+	for _, s := range []string{"oom=0", "oom=x", "oom=1,step=2", "oom=1,event=3"} {
+		if _, err := ParseAt(s); err == nil {
+			t.Errorf("%s is no moment", s)
+		}
+	}
+}
+
+func TestUnknownBytesAreFound(t *testing.T) {
+	in := keptRun(true)
+	for i := range in.Owners { // nothing but the phase of birth is known of the activations
+		if in.Owners[i].Category == schemas.Activations {
+			in.Owners[i].Category, in.Owners[i].Evidence = schemas.Other, schemas.ByPhase
+		}
+	}
+	in.Report.Devices[0].AmbiguousTags = 3
+	list := inspected(in)
+	for _, id := range []string{FindingPhaseOnly, FindingUnattributed, FindingAmbiguousTags} {
+		if theFinding(t, list, id) == nil {
+			t.Errorf("no %s: %+v", id, list)
+		}
+	}
+}

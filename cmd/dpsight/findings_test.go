@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const headlineStore = "../../examples/headline"
+
+type finding struct {
+	ID      string `json:"id"`
+	Bytes   *int64 `json:"bytes"`
+	Saves   *int64 `json:"saves_bytes"`
+	At      *struct{ Event int64 }
+	Words   string `json:"sentence"`
+	Figures []struct {
+		What  string  `json:"what"`
+		Value float64 `json:"value"`
+		From  string  `json:"from"`
+	} `json:"figures"`
+}
+
+// figure is the value of a finding's figure.
+func (f *finding) figure(t *testing.T, what string) int64 {
+	t.Helper()
+	for _, g := range f.Figures {
+		if g.What == what {
+			return int64(g.Value)
+		}
+	}
+	t.Errorf("%s has no figure %q: %+v", f.ID, what, f.Figures)
+	return 0
+}
+
+// findingsOf gives each run's findings by name of the run.
+func findingsOf(t *testing.T, store string, args ...string) map[string][]finding {
+	t.Helper()
+	var doc struct {
+		Schema string `json:"schema"`
+		Runs   []struct {
+			Name     string    `json:"name"`
+			Findings []finding `json:"findings"`
+		} `json:"runs"`
+	}
+	out := must(t, "", append([]string{"analyze", "findings", "--store", store, "--format", "json"}, args...)...).stdout
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Schema != "dpsight.findings/1" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	by := map[string][]finding{}
+	for _, r := range doc.Runs {
+		by[r.Name] = r.Findings
+	}
+	return by
+}
+
+func ids(findings []finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func findFinding(findings []finding, id string) *finding {
+	for i := range findings {
+		if findings[i].ID == id {
+			return &findings[i]
+		}
+	}
+	return nil
+}
+
+// The recordings have what is known of them, and nothing that is wrong.
+func TestFindingsOfHeadline(t *testing.T) {
+	t.Parallel()
+	store, err := filepath.Abs(headlineStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := findingsOf(t, store)
+	for name, want := range map[string][]string{
+		"vanilla":      {"output-copies", "rule-of-thumb"},
+		"vanilla-bare": nil,
+		"dpsgd":        {"fragmentation", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"dpsgd-bare":   nil,
+		"ghost":        {"clip-temporaries", "fragmentation", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"fgc":          {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"flash":        {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"bk":           {"kept-gradients", "output-copies", "own-hooks", "rule-of-thumb"},
+		"norm_only":    {"clip-temporaries", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+	} {
+		// Those on times are another matter each time that a GPU is asked.
+		got := slices.DeleteFunc(ids(found[name]), func(id string) bool {
+			return slices.Contains([]string{"throttled", "unsteady-steps", "cheaper-method"}, id)
+		})
+		if len(got) == 0 {
+			got = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		for _, f := range found[name] {
+			if f.Words == "" || len(f.Figures) == 0 || !strings.HasSuffix(f.Words, ".") {
+				t.Errorf("%s: %+v", name, f)
+			}
+			for _, g := range f.Figures {
+				if g.From == "" {
+					t.Errorf("%s: nobody knows where %s of %s is from", name, g.What, f.ID)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		run, id string
+		saves   int64
+	}{
+		{"dpsgd", "kept-gradients", 4687183872},
+		{"ghost", "kept-gradients", 2281701888},   // the peak moves into the second pass
+		{"ghost", "clip-temporaries", 2281703424}, // to that of book-keeping, the lowest recorded
+	} {
+		if f := findFinding(found[c.run], c.id); f == nil || f.Saves == nil || *f.Saves != c.saves {
+			t.Errorf("%s of %s saves not %d: %+v", c.id, c.run, c.saves, f)
+		}
+	}
+}
