@@ -69,17 +69,8 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 			continue // a row for what is not known would say the same again
 		}
 		under := table.Cell{Value: c.Category} // people see it in the row above
-		var rest analyze.ExplainedModule
-		left := 0
-		for k := range changed {
-			m := changed[k]
-			// One row for one module would save nothing.
-			if top > 0 && k < len(changed)-1+left && (k >= top || size(m.DeltaBytes) < least) {
-				rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
-				rest.Modules += m.Modules
-				left++
-				continue
-			}
+		shown, rest, left := topModules(changed, top, least)
+		for _, m := range shown {
 			name := table.Cell{Text: m.Title()}
 			if m.Module != nil {
 				name.Value = *m.Module
@@ -123,6 +114,24 @@ func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
 	return out
 }
 
+// topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others, which are
+// left; 0 = all modules.
+func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown []*analyze.ExplainedModule, rest analyze.ExplainedModule, left int) {
+	for k, m := range changed {
+		// One row for one module would save nothing.
+		if top > 0 && k < len(changed)-1+left && (k >= top || size(m.DeltaBytes) < least) {
+			rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
+			rest.Modules += m.Modules
+			left++
+			continue
+		}
+		shown = append(shown, m)
+	}
+	return shown, rest, left
+}
+
+const residueNote = "residue of medians: the median of steps less the medians of their phases, whose sum it need not be"
+
 func stepWaterfall(doc *analyze.ExplainDocument) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)", Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -146,7 +155,7 @@ func stepWaterfall(doc *analyze.ExplainDocument) table.Table {
 	row("total", "step", &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median, doc.StepDeltaMS)
 	t.Notes = append(t.Notes, doc.TimeSentences()...)
 	if doc.PhaseResidueMS != nil {
-		t.Notes = append(t.Notes, "residue of medians: the median of steps less the medians of their phases, whose sum it need not be")
+		t.Notes = append(t.Notes, residueNote)
 	}
 	return t
 }

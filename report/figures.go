@@ -12,12 +12,16 @@ import (
 
 // Figures are the pictures of the report.
 func (m *Model) Figures() []figure.Figure {
-	return []figure.Figure{
+	figures := []figure.Figure{
 		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
 		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
 		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events", Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
 		{Name: "performance_tradeoff", Title: "Peak GPU memory against the cost of a step", Picture: m.tradeoff()},
 	}
+	if ladder := m.deviceLadder(); ladder != nil {
+		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in use down to categories", Picture: ladder})
+	}
+	return figures
 }
 
 func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {

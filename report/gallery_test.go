@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -145,11 +146,8 @@ func TestGallery(t *testing.T) {
 
 // No text of any picture sticks out or lies over another, and every run is in it, predicted ones marked.
 func TestGalleryIsLegible(t *testing.T) {
-	for name, s := range gallery() {
-		m := report.Model{Study: s}
-		all := m
-		all.AllSteps = true
-		for _, f := range append(m.Figures(), all.Figures()...) {
+	legible := func(name string, figures ...figure.Figure) {
+		for _, f := range figures {
 			bad, err := f.Misplaced()
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, f.Name, err)
@@ -158,5 +156,17 @@ func TestGalleryIsLegible(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, f.Name, b)
 			}
 		}
+	}
+	for name, s := range gallery() {
+		m := report.Model{Study: s}
+		all := m
+		all.AllSteps = true
+		legible(name, append(m.Figures(), all.Figures()...)...)
+	}
+	for name, m := range ladders() {
+		legible(name, *drawnLadder(m))
+	}
+	for name, doc := range explanations(t) {
+		legible(name, report.ExplainFigure(doc))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/figure"
 )
 
 // Where everything stands in every figure, to the pixel: a picture that changes is looked at before its geometry is
@@ -15,22 +16,35 @@ func TestGeometryGolden(t *testing.T) {
 	g := gallery()
 	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none"} {
 		m := report.Model{Study: g[name]}
-		var b strings.Builder
-		for _, f := range m.Figures() {
-			c, err := f.Canvas()
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&b, "%s %.0f x %.0f\n", f.Name, c.Width, c.Height)
-			for _, l := range c.Labels {
-				fmt.Fprintf(&b, "  text %.0f %q\n", l.Box, l.Text)
-			}
-			for _, m := range c.Marks {
-				fmt.Fprintf(&b, "  mark %.1f %s\n", m.Box, m.What)
-			}
-		}
-		golden(t, "geometry/"+name+".txt", []byte(b.String()))
+		goldenGeometry(t, name, m.Figures()...)
 	}
+	l := ladders()
+	for _, name := range []string{"ladder-usual", "ladder-mixed", "ladder-ranks", "ladder-tiny-huge"} {
+		goldenGeometry(t, name, *drawnLadder(l[name]))
+	}
+	for _, name := range []string{"usual", "shrunk", "no-times"} {
+		doc := explanations(t)["explain-"+name]
+		goldenGeometry(t, "explain-"+name, report.ExplainFigure(doc))
+	}
+}
+
+func goldenGeometry(t *testing.T, name string, figures ...figure.Figure) {
+	t.Helper()
+	var b strings.Builder
+	for _, f := range figures {
+		c, err := f.Canvas()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %.0f x %.0f\n", f.Name, c.Width, c.Height)
+		for _, l := range c.Labels {
+			fmt.Fprintf(&b, "  text %.0f %q\n", l.Box, l.Text)
+		}
+		for _, m := range c.Marks {
+			fmt.Fprintf(&b, "  mark %.1f %s\n", m.Box, m.What)
+		}
+	}
+	golden(t, "geometry/"+name+".txt", []byte(b.String()))
 }
 
 // Every bar's end is its run's peak on the axis: bars of one picture are as long as their peaks are to each other.

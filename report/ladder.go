@@ -6,30 +6,9 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 )
-
-// rungTitles are the words for the rungs; categories are their own.
-var rungTitles = map[string]string{
-	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes", analyze.RungDriverReserve: "driver's reserve",
-	analyze.RungDriver: "driver, charged to no process", analyze.RungContext: "CUDA context", analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
-	analyze.RungReserved: "reserved by torch", analyze.RungPendingFree: "pending free",
-}
-
-// rungTitle names a rung; several that nothing tells apart as "CUDA context, modules and non-torch".
-func rungTitle(rung string) string {
-	parts := strings.Split(rung, "+")
-	for i, p := range parts {
-		if t, ok := rungTitles[p]; ok {
-			parts[i] = t
-		}
-	}
-	last := len(parts) - 1
-	if last == 0 {
-		return parts[0]
-	}
-	return strings.Join(parts[:last], ", ") + " and " + parts[last]
-}
 
 var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For: table.Programs}, {Key: "at", For: table.Programs}, {Key: "time_ns", For: table.Programs},
 	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
@@ -80,7 +59,7 @@ func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMo
 			share = percent(*rung.Bytes, whole)
 		}
 		// Spaces that no format drops.
-		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + rungTitle(rung.Rung), Value: rung.Rung}
+		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + figure.RungTitle(rung.Rung), Value: rung.Rung}
 		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At), table.Optional(m.TimeNS, table.Count),
 			name, in, table.Optional(rung.Bytes, table.Bytes), share, table.Text(rung.How)))
 	}

@@ -19,6 +19,8 @@ type Model struct {
 	Title string
 	Study analyze.Study
 	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
+	// Ladders are those of the study's runs by run id. Without any the picture of them is not drawn.
+	Ladders map[string]analyze.LadderRun
 	// AllSteps draws timelines of whole runs, and not of the step of the peak only.
 	AllSteps bool
 }

@@ -175,12 +175,17 @@ func buildStudy(s *streams, dir string, names []string, baseline string) (analyz
 	return study, sel, err
 }
 
-// studyOf summarizes selected runs. The baseline is the one named, else the suite's, else the default.
+// studyOf summarizes selected runs beside the baseline that is named, else the suite's, else the default.
 func studyOf(s *streams, dir string, sel *store.Selection, names []string, baseline string) (analyze.Study, error) {
 	runs, err := summarize(s, sel, names)
 	if err != nil {
 		return analyze.Study{}, err
 	}
+	return newStudy(s, dir, sel, runs, baseline)
+}
+
+// newStudy sets summarized runs beside their baseline.
+func newStudy(s *streams, dir string, sel *store.Selection, runs []analyze.Summary, baseline string) (analyze.Study, error) {
 	if baseline != "" {
 		base, err := namedBaseline(s, dir, runs, baseline)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
@@ -12,17 +13,19 @@ import (
 
 type explainCmd struct {
 	analysis
-	Top int `help:"Modules to list under each category; 0 lists all." default:"8" placeholder:"N"`
+	Top int    `help:"Modules to list under each category; 0 lists all." default:"8" placeholder:"N"`
+	Out string `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
 }
 
 func (explainCmd) Help() string {
 	return `Takes two runs, A and B: the difference of their peaks by category and module, which sums to the byte, that of their steps by phase,
-and sentences that say the same.
+and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
 
 Examples:
   dpsight analyze explain vanilla ghost
   dpsight analyze explain vanilla dpsgd --store examples/headline --format latex
-  dpsight analyze explain vanilla ghost --top 0 --format json`
+  dpsight analyze explain vanilla ghost --top 0 --format json
+  dpsight analyze explain vanilla ghost --store examples/headline -o out`
 }
 
 func (c *explainCmd) Run(s *streams) error {
@@ -51,6 +54,13 @@ func (c *explainCmd) Run(s *streams) error {
 	doc, err := analyze.Explain(runs[0], runs[1])
 	if err != nil {
 		return withHint{err, hint}
+	}
+	if c.Out != "" {
+		written, err := report.WriteExplanation(c.Out, doc)
+		if err != nil {
+			return withHint{err, "name a folder that can be written"}
+		}
+		fmt.Fprintf(s.err, "dpsight: %s\n", strings.Join(written, ", "))
 	}
 	return table.Write(s.out, c.Format, report.ExplainTables(doc, c.Top)...)
 }

@@ -21,8 +21,8 @@ var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md"}
 var (
 	// block is a command in a comment, and what the page shows as its output.
 	block = regexp.MustCompile(`(?s)<!-- dpsight (.*?) -->\n(.*?)<!-- end -->`)
-	// drawing is a report's command in a comment, the figure of that report, and the picture's link below it.
-	drawing = regexp.MustCompile(`<!-- figure (\S+) of: dpsight report (.*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
+	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link below it.
+	drawing = regexp.MustCompile(`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
 )
 
 // The tables and pictures of the documentation are what the commands beside them print and draw.
@@ -35,7 +35,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(withTables(t, root))
-	reports := map[string]string{} // folder by command
+	drawings := map[string]string{} // folder by command
 	for _, name := range pages {
 		page := filepath.Join(root, name)
 		text, err := os.ReadFile(page)
@@ -59,11 +59,11 @@ func TestReadme(t *testing.T) {
 		}
 		for _, f := range figures {
 			figure, command, link := string(f[1]), string(f[2]), filepath.Join(filepath.Dir(page), string(f[3]))
-			if reports[command] == "" {
-				reports[command] = t.TempDir()
-				printed(t, append(strings.Fields("report "+command), "-o", reports[command]))
+			if drawings[command] == "" {
+				drawings[command] = t.TempDir()
+				printed(t, append(strings.Fields(command), "-o", drawings[command]))
 			}
-			drawn, err := os.ReadFile(filepath.Join(reports[command], figure))
+			drawn, err := os.ReadFile(filepath.Join(drawings[command], figure))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestReadme(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if shown, err := os.ReadFile(link); err != nil || !bytes.Equal(shown, drawn) {
-				t.Errorf("%s is not what report draws: go test ./cmd/dpsight -run TestReadme -update (%v)", link, err)
+				t.Errorf("%s is not what its command draws: go test ./cmd/dpsight -run TestReadme -update (%v)", link, err)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -18,9 +19,10 @@ type reportCmd struct {
 }
 
 func (reportCmd) Help() string {
-	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and four
-figures as .png and .svg: memory_breakdown_comparison, memory_timeline, memory_timeline_categories (each category's own
-maximum) and performance_tradeoff. Repeats of an experiment are one row and one bar. Needs no GPU, no Python and no network.
+	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and figures as .png
+and .svg: memory_breakdown_comparison, memory_timeline, memory_timeline_categories (each category's own maximum),
+performance_tradeoff and, of runs that NVML sampled, device_ladder (what the GPU has in use, down to the categories).
+Repeats of an experiment are one row and one bar. Needs no GPU, no Python and no network.
 
 Examples:
   dpsight report -o out
@@ -30,11 +32,36 @@ Examples:
 }
 
 func (c *reportCmd) Run(s *streams) error {
-	study, sel, err := buildStudy(s, c.Store, c.Names, c.Baseline)
+	sel, err := selectRuns(s.err, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	return drawReport(s, report.Model{Study: study, AllSteps: c.Steps == "all"}, sel, c.Out)
+	m, err := modelOf(s, c.Store, sel, c.Names, c.Baseline)
+	if err != nil {
+		return err
+	}
+	m.AllSteps = c.Steps == "all"
+	return drawReport(s, m, sel, c.Out)
+}
+
+// modelOf summarizes selected runs for a report, and explains the memory of the GPUs that NVML sampled.
+func modelOf(s *streams, dir string, sel *store.Selection, names []string, baseline string) (report.Model, error) {
+	m := report.Model{Ladders: map[string]analyze.LadderRun{}}
+	var runs []analyze.Summary
+	err := each(s, sel, names, store.WantAll|store.WantClock, true, func(in analyze.Input) error {
+		runs = append(runs, analyze.Summarize(in))
+		if len(in.Samples) == 0 {
+			return nil
+		}
+		ladder, err := analyze.Ladder(in)
+		m.Ladders[in.Manifest.RunID] = ladder
+		return withoutEvents(err, true)
+	})
+	if err != nil {
+		return m, err
+	}
+	m.Study, err = newStudy(s, dir, sel, runs, baseline)
+	return m, err
 }
 
 // drawReport writes the report and prints its summary and where it lies.

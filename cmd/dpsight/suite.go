@@ -242,14 +242,18 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome, dest string) er
 		return err
 	}
 	sel.Suite = out.Suite
-	study, err := studyOf(s, c.Store, sel, dirs, "")
+	if c.NoReport {
+		study, err := studyOf(s, c.Store, sel, dirs, "")
+		if err != nil {
+			return err
+		}
+		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(study.Runs))...)
+	}
+	m, err := modelOf(s, c.Store, sel, dirs, "")
 	if err != nil {
 		return err
 	}
-	if c.NoReport {
-		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(study.Runs))...)
-	}
-	return drawReport(s, report.Model{Study: study}, sel, dest)
+	return drawReport(s, m, sel, dest)
 }
 
 // suiteFailure is nil where every experiment was recorded and ended well.

@@ -37,6 +37,27 @@ func (b *bitmap) fill(c Color) {
 	b.c.Fill()
 }
 
+// rect fills whole pixels, which have no edges for freetype to find.
+func (b *bitmap) rect(x0, y0, x1, y1 int, c Color) {
+	box := b.img.Rect
+	x0, y0, x1, y1 = max(x0, box.Min.X), max(y0, box.Min.Y), min(x1, box.Max.X), min(y1, box.Max.Y)
+	if x0 >= x1 || y0 >= y1 {
+		return
+	}
+	first := b.img.Pix[b.img.PixOffset(x0, y0):][:4*(x1-x0)]
+	tile(first, [4]byte{byte(c >> 16), byte(c >> 8), byte(c), 0xff})
+	for y := y0 + 1; y < y1; y++ {
+		copy(b.img.Pix[b.img.PixOffset(x0, y):], first)
+	}
+}
+
+// tile repeats a pixel over a row.
+func tile(row []byte, pixel [4]byte) {
+	for n := copy(row, pixel[:]); n < len(row); n *= 2 {
+		copy(row[n:], row[:n])
+	}
+}
+
 // save writes the picture alone: what it is called and shows is in the SVG beside it.
 func (b *bitmap) save(w io.Writer, _, _ string) error { return encodePNG(w, b.img) }
 
@@ -72,9 +93,6 @@ func (p *painter) Paint(spans []raster.Span, done bool) {
 		if s.Y < box.Min.Y || s.Y >= box.Max.Y || x0 >= x1 {
 			continue
 		}
-		row := p.Image.Pix[p.Image.PixOffset(x0, s.Y):][:4*(x1-x0)]
-		for n := copy(row, p.pixel[:]); n < len(row); n *= 2 {
-			copy(row[n:], row[:n])
-		}
+		tile(p.Image.Pix[p.Image.PixOffset(x0, s.Y):][:4*(x1-x0)], p.pixel)
 	}
 }

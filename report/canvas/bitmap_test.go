@@ -64,3 +64,24 @@ func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 		}
 	}
 }
+
+// A rectangle of whole pixels is what freetype fills along its path, wherever it reaches.
+func TestRectIsWhatItsPathFills(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const width, height = 61, 43
+	ours, theirs := newBitmap(width, height), newBitmap(width, height)
+	for range 300 {
+		x0, y0, c := random.IntN(width+20)-10, random.IntN(height+20)-10, Color(random.IntN(1<<24))
+		x1, y1 := x0+1+random.IntN(40), y0+1+random.IntN(40)
+		ours.rect(x0, y0, x1, y1, c)
+		theirs.moveTo(x0, y0)
+		theirs.lineTo(x1, y0)
+		theirs.lineTo(x1, y1)
+		theirs.lineTo(x0, y1)
+		theirs.close()
+		theirs.fill(c)
+	}
+	if !bytes.Equal(ours.img.Pix, theirs.img.Pix) {
+		t.Fatal("pixels differ from freetype's")
+	}
+}

@@ -114,6 +114,10 @@ func (c *Canvas) Rect(b Box, fill Color) {
 	if x0 == x1 || y0 == y1 {
 		return
 	}
+	if b, ok := c.r.(*bitmap); ok {
+		b.rect(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1), fill)
+		return
+	}
 	c.path(x0, y0, x1, y1)
 	c.r.fill(fill)
 }

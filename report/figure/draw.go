@@ -24,52 +24,6 @@ func (l *layout) drawPanels(c *canvas.Canvas) {
 	}
 }
 
-func (l *layout) drawAxis(c *canvas.Canvas, p *panel) {
-	if p.perByte == 0 {
-		return
-	}
-	top, bottom := l.tops[0], l.tops[len(l.tops)-1]
-	baseline := bottom + 4 + valueSize
-	c.Text(p.unit.name, p.textRight, baseline, valueSize, canvas.End, softInk)
-	free := p.textRight - canvas.Measure(p.unit.name, valueSize) - 6
-	last := -1e9
-	for _, v := range p.ticks(5) {
-		x := p.zero + v*p.unit.bytes*p.perByte
-		c.Line(x, top, x, bottom, 1, gridColor)
-		text := tickText(v)
-		half := canvas.Measure(text, valueSize) / 2
-		if x-half < last+8 || x+half > free {
-			continue
-		}
-		c.Text(text, x, baseline, valueSize, canvas.Middle, softInk)
-		last = x + half
-	}
-	c.Line(p.zero, top, p.zero, bottom, 1.5, ink)
-}
-
-// middle is the vertical centre of a row.
-func (l *layout) middle(i int) float64 { return (l.tops[i] + l.tops[i+1]) / 2 }
-
-func (l *layout) drawLabel(c *canvas.Canvas, i int) {
-	label := l.labels[i]
-	y := l.middle(i) - label.height()/2
-	right := l.peak.left - 10
-	for _, s := range label.name {
-		c.Text(s, right, y+nameSize*0.95, nameSize, canvas.End, ink)
-		y += nameSize * lineHeight
-	}
-	for _, s := range label.mark {
-		c.Text(s, right, y+markSize*0.95, markSize, canvas.End, softInk)
-		y += markSize * lineHeight
-	}
-}
-
-// bar is the box of a bar of row i between two x.
-func (l *layout) bar(i int, x0, x1 float64) canvas.Box {
-	y := l.middle(i)
-	return canvas.Box{X0: x0, Y0: y - barHeight/2, X1: x1, Y1: y + barHeight/2}
-}
-
 func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 	r, p := &l.m.Rows[i], &l.peak
 	textY := l.middle(i) + valueSize*0.36
@@ -95,7 +49,7 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 			sum += s.bytes
 		}
 	}
-	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), canvas.Box{X0: p.left, Y0: l.tops[0], X1: p.right, Y1: l.tops[len(l.tops)-1]})
+	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
 	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
 }
 
@@ -111,7 +65,7 @@ func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
 		return
 	}
 	low, high := r.extent()
-	c.Mark("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), canvas.Box{X0: p.left, Y0: l.tops[0], X1: p.right, Y1: l.tops[len(l.tops)-1]})
+	c.Mark("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), l.within(p))
 	if len(r.Overhead.Categories) == 0 {
 		if d := *r.Overhead.PeakDeltaBytes; d != 0 {
 			b := l.bar(i, min(p.zero, p.x(d)), max(p.zero, p.x(d)))
@@ -153,13 +107,5 @@ func (l *layout) drawSegment(c *canvas.Canvas, p *panel, i int, s segment, from,
 	if s.category != "" {
 		fill = palette[s.category]
 	}
-	b := l.bar(i, p.x(from), p.x(to))
-	c.Rect(b, fill)
-	if b.X1-b.X0 > 3 { // a hairline between neighbours, inside the segment: bars keep their ends
-		c.Rect(canvas.Box{X0: b.X0, Y0: b.Y0, X1: b.X0 + 0.5, Y1: b.Y1}, paper)
-	}
-	text := table.Fixed(float64(max(s.bytes, -s.bytes))/p.unit.bytes, 2)
-	if canvas.Measure(text, insideSize)+8 <= b.X1-b.X0 {
-		c.Text(text, (b.X0+b.X1)/2, l.middle(i)+insideSize*0.36, insideSize, canvas.Middle, inkOn(fill))
-	}
+	drawPart(c, l.bar(i, p.x(from), p.x(to)), fill, s.bytes, p.unit)
 }

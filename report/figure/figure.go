@@ -80,7 +80,7 @@ func (m *MemoryBreakdown) draw(svg bool) (*canvas.Canvas, error) {
 	}
 	l.drawPanels(c)
 	for i := range m.Rows {
-		l.drawLabel(c, i)
+		l.drawLabel(c, i, l.peak.left-10)
 		l.drawPeak(c, i)
 		if m.Baseline != "" {
 			l.drawOverhead(c, i)

@@ -30,18 +30,11 @@ const (
 type layout struct {
 	m             *MemoryBreakdown
 	width, height float64
-	labels        []rowLabel
-	tops          []float64 // of each row; one more for the end
-	titles        [2][]string
-	peak, delta   panel
-	groups        grouping
-	legend        legend
-}
-
-type rowLabel struct{ name, mark []string }
-
-func (r rowLabel) height() float64 {
-	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.mark))*markSize*lineHeight
+	rows
+	titles      [2][]string
+	peak, delta panel
+	groups      grouping
+	legend      legend
 }
 
 // panel is one axis: bytes to x.
@@ -74,14 +67,7 @@ func (m *MemoryBreakdown) layout() *layout {
 		l.titles[1] = canvas.Wrap("Overhead over "+m.Baseline, titleSize, l.delta.textRight-l.delta.left, 2)
 	}
 	y += float64(max(len(l.titles[0]), len(l.titles[1])))*titleSize*lineHeight + 6
-	for _, r := range l.labels {
-		l.tops = append(l.tops, y)
-		y += max(barHeight+14, r.height()+10)
-	}
-	if len(m.Rows) == 0 {
-		y += barHeight
-	}
-	l.tops = append(l.tops, y)
+	y = l.place(y, barHeight+14)
 	y += 30 // the axis' numbers
 	l.legend, y = layLegend(l.groups.legend(), l.footnotes(), y, l.width)
 	l.height = math.Ceil(y + margin)
@@ -91,15 +77,8 @@ func (m *MemoryBreakdown) layout() *layout {
 // wrapLabels breaks the rows' labels and gives the width of the widest line.
 func (l *layout) wrapLabels() float64 {
 	widest := 60.0
-	for i, r := range l.m.Rows {
-		rl := rowLabel{canvas.Wrap(numbered(i, r.Label), nameSize, maxLabel, 3), canvas.Wrap(r.Mark, markSize, maxLabel, 2)}
-		for _, s := range rl.name {
-			widest = max(widest, canvas.Measure(s, nameSize))
-		}
-		for _, s := range rl.mark {
-			widest = max(widest, canvas.Measure(s, markSize))
-		}
-		l.labels = append(l.labels, rl)
+	for _, r := range l.m.Rows {
+		widest = max(widest, l.label(r.Label, r.Mark))
 	}
 	return widest
 }

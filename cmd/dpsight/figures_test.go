@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// In the figures of recordings, of one run, and of a store where measured and predicted runs lie together, no text sticks out or
+// lies over another. The GPU's memory is drawn where NVML sampled it, and nowhere else.
+func TestFiguresOfRecordings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it draws many pictures on one goroutine: slow under the race detector, which finds nothing there")
+	}
+	examples := filepath.Join("..", "..", "examples")
+	headline, quick, journals := filepath.Join(examples, "headline"), ingesttest.Store(t, filepath.Join(examples, "quick")), journalStore(t)
+	for _, c := range []struct {
+		name  string
+		runs  []string
+		drawn bool
+	}{
+		{"headline", []string{headline}, true},
+		{"quick", []string{quick}, true},
+		{"one", []string{filepath.Join(headline, "20261121T162008Z-ghost-5c2e30")}, true},
+		{"mixed", []string{quick, journals}, true},
+		{"predicted", []string{journals}, false},
+		{"imported", []string{importedStore(t)}, false},
+	} {
+		var out, errs bytes.Buffer
+		s := &streams{out: &out, err: &errs}
+		sel, err := selectRuns(s.err, "", c.runs)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		m, err := modelOf(s, "", sel, c.runs, "")
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		drawn := false
+		for _, f := range m.Figures() {
+			drawn = drawn || f.Name == "device_ladder"
+			legible(t, c.name, f)
+		}
+		if drawn != c.drawn {
+			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
+		}
+		var last *analyze.Dissection // of the run before
+		err = each(s, sel, c.runs, store.WantAll|store.WantDetail, true, func(in analyze.Input) error {
+			d := analyze.Dissect(in)
+			if last != nil {
+				if doc, err := analyze.Explain(*last, d); err == nil {
+					legible(t, c.name+", "+doc.From+" to "+doc.To, report.ExplainFigure(doc))
+				}
+			}
+			last = &d
+			return nil
+		})
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+	}
+}
+
+func legible(t *testing.T, name string, f figure.Figure) {
+	t.Helper()
+	bad, err := f.Misplaced()
+	if err != nil {
+		t.Fatal(name, err)
+	}
+	for _, b := range bad {
+		t.Errorf("%s, %s: %s", name, f.Name, b)
+	}
+}
+
+// Both pictures are where -o says, as PNG and SVG.
+func TestFilesOfFigures(t *testing.T) {
+	dir := t.TempDir()
+	headline, err := filepath.Abs(filepath.Join("..", "..", "examples", "headline"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir, "analyze", "explain", "vanilla", "ghost", "--store", headline, "-o", "explained")
+	must(t, dir, "report", "vanilla", "--store", headline, "-o", "reported")
+	for _, name := range []string{"explained/explain_waterfall.png", "explained/explain_waterfall.svg", "reported/device_ladder.png", "reported/device_ladder.svg"} {
+		if st, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", "*"+schemas.PartialSuffix)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

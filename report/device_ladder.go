@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// deviceLadder shows the GPUs of the runs that NVML sampled; nil where it sampled none. Runs without samples are left out and
+// named.
+func (m *Model) deviceLadder() *figure.DeviceLadder {
+	f := &figure.DeviceLadder{}
+	var left []string
+	var reserves []int64
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		rows := ladderRows(m.Ladders[c.RunID], c.Label, m.mark(c))
+		if len(rows) == 0 {
+			text := c.Label
+			if mark := m.mark(c); mark != "" {
+				text += " [" + mark + "]"
+			}
+			left = append(left, text)
+		}
+		if len(c.RunIDs) > 1 && len(rows) > 0 {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s: the repeat with the median peak", c.Label))
+		}
+		for k := range rows {
+			if d := rows[k].Device; d != nil && d.DriverReserveBytes != nil && !slices.Contains(reserves, *d.DriverReserveBytes) {
+				reserves = append(reserves, *d.DriverReserveBytes)
+			}
+		}
+		f.Rows = append(f.Rows, rows...)
+	}
+	if len(f.Rows) == 0 {
+		return nil
+	}
+	f.Notes = append(f.Notes, "at the allocator's peak, what is outside torch is that of the nearest NVML sample")
+	f.Notes = append(f.Notes, "how each part is known: dpsight analyze ladder")
+	slices.Sort(reserves)
+	for _, n := range reserves {
+		f.Notes = append(f.Notes, fmt.Sprintf("the driver's reserve, %s, is not in what NVML has in use", table.Size(n)))
+	}
+	if len(left) > 0 {
+		f.Notes = append(f.Notes, "without NVML samples and left out: "+strings.Join(left, ", "))
+	}
+	f.Notes = append(f.Notes, m.figureNotes()...)
+	return f
+}
+
+// ladderRows are the rows of one run: one each GPU that was sampled, and more where several allocators are on it.
+func ladderRows(run analyze.LadderRun, label, mark string) []figure.LadderRow {
+	var rows []figure.LadderRow
+	for i := range run.GPUs {
+		g := &run.GPUs[i]
+		var device *analyze.LadderMoment
+		var peaks []*analyze.LadderMoment
+		for k := range g.Moments {
+			if at := &g.Moments[k]; at.At == analyze.DevicePeak {
+				device = at
+			} else {
+				peaks = append(peaks, at)
+			}
+		}
+		if device == nil {
+			continue
+		}
+		if len(peaks) == 0 {
+			peaks = append(peaks, nil)
+		}
+		for k, peak := range peaks {
+			row := figure.LadderRow{Label: label, Mark: mark, Allocator: peak}
+			if k == 0 {
+				row.Device = device
+			}
+			if len(run.GPUs) > 1 || len(peaks) > 1 { // which of them
+				var names []string
+				for _, d := range g.Devices {
+					if peak == nil || peak.Rank == nil || *peak.Rank == d.Rank && *peak.Device == d.Device {
+						names = append(names, fmt.Sprintf("rank %d %s", d.Rank, d.Device))
+					}
+				}
+				row.Label += ", " + strings.Join(names, " and ")
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

@@ -1,0 +1,236 @@
+package figure
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// rungTitles are the words for the rungs; categories are their own.
+var rungTitles = map[string]string{
+	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes", analyze.RungDriverReserve: "driver's reserve",
+	analyze.RungDriver: "driver, charged to no process", analyze.RungContext: "CUDA context", analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
+	analyze.RungReserved: "reserved by torch", analyze.RungPendingFree: "pending free",
+}
+
+// RungTitle names a rung; several that nothing tells apart as "CUDA context, modules and non-torch".
+func RungTitle(rung string) string {
+	parts := strings.Split(rung, "+")
+	for i, p := range parts {
+		if t, ok := rungTitles[p]; ok {
+			parts[i] = t
+		}
+	}
+	last := len(parts) - 1
+	if last == 0 {
+		return parts[0]
+	}
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
+}
+
+// rungKind is what a part of a ladder is drawn as, in the order of stacking: what is allocated ends at its size from zero, and
+// so do what torch reserved and what the device has in use.
+type rungKind int
+
+const (
+	kindUnbroken rungKind = iota // allocated or reserved, of which no parts are known
+	kindCategory
+	kindPending
+	kindCached
+	kindContext
+	kindDriver
+	kindOthers
+)
+
+// rungColors continue the palette: what is not allocated.
+var rungColors = map[rungKind]canvas.Color{
+	kindUnbroken: unknownColor,
+	kindPending:  0x7984de,
+	kindCached:   0xe1c293,
+	kindContext:  0x5d6f9c,
+	kindDriver:   0xb5905b,
+	kindOthers:   0x1a234a,
+}
+
+// kindOf takes a rung of several that nothing tells apart as the innermost of them.
+func kindOf(rung string) rungKind {
+	parts := strings.Split(rung, "+")
+	has := func(p string) bool { return slices.Contains(parts, p) }
+	switch {
+	case slices.Contains(schemas.Categories, rung):
+		return kindCategory
+	case has(analyze.RungReserved), has(analyze.RungAllocated):
+		return kindUnbroken
+	case has(analyze.RungCached):
+		return kindCached
+	case has(analyze.RungPendingFree):
+		return kindPending
+	case has(analyze.RungContext):
+		return kindContext
+	case has(analyze.RungDriver):
+		return kindDriver
+	}
+	return kindOthers
+}
+
+// leaves are a moment's rungs that are not divided further, innermost first.
+func leaves(m *analyze.LadderMoment) []analyze.Rung {
+	divided := map[string]bool{}
+	for _, r := range m.Rungs {
+		if r.In != nil && r.Bytes != nil {
+			divided[*r.In] = true
+		}
+	}
+	var out []analyze.Rung
+	for _, r := range m.Rungs {
+		if r.Bytes != nil && *r.Bytes != 0 && !divided[r.Rung] {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b analyze.Rung) int {
+		if d := int(kindOf(a.Rung)) - int(kindOf(b.Rung)); d != 0 {
+			return d
+		}
+		return slices.Index(schemas.Categories, a.Rung) - slices.Index(schemas.Categories, b.Rung)
+	})
+	return out
+}
+
+// rungGroups says which parts of ladders have a colour of their own, as grouping does for categories.
+type rungGroups struct {
+	major map[string]bool // categories, by name
+	kinds map[rungKind]bool
+	// rungs are those drawn as one kind: what nothing tells apart in one run may be told apart in another.
+	rungs map[rungKind][]string
+	minor []string // in the order of stacking
+}
+
+func groupRungs(moments []*analyze.LadderMoment) rungGroups {
+	g := rungGroups{map[string]bool{}, map[rungKind]bool{}, map[rungKind][]string{}, nil}
+	var all []analyze.Rung
+	for _, m := range moments {
+		parts := leaves(m)
+		var whole int64
+		for _, r := range parts {
+			whole += max(*r.Bytes, 0)
+		}
+		for _, r := range parts {
+			k := kindOf(r.Rung)
+			if float64(*r.Bytes) >= minorShare*float64(whole) || k == kindUnbroken {
+				if k == kindCategory {
+					g.major[r.Rung] = true
+				} else {
+					g.kinds[k] = true
+				}
+			}
+		}
+		all = append(all, parts...)
+	}
+	slices.SortStableFunc(all, func(a, b analyze.Rung) int { return int(kindOf(a.Rung)) - int(kindOf(b.Rung)) })
+	var minor [2][]string // categories in the order of precedence, the others
+	for _, c := range schemas.Categories {
+		if !g.major[c] && slices.ContainsFunc(all, func(r analyze.Rung) bool { return r.Rung == c }) {
+			minor[0] = append(minor[0], words(c))
+		}
+	}
+	for _, r := range all {
+		k := kindOf(r.Rung)
+		switch title := RungTitle(r.Rung); {
+		case k == kindCategory:
+		case g.kinds[k]:
+			if !slices.Contains(g.rungs[k], r.Rung) {
+				g.rungs[k] = append(g.rungs[k], r.Rung)
+			}
+		case !slices.Contains(minor[1], title):
+			minor[1] = append(minor[1], title)
+		}
+	}
+	g.minor = slices.Concat(minor[0], minor[1])
+	return g
+}
+
+// A rungPart is one coloured piece of a ladder's bar.
+type rungPart struct {
+	bytes int64
+	fill  canvas.Color
+	frame bool
+}
+
+// parts are the pieces of a bar, the small ones of each level together. What is less than nothing is not among them.
+func (g *rungGroups) parts(m *analyze.LadderMoment) []rungPart {
+	var out []rungPart
+	var small int64
+	flush := func() {
+		if small > 0 {
+			out = append(out, rungPart{bytes: small, fill: minorColor})
+		}
+		small = 0
+	}
+	last := kindUnbroken
+	for _, r := range leaves(m) {
+		k := kindOf(r.Rung)
+		if k > kindCategory && last <= kindCategory || k > kindCached && last <= kindCached {
+			flush() // what is allocated, and what torch reserved, ends here
+		}
+		last = k
+		switch {
+		case *r.Bytes < 0:
+		case k == kindCategory && g.major[r.Rung]:
+			out = append(out, rungPart{bytes: *r.Bytes, fill: palette[r.Rung]})
+		case k != kindCategory && g.kinds[k]:
+			out = append(out, rungPart{*r.Bytes, rungColors[k], k == kindUnbroken})
+		default:
+			small += *r.Bytes
+		}
+	}
+	flush()
+	return out
+}
+
+// title says what one colour stands for, where nothing tells it from other rungs in some bars.
+func (g *rungGroups) title(k rungKind) string {
+	if k == kindUnbroken {
+		var titles []string
+		for _, r := range g.rungs[k] {
+			titles = append(titles, RungTitle(r))
+		}
+		return strings.Join(titles, " or ") + ", not broken down"
+	}
+	least := slices.MinFunc(g.rungs[k], func(a, b string) int { return strings.Count(a, "+") - strings.Count(b, "+") })
+	var with []string
+	for _, r := range g.rungs[k] {
+		for _, p := range strings.Split(r, "+") {
+			if !slices.Contains(with, p) && !slices.Contains(strings.Split(least, "+"), p) {
+				with = append(with, p)
+			}
+		}
+	}
+	if len(with) == 0 {
+		return RungTitle(least)
+	}
+	return RungTitle(least) + ", in places with " + RungTitle(strings.Join(with, "+"))
+}
+
+// legend lists what has a colour of its own, in the order of stacking but for what is not broken down.
+func (g *rungGroups) legend() []legendItem {
+	var items []legendItem
+	for _, c := range schemas.Categories {
+		if g.major[c] {
+			items = append(items, legendItem{label: words(c), fill: palette[c]})
+		}
+	}
+	for k := kindUnbroken; k <= kindOthers; k++ {
+		if !g.kinds[k] {
+			continue
+		}
+		label := g.title(k)
+		items = append(items, legendItem{label: label, fill: rungColors[k], frame: k == kindUnbroken})
+	}
+	if len(g.minor) > 0 {
+		items = append(items, legendItem{label: minorLabel, fill: minorColor})
+	}
+	return items
+}

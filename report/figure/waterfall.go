@@ -1,0 +1,254 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A StepKind says how a step of a waterfall is drawn.
+type StepKind int
+
+const (
+	StepStart  StepKind = iota // where the waterfall begins: text alone
+	StepChange                 // begins where the change before it ended
+	StepPart                   // a part of the change above it: the parts of one divide it
+	StepTotal                  // from the start to the end
+)
+
+// A WaterfallStep is one row.
+type WaterfallStep struct {
+	Kind     StepKind
+	Label    string
+	Category schemas.Category // whose colour it has; empty: a colour of no category
+	Delta    int64            // bytes or nanoseconds
+	Text     string           // its size in words
+}
+
+// A WaterfallPanel is one difference and what it is made of. Its changes sum to its total.
+type WaterfallPanel struct {
+	Title string
+	Time  bool // nanoseconds, shown as ms; else bytes
+	Steps []WaterfallStep
+}
+
+// A Waterfall is the picture explain_waterfall: what a difference is made of, a signed bar each part, one after another from
+// the first run's value to the second's. The axis is of differences: beside the whole values they would be hardly seen, and
+// an axis cut off below would make the values look far apart.
+type Waterfall struct {
+	Panels []WaterfallPanel
+	Notes  []string
+}
+
+const (
+	fallWidth  = 640.0 // of bars and the texts beyond them
+	fallLabel  = 250.0
+	partHeight = 10.0
+	fallTop    = 26.0 // between panels
+	totalColor = softInk
+	timeColor  = canvas.Color(0x8795a3)
+)
+
+// fall is one panel laid out: row i has its bar between from[i] and to[i].
+type fall struct {
+	*WaterfallPanel
+	rows
+	panel
+	title    []string
+	titleTop float64
+	from, to []int64
+}
+
+type waterfallLayout struct {
+	width, height float64
+	falls         []*fall
+	legend        legend
+}
+
+func (m *Waterfall) layout() *waterfallLayout {
+	l := &waterfallLayout{}
+	widest := 60.0
+	lacks := false
+	for i := range m.Panels {
+		f := &fall{WaterfallPanel: &m.Panels[i]}
+		f.run()
+		for _, s := range f.Steps {
+			lacks = lacks || canvas.Lacks(s.Label)
+			label := rowLabel{name: canvas.Wrap(s.Label, nameSize, fallLabel, 3)}
+			size := nameSize
+			if s.Kind == StepPart {
+				label, size = rowLabel{mark: canvas.Wrap(s.Label, markSize, fallLabel, 2)}, markSize
+			}
+			for _, line := range slices.Concat(label.name, label.mark) {
+				widest = max(widest, canvas.Measure(line, size))
+			}
+			f.labels = append(f.labels, label)
+		}
+		l.falls = append(l.falls, f)
+	}
+	left := margin + widest + 12
+	l.width = math.Ceil(left + fallWidth + margin)
+	y := margin
+	for i, f := range l.falls {
+		if i > 0 {
+			y += fallTop
+		}
+		y = f.place(left, y)
+	}
+	notes := []string{}
+	if lacks {
+		notes = append(notes, string(canvas.Missing)+": a character that the figure's font lacks")
+	}
+	l.legend, y = layLegend(nil, append(notes, m.Notes...), y, l.width)
+	l.height = math.Ceil(y + margin)
+	return l
+}
+
+// run lets each bar begin where the one before it ended.
+func (f *fall) run() {
+	var end, start, part int64 // of the last change, and of its parts so far
+	for _, s := range f.Steps {
+		from, to := int64(0), s.Delta
+		switch s.Kind {
+		case StepStart:
+			to = 0
+		case StepChange:
+			from, to = end, end+s.Delta
+			start, end = from, to
+			part = start
+		case StepPart:
+			from, to = part, part+s.Delta
+			part = to
+		}
+		f.from, f.to = append(f.from, from), append(f.to, to)
+		f.low, f.high = min(f.low, from, to), max(f.high, from, to)
+	}
+}
+
+// place scales the panel and puts its rows from y down; it gives the y below it.
+func (f *fall) place(left, y float64) float64 {
+	text := 0.0
+	for _, s := range f.Steps {
+		text = max(text, canvas.Measure(s.Text, valueSize))
+	}
+	f.left, f.textRight = left, left+fallWidth
+	f.right = f.textRight - text - 12
+	f.zero = f.left
+	if f.high > f.low {
+		f.perByte = (f.right - f.left) / float64(f.high-f.low)
+		f.zero = f.left - float64(f.low)*f.perByte
+	}
+	f.unit = unitOf(max(f.high, -f.low))
+	if f.Time {
+		f.unit = unit{1e6, "ms"}
+	}
+	f.title = canvas.Wrap(f.Title, titleSize, fallWidth, 2)
+	f.titleTop = y
+	y += float64(len(f.title))*titleSize*lineHeight + 6
+	for i, s := range f.Steps {
+		f.tops = append(f.tops, y)
+		least := barHeight + 10
+		if s.Kind == StepPart {
+			least = partHeight + 8
+		}
+		y += max(least, f.labels[i].height()+6)
+	}
+	f.tops = append(f.tops, y)
+	return y + 30 // the axis' numbers
+}
+
+func (m *Waterfall) draw(svg bool) (*canvas.Canvas, error) {
+	l := m.layout()
+	c, err := canvas.New(l.width, l.height, svg)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range l.falls {
+		f.draw(c)
+	}
+	l.legend.draw(c)
+	return c, nil
+}
+
+// bar is the box of a step's bar.
+func (f *fall) bar(i int) canvas.Box {
+	h := barHeight
+	if f.Steps[i].Kind == StepPart {
+		h = partHeight
+	}
+	y := f.middle(i)
+	return canvas.Box{X0: f.x(min(f.from[i], f.to[i])), Y0: y - h/2, X1: f.x(max(f.from[i], f.to[i])), Y1: y + h/2}
+}
+
+func (f *fall) draw(c *canvas.Canvas) {
+	for k, line := range f.title {
+		c.Text(line, f.left, f.titleTop+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
+	}
+	f.drawAxis(c, &f.panel)
+	last := -1 // the change before
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		f.drawLabel(c, i, f.left-10)
+		b := f.bar(i)
+		color := ink
+		switch s.Kind {
+		case StepStart:
+			color = softInk
+		case StepPart:
+			color = softInk
+			f.fill(c, b, s.color().Pale())
+		default:
+			if last >= 0 { // it begins, or for the total ends, where the one before ended
+				x := f.x(f.to[last])
+				c.Line(x, f.bar(last).Y1, x, b.Y0, 1, softInk)
+			}
+			f.fill(c, b, s.color())
+			last = i
+		}
+		if s.Kind != StepStart {
+			c.Mark(s.Label, b, f.within(&f.panel))
+		}
+		c.Text(s.Text, f.textRight, f.middle(i)+valueSize*0.36, valueSize, canvas.End, color)
+	}
+}
+
+// fill draws a bar; a line stands for one that is too thin to be seen.
+func (f *fall) fill(c *canvas.Canvas, b canvas.Box, fill canvas.Color) {
+	if b.X1-b.X0 < 1 {
+		c.Line(b.X0, b.Y0, b.X0, b.Y1, 1, softInk)
+		return
+	}
+	c.Rect(b, fill)
+	if fill.Luminance() > 0.85 && b.X1-b.X0 > 4 {
+		c.Frame(b, 1, softInk)
+	}
+}
+
+func (s *WaterfallStep) color() canvas.Color {
+	switch {
+	case s.Kind == StepTotal:
+		return totalColor
+	case s.Category != "":
+		return palette[s.Category]
+	}
+	return timeColor
+}
+
+func (m *Waterfall) describe() string {
+	var b strings.Builder
+	for _, p := range m.Panels {
+		b.WriteString(p.Title + ": ")
+		for i, s := range p.Steps {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %s", s.Label, s.Text)
+		}
+		b.WriteString(". ")
+	}
+	return b.String() + strings.Join(m.Notes, ". ")
+}
