@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -20,19 +21,36 @@ func BenchmarkReport(b *testing.B) {
 	}
 	dir := b.TempDir()
 	for b.Loop() {
-		var sums []analyze.Summary
-		for _, r := range runs {
-			tab, err := store.Load(r, store.WantAll)
-			if err != nil {
-				b.Fatal(err)
-			}
-			sums = append(sums, analyze.Summarize(analyze.Input(*tab)))
-		}
-		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0])}); err != nil {
+		sums, ladders := reduced(b, runs)
+		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0]), Ladders: ladders}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(highWater(b), "peak-MiB")
+}
+
+// reduced is what a report needs of runs.
+func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]analyze.LadderRun) {
+	t.Helper()
+	var sums []analyze.Summary
+	ladders := map[string]analyze.LadderRun{}
+	for _, r := range runs {
+		tab, err := store.Load(r, store.WantAll|store.WantClock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := analyze.Input(*tab)
+		sums = append(sums, analyze.Summarize(in))
+		if len(in.Samples) == 0 {
+			continue
+		}
+		// A bare run has a ladder without categories, and an error that says so.
+		var none *analyze.NoEventsError
+		if ladders[r.ID], err = analyze.Ladder(in); err != nil && !errors.As(err, &none) {
+			t.Fatal(err)
+		}
+	}
+	return sums, ladders
 }
 
 // highWater is the process's highest resident memory in MiB; 0 where the kernel does not say.

@@ -29,16 +29,9 @@ func TestFiguresAreLegible(t *testing.T) {
 			t.Fatal(err)
 		}
 		stores++
-		var sums []analyze.Summary
-		for _, r := range runs {
-			tab, err := store.Load(r, store.WantAll)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sums = append(sums, analyze.Summarize(analyze.Input(*tab)))
-		}
+		sums, ladders := reduced(t, runs)
 		for _, all := range []bool{false, true} {
-			m := report.Model{Study: analyze.NewMatchedStudy(sums, nil), AllSteps: all}
+			m := report.Model{Study: analyze.NewMatchedStudy(sums, nil), Ladders: ladders, AllSteps: all}
 			for _, fig := range m.Figures() {
 				bad, err := fig.Misplaced()
 				if err != nil {
