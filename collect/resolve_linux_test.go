@@ -137,7 +137,11 @@ func TestTorchIsChecked(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := experiment(t, "")
-			e.Command = []string{test.python, "train.py"}
+			script := filepath.Join(t.TempDir(), "train.py")
+			if err := os.WriteFile(script, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.Command = []string{test.python, script}
 			r, err := Run(t.Context(), e)
 			if test.want == "" {
 				if err != nil || r.Manifest.Interpreter.Chosen != "command" {

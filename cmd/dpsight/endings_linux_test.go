@@ -195,7 +195,7 @@ func TestSuiteInterrupted(t *testing.T) {
 	}
 	select {
 	case <-stderr.seen:
-	case <-time.After(60 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Errorf("no step was seen\n%s", stderr.text())
 	}
 	cmd.Process.Signal(syscall.SIGINT)
@@ -216,9 +216,9 @@ func TestSuiteInterrupted(t *testing.T) {
 
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	e := record(t, training, []string{"--timeout", "15s"}, []string{"100000"}, "", nil)
+	e := record(t, training, []string{"--timeout", "40s"}, []string{"100000"}, "", nil)
 	e.expect(t, schemas.StatusTimeout, exitFailed)
-	if !strings.Contains(e.manifest.Reason, "15s") {
+	if !strings.Contains(e.manifest.Reason, "40s") {
 		t.Errorf("reason %q", e.manifest.Reason)
 	}
 }
