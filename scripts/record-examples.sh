@@ -3,6 +3,7 @@
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
 #   headline, headline-batch, trainers    the built-in suites
 #   claims          examples/suites/claims.yaml
+#   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
 # DPSIGHT names the binary, PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0.
 set -uo pipefail
@@ -24,6 +25,7 @@ for part in "$@"; do
     *)
       suite=$name
       [ "$name" = claims ] && suite=examples/suites/claims.yaml
+      [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       resume=()
       [ -d "$out/$name/suites" ] && resume=(--resume)
       "$dpsight" collect --store "$out/$name" --suite "$suite" --device cuda --no-report "${only[@]}" "${resume[@]}" || status=1
