@@ -125,7 +125,7 @@ func TestBuiltinExperimentOnThePhantom(t *testing.T) {
 // A process without the agent must not go unnoticed.
 func TestUninjected(t *testing.T) {
 	python := testkit.Python(t)
-	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(5)")
+	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(8)")
 	m := run(t, e).Manifest
 	if len(m.Collector.Uninjected) != 1 || len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "without the agent") {
 		t.Errorf("uninjected %q, warnings %q", m.Collector.Uninjected, m.Warnings)

@@ -46,7 +46,7 @@ func (t *torchWatch) look(pid int) {
 		return
 	}
 	w.looks++
-	w.skip = min(w.looks/2, maxSkip)
+	w.skip = min(w.looks/4, maxSkip)
 	if !w.torch && host.LoadedTorch(pid) {
 		w.torch = true
 		w.command = host.Command(pid) // an exec may have changed it

@@ -7,7 +7,8 @@ import (
 
 // A Tree follows the processes below a root that is not itself of the run. To walk /proc on every reading was rejected: it costs
 // 10 µs a process of the whole machine. Known processes are read every time; new ones are looked for every
-// so often, so that the search takes at most searchShare of a core.
+// so often, so that the search takes at most searchShare of a core; on a loaded machine, where it takes long, no less often than
+// every longestInterval, or a short process would go unnoticed.
 type Tree struct {
 	root int
 
@@ -18,8 +19,9 @@ type Tree struct {
 }
 
 const (
-	searchShare    = 0.001
-	searchInterval = time.Second
+	searchShare     = 0.001
+	searchInterval  = time.Second
+	longestInterval = 3 * time.Second
 	// firstSearches are closer together: a run begins by starting processes.
 	firstInterval = 100 * time.Millisecond
 )
@@ -71,7 +73,7 @@ func (t *Tree) search(now time.Time) {
 		}
 	}
 	cost := time.Since(begin)
-	wait := max(searchInterval, time.Duration(float64(cost)/searchShare))
+	wait := min(max(searchInterval, time.Duration(float64(cost)/searchShare)), longestInterval)
 	if first {
 		wait = firstInterval
 	}
