@@ -48,7 +48,7 @@ func checkPair(t *testing.T, from, to *analyze.Dissection) {
 		var modules, a, b int64
 		for _, m := range c.Modules {
 			modules, a, b = modules+m.DeltaBytes, a+m.FromBytes, b+m.ToBytes
-			if m.Module != nil && strings.ContainsAny(*m.Module, "0123456789") {
+			if m.Module != nil && strings.ContainsAny(*m.Module, "0123456789") && !strings.Contains(pair, "mlp") { // whose layers are not alike
 				t.Errorf("%s: %s is not folded", pair, *m.Module)
 			}
 		}
