@@ -8,6 +8,8 @@ SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
 # Tests that draw hundreds of pictures on one goroutine: under the race detector they take ten minutes and find nothing.
 DRAWN := Gallery|Geometry
+# Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
+LONGER := Kill|KindsOfScript|PhantomPredicts
 
 build:
 	go build -o dpsight ./cmd/dpsight
@@ -26,7 +28,7 @@ test: setup
 
 test-long: setup
 	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... ./cmd/... ./examples
-	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -count=1 ./collect/livetest ./collect/suite ./examples
+	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -race -short -skip '$(DRAWN)' -timeout 20m ./...
 
