@@ -128,6 +128,14 @@ def check() -> None:
         drain("full")
 
 
+def drain_on_request() -> bool:
+    """Drains for the collector; False in the middle of another drain."""
+    if draining:
+        return False
+    drain("request")
+    return True
+
+
 def drain(reason: str) -> None:
     """Takes the events since the last drain, and torch's counters at the same moment."""
     global drains, drain_ns, draining, _last_ns, _last_allocations

@@ -33,7 +33,7 @@ def install(patches: Patches) -> None:
 
     patches.set(sys, "excepthook", excepthook)
     atexit.register(finish)
-    marks.on_request(lambda: allocator.drain("request"))
+    marks.on_request(allocator.drain_on_request)
 
 
 def out_of_memory(device: int, requested: int, limit: int, free: int) -> None:

@@ -34,7 +34,7 @@ _names: dict[str, int] = {}
 _texts: list[str] = [""]  # by number
 _pending_names: list[tuple[int, str]] = []
 _on_open: list[Callable[[], None]] = []
-_on_request: list[Callable[[], None]] = []
+_on_request: list[Callable[[], bool]] = []
 last = 0  # the number of a recent mark
 
 
@@ -199,20 +199,23 @@ def on_open(callback: Callable[[], None]) -> None:
     _on_open.append(callback)
 
 
-def on_request(callback: Callable[[], None]) -> None:
-    """Has callback called when the collector asks for a drain."""
+def on_request(callback: Callable[[], bool]) -> None:
+    """Has callback called when the collector asks for a drain; it says whether it could."""
     _on_request.append(callback)
 
 
 def _answer() -> None:
     """Clears the word only when the drain is on disk: the collector's next signal may end this process."""
     word = _map
+    asked = word[REQUEST_OFFSET]
     word[REQUEST_OFFSET] = ANSWERING  # the drain's own marks must not answer again
+    left = 0
     try:
         for callback in _on_request:
-            callback()
+            if not callback():
+                left = asked  # in the middle of another drain, which is not on disk either: the mark after it answers
     finally:
-        word[REQUEST_OFFSET] = 0
+        word[REQUEST_OFFSET] = left
 
 
 def after_fork() -> None:
