@@ -1,15 +1,18 @@
 # make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
 # make test       every test that torch 2.11.0 and two cores allow in 15 minutes
 # make test-long  adds torch 2.15.0, all kill tests and every recording on the phantom GPU
-# make lint       gofmt, go vet, staticcheck, ruff, and builds for Linux, macOS and Windows
-.PHONY: build setup demo test test-long lint clean
+# make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that has nothing else
+.PHONY: build setup demo test test-long lint alone clean
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
 # Tests that draw hundreds of pictures on one goroutine: under the race detector they take ten minutes and find nothing.
 DRAWN := Gallery|Geometry
 # Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
-LONGER := Kill|KindsOfScript|PhantomPredicts
+LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
+
+# Tests outside collect that run torch: the others would say the same under another version.
+TORCH := Phantom|Scripts|Ending|Interrupted|Presets|Defects|Document
 
 build:
 	go build -o dpsight ./cmd/dpsight
@@ -24,22 +27,33 @@ demo: build
 
 # Without an interpreter the tests that need torch would be skipped: what makes one has to succeed first.
 test: setup
-	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m ./...
+	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./...
 
 test-long: setup
-	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... ./cmd/... ./examples
-	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
+	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples
+	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
+	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -race -short -skip '$(DRAWN)' -timeout 20m ./...
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
-	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples
+	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples scripts
 	@for os in linux darwin windows; do echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go vet ./...
 	GOOS=windows CGO_ENABLED=0 go vet ./...
+	@$(MAKE) --no-print-directory alone
+
+# Reports need nothing: a binary without cgo, without Python, settings or, where a namespace may be made, network, says the same.
+alone:
+	@temp=$$(mktemp -d) && trap 'rm -rf "$$temp"' EXIT && lonely= && \
+	if unshare --map-root-user --net true 2>/dev/null; then lonely="unshare --map-root-user --net"; fi && \
+	echo "report without cgo, Python$${lonely:+, network}" && go build -o "$$temp/usual" ./cmd/dpsight && CGO_ENABLED=0 go build -o "$$temp/alone" ./cmd/dpsight && \
+	"$$temp/usual" report examples/headline -o "$$temp/a" >/dev/null && \
+	$$lonely env -i PATH=/nonexistent "$$temp/alone" report examples/headline -o "$$temp/b" >/dev/null && \
+	cmp "$$temp/a/results.json" "$$temp/b/results.json"
 
 clean:
 	rm -rf dpsight runs

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 // At names a moment of a run. The zero At is the peak.
@@ -95,18 +96,46 @@ func (in *Input) moment(p place, at At) (found, error) {
 	case v.InstrumentedPeakSeq != nil:
 		return found{at: in.momentOf(p, *v.InstrumentedPeakSeq), allocated: v.PeakAllocatedBytes}, nil
 	}
-	f := found{at: in.momentOf(p, v.PeakSeq), allocated: v.PeakAllocatedBytes}
-	if v.PeakAllocatedBytes > 0 {
-		f.warnings = append(f.warnings, fmt.Sprintf("%s: only a step without tags reached the peak: its categories are known by lifetime and phase only", p))
+	return found{at: in.momentOf(p, v.PeakSeq), allocated: v.PeakAllocatedBytes}, nil
+}
+
+// stepRange says which steps there are. Phases before the first have step -1, and those after the last its number and one more:
+// they can be asked for, and are no steps.
+func (in *Input) stepRange(p place, phases []int64) string {
+	first, last := phases[0], phases[len(phases)-1]
+	var steps []int64
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.rank && s.Device == p.device {
+			steps = append(steps, s.Step)
+		}
 	}
-	return f, nil
+	switch {
+	case len(steps) > 0:
+	case last < 0:
+		return "the recording has no steps"
+	default:
+		return fmt.Sprintf("phases are of steps %d to %d", first, last)
+	}
+	low, high := slices.Min(steps), slices.Max(steps)
+	text := fmt.Sprintf("steps go from %d to %d", low, high)
+	var others []string
+	if first < low {
+		others = append(others, fmt.Sprintf("%d is what came before them", first))
+	}
+	if last > high {
+		others = append(others, fmt.Sprintf("%d what came after", last))
+	}
+	if len(others) > 0 {
+		text += "; " + strings.Join(others, ", ")
+	}
+	return text
 }
 
 // phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
 // high as the state that it began with, the event is the last of the phase before.
 func (in *Input) phaseMoment(p place, at At) (found, error) {
-	var best *schemas.Phase
-	steps, phases := map[int64]bool{}, map[string]bool{}
+	var best, unknown *schemas.Phase
+	steps, phases, known := map[int64]bool{}, map[string]bool{}, in.phasesWithBytes()
 	for i := range in.Phases {
 		f := &in.Phases[i]
 		if f.Rank != p.rank || f.Device != p.device {
@@ -120,19 +149,23 @@ func (in *Input) phaseMoment(p place, at At) (found, error) {
 		if at.Phase != "" && f.Phase != at.Phase {
 			continue
 		}
-		if best == nil || f.PeakBytes > best.PeakBytes {
+		switch {
+		case !known(f):
+			unknown = f
+		case best == nil || f.PeakBytes > best.PeakBytes:
 			best = f
 		}
 	}
 	switch {
 	case best != nil:
+	case unknown != nil:
+		return found{}, in.noBytes(p, unknown)
 	case len(steps) == 0:
 		return found{}, fmt.Errorf("%s has no phases", p)
 	case len(phases) == 0:
-		s := slices.Sorted(maps.Keys(steps))
-		return found{}, fmt.Errorf("no step %d on %s: steps go from %d to %d", *at.Step, p, s[0], s[len(s)-1])
+		return found{}, fmt.Errorf("no step %d on %s: %s", *at.Step, p, in.stepRange(p, slices.Sorted(maps.Keys(steps))))
 	default:
-		return found{}, fmt.Errorf("no phase %q there on %s: there are %s", at.Phase, p, strings.Join(slices.Sorted(maps.Keys(phases)), ", "))
+		return found{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p, near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
 	}
 	m := found{at: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, allocated: best.PeakBytes}
 	if best.Step >= 0 {
@@ -141,16 +174,17 @@ func (in *Input) phaseMoment(p place, at At) (found, error) {
 	if best.PeakSeq == 0 {
 		m.at.Event, m.allocated = best.EndSeq, -1
 	}
+	return m, nil
+}
+
+// noBytes says why nothing is known of a phase's bytes.
+func (in *Input) noBytes(p place, f *schemas.Phase) error {
 	for i := range in.Steps {
-		s := &in.Steps[i]
-		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Recorded {
-			return found{}, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", s.Step, p)
-		}
-		if s.Rank == p.rank && s.Device == p.device && s.Step == best.Step && !s.Instrumented {
-			m.warnings = append(m.warnings, fmt.Sprintf("%s: step %d is a bare step: what was born in it has no tags", p, s.Step))
+		if s := &in.Steps[i]; s.Rank == p.rank && s.Device == p.device && s.Step == f.Step && !s.Recorded {
+			return fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", f.Step, p)
 		}
 	}
-	return m, nil
+	return fmt.Errorf("%s of step %d on %s lies in part where no events were recorded: nothing is known of its bytes", f.Phase, f.Step, p)
 }
 
 // momentOf is the moment just after event seq.

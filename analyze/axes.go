@@ -12,6 +12,9 @@ import (
 // long a run was, and what it ran on.
 var axisOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len", "precision"}
 
+// argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].
+const argumentsKey = "arguments"
+
 var axisLast = []string{"num_iter", "warmup_iter", "seed", "bare"}
 
 // axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source, run. The
@@ -27,6 +30,8 @@ func axisValue(s *Summary, key string) (string, bool) {
 		}
 	}
 	switch key {
+	case argumentsKey:
+		return s.arguments, s.arguments != ""
 	case "name", "method": // commands without methods would all be one row, and are nobody's repeats
 		return s.title(), true
 	case "run":
@@ -74,6 +79,9 @@ func axisKeys(runs []*Summary) []string {
 			keys = append(keys, k)
 		}
 	}
+	if slices.ContainsFunc(runs, func(r *Summary) bool { return r.arguments != "" }) {
+		keys = append(keys, "name", argumentsKey)
+	}
 	for _, k := range axisLast {
 		if slices.Contains(params, k) {
 			keys = append(keys, k)
@@ -113,8 +121,8 @@ func differing(runs []*Summary, taken []string) []string {
 		if slices.Contains(chosen, k) || k == "run" || k == "status" || k == "suite" {
 			continue
 		}
-		// A name says again what the parameters say, and repeats are repeats whether bare or not.
-		if (k == "name" || k == "bare") && len(chosen) > 0 {
+		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats whether bare or not.
+		if (k == "bare" || k == "name" && !slices.ContainsFunc(runs, func(r *Summary) bool { return r.arguments != "" })) && len(chosen) > 0 {
 			continue
 		}
 		values := map[string]string{}

@@ -13,7 +13,7 @@ import (
 
 // BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
 // writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of one
-// name and parameters, whatever they ran on: a check is there to tell what a new torch or another commit does. How the
+// name, parameters and command, whatever they ran on: a check is there to tell what a new torch or another commit does. How the
 // figures are known does tell experiments apart: a predicted and a measured run have no median, nor have predictions for two
 // devices.
 func BaselineOf(runs []Summary, version string) schemas.Baseline {
@@ -31,16 +31,16 @@ func BaselineOf(runs []Summary, version string) schemas.Baseline {
 		doc.Experiments = append(doc.Experiments, experimentOf(groups[id]))
 	}
 	slices.SortStableFunc(doc.Experiments, func(a, b schemas.BaselineExperiment) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)), strings.Compare(a.Source, b.Source))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)), strings.Compare(commandText(a.Command), commandText(b.Command)), strings.Compare(a.Source, b.Source))
 	})
 	return doc
 }
 
 // gated tells the experiments of a gate apart: content, and what it was made on.
 func (s *Summary) gated() string {
-	id := s.Key
-	if id == "" {
-		id = s.title() + "\x00" + paramsText(s.Params)
+	id := s.Key + toldText(s.Params)
+	if s.Key == "" {
+		id = s.title() + "\x00" + paramsText(s.Params) + "\x00" + commandText(s.command)
 	}
 	id += "\x00" + s.Source
 	if p := s.Profile; p != nil {
@@ -84,7 +84,7 @@ func plural(n int, one, many string) string {
 // experimentOf reduces the repeats of one experiment.
 func experimentOf(runs []*Summary) schemas.BaselineExperiment {
 	c := newCell(runs)
-	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Source: c.Source, Profile: c.Profile, Status: schemas.StatusOK, Runs: c.Good,
+	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Command: c.command, Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Status: schemas.StatusOK, Runs: c.Good,
 		Versions: schemas.Versions{Torch: c.factOrNull("torch"), CUDA: c.factOrNull("CUDA"), Opacus: c.factOrNull("Opacus"), GPU: c.factOrNull("GPU"), Driver: c.factOrNull("driver")}}
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK {
@@ -96,6 +96,7 @@ func experimentOf(runs []*Summary) schemas.BaselineExperiment {
 		return e
 	}
 	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
+	e.Allocations = c.Allocations
 	if c.BrokenDown() {
 		e.Categories = map[schemas.Category]int64{}
 		for _, b := range c.Main().Categories {
@@ -142,6 +143,20 @@ func (s *Summary) factOrNull(what string) *string {
 		}
 	}
 	return nil
+}
+
+// toldParams say what was told of the machine. A suite's key knows of its file alone, not of the machine that it was run on.
+var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
+
+// toldText is those parameters as one string, empty where nothing was told.
+func toldText(params map[string]any) string {
+	told := map[string]any{}
+	for _, k := range toldParams {
+		if v, ok := params[k]; ok {
+			told[k] = v
+		}
+	}
+	return paramsText(told)
 }
 
 // paramsText is parameters as one string that equal parameters share.

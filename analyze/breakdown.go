@@ -20,6 +20,7 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 	if runs == nil {
 		runs = []BreakdownRun{}
 	}
+	distinguish(runs, func(r *BreakdownRun) *Identity { return &r.Identity })
 	return BreakdownDocument{BreakdownSchema, runs}
 }
 
@@ -124,9 +125,19 @@ func Breakdown(in Input, at At) (BreakdownRun, error) {
 
 // breakdown is Breakdown with ledgers that others use too.
 func (in *Input) breakdown(at At, ledgers *ledgers) (BreakdownRun, error) {
-	run := BreakdownRun{Identity: identify(in.Manifest), Devices: []DeviceBreakdown{}, Warnings: []string{}}
+	run := BreakdownRun{Identity: in.identity(), Devices: []DeviceBreakdown{}, Warnings: []string{}}
 	if in.Report != nil {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	run.Confidence = orNull(run.Identity.Confidence)
+	if in.Report != nil && in.Report.Prediction != nil {
+		p := in.Report.Prediction
+		if p.Told {
+			run.UnknownReads = new(sumOf(unknownReads(p)))
+		}
+		if p.Band != nil {
+			run.PeakReservedBand = p.Band.Reserved[:]
+		}
 	}
 	if err := in.noEvents(); err != nil {
 		return run, err
@@ -147,6 +158,9 @@ func (in *Input) breakdown(at At, ledgers *ledgers) (BreakdownRun, error) {
 		}
 		d := in.breakdownAt(p, l, m.at, m.allocated)
 		d.Warnings = append(d.Warnings, m.warnings...)
+		if s := in.bareBreakdown(p, &d); s != "" {
+			d.Warnings = append(d.Warnings, s)
+		}
 		run.Devices = append(run.Devices, d)
 	}
 	return run, nil
@@ -271,7 +285,7 @@ func (in *Input) reservedSteps(p place) []level {
 			continue
 		}
 		switch schemas.Action(e.Action) {
-		case schemas.ActionSegmentAlloc, schemas.ActionSegmentMap:
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentMap, schemas.ActionGap:
 			now += e.Size
 		case schemas.ActionSegmentFree, schemas.ActionSegmentUnmap:
 			now -= e.Size

@@ -174,8 +174,8 @@ func TestMoments(t *testing.T) {
 		{"phase=setup.model", 1, 1024, ""},
 		{"step=0", 4, 4096, ""},
 		{"event=7", 0, 0, "has 6 events, not 7"},
-		{"step=3", 0, 0, "no step 3 on cuda:0: steps go from -1 to 0"},
-		{"step=0,phase=clip", 0, 0, `no phase "clip" there on cuda:0: there are backward, forward`},
+		{"step=3", 0, 0, "no step 3 on cuda:0: steps go from 0 to 0; -1 is what came before them"},
+		{"step=0,phase=clip", 0, 0, `no phase "clip" there on cuda:0; there are backward, forward`},
 		{"noon", 0, 0, "is not peak, oom, event=N, or step=N,phase=P"},
 		{"event=x", 0, 0, "event must be a whole number, 0 or more"},
 		{"event=-1", 0, 0, "event must be a whole number, 0 or more"},
@@ -201,6 +201,24 @@ func TestMoments(t *testing.T) {
 		} else if d := run.Devices[0]; d.At.Event != c.event || d.AllocatedBytes != c.bytes || d.Conservation.ResidueBytes != 0 {
 			t.Errorf("%q: event %d, %d bytes, residue %d; want %d, %d, 0", c.at, d.At.Event, d.AllocatedBytes, d.Conservation.ResidueBytes, c.event, c.bytes)
 		}
+	}
+}
+
+// What comes before the first step and after the last has phases of a step that is none.
+func TestStepsThatThereAre(t *testing.T) {
+	in := hooked()
+	in.Phases = append(in.Phases, schemas.Phase{Step: 1, Phase: schemas.PhaseBetween, BeginSeq: 6, EndSeq: 6})
+	const steps = "steps go from 0 to 0; -1 is what came before them, 1 what came after"
+	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), steps) {
+		t.Errorf("%v", err)
+	}
+	in.Steps = nil
+	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), "phases are of steps -1 to 1") {
+		t.Errorf("%v", err)
+	}
+	in.Phases = in.Phases[:1]
+	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), "no step 9 on cuda:0: the recording has no steps") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -236,7 +254,7 @@ func TestResidueIsNeverHidden(t *testing.T) {
 	in = hooked()
 	in.Report.Devices[0].InstrumentedPeakSeq = nil
 	in.Steps[0].Instrumented = false
-	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Warnings) != 1 || !strings.Contains(run.Devices[0].Warnings[0], "without tags") {
+	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Warnings) != 1 || !strings.Contains(run.Devices[0].Warnings[0], "has no tags") {
 		t.Errorf("a peak in a bare step: %v, %v", run.Devices, err)
 	}
 }

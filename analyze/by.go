@@ -52,6 +52,7 @@ func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
 	if runs == nil {
 		runs = []BreakdownByRun{}
 	}
+	distinguish(runs, func(r *BreakdownByRun) *Identity { return &r.Identity })
 	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
 }
 
@@ -274,14 +275,9 @@ func (g *group) list(top int) []ByRow {
 	slices.SortFunc(known, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), compareNames(a.key.text, b.key.text))
 	})
-	var rest *group
-	if top > 0 && len(known) > top+1 {
-		rest = newGroup()
-		for _, w := range known[top:] {
-			rest.merge(w)
-		}
-		rest.others = len(known) - top
-		known = known[:top]
+	var left []*group
+	if top > 0 {
+		known, left = Part(known, top)
 	}
 	slices.SortStableFunc(known, func(a, b *group) int { return cmp.Compare(a.key.place, b.key.place) })
 	rows := []ByRow{}
@@ -293,7 +289,12 @@ func (g *group) list(top int) []ByRow {
 			rows = append(rows, w.row(top))
 		}
 	}
-	if rest != nil {
+	if len(left) > 0 {
+		rest := newGroup()
+		for _, w := range left {
+			rest.merge(w)
+		}
+		rest.others = len(left)
 		rows = append(rows, rest.row(top))
 	}
 	return rows

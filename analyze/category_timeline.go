@@ -25,6 +25,7 @@ func NewCategoryTimelineDocument(points int, runs ...CategoryTimelineRun) Catego
 	if runs == nil {
 		runs = []CategoryTimelineRun{}
 	}
+	distinguish(runs, func(r *CategoryTimelineRun) *Identity { return &r.Identity })
 	return CategoryTimelineDocument{CategoryTimelineSchema, points, runs}
 }
 
@@ -114,7 +115,7 @@ func (r *EventRange) Check() error {
 // total or of a category is lost, and the largest of the points' is the range's. Sampling every so many events would lose
 // them all: most peaks last for one event.
 func CategoryTimeline(in Input, r EventRange, points int) (CategoryTimelineRun, error) {
-	run := CategoryTimelineRun{Identity: identify(in.Manifest), Devices: []DeviceTimeline{}, Warnings: []string{}}
+	run := CategoryTimelineRun{Identity: in.identity(), Devices: []DeviceTimeline{}, Warnings: []string{}}
 	if in.Report != nil {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
 	}
@@ -158,6 +159,9 @@ func (in *Input) deviceTimeline(p place, l *ledger, r EventRange, points int) (D
 	d := DeviceTimeline{Device: p.String(), Rank: p.rank, RunPeakAt: peak.at, Points: []TimelinePoint{}, Categories: []CategoryMaximum{},
 		Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: append([]string{}, peak.warnings...)}
 	if v := in.verdict(p); v != nil {
+		if s := in.bareNote(p, peak.at); s != "" {
+			d.Warnings = append(d.Warnings, s)
+		}
 		d.Conservation = Conservation{v.Verdict, v.ResidueBytes, v.AmbiguousTags, v.Reason}
 	}
 	if err := in.bounds(p, l, r, &d); err != nil {
@@ -205,8 +209,8 @@ func (in *Input) bounds(p place, l *ledger, r EventRange, d *DeviceTimeline) err
 		}
 		// The state that a step begins with is that of the event before; it stands for a step without events.
 		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
-		if !s.Instrumented {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d is a bare step: what was born in it has no tags", p, s.Step))
+		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d has no tags: %s", p, s.Step, in.likeness(p, s.Step)))
 		}
 	default:
 		if r.From != nil {

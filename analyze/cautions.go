@@ -14,6 +14,9 @@ func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
 	if base.Source != now.Source {
 		out = append(out, fmt.Sprintf("bytes that are %s beside a baseline that is %s", now.Source, base.Source))
 	}
+	if base.Source == schemas.Predicted && now.Source == schemas.Predicted && base.Confidence != now.Confidence && base.Confidence != "" && now.Confidence != "" {
+		out = append(out, fmt.Sprintf("the confidence differs: %s, baseline %s", now.Confidence, base.Confidence))
+	}
 	type fact struct {
 		what         string
 		base, now    *string
@@ -29,6 +32,9 @@ func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
 	}
 	if differ := differingParams(base.Params, now.Params, true); len(differ) > 0 {
 		out = append(out, "compared though the parameters differ: "+strings.Join(differ, "; "))
+	}
+	if differ := commandsDiffer(base.Command, now.Command); differ != nil {
+		out = append(out, "compared though the commands differ in their "+differ[0])
 	}
 	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock == now.StepMS.Clock {
 		b, n := base.StepMS, now.StepMS

@@ -29,14 +29,14 @@ type Cell struct {
 // IsBaseline reports whether others are compared with the cell.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
-// content tells experiments apart: what a suite hashed, else name and parameters; and what the run was made on. Without a
+// content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made on. Without a
 // suite and without a method it is the run: nobody knows what a script did the second time.
 func (s *Summary) content() string {
 	key := s.Key
 	switch {
 	case key != "":
 	case s.Method() != "":
-		key = s.Name
+		key = s.Name + "\x00" + commandText(s.command)
 	default:
 		return s.RunID
 	}
@@ -223,6 +223,35 @@ func mergeWarnings(runs []*Summary) []string {
 	return out
 }
 
+// LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the same
+// experiment among others, as a study does with those that are in it.
+func LendEnergy(runs, others []Summary) {
+	bare := map[string]*Cell{}
+	cells := Cells(others)
+	for i := range cells {
+		if c := &cells[i]; c.Bare() && c.Good > 0 && c.JoulesPerStep != nil {
+			bare[c.experiment()] = c
+		}
+	}
+	for i := range runs {
+		r := &runs[i]
+		if c := bare[twinKey(&r.Identity, r.Key, r.script, r.facts)]; c != nil && r.wantsEnergy() {
+			r.Warnings = slices.Clone(r.Warnings)
+			r.borrowEnergy(&c.Summary)
+		}
+	}
+}
+
+// wantsEnergy reports whether the run ended well without any energy, though its GPU was sampled.
+func (s *Summary) wantsEnergy() bool {
+	return s.JoulesPerStep == nil && s.NoEnergy != "" && s.Status == schemas.StatusOK && !s.Bare()
+}
+
+func (s *Summary) borrowEnergy(bare *Summary) {
+	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
+	s.Warnings = append(s.Warnings, "energy is that of the bare run of the same experiment")
+}
+
 // withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for, the
 // proof that recording moves nothing, is the table of costs; beside its twin in a figure it is the same bar twice. Energy
 // needs an unbroken series of uninstrumented steps, which only a bare run has: its twin is given it.
@@ -241,8 +270,7 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 		}
 		left = append(left, c.Label)
 		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil && c.Good > 0 {
-			twin.JoulesPerStep, twin.JoulesPerSample, twin.NoEnergy = c.JoulesPerStep, c.JoulesPerSample, ""
-			twin.Warnings = append(twin.Warnings, "energy is that of the bare run of the same experiment")
+			twin.borrowEnergy(&c.Summary)
 		}
 	}
 	for i := range cells {
@@ -254,15 +282,18 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 }
 
 // experiment is what a bare run and its twin have in common.
-func (c *Cell) experiment() string { return twinKey(&c.Identity, c.Key, c.facts) }
+func (c *Cell) experiment() string { return twinKey(&c.Identity, c.Key, c.script, c.facts) }
 
 // twinKey is what a bare run and its twin have in common: all but how many steps they took.
-func twinKey(id *Identity, key string, facts []Fact) string {
+func twinKey(id *Identity, key, script string, facts []Fact) string {
 	if id.Method() == "" && key == "" {
 		return id.RunID
 	}
 	var b strings.Builder
 	b.WriteString(id.Source)
+	if id.Method() == "" {
+		b.WriteString("\x00" + script + "\x00" + commandText(id.command))
+	}
 	for _, f := range facts {
 		if f.What != "num_iter" && f.What != "warmup_iter" {
 			fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.whole)

@@ -33,7 +33,7 @@ func TestRepeatsAreOneCell(t *testing.T) {
 	}
 	failed := suiteRun("g4", "g", g, 1<<30, 1)
 	failed.Status = schemas.StatusOOM
-	s := NewMatchedStudy(append(runs, failed), nil)
+	s := NewMatchedStudy(append(runs, failed), nil, "")
 	if len(s.Cells) != 2 || !slices.Equal(s.Cells[0].RunIDs, []string{"v1", "v2", "v3", "v4", "v5"}) {
 		t.Fatalf("%d cells, the first of %v", len(s.Cells), s.Cells[0].RunIDs)
 	}
@@ -113,7 +113,7 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 		suiteRun("g8", "g8", params("ghost", "transformer", 8), 0, 10), suiteRun("v8", "v8", params("vanilla", "transformer", 8), 0, 10),
 		suiteRun("m", "m", params("ghost", "mlp", 4), 0, 10),
 	}
-	s := NewMatchedStudy(runs, map[string]any{"method": "vanilla"})
+	s := NewMatchedStudy(runs, map[string]any{"method": "vanilla"}, "")
 	for i, want := range []string{"v4", "v4", "v8", "v8", "v4"} {
 		if got := s.Cells[i].Baseline.RunID; got != want {
 			t.Errorf("%s is compared with %s, want %s", s.Cells[i].RunID, got, want)
@@ -148,30 +148,58 @@ func TestBareTwins(t *testing.T) {
 	bare := Summarize(in)
 	j := 7.0
 	bare.JoulesPerStep, bare.JoulesPerSample = &j, &j
-	s := NewMatchedStudy([]Summary{full, bare}, nil)
+	s := NewMatchedStudy([]Summary{full, bare}, nil, "")
 	if len(s.Cells) != 1 || s.Cells[0].RunID != "v" || *s.Cells[0].JoulesPerSample != 7 || len(s.Overhead.Runs) != 2 {
 		t.Errorf("%d cells, %+v", len(s.Cells), s.Notes)
 	}
 	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "v-bare") {
 		t.Errorf("notes %q", s.Notes)
 	}
-	if s := NewMatchedStudy([]Summary{bare}, nil); len(s.Cells) != 1 {
+	if s := NewMatchedStudy([]Summary{bare}, nil, ""); len(s.Cells) != 1 {
 		t.Error("a bare run by itself is left out")
+	}
+	named := []Summary{full} // without its bare twin
+	named[0].NoEnergy = "no energy: too short"
+	LendEnergy(named, []Summary{bare})
+	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" || !slices.Contains(n.Warnings, "energy is that of the bare run of the same experiment") {
+		t.Errorf("%v J, %q, %q", n.JoulesPerSample, n.NoEnergy, n.Warnings)
+	}
+	if slices.Contains(full.Warnings, "energy is that of the bare run of the same experiment") {
+		t.Error("the run itself was changed")
+	}
+	other := bare
+	other.Key, other.facts = "", append(slices.Clone(bare.facts), Fact{What: "batch_size", Value: "8", Condition: true, Param: true})
+	own := []Summary{full, full}
+	own[0].NoEnergy, own[1].NoEnergy, own[1].Status = "no energy: too short", "no energy: too short", schemas.StatusOOM
+	LendEnergy(own[:1], []Summary{other})
+	LendEnergy(own[1:], []Summary{bare})
+	if own[0].JoulesPerSample != nil || own[1].JoulesPerSample != nil {
+		t.Error("the energy of another experiment, or to a run that failed")
+	}
+	gan, scripts := bare, []Summary{full}
+	gan.Params, gan.script = map[string]any{"bare": true}, "gan.py"
+	scripts[0].Params, scripts[0].script, scripts[0].NoEnergy = nil, "resnet.py", "no energy: too short"
+	if LendEnergy(scripts, []Summary{gan}); scripts[0].JoulesPerSample != nil {
+		t.Error("the energy of another script")
+	}
+	gan.script = "resnet.py"
+	if LendEnergy(scripts, []Summary{gan}); scripts[0].JoulesPerSample == nil {
+		t.Error("no energy of the same script")
 	}
 	failed := full
 	failed.Status = schemas.StatusOOM
-	if s := NewMatchedStudy([]Summary{failed, bare}, nil); len(s.Cells) != 2 || len(s.Notes) != 0 {
+	if s := NewMatchedStudy([]Summary{failed, bare}, nil, ""); len(s.Cells) != 2 || len(s.Notes) != 0 {
 		t.Errorf("a bare run is left out for one that failed: %d cells, %q", len(s.Cells), s.Notes)
 	}
 	bare.Status = schemas.StatusOOM
-	if s := NewMatchedStudy([]Summary{full, bare}, nil); len(s.Cells) != 1 || s.Cells[0].JoulesPerSample != nil {
+	if s := NewMatchedStudy([]Summary{full, bare}, nil, ""); len(s.Cells) != 1 || s.Cells[0].JoulesPerSample != nil {
 		t.Errorf("the energy of a run that failed: %v", s.Cells[0].JoulesPerSample)
 	}
 }
 
 func TestRateIntervals(t *testing.T) {
 	s := NewMatchedStudy([]Summary{suiteRun("a", "a", map[string]any{"method": "vanilla", "batch_size": 1.0}, 0, 100),
-		suiteRun("b", "b", map[string]any{"method": "vanilla", "batch_size": 2.0}, 0, 100)}, nil)
+		suiteRun("b", "b", map[string]any{"method": "vanilla", "batch_size": 2.0}, 0, 100)}, nil, "")
 	if s.Cost() != CostTokens {
 		t.Errorf("steps of two sizes are compared by %s", s.Cost())
 	}

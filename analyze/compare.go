@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 // CompareSchema is the version of [CompareDocument].
@@ -78,9 +79,11 @@ func Compare(summaries []Summary, o CompareOptions) (CompareDocument, error) {
 	doc := CompareDocument{Schema: CompareSchema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{}, Cols: []string{}, Cells: []CompareCell{},
 		Differences: []Difference{}, Runs: []Identity{}, Warnings: []string{}}
 	runs, left := besideTwins(summaries, o.Value)
+	tellCommands(runs)
 	for _, r := range runs {
 		doc.Runs = append(doc.Runs, r.Identity)
 	}
+	distinguish(doc.Runs, func(id *Identity) *Identity { return id })
 	if len(runs) == 0 || len(runs) == 1 && (o.Run == nil || o.Run.RunID == runs[0].RunID) {
 		return doc, errors.New("one run has nothing to be compared with")
 	}
@@ -114,7 +117,12 @@ func Compare(summaries []Summary, o CompareOptions) (CompareDocument, error) {
 	if len(mixed) > 0 {
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols", strings.Join(mixed, ", ")))
 	}
-	doc.Warnings = append(doc.Warnings, p.warnings.lines()...)
+	doc.Warnings = append(append(doc.Warnings, p.warnings.lines()...), argumentNotes(doc.Runs)...)
+	if b := o.Run; b != nil && !slices.ContainsFunc(runs, func(r *Summary) bool { return r.RunID == b.RunID }) {
+		for _, w := range b.Warnings { // no cell of its own says them
+			doc.Warnings = append(doc.Warnings, "baseline "+b.title()+": "+w)
+		}
+	}
 	return doc, nil
 }
 
@@ -187,7 +195,7 @@ func noValue(runs []*Summary, m Metric) error {
 			}
 		}
 		if len(phases) > 0 && !slices.Contains(phases, m.Of) {
-			return fmt.Errorf("no run has a phase %q; there are %s", m.Of, strings.Join(phases, ", "))
+			return fmt.Errorf("no run has a phase %q%s", m.Of, near.Guess(m.Of, phases))
 		}
 	}
 	if !slices.ContainsFunc(runs, func(r *Summary) bool { return r.Source == schemas.Measured }) && m.Unit() != UnitBytes {

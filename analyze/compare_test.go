@@ -105,6 +105,27 @@ func TestPivot(t *testing.T) {
 	}
 }
 
+// What the baseline's method does not have separates no run from it: plain training has no clipping, whatever else tells the
+// runs apart. Another preset does.
+func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
+	doc := compare(t, CompareOptions{},
+		ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"), ran("2", "dpsgd", 1500, "model", "lm", "preset", "tiny", "clipping", "flat"),
+		ran("3", "ghost", 1200, "model", "lm", "preset", "tiny", "clipping", "flat"), ran("4", "ghost", 9000, "model", "lm", "preset", "small", "clipping", "flat"),
+		ran("5", "dpsgd", 300, "model", "mlp", "clipping", "per_layer"))
+	for _, want := range []struct {
+		run   string
+		delta float64
+	}{{"2", 500}, {"3", 200}, {"4", 0}, {"5", 0}} {
+		i := slices.IndexFunc(doc.Cells, func(c CompareCell) bool { return slices.Contains(c.RunIDs, want.run) })
+		if c := &doc.Cells[i]; (c.Delta != nil) != (want.delta != 0) || c.Delta != nil && *c.Delta != want.delta {
+			t.Errorf("run %s: %s", want.run, doc.text())
+		}
+	}
+	if doc.Baseline.Label != "method=vanilla" || !slices.Contains(slices.Concat(doc.Rows, doc.Cols), "clipping") {
+		t.Errorf("%v × %v beside %s: nothing is tried", doc.Rows, doc.Cols, doc.Baseline.Label)
+	}
+}
+
 func TestCellsOfSeveralRuns(t *testing.T) {
 	failed := ran("5", "ghost", 9999)
 	failed.Status = schemas.StatusOOM

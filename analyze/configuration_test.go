@@ -12,7 +12,7 @@ func TestConfiguration(t *testing.T) {
 		ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
 		ran("2", "ghost", 1500, "model", "lm", "batch_size", 8, "seq_len", 512, "precision", "fp32", "max_grad_norm", 1),
 		ran("3", "vanilla", 800, "model", "mlp", "batch_size", 16, "precision", "fp32"),
-	}, nil)
+	}, nil, "")
 	c := s.Configuration
 	var common, some []string
 	for _, f := range c.Common {
@@ -44,7 +44,7 @@ func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 		for i := range c.runs {
 			c.runs[i].Name = c.runs[i].RunID
 		}
-		s := NewMatchedStudy(c.runs, nil)
+		s := NewMatchedStudy(c.runs, nil, "")
 		last := &s.Cells[len(s.Cells)-1]
 		said := strings.Join(last.Overhead.Warnings, "; ")
 		if s.BaselineLabel != c.label || c.said == "" && said != "" || !strings.Contains(said, c.said) {

@@ -23,44 +23,64 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	}
 	doc := CostDocument{CostSchema, slices.Clone(runs)}
 	for i := range doc.Runs {
-		doc.Runs[i].besideTwin(runs)
+		doc.Runs[i].besideTwins(runs)
 	}
+	distinguish(doc.Runs, func(r *CostRun) *Identity { return &r.Identity })
 	return doc
 }
 
-// besideTwin says where the peaks of a recorded run are not those of the bare run of the same experiment, which is what
-// recording should not change.
-func (c *CostRun) besideTwin(runs []CostRun) {
+// besideTwins says where the peaks of a recorded run are not those of the bare runs of the same experiment, which is what
+// recording should not change, and what a bare step takes beside theirs.
+func (c *CostRun) besideTwins(runs []CostRun) {
 	if c.Bare() || c.Status != schemas.StatusOK {
 		return
 	}
+	var steps []float64
+	said := false
 	for i := range runs {
 		twin := &runs[i]
 		if !twin.Bare() || twin.Status != schemas.StatusOK || twin.experiment != c.experiment {
 			continue
 		}
-		differ := func(what string, ours, theirs *int64) string {
-			if ours == nil || theirs == nil || *ours == *theirs {
-				return ""
-			}
-			way := "more"
-			if *ours < *theirs {
-				way = "less"
-			}
-			return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what, mib(magnitude(*ours-*theirs)), way, twin.title(), mib(*ours), mib(*theirs))
+		if twin.BareStepMS != nil {
+			steps = append(steps, *twin.BareStepMS)
 		}
-		allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes), differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
-		c.Warnings = slices.Clone(c.Warnings)
-		if allocated != "" {
-			c.Warnings = append(c.Warnings, "at its peak "+allocated)
-		} else if reserved != "" {
-			reserved += ", with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"
+		if said { // of the other repeats the same could be said
+			continue
 		}
-		if reserved != "" {
-			c.Warnings = append(c.Warnings, "at its highest "+reserved)
-		}
-		return
+		warnings := c.differences(twin)
+		c.Warnings, said = append(slices.Clone(c.Warnings), warnings...), len(warnings) > 0
 	}
+	// One of several repeats may be the fastest of all: only their median is the experiment's.
+	slices.Sort(steps)
+	if c.BareStepMS != nil && len(steps) > 0 && middle(steps) > 0 {
+		c.BesideBareRun = new(*c.BareStepMS/middle(steps) - 1)
+	}
+}
+
+// differences says how far the peaks are from those of a bare run; it is empty where they are the same.
+func (c *CostRun) differences(twin *CostRun) []string {
+	differ := func(what string, ours, theirs *int64) string {
+		if ours == nil || theirs == nil || *ours == *theirs {
+			return ""
+		}
+		way := "more"
+		if *ours < *theirs {
+			way = "less"
+		}
+		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what, mib(magnitude(*ours-*theirs)), way, twin.title(), mib(*ours), mib(*theirs))
+	}
+	allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes), differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
+	var out []string
+	if allocated != "" {
+		out = append(out, "at its peak "+allocated)
+	} else if reserved != "" {
+		reserved += ", with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"
+	}
+	if reserved != "" {
+		out = append(out, "at its highest "+reserved)
+	}
+	return out
 }
 
 // CostRun is what the instrument cost one run, and the proof that it lost nothing and moved nothing.
@@ -78,34 +98,53 @@ type CostRun struct {
 	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
+	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most; InstrumentShare its part of the bare
+	// step. Bare steps are the published ones, so neither is in any figure.
+	InstrumentMS    *float64 `json:"instrument_ms"`
+	InstrumentShare *float64 `json:"instrument_share"`
+	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the median of
+	// several, as a part of that; null where there is none.
+	BesideBareRun     *float64 `json:"beside_bare_run"`
+	BareSteps         int64    `json:"bare_steps"`
+	InstrumentedSteps int64    `json:"instrumented_steps"`
+	// RecordedSteps have allocator events; they lie in so many Windows. 0 where an older version ingested the run.
+	RecordedSteps int64 `json:"recorded_steps"`
+	Windows       int64 `json:"windows"`
 	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of several
 	// processes it is the one whose part is the largest.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
-	// CollectorShare is the collector's CPU time as a part of one core, over the whole run.
+	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
-	Warnings       []string `json:"warnings"`
+	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended, which are in no
+	// share; null where an older version recorded the run.
+	CollectorSetupMS *float64 `json:"collector_setup_ms"`
+	CollectorSealMS  *float64 `json:"collector_seal_ms"`
+	Warnings         []string `json:"warnings"`
 
 	experiment string // that a bare twin shares
 }
 
 // Cost tabulates the instrument's cost. It needs no tables beside the manifest and ingest's report.
 func Cost(in Input) CostRun {
-	c := CostRun{Identity: identify(in.Manifest), Warnings: []string{}}
+	c := CostRun{Identity: in.identity(), Warnings: []string{}}
 	key := ""
 	if in.Manifest.Suite != nil {
 		key = in.Manifest.Suite.Key
 	}
-	c.experiment = twinKey(&c.Identity, key, factsOf(in.Manifest))
+	c.experiment = twinKey(&c.Identity, key, scriptOf(in.Manifest.Command), factsOf(in.Manifest))
 	measured := in.Manifest.Source == schemas.Measured
 	if end := in.Manifest.End; end != nil && measured {
 		if wall := end.Sub(in.Manifest.Start); wall > 0 && in.Manifest.Collector.CPUNS > 0 {
 			share := float64(in.Manifest.Collector.CPUNS) / float64(wall)
 			c.CollectorShare = &share
 		}
+		if k := in.Manifest.Collector; k.SetupCPUNS != nil && k.SealCPUNS != nil {
+			c.CollectorSetupMS, c.CollectorSealMS = new(float64(*k.SetupCPUNS)/1e6), new(float64(*k.SealCPUNS)/1e6)
+		}
 	}
 	if in.Report == nil {
-		c.Warnings = append(c.Warnings, "not ingested yet")
+		c.Warnings = append(c.Warnings, NotIngested)
 		return c
 	}
 	for i := range in.Report.Devices {
@@ -137,6 +176,13 @@ func Cost(in Input) CostRun {
 		}
 	}
 	for _, k := range in.Report.Cost {
+		if k.BareStepNS != nil && k.InstrumentedStepNS != nil && *k.BareStepNS > 0 {
+			if ms := float64(*k.InstrumentedStepNS-*k.BareStepNS) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
+				c.InstrumentMS, c.InstrumentShare = &ms, new(1e6*ms/float64(*k.BareStepNS))
+			}
+		}
+		c.BareSteps, c.InstrumentedSteps = max(c.BareSteps, k.BareSteps), max(c.InstrumentedSteps, k.InstrumentedSteps)
+		c.RecordedSteps, c.Windows = max(c.RecordedSteps, k.RecordedSteps), max(c.Windows, k.Windows)
 		if k.RecordedNS > 0 {
 			if share := float64(k.DrainNS) / float64(k.RecordedNS); c.DrainShare == nil || share > *c.DrainShare {
 				c.DrainMS, c.DrainShare = new(float64(k.DrainNS)/1e6), &share
@@ -145,5 +191,13 @@ func Cost(in Input) CostRun {
 		slowest(&c.BareStepMS, k.BareStepNS)
 		slowest(&c.InstrumentedStepMS, k.InstrumentedStepNS)
 	}
+	if c.DrainShare != nil && *c.DrainShare > mostDraining {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a longer run, or fewer --record-steps, makes it less",
+			100**c.DrainShare, 100*mostDraining))
+	}
 	return c
 }
+
+// mostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed it;
+// the first steps are recorded in any case.
+const mostDraining = 0.05

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestCost(t *testing.T) {
 				{Verdict: schemas.Exact, Events: 5, PeakAllocatedBytes: 700},
 				{Device: 1, Verdict: schemas.Lossy, Events: 4, MissingEvents: 2, ResidueBytes: 8, PeakAllocatedBytes: 900, TorchPeakAllocatedBytes: &torch},
 			},
-			Cost: []schemas.InstrumentCost{{DrainNS: 20e6, RecordedNS: 2e9, BareStepNS: &bare, InstrumentedStepNS: &inst}},
+			Cost: []schemas.InstrumentCost{{DrainNS: 20e6, RecordedNS: 2e9, BareStepNS: &bare, InstrumentedStepNS: &inst, BareSteps: 3, InstrumentedSteps: 4, RecordedSteps: 9, Windows: 2}},
 		},
 	}
 	c := Cost(in)
@@ -29,8 +30,18 @@ func TestCost(t *testing.T) {
 	if *c.BareStepMS != 100 || *c.InstrumentedStepMS != 103 || *c.DrainMS != 20 || *c.DrainShare != 0.01 || *c.CollectorShare != 0.015 {
 		t.Errorf("bare %v, instrumented %v, drains %v (%v), collector %v", *c.BareStepMS, *c.InstrumentedStepMS, *c.DrainMS, *c.DrainShare, *c.CollectorShare)
 	}
+	if *c.InstrumentMS != 3 || *c.InstrumentShare != 0.03 || c.BareSteps != 3 || c.InstrumentedSteps != 4 || c.RecordedSteps != 9 || c.Windows != 2 || len(c.Warnings) != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c.CollectorSetupMS != nil || c.CollectorSealMS != nil {
+		t.Errorf("what was not recorded: set-up %v, sealing %v", c.CollectorSetupMS, c.CollectorSealMS)
+	}
+	in.Manifest.Collector.SetupCPUNS, in.Manifest.Collector.SealCPUNS = new(int64(40e6)), new(int64(60e6))
+	if c := Cost(in); *c.CollectorShare != 0.015 || *c.CollectorSetupMS != 40 || *c.CollectorSealMS != 60 {
+		t.Errorf("collector %v, set-up %v ms, sealing %v ms", *c.CollectorShare, *c.CollectorSetupMS, *c.CollectorSealMS)
+	}
 	in.Report.Cost = append(in.Report.Cost, schemas.InstrumentCost{DrainNS: 10e6, RecordedNS: 100e6})
-	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 {
+	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 || len(c.Warnings) != 1 {
 		t.Errorf("the drains of one process in the time of another: %v (%v)", *c.DrainMS, *c.DrainShare)
 	}
 	in.Manifest.Source = schemas.Predicted
@@ -64,6 +75,8 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 			[]string{"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"}},
 		{"allocated", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 4<<20, 8<<20)},
 			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"}},
+		{"one of two", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 3<<20, 8<<20), run("bare2", true, 3, 4<<20, 8<<20), run("bare3", true, 3, 5<<20, 8<<20)},
+			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare2 (3.00 MiB, and 4.00 MiB)"}},
 	} {
 		if got := NewCostDocument(c.runs...).Runs[0].Warnings; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.what, got)
@@ -71,5 +84,28 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 		if again := NewCostDocument(NewCostDocument(c.runs...).Runs[1:]...); len(again.Runs[len(again.Runs)-1].Warnings) > 0 {
 			t.Errorf("%s: the bare run has warnings", c.what)
 		}
+	}
+}
+
+// A bare step of a recorded run is held against the step of the bare run.
+func TestCostOfABareStep(t *testing.T) {
+	run := func(name string, bare bool, ns int64) CostRun {
+		return Cost(Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK, Source: schemas.Measured,
+			Params: map[string]any{"method": "ghost"}}, Report: &schemas.IngestReport{Cost: []schemas.InstrumentCost{{BareStepNS: &ns, BareSteps: 3}}}})
+	}
+	doc := NewCostDocument(run("full", false, 102e6), run("full-bare", true, 100e6))
+	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.02) > 1e-9 {
+		t.Errorf("the recorded run's bare step takes %v more", got)
+	}
+	if doc.Runs[1].BesideBareRun != nil {
+		t.Error("a bare run is held against itself")
+	}
+	// Of several bare repeats, of which the first may be the slowest, it is their median.
+	doc = NewCostDocument(run("full", false, 120e6), run("full-bare", true, 160e6), run("full-bare", true, 100e6), run("full-bare", true, 96e6))
+	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.2) > 1e-9 {
+		t.Errorf("beside the median of three: %v", got)
+	}
+	if doc = NewCostDocument(run("full", false, 102e6)); doc.Runs[0].BesideBareRun != nil {
+		t.Error("a run without a bare twin is held against something")
 	}
 }

@@ -2,8 +2,8 @@ package analyze
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,13 +24,14 @@ const (
 	DimensionPhase    Dimension = "phase"  // that the block was born in
 	DimensionStep     Dimension = "step"   // that the block was born in
 	DimensionOp       Dimension = "op"     // that keeps the block for backward, as autograd names it, where known
+	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
 )
 
 // Dimensions lists every dimension.
 var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase, DimensionStep,
-	DimensionOp, DimensionSize, DimensionStack}
+	DimensionOp, DimensionDType, DimensionSize, DimensionStack}
 
 // maxDimensions is how many dimensions can be crossed: a table has rows and columns.
 const maxDimensions = 2
@@ -76,8 +77,21 @@ type dimensionKey struct {
 // What stands for steps and phases that a block has none of.
 const (
 	beforeRecording = "before recording"
+	betweenWindows  = "between windows"
 	beforeFirstStep = "before the first step"
 )
+
+// unseen is what stands for the birth of a block that no event is of; empty where there is one. What was born between two
+// windows of recorded steps has the event at which the later one opened, and no phase.
+func unseen(a *schemas.Allocation) string {
+	switch {
+	case a.AllocSeq == 0:
+		return beforeRecording
+	case a.Phase == "":
+		return betweenWindows
+	}
+	return ""
+}
 
 // keyer gives blocks their values of one dimension, on one device.
 type keyer struct {
@@ -89,7 +103,7 @@ type keyer struct {
 }
 
 func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
-	k := &keyer{Dimension: d, by: by, phases: map[string]int64{}, frames: map[int64][]schemas.StackFrame{}}
+	k := &keyer{Dimension: d, by: by, phases: map[string]int64{}}
 	for i := range in.Phases {
 		if f := &in.Phases[i]; f.Rank == p.rank && f.Device == p.device && k.phases[f.Phase] == 0 {
 			k.phases[f.Phase] = int64(len(k.phases)) + 1
@@ -99,11 +113,7 @@ func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
 	case DimensionModule:
 		k.folds = foldsOf(in.Modules)
 	case DimensionStack:
-		for _, f := range in.Stacks {
-			if f.Rank == p.rank {
-				k.frames[f.Stack] = append(k.frames[f.Stack], f)
-			}
-		}
+		k.frames = in.framesOf(p.rank)
 	}
 	return k
 }
@@ -115,24 +125,28 @@ func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 	case DimensionCategory:
 		return dimensionKey{schemas.Categories[category], int64(category)}
 	case DimensionPhase:
-		if a.AllocSeq == 0 {
-			return dimensionKey{text: beforeRecording}
+		if text := unseen(a); text != "" {
+			return dimensionKey{text: text}
 		}
 		return dimensionKey{a.Phase, k.phases[a.Phase]}
 	case DimensionStep:
-		switch {
-		case a.AllocSeq == 0:
-			return dimensionKey{beforeRecording, -2}
+		switch text := unseen(a); {
+		case text == beforeRecording:
+			return dimensionKey{text, -2}
+		case text != "":
+			return dimensionKey{text, math.MaxInt64}
 		case a.Step < 0:
 			return dimensionKey{beforeFirstStep, -1}
 		}
 		return dimensionKey{strconv.FormatInt(a.Step, 10), a.Step}
 	case DimensionOp:
 		return dimensionKey{text: opOf(a, o)}
+	case DimensionDType:
+		return dimensionKey{text: a.DType}
 	case DimensionSize:
 		return sizeClass(a.RequestedBytes)
 	case DimensionStack:
-		return dimensionKey{text: k.stack(a.Stack)}
+		return dimensionKey{text: stackText(k.frames[a.Stack], k.by.Depth, true)}
 	}
 	if m == nil {
 		return dimensionKey{}
@@ -175,35 +189,6 @@ func modulePath(m *schemas.Module, depth int) string {
 		names = names[:depth]
 	}
 	return strings.Join(names, ".")
-}
-
-// stackDepth is how many frames tell stacks apart where no depth is given: a whole stack is thirty frames and more.
-const stackDepth = 3
-
-// stack names a stack by its innermost frames, torch's own way from module to module left out; empty where there is none.
-func (k *keyer) stack(id int64) string {
-	depth := k.by.Depth
-	if depth == 0 {
-		depth = stackDepth
-	}
-	var words []string
-	for _, f := range k.frames[id] {
-		if isPlumbing(f) {
-			continue
-		}
-		if len(words) == depth {
-			break
-		}
-		file := path.Join(path.Base(path.Dir(f.File)), path.Base(f.File))
-		words = append(words, fmt.Sprintf("%s %s:%d", f.Function, file, f.Line))
-	}
-	return strings.Join(words, " < ")
-}
-
-// isPlumbing reports whether a frame is one of those between a module's call and its forward: two or three to every module,
-// they would hide who called.
-func isPlumbing(f schemas.StackFrame) bool {
-	return strings.HasSuffix(f.File, "torch/nn/modules/module.py") && (f.Function == "inner" || strings.HasSuffix(f.Function, "_call_impl"))
 }
 
 // smallestSize is what the allocator rounds up to: what is smaller is one class.

@@ -23,23 +23,33 @@ type ExplainDocument struct {
 	To             string `json:"to"`   // run id
 	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
 	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Empty where either peak is not broken down.
-	Categories  []ExplainedCategory `json:"categories"`
-	StepDeltaMS *float64            `json:"step_delta_ms"` // of medians; null where the two cannot be compared
+	Categories []ExplainedCategory `json:"categories"`
+	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
+	Stacks      []ExplainedStack `json:"stacks"`
+	StepDeltaMS *float64         `json:"step_delta_ms"` // of medians; null where the two cannot be compared
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []ExplainedPhase `json:"phases"`
 	PhaseResidueMS *float64         `json:"phase_residue_ms"`
-	Sentences      []string         `json:"sentences"` // those on memory, then those on time
-	Runs           [2]ExplainedRun  `json:"runs"`      // From, To
-	Warnings       []string         `json:"warnings"`
+	// ModuleTimes, OutsideModules and ModuleResidueMS sum to StepDeltaMS too: the residue is that of the phases and what either
+	// run could not attribute. Empty and null where either run has no times of modules.
+	ModuleTimes     []ExplainedModuleTime `json:"module_times"`    // the largest difference first
+	OutsideModules  *ExplainedTime        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
+	ModuleResidueMS *float64              `json:"module_residue_ms"`
+	Sentences       []string              `json:"sentences"` // those on memory, those on steps and phases, those on modules' times
+	Runs            [2]ExplainedRun       `json:"runs"`      // From, To
+	Warnings        []string              `json:"warnings"`
 
-	memory int // how many of Sentences are on memory
+	memory, phases int // how many of Sentences are on memory; and on steps and their phases, those included
 }
 
 // MemorySentences are those on the peaks.
 func (d *ExplainDocument) MemorySentences() []string { return d.Sentences[:d.memory] }
 
-// TimeSentences are those on the steps.
-func (d *ExplainDocument) TimeSentences() []string { return d.Sentences[d.memory:] }
+// TimeSentences are those on the steps and their phases.
+func (d *ExplainDocument) TimeSentences() []string { return d.Sentences[d.memory:d.phases] }
+
+// ModuleTimeSentences are those on where in the modules the steps' time lies.
+func (d *ExplainDocument) ModuleTimeSentences() []string { return d.Sentences[d.phases:] }
 
 // ExplainedRun is one side of the comparison.
 type ExplainedRun struct {
@@ -50,7 +60,9 @@ type ExplainedRun struct {
 	At        *Moment   `json:"at"`     // of the peak
 	StepMS    *Interval `json:"step_ms"`
 	// Modules says how the modules of the bytes at the peak are known; null without a breakdown.
-	Modules      *ModuleBytes  `json:"modules"`
+	Modules *ModuleBytes `json:"modules"`
+	// ModuleTiming says how the times of modules are known; null without them.
+	ModuleTiming *ModuleTiming `json:"module_timing"`
 	Conservation *Conservation `json:"conservation"`
 }
 
@@ -84,9 +96,12 @@ type ExplainedPhase struct {
 // A Dissection is what [Explain] needs of one run, so that the tables of two need not be in memory at once.
 type Dissection struct {
 	Summary
+	As      string // what to call the run beside another; empty: its name, and what tells it apart
 	modules []schemas.Module
 	parts   []peakPart
 	known   ModuleBytes
+	stacks  map[string]int64 // nil = none were recorded
+	times   *timedParts      // nil = modules were not timed
 }
 
 // peakPart is what one category holds at the peak for one module, nil = not known.
@@ -96,9 +111,9 @@ type peakPart struct {
 	bytes  int64
 }
 
-// Dissect reduces one run. It needs all tables and the detail of blocks and owners.
+// Dissect reduces one run. It needs all tables, the detail of blocks and owners, and the times of modules.
 func Dissect(in Input) Dissection {
-	d := Dissection{Summary: Summarize(in), modules: in.Modules}
+	d := Dissection{Summary: Summarize(in), modules: in.Modules, times: in.timeByModule()}
 	main := d.Main()
 	if main == nil {
 		return d
@@ -120,6 +135,7 @@ func Dissect(in Input) Dissection {
 		bytes[key{place, m}] += a.RequestedBytes
 		bytes[key{slackPlace, m}] += a.BlockBytes - a.RequestedBytes
 	}
+	d.stacks = in.stacksAt(p, l, main.At.Event)
 	for k, n := range bytes {
 		if n != 0 {
 			d.parts = append(d.parts, peakPart{k.place, k.module, n})
@@ -132,18 +148,20 @@ func Dissect(in Input) Dissection {
 func Explain(from, to Dissection) (ExplainDocument, error) {
 	o := overheadOf(&from.Summary, &to.Summary)
 	doc := ExplainDocument{Schema: ExplainSchema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes, StepDeltaMS: o.StepDeltaMS,
-		Categories: []ExplainedCategory{}, Phases: []ExplainedPhase{}, Sentences: []string{}, Warnings: []string{}}
+		Categories: []ExplainedCategory{}, Stacks: []ExplainedStack{}, Phases: []ExplainedPhase{}, ModuleTimes: []ExplainedModuleTime{}, Sentences: []string{}, Warnings: []string{}}
 	if o.PeakDeltaBytes == nil && o.StepDeltaMS == nil {
 		return doc, errors.New("the runs have neither peaks nor steps that can be compared")
 	}
 	labels := Labels([]Identity{from.Identity, to.Identity}, []time.Time{from.Started, to.Started})
 	for i, s := range []*Dissection{&from, &to} {
+		labels[i] = cmp.Or(s.As, labels[i])
 		doc.Runs[i] = s.explained(labels[i])
 	}
 	if from.BrokenDown() && to.BrokenDown() {
-		doc.Categories = explainCategories(&from, &to)
+		doc.Categories, doc.Stacks = explainCategories(&from, &to), explainStacks(&from, &to)
 	}
 	doc.explainPhases(&from.Summary, &to.Summary, o.Phases)
+	doc.explainModuleTimes(&from, &to)
 	for _, w := range from.Warnings {
 		doc.Warnings = append(doc.Warnings, labels[0]+": "+w)
 	}

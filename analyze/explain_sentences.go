@@ -38,7 +38,7 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 			say("If both loops freed .grad, the peaks would differ by %s.", signedMiB(*o.FreedDeltaBytes))
 		}
 		for i, s := range []*Summary{from, to} {
-			if d := s.Main(); d != nil {
+			if d := s.Main(); s.BrokenDown() {
 				if h := d.SharedHookActivations(); h != nil {
 					cost := "their extra cost is " + mib(0)
 					if h.ExtraBytes > 0 {
@@ -54,6 +54,7 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 		say("At %s's peak %s.", b.Label, text)
 	}
 	doc.memory = len(doc.Sentences)
+	doc.phases = doc.memory
 	if doc.StepDeltaMS == nil {
 		return
 	}
@@ -67,6 +68,27 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	}
 	say("%s: %s, in %s.", comparison("A step of "+b.Label, "takes", b.StepMS.Median, a.StepMS.Median, "one of "+a.Label, msText), of, clock)
 	doc.tellPhases(say)
+	if doc.ModuleResidueMS == nil {
+		say("The difference of the steps is not known by module: %s.", doc.untimedModules())
+		doc.phases = len(doc.Sentences)
+		return
+	}
+	doc.phases = len(doc.Sentences)
+	doc.tellModuleTimes(say)
+}
+
+// untimedModules says why the difference of the steps is not known by module.
+func (doc *ExplainDocument) untimedModules() string {
+	var without []string
+	for _, r := range doc.Runs {
+		if r.ModuleTiming == nil {
+			without = append(without, r.Label)
+		}
+	}
+	if len(without) == 0 {
+		return "steps are compared in wall time, and modules are timed on the GPU"
+	}
+	return "there are no times of modules of " + joinWords(without)
 }
 
 // tellCategories says which categories make the difference of the peaks, and for the larger ones which modules.
@@ -123,11 +145,6 @@ func (doc *ExplainDocument) tellCategories(say func(string, ...any)) {
 func (doc *ExplainDocument) tellPhases(say func(string, ...any)) {
 	a, b := &doc.Runs[0], &doc.Runs[1]
 	var terms []term
-	type family struct {
-		from, to float64
-		members  []string
-	}
-	families, order := map[string]*family{}, []string{}
 	for i := range doc.Phases {
 		p := &doc.Phases[i]
 		if p.DeltaMS == nil {
@@ -136,19 +153,6 @@ func (doc *ExplainDocument) tellPhases(say func(string, ...any)) {
 		t := term{name: p.Phase, delta: *p.DeltaMS}
 		t.lacking(p.FromMS == nil, a.Label, p.ToMS == nil, b.Label)
 		terms = append(terms, t)
-		name, _, _ := strings.Cut(p.Phase, ".")
-		if families[name] == nil {
-			families[name] = &family{}
-			order = append(order, name)
-		}
-		f := families[name]
-		f.members = append(f.members, p.Phase)
-		if p.FromMS != nil {
-			f.from += *p.FromMS
-		}
-		if p.ToMS != nil {
-			f.to += *p.ToMS
-		}
 	}
 	if len(terms) == 0 {
 		say("The difference is not known by phase.")
@@ -157,9 +161,9 @@ func (doc *ExplainDocument) tellPhases(say func(string, ...any)) {
 	if text := account(*doc.StepDeltaMS, excess(*doc.StepDeltaMS, b.Label+"'s step", a.Label+"'s", msText), "are", "phases", terms, msText); text != "" {
 		say("%s.", text)
 	}
-	for _, name := range order {
-		if f := families[name]; len(f.members) > 1 && !below(f.to-f.from, *doc.StepDeltaMS) {
-			say("%s.", comparison("All "+name+" phases ("+joinWords(f.members)+") of "+b.Label, "take", f.to, f.from, "those of "+a.Label, msText))
+	for _, f := range familiesOf(doc.Phases) {
+		if to, from := orZero(f.to), orZero(f.from); len(f.members) > 1 && !below(to-from, *doc.StepDeltaMS) {
+			say("%s.", comparison("All "+f.name+" phases ("+joinWords(f.members)+") of "+b.Label, "take", to, from, "those of "+a.Label, msText))
 		}
 	}
 	if r := *doc.PhaseResidueMS; !below(r, *doc.StepDeltaMS) {

@@ -62,7 +62,7 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 			t.Errorf("%s: %+v does not sum to %d", r.RunID, m, *r.PeakBytes)
 		}
 	}
-	if got := slices.Concat(doc.MemorySentences(), doc.TimeSentences()); !slices.Equal(got, doc.Sentences) || len(doc.MemorySentences()) == 0 {
+	if got := slices.Concat(doc.MemorySentences(), doc.TimeSentences(), doc.ModuleTimeSentences()); !slices.Equal(got, doc.Sentences) || len(doc.MemorySentences()) == 0 {
 		t.Errorf("sentences %q are not %q", got, doc.Sentences)
 	}
 }
@@ -209,6 +209,15 @@ func TestShareText(t *testing.T) {
 	}{{1, 2, "50 %"}, {3, 3, "100 %"}, {0, 3, "0 %"}, {9999, 10000, ">99.9 %"}, {9973, 10000, "99.7 %"}, {3, 1000, "0.3 %"}, {1, 1e6, "<0.1 %"}, {100001, 1e5, "100.1 %"}, {15, 1, "1,500 %"}} {
 		if got := shareText(c.part, c.whole); got != c.want {
 			t.Errorf("%g of %g is %q, want %q", c.part, c.whole, got, c.want)
+		}
+	}
+}
+
+// Sentences call categories what papers do.
+func TestCategoriesInProse(t *testing.T) {
+	for c, want := range map[schemas.Category]string{schemas.PerSampleGradients: "per-sample gradients", schemas.ClipTemporaries: "clip temporaries", schemas.Noise: "noise"} {
+		if got := words(c); got != want {
+			t.Errorf("%s in prose is %q, want %q", c, got, want)
 		}
 	}
 }

@@ -26,8 +26,8 @@ type Fact struct {
 func (f *Fact) equals(o *Fact) bool { return f.Value == o.Value && f.whole == o.whole }
 
 // fairParams are the experiment parameters that a fair comparison holds constant, where both runs have them.
-var fairParams = []string{"preset", "model", "vocab_size", "hidden_dim", "num_layers", "num_heads", "seq_len", "batch_size",
-	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "poisson"}
+var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_dim", "num_layers", "num_heads", "seq_len", "batch_size",
+	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
 
 // factsOf lists what the manifest says of a run: where it ran first, then its parameters by name.
 func factsOf(m *schemas.Manifest) []Fact {
@@ -117,6 +117,9 @@ func unfair(baseline, run *Summary) []string {
 		w = append(w, fmt.Sprintf("the baseline ended early (%s)", baseline.Status))
 	}
 	w = append(w, unlike(baseline, run)...)
+	if baseline.script != run.script && baseline.script != "" && run.script != "" {
+		w = append(w, fmt.Sprintf("script differs: %s, baseline %s", run.script, baseline.script))
+	}
 	ours, theirs := run.Method(), baseline.Method()
 	switch {
 	case ours == theirs:

@@ -2,44 +2,11 @@ package analyze
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
-
-// Inspection is one run with what can be found in it alone.
-type Inspection struct {
-	Summary   Summary
-	findings  []Finding
-	notLooked []string
-}
-
-// Inspect looks for everything that one run's tables tell. It wants all tables, with detail.
-func Inspect(in Input) Inspection {
-	n := Inspection{Summary: Summarize(in), notLooked: []string{}}
-	if in.Report == nil {
-		n.notLooked = append(n.notLooked, "anything: the run has not been ingested")
-		return n
-	}
-	n.findings = append(n.findings, in.failures()...)
-	var none *NoEventsError
-	if err := in.noEvents(); errors.As(err, &none) {
-		n.notLooked = append(n.notLooked, "bytes: "+none.Reason)
-	} else if x := in.newFinder(&n.Summary); x != nil {
-		for _, look := range []func(*finder) []Finding{(*finder).cached, (*finder).gradients, (*finder).hooks, (*finder).workspaces, (*finder).perSample,
-			(*finder).clipping, (*finder).outputs, (*finder).optimizer, (*finder).slack, (*finder).rule, (*finder).knowledge} {
-			n.findings = append(n.findings, look(x)...)
-		}
-	}
-	if in.Manifest.Source == schemas.Measured {
-		n.findings = append(n.findings, in.disturbances(&n.Summary)...)
-	} else {
-		n.notLooked = append(n.notLooked, "times: a "+in.Manifest.Source+" run has none")
-	}
-	return n
-}
 
 // A finder looks at the device with the highest peak.
 type finder struct {
@@ -47,19 +14,28 @@ type finder struct {
 	run     *Summary
 	p       place
 	l       *ledger
-	d       *DeviceBreakdown // at the peak
+	d       *DeviceBreakdown // at the highest recorded moment
 	modules *moduleIndex
+	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing was
+	// recorded. What a change would take off such a peak nobody knows.
+	peak, whole string
+	notLooked   []string
 	// looked are the stretches of events in which every owner is known: set-up and the instrumented steps.
 	looked []span
 }
 
-func (in *Input) newFinder(s *Summary) *finder {
+func (in *Input) newFinder(s *Summary, ledgers *ledgers) *finder {
 	d := s.Main()
 	if d == nil {
 		return nil
 	}
 	p := in.placeOf(d)
-	return &finder{in: in, run: s, p: p, l: newLedger(in, p), d: d, modules: in.newModuleIndex(p.rank), looked: in.knownEvents(p)}
+	x := &finder{in: in, run: s, p: p, l: ledgers.of(p), d: d, modules: in.newModuleIndex(p.rank), looked: in.knownEvents(p),
+		peak: "the peak", whole: OfPeakAllocated}
+	if !s.BrokenDown() {
+		x.peak, x.whole = "the highest recorded moment", OfHighestRecorded
+	}
+	return x
 }
 
 // knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps.
@@ -83,6 +59,9 @@ func (in *Input) knownEvents(p place) []span {
 	return out
 }
 
+// of says how large a finding is, beside what is allocated at its moment.
+func (x *finder) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
+
 // finding begins one of the peak.
 func (x *finder) finding(id string) Finding {
 	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At)}
@@ -98,14 +77,18 @@ func (x *finder) at(c schemas.Category) string {
 
 // peakFigure is what most findings are a share of.
 func (x *finder) peakFigure(f *Finding) {
-	f.bytes("peak allocated", x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
+	what := "peak allocated"
+	if !x.run.BrokenDown() {
+		what = "highest recorded allocated"
+	}
+	f.bytes(what, x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
 }
 
 // savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It replays:
-// where the peak moves to another moment, no more is saved than down to that. Where only a step without tags reached the
-// peak nothing is said, as nobody knows what else would have to go.
+// where the peak moves to another moment, no more is saved than down to that. Where the peak was not recorded, or only a step
+// without tags reached it, nothing is said, as nobody knows what else would have to go.
 func (x *finder) savesWithout(f *Finding, voids []void, events []span, assumption string) {
-	if v := x.in.verdict(x.p); v == nil || v.InstrumentedPeakSeq == nil {
+	if v := x.in.verdict(x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
 	}
 	changes := x.l.changes()

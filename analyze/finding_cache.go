@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 const (
@@ -23,30 +25,67 @@ func (x *finder) cached() []Finding {
 		return nil
 	}
 	highest := slices.MaxFunc(steps, func(a, b level) int { return cmp.Compare(a.bytes, b.bytes) }) // the first of equals
-	seq := highest.seq + 1                                                                          // the request that the segment was made for is served
+	seq := highest.seq
+	gaps := x.gaps()
+	if !gaps[seq] {
+		seq++ // the request that the segment was made for is served
+	}
 	at := x.in.momentOf(x.p, seq)
 	lay := x.in.layoutAt(x.p, x.l, seq)
 	if lay == nil || lay.reserved != highest.bytes {
+		x.notLooked = append(x.notLooked, "cached bytes: the segments of the highest reserved are not all known")
 		return nil
 	}
-	perfect := max(highest.bytes-x.d.AllocatedBytes, 0)
+	r := x.reserved(highest.bytes)
 	var out []Finding
-	if atLeast(lay.free(), lay.reserved, cachedPercent) && atLeast(perfect, lay.reserved, spareablePercent) && perfect >= leastCached {
+	if atLeast(lay.free(), lay.reserved, cachedPercent) && atLeast(r.spare, lay.reserved, spareablePercent) && r.spare >= leastCached {
 		f := x.finding(FindingCached)
 		f.At = &at
-		f.of(lay.free(), lay.reserved, OfPeakReserved)
+		f.of(lay.free(), lay.reserved, r.of)
 		x.layoutFigures(&f, lay, seq)
-		f.Sentence = fmt.Sprintf("When what torch reserved was highest, %s %s, %s (%s) of it held nothing: %s in segments without any block, and %s between blocks, which no call of empty_cache gives back.",
-			mib(lay.reserved), when(&at), mib(lay.free()), shareText(float64(lay.free()), float64(lay.reserved)), mib(lay.idle), mib(lay.gaps))
+		f.Sentence = fmt.Sprintf("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments without any block, and %s between blocks, which no call of empty_cache gives back.",
+			r.words, mib(lay.reserved), when(&at), mib(lay.free()), shareText(float64(lay.free()), float64(lay.reserved)), mib(lay.idle), mib(lay.gaps))
 		f.Change = expandable
-		f.saves(perfect, "at most: reserved would have to follow allocated to the byte, so that the highest of both are equal")
+		x.savesReserved(&f, r.spare+r.unseen, "at most: reserved would have to follow allocated to the byte, so that the highest of both are equal")
 		out = append(out, f)
 	}
-	if f := x.fragmentation(steps, highest.bytes, perfect); f != nil {
-		f.saves(min(*f.Bytes, perfect), "at most: every request that found its bytes free in pieces would have been served from them, and nothing reserved later for their sake")
+	if f := x.fragmentation(steps, gaps, &r); f != nil {
+		x.savesReserved(f, min(*f.Bytes, r.spare), "at most: every request that found its bytes free in pieces would have been served from them, and nothing reserved later for their sake")
 		out = append(out, *f)
 	}
 	return out
+}
+
+// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak where torch counted more.
+type reservedPeak struct {
+	bytes                  int64
+	spare                  int64 // of it, above the highest allocated: no change of the allocator's settings saves more of it
+	unseen                 int64 // by how much torch's own peak is above it
+	of, title, words, most string
+}
+
+func (x *finder) reserved(recorded int64) reservedPeak {
+	r := reservedPeak{bytes: recorded, of: OfPeakReserved, title: "peak reserved", words: "highest", most: "at most"}
+	allocated := x.d.AllocatedBytes
+	if v := x.in.verdict(x.p); v != nil {
+		if t := v.TorchPeakReservedBytes; t != nil && *t > recorded {
+			r.unseen = *t - recorded
+			r.of, r.title, r.words, r.most = OfRecordedReserved, "highest recorded reserved", "the highest recorded", "at the highest recorded moment"
+		}
+		if t := v.TorchPeakAllocatedBytes; t != nil {
+			allocated = max(allocated, *t)
+		}
+	}
+	r.spare = max(recorded-allocated, 0)
+	return r
+}
+
+// savesReserved says by how much the peak reserved would fall; nothing where the peak allocated was not recorded, for then
+// most was reserved when nobody looked.
+func (x *finder) savesReserved(f *Finding, bytes int64, assumption string) {
+	if x.run.BrokenDown() {
+		f.saves(bytes, assumption)
+	}
 }
 
 func (x *finder) layoutFigures(f *Finding, lay *layout, seq int64) {
@@ -60,7 +99,7 @@ func (x *finder) layoutFigures(f *Finding, lay *layout, seq int64) {
 
 // fragmentation adds up by how much the highest reserved rose when as many bytes as were reserved anew lay free in the
 // cache, but in no piece that would do.
-func (x *finder) fragmentation(steps []level, peak, perfect int64) *Finding {
+func (x *finder) fragmentation(steps []level, gaps map[int64]bool, r *reservedPeak) *Finding {
 	active := x.active()
 	var grown, freeThen, highest int64
 	var last int64
@@ -73,29 +112,45 @@ func (x *finder) fragmentation(steps []level, peak, perfect int64) *Finding {
 		before := steps[i-1].bytes
 		highest = max(highest, before)
 		need := steps[i].bytes - before
-		if steps[i].bytes <= highest || before-now < need { // what it reserves anew was no more than is cached
+		// Nobody knows what a gap reserved its bytes for; else it is what is cached if no more is reserved anew than that.
+		if steps[i].bytes <= highest || before-now < need || gaps[steps[i].seq] {
 			continue
 		}
 		grown += steps[i].bytes - highest
 		freeThen, last = before-now, steps[i].seq
 		times++
 	}
-	if most := min(grown, perfect); !atLeast(most, peak, fragmentedPercent) || most < leastCached {
+	if most := min(grown, r.spare); !atLeast(most, r.bytes, fragmentedPercent) || most < leastCached {
 		return nil
 	}
 	f := x.finding(FindingFragmentation)
 	at := x.in.momentOf(x.p, last)
 	f.At = &at
-	f.of(grown, peak, OfPeakReserved)
+	f.of(grown, r.bytes, r.of)
 	from := "events.parquet: segment_alloc and segment_map; allocations.parquet: blocks not yet completely freed"
 	f.bytes("reserved anew while as much was free", grown, from)
 	f.count("times", times, from)
 	f.bytes("free at the last of them", freeThen, fmt.Sprintf("the same, before event %d", last))
-	f.bytes("peak reserved", peak, "events.parquet: segments")
-	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved at most were reserved while the cache held as many free bytes, in pieces that were too small or of another stream or pool: %s, the last time %s with %s free.",
-		mib(grown), shareText(float64(grown), float64(peak)), mib(peak), timesText(times), when(&at), mib(freeThen))
+	f.bytes(r.title, r.bytes, "events.parquet: segments")
+	often := timesText(times) + ","
+	if times > 1 {
+		often += " the last time"
+	}
+	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many free bytes, in pieces that were too small or of another stream or pool: %s %s with %s free.",
+		mib(grown), shareText(float64(grown), float64(r.bytes)), mib(r.bytes), r.most, often, when(&at), mib(freeThen))
 	f.Change = expandable
 	return &f
+}
+
+// gaps are the events that stand for all that happened between two windows.
+func (x *finder) gaps() map[int64]bool {
+	out := map[int64]bool{}
+	for i := range x.in.Events {
+		if e := &x.in.Events[i]; schemas.Action(e.Action) == schemas.ActionGap && e.Rank == x.p.rank && e.Device == x.p.device {
+			out[e.Seq] = true
+		}
+	}
+	return out
 }
 
 // active lists the changes of what blocks take of the segments, by event: a block is free when its free is complete.

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -12,8 +13,12 @@ const (
 	clipPercent           = 5  // of the peak, temporaries of norms and clipping
 )
 
-// oneLayer are the methods that never hold the per-sample gradients of all layers at once.
-var oneLayer = []string{"fgc", "ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+// oneLayer are the methods that never hold the per-sample gradients of all layers at once, and noTable those of them that
+// hold none of an embedding's either.
+var (
+	noTable  = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+	oneLayer = append([]string{"fgc"}, noTable...)
+)
 
 // perSample looks at per-sample gradients: of all layers, and of embeddings.
 func (x *finder) perSample() []Finding {
@@ -22,10 +27,10 @@ func (x *finder) perSample() []Finding {
 	held := x.bytesOf(schemas.PerSampleGradients)
 	if atLeast(held, whole, perSamplePercent) {
 		f := x.finding(FindingPerSample)
-		f.of(held, whole, OfPeakAllocated)
+		x.of(&f, held)
 		f.bytes("per-sample gradients", held, x.at(schemas.PerSampleGradients))
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of the peak", mib(held), shareText(float64(held), float64(whole)))
+		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of %s", mib(held), shareText(float64(held), float64(whole)), x.peak)
 		if m, bytes := x.largestModule(schemas.PerSampleGradients); m != nil {
 			f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.PerSampleGradients)+", modules.parquet")
 			f.Sentence += fmt.Sprintf("; the largest part, %s, is of %s", mib(bytes), modulePath(m, 0))
@@ -33,6 +38,9 @@ func (x *finder) perSample() []Finding {
 		f.Sentence += "."
 		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, ghost clipping, tiles or book-keeping"
 		f.instead = oneLayer
+		if x.run.Method() == "fgc" { // it is one already
+			f.Change, f.instead = "use a method that holds no layer's per-sample gradients: ghost clipping, tiles or book-keeping", noTable
+		}
 		x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, "at most: no per-sample gradient is ever held, and the other method holds nothing in their place")
 		out = append(out, f)
 	}
@@ -70,14 +78,14 @@ func (x *finder) perSampleEmbedding() *Finding {
 		return nil
 	}
 	f := x.finding(FindingPerSampleEmbed)
-	f.of(held, whole, OfPeakAllocated)
+	x.of(&f, held)
 	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+", modules.parquet: role embedding")
 	f.bytes("parameters of "+modulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of the peak are per-sample gradients of embeddings, the largest of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
-		mib(held), shareText(float64(held), float64(whole)), modulePath(where, 0), mib(where.ParameterBytes))
+	f.Sentence = fmt.Sprintf("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
+		mib(held), shareText(float64(held), float64(whole)), x.peak, modulePath(where, 0), mib(where.ParameterBytes))
 	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its per-sample gradient sparse"
-	f.instead = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+	f.instead = noTable
 	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
 	x.savesWithout(&f, voids, x.looked, "the embedding's norm needs no table of gradients; all other allocations stay as they are")
 	return &f
@@ -112,24 +120,25 @@ func (x *finder) clipping() []Finding {
 		return nil
 	}
 	f := x.finding(FindingClipTemporaries)
-	f.of(held, whole, OfPeakAllocated)
+	x.of(&f, held)
 	f.bytes("clip temporaries", held, x.at(schemas.ClipTemporaries))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of the peak, %s, are temporaries of norms and clipping", mib(held), shareText(float64(held), float64(whole)), when(&x.d.At))
-	f.Change = "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient"
+	f.Sentence = fmt.Sprintf("%s (%s) of %s, %s, are temporaries of norms and clipping", mib(held), shareText(float64(held), float64(whole)), x.peak, when(&x.d.At))
+	normBy := ""
 	if m, bytes := x.largestModule(schemas.ClipTemporaries); m != nil {
 		f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.ClipTemporaries)+", modules.parquet")
 		f.Sentence += fmt.Sprintf(", %s of them in %s", mib(bytes), modulePath(m, 0))
-		switch m.NormBy {
-		case "ghost":
+		switch normBy = m.NormBy; {
+		case normBy == normGhost:
 			f.Sentence += ", whose norm comes from two T×T Gram matrices for each sample"
-			f.Change += "; or this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions (mixed ghost clipping)"
-		case "per_sample":
+		case normBy == normPerSample:
 			f.Sentence += ", whose norm comes from its per-sample gradient"
+		case strings.HasPrefix(normBy, normTiled):
+			f.Sentence += ", whose norm is taken by tiles"
 		}
 	}
 	f.Sentence += "."
-	f.instead = []string{"fgc", "ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
+	f.Change, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
 	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no memory of their own")
 	return []Finding{f}
 }

@@ -22,15 +22,15 @@ func (x *finder) hooks() []Finding {
 	var out []Finding
 	if atLeast(c.HeldBytes, x.d.AllocatedBytes, hooksPercent) && atLeast(c.SharedBytes, c.HeldBytes, sharedPercent) {
 		f := x.finding(FindingSharedHooks)
-		f.of(c.SharedBytes, x.d.AllocatedBytes, OfPeakAllocated)
+		x.of(&f, c.SharedBytes)
 		x.hookFigures(&f, &c)
-		f.Sentence = fmt.Sprintf("The hooks of the DP method hold %s at the peak, of which %s (%s) are held by others too (%s by autograd): what the hooks cost is %s, not what they hold.",
-			mib(c.HeldBytes), mib(c.SharedBytes), shareText(float64(c.SharedBytes), float64(c.HeldBytes)), mib(c.SharedWith[schemas.Activations]), mib(c.HeldBytes-c.SharedBytes))
+		f.Sentence = fmt.Sprintf("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too (%s by autograd): what the hooks cost is %s, not what they hold.",
+			mib(c.HeldBytes), x.peak, mib(c.SharedBytes), shareText(float64(c.SharedBytes), float64(c.HeldBytes)), mib(c.SharedWith[schemas.Activations]), mib(c.HeldBytes-c.SharedBytes))
 		out = append(out, f)
 	}
 	if own := c.HeldBytes - c.SharedBytes; atLeast(own, x.d.AllocatedBytes, ownHooksPercent) {
 		f := x.finding(FindingOwnHooks)
-		f.of(own, x.d.AllocatedBytes, OfPeakAllocated)
+		x.of(&f, own)
 		x.hookFigures(&f, &c)
 		m, bytes := x.largestModule(schemas.HookActivations)
 		where := ""
@@ -38,8 +38,8 @@ func (x *finder) hooks() []Finding {
 			f.bytes("of it "+modulePath(m, 0), bytes, x.at(schemas.HookActivations))
 			where = fmt.Sprintf(", the largest part in %s (%s)", modulePath(m, 0), mib(bytes))
 		}
-		f.Sentence = fmt.Sprintf("At the peak %s (%s) are held by the hooks of the DP method and by nothing else%s: autograd does not hold them, or no longer, or holds other copies.",
-			mib(own), shareText(float64(own), float64(x.d.AllocatedBytes)), where)
+		f.Sentence = fmt.Sprintf("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: autograd does not hold them, or no longer, or holds other copies.",
+			x.peak, mib(own), shareText(float64(own), float64(x.d.AllocatedBytes)), where)
 		if slices.Contains(bookKeeping, x.run.Method()) {
 			f.Sentence += " Book-keeping needs them until it has clipped; where parameter gradients are skipped, autograd has no use for them."
 		} else {

@@ -26,26 +26,17 @@ func (x *finder) knowledge() []Finding {
 	}
 	if atLeast(phaseOnly, whole, phaseOnlyPercent) {
 		f := x.finding(FindingPhaseOnly)
-		f.of(phaseOnly, whole, OfPeakAllocated)
+		x.of(&f, phaseOnly)
 		f.bytes("known by phase only", phaseOnly, fmt.Sprintf("owners.parquet: evidence phase after event %d", x.d.At.Event))
 		f.bytes("of them "+words(largest.Category), largest.PhaseOnlyBytes, x.at(largest.Category))
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("Of the peak, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.",
-			mib(phaseOnly), shareText(float64(phaseOnly), float64(whole)), mib(largest.PhaseOnlyBytes), words(largest.Category))
+		f.Sentence = fmt.Sprintf("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.",
+			x.peak, mib(phaseOnly), shareText(float64(phaseOnly), float64(whole)), mib(largest.PhaseOnlyBytes), words(largest.Category))
 		f.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
 		out = append(out, f)
 	}
-	other, untraced := x.bytesOf(schemas.Other), x.bytesOf(schemas.Untraced)
-	if atLeast(other+untraced, whole, unattributedPercent) {
-		f := x.finding(FindingUnattributed)
-		f.of(other+untraced, whole, OfPeakAllocated)
-		f.bytes("other", other, x.at(schemas.Other))
-		f.bytes("untraced", untraced, x.at(schemas.Untraced))
-		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("Of the peak, %s (%s) have no owner: %s were live before recording began, %s fit no rule.",
-			mib(other+untraced), shareText(float64(other+untraced), float64(whole)), mib(untraced), mib(other))
-		f.Change = "name the tensors with dpsight.tag(tensor, category); start the script under dpsight collect, so that nothing is allocated before recording begins"
-		out = append(out, f)
+	if f := x.unattributed(); f != nil {
+		out = append(out, *f)
 	}
 	c := &x.d.Conservation
 	if c.AmbiguousTags > 0 {
@@ -57,7 +48,7 @@ func (x *finder) knowledge() []Finding {
 	if c.Verdict != schemas.Exact {
 		f := x.finding(FindingNotConserved)
 		f.bytes("residue", c.ResidueBytes, "ingest.json: devices[].residue_bytes")
-		f.of(c.ResidueBytes, whole, OfPeakAllocated)
+		x.of(&f, c.ResidueBytes)
 		f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", conservationText(c), mib(c.ResidueBytes))
 		out = append(out, f)
 	}
@@ -71,6 +62,50 @@ func (x *finder) knowledge() []Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// unattributed looks at what has no owner, and why: no rule fits, or nobody saw it made.
+func (x *finder) unattributed() *Finding {
+	other, untraced := x.bytesOf(schemas.Other), x.bytesOf(schemas.Untraced)
+	if !atLeast(other+untraced, x.d.AllocatedBytes, unattributedPercent) {
+		return nil
+	}
+	between := x.untracedBetween()
+	before := untraced - between
+	f := x.finding(FindingUnattributed)
+	x.of(&f, other+untraced)
+	f.bytes("other", other, x.at(schemas.Other))
+	f.bytes("untraced", untraced, x.at(schemas.Untraced))
+	f.Change = "name the tensors with dpsight.tag(tensor, category)"
+	var parts []string
+	if before > 0 {
+		parts = append(parts, mib(before)+" were live before recording began")
+		f.Change += "; start the script under dpsight collect, so that nothing is allocated before recording begins"
+	}
+	if between > 0 {
+		f.bytes("of it made between windows", between, "allocations.parquet: alloc_seq of the window, without a phase")
+		parts = append(parts, mib(between)+" were made in steps that were not recorded")
+		f.Change += "; record more steps, with --record-steps or --window-steps"
+	}
+	if other > 0 {
+		parts = append(parts, mib(other)+" fit no rule")
+	}
+	x.peakFigure(&f)
+	f.Sentence = fmt.Sprintf("Of %s, %s (%s) have no owner: %s.", x.peak, mib(other+untraced), shareText(float64(other+untraced), float64(x.d.AllocatedBytes)), joinWords(parts))
+	return &f
+}
+
+// untracedBetween is what of the untraced bytes was allocated between two windows of recorded steps.
+func (x *finder) untracedBetween() (bytes int64) {
+	for i, a := range x.l.allocs {
+		if !a.LiveAt(x.d.At.Event) || unseen(a) != betweenWindows {
+			continue
+		}
+		if now, _ := x.l.owner(i, x.d.At.Event); now == categoryPlace(schemas.Untraced) {
+			bytes += a.RequestedBytes
+		}
+	}
+	return bytes
 }
 
 func conservationText(c *Conservation) string {

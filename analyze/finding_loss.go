@@ -51,15 +51,15 @@ func (x *finder) outputs() []Finding {
 		return nil
 	}
 	f := x.finding(FindingOutputCopies)
-	f.of(held, whole, OfPeakAllocated)
+	x.of(&f, held)
 	f.bytes("largest output", size, "owners.parquet: category outputs, tagged; allocations.parquet: requested_bytes")
-	f.count("blocks of its size, or twice that, at the peak", copies, fmt.Sprintf("allocations.parquet: after event %d, of the loss, the head, the model itself or no module", x.d.At.Event))
+	f.count("blocks of its size, or twice that, at "+x.peak, copies, fmt.Sprintf("allocations.parquet: after event %d, of the loss, the head, the model itself or no module", x.d.At.Event))
 	f.bytes("in them", held, "the same")
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("At the peak, %s, %d blocks of the size of the model's output (%s) or twice that are held by head and loss: %s, %s of the peak.",
-		when(&x.d.At), copies, mib(size), mib(held), shareText(float64(held), float64(whole)))
+	f.Sentence = fmt.Sprintf("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that are held by head and loss: %[5]s, %[6]s of %[1]s.",
+		x.peak, when(&x.d.At), copies, mib(size), mib(held), shareText(float64(held), float64(whole)))
 	f.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and their gradients"
-	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %d parts, so that an eighth of each such block is held at a time; all other allocations stay as they are", lossChunks))
+	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each such block is held at a time; all other allocations stay as they are", lossChunks))
 	return []Finding{f}
 }
 

@@ -99,13 +99,18 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 // What ended the run comes first, then what saves most, then what is largest.
 func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)), Share: new(0.9)}, {ID: "none"},
-		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, fatal: true}}
-	slices.SortStableFunc(list, compareFindings)
+		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, fatal: true},
+		// What saves bytes is weighed by them, whatever its own size is a share of.
+		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
+		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}
+	peak := int64(100)
+	run := Summary{PeakBytes: &peak, PeakReservedBytes: new(int64(1000)), StepMS: &Interval{Median: 10}}
+	slices.SortStableFunc(list, run.compareFindings)
 	var got []string
 	for _, f := range list {
 		got = append(got, f.ID)
 	}
-	if want := []string{FindingOOM, "ms", "saves", "a", "b", "none"}; !slices.Equal(got, want) {
+	if want := []string{FindingOOM, "ms", "smaller", "reserved", "saves", "a", "b", "none"}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 }

@@ -22,10 +22,10 @@ func (x *finder) optimizer() []Finding {
 		return nil
 	}
 	f := x.finding(FindingOptimizerPeak)
-	f.of(held, whole, OfPeakAllocated)
+	x.of(&f, held)
 	f.bytes("optimizer temporaries", held, x.at(schemas.OptimizerTemporaries))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("The peak is the optimizer's: %s (%s) of it are temporaries of its step.", mib(held), shareText(float64(held), float64(whole)))
+	f.Sentence = fmt.Sprintf("%s (%s) of %s, which is the optimizer's, are temporaries of its step.", mib(held), shareText(float64(held), float64(whole)), x.peak)
 	f.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
 	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, nil), x.looked, "at most: the step holds no temporary; all other allocations stay as they are")
 	return []Finding{f}
@@ -38,11 +38,11 @@ func (x *finder) slack() []Finding {
 		return nil
 	}
 	f := x.finding(FindingSlack)
-	f.of(held, whole, OfPeakAllocated)
+	x.of(&f, held)
 	f.bytes("slack", held, fmt.Sprintf("allocations.parquet: block_bytes less requested_bytes after event %d", x.d.At.Event))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of the peak were never asked for: requests are rounded up, and a remainder of up to 1 MiB stays with a large block.",
-		mib(held), shareText(float64(held), float64(whole)))
+	f.Sentence = fmt.Sprintf("%s (%s) of %s were never asked for: requests are rounded up, and a remainder of up to 1 MiB stays with a large block.",
+		mib(held), shareText(float64(held), float64(whole)), x.peak)
 	f.Change = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which splits off remainders from 512 bytes on; check roundup_power2_divisions if it is set"
 	var voids []void
 	for _, a := range x.l.allocs {
@@ -90,7 +90,7 @@ func (x *finder) rule() []Finding {
 			continue
 		}
 		largest = max(largest, c.Bytes)
-		f.bytes(words(c.Category)+" at the peak", c.Bytes, x.at(c.Category))
+		f.bytes(words(c.Category)+" at "+x.peak, c.Bytes, x.at(c.Category))
 		if atLeast(c.Bytes, whole, 1) {
 			under = append(under, mib(c.Bytes)+" of "+words(c.Category))
 		} else {
@@ -105,14 +105,14 @@ func (x *finder) rule() []Finding {
 		under = append(under, mib(small)+" of others")
 	}
 	x.peakFigure(&f)
-	f.of(max(wrong, -wrong), whole, OfPeakAllocated)
+	x.of(&f, max(wrong, -wrong))
 	state2 := "the optimizer's state"
 	if math.Abs(float64(state-2*parameters)) <= adamPercent/100.0*float64(2*parameters) {
 		state2 = "two moments for each parameter"
 	}
-	f.Sentence = fmt.Sprintf("Parameters, gradients, %s and activations, each at its own maximum, come to %s; the peak is %s, %s.", state2, mib(sum), mib(whole), beside(wrong, sum))
+	f.Sentence = fmt.Sprintf("Parameters, gradients, %s and activations, each at its own maximum, come to %s; %s is %s, %s.", state2, mib(sum), x.peak, mib(whole), beside(wrong, sum))
 	if len(over) > 0 {
-		f.Sentence += " Of what the rule counts, " + joinWords(over) + " are not there at the peak."
+		f.Sentence += " Of what the rule counts, " + joinWords(over) + " are not there at " + x.peak + "."
 	}
 	if len(under) > 0 {
 		f.Sentence += " It leaves out " + joinWords(under) + "."
@@ -120,13 +120,13 @@ func (x *finder) rule() []Finding {
 	return []Finding{f}
 }
 
-// beside is a difference to a whole in words: "3 MiB (5 %) more".
+// beside is a difference to a sum in words: "3 MiB (5 % of the sum) more". The finding's own share is of the peak.
 func beside(delta, whole int64) string {
 	switch {
 	case delta > 0:
-		return fmt.Sprintf("%s (%s) more", mib(delta), shareText(float64(delta), float64(whole)))
+		return fmt.Sprintf("%s (%s of the sum) more", mib(delta), shareText(float64(delta), float64(whole)))
 	case delta < 0:
-		return fmt.Sprintf("%s (%s) less", mib(-delta), shareText(float64(-delta), float64(whole)))
+		return fmt.Sprintf("%s (%s of the sum) less", mib(-delta), shareText(float64(-delta), float64(whole)))
 	}
 	return "the same"
 }

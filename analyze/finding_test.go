@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,17 @@ func inspected(in Input) []Finding {
 func TestKeptGradientsAreFound(t *testing.T) {
 	f := theFinding(t, inspected(keptRun(false)), FindingKeptGradients)
 	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil || len(f.Figures) != 3 {
+		t.Errorf("%+v", f)
+	}
+	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts: the sentence says so.
+	rounded := keptRun(false)
+	for i := range rounded.Owners {
+		if rounded.Owners[i].Category == schemas.Gradients {
+			rounded.Allocations[rounded.Owners[i].AllocID-1].BlockBytes += 12
+		}
+	}
+	f = theFinding(t, inspected(rounded), FindingKeptGradients)
+	if f == nil || *f.Bytes != 100 || f.Figures[1].Value != 112 || f.Figures[1].What != "blocks of them unused at the peak" || !strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, inspected(keptRun(true)), FindingKeptGradients); f != nil {
@@ -82,7 +94,8 @@ func TestFragmentationIsFound(t *testing.T) {
 	const piece = 64 << 20
 	list := inspected(pieces(6, 2, 6*piece)) // 128 MiB are free in two pieces when 128 MiB in one are asked for
 	f := theFinding(t, list, FindingFragmentation)
-	if f == nil || *f.Bytes != 2*piece || *f.SavesBytes != 2*piece || f.Of != OfPeakReserved || *f.Share != 0.25 {
+	if f == nil || *f.Bytes != 2*piece || *f.SavesBytes != 2*piece || f.Of != OfPeakReserved || *f.Share != 0.25 ||
+		!strings.Contains(f.Sentence, "pool: once, outside the steps with 128.00 MiB free.") {
 		t.Errorf("%+v", f)
 	}
 	c := theFinding(t, list, FindingCached)
@@ -181,7 +194,7 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 // private is the outline of a run of a method.
 func private(id, method string, peak int64, step float64) Summary {
 	return Summary{Identity: Identity{RunID: id, Name: method, Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"method": method}}, PeakBytes: &peak,
-		StepMS: &Interval{Median: step, Clock: ClockGPU, N: 1}, facts: []Fact{{What: "method", Value: method, Param: true}, {What: "batch_size", Value: "8", Condition: true, Param: true}}}
+		StepMS: &Interval{Median: step, Low: step, High: step, Clock: ClockGPU, N: 1}, facts: []Fact{{What: "method", Value: method, Param: true}, {What: "batch_size", Value: "8", Condition: true, Param: true}}}
 }
 
 func TestRunsAreComparedWithTheirStore(t *testing.T) {
@@ -213,6 +226,182 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 		if got := theFinding(t, look(ghost, private("x", "flash", c.peak, c.step)), FindingCheaperMethod) != nil; got != c.found {
 			t.Errorf("peak %d, step %v: found %v", c.peak, c.step, got)
 		}
+	}
+}
+
+// Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a difference.
+func TestAlikeRuns(t *testing.T) {
+	with := func(s Summary, facts ...Fact) Summary {
+		s.facts = append(slices.Clone(s.facts), facts...)
+		return s
+	}
+	param := func(what, value string) Fact { return Fact{What: what, Value: value, Param: true} }
+	ghost, flash := private("g", "ghost", 1000, 100), private("f", "flash", 900, 50)
+	for _, c := range []struct {
+		what       string
+		ours, them []Fact
+		alike      bool
+	}{
+		{"nothing", nil, nil, true},
+		{"length and seed", []Fact{param("num_iter", "3"), param("warmup_iter", "1"), param("seed", "0")}, []Fact{param("num_iter", "9"), param("seed", "1")}, true},
+		{"what one method has alone", []Fact{param("bk_skips_param_grads", "true")}, []Fact{param("grad_sample_mode", "ew")}, true},
+		{"mode of both", []Fact{param("grad_sample_mode", "ew")}, []Fact{param("grad_sample_mode", "hooks")}, false},
+		{"dimensions", []Fact{param("mlp_dims", "5120,2560,1280")}, []Fact{param("mlp_dims", "64,32,10")}, false},
+		{"clipping", []Fact{param("clipping", "flat")}, []Fact{param("clipping", "per_layer")}, false},
+		{"a bound", []Fact{param("max_grad_norm", "1")}, []Fact{param("max_grad_norm", "0.1")}, false},
+		{"a script's own", []Fact{param("rank", "8")}, []Fact{param("rank", "1")}, false},
+		{"one that we lack", nil, []Fact{param("rank", "1")}, false},
+		{"one that they lack", []Fact{param("rank", "8")}, nil, false},
+		{"the GPU", []Fact{{What: "GPU", Value: "H200", Condition: true}}, []Fact{{What: "GPU", Value: "A100", Condition: true}}, false},
+		{"the GPU of one", []Fact{{What: "GPU", Value: "H200", Condition: true}}, nil, true},
+	} {
+		a, b := with(ghost, c.ours...), with(flash, c.them...)
+		if alike(&a, &b) != c.alike || alike(&b, &a) != c.alike {
+			t.Errorf("%s: alike %v", c.what, !c.alike)
+		}
+		n := Inspection{Summary: a, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		list := Findings([]Inspection{n}, []Summary{b}).Runs[0].Findings
+		if found := theFinding(t, list, FindingCheaperMethod) != nil; found != c.alike {
+			t.Errorf("%s: a cheaper method %v", c.what, found)
+		}
+		if measured := theFinding(t, list, FindingClipTemporaries).SavesBytes != nil; measured != c.alike {
+			t.Errorf("%s: measured %v", c.what, measured)
+		}
+	}
+}
+
+// The fastest method is named, with its full run where there is one.
+func TestFastestMethodIsNamed(t *testing.T) {
+	bare := func(s Summary) Summary {
+		s.Params = map[string]any{"method": s.Method(), "bare": true}
+		return s
+	}
+	ghost, flash, quick := private("g", "ghost", 1000, 100), private("flash", "flash", 900, 90), bare(private("bk-bare", "bk", 900, 10))
+	twin, slow := private("bk", "bk", 900, 12), private("bk-slow", "bk", 900, 60)
+	for want, around := range map[string][]Summary{
+		"run bk-bare of the same parameters":                      {flash, quick},
+		"medians of 3 runs of the same parameters, bk among them": {slow, flash, quick, twin},
+		"run flash of the same parameters":                        {flash, private("fgc", "fgc", 900, 95)},
+	} {
+		for range 2 {
+			slices.Reverse(around)
+			f := theFinding(t, Findings([]Inspection{{Summary: ghost}}, around).Runs[0].Findings, FindingCheaperMethod)
+			if f == nil || f.Assumption != "measured: "+want {
+				t.Errorf("%+v, want %s", f, want)
+			}
+		}
+	}
+}
+
+// Methods are compared by all their repeats, once: no repeat of one beside a repeat of another.
+func TestMethodsAreComparedOverRepeats(t *testing.T) {
+	repeats := func(method string, peak int64, steps ...float64) []Summary {
+		var out []Summary
+		for i, ms := range steps {
+			s := private(method+string(rune('0'+i)), method, peak, ms)
+			if i > 0 {
+				s.Params = map[string]any{"method": method, "bare": true}
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	at := func(groups ...[]Summary) map[string]*Finding {
+		var list []Inspection
+		for i := range slices.Concat(groups...) {
+			list = append(list, Inspection{Summary: slices.Concat(groups...)[i]})
+		}
+		found := map[string]*Finding{}
+		for _, r := range Findings(list, nil).Runs {
+			if f := theFinding(t, r.Findings, FindingCheaperMethod); f != nil {
+				found[r.RunID] = f
+			}
+		}
+		return found
+	}
+	// The recorded runs alone, 31.3 beside 29.3, would say the opposite of the medians, 26.2 beside 30.1.
+	dpsgd, bk := repeats("dpsgd", 1000, 31.3, 29.3, 25.4, 25.7, 26.2), repeats("bk", 1000, 29.3, 33.9, 30.2, 30.1, 25.6)
+	if found := at(dpsgd, bk); len(found) != 0 {
+		t.Errorf("ranges overlap: %+v", found)
+	}
+	// Peaks are medians too, and how long an experiment was tells no repeats apart.
+	apart := repeats("bk", 900, 10, 11, 12)
+	for i, peak := range []int64{700, 900, 950} {
+		apart[i].PeakBytes = &peak
+		apart[i].facts = append(slices.Clone(apart[i].facts), Fact{What: "num_iter", Value: strconv.Itoa(i), Param: true})
+	}
+	if f := at(dpsgd, apart)["dpsgd0"]; f == nil || *f.SavesBytes != 100 || !strings.Contains(f.Assumption, "medians of 3 runs") {
+		t.Errorf("%+v", f)
+	}
+	// Fewer bytes at a median that is no higher: nothing is said to save time.
+	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
+	f := found["bk0"]
+	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 || f.Of != OfPeakAllocated ||
+		!strings.Contains(f.Sentence, "dpsgd takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)") || !strings.Contains(f.Sentence, "overlap") {
+		t.Errorf("%+v: %+v", found, f)
+	}
+	// Ranges apart: one finding at the recorded run, wherever it stands among the repeats, of the medians.
+	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
+	slices.Reverse(slow)
+	found = at(slow, dpsgd)
+	if f = found["ghost0"]; len(found) != 1 || f == nil || *f.SavesMS != 38-26.2 || f.Assumption != "measured: medians of 5 runs of the same parameters, dpsgd0 among them" {
+		t.Errorf("%+v: %+v", found, f)
+	}
+	if found = at(slow[:2]); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	// Inspected alone, a bare repeat stands for all of them.
+	rest := Findings([]Inspection{{Summary: slow[0]}}, slices.Concat(slow[1:], dpsgd))
+	if f = theFinding(t, rest.Runs[0].Findings, FindingCheaperMethod); f == nil || *f.SavesMS != 38-26.2 {
+		t.Errorf("%+v", f)
+	}
+	// What was measured instead of a bound saves or costs no time either where ranges overlap.
+	for _, c := range []struct {
+		other        []Summary
+		saves, costs bool
+	}{{repeats("bk", 900, 29.3, 33.9, 30.2), false, false}, {repeats("bk", 900, 60, 70), false, true}, {repeats("bk", 900, 10, 20), true, false}} {
+		n := Inspection{Summary: dpsgd[0], findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)), instead: []string{"bk"}}}}
+		f := theFinding(t, Findings([]Inspection{n}, slices.Concat(dpsgd[1:], c.other)).Runs[0].Findings, FindingPerSample)
+		if *f.SavesBytes != 100 || (f.SavesMS != nil) != c.saves || (f.CostsMS != nil) != c.costs {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// Of a method that was run once the range is that of its steps: where it reaches into the other's, no time is saved for certain.
+func TestSingleRunsHaveRanges(t *testing.T) {
+	run := func(id, method string, peak int64, median, low, high float64, of string) Summary {
+		s := private(id, method, peak, median)
+		s.StepMS = &Interval{Median: median, Low: low, High: high, N: 10, Of: of, Over: OverSteps, Clock: ClockGPU}
+		return s
+	}
+	ours := run("d", "dpsgd", 1000, 5.2, 5.1, 7.1, OfMedian)
+	for _, c := range []struct {
+		theirs Summary
+		saves  bool
+		words  string
+	}{
+		{run("g", "ghost", 400, 4, 3.4, 7.2, OfMedian), false, "ghost takes 4.000 ms a step (3.400 ms to 7.200 ms with 95 % confidence)"},
+		{run("g", "ghost", 400, 4, 3.4, 5, OfRange), true, "ghost takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 steps)"},
+	} {
+		n := Inspection{Summary: ours, findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)), instead: []string{"ghost"}}}}
+		list := Findings([]Inspection{n}, []Summary{c.theirs}).Runs[0].Findings
+		cheaper, measured := theFinding(t, list, FindingCheaperMethod), theFinding(t, list, FindingPerSample)
+		if cheaper == nil || *cheaper.SavesBytes != 600 || (cheaper.SavesMS != nil) != c.saves || !strings.Contains(cheaper.Sentence, c.words) || strings.Contains(cheaper.Sentence, "overlap") == c.saves {
+			t.Errorf("%+v", cheaper)
+		}
+		if *measured.SavesBytes != 600 || (measured.SavesMS != nil) != c.saves || measured.CostsMS != nil {
+			t.Errorf("%+v", measured)
+		}
+	}
+}
+
+// A method that saves bytes at the cost of time saves no time.
+func TestSavingThatCostsTime(t *testing.T) {
+	n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", 900, 130)}).Runs[0].Findings, FindingClipTemporaries)
+	if *f.SavesBytes != 100 || f.SavesMS != nil || f.CostsMS == nil || *f.CostsMS != 30 {
+		t.Errorf("%+v", f)
 	}
 }
 

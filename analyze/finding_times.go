@@ -21,12 +21,7 @@ func (in *Input) disturbances(s *Summary) []Finding {
 		return nil
 	}
 	var out []Finding
-	slowed, sampled, reasons := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) {
-		if m.ThrottleReasons == nil {
-			return false, false, 0
-		}
-		return true, *m.ThrottleReasons&schemas.Throttled != 0, *m.ThrottleReasons
-	})
+	slowed, sampled, reasons := in.during(&t, throttling)
 	if n := len(slowed); n > 0 {
 		f := Finding{ID: FindingThrottled}
 		f.count("timed steps slowed down", n, "samples.parquet: throttle_reasons, within steps of steps.parquet")
@@ -70,7 +65,7 @@ func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mas
 	for _, d := range in.nvmlDevices() {
 		devices[d] = true
 	}
-	k := 0
+	k := 0 // samples and steps are both in the order of time
 	for i := range t.steps {
 		st := &t.steps[i]
 		known, yes := false, false
@@ -99,7 +94,7 @@ func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mas
 func (f *Finding) againstOthers(t *times, listed, sampled []int, others string) {
 	var with, without []int64
 	for _, i := range sampled {
-		if slices.Contains(listed, i) {
+		if _, ok := slices.BinarySearch(listed, i); ok { // both are in the order of steps
 			with = append(with, t.ns(&t.steps[i]))
 		} else {
 			without = append(without, t.ns(&t.steps[i]))

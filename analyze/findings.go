@@ -21,6 +21,8 @@ type FindingsRun struct {
 	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
 	NotLooked []string `json:"not_looked"`
 	Warnings  []string `json:"warnings"`
+
+	experiment string // see [FindingsDocument.Experiments]
 }
 
 // A Finding is an observation with the figures that it stands on. Thresholds are in docs/findings.md.
@@ -32,7 +34,7 @@ type Finding struct {
 	// Bytes or MS is what the finding is about; both are null where it has no size.
 	Bytes *int64   `json:"bytes"`
 	MS    *float64 `json:"ms"`
-	// Share is the size's share of Of: "peak_allocated", "peak_reserved", "step" or "limit"; null without a size.
+	// Share is the size's share of Of: one of the Of… constants; null without a size.
 	Share *float64 `json:"share"`
 	Of    string   `json:"of,omitempty"`
 	// Sentence says what was found. It can be pasted into a paper.
@@ -40,10 +42,12 @@ type Finding struct {
 	Figures  []FindingFigure `json:"figures"`
 	// Change is what to change; empty where nothing is to be.
 	Change string `json:"change,omitempty"`
-	// SavesBytes is by how much Of would fall, SavesMS by how much a step would; null where that is not known. Assumption
-	// says under what condition, and goes with them.
+	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated, SavesMS by how much a
+	// step would; null where that is not known. Assumption says under what condition, and goes with them.
 	SavesBytes *int64   `json:"saves_bytes"`
 	SavesMS    *float64 `json:"saves_ms"`
+	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
+	CostsMS    *float64 `json:"costs_ms,omitempty"`
 	Assumption string   `json:"assumption,omitempty"`
 
 	fatal bool
@@ -94,8 +98,11 @@ const (
 const (
 	OfPeakAllocated = "peak_allocated"
 	OfPeakReserved  = "peak_reserved"
-	OfStep          = "step"
-	OfLimit         = "limit" // of what the process may take of the device
+	// Where torch counted more than the events show, at a moment that was not recorded:
+	OfHighestRecorded  = "highest_recorded" // allocated
+	OfRecordedReserved = "highest_recorded_reserved"
+	OfStep             = "step"
+	OfLimit            = "limit" // of what the process may take of the device
 )
 
 // Findings gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what other
@@ -114,41 +121,56 @@ func Findings(inspected []Inspection, around []Summary) FindingsDocument {
 	}
 	for i := range inspected {
 		n := &inspected[i]
-		run := FindingsRun{Identity: n.Summary.Identity, Findings: slices.Clone(n.findings), NotLooked: n.notLooked, Warnings: n.Summary.Warnings}
+		run := FindingsRun{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...), NotLooked: n.notLooked, Warnings: n.Summary.Warnings, experiment: experimentOfFindings(&n.Summary)}
 		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, all)...)
-		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all)...)
+		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {
 			run.Findings[k].measureAgainst(&n.Summary, all)
 			if run.Findings[k].Figures == nil {
 				run.Findings[k].Figures = []FindingFigure{}
 			}
 		}
-		slices.SortStableFunc(run.Findings, compareFindings)
+		slices.SortStableFunc(run.Findings, n.Summary.compareFindings)
 		doc.Runs = append(doc.Runs, run)
 	}
+	distinguish(doc.Runs, func(r *FindingsRun) *Identity { return &r.Identity })
 	return doc
 }
 
-// compareFindings puts first what ended the run, then what saves the larger share of its whole, then the larger share.
-func compareFindings(a, b Finding) int {
+// compareFindings puts first what ended the run, then what saves the larger share, be it of bytes or of a step, then the
+// larger share.
+func (s *Summary) compareFindings(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		if f.fatal {
 			fatal = 1
 		}
-		if f.Share != nil {
-			share = *f.Share
-			switch {
-			case f.SavesBytes != nil && f.Bytes != nil && *f.Bytes > 0:
-				saves = share * float64(*f.SavesBytes) / float64(*f.Bytes)
-			case f.SavesMS != nil && f.MS != nil && *f.MS > 0:
-				saves = share * *f.SavesMS / *f.MS
-			}
-		}
-		return
+		return fatal, max(s.savedBytes(f), s.savedTime(f)), orZero(f.Share)
 	}
 	fa, sa, ha := weight(&a)
 	fb, sb, hb := weight(&b)
 	return cmp.Or(cmp.Compare(fb, fa), cmp.Compare(sb, sa), cmp.Compare(hb, ha), cmp.Compare(a.ID, b.ID))
+}
+
+// OfReserved reports whether the finding is of what is reserved, and not of what is allocated.
+func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
+
+// savedBytes is the share of the run's peak that doing without would save, savedTime that of a step; 0 where it is not known.
+func (s *Summary) savedBytes(f *Finding) float64 {
+	whole := s.PeakBytes
+	if f.OfReserved() {
+		whole = s.PeakReservedBytes
+	}
+	if f.SavesBytes == nil || whole == nil || *whole == 0 {
+		return 0
+	}
+	return float64(*f.SavesBytes) / float64(*whole)
+}
+
+func (s *Summary) savedTime(f *Finding) float64 {
+	if f.SavesMS == nil || s.StepMS == nil || s.StepMS.Median == 0 {
+		return 0
+	}
+	return *f.SavesMS / s.StepMS.Median
 }
 
 // bytes adds a figure.

@@ -40,12 +40,14 @@ type CheckExperiment struct {
 	Reason         string         `json:"reason,omitempty"`
 	Source         *string        `json:"source"` // of the runs
 	Profile        *string        `json:"profile"`
+	Confidence     string         `json:"confidence,omitempty"` // of predicted runs
 	BaselineSource *string        `json:"baseline_source"`
 	Runs           int            `json:"runs"` // that ended well
 	Comparisons    []Comparison   `json:"comparisons"`
 	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one: "batch_size: 8, baseline 16".
 	DiffersIn []string `json:"differs_in,omitempty"`
 
+	command    []string
 	grown      schemas.Category // that grew most at the peak; empty = none, or not known
 	grownBytes int64
 }
@@ -141,12 +143,16 @@ func Check(baseline schemas.Baseline, runs []Summary, o CheckOptions) CheckDocum
 		doc.Failures = append(doc.Failures, doc.Experiments[i].failures(&o)...)
 	}
 	if len(doc.Failures) == 0 && compared == 0 {
-		if skipped == "" {
+		switch {
+		case skipped != "":
+		case len(pairs) > 0:
+			skipped = "no experiment ended well in both"
+		default:
 			skipped = "no experiment is in both"
 		}
 		doc.Failures = append(doc.Failures, "nothing was compared: "+skipped)
 	}
-	doc.Warnings = append(doc.Warnings, warnings.lines()...)
+	doc.Warnings = append(append(doc.Warnings, warnings.lines()...), argumentNotes(identitiesOf(now))...)
 	doc.OK = len(doc.Failures) == 0
 	return doc
 }
@@ -176,11 +182,12 @@ func described(now, base *schemas.BaselineExperiment) CheckExperiment {
 		e = base
 	} else {
 		x.Status, x.Reason, x.Source, x.Profile, x.Runs = &now.Status, now.Reason, &now.Source, now.Profile, now.Runs
+		x.Confidence = now.Confidence
 	}
 	if base != nil {
 		x.BaselineSource = &base.Source
 	}
-	x.Key, x.Name, x.Params = e.Key, e.Name, e.Params
+	x.Key, x.Name, x.Params, x.command = e.Key, e.Name, e.Params, e.Command
 	return x
 }
 

@@ -191,6 +191,10 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 	if doc.OK || doc.Sentence() != "nothing was compared: no experiment is in both" {
 		t.Errorf("a check of nothing passes: %q", doc.Sentence())
 	}
+	failing := []Summary{Summarize(run("a", oom))}
+	if doc = Check(BaselineOf(failing, ""), failing, CheckOptions{Thresholds: list}); doc.OK || doc.Sentence() != "nothing was compared: no experiment ended well in both" {
+		t.Errorf("a check of what fails in both: %q", doc.Sentence())
+	}
 	if doc = Check(BaselineOf([]Summary{b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Pair: true}); !doc.OK || len(doc.Experiments) != 1 ||
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared though the parameters differ: method: a, baseline b") {
 		t.Errorf("two runs that were named: %+v", doc)
@@ -263,6 +267,26 @@ func TestBaselineOfTwoProfiles(t *testing.T) {
 	a.Source, a.Profile, b.Source, b.Profile = schemas.Predicted, ptr("a100"), schemas.Predicted, ptr("h200")
 	if doc := BaselineOf([]Summary{a, b}, ""); len(doc.Experiments) != 2 || *doc.Experiments[0].PeakBytes+*doc.Experiments[1].PeakBytes != 3000 {
 		t.Errorf("%+v", doc.Experiments)
+	}
+}
+
+// What a machine was told to be tells the experiments of one suite's key apart.
+func TestBaselineOfTwoMemories(t *testing.T) {
+	all := ran("1", "ghost", 1000)
+	for i, memory := range []int64{24 << 30, 48 << 30} {
+		s := ran(fmt.Sprint(i+2), "ghost", 1000)
+		s.Params = map[string]any{"gpu_memory": memory}
+		s.Key, all.Key = "k", "k"
+		doc := BaselineOf([]Summary{all, s}, "")
+		if len(doc.Experiments) != 2 {
+			t.Errorf("%d GiB: %+v", memory>>30, doc.Experiments)
+		}
+		if kept, left := Newest([]Summary{all, s}); len(kept) != 2 || len(left) != 0 {
+			t.Errorf("%d GiB: left %q", memory>>30, left)
+		}
+		if pairs := matchExperiments(doc.Experiments, []schemas.BaselineExperiment{doc.Experiments[1], doc.Experiments[0]}, false); pairs[0] != 1 || pairs[1] != 0 {
+			t.Errorf("%d GiB: %v", memory>>30, pairs)
+		}
 	}
 }
 

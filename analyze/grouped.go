@@ -1,9 +1,7 @@
 package analyze
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 )
 
 // grouped collects sentences that are true of several things, so that each is said once.
@@ -29,11 +27,7 @@ func (g *grouped) lines() []string {
 	out := []string{}
 	for _, s := range g.order {
 		of := g.of[s]
-		who := strings.Join(of[:min(len(of), most)], ", ")
-		if len(of) > most {
-			who += fmt.Sprintf(" and %d more", len(of)-most)
-		}
-		out = append(out, who+": "+s)
+		out = append(out, Some(of, most)+": "+s)
 	}
 	return out
 }

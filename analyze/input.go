@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,8 @@ type Input struct {
 	Modules     []schemas.Module
 	Stacks      []schemas.StackFrame
 	Clocks      []schemas.EventClock
+	ModuleTimes []schemas.ModuleTime
+	Segments    []schemas.SegmentBlock // of the lists with which later windows open
 }
 
 // Identity says which run a figure is of and how the figure is known. Every document repeats it.
@@ -34,9 +37,16 @@ type Identity struct {
 	Source  string         `json:"source"`           // measured, predicted or imported
 	Profile *string        `json:"profile"`          // of a predicted run
 	Params  map[string]any `json:"params"`
+	// Confidence is how sure the figures of a predicted run are, and why; see [Confide]. Empty for other runs.
+	Confidence        string   `json:"confidence,omitempty"`
+	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
+
+	command []string // see [commandOf]
+	label   string   // see [Identity.Shown]
 }
 
-func identify(m *schemas.Manifest) Identity {
+func (in *Input) identity() Identity {
+	m := in.Manifest
 	params := maps.Clone(m.Params)
 	if params == nil {
 		params = map[string]any{}
@@ -44,20 +54,29 @@ func identify(m *schemas.Manifest) Identity {
 	if m.Bare {
 		params["bare"] = true
 	}
-	return Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source, Profile: m.Profile, Params: params}
+	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source, Profile: m.Profile, Params: params, command: commandOf(m)}
+	if c := in.confidence(); c != nil {
+		id.Confidence, id.ConfidenceReasons = c.Level, c.Reasons
+	}
+	return id
 }
 
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
-// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200)",
+// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200, close)",
 // "imported", "bare", or empty. Every output shows it.
 func (id *Identity) Mark() string {
 	switch {
-	case id.Source == schemas.Predicted && id.Profile != nil:
-		return id.bare("predicted (phantom " + *id.Profile + ")")
 	case id.Source == schemas.Predicted:
-		return id.bare("predicted (phantom)")
+		text := "phantom"
+		if id.Profile != nil {
+			text += " " + *id.Profile
+		}
+		if id.Confidence != "" {
+			text += ", " + id.Confidence
+		}
+		return id.bare("predicted (" + text + ")")
 	case id.Source == schemas.Imported:
 		return "imported"
 	case id.Bare():
@@ -66,12 +85,25 @@ func (id *Identity) Mark() string {
 	return ""
 }
 
+// kind is the mark without the confidence, which does not tell experiments apart.
+func (id *Identity) kind() string {
+	plain := *id
+	plain.Confidence = ""
+	return plain.Mark()
+}
+
 func (id *Identity) bare(mark string) string {
 	if id.Bare() {
 		return mark + ", bare"
 	}
 	return mark
 }
+
+// NotIngested is the warning of a run that has no tables yet: there is nothing else to say of it.
+const NotIngested = "not ingested yet"
+
+// Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of that name there.
+func (id *Identity) Shown() string { return cmp.Or(id.label, id.title()) }
 
 // title is the name, or the id of a run without one.
 func (id *Identity) title() string {

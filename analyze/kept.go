@@ -105,12 +105,13 @@ func (in *Input) taggedSpans(p place) []span {
 	return out
 }
 
-// zeroed lists when each zero_grad of the loop began. One inside another phase is not the loop's: between its two passes
+// zeroed lists when each recorded zero_grad of the loop began. One inside another phase is not the loop's: between its two passes
 // Opacus' ghost clipping calls its own, which keeps gradients whatever the loop does.
 func (in *Input) zeroed(p place) []int64 {
 	var rows []*schemas.Phase
+	known := in.phasesWithBytes()
 	for i := range in.Phases {
-		if f := &in.Phases[i]; f.Rank == p.rank && f.Device == p.device {
+		if f := &in.Phases[i]; f.Rank == p.rank && f.Device == p.device && known(f) {
 			rows = append(rows, f)
 		}
 	}

@@ -6,28 +6,37 @@ import (
 	"time"
 )
 
-// Labels gives each run the name that tables and figures show it under: its name and, where several runs of the same mark
-// and status share one, the parameters that tell them apart; then the start time, and else the id. A time would tell them
-// apart too, but nobody knows by it which bar is of which batch.
-func Labels(ids []Identity, started []time.Time) []string {
-	labels := make([]string, len(ids))
-	for i := range ids {
+// distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing theirs, since
+// each has its own table, and an id beside it where programs read.
+func distinguish[R any](runs []R, identity func(*R) *Identity) {
+	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
+	for i := range runs {
+		ids[i] = *identity(&runs[i])
 		labels[i] = ids[i].title()
 	}
-	// alike calls f with every group of runs that still share a label.
-	alike := func(f func(group []int)) {
-		groups := map[string][]int{}
-		for i := range ids {
-			key := labels[i] + "\x00" + ids[i].StatusMark()
-			groups[key] = append(groups[key], i)
-		}
-		for _, g := range groups {
-			if len(g) > 1 {
-				f(g)
-			}
+	experimentsApart(ids, labels)
+	for i := range runs {
+		identity(&runs[i]).label = labels[i]
+	}
+}
+
+// sharing calls f with every group of runs that share a label, a kind and a status.
+func sharing(ids []Identity, labels []string, f func(group []int)) {
+	groups := map[string][]int{}
+	for i := range ids {
+		key := labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
+		groups[key] = append(groups[key], i)
+	}
+	for _, g := range groups {
+		if len(g) > 1 {
+			f(g)
 		}
 	}
-	alike(func(group []int) {
+}
+
+// experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their commands.
+func experimentsApart(ids []Identity, labels []string) {
+	sharing(ids, labels, func(group []int) {
 		keys := tellingParams(ids, group)
 		for _, i := range group {
 			if text := paramWords(&ids[i], keys); text != "" {
@@ -35,7 +44,25 @@ func Labels(ids []Identity, started []time.Time) []string {
 			}
 		}
 	})
-	alike(func(group []int) {
+	sharing(ids, labels, func(group []int) {
+		for k, text := range tellingArguments(ids, group) {
+			if text != "" {
+				labels[group[k]] += " (" + text + ")"
+			}
+		}
+	})
+}
+
+// Labels gives each run the name that tables and figures show it under: its name and, where several runs of the same mark
+// and status share one, the parameters that tell them apart, else the arguments of their commands; then the start time, and else the id. A time would tell them
+// apart too, but nobody knows by it which bar is of which batch.
+func Labels(ids []Identity, started []time.Time) []string {
+	labels := make([]string, len(ids))
+	for i := range ids {
+		labels[i] = ids[i].title()
+	}
+	experimentsApart(ids, labels)
+	sharing(ids, labels, func(group []int) {
 		times := map[string]int{}
 		at := func(i int) string {
 			if i >= len(started) || started[i].IsZero() {

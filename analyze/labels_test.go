@@ -29,6 +29,8 @@ func TestLabelsTellByParameters(t *testing.T) {
 			{Name: "g", Params: map[string]any{"batch_size": 16}}}, []time.Time{at(0), at(1), at(1)},
 			[]string{"g (batch_size=8) 2026-11-21 10:00:00", "g (batch_size=8) 2026-11-21 10:00:01", "g (batch_size=16)"}},
 		{"the id", []Identity{{Name: "g", RunID: "x"}, {Name: "g", RunID: "y"}}, []time.Time{at(0), at(0)}, []string{"g x", "g y"}},
+		{"confidence tells nothing apart", []Identity{{Name: "g", Source: schemas.Predicted, Confidence: schemas.Close, Params: map[string]any{"batch_size": 8}},
+			{Name: "g", Source: schemas.Predicted, Confidence: schemas.ExactExpected, Params: map[string]any{"batch_size": 16}}}, nil, []string{"g (batch_size=8)", "g (batch_size=16)"}},
 		{"what the mark tells apart", []Identity{{Name: "g", Source: schemas.Measured}, {Name: "g", Source: schemas.Imported}}, nil, []string{"g", "g"}},
 	} {
 		for i := range c.ids {

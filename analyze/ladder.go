@@ -20,6 +20,7 @@ func NewLadderDocument(runs ...LadderRun) LadderDocument {
 	if runs == nil {
 		runs = []LadderRun{}
 	}
+	distinguish(runs, func(r *LadderRun) *Identity { return &r.Identity })
 	return LadderDocument{LadderSchema, runs}
 }
 
@@ -148,15 +149,19 @@ func (m *LadderMoment) note(format string, args ...any) {
 
 // Ladder explains each GPU's memory at its own peak and at the peak of each allocator on it. A run that used no GPU gives
 // its identity and a [*NoEventsError].
-func Ladder(in Input) (LadderRun, error) {
-	run := LadderRun{Identity: identify(in.Manifest), GPUs: []GPULadder{}, Warnings: []string{}}
-	if in.Report != nil {
+func Ladder(in Input) (LadderRun, error) { return in.ladder(in.newLedgers()) }
+
+func (in *Input) ladder(ledgers *ledgers) (LadderRun, error) {
+	run := LadderRun{Identity: in.identity(), GPUs: []GPULadder{}, Warnings: []string{}}
+	if in.Report == nil {
+		run.Warnings = append(run.Warnings, NotIngested)
+	} else {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
 	}
 	if len(in.places()) == 0 {
 		return run, in.noEvents()
 	}
-	for _, g := range in.gpus() {
+	for _, g := range in.gpus(ledgers) {
 		l := GPULadder{Devices: []LadderDevice{}, Moments: []LadderMoment{}, OutsideTorch: []OutsideTorch{}}
 		if g.gpu != nil {
 			l.GPU, l.UUID = orNull(g.gpu.Name), orNull(g.gpu.UUID)
@@ -195,9 +200,8 @@ type gpu struct {
 }
 
 // gpus groups the run's devices by GPU.
-func (in *Input) gpus() []*gpu {
+func (in *Input) gpus(ledgers *ledgers) []*gpu {
 	var out []*gpu
-	ledgers := in.newLedgers()
 	for _, p := range in.places() {
 		card, reason := in.gpuOf(p)
 		var g *gpu

@@ -139,7 +139,7 @@ func (d *allocator) at(ns int64) *torchState {
 	k := sort.Search(len(d.edges), func(i int) bool { return d.edges[i].ns > ns })
 	var nearest *edge
 	for _, i := range []int{k - 1, k} {
-		if i >= 0 && i < len(d.edges) && absolute(d.edges[i].ns-ns) <= edgeNS && (nearest == nil || absolute(d.edges[i].ns-ns) < absolute(nearest.ns-ns)) {
+		if i >= 0 && i < len(d.edges) && magnitude(d.edges[i].ns-ns) <= edgeNS && (nearest == nil || magnitude(d.edges[i].ns-ns) < magnitude(nearest.ns-ns)) {
 			nearest = &d.edges[i]
 		}
 	}
@@ -170,8 +170,6 @@ func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
 	}
 	return nil, nil
 }
-
-func absolute(n int64) int64 { return max(n, -n) }
 
 // reading is a sample beside the states of all allocators on its GPU.
 type reading struct {
@@ -263,7 +261,7 @@ func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 		if used := s.UsedBytes; g.samples[i-1].UsedBytes != used || g.samples[i+1].UsedBytes != used || used < *s.ProcessBytes {
 			continue
 		}
-		if d := s.TimeNS - at.TimeNS; !ok || absolute(d) < absolute(offsetNS) {
+		if d := s.TimeNS - at.TimeNS; !ok || magnitude(d) < magnitude(offsetNS) {
 			bytes, offsetNS, ok = s.UsedBytes-*s.ProcessBytes, d, true
 		}
 	}

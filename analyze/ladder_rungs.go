@@ -58,6 +58,9 @@ func (g *gpu) allocatorPeak(d *allocator) *LadderMoment {
 	}
 	seq := f.at.Event
 	m := &LadderMoment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.rank), Step: f.at.Step, Phase: f.at.Phase, Rungs: []Rung{}, Notes: slices.Clone(f.warnings)}
+	if s := d.in.bareNote(d.p, f.at); s != "" {
+		m.Notes = append(m.Notes, s)
+	}
 	if m.Notes == nil {
 		m.Notes = []string{}
 	}

@@ -60,6 +60,27 @@ func TestLatePeak(t *testing.T) {
 	}
 }
 
+// Nothing is told of what is held at a peak that is not broken down.
+func TestLatePeakIsNotExplained(t *testing.T) {
+	in := lateInput(100)
+	in.Owners = append(in.Owners, schemas.Owner{AllocID: 1, Category: schemas.HookActivations, BeginSeq: 1, EndSeq: 2, Evidence: schemas.Tagged})
+	held := func(in Input) string {
+		doc, err := Explain(Dissect(in), Dissect(lateInput(100)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(doc.Sentences, "\n")
+	}
+	const hooks = "that DP hooks hold for backward"
+	if text := held(in); !strings.Contains(text, hooks) {
+		t.Errorf("%s", text)
+	}
+	in.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(150))
+	if text := held(in); !strings.Contains(text, "there is no breakdown of the peak") || strings.Contains(text, hooks) {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestUnrecordedStepIsRefused(t *testing.T) {
 	step := int64(1)
 	if _, err := Breakdown(lateInput(100), At{Step: &step}); err == nil || !strings.Contains(err.Error(), "step 1 on cuda:0 was not recorded") {

@@ -89,6 +89,8 @@ func (in *Input) segmentsAt(p place, seq int64) []extent {
 			mapped = append(mapped, s)
 		case schemas.ActionSegmentUnmap:
 			mapped = subtract(mapped, s)
+		case schemas.ActionGap: // of what was reserved meanwhile the events tell the sum only
+			fixed, mapped = in.segmentsListed(p, e.Seq)
 		}
 	}
 	byAddress := func(a, b extent) int { return cmp.Compare(a.from, b.from) }
@@ -102,6 +104,23 @@ func (in *Input) segmentsAt(p place, seq int64) []extent {
 		}
 	}
 	return slices.SortedFunc(slices.Values(append(fixed, joined...)), byAddress)
+}
+
+// segmentsListed are those of the list with which a window opened, none where the list is not there.
+func (in *Input) segmentsListed(p place, seq int64) (fixed, mapped []extent) {
+	for i := range in.Segments {
+		b := &in.Segments[i]
+		if b.Rank != p.rank || b.Device != p.device || b.Seq != seq || b.Address != b.SegmentAddress { // a row a block, the first at the segment's start
+			continue
+		}
+		s := extent{b.SegmentAddress, b.SegmentAddress + uint64(b.SegmentBytes)}
+		if b.Expandable {
+			mapped = append(mapped, s)
+		} else {
+			fixed = append(fixed, s)
+		}
+	}
+	return fixed, mapped
 }
 
 // subtract takes a stretch of addresses out of others.

@@ -9,7 +9,7 @@ import (
 )
 
 // matchExperiments pairs experiments of a baseline with those of runs, by index. Content decides, never the place: the
-// suite's key first, then name and parameters, then parameters under another name, then the name where all parameters that
+// suite's key first, then name, parameters and command, then name and parameters, then parameters under another name, then the name where all parameters that
 // both have agree (a later dpsight records more of them). A pairing must be the only one possible at its level, and
 // experiments whose figures are known in the same way are paired first.
 func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
@@ -42,6 +42,9 @@ func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int
 	}
 	for _, same := range []func(b, n *content) bool{
 		func(b, n *content) bool { return b.key != "" && b.key == n.key },
+		func(b, n *content) bool {
+			return b.Name == n.Name && b.params == n.params && b.Command != nil && slices.Equal(b.Command, n.Command)
+		},
 		func(b, n *content) bool { return b.Name == n.Name && b.params == n.params },
 		func(b, n *content) bool { return b.params != "" && b.params == n.params },
 		func(b, n *content) bool {
@@ -77,7 +80,7 @@ func contents(list []schemas.BaselineExperiment) []content {
 	for i := range list {
 		out[i] = content{BaselineExperiment: &list[i], params: paramsText(list[i].Params)}
 		if k := list[i].Key; k != nil {
-			out[i].key = *k
+			out[i].key = *k + toldText(list[i].Params)
 		}
 	}
 	return out
@@ -103,11 +106,11 @@ func differingParams(base, now map[string]any, lone bool) []string {
 	return out
 }
 
-// experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name.
+// experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else the arguments.
 func experimentLabels(list []schemas.BaselineExperiment) []string {
 	labels, ids, named := make([]string, len(list)), make([]Identity, len(list)), map[string][]int{}
 	for i := range list {
-		ids[i] = Identity{Params: list[i].Params}
+		ids[i] = Identity{Params: list[i].Params, command: list[i].Command}
 		named[list[i].Name] = append(named[list[i].Name], i)
 	}
 	for name, group := range named {
@@ -118,12 +121,23 @@ func experimentLabels(list []schemas.BaselineExperiment) []string {
 				labels[i] += " (" + text + ")"
 			}
 		}
+		alike := map[string][]int{}
+		for _, i := range group {
+			alike[labels[i]] = append(alike[labels[i]], i)
+		}
+		for label, group := range alike {
+			for k, text := range tellingArguments(ids, group) {
+				if text != "" {
+					labels[group[k]] = label + " (" + text + ")"
+				}
+			}
+		}
 	}
 	return labels
 }
 
-// tellNamesakes says of experiments that are missing, and of new ones of the same name, in which parameters they differ:
-// one name twice, without what tells them apart, explains nothing.
+// tellNamesakes says of experiments that are missing, and of new ones of the same name, in which parameters or
+// arguments they differ: one name twice, without what tells them apart, explains nothing.
 func tellNamesakes(list []CheckExperiment) {
 	for i := range list {
 		was := &list[i]
@@ -137,6 +151,9 @@ func tellNamesakes(list []CheckExperiment) {
 				continue
 			}
 			differ := differingParams(was.Params, now.Params, true)
+			if len(differ) == 0 {
+				differ = commandsDiffer(was.command, now.command)
+			}
 			if len(differ) > 0 && (fewest == nil || len(differ) < len(fewest)) {
 				fewest = differ
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 // A Unit is what a [Metric] is counted in.
@@ -70,6 +71,15 @@ func MetricNames() []string {
 	return names
 }
 
+// metricWords are the names without what stands behind a colon.
+func metricWords() []string {
+	var words []string
+	for _, k := range metricKinds {
+		words = append(words, k.name)
+	}
+	return words
+}
+
 // everyCategory stands for all categories in a threshold.
 const everyCategory = "*"
 
@@ -89,9 +99,12 @@ func ParseMetric(s string) (Metric, error) {
 		case k.of != "" && of == "":
 			return Metric{}, fmt.Errorf("value %q: it needs a name, as in %s:%s", s, name, exampleOf(name))
 		case name == MetricCategory && of != everyCategory && !slices.Contains(schemas.Categories, of):
-			return Metric{}, fmt.Errorf("value %q: no category %q; there are %s", s, of, strings.Join(schemas.Categories, ", "))
+			return Metric{}, fmt.Errorf("value %q: no category %q%s", s, of, near.Guess(of, schemas.Categories))
 		}
 		return Metric{name, of}, nil
+	}
+	if guess := near.Word(name, metricWords()); guess != "" {
+		return Metric{}, fmt.Errorf("value %q: no value %q; did you mean %s?", s, name, guess)
 	}
 	return Metric{}, fmt.Errorf("value %q is not one of %s", s, strings.Join(MetricNames(), ", "))
 }

@@ -15,6 +15,8 @@ type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id
 	Runs     []OverheadRun `json:"runs"`
+	// BaselineWarnings are those of a baseline that is none of Runs, where it would have its own.
+	BaselineWarnings []string `json:"baseline_warnings"`
 	// Cells has an entry an experiment, over all its repeats.
 	Cells []OverheadCell `json:"cells"`
 }
@@ -205,25 +207,16 @@ func PhaseFamily(phase string) string {
 // FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes takes
 // in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has none of them.
 func (o *OverheadRun) FamilyTime(family string) (ms, delta *float64) {
-	add := func(to **float64, v *float64) {
-		switch {
-		case v == nil:
-		case *to == nil:
-			*to = new(*v)
-		default:
-			**to += *v
-		}
-	}
+	unknown := false
 	for i := range o.Phases {
 		if p := &o.Phases[i]; PhaseFamily(p.Phase) == family {
-			if add(&ms, p.MS); p.MS != nil && p.DeltaMS == nil {
-				return ms, nil
-			}
-			add(&delta, p.DeltaMS)
+			plus(&ms, p.MS)
+			plus(&delta, p.DeltaMS)
+			unknown = unknown || p.MS != nil && p.DeltaMS == nil
 		}
 	}
-	if ms == nil {
-		return nil, nil
+	if ms == nil || unknown {
+		return ms, nil
 	}
 	return ms, delta
 }

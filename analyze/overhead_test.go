@@ -161,6 +161,16 @@ func TestFamilyTime(t *testing.T) {
 	if ms, delta := o.FamilyTime("backward"); ms != nil || delta != nil {
 		t.Errorf("a family that is not there: %v, %v", ms, delta)
 	}
+	// Where one phase cannot be compared the family cannot, and still takes all its time.
+	for i := range o.Phases {
+		if p := &o.Phases[i]; p.MS != nil {
+			p.DeltaMS = nil
+			break
+		}
+	}
+	if ms, delta := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta != nil {
+		t.Errorf("%v, %v of %+v", ms, delta, o.Phases)
+	}
 	for _, p := range o.Phases {
 		if p.MS != nil && *p.MS == 0 {
 			t.Errorf("a phase that the run lacks has a time: %+v", p)

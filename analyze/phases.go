@@ -21,6 +21,7 @@ func NewPhasesDocument(runs ...PhasesRun) PhasesDocument {
 	if runs == nil {
 		runs = []PhasesRun{}
 	}
+	distinguish(runs, func(r *PhasesRun) *Identity { return &r.Identity })
 	return PhasesDocument{PhasesSchema, runs}
 }
 
@@ -56,7 +57,7 @@ func Phases(in Input) PhasesRun {
 }
 
 func (in *Input) phasesRun(t *times) PhasesRun {
-	run := PhasesRun{Identity: identify(in.Manifest), Phases: []PhaseRow{}, Warnings: []string{}}
+	run := PhasesRun{Identity: in.identity(), Phases: []PhaseRow{}, Warnings: []string{}}
 	type key struct {
 		place
 		phase string
@@ -80,19 +81,53 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 	slices.SortStableFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first, by[b].first))
 	})
-	durations := t.phases(in)
+	durations, known := t.phases(in), in.phasesWithBytes()
 	for _, k := range keys {
 		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
 		if v := in.verdict(k.place); v != nil && v.Events > 0 {
-			row.bytes(by[k].list)
+			if list := slices.DeleteFunc(slices.Clone(by[k].list), func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
+				row.bytes(list)
+			}
 		}
 		row.GPUMS, row.WallMS = durations[k.phase].gpu, durations[k.phase].wall
 		run.Phases = append(run.Phases, row)
 	}
-	if len(run.Phases) > 0 {
+	switch {
+	case in.Report == nil:
+		run.Warnings = append(run.Warnings, NotIngested)
+	case len(run.Phases) > 0:
 		run.Warnings = append(run.Warnings, t.warnings...)
 	}
 	return run
+}
+
+// phasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie partly
+// between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as before the
+// first event only rows with nothing allocated have.
+func (in *Input) phasesWithBytes() func(*schemas.Phase) bool {
+	type key struct {
+		place
+		step int64
+	}
+	without := map[key]bool{}
+	for i := range in.Steps {
+		if s := &in.Steps[i]; !s.Recorded {
+			without[key{place{s.Rank, s.Device}, s.Step}] = true
+		}
+	}
+	first := map[place]int64{} // mark at which the first phase with an event begins
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		p := place{f.Rank, f.Device}
+		if k, ok := first[p]; f.EndSeq > 0 && (!ok || f.BeginK < k) {
+			first[p] = f.BeginK
+		}
+	}
+	return func(f *schemas.Phase) bool {
+		p := place{f.Rank, f.Device}
+		k, ok := first[p]
+		return !without[key{p, f.Step}] && (f.EndSeq > 0 || !ok || f.BeginK <= k)
+	}
 }
 
 func (r *PhaseRow) bytes(list []*schemas.Phase) {

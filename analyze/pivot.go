@@ -101,6 +101,7 @@ func (p *pivot) fill(runs []*Summary) {
 			p.cells = append(p.cells, c)
 		}
 	}
+	lacking, none, every := p.lacking(runs), func(string) bool { return false }, func(string) bool { return true }
 	i := 0
 	for _, row := range p.rows.places {
 		for _, col := range p.cols.places {
@@ -112,9 +113,11 @@ func (p *pivot) fill(runs []*Summary) {
 				theirs = p.value.of(p.run)
 				c.IsBaseline = len(at[id]) == 1 && at[id][0].RunID == p.run.RunID
 			} else {
-				home := p.replaced(&p.rows, row, false).id() + "\x01" + p.replaced(&p.cols, col, false).id()
-				if len(at[home]) == 0 {
-					home = p.replaced(&p.rows, row, true).id() + "\x01" + p.replaced(&p.cols, col, true).id()
+				home := ""
+				for _, without := range []func(string) bool{none, lacking, every} {
+					if home = p.replaced(&p.rows, row, without).id() + "\x01" + p.replaced(&p.cols, col, without).id(); len(at[home]) > 0 {
+						break
+					}
 				}
 				if k, ok := index[home]; ok {
 					theirs, c.IsBaseline = p.cells[k].Value, home == id
@@ -127,18 +130,33 @@ func (p *pivot) fill(runs []*Summary) {
 	}
 }
 
-// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own others.
-// With alone the others are left out: plain training has no grad_sample_mode to have in common.
-func (p *pivot) replaced(a *axis, at axisPlace, alone bool) axisPlace {
+// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own others,
+// but for those that the baseline is to be without: plain training has no grad_sample_mode to have in common.
+func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {
 		if v, ok := p.match[k]; ok {
 			out[i] = &v
-		} else if alone {
+		} else if without(k) {
 			out[i] = nil
 		}
 	}
 	return out
+}
+
+// lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset is.
+func (p *pivot) lacking(runs []*Summary) func(key string) bool {
+	has := map[string]bool{}
+	for _, r := range runs {
+		if slices.ContainsFunc(sortedKeys(p.match), func(k string) bool { v, ok := axisValue(r, k); return !ok || v != p.match[k] }) {
+			continue
+		}
+		for _, k := range slices.Concat(p.rows.keys, p.cols.keys) {
+			_, ok := axisValue(r, k)
+			has[k] = has[k] || ok
+		}
+	}
+	return func(key string) bool { return !has[key] }
 }
 
 // cell reduces the runs of one place.

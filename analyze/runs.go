@@ -11,6 +11,15 @@ type RunsDocument struct {
 	Runs   []RunsRow `json:"runs"`
 }
 
+// ArgumentNotes say which of the runs share name and parameters and are different experiments all the same: their commands differ.
+func (d *RunsDocument) ArgumentNotes() []string {
+	ids := make([]Identity, len(d.Runs))
+	for i := range d.Runs {
+		ids[i] = d.Runs[i].Identity
+	}
+	return argumentNotes(ids)
+}
+
 // RunsRow is one run of a store.
 type RunsRow struct {
 	Identity
@@ -21,7 +30,9 @@ type RunsRow struct {
 	SamplesPerS       *float64  `json:"samples_per_s"`
 	GPU               *string   `json:"gpu"`
 	Started           time.Time `json:"started"`
-	Warnings          []string  `json:"warnings"`
+	// SupersededBy is the newer run of the same experiment, null where there is none or nobody looked (see [RunsDocument.Supersede]).
+	SupersededBy *string  `json:"superseded_by"`
+	Warnings     []string `json:"warnings"`
 }
 
 // Runs tabulates summaries.
@@ -42,7 +53,7 @@ func Runs(runs []Summary) RunsDocument {
 // ListRun is the row of a run in the store's table. It needs no allocations: a store of many runs is listed from their
 // manifests, reports and steps alone.
 func ListRun(in Input) RunsRow {
-	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}}
+	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}}
 	if in.Manifest.Suite != nil {
 		s.Suite = in.Manifest.Suite.Name
 	}
@@ -55,7 +66,7 @@ func ListRun(in Input) RunsRow {
 	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
 	s.Warnings = append(s.Warnings, t.warnings...)
 	if in.Report == nil {
-		s.Warnings = append(s.Warnings, "not ingested yet")
+		s.Warnings = append(s.Warnings, NotIngested)
 	}
 	return Runs([]Summary{s}).Runs[0]
 }

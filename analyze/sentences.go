@@ -120,7 +120,9 @@ func account(delta float64, begin lead, verb, others string, terms []term, show 
 }
 
 // words is a category in prose.
-func words(c schemas.Category) string { return strings.ReplaceAll(c, "_", " ") }
+func words(c schemas.Category) string {
+	return strings.ReplaceAll(strings.ReplaceAll(c, "per_sample", "per-sample"), "_", " ")
+}
 
 // joinWords is "a, b and c".
 func joinWords(list []string) string {

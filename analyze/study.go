@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -21,8 +23,10 @@ type Study struct {
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.
 	SeveralBaselines bool
-	Configuration    Configuration
-	Notes            []string
+	// Uncompared says why no run is compared with another, where what they do differs; else it is empty.
+	Uncompared    string
+	Configuration Configuration
+	Notes         []string
 }
 
 // NewStudy compares runs with one baseline, which may be nil.
@@ -51,8 +55,10 @@ func NewStudy(runs []Summary, baseline *Summary) Study {
 
 // NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters hold
 // all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is the one
-// that differs in the fewest conditions, and the comparison says in which.
-func NewMatchedStudy(runs []Summary, match map[string]any) Study {
+// that differs in the fewest conditions, and the comparison says in which. What a suite says of a baseline holds for its own runs:
+// others may lie in its store. suite is its id, empty where all runs are its own. Where nobody said what a baseline is, no run is
+// compared with one of other work, and runs that are all of other work are not compared at all.
+func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 	s := newStudy(runs)
 	summaries := make([]Summary, len(s.Cells))
 	for i := range s.Cells {
@@ -62,26 +68,57 @@ func NewMatchedStudy(runs []Summary, match map[string]any) Study {
 	if first < 0 {
 		return s
 	}
-	if len(match) == 0 {
+	said := len(match) > 0
+	asked := func(c *Cell) bool { return said && (suite == "" || c.SuiteID == suite) }
+	if !said {
 		match = map[string]any{"method": s.Cells[first].Params["method"]}
 	}
+	differ, compared := "", false
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		best, bestBare, bestFar := &s.Cells[first], true, [2]int{1 << 30, 1 << 30}
+		best, bestBare, bestFar := (*Cell)(nil), true, [2]int{1 << 30, 1 << 30}
+		var like *Cell // the first of the same work, maybe itself
 		for k := range s.Cells {
 			b := &s.Cells[k]
-			if b.Status != schemas.StatusOK || b.PeakBytes == nil || !holds(b.Params, match) && k != first {
+			if b.Status != schemas.StatusOK || b.PeakBytes == nil {
+				continue
+			}
+			if other := otherWork(&b.Summary, &c.Summary); other != "" && !(asked(b) && asked(c)) {
+				differ = cmp.Or(differ, other)
+				continue
+			}
+			if like == nil {
+				like = b
+			}
+			if !holds(b.Params, match) && k != first {
 				continue
 			}
 			far, bare := distance(c, b, match), b.Bare() && !c.Bare()
-			if !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] && far[1] < bestFar[1]) {
+			if best == nil || !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] && far[1] < bestFar[1]) {
 				best, bestBare, bestFar = b, bare, far
 			}
 		}
-		c.Baseline = best
+		c.Baseline = cmp.Or(best, like, c) // itself: a run that failed, and of whose work there is no other
+		if asked(c) {
+			c.Baseline = cmp.Or(best, like, &s.Cells[first])
+		}
+		compared = compared || c.Baseline != c && c.PeakBytes != nil && (best != nil || like != nil)
+	}
+	if differ != "" && !compared {
+		for i := range s.Cells {
+			s.Cells[i].Baseline = nil
+		}
+		s.Uncompared = "the runs are of different " + differ
+		s.Notes = append(s.Notes, "no overhead: "+s.Uncompared+", and no baseline was named")
+		return s
 	}
 	s.compare(&s.Cells[first])
 	return s
+}
+
+// alone reports whether a cell is compared with itself, and no other with it, where there are others: their work is another.
+func (s *Study) alone(c *Cell) bool {
+	return c.IsBaseline() && len(s.Cells) > 1 && !slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && o.Baseline.RunID == c.RunID })
 }
 
 // distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
@@ -122,6 +159,11 @@ func newStudy(runs []Summary) Study {
 	if len(twins) > 0 {
 		s.Notes = append(s.Notes, "bare runs stand in the table of costs only: "+strings.Join(twins, ", "))
 	}
+	ids := make([]Identity, len(s.Cells))
+	for i := range s.Cells {
+		ids[i] = s.Cells[i].Identity
+	}
+	s.Notes = append(s.Notes, argumentNotes(ids)...)
 	s.Configuration = configure(s.Cells)
 	return s
 }
@@ -129,11 +171,17 @@ func newStudy(runs []Summary) Study {
 // compare fills in the overheads once each cell has its baseline. main is the one that the document names.
 func (s *Study) compare(main *Cell) {
 	s.Baseline = main
-	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{}, Cells: []OverheadCell{}}
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{}, BaselineWarnings: []string{}, Cells: []OverheadCell{}}
+	if !slices.ContainsFunc(s.Runs, func(r Summary) bool { return r.RunID == main.RunID }) {
+		doc.BaselineWarnings = append(doc.BaselineWarnings, main.Warnings...)
+	}
 	ofRun := map[string]*Cell{}
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		o := overheadOf(&c.Baseline.Summary, &c.Summary)
+		if s.alone(c) {
+			o.Warnings = append(o.Warnings, "compared with nothing: no other run here is of its work")
+		}
 		c.Overhead = &o
 		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow, PeakHighBytes: c.PeakHigh, OverheadRun: o})
 		s.SeveralBaselines = s.SeveralBaselines || c.Baseline.RunID != main.RunID

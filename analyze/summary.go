@@ -27,6 +27,7 @@ type Summary struct {
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
+	Allocations       *int64 // on the busiest device, while events were recorded; null where none were
 	// KeptGradientBytes is what gradients hold when the last step's first forward ends: 0 where zero_grad frees them.
 	// Null where no step says.
 	KeptGradientBytes *int64
@@ -44,38 +45,52 @@ type Summary struct {
 
 	phaseTimes  map[string]phaseTime
 	facts       []Fact
+	script      string // that the command runs, empty where none can be seen
+	arguments   string // see [tellCommands]
 	throttled   throttle
 	devicesUsed int
 }
 
 // Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Warnings.
-func Summarize(in Input) Summary {
-	s := Summary{Identity: identify(in.Manifest), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), Cost: Cost(in)}
+func Summarize(in Input) Summary { return in.summarize(in.newLedgers()) }
+
+// SummarizeWithLadder is [Summarize] and [Ladder] of one run, whose blocks and owners are put together once for both.
+func SummarizeWithLadder(in Input) (Summary, LadderRun, error) {
+	ledgers := in.newLedgers()
+	s := in.summarize(ledgers)
+	ladder, err := in.ladder(ledgers)
+	return s, ladder, err
+}
+
+func (in *Input) summarize(ledgers *ledgers) Summary {
+	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.SuiteID, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name
 	}
-	ledgers := in.newLedgers()
 	var err error
 	s.Breakdown, err = in.breakdown(At{}, ledgers)
 	var none *NoEventsError
 	switch {
+	case in.Report == nil:
+		s.Warnings = append(s.Warnings, NotIngested)
 	case errors.As(err, &none):
 		s.Warnings = append(s.Warnings, "not broken down: "+none.Reason)
 	case err != nil:
 		s.Warnings = append(s.Warnings, err.Error())
 	}
-	s.peaks(&in)
+	s.peaks(in)
 	if d := s.Main(); d != nil {
 		p := in.placeOf(d)
+		s.Allocations = in.allocationsOn(p)
 		s.Timeline = in.timeline(p, ledgers.of(p), d.At, d.AllocatedBytes)
 	}
-	s.gradients(&in, ledgers)
+	s.gradients(in, ledgers)
 	t := in.timed()
 	s.Phases = in.phasesRun(&t)
-	s.phaseTimes = t.phases(&in)
+	s.phaseTimes = t.phases(in)
 	s.StepMS = t.step()
 	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
 	s.TokensPerS = t.rate(func(s *stepTime) int64 { return s.tokens })
@@ -86,6 +101,16 @@ func Summarize(in Input) Summary {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", s.Status))
 	}
 	return s
+}
+
+func (in *Input) allocationsOn(p place) *int64 {
+	var n int64
+	for i := range in.Allocations {
+		if a := &in.Allocations[i]; a.Rank == p.rank && a.Device == p.device {
+			n++
+		}
+	}
+	return &n
 }
 
 // peaks takes the device with the highest peak. A sum over devices would be nobody's limit.

@@ -2,10 +2,13 @@ package analyze
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 // A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens a
@@ -62,6 +65,25 @@ func parseThreshold(s string) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: a ratio below 1 would fail without any growth", s)
 	}
 	return Threshold{metric, r, ratio}, nil
+}
+
+// CheckPhases refuses a threshold on a phase that neither the baseline nor the runs have: a mistyped one would hold nothing, and
+// the check pass. Where none has any phases it says nothing.
+func CheckPhases(thresholds []Threshold, baseline schemas.Baseline, runs []Summary) error {
+	known := map[string]bool{}
+	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
+		for i := range list {
+			for phase := range list[i].PhasePeaks {
+				known[phase] = true
+			}
+		}
+	}
+	for _, t := range thresholds {
+		if t.Metric.Name == MetricPhasePeak && len(known) > 0 && !known[t.Metric.Of] {
+			return fmt.Errorf("threshold %q: no experiment has a phase %q%s", t.Metric.String()+"="+t.Text, t.Metric.Of, near.Guess(t.Metric.Of, slices.Sorted(maps.Keys(known))))
+		}
+	}
+	return nil
 }
 
 // parseRatio reads "1.05" or "5%" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that

@@ -35,32 +35,14 @@ func (t *throttle) add(o throttle) {
 
 // throttled looks at the samples within each timed step.
 func (in *Input) throttled(t *times) throttle {
-	devices := map[int32]bool{}
-	for _, d := range in.nvmlDevices() {
-		devices[d] = true
+	slowed, sampled, reasons := in.during(t, throttling)
+	return throttle{slowed: len(slowed), sampled: len(sampled), steps: len(t.steps), reasons: reasons}
+}
+
+// throttling reports whether a sample says what slows the clock, whether anything does, and what.
+func throttling(m *schemas.Sample) (known, yes bool, mask int64) {
+	if m.ThrottleReasons == nil {
+		return false, false, 0
 	}
-	out := throttle{steps: len(t.steps)}
-	k := 0 // samples and steps are both in the order of time
-	for i := range t.steps {
-		st := &t.steps[i]
-		var seen int64
-		sampled := false
-		for k < len(in.Samples) && in.Samples[k].TimeNS < st.startNS {
-			k++
-		}
-		for j := k; j < len(in.Samples) && in.Samples[j].TimeNS <= st.endNS; j++ {
-			if s := &in.Samples[j]; s.ThrottleReasons != nil && devices[s.Device] {
-				seen |= *s.ThrottleReasons
-				sampled = true
-			}
-		}
-		if sampled {
-			out.sampled++
-		}
-		if seen&schemas.Throttled != 0 {
-			out.slowed++
-			out.reasons |= seen
-		}
-	}
-	return out
+	return true, *m.ThrottleReasons&schemas.Throttled != 0, *m.ThrottleReasons
 }

@@ -31,6 +31,15 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 	if e.RecordSteps != nil {
 		set["DPSIGHT_RECORD_STEPS"] = strconv.Itoa(*e.RecordSteps)
 	}
+	if e.WindowSteps != nil {
+		set["DPSIGHT_WINDOW_STEPS"] = strconv.Itoa(*e.WindowSteps)
+	}
+	if e.Stacks {
+		set["DPSIGHT_STACKS"] = "python"
+		if e.StackSteps != nil {
+			set["DPSIGHT_STACK_STEPS"] = strconv.Itoa(*e.StackSteps)
+		}
+	}
 	if plugin != "" {
 		set["DPSIGHT_PLUGIN"] = plugin
 	}

@@ -55,6 +55,10 @@ func (r *recording) finish(errs error) error {
 		r.warn("recording: " + firstLine(errs.Error()))
 	}
 	m.Reason = r.secrets.String(m.Reason)
+	if !r.started.IsZero() {
+		seal := r.cpu.part()
+		m.Collector.SealCPUNS = &seal
+	}
 	m.Interrupted = r.why.signal != nil || r.why.cancelled
 	err := errors.Join(errs, schemas.WriteManifest(r.dir, m))
 	elapsed := time.Duration(0)

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Machine struct {
 	Note string
 
 	profile      phantom.Profile
+	memory       int64            // of the phantom GPU, 0 = the profile's
+	addresses    string           // of the phantom GPU, "" = the profile's policy
 	library      nvml.Library     // nil without NVML, and on the phantom GPU
 	nvmlReason   string           // why library is nil
 	idle         map[string]int64 // lowest memory in use seen, by UUID
@@ -40,7 +43,14 @@ type Machine struct {
 }
 
 // OpenMachine resolves --device.
-func OpenMachine(device string) (*Machine, error) { return openMachine(device, nvml.Open) }
+func OpenMachine(device string) (*Machine, error) {
+	cpu := newCPUMeter()
+	m, err := openMachine(device, nvml.Open)
+	if err == nil {
+		m.shared().opening.Store(cpu.part())
+	}
+	return m, err
+}
 
 // PlannedMachine resolves --device for a plan, which is made where it is read: with cuda it needs no GPU, and looks for none.
 func PlannedMachine(device string) (*Machine, error) {
@@ -57,7 +67,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		if !named || profile == "" {
 			profile = phantom.DefaultProfile
 		}
-		return phantomMachine(profile, "")
+		return phantomMachine(profile, "", PhantomOptions{})
 	case word != DeviceAuto && word != DeviceCUDA && word != "" || named:
 		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), "known: auto, cuda, phantom, phantom:PROFILE"}
 	}
@@ -94,16 +104,22 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 	if word == DeviceCUDA {
 		return nil, &UsageError{"no GPU was found: " + reason, "use --device phantom to predict its memory without one"}
 	}
-	return phantomMachine(phantom.DefaultProfile, reason)
+	return phantomMachine(phantom.DefaultProfile, reason, PhantomOptions{})
 }
 
-func phantomMachine(profile, reason string) (*Machine, error) {
+func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) {
 	p, err := phantom.LoadProfile(profile)
 	if err != nil {
 		return nil, &UsageError{err.Error(), "name a profile as in --device phantom:" + phantom.DefaultProfile}
 	}
-	m := &Machine{Predicted: true, profile: p, nvmlReason: "the phantom GPU has no sensors",
-		Note: "device: phantom GPU, predicting the memory of an " + p.Name}
+	m := &Machine{Predicted: true, profile: p, memory: o.MemoryBytes, nvmlReason: "the phantom GPU has no sensors",
+		Note: "device: phantom GPU, predicting the memory of the " + p.Name}
+	if m.memory > 0 {
+		m.Note += fmt.Sprintf(" with %.2f GiB", float64(m.memory)/(1<<30))
+	}
+	if !p.Checked {
+		m.Note += ", with which no prediction was ever compared"
+	}
 	if reason != "" {
 		m.Note += " (" + reason + ")"
 	}
@@ -163,7 +179,7 @@ func (m *Machine) devices() []nvml.Device {
 // gpus describes the devices for the manifest.
 func (m *Machine) gpus() []schemas.GPU {
 	if m.Predicted {
-		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: m.profile.Properties["total_memory_bytes"]}}
+		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: cmp.Or(m.memory, m.profile.Properties["total_memory_bytes"])}}
 	}
 	gpus := []schemas.GPU{}
 	for _, d := range m.devices() {
@@ -196,7 +212,9 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 		{phantom.ErrNoTorch, "pip install torch (2.10 or later, a CUDA build)"},
 		{phantom.ErrCPUTorch, "install a CUDA build of torch: the phantom GPU needs one, though no GPU"},
 		{phantom.ErrNoHeaders, "pip install the package nvidia-cuda-runtime of torch's CUDA version"},
+		{phantom.ErrNoKernels, "name another device with --device phantom:PROFILE (" + strings.Join(phantom.Profiles(), ", ") + "), or install a torch that was built for it"},
 		{phantom.ErrNoCompiler, "install gcc (apt-get install gcc libc6-dev)"},
+		{phantom.ErrNoCXXCompiler, "install g++ (apt-get install g++)"},
 	}
 	for _, h := range hints {
 		if errors.Is(err, h.is) {
@@ -206,4 +224,4 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 	return nil, err
 }
 
-const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc; everything offline (ingest, analyze, report) works here"
+const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc with g++; everything offline (ingest, analyze, report) works here"

@@ -113,20 +113,24 @@ func checkGPU() Check {
 }
 
 func checkCompiler(ctx context.Context) Check {
-	c := Check{Name: "gcc", Hint: "install gcc (apt-get install gcc libc6-dev): the phantom GPU is compiled at first use"}
+	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is compiled at first use"}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "gcc", "--version").Output()
-	if err != nil {
-		c.Detail = "gcc cannot be run: " + whyNotFound(err)
-		return c
+	var versions []string
+	for _, name := range []string{"gcc", "g++"} {
+		out, err := exec.CommandContext(ctx, name, "--version").Output()
+		if err != nil {
+			c.Detail = name + " cannot be run: " + whyNotFound(err)
+			return c
+		}
+		versions = append(versions, firstLine(string(out)))
 	}
-	c.OK, c.Detail, c.Hint = true, firstLine(string(out)), ""
+	c.OK, c.Detail, c.Hint = true, strings.Join(versions, "; "), ""
 	return c
 }
 
 func checkPhantom(ctx context.Context, python string, torch bool) Check {
-	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, gcc and a CUDA build of torch"}
+	c := Check{Name: "phantom gpu", Hint: "it needs Linux on x86-64, gcc with g++ and a CUDA build of torch"}
 	if !torch {
 		c.Detail = "there is no torch to make it for"
 		return c

@@ -22,6 +22,9 @@ type Experiment struct {
 	Bare        bool          // counters and timers only
 	Warmup      *int          // steps before timed ones; nil leaves it to the agent
 	RecordSteps *int          // how many steps have events, from the first; nil leaves it to the agent
+	WindowSteps *int          // how many steps a later window has, 0 = there is none; nil leaves it to the agent
+	Stacks      bool          // Python stacks of allocations, in set-up and the first StackSteps steps
+	StackSteps  *int          // nil leaves it to the agent
 	Timeout     time.Duration // 0 = none
 	Grace       time.Duration // between TERM and KILL; 0 is DefaultGrace
 	Cooldown    time.Duration // a pause after the device was found free
@@ -32,8 +35,10 @@ type Experiment struct {
 	Device         string        // auto ("" too), cuda, phantom, phantom:PROFILE
 	SampleInterval time.Duration // of NVML; 0 is DefaultSampleInterval
 	Python         string        // interpreter (--python); of a user's command only its check
+	World          *World        // play ranks of a script that torchrun would start; nil = run the command as it is
 	Suite          *schemas.SuiteRef
-	Version        string // of dpsight
+	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
+	Version        string              // of dpsight
 
 	Stdin          *os.File  // nil, or a terminal, is no input: an experiment in the background cannot read a terminal
 	Stdout, Stderr io.Writer // where the output is shown besides its logs; may be nil

@@ -13,15 +13,17 @@ import (
 func TestSampleInterval(t *testing.T) {
 	for _, test := range []struct {
 		interval time.Duration
-		rows     int // in a second: one at once, one a tick, one at the end
-		full     int // with gauges, each 50 ms at most
+		rows     int // in a second: one at once, one a tick, the one in which it ends, one more
+		full     int // with gauges, each 100 ms at most
 	}{
-		{5 * time.Millisecond, 211, 22},
-		{10 * time.Millisecond, 106, 22},
-		{50 * time.Millisecond, 23, 23},
+		{5 * time.Millisecond, 203, 11},
+		{10 * time.Millisecond, 103, 11},
+		{50 * time.Millisecond, 23, 12},
 		{200 * time.Millisecond, 8, 8},
 	} {
-		_, rows := sample(t, newFakeGPU(), test.interval, time.Second+time.Millisecond)
+		gpu := newFakeGPU()
+		gpu.quiet = 1
+		_, rows := sample(t, gpu, test.interval, time.Second+time.Millisecond)
 		full := 0
 		for i, r := range rows {
 			if r.SMPercent != nil {
@@ -78,11 +80,12 @@ func (c *countingGPU) Processes() ([]nvml.Process, error) {
 func TestSamplerAsksLittle(t *testing.T) {
 	const seconds = 60
 	gpu := &countingGPU{fakeGPU: newFakeGPU()}
+	gpu.quiet = 1
 	sample(t, gpu, DefaultSampleInterval, seconds*time.Second)
 	for what, n := range map[string][2]int{
 		"memory":    {gpu.memory, 100 * seconds},
-		"gauges":    {gpu.gauges, 20 * seconds},
-		"processes": {gpu.processes, 20 * seconds},
+		"gauges":    {gpu.gauges, 10 * seconds},
+		"processes": {gpu.processes, 10 * seconds},
 		"energy":    {gpu.energies, seconds},
 	} {
 		if n[0] > n[1]+6 || n[0] < n[1]-2 {

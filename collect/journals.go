@@ -58,7 +58,7 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	for _, f := range frames {
 		payload := f.Payload
 		switch f.Type {
-		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy, spool.FrameException:
+		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy, spool.FrameException, spool.FramePrediction:
 			payload = maskJSON(payload, secrets, "")
 		case spool.FrameEnvironment:
 			payload = maskJSON(payload, secrets, "variables")

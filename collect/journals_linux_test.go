@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -143,7 +144,7 @@ func TestStepCounter(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	journal := func(oom bool) []*spool.Journal {
-		return []*spool.Journal{{}, {Exception: &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "CUDA out of memory\nmore", OOM: oom}}}
+		return []*spool.Journal{{Rank: 0}, {Rank: 1, Exception: &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "CUDA out of memory\nmore", OOM: oom}}}
 	}
 	for _, test := range []struct {
 		name           string
@@ -154,8 +155,8 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"fine", treeExit{}, cause{}, nil, schemas.StatusOK, ""},
 		{"an exception that was caught", treeExit{}, cause{}, journal(true), schemas.StatusOK, ""},
-		{"fatal OOM", treeExit{Code: 1}, cause{}, journal(true), schemas.StatusOOM, "OutOfMemoryError: CUDA out of memory"},
-		{"other exception", treeExit{Code: 1}, cause{}, journal(false), schemas.StatusFailed, "OutOfMemoryError: CUDA out of memory"},
+		{"fatal OOM", treeExit{Code: 1}, cause{}, journal(true), schemas.StatusOOM, "rank 1: OutOfMemoryError: CUDA out of memory"},
+		{"other exception", treeExit{Code: 1}, cause{}, journal(false), schemas.StatusFailed, "rank 1: OutOfMemoryError: CUDA out of memory"},
 		{"no word", treeExit{Code: 7}, cause{}, nil, schemas.StatusFailed, "stderr"},
 		{"kernel", treeExit{Code: 137, Signal: 9}, cause{}, nil, schemas.StatusKilled, "killed by SIGKILL, which the kernel sends too when the host runs out of memory"},
 		{"time limit", treeExit{Code: 143, Signal: 15}, cause{timeout: time.Minute}, journal(true), schemas.StatusTimeout, "it was ended after 1m0s, its time limit"},
@@ -164,6 +165,66 @@ func TestOutcome(t *testing.T) {
 		outcome(m, test.exit, test.why, test.journals, "stderr")
 		if m.Status != test.status || m.Reason != test.reason {
 			t.Errorf("%s: %s, %q", test.name, m.Status, m.Reason)
+		}
+	}
+}
+
+// Of several ranks the one that stopped first is the cause; the others fail because of it.
+func TestOutcomeOfRanks(t *testing.T) {
+	journal := func(rank int32, last int64, e *spool.ExceptionInfo) *spool.Journal {
+		return &spool.Journal{Rank: rank, Exception: e, Marks: []spool.Mark{{TimeNS: 1}, {TimeNS: last}}}
+	}
+	peers := &spool.ExceptionInfo{Type: "DistBackendError", Message: "connection closed by peer"}
+	for _, test := range []struct {
+		name           string
+		cause          *spool.ExceptionInfo
+		status, reason string
+	}{
+		{"exception", &spool.ExceptionInfo{Type: "ValueError", Message: "no"}, schemas.StatusFailed, "rank 1: ValueError: no"},
+		{"memory", &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "no", OOM: true}, schemas.StatusOOM, "rank 1: OutOfMemoryError: no"},
+		{"no word", nil, schemas.StatusFailed, "rank 0: DistBackendError: connection closed by peer"},
+	} {
+		m := &schemas.Manifest{}
+		outcome(m, treeExit{Code: 1}, cause{}, []*spool.Journal{journal(0, 20, peers), journal(1, 10, test.cause), journal(2, 30, peers)}, "stderr")
+		if m.Status != test.status || m.Reason != test.reason {
+			t.Errorf("%s: %s, %q", test.name, m.Status, m.Reason)
+		}
+	}
+}
+
+// What a launcher says of its processes is between lines of signs; without it the last line with words counts.
+func TestLastLine(t *testing.T) {
+	const report = `Traceback
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+====================
+train.py FAILED
+--------------------
+Failures:
+[1]:
+  rank      : 3 (local_rank: 3)
+  exitcode  : 1 (pid: 70)
+--------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-21_23:57:33
+  host      : rank : 9
+  rank      : 2 (local_rank: 0)
+  exitcode  : %s (pid: 1144)
+  error_file: <N/A>
+====================
+`
+	for text, want := range map[string]string{
+		fmt.Sprintf(report, "7"):                    "rank 2 ended with exit code 7",
+		fmt.Sprintf(report, "-9"):                   "rank 2 was killed by SIGKILL",
+		"KeyError: 'x'\n=====\n \n----":             "KeyError: 'x'",
+		"rank : 1\nexitcode : 2\nand no root cause": "and no root cause",
+		"":   "",
+		"--": "",
+	} {
+		var l lastLineWriter
+		l.Write([]byte(text))
+		if got := l.String(); got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

@@ -58,4 +58,6 @@ type treeExit struct {
 	LeftRunning int
 	// Stuck counts the processes that even SIGKILL did not end in time.
 	Stuck int
+	// CPUNS is the keeper's own CPU time.
+	CPUNS int64
 }

@@ -74,7 +74,9 @@ func keep() int {
 			commands <- c
 		}
 	}()
-	k.status.Encode(keeperReport{Ended: true, Exit: k.watch(commands)})
+	exit := k.watch(commands)
+	exit.CPUNS = int64(processCPU())
+	k.status.Encode(keeperReport{Ended: true, Exit: exit})
 	return 0
 }
 

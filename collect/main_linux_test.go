@@ -54,13 +54,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeGPU is a device whose memory grows by a MiB with each reading.
+// fakeGPU is a device in use.
 type fakeGPU struct {
 	used      int64
+	quiet     int // readings of the memory until someone computes; till then a GiB less is in use
 	processes []nvml.Process
 	busyFor   int // readings of the process list that show a process not of the run
 	energies  int
 	delay     time.Duration // of the gauges
+	stall     time.Duration // of the first reading of the gauges
 	uuid      string
 	throttle  *int64 // of the gauges
 	// throttledFor is how many readings more the gauges show a throttled device.
@@ -74,6 +76,10 @@ func (f *fakeGPU) Info() nvml.Info {
 }
 
 func (f *fakeGPU) Memory() (nvml.Memory, error) {
+	if f.quiet > 0 {
+		f.quiet--
+		return nvml.Memory{Used: f.used - 1<<30, Free: 81<<30 - f.used, Reserved: 500 << 20, API: 2}, nil
+	}
 	return nvml.Memory{Used: f.used, Free: 80<<30 - f.used, Reserved: 500 << 20, API: 2}, nil
 }
 
@@ -86,8 +92,9 @@ func (f *fakeGPU) Processes() ([]nvml.Process, error) {
 }
 
 func (f *fakeGPU) Gauges() nvml.Gauges {
-	if f.delay > 0 {
-		time.Sleep(f.delay)
+	if d := f.delay + f.stall; d > 0 {
+		f.stall = 0
+		time.Sleep(d)
 	}
 	sm, power := int32(93), int64(512_000)
 	if f.throttledFor > 0 {

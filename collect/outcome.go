@@ -1,8 +1,10 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +28,7 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 		m.ExitCode = &exit.Code
 	}
 	m.Reason = ""
-	exception, oom := lastException(journals)
+	exception, oom := firstException(journals)
 	clean := exit.Code == 0 && exit.Signal == 0
 	switch {
 	case why.timeout > 0:
@@ -58,20 +60,34 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	}
 }
 
-// lastException is the exception that ended a process of the run, and the out-of-memory error among them; each one line.
-func lastException(journals []*spool.Journal) (exception, oom string) {
-	for _, j := range journals {
-		if e := j.Exception; e != nil {
-			text := e.Type
-			if first, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n"); first != "" {
-				text += ": " + sentences(first, 2)
-			}
-			if exception = text; e.OOM {
-				oom = text
-			}
+// firstException is the exception that ended a process of the run, and the out-of-memory error among them; each one line. Of
+// several ranks it is that of the one that wrote nothing more first: the others fail because they wait for it.
+func firstException(journals []*spool.Journal) (exception, oom string) {
+	ended := slices.SortedStableFunc(slices.Values(journals), func(a, b *spool.Journal) int { return cmp.Compare(lastMark(a), lastMark(b)) })
+	for _, j := range ended {
+		e := j.Exception
+		if e == nil {
+			continue
+		}
+		text := e.Type
+		if first, _, _ := strings.Cut(strings.TrimSpace(e.Message), "\n"); first != "" {
+			text += ": " + sentences(first, 2)
+		}
+		if len(journals) > 1 {
+			text = fmt.Sprintf("rank %d: %s", j.Rank, text)
+		}
+		if exception = cmp.Or(exception, text); e.OOM {
+			oom = cmp.Or(oom, text)
 		}
 	}
 	return exception, oom
+}
+
+func lastMark(j *spool.Journal) int64 {
+	if len(j.Marks) == 0 {
+		return 0
+	}
+	return j.Marks[len(j.Marks)-1].TimeNS
 }
 
 // sentences is the beginning of a text: torch's word on an out-of-memory error goes on for a paragraph of advice.

@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dpsight/dpsight/collect/agent"
 	"github.com/dpsight/dpsight/collect/experiments"
@@ -26,6 +28,7 @@ type plan struct {
 	interpreter *schemas.Interpreter // nil where it cannot be seen
 	phantom     *phantom.Library     // nil on a GPU
 	builtin     bool
+	world       *World // nil = the experiment is what it is
 }
 
 // prepare resolves the command, its interpreter and torch, and the phantom GPU.
@@ -77,6 +80,11 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 			return nil, err
 		}
 	}
+	if p.world = e.World; p.world != nil {
+		if err := p.world.check(m, e, python); err != nil {
+			return nil, err
+		}
+	}
 	if !m.Predicted {
 		return p, nil
 	}
@@ -88,8 +96,20 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 		}
 		python = i.Path
 	}
-	p.phantom, err = m.phantomFor(ctx, python)
-	return p, err
+	built, err := m.phantomFor(ctx, python)
+	if err != nil {
+		return nil, err
+	}
+	library := *built // one build serves runs with other memories and policies
+	library.MemoryBytes, library.AddressPolicy = m.memory, m.addresses
+	switch {
+	case p.world != nil:
+		library.Devices = p.world.devices()
+	case !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "PHANTOM_DEVICES=") }):
+		library.Devices = min(ranksOf(p.argv), phantom.MostDevices) // each rank takes one
+	}
+	p.phantom = &library
+	return p, nil
 }
 
 // checkAllocator refuses torch's other allocator before anything runs: it keeps no history.
@@ -105,7 +125,8 @@ func checkAllocator(environ []string) error {
 
 // found is what a machine has looked at: once for all its runs.
 type found struct {
-	mu       sync.Mutex // held while looking: experiments that start together wait for the first one's look
+	opening  atomic.Int64 // CPU time of opening the machine, until a run has it, in nanoseconds
+	mu       sync.Mutex   // held while looking: experiments that start together wait for the first one's look
 	installs map[string]*Install
 	phantoms map[string]*phantom.Library
 }
@@ -116,6 +137,9 @@ func (m *Machine) shared() *found {
 	}
 	return m.found
 }
+
+// openingCPU is the CPU time of opening the machine, for the first of its runs.
+func (m *Machine) openingCPU() int64 { return m.shared().opening.Swap(0) }
 
 // install probes an interpreter.
 func (m *Machine) install(ctx context.Context, python string, env []string) (*Install, error) {
@@ -144,7 +168,7 @@ func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, e
 	return v, err
 }
 
-// unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin is what
+// unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin lists what
 // the agent loads beside itself, "" on a GPU.
 func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	if err := agent.Unpack(dir); err != nil {
@@ -152,9 +176,15 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	}
 	path = []string{filepath.Join(dir, "python")}
 	if p.phantom != nil {
-		plugin = filepath.Join(dir, "phantom_sizes.py")
-		if err := os.WriteFile(plugin, phantom.PythonModule(), 0o600); err != nil {
-			return nil, "", fmt.Errorf("unpacking the phantom GPU's module: %w", err)
+		if plugin, err = unpackModules(dir); err != nil {
+			return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
+		}
+		if p.world != nil {
+			ranks, err := p.world.unpack(dir)
+			if err != nil {
+				return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
+			}
+			plugin += string(os.PathListSeparator) + ranks
 		}
 	}
 	if p.builtin {
@@ -164,4 +194,23 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 		}
 	}
 	return path, plugin, nil
+}
+
+// unpackModules writes the phantom GPU's modules and lists their paths.
+func unpackModules(dir string) (string, error) {
+	var paths []string
+	for _, module := range []struct {
+		file   string
+		source []byte
+	}{
+		{"phantom_sizes.py", phantom.PythonModule()},
+		{"phantom_init.py", phantom.InitModule()},
+	} {
+		path := filepath.Join(dir, module.file)
+		if err := os.WriteFile(path, module.source, 0o600); err != nil {
+			return "", err
+		}
+		paths = append(paths, path)
+	}
+	return strings.Join(paths, string(os.PathListSeparator)), nil
 }

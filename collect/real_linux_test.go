@@ -11,6 +11,8 @@ import (
 
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -38,7 +40,8 @@ for step in range(3):
 raise RuntimeError("cannot log in with " + os.environ["HF_TOKEN"] + " and " + sys.argv[2])
 `
 
-// Every file of a run is searched for the planted secrets, and the sealed journal unpacked.
+// Every file of a run is searched for the planted secrets, those that ingest derives too; the sealed journal is unpacked, and tables
+// are searched by their values.
 func TestSecretsOfARealRun(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -62,6 +65,9 @@ func TestSecretsOfARealRun(t *testing.T) {
 	if m.Collector.SealedJournals != 1 || m.Environment == nil || len(m.Warnings) > 0 {
 		t.Errorf("%d journals, environment %v, warnings %q", m.Collector.SealedJournals, m.Environment, m.Warnings)
 	}
+	if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
 	files := 0
 	err := filepath.WalkDir(r.Dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -72,12 +78,19 @@ func TestSecretsOfARealRun(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if strings.HasSuffix(path, ".zst") {
+		switch filepath.Ext(path) {
+		case ".zst":
 			marks, frames, err := spool.Unpack(path)
 			if err != nil {
 				return err
 			}
 			b = slices.Concat(b, marks, frames)
+		case ".parquet":
+			text, err := ingesttest.Text(path)
+			if err != nil {
+				return err
+			}
+			b = slices.Concat(b, text)
 		}
 		for _, secret := range planted {
 			if bytes.Contains(b, []byte(secret)) {
@@ -86,7 +99,7 @@ func TestSecretsOfARealRun(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files < 5 {
+	if err != nil || files < len(ingest.DerivedFiles())+5 {
 		t.Errorf("%d files searched: %v", files, err)
 	}
 }

@@ -3,6 +3,7 @@ package collect
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,11 +66,58 @@ func TestBuiltinPython(t *testing.T) {
 func TestScriptOf(t *testing.T) {
 	for command, want := range map[string]string{
 		"python train.py -c x": "train.py", "/x/python3.11 -uB -W ignore -Xdev --check-hash-based-pycs never sub/t.py --a": "sub/t.py", "python": "",
-		"python -c print(1)": "", "python -um http.server": "", "python - x": "", "torchrun train.py": "", "python -Wcm t.py": "t.py",
+		"python -c print(1)": "", "python -um http.server": "", "python - x": "", "torchrun train.py": "train.py", "python -Wcm t.py": "t.py",
+		"/x/torchrun --nproc-per-node 2 sub/t.py --config c.py": "sub/t.py", "torchrun -m pkg.mod": "", "torchrun": "", "accelerate config": "",
+		"accelerate launch --num_processes 2 t.py": "t.py", "python -u -m torch.distributed.run --standalone t.py": "t.py", "python -m pkg t.py": "", "python -m": "",
+		"torchrun -m pkg configs/a.py": "", "torchrun --nproc-per-node 2 --module pkg a.py": "", "accelerate launch -m pkg.train a.py": "", "deepspeed --module pkg a.py": "",
+		"python -m torch.distributed.run -m pkg a.py": "", "torchrun t.py -m a.py": "t.py", "python t.py -m a.py": "t.py",
 	} {
 		if got := scriptOf(strings.Fields(command)); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
+	}
+}
+
+func TestRanksOf(t *testing.T) {
+	for command, want := range map[string]int{
+		"torchrun --nproc-per-node 2 t.py": 2, "torchrun --standalone --nproc_per_node=4 -m pkg": 4, "torchrun t.py --nproc-per-node 2": 1, "python t.py --nproc-per-node 2": 1,
+		"torchrun --nproc-per-node gpu t.py": 1, "torchrun --nproc-per-node": 1, "accelerate launch --num_processes 3 t.py": 3, "deepspeed --num_gpus=2 t.py": 2,
+		"python -m torch.distributed.run --nproc-per-node 2 t.py": 2, "torchrun -m pkg --nproc-per-node 2": 1, "torchrun t.py": 1,
+	} {
+		if got := ranksOf(strings.Fields(command)); got != want {
+			t.Errorf("%s: %d, want %d", command, got, want)
+		}
+	}
+}
+
+// A launcher that is not there comes with torch; what dpsight knows of it is said.
+func TestLauncherHint(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	t.Setenv("VIRTUAL_ENV", "")
+	t.Setenv("XDG_CACHE_HOME", dir)
+	t.Setenv("DPSIGHT_PYTHON", "")
+	hint := func(word string) string {
+		var usage *UsageError
+		if err := notFound(word, exec.ErrNotFound); !errors.As(error(err), &usage) {
+			t.Fatalf("%T", err)
+		}
+		return usage.Hint
+	}
+	if h := hint("torchrun"); !strings.Contains(h, "python -m torch.distributed.run") {
+		t.Errorf("%q", h)
+	}
+	if h := hint("accelerate"); !strings.Contains(h, "pip install accelerate") {
+		t.Errorf("%q", h)
+	}
+	const sh = "#!/bin/sh\n"
+	t.Setenv("DPSIGHT_PYTHON", program(t, dir, "venv/bin/python", sh))
+	launcher := program(t, dir, "venv/bin/torchrun", sh)
+	if h := hint("torchrun"); !strings.HasSuffix(h, ": "+launcher) {
+		t.Errorf("%q", h)
+	}
+	if h := hint("train"); strings.Contains(h, "torch") {
+		t.Errorf("%q", h)
 	}
 }
 
@@ -173,8 +221,9 @@ func TestOpenMachine(t *testing.T) {
 		{"auto", present, "0", false, "device: Fake GPU"},
 		{"", present, "GPU-fa", false, "device: Fake GPU"},
 		{"auto", present, "-1", true, "CUDA_VISIBLE_DEVICES hides every GPU"},
-		{"auto", absent, "0", true, "phantom GPU, predicting the memory of an NVIDIA H200 (NVML is not available: no driver)"},
+		{"auto", absent, "0", true, "phantom GPU, predicting the memory of the NVIDIA H200 (NVML is not available: no driver)"},
 		{"phantom:h200", present, "0", true, "phantom GPU"},
+		{"phantom:a100-40", present, "0", true, "the NVIDIA A100-SXM4-40GB, with which no prediction was ever compared"},
 		{"cuda", present, "0", false, "device: Fake GPU"},
 		{"cuda", absent, "0", false, "no GPU was found: NVML is not available: no driver"},
 		{"phantom:x", present, "0", false, "unknown device profile"},
@@ -220,7 +269,8 @@ func TestRunID(t *testing.T) {
 			t.Errorf("SafeName(%q) = %q, want %q", in, got, want)
 		}
 	}
-	for want, argv := range map[string][]string{"train": {"python", "src/train.py", "--x"}, "pkg.mod": {"python", "-m", "pkg.mod"}, "sh": {"/bin/sh", "-c", "x"}} {
+	for want, argv := range map[string][]string{"train": {"python", "src/train.py", "--x"}, "pkg.mod": {"python", "-m", "pkg.mod"}, "sh": {"/bin/sh", "-c", "x"}, "pkg": {"torchrun", "-m", "pkg", "a.py"}, "mod": {"accelerate", "launch", "--module", "mod", "a.py"},
+		"run": {"python", "-m", "torch.distributed.run", "--standalone", "run.py"}, "deep": {"python", "-m", "torch.distributed.run", "-m", "deep"}} {
 		if got := nameOf(argv); got != want {
 			t.Errorf("nameOf(%q) = %q", argv, got)
 		}

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/dpsight/dpsight/collect/host"
 	"github.com/dpsight/dpsight/collect/mask"
@@ -26,6 +25,7 @@ const (
 // collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the
 // result as far as it got.
 func Run(ctx context.Context, e Experiment) (*Result, error) {
+	cpu := newCPUMeter()
 	m := e.Machine
 	if m == nil {
 		var err error
@@ -48,6 +48,7 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.cpu = cpu
 	defer r.lock.Close()
 	err = r.record(ctx)
 	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.manifest.Interrupted}, err
@@ -64,6 +65,7 @@ type recording struct {
 	secrets  *mask.Secrets
 	manifest *schemas.Manifest
 	started  time.Time // of the experiment
+	cpu      cpuMeter
 	steps    int64
 	why      cause
 	signals  int // received so far
@@ -103,7 +105,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	}
 	r.manifest = &schemas.Manifest{
 		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial, Reason: "the collector did not finish",
-		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(e.Params), Bare: e.Bare, Suite: e.Suite,
+		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.Told(e)), Bare: e.Bare, Suite: e.Suite,
 		Start: start, Host: host.Facts(), GPUs: m.gpus(), Driver: m.driver(), Interpreter: p.interpreter,
 		Collector: schemas.Collector{Version: e.Version, SampleIntervalNS: int64(r.interval()), NVML: m.library != nil,
 			NVMLReason: m.nvmlReason, Uninjected: []string{}},
@@ -111,6 +113,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	}
 	if m.Predicted {
 		r.manifest.Source, r.manifest.Profile = schemas.Predicted, &m.profile.ID
+		r.manifest.Phantom = m.phantomFacts(e.Placements)
 	}
 	if e.Bare {
 		r.manifest.Params["bare"] = true
@@ -210,7 +213,22 @@ func (r *recording) run(ctx context.Context) error {
 	if r.plan.phantom != nil {
 		env = r.plan.phantom.Env(env)
 	}
-	spec := keeperSpec{Path: r.plan.path, Argv: r.plan.argv, Env: env, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch}
+	command, argv := r.plan.path, r.plan.argv
+	if world := r.plan.world; world != nil {
+		joined, err := os.MkdirTemp("", "dpsight-joined-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(joined)
+		defer func() {
+			if ranks := world.strangers(joined); len(ranks) > 0 && r.manifest.Status == schemas.StatusOK {
+				r.warn("rank " + strings.Join(ranks, ", ") + " joined no process group: the script never called torch.distributed.init_process_group, so what was recorded is a process on its own")
+			}
+		}()
+		env = append(env, joinedVariable+"="+joined)
+		command, argv, env = world.command(scratch, r.plan.interpreter.Path, command, argv, env)
+	}
+	spec := keeperSpec{Path: command, Argv: argv, Env: env, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch}
 
 	out, stdout, err := startTee(filepath.Join(r.dir, StdoutFile), r.e.Stdout, r.secrets)
 	if err != nil {
@@ -223,7 +241,8 @@ func (r *recording) run(ctx context.Context) error {
 	}
 	devices := r.machine.devices()
 	before := computing(devices)
-	cpu := processCPU()
+	setup := r.cpu.part() + r.machine.openingCPU()
+	r.manifest.Collector.SetupCPUNS = &setup
 	r.started = time.Now()
 	c, err := startChild(spec, r.manifest.RunID, r.lock, r.stdin(), stdout, stderr)
 	stdout.Close()
@@ -248,7 +267,7 @@ func (r *recording) run(ctx context.Context) error {
 	logs := errors.Join(out.close(limit), errOut.close(limit))
 	timer.Stop()
 	r.steps = max(r.steps, newStepCounter(r.spool).read())
-	r.manifest.Collector.CPUNS = int64(processCPU() - cpu)
+	r.manifest.Collector.CPUNS = r.cpu.part() + c.exit.CPUNS
 	if s.gpu != nil {
 		r.manifest.Collector.Samples, r.manifest.Collector.MissedTicks = s.gpu.samples, s.gpu.missed
 	}
@@ -261,13 +280,4 @@ func (r *recording) stdin() *os.File {
 		return nil
 	}
 	return r.e.Stdin
-}
-
-// processCPU is the CPU time that this process has used.
-func processCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -49,7 +50,7 @@ func nameOf(argv []string) string {
 		if strings.HasSuffix(arg, ".py") {
 			return base(arg)
 		}
-		if arg == "-m" && i+1 < len(argv) {
+		if startsModule(arg) && i+1 < len(argv) && !slices.Contains(launchModules, argv[i+1]) {
 			return base(argv[i+1])
 		}
 	}

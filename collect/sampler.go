@@ -19,8 +19,13 @@ const (
 	// they take of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0015
-	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a second at most.
-	gaugeInterval = 50 * time.Millisecond
+	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a second at most,
+	// and each wakes Go's scheduler, whose own thread then polls for ten milliseconds.
+	gaugeInterval = 100 * time.Millisecond
+	// quietInterval is that time as long as the memory in use is what it was at the start, so that nobody computes yet. When a process
+	// makes its CUDA context the driver holds its lock for a tenth of a second just before any memory is taken: a reading of the
+	// memory sleeps through that, but one of a gauge spins (on an H200 in 17 of 91 runs, when gauges were read at any time).
+	quietInterval = time.Second
 	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
 	sampleShare = 0.0015
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
@@ -117,10 +122,23 @@ type gpuSampler struct {
 
 // deviceState is what is carried from one reading of a device to the next.
 type deviceState struct {
-	wait   int // ticks until all but memory is read again
-	cost   time.Duration
-	energy time.Time // of the next reading
-	others int32     // processes, as last read
+	wait        int // ticks until all but memory is read again
+	gaugeCosts  costs
+	energy      time.Time // of the next reading
+	energyCosts costs
+	others      int32 // processes, as last read
+	begun       bool  // idle is known
+	idle        int64 // memory in use at the first reading
+	moved       bool  // memory in use has been another since
+}
+
+// costs are what the last readings of a kind took. Their median counts: by their mean a driver that stalled once would be left alone for a
+// minute, and that minute is most of a run.
+type costs [3]time.Duration
+
+func (c *costs) add(d time.Duration) time.Duration {
+	c[0], c[1], c[2] = c[1], c[2], d
+	return max(min(c[0], c[1]), min(max(c[0], c[1]), c[2]))
 }
 
 func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, processes processTable, out *segmentWriter[schemas.Sample]) *gpuSampler {
@@ -132,16 +150,18 @@ func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, 
 // run samples until the context ends, once more at its end: what a run used last is of interest.
 func (g *gpuSampler) run(ctx context.Context) {
 	watch := nvml.NewWatch(g.devices, g.interval)
+	defer context.AfterFunc(ctx, watch.Stop)()
 	begin := time.Now()
 	for ticks := int64(0); ; {
-		n, last := g.gaugeTicks(), ctx.Err() != nil
+		last := ctx.Err() != nil
 		if last {
-			n = 1
 			for i := range g.state {
-				g.state[i].wait = 0
+				g.state[i].wait, g.state[i].energy = 0, time.Time{}
 			}
 		}
-		g.take(watch.Read(n), n)
+		readings := watch.Read(g.ticks(gaugeInterval))
+		n := len(readings) / len(g.devices)
+		g.take(readings, n)
 		ticks += int64(n)
 		if last {
 			g.missed = max(0, int64(time.Since(begin)/g.interval)+1-ticks)
@@ -150,9 +170,9 @@ func (g *gpuSampler) run(ctx context.Context) {
 	}
 }
 
-// gaugeTicks is gaugeInterval in ticks: as many are read at a time.
-func (g *gpuSampler) gaugeTicks() int {
-	return max(1, int(gaugeInterval/g.interval))
+// ticks is a time in ticks, at least one. Those of gaugeInterval are read at a time.
+func (g *gpuSampler) ticks(d time.Duration) int {
+	return max(1, int(d/g.interval))
 }
 
 // take makes rows of the readings of some ticks; the last of each device has its other readings too.
@@ -163,6 +183,7 @@ func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 		if !r.OK {
 			continue // a reading that failed is absent, not zero
 		}
+		s.look(r.Used)
 		row := schemas.Sample{RunID: g.runID, Device: int32(d.Info().Index), TimeNS: r.TimeNS,
 			UsedBytes: r.Used, ReservedBytes: r.Reserved, FreeBytes: r.Free, MemoryAPI: r.API}
 		if k >= len(readings)-len(g.devices) {
@@ -176,6 +197,16 @@ func (g *gpuSampler) take(readings []nvml.Reading, ticks int) {
 	g.used.Store(used)
 }
 
+// look notices that memory is in use which was not at the start. What waited for that is due at once.
+func (s *deviceState) look(used int64) {
+	switch {
+	case !s.begun:
+		s.begun, s.idle = true, used
+	case !s.moved && used != s.idle:
+		s.moved, s.wait, s.energy = true, 0, time.Time{}
+	}
+}
+
 // others takes the readings that are not of memory, each as often as its cost allows.
 func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, ticks int) {
 	now := time.Now()
@@ -184,8 +215,8 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 			row.EnergyMJ = &e
 		}
 		took := time.Since(now)
-		s.energy = now.Add(max(energyInterval, time.Duration(float64(took)/energyShare)))
 		now = now.Add(took) // its milliseconds are not the readings' below
+		s.energy = now.Add(max(energyInterval, time.Duration(float64(s.energyCosts.add(took))/energyShare)))
 	}
 	if s.wait -= ticks; s.wait > 0 {
 		return
@@ -195,8 +226,11 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 	row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = gauges.SMPercent, gauges.MemoryPercent, gauges.PowerMW, gauges.TemperatureC
 	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz, gauges.ThrottleReasons
 	// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
-	s.cost = (3*s.cost + time.Since(now)) / 4
-	s.wait = max(g.gaugeTicks(), 1+int(float64(s.cost)/(sampleShare*float64(g.interval))))
+	cost := s.gaugeCosts.add(time.Since(now))
+	s.wait = max(g.ticks(gaugeInterval), 1+int(float64(cost)/(sampleShare*float64(g.interval))))
+	if !s.moved {
+		s.wait = max(s.wait, g.ticks(quietInterval))
+	}
 }
 
 // split sums the memory of the run's processes on a device and counts the others.

@@ -14,6 +14,8 @@ func notFound(word string, err error) *UsageError {
 	switch {
 	case word == "":
 		return &UsageError{"the command's first word is empty", "as in: dpsight collect -- python train.py"}
+	case isLauncher(word):
+		hint = launcherHint(word)
 	case strings.HasSuffix(word, ".py"):
 		hint = "a script goes behind its interpreter, as in: dpsight collect -- python " + word
 	case strings.ContainsRune(word, filepath.Separator):
@@ -39,8 +41,17 @@ func whyNotFound(err error) string {
 }
 
 // scriptOf is the script of a command that is a Python interpreter with its arguments, "" where there is none to see: -c and -m
-// have none, nor has a launcher.
+// have none. Behind a launcher, whose options cannot all be known, it is the first word that ends in .py, if the launcher is not told
+// before to start a module: what ends in .py behind that is the module's.
 func scriptOf(argv []string) string {
+	for _, word := range launched(argv) {
+		if startsModule(word) {
+			return ""
+		}
+		if strings.HasSuffix(word, ".py") && !strings.HasPrefix(word, "-") {
+			return word
+		}
+	}
 	if !pythonName.MatchString(filepath.Base(argv[0])) {
 		return ""
 	}
@@ -56,6 +67,14 @@ func scriptOf(argv []string) string {
 		}
 	}
 	return ""
+}
+
+// ScriptOf is the script of a command, "" where none can be seen.
+func ScriptOf(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	return scriptOf(argv)
 }
 
 // inFolder is a path as a process in a folder means it.

@@ -57,6 +57,14 @@ func (m *Machine) Source() (source string, profile *string) {
 	return schemas.Measured, nil
 }
 
+// Without is an environment without some variables.
+func Without(base []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // Overlay sets variables in an environment, as from os.Environ; base nil is this process's. A variable that is there is replaced: of
 // two entries of one name a C library takes the first.
 func Overlay(base []string, set map[string]string) []string {

@@ -91,11 +91,12 @@ func (s *sticky) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lastLineWriter keeps the last line that is not blank.
+// lastLineWriter keeps the last line that has words.
 type lastLineWriter struct {
 	mu      sync.Mutex
 	line    []byte // the last complete one
 	current []byte
+	elastic elasticReport
 }
 
 func (l *lastLineWriter) Write(b []byte) (int, error) {
@@ -108,19 +109,24 @@ func (l *lastLineWriter) Write(b []byte) (int, error) {
 			}
 			continue
 		}
-		if strings.TrimSpace(string(l.current)) != "" {
-			l.line = append(l.line[:0], l.current...)
+		if text := string(l.current); !isRule(text) {
+			l.line = append(l.line[:0], text...)
+			l.elastic.line(text)
 		}
 		l.current = l.current[:0]
 	}
 	return len(b), nil
 }
 
+// String is the last line, or what a launcher said of its processes.
 func (l *lastLineWriter) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if text := l.elastic.String(); text != "" {
+		return text
+	}
 	for _, b := range [][]byte{l.current, l.line} {
-		if s := strings.TrimSpace(strings.ToValidUTF8(string(b), "")); s != "" {
+		if s := strings.TrimSpace(strings.ToValidUTF8(string(b), "")); !isRule(s) {
 			return s
 		}
 	}

@@ -131,14 +131,33 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks = slices.DeleteFunc(blocks, func(b schemas.SegmentBlock) bool { return b.Rank != rank || b.Device != device || b.At != "last" })
+	var final []schemas.SegmentBlock
+	var gaps []replay.Gap
+	for i, a := range events.Action {
+		if a == schemas.ActionGap { // its list is empty if the device was not used up to there
+			gaps = append(gaps, replay.Gap{Seq: int64(i) + 1})
+		}
+	}
+	for _, b := range blocks {
+		switch {
+		case b.Rank != rank || b.Device != device:
+		case b.At == "last":
+			final = append(final, b)
+		case b.At == "window":
+			g := slices.IndexFunc(gaps, func(g replay.Gap) bool { return g.Seq == b.Seq })
+			if g < 0 {
+				t.Fatalf("%s: a list of blocks of event %d, which is no gap", e.Manifest.Name, b.Seq)
+			}
+			gaps[g].List = append(gaps[g].List, b)
+		}
+	}
 	var settings replay.Settings
 	if env := e.Manifest.Environment; env != nil {
 		if settings, err = replay.ParseSettings(env.AllocatorSettings); err != nil {
 			t.Fatal(err)
 		}
 	}
-	res, err := replay.Run(&events, settings, blocks)
+	res, err := replay.RunWithGaps(&events, settings, gaps, final)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,31 +2,40 @@
 package examples_test
 
 import (
-	"errors"
-	"io/fs"
+	"cmp"
 	"iter"
 	"math"
 	"os"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect/suite"
-	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/spool"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
 const headline = "headline"
 
-// suites are the stores whose runs a built-in suite of that name made.
-var suites = []string{headline, "trainers", "quick"}
+// suites are the stores whose runs a suite made, and with it the file if the suite is not built in.
+var (
+	suites     = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", plain}
+	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml"}
+)
+
+const plain = "plain" // no DP examples: scripts that know nothing of dpsight
+
+// planOf is the suite that made a store.
+func planOf(t testing.TB, folder string) *suite.Suite {
+	t.Helper()
+	plan, err := suite.Load(cmp.Or(suiteFiles[folder], folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -73,7 +82,7 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 	return func(yield func(*example) bool) {
 		for _, r := range runs {
-			tab, err := store.Load(r, store.WantAll)
+			tab, err := store.Load(r, store.WantAll|store.WantDetail)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,6 +145,17 @@ func TestConservation(t *testing.T) {
 	}
 }
 
+// What may stay unexplained of a peak.
+type limits struct {
+	unowned   float64 // other and untraced
+	phaseOnly float64 // known by nothing but the phase of birth
+}
+
+var (
+	dpLimits     = limits{0.01, 0.10}
+	scriptLimits = limits{0.03, 0.15}
+)
+
 // Categories sum to the total at the peak and at the end of every phase, and little is unexplained.
 func TestBreakdownSums(t *testing.T) {
 	for m, e := range recordings(t) {
@@ -162,11 +182,27 @@ func TestBreakdownSums(t *testing.T) {
 			if d.AllocatedBytes != device(t, e).PeakAllocatedBytes {
 				t.Errorf("%s: broken down at %d, the peak is %d", m, d.AllocatedBytes, device(t, e).PeakAllocatedBytes)
 			}
-			unexplained := d.Category(schemas.Other).Bytes + d.Category(schemas.Untraced).Bytes
-			if float64(unexplained) > 0.05*float64(sum) {
-				t.Errorf("%s: %d of %d bytes unexplained", m, unexplained, sum)
+			if strings.HasPrefix(m, plain+"/") {
+				scriptLimits.hold(t, m, &d)
+			} else {
+				dpLimits.hold(t, m, &d)
 			}
 		}
+	}
+}
+
+func (l limits) hold(t *testing.T, name string, d *analyze.DeviceBreakdown) {
+	t.Helper()
+	var unowned, phaseOnly int64
+	for _, c := range d.Categories {
+		phaseOnly += c.PhaseOnlyBytes
+		if c.Category == schemas.Other || c.Category == schemas.Untraced {
+			unowned += c.Bytes
+		}
+	}
+	t.Logf("%s: %d of %d bytes unexplained, %d known by phase alone", name, unowned, d.AllocatedBytes, phaseOnly)
+	if peak := float64(d.AllocatedBytes); float64(unowned) > l.unowned*peak || float64(phaseOnly) > l.phaseOnly*peak {
+		t.Errorf("%s: of %d bytes %d are unexplained and %d known by their phase alone", name, d.AllocatedBytes, unowned, phaseOnly)
 	}
 }
 
@@ -200,7 +236,7 @@ func TestInstrumentMovesNothing(t *testing.T) {
 func TestKnownPeaks(t *testing.T) {
 	const mib = 1 << 20
 	full, _ := recorded(t)
-	for m, want := range map[string]float64{"vanilla": 62716.5, "dpsgd": 67186.6, "ghost": 69362.7} {
+	for m, want := range map[string]float64{"vanilla": 62716.5, "dpsgd": 67186.6, "ghost": 69362.7, "fgc": 67814.7, "flash": 67330.7} {
 		got := float64(device(t, full[m]).PeakAllocatedBytes) / mib
 		if math.Abs(got/want-1) > 0.04 {
 			t.Errorf("%s: peak %.1f MiB, the table says %.1f", m, got, want)
@@ -218,10 +254,7 @@ func TestKnownPeaks(t *testing.T) {
 // Repetitions reach the same peak, to the byte, recorded or bare; every experiment has as many as its suite asks for.
 func TestRepetitions(t *testing.T) {
 	for _, s := range suites {
-		plan, err := suite.Load(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := planOf(t, s)
 		peaks := map[string][]int64{}
 		for e := range runsOf(t, s) {
 			if e.Manifest.Status != schemas.StatusOK {
@@ -242,180 +275,24 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// Everything can be derived again from the journals, with the same result.
-func TestIngestAgain(t *testing.T) {
-	full, bare := recorded(t)
-	for _, e := range []*example{full["vanilla"], full["dpsgd"], full["ghost"], bare["ghost"]} {
-		dir := filepath.Join(t.TempDir(), e.ID)
-		if err := os.CopyFS(dir, os.DirFS(e.Dir)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ingest.Run(dir, ingest.Options{Version: e.in.Report.Version, Again: true}); err != nil {
-			t.Fatal(err)
-		}
-		again, err := store.Open(filepath.Dir(dir)).Resolve([]string{dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tab, err := store.Load(again.Runs[0], store.WantAll)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := analyze.Input(*tab)
-		for name, pair := range map[string][2]any{
-			"allocations": {e.in.Allocations, in.Allocations}, "owners": {e.in.Owners, in.Owners}, "steps": {e.in.Steps, in.Steps},
-			"phases": {e.in.Phases, in.Phases}, "report": {e.in.Report, in.Report}, "processes": {e.in.Processes, in.Processes},
-		} {
-			if !reflect.DeepEqual(pair[0], pair[1]) {
-				t.Errorf("%s: %s came out differently", e.ID, name)
+// What the collector takes of a core while an experiment runs, be it short. In the recordings that do not say what set-up took, NVML was
+// asked for gauges while a CUDA context was made, and where the driver stalled then it spun for a tenth of a second.
+func TestCollectorShare(t *testing.T) {
+	for _, s := range suites {
+		for e := range runsOf(t, s) {
+			m := e.Manifest
+			if m.Source != schemas.Measured || !m.Collector.NVML {
+				continue
+			}
+			limit := collectorShare
+			if m.Collector.SetupCPUNS == nil {
+				limit = 0.03
+			}
+			if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > limit || share == 0 {
+				t.Errorf("%s/%s: the collector used %.2f %% of a core", s, m.RunID, 100*share)
 			}
 		}
 	}
-}
-
-// forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the proof.
-var forbidden = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), // a GPU's
-	regexp.MustCompile(`/(root|home|tmp|opt|usr|mnt|data|work|var|Users)/`),
-	regexp.MustCompile(`\b[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\b`),
-	regexp.MustCompile(`(?i)[a-z0-9._-]+@[a-z0-9-]+\.[a-z]`),
-	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
-}
-
-var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
-
-func TestSanitised(t *testing.T) {
-	seen := map[string]int{}
-	check := func(name string, b []byte) {
-		for _, re := range forbidden {
-			for _, hit := range re.FindAll(b, 5) {
-				if !allowed.Match(hit) {
-					t.Errorf("%s holds %q", name, hit)
-				}
-			}
-		}
-	}
-	manifests, err := filepath.Glob("*/*/" + schemas.ManifestFile)
-	if err != nil || len(manifests) == 0 {
-		t.Fatalf("no runs, %v", err)
-	}
-	err = filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(path, ".go") {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		seen[filepath.Ext(path)]++
-		switch {
-		case strings.HasSuffix(path, ".dps.zst"):
-			marks, frames, err := spool.Unpack(path)
-			if err != nil {
-				return err
-			}
-			check(path, printable(marks))
-			check(path, printable(frames))
-		case strings.HasSuffix(path, ".parquet"):
-			// Columns are compressed: the tables that hold text are searched row by row, below.
-		default:
-			check(path, b)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(name string, rows any) { checkStrings(t, name, reflect.ValueOf(rows), check) }
-	for _, path := range manifests {
-		dir, id := filepath.Dir(path), filepath.Base(filepath.Dir(path))
-		for _, f := range []func() (any, error){
-			func() (any, error) { return schemas.Processes.ReadOptional(dir) },
-			func() (any, error) { return schemas.Modules.ReadOptional(dir) },
-			func() (any, error) { return schemas.Marks.ReadOptional(dir) },
-			func() (any, error) { return schemas.Owners.ReadOptional(dir) },
-			func() (any, error) { return schemas.Stacks.ReadOptional(dir) },
-		} {
-			rows, err := f()
-			if err != nil {
-				t.Fatal(err)
-			}
-			text(id, rows)
-		}
-	}
-	if seen[".zst"] < 6 || seen[".json"] < 12 || seen[".log"] < 6 || seen[".parquet"] == 0 {
-		t.Errorf("searched %v: the store lacks files", seen)
-	}
-}
-
-// Recordings have to stay small: everybody who clones the repository gets them.
-func TestSizes(t *testing.T) {
-	for _, test := range []struct {
-		stores []string // one that is not there yet takes nothing
-		limit  int64
-	}{
-		{[]string{"checks"}, 1 << 20},
-		{[]string{headline, "headline-batch", "trainers", "claims", "quick"}, 18 << 20},
-	} {
-		var total int64
-		for _, s := range test.stores {
-			err := filepath.WalkDir(s, func(_ string, d os.DirEntry, err error) error {
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				if err != nil || d.IsDir() {
-					return err
-				}
-				info, err := d.Info()
-				if err == nil {
-					total += info.Size()
-				}
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if total == 0 || total > test.limit {
-			t.Errorf("%s: %d bytes, at most %d", strings.Join(test.stores, " + "), total, test.limit)
-		}
-	}
-}
-
-// printable is the text in binary data: runs of at least eight printable characters, a line each.
-func printable(b []byte) []byte {
-	var out []byte
-	for begin := 0; begin < len(b); {
-		end := begin
-		for end < len(b) && b[end] >= ' ' && b[end] <= '~' {
-			end++
-		}
-		if end-begin >= 8 {
-			out = append(append(out, b[begin:end]...), '\n')
-		}
-		begin = end + 1
-	}
-	return out
-}
-
-// checkStrings hands every string of a slice of rows to check, each distinct one once.
-func checkStrings(t *testing.T, name string, rows reflect.Value, check func(string, []byte)) {
-	t.Helper()
-	distinct := map[string]bool{}
-	for i := range rows.Len() {
-		row := rows.Index(i)
-		for k := range row.NumField() {
-			if f := row.Field(k); f.Kind() == reflect.String {
-				distinct[f.String()] = true
-			}
-		}
-	}
-	keys := make([]string, 0, len(distinct))
-	for s := range distinct {
-		keys = append(keys, s)
-	}
-	slices.Sort(keys)
-	check(name, []byte(strings.Join(keys, "\n")))
 }
 
 // A recording of the collector alone: its experiment only slept. A CUDA context would show as memory and as a process.
@@ -434,7 +311,7 @@ func TestCollectorTakesNoDevice(t *testing.T) {
 			t.Fatalf("%d B used (idle %d), %d other processes: %+v", s.UsedBytes, *m.Isolation.IdleBytes, s.OtherProcesses, s)
 		}
 	}
-	if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > collectorShare {
-		t.Errorf("the collector alone used %.2f %% of a core", 100*share)
+	if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > collectorShare || m.Collector.SampleIntervalNS != 10e6 {
+		t.Errorf("the collector alone used %.2f %% of a core, sampling every %d ns", 100*share, m.Collector.SampleIntervalNS)
 	}
 }

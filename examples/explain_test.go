@@ -12,16 +12,19 @@ import (
 )
 
 // Between any two recordings of the headline, and some of the others, the parts of the differences sum to them: bytes by category and module to the byte, times by
-// phase with what medians leave over.
+// phase with what medians leave over, and by module with what is in none.
 func TestExplainedPairs(t *testing.T) {
 	for _, folder := range suites {
+		if folder == plain { // its runs have no model in common
+			continue
+		}
 		var runs []analyze.Dissection
 		found, _, err := store.Open(ingesttest.Store(t, folder)).Runs()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range found {
-			tab, err := store.Load(r, store.WantAll|store.WantDetail)
+			tab, err := store.Load(r, store.WantAll|store.WantDetail|store.WantModuleTimes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -30,16 +33,16 @@ func TestExplainedPairs(t *testing.T) {
 		for i := range runs {
 			for j := range runs {
 				if folder == headline || j == 0 || j == i+1 {
-					checkPair(t, &runs[i], &runs[j])
+					checkPair(t, folder, &runs[i], &runs[j])
 				}
 			}
 		}
 	}
 }
 
-func checkPair(t *testing.T, from, to *analyze.Dissection) {
+func checkPair(t *testing.T, folder string, from, to *analyze.Dissection) {
 	t.Helper()
-	pair := from.Name + " to " + to.Name
+	pair := folder + ": " + from.Name + " to " + to.Name
 	doc, err := analyze.Explain(*from, *to)
 	if err != nil {
 		t.Fatalf("%s: %v", pair, err)
@@ -76,6 +79,7 @@ func checkPair(t *testing.T, from, to *analyze.Dissection) {
 	if math.Abs(sum-*doc.StepDeltaMS) > 1e-6 || math.Abs(*doc.PhaseResidueMS) > spread {
 		t.Errorf("%s: phases sum to %g, the steps differ by %g; residue %g, spread %g", pair, sum, *doc.StepDeltaMS, *doc.PhaseResidueMS, spread)
 	}
+	checkPairByModule(t, pair, &doc)
 	// What an optimizer makes of all parameters at once is of no module: where the peak is there, it is the rest that counts.
 	var ofAll [2]int64
 	for _, c := range doc.Categories {
@@ -84,8 +88,70 @@ func checkPair(t *testing.T, from, to *analyze.Dissection) {
 		}
 	}
 	for i, r := range doc.Runs {
-		if m := r.Modules; m != nil && (m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes != *r.PeakBytes || 100*(m.NoneBytes-ofAll[i]) > *r.PeakBytes) {
+		// ExpandedWeights computes per-sample gradients in autograd functions of its own, which run in no module's backward.
+		if m := r.Modules; m != nil && !strings.HasSuffix(r.Name, "-ew") && (m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes != *r.PeakBytes || 100*(m.NoneBytes-ofAll[i]) > *r.PeakBytes) {
 			t.Errorf("%s: of %d bytes of %s modules are known by %+v", pair, *r.PeakBytes, r.Name, *m)
+		}
+	}
+}
+
+// checkPairByModule holds the times by module to the difference of the steps, and those of each phase to its time: what an
+// instrumented step was timed by is all that its phases are.
+func checkPairByModule(t *testing.T, pair string, doc *analyze.ExplainDocument) {
+	t.Helper()
+	if timed := doc.Runs[0].ModuleTiming != nil && doc.Runs[1].ModuleTiming != nil; timed != (doc.ModuleResidueMS != nil) {
+		t.Fatalf("%s: times by module: %t", pair, !timed)
+	} else if !timed {
+		if !strings.Contains(strings.Join(doc.TimeSentences(), " "), "not known by module: there are no times of modules of ") {
+			t.Errorf("%s: nothing says that there are no times by module: %q", pair, doc.TimeSentences())
+		}
+		return
+	}
+	sum := *doc.ModuleResidueMS
+	var phases [2]map[string]float64 // by run; recompute is backward's in bare steps
+	for i := range phases {
+		phases[i] = map[string]float64{}
+	}
+	add := func(title string, e *analyze.ExplainedTime) {
+		sum += e.DeltaMS
+		left := e.DeltaMS
+		for _, p := range e.Phases {
+			left -= *p.DeltaMS
+			family := analyze.PhaseFamily(p.Phase)
+			if family == schemas.PhaseRecompute {
+				family = schemas.PhaseBackward
+			}
+			for i, ms := range []*float64{p.FromMS, p.ToMS} {
+				if ms != nil {
+					phases[i][family] += *ms
+				}
+			}
+		}
+		if math.Abs(left) > 1e-6 {
+			t.Errorf("%s: the phases of %s leave %g of %g ms", pair, title, left, e.DeltaMS)
+		}
+	}
+	add("no module", doc.OutsideModules)
+	for i := range doc.ModuleTimes {
+		m := &doc.ModuleTimes[i]
+		add(m.Title(), &m.ExplainedTime)
+		if m.Module == nil || strings.ContainsAny(*m.Module, "0123456789") && !strings.Contains(pair, "mlp") {
+			t.Errorf("%s: %s is not known, or not folded", pair, m.Title())
+		}
+	}
+	if math.Abs(sum-*doc.StepDeltaMS) > 1e-6 || math.Abs(*doc.ModuleResidueMS-*doc.PhaseResidueMS) > 1e-6 {
+		t.Errorf("%s: modules sum to %g, the steps differ by %g; they leave %g, the phases %g", pair, sum, *doc.StepDeltaMS, *doc.ModuleResidueMS, *doc.PhaseResidueMS)
+	}
+	for i, r := range doc.Runs {
+		for _, p := range doc.Phases {
+			if ms := []*float64{p.FromMS, p.ToMS}[i]; ms != nil {
+				phases[i][analyze.PhaseFamily(p.Phase)] -= *ms
+			}
+		}
+		for family, left := range phases[i] {
+			if math.Abs(left) > 1e-6 {
+				t.Errorf("%s: modules of %s have %g ms more of %s than the phase has", pair, r.Label, left, family)
+			}
 		}
 	}
 }

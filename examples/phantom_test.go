@@ -20,8 +20,8 @@ import (
 // recordedTorch is the version that the examples were recorded with: only it predicts them to the byte.
 const recordedTorch = "2.11.0"
 
-// The experiments on the phantom GPU give the peaks of the recordings on the real one, to the byte, and the headline's
-// breakdowns too. Under another torch they conserve.
+// The experiments on the phantom GPU give the peaks of the recordings on the real one, allocated and reserved, to the byte, and
+// their breakdowns by category and module too. Under another torch they conserve.
 func TestPhantomPredictsRecordings(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if python == "" {
@@ -38,19 +38,10 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 	}
 	defer machine.Close()
 	for _, s := range suites {
-		if s != headline && os.Getenv("DPSIGHT_TEST_LONG") == "" {
+		if s == plain || s != headline && os.Getenv("DPSIGHT_TEST_LONG") == "" {
 			continue
 		}
-		plan, err := suite.Load(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]*example{}
-		for e := range runsOf(t, s) {
-			if key := e.Manifest.Suite.Key; want[key] == nil && !e.Manifest.Bare {
-				want[key] = e
-			}
-		}
+		plan, want := planOf(t, s), firstRecordings(t, s)
 		for _, x := range plan.Experiments {
 			if !x.Bare {
 				t.Run(s+"/"+x.Name, func(t *testing.T) { predict(t, python, machine, plan, x, want[x.Key], same) })
@@ -75,8 +66,24 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 		warmup := params["warmup_iter"].(int64)
 		params["num_iter"] = max(1, (int64(*steps)-warmup+1)/2)
 	}
-	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Params: params, Python: python,
-		Machine: machine, RecordSteps: plan.RecordSteps, Stdout: io.Discard, Stderr: io.Discard})
+	in := predicted(t, collect.Experiment{Name: x.Name, Params: params, Python: python, Machine: machine, RecordSteps: plan.RecordSteps})
+	if !same {
+		return
+	}
+	expectSame(t, in, want.in)
+	if c := analyze.Confide(in.Manifest, in.Report); c.Level != schemas.ExactExpected {
+		t.Errorf("confidence %s: %q", c.Level, c.Reasons)
+	}
+	if got, want := in.Report.Devices[0].PeakReservedBytes, want.in.Report.Devices[0].PeakReservedBytes; got != want {
+		t.Errorf("peak reserved %d, recorded %d", got, want)
+	}
+}
+
+// predicted runs an experiment on the phantom GPU.
+func predicted(t *testing.T, x collect.Experiment) analyze.Input {
+	t.Helper()
+	x.Store, x.Stdout, x.Stderr = t.TempDir(), io.Discard, io.Discard
+	r, err := collect.Run(t.Context(), x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,19 +98,60 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 	if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.AmbiguousTags != 0 {
 		t.Fatalf("%+v", v)
 	}
-	if !same {
-		return
+	return load(t, r.Dir)
+}
+
+// firstRecordings are the runs of a store that have events, the first of each experiment, by the experiment's key.
+func firstRecordings(t *testing.T, folder string) map[string]*example {
+	t.Helper()
+	first := map[string]*example{}
+	for e := range runsOf(t, folder) {
+		if key := e.Manifest.Suite.Key; first[key] == nil && len(e.in.Allocations) > 0 {
+			first[key] = e
+		}
 	}
-	if want := device(t, want).PeakAllocatedBytes; v.PeakAllocatedBytes != want {
-		t.Errorf("peak %d, recorded %d", v.PeakAllocatedBytes, want)
+	return first
+}
+
+// expectSame holds a prediction against a recording: the peak, and what it is made of by category and by category and module.
+func expectSame(t *testing.T, predicted, recorded analyze.Input) {
+	t.Helper()
+	got, want := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes
+	if got != want {
+		t.Errorf("peak %d, recorded %d", got, want)
 	}
-	if plan.Name != headline {
-		return
+	if got, want := categories(t, predicted), categories(t, recorded); !reflect.DeepEqual(got, want) {
+		t.Errorf("by category\n%v, recorded\n%v", got, want)
 	}
-	got, recorded := categories(t, load(t, r.Dir)), categories(t, want.in)
-	if !reflect.DeepEqual(got, recorded) {
-		t.Errorf("breakdown\n%v, recorded\n%v", got, recorded)
+	byModule, recordedBy := categoriesOfModules(t, predicted), categoriesOfModules(t, recorded)
+	for key, bytes := range recordedBy {
+		if byModule[key] != bytes {
+			t.Errorf("%s: %d bytes, recorded %d", key, byModule[key], bytes)
+		}
 	}
+	if len(byModule) != len(recordedBy) {
+		t.Errorf("%d cells of categories and modules, recorded %d", len(byModule), len(recordedBy))
+	}
+}
+
+// categoriesOfModules is the peak by category and module.
+func categoriesOfModules(t *testing.T, in analyze.Input) map[string]int64 {
+	t.Helper()
+	b, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionCategory, analyze.DimensionModule}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, row := range b.Devices[0].Rows {
+		for _, cell := range row.Rows {
+			module := "no module"
+			if cell.Key != nil {
+				module = *cell.Key
+			}
+			out[*row.Key+" of "+module] += cell.Bytes
+		}
+	}
+	return out
 }
 
 func load(t *testing.T, dir string) analyze.Input {
@@ -112,7 +160,7 @@ func load(t *testing.T, dir string) analyze.Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := store.Load(sel.Runs[0], store.WantAll)
+	tab, err := store.Load(sel.Runs[0], store.WantAll|store.WantDetail)
 	if err != nil {
 		t.Fatal(err)
 	}

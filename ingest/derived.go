@@ -8,6 +8,6 @@ func DerivedFiles() []string {
 	return []string{
 		schemas.Events.File(), schemas.Marks.File(), schemas.Allocations.File(), schemas.Owners.File(), schemas.Steps.File(),
 		schemas.Phases.File(), schemas.Modules.File(), schemas.Checkpoints.File(), schemas.Segments.File(), schemas.Stacks.File(),
-		schemas.Processes.File(), schemas.IngestReportFile,
+		schemas.Processes.File(), schemas.ModuleTimes.File(), schemas.IngestReportFile,
 	}
 }

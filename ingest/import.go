@@ -16,7 +16,6 @@ import (
 const (
 	StateNew     = "new"
 	StateKnown   = "known"   // ingested before, and left alone
-	StateAgain   = "again"   // ingested before, and now once more
 	StateRefused = "refused" // nothing was written
 )
 
@@ -26,6 +25,7 @@ type Outcome struct {
 	RunID  string // "" if refused
 	Dir    string // run folder
 	State  string
+	Again  bool   // with StateNew: it had been ingested before
 	Reason string // why it was refused
 }
 
@@ -86,7 +86,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 }
 
 func importRun(dir string, o Options) Outcome {
-	out := Outcome{Path: dir, Dir: dir, State: stateOf(dir, o)}
+	out := outcome(dir, dir, o)
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
@@ -108,11 +108,11 @@ func importRun(dir string, o Options) Outcome {
 
 func importFile(path, store string, o Options) (Outcome, error) {
 	out := Outcome{Path: path, State: StateRefused}
-	dir, state, err := importSnapshot(path, store, o)
+	done, err := importSnapshot(path, store, o)
 	var own *refusal
 	switch {
 	case err == nil:
-		return Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: state}, nil
+		return done, nil
 	case errors.As(err, &own):
 		out.Reason = own.reason
 	case isStoreError(err, store):
@@ -126,16 +126,16 @@ func importFile(path, store string, o Options) (Outcome, error) {
 	return out, nil
 }
 
-// stateOf is what becomes of a run folder, or of the place of one. A report that cannot be read is made again unasked.
-func stateOf(dir string, o Options) string {
-	_, err := schemas.ReadIngestReport(dir)
-	switch {
+// outcome is what becomes of an input whose run lies in dir, or will. A report that cannot be read is made again unasked.
+func outcome(path, dir string, o Options) Outcome {
+	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: StateNew}
+	switch _, err := schemas.ReadIngestReport(dir); {
 	case err == nil && !o.Again:
-		return StateKnown
-	case errors.Is(err, fs.ErrNotExist):
-		return StateNew
+		out.State = StateKnown
+	default:
+		out.Again = !errors.Is(err, fs.ErrNotExist)
 	}
-	return StateAgain
+	return out
 }
 
 // isStoreError tells trouble with the place written to from trouble with the file.

@@ -66,7 +66,7 @@ func TestImportTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := Import(p, store, Options{Again: true})
-		if err != nil || again[0].State != StateAgain || again[0].RunID != first[0].RunID {
+		if err != nil || again[0].State != StateNew || !again[0].Again || again[0].RunID != first[0].RunID {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if r, err := schemas.ReadIngestReport(first[0].Dir); err != nil || len(r.Devices) != 1 {
@@ -113,7 +113,7 @@ func TestImportCompressed(t *testing.T) {
 		if o.State != StateNew || strings.ContainsAny(o.RunID, " !ü/") {
 			t.Errorf("%+v", o)
 		}
-		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != StateAgain {
+		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != StateNew || !again[0].Again {
 			t.Errorf("from its own copy: %+v, %v", again, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestImportRuns(t *testing.T) {
 		}
 	}
 	outs, err := Import(dir, t.TempDir(), Options{Again: true})
-	if err != nil || outs[0].State != StateAgain {
+	if err != nil || outs[0].State != StateNew || !outs[0].Again {
 		t.Errorf("%+v, %v", outs, err)
 	}
 }

@@ -21,6 +21,9 @@ func RulesHash() string { return join.RulesHash() }
 type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
+	// Confide judges a prediction by its facts; nil leaves that to whoever reads the report. It is no part of this package, which
+	// derives and does not judge.
+	Confide func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence
 	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May be nil.
 	Prepare func(dir string) error
 }
@@ -60,6 +63,12 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 			}
 		}
 		r.sum()
+		if r.Prediction = prediction(m, journals); r.Prediction != nil {
+			r.Prediction.Band = band(m, &r.IngestReport)
+			if o.Confide != nil {
+				r.Prediction.Confidence = o.Confide(m, &r.IngestReport)
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -105,6 +114,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	for i, jd := range joined {
 		v := &verdicts[i]
 		v.AmbiguousTags, v.InstrumentedPeakSeq = jd.AmbiguousTags, jd.InstrumentedPeakSeq
+		v.BareSteps = listed(jd.BareSteps, jd.StepAt(v.PeakSeq))
 		if i == 0 { // an address that no device knows belongs to none of them
 			v.UnboundTags = unbound
 		}
@@ -125,6 +135,9 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	r.Devices = append(r.Devices, verdicts...)
 	r.rank(m, j, s, ctx, recs)
 	t.modules = append(t.modules, join.Modules(m.RunID, j.Rank, j.Modules)...)
+	if j.Process != nil && j.Process.ModuleTimes {
+		t.moduleTimes = append(t.moduleTimes, ctx.ModuleTimes()...)
+	}
 	t.addStacks(m.RunID, j.Rank, stacks)
 	t.processes = append(t.processes, processes(m, j, recs, r)...)
 	return t.addMarks(m.RunID, j, ctx.Tags())

@@ -19,6 +19,8 @@ type recording struct {
 	events      schemas.EventColumns
 	checkpoints []schemas.Checkpoint // one a drain; those after recording stopped too
 	peaksSince  []int64              // by checkpoint: event just before torch's peaks were last reset
+	unseen      []replay.Peaks       // by checkpoint: torch's peaks when the latest window opened, unless reset since
+	gaps        []replay.Gap         // between windows
 	final       []schemas.SegmentBlock
 	atOOM       []schemas.SegmentBlock // lists at out-of-memory errors
 	baseline    map[string]int64       // counters when recording began; nil = the journal does not say
@@ -67,7 +69,9 @@ type reader struct {
 	last    map[int32]map[string]int64 // counters at the last drain
 	missing map[int32]counts           // so far
 	resets  []reset
-	broken  error // see recording: also of devices first seen afterwards
+	broken  error  // see recording: also of devices first seen afterwards
+	closed  uint32 // mark of the last drain that took events
+	paused  bool   // nothing is recorded
 }
 
 // reset is a script's own reset of torch's counters.
@@ -95,7 +99,16 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 			from[d] = rec.events.Len()
 		}
 		var broken error
-		if c.Pickle != nil {
+		switch {
+		case c.Pickle == nil:
+		case c.Checkpoint != nil && c.Checkpoint.Reason == schemas.ReasonWindow:
+			broken = r.openWindow(c)
+			for d, rec := range r.devices {
+				from[d] = rec.events.Len()
+			}
+		case c.Checkpoint == nil && r.paused: // of a window that the process did not live to see
+			continue
+		default:
 			broken = r.addEvents(c)
 		}
 		if c.Checkpoint == nil {
@@ -106,6 +119,9 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 			// Before the chunk counts as broken: its counters tell how many events were lost.
 			r.addCheckpoint(c, previous, from)
 			previous = c.Checkpoint.K
+			if r.paused = !c.Checkpoint.Recording; !r.paused {
+				r.closed = c.Checkpoint.K
+			}
 		}
 		if broken != nil {
 			r.broken = cmp.Or(r.broken, broken)
@@ -229,7 +245,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			}
 			last = map[string]int64{} // first seen by this drain: its counters began at nothing
 		}
-		recorded := p.Recording && rec.broken == nil
+		recorded := p.Recording && rec.broken == nil && p.Reason != schemas.ReasonWindow
 		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K), Seq: int64(rec.events.Len()),
 			TimeNS: p.TimeNS, DrainNS: p.DrainNS,
 			AllocatedBytes: s["allocated_bytes.all.current"], AllocatedPeakBytes: s["allocated_bytes.all.peak"],
@@ -250,15 +266,21 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			row.MissingAllocs, row.MissingFreeRequests = total.allocs, total.requests
 			row.MissingFreeCompletes, row.MissingRequestedBytes = total.completes, total.bytes
 		}
-		since := int64(0)
+		since, unseen := int64(0), replay.Peaks{}
 		if n := len(rec.peaksSince); n > 0 {
-			since = rec.peaksSince[n-1]
+			since, unseen = rec.peaksSince[n-1], rec.unseen[n-1]
 		}
 		if cleared.peaks {
-			since, rec.resetPeaks = int64(from[d.Device]), true
+			since, unseen, rec.resetPeaks = int64(from[d.Device]), replay.Peaks{}, true
+		}
+		if p.Reason == schemas.ReasonWindow {
+			unseen = replay.Peaks{Allocated: row.AllocatedPeakBytes, Reserved: row.ReservedPeakBytes}
+			if n := int64(rec.events.Len()); since == n-1 && since > 0 { // reset while nothing was recorded
+				since = n
+			}
 		}
 		rec.checkpoints = append(rec.checkpoints, row)
-		rec.peaksSince = append(rec.peaksSince, since)
+		rec.peaksSince, rec.unseen = append(rec.peaksSince, since), append(rec.unseen, unseen)
 	}
 }
 

@@ -75,15 +75,26 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 	}
 }
 
+// maxBareSteps bounds the bare steps that are listed: a recording may have any number.
+const maxBareSteps = 1000
+
+// listed is the first bare steps, and the one of the peak.
+func listed(all []schemas.BareStep, peak int64) []schemas.BareStep {
+	out := all[:min(len(all), maxBareSteps)]
+	if rest := all[len(out):]; len(rest) > 0 {
+		if i := slices.IndexFunc(rest, func(b schemas.BareStep) bool { return b.Step == peak }); i >= 0 {
+			out = append(slices.Clone(out), rest[i])
+		}
+	}
+	return out
+}
+
 // sum adds what follows from all ranks together.
 func (r *report) sum() {
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		if d.Verdict == schemas.Lossy {
 			r.warn("rank %d, device %d: %s", d.Rank, d.Device, d.Reason)
-		}
-		if d.Events > 0 && d.InstrumentedPeakSeq == nil {
-			r.warn("rank %d, device %d: only a bare step reached the peak: its breakdown goes by twins and lifetimes", d.Rank, d.Device)
 		}
 		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes && d.Verdict == schemas.Exact {
 			r.warn("rank %d, device %d: torch's peak of %d bytes lies outside the recorded steps (there it is %d) and is not broken down",
@@ -102,7 +113,18 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 		if p := j.Chunks[i].Checkpoint; p != nil && p.Drain > 0 {
 			c.Drains++
 			c.DrainNS += p.DrainNS
+			if p.Reason == schemas.ReasonWindow {
+				c.Windows++
+			}
 		}
+	}
+	for i := range s.Steps {
+		if s.Steps[i].Recorded {
+			c.RecordedSteps++
+		}
+	}
+	if c.RecordedSteps > 0 {
+		c.Windows++ // the first needs no drain to open
 	}
 	if n := len(j.Marks); n > 0 {
 		c.RecordedNS = j.Marks[n-1].TimeNS - j.Marks[0].TimeNS
@@ -131,6 +153,7 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 		}
 	}
 	c.BareStepNS, c.InstrumentedStepNS = median(times[0]), median(times[1])
+	c.BareSteps, c.InstrumentedSteps = int64(len(times[0])), int64(len(times[1]))
 	return c
 }
 

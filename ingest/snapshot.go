@@ -41,23 +41,23 @@ func (r *refusal) Error() string { return r.reason }
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // importSnapshot makes a run of a snapshot file.
-func importSnapshot(path, store string, o Options) (dir, state string, err error) {
+func importSnapshot(path, store string, o Options) (out Outcome, err error) {
 	sum, err := hashOf(path)
 	if err != nil {
-		return "", "", err
+		return out, err
 	}
 	s, err := readSnapshot(path)
 	if err != nil {
-		return "", "", err
+		return out, err
 	}
 	m := snapshotManifest(path, sum, s, o)
-	dir = filepath.Join(store, m.RunID)
-	if state = stateOf(dir, o); state == StateKnown {
-		return dir, state, nil
+	dir := filepath.Join(store, m.RunID)
+	if out = outcome(path, dir, o); out.State == StateKnown {
+		return out, nil
 	}
 	_, statErr := os.Stat(dir)
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
-		return "", "", err
+		return out, err
 	}
 	defer func() {
 		if err != nil && os.IsNotExist(statErr) {
@@ -65,13 +65,13 @@ func importSnapshot(path, store string, o Options) (dir, state string, err error
 		}
 	}()
 	if err := keep(path, filepath.Join(dir, spool.Dir, snapshotFile)); err != nil {
-		return "", "", err
+		return out, err
 	}
 	if err := schemas.WriteManifest(dir, m); err != nil {
-		return "", "", err
+		return out, err
 	}
 	_, err = snapshotTables(dir, m, s, o)
-	return dir, state, err
+	return out, err
 }
 
 // ingestSnapshot ingests an imported run again, from its own copy.

@@ -25,6 +25,7 @@ type tables struct {
 	segments    []schemas.SegmentBlock
 	stacks      []schemas.StackFrame
 	processes   []schemas.Process
+	moduleTimes []schemas.ModuleTime
 }
 
 // write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if all
@@ -74,6 +75,7 @@ func (t *tables) small() error {
 		func() error { return whole(t, schemas.Segments, t.segments) },
 		func() error { return whole(t, schemas.Stacks, t.stacks) },
 		func() error { return whole(t, schemas.Processes, t.processes) },
+		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
 	} {
 		if err := write(); err != nil {
 			return err
@@ -129,7 +131,11 @@ func (t *tables) add(runID string, rank int32, rec *recording, j *join.Joined) e
 		c.RunID, c.Rank = runID, rank
 		t.checkpoints = append(t.checkpoints, c)
 	}
-	for _, list := range [][]schemas.SegmentBlock{rec.atOOM, rec.final} {
+	lists := [][]schemas.SegmentBlock{rec.atOOM}
+	for _, g := range rec.gaps {
+		lists = append(lists, g.List)
+	}
+	for _, list := range append(lists, rec.final) {
 		for _, b := range list {
 			b.RunID, b.Rank = runID, rank
 			t.segments = append(t.segments, b)

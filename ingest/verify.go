@@ -21,7 +21,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 			at = append(at, rec.checkpoints[i].Seq)
 		}
 	}
-	res, err := replay.Run(&rec.events, rec.settings, rec.final, at...)
+	res, err := replay.RunWithGaps(&rec.events, rec.settings, rec.gaps, rec.final, at...)
 	if err != nil {
 		return nil, v, err
 	}
@@ -32,7 +32,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 			continue
 		}
 		c := &rec.checkpoints[i]
-		d, err := res.Check(c, rec.peaksSince[i])
+		d, err := res.Check(c, rec.peaksSince[i], rec.unseen[i])
 		if err != nil {
 			return nil, v, err
 		}

@@ -161,7 +161,7 @@ func conservationSentence(c *analyze.Conservation, torch *int64) string {
 func sourceNotes(id *analyze.Identity) []string {
 	switch id.Source {
 	case schemas.Predicted:
-		return []string{predictedNote}
+		return append([]string{predictedNote}, confidenceNotes(id)...)
 	case schemas.Imported:
 		return []string{importedNote}
 	}
@@ -194,30 +194,30 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 	}
 	row("peak allocated", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
 	row("peak reserved", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
+	var notes runNotes
 	for i := range cells {
 		r, label := &cells[i], cells[i].Label
 		if d := r.Main(); d != nil {
 			if sentence := sharedSentence(d); sentence != "" {
-				t.Notes = append(t.Notes, label+": "+sentence)
+				notes.add(label, sentence)
 			}
 			if d.Conservation.Verdict != schemas.Exact {
-				t.Notes = append(t.Notes, label+": "+conservation(d))
+				notes.add(label, conservation(d))
 			}
 			for _, w := range d.Warnings {
-				t.Notes = append(t.Notes, label+": "+w)
+				notes.add(label, w)
 			}
 			if !r.BrokenDown() {
-				t.Notes = append(t.Notes, fmt.Sprintf("%s: the peak is torch's counter and is not broken down: the categories are those of the highest recorded moment, %s MiB", label, table.MiB(d.AllocatedBytes)))
+				notes.add(label, fmt.Sprintf("the peak is torch's counter and is not broken down: the categories are those of the highest recorded moment, %s MiB", table.MiB(d.AllocatedBytes)))
 			}
 		} else {
-			t.Notes = append(t.Notes, label+": "+failure(&r.Summary))
+			notes.add(label, failure(&r.Summary))
 		}
 		for _, n := range sourceNotes(&r.Identity) {
-			if !slices.Contains(t.Notes, n) {
-				t.Notes = append(t.Notes, n)
-			}
+			notes.say(n)
 		}
 	}
+	t.Notes = append(t.Notes, notes.all()...)
 	if leftOut {
 		t.Notes = append(t.Notes, "categories that nothing counts under at any run's peak are left out")
 	}

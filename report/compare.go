@@ -138,15 +138,18 @@ func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
 // compareNotes say once what is true of many cells.
 func compareNotes(doc *analyze.CompareDocument) []string {
 	var notes []string
-	failed, several := 0, 0
+	failed, several, lower := 0, 0, ""
 	for _, c := range doc.Cells {
 		failed += len(c.Failed)
+		if doc.Unit == analyze.UnitBytes && c.N > 0 && c.N%2 == 0 && *c.Low != *c.High {
+			lower = ", of two in the middle the lower one: bytes that a run had"
+		}
 		if c.N > 1 {
 			several = max(several, c.N)
 		}
 	}
 	if several > 0 {
-		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs; where they differ, their range stands beside it", several))
+		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs%s; where they differ, their range stands beside it", several, lower))
 	}
 	if failed > 0 {
 		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))

@@ -48,7 +48,7 @@ func TestPivotTables(t *testing.T) {
 	if lines[0] != "peak allocated (MiB), beside method=vanilla" || !strings.HasPrefix(lines[1], "method ") || !strings.Contains(lines[1], "batch_size = 8 ") {
 		t.Errorf("%s", text)
 	}
-	for _, want := range []string{" n=2)", " oom ", "note: a cell is the median of up to 2 runs", "note: runs that did not end well count in no cell: 1\n"} {
+	for _, want := range []string{" n=2)", " oom ", "note: a cell is the median of up to 2 runs, of two in the middle the lower one: bytes that a run had; where", "note: runs that did not end well count in no cell: 1\n"} {
 		if !strings.Contains(strings.ReplaceAll(text, " –", ""), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -84,7 +84,7 @@ func TestMarksOfAComparison(t *testing.T) {
 		return printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, "peak", runs...)))
 	}
 	text := notes(append(runs, again, script)...)
-	for _, want := range []string{"note: 1 of 5 runs is predicted (phantom h200): 8 (1 of 4)\n", "note: 1 of 5 runs is imported: train\n"} {
+	for _, want := range []string{"note: 1 of 5 runs is predicted (phantom h200, indicative): 8 (1 of 4)\n", "note: 1 of 5 runs is imported: train\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -97,11 +97,11 @@ func TestMarksOfAComparison(t *testing.T) {
 	}
 	runs[1].bare = true
 	runs[1].name = "bare"
-	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200)\n") || !strings.Contains(text, "note: 1 of 3 runs is bare: 8 (1 of 3)\n") {
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") || !strings.Contains(text, "note: 1 of 3 runs is bare: 8 (1 of 3)\n") {
 		t.Errorf("all are predicted, and one is bare:\n%s", text)
 	}
 	runs[1].bare = false
-	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200)\n") || strings.Contains(text, " of 3 runs are") {
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") || strings.Contains(text, " of 3 runs are") {
 		t.Errorf("all are predicted:\n%s", text)
 	}
 }
@@ -127,7 +127,7 @@ func TestTwoRunsAsTable(t *testing.T) {
 		runs[i].source = schemas.Predicted
 	}
 	text = printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs...)))
-	if strings.Count(text, "all runs are predicted (phantom h200)") != 1 || strings.Count(text, "predicted") != 2 {
+	if strings.Count(text, "all runs are predicted (phantom h200, indicative)") != 1 || strings.Count(text, "predicted") != 2 {
 		t.Errorf("that all are predicted is said more than once, or not at all:\n%s", text)
 	}
 }

@@ -173,7 +173,7 @@ func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 	}
 	m := ladders()["ladder-mixed"]
 	notes := strings.Join(drawnLadder(m).Picture.(*figure.DeviceLadder).Notes, "\n")
-	for _, want := range []string{"without NVML samples and left out: dpsgd [predicted (phantom h200)], ghost [imported]", "the driver's reserve, 615.00 MiB"} {
+	for _, want := range []string{"without NVML samples and left out: dpsgd [predicted (phantom h200, indicative)], ghost [imported]", "the driver's reserve, 615.00 MiB"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}

@@ -7,14 +7,21 @@ import (
 )
 
 // ExplainTables prints what two runs' peaks and steps differ by, with the sentences as notes. Under each category stand
-// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules.
+// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. Where both
+// runs have stacks, the same difference stands by stack; where modules of both were timed, that of the steps by module.
 func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
 		tables = append(tables, peakWaterfall(&doc, top))
+		if len(doc.Stacks) > 0 {
+			tables = append(tables, stackWaterfall(&doc, top))
+		}
 	}
 	if doc.StepDeltaMS != nil {
 		tables = append(tables, stepWaterfall(&doc))
+		if doc.ModuleResidueMS != nil {
+			tables = append(tables, moduleStepWaterfall(&doc, top))
+		}
 	}
 	last := &tables[len(tables)-1]
 	for i := range doc.Runs {
@@ -45,7 +52,7 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	largest := largestDelta(doc)
 	row := func(kind string, category, module, modules table.Cell, a, b, delta int64) {
 		share := table.Absent() // of a difference that is nothing beside its parts
-		if largest <= 10*size(*doc.PeakDeltaBytes) {
+		if largest <= 10*magnitude(*doc.PeakDeltaBytes) {
 			share = percent(delta, *doc.PeakDeltaBytes)
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta), share})
@@ -61,7 +68,7 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 			continue
 		}
 		row("category", table.Text(c.Category), whole, table.Absent(), c.FromBytes, c.ToBytes, c.DeltaBytes)
-		if top > 0 && len(changed) > 0 && size(changed[0].DeltaBytes) < least {
+		if top > 0 && len(changed) > 0 && magnitude(changed[0].DeltaBytes) < least {
 			small = true
 			continue
 		}
@@ -78,7 +85,7 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 			row("module", under, name, table.Count(int64(m.Modules)), m.FromBytes, m.ToBytes, m.DeltaBytes)
 		}
 		if left > 0 {
-			row("others", under, table.Cell{Text: table.Fixed(float64(left), 0) + " others"}, table.Count(int64(rest.Modules)), rest.FromBytes, rest.ToBytes, rest.DeltaBytes)
+			row("others", under, table.Cell{Text: others(left)}, table.Count(int64(rest.Modules)), rest.FromBytes, rest.ToBytes, rest.DeltaBytes)
 		}
 	}
 	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
@@ -94,14 +101,14 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 
 // largestDelta is the largest difference of the peaks and their categories.
 func largestDelta(doc *analyze.ExplainDocument) int64 {
-	largest := size(*doc.PeakDeltaBytes)
+	largest := magnitude(*doc.PeakDeltaBytes)
 	for i := range doc.Categories {
-		largest = max(largest, size(doc.Categories[i].DeltaBytes))
+		largest = max(largest, magnitude(doc.Categories[i].DeltaBytes))
 	}
 	return largest
 }
 
-func size(n int64) int64 { return max(n, -n) }
+func magnitude(n int64) int64 { return max(n, -n) }
 
 // changedModules are a category's modules that differ; the largest differences come first.
 func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
@@ -117,17 +124,12 @@ func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
 // topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others, which are
 // left; 0 = all modules.
 func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown []*analyze.ExplainedModule, rest analyze.ExplainedModule, left int) {
-	for k, m := range changed {
-		// One row for one module would save nothing.
-		if top > 0 && k < len(changed)-1+left && (k >= top || size(m.DeltaBytes) < least) {
-			rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
-			rest.Modules += m.Modules
-			left++
-			continue
-		}
-		shown = append(shown, m)
+	shown, others := heaviest(changed, top, func(m *analyze.ExplainedModule) bool { return magnitude(m.DeltaBytes) >= least })
+	for _, m := range others {
+		rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
+		rest.Modules += m.Modules
 	}
-	return shown, rest, left
+	return shown, rest, len(others)
 }
 
 const residueNote = "residue of medians: the median of steps less the medians of their phases, whose sum it need not be"

@@ -29,6 +29,10 @@ func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
 	if doc.StepDeltaMS != nil {
 		panel, notes := stepFall(&doc)
 		w.Panels, w.Notes = append(w.Panels, panel), append(w.Notes, notes...)
+		if doc.ModuleResidueMS != nil {
+			panel, notes := moduleStepFall(&doc)
+			w.Panels, w.Notes = append(w.Panels, panel), append(w.Notes, notes...)
+		}
 	}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -85,7 +89,7 @@ func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	for i := range doc.Categories {
 		c := &doc.Categories[i]
 		changed := changedModules(c)
-		divided := len(changed) > 0 && size(changed[0].DeltaBytes) >= least
+		divided := len(changed) > 0 && magnitude(changed[0].DeltaBytes) >= least
 		switch {
 		case c.DeltaBytes == 0 && !divided:
 		case small(c.DeltaBytes, largest) && !divided:
@@ -126,7 +130,7 @@ func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModul
 		}
 	}
 	if left > 0 {
-		part(table.Fixed(float64(left), 0)+" others", rest.DeltaBytes)
+		part(others(left), rest.DeltaBytes)
 	}
 	return out
 }

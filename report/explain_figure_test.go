@@ -45,6 +45,14 @@ func explanations(t *testing.T) map[string]analyze.ExplainDocument {
 	for i := range int64(300) {
 		many = append(many, (i*i*7919)%(1<<20)+1)
 	}
+	add("timed", timedRun("plain", plainParts...), timedRun("ghost", ghostParts...))
+	add("timed-back", timedRun("ghost", ghostParts...), timedRun("plain", plainParts...))
+	add("timed-same", timedRun("plain", plainParts...), timedRun("plain", plainParts...))
+	var timed []timedPart
+	for i := range 200 {
+		timed = append(timed, timedPart{schemas.PhaseForward, fmt.Sprintf("part%c.inner", 'a'+i), float64((i+1)*(i+1)*7919%4096) / 7}, timedPart{schemas.PhaseBackward, fmt.Sprintf("part%c.inner", 'a'+i), float64(i+1) / 3})
+	}
+	add("timed-many", timedRun("few", timed[:3]...), timedRun("many", timed...))
 	add("many", dissected("few", 1<<20), dissected("many", many...))
 	return out
 }
@@ -55,7 +63,16 @@ func TestWaterfallsSum(t *testing.T) {
 	for name, doc := range explanations(t) {
 		f := report.ExplainFigure(doc)
 		w := f.Picture.(*figure.Waterfall)
-		if want := map[bool]int{true: 2, false: 1}[doc.StepDeltaMS != nil]; len(w.Panels) != want {
+		memory, want := 0, 0
+		for i, has := range []bool{doc.PeakDeltaBytes != nil, doc.StepDeltaMS != nil, doc.ModuleResidueMS != nil} {
+			if has {
+				want++
+			}
+			if i == 0 {
+				memory = want
+			}
+		}
+		if len(w.Panels) != want {
 			t.Fatalf("%s: %d panels, want %d", name, len(w.Panels), want)
 		}
 		c, err := f.Canvas()
@@ -93,13 +110,13 @@ func TestWaterfallsSum(t *testing.T) {
 			}
 			closed()
 			unit := int64(1) // nanosecond each, of rounding
-			if i == 0 {
+			if i < memory {
 				unit = 0
 				if whole.Delta != *doc.PeakDeltaBytes {
 					t.Errorf("%s: the last bar is %d, the peaks differ by %d", name, whole.Delta, *doc.PeakDeltaBytes)
 				}
 			}
-			if broken := len(doc.Categories) > 0 || i > 0; broken && max(sum-whole.Delta, whole.Delta-sum) > unit*int64(changes+1) {
+			if broken := len(doc.Categories) > 0 || i >= memory; broken && max(sum-whole.Delta, whole.Delta-sum) > unit*int64(changes+1) {
 				t.Errorf("%s: bars end at %d, the whole is %d", name, sum, whole.Delta)
 			}
 		}

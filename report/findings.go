@@ -10,14 +10,15 @@ import (
 
 var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Finding", Key: "finding"}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "ms", Key: "ms", Right: true},
 	{Title: "%", Key: "percent", Right: true}, {Title: "Of", Key: "of"}, {Title: "Saves MiB", Key: "saves_bytes", Right: true}, {Title: "Saves ms", Key: "saves_ms", Right: true},
-	{Title: "Event", Key: "event", Right: true}, {Key: "sentence", For: table.Programs}, {Key: "change", For: table.Programs}, {Key: "assumption", For: table.Programs}})
+	{Title: "Event", Key: "event", Right: true}, {Key: "sentence", For: table.Programs}, {Key: "change", For: table.Programs}, {Key: "assumption", For: table.Programs},
+	{Key: "in_repeats", For: table.Programs}, {Key: "repeats", For: table.Programs}})
 
-// FindingsTables prints a table a run, with the sentences as notes, in the order of the rows. All of them carry the whole
-// document, which alone has the figures that each finding stands on.
+// FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry the whole
+// document, which alone has the figures that each finding stands on, and each repeat's own.
 func FindingsTables(doc analyze.FindingsDocument) []table.Table {
 	tables := []table.Table{}
-	for i := range doc.Runs {
-		tables = append(tables, findingsTable(&doc.Runs[i]))
+	for _, x := range doc.Experiments() {
+		tables = append(tables, findingsTable(&x))
 	}
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Findings", Columns: findingColumns})
@@ -28,32 +29,38 @@ func FindingsTables(doc analyze.FindingsDocument) []table.Table {
 	return tables
 }
 
-func findingsTable(r *analyze.FindingsRun) table.Table {
+func findingsTable(x *analyze.FindingsExperiment) table.Table {
+	r, of := x.Run, len(x.RunIDs)
 	t := table.Table{Title: "Findings in " + identified(&r.Identity), Columns: findingColumns}
+	if of > 1 {
+		t.Title += fmt.Sprintf(", %d repeats", of)
+	}
 	saving := 0
-	for i := range r.Findings {
-		f := &r.Findings[i]
+	for i := range x.Findings {
+		f := &x.Findings[i]
 		if f.SavesBytes != nil && *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
 			saving++
 		}
-		share, of, event := table.Absent(), table.Absent(), table.Absent()
+		share, whole, event := table.Absent(), table.Absent(), table.Absent()
 		if f.Share != nil {
 			share = table.Number(100**f.Share, 1)
 		}
 		if f.Of != "" {
-			of = table.Cell{Text: wholeTitles[f.Of], Value: f.Of}
+			whole = table.Cell{Text: wholeTitles[f.Of], Value: f.Of}
 		}
 		if f.At != nil {
 			event = table.Count(f.At.Event)
 		}
-		t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Optional(f.Device, table.Text), table.Optional(f.Rank, func(n int32) table.Cell { return table.Count(int64(n)) })),
-			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share, of,
+		id := r.Identity
+		id.RunID = f.RunID
+		t.Rows = append(t.Rows, append(machineCells(&id, table.Optional(f.Device, table.Text), table.Optional(f.Rank, func(n int32) table.Cell { return table.Count(int64(n)) })),
+			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share, whole,
 			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event,
-			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption)))
-		t.Notes = append(t.Notes, f.ID+": "+f.Sentence+advice(f))
+			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption), table.Count(int64(f.In)), table.Count(int64(of))))
+		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+f.Sentence+advice(&f.Finding))
 	}
 	switch {
-	case len(r.Findings) > 0:
+	case len(x.Findings) > 0:
 	case len(r.NotLooked) > 0:
 		t.Notes = append(t.Notes, "nothing that could be looked at is above its threshold")
 	default:
@@ -62,15 +69,46 @@ func findingsTable(r *analyze.FindingsRun) table.Table {
 	if saving > 1 {
 		t.Notes = append(t.Notes, "what findings save does not add up: each is said as if nothing else changed")
 	}
+	if of > 1 {
+		t.Notes = append(t.Notes, fmt.Sprintf("of %d repeats; figures and sentences are of %s where no other run is named, --format json has those of each", of, r.RunID))
+	}
 	for _, n := range r.NotLooked {
 		t.Notes = append(t.Notes, "not looked at: "+n)
+	}
+	for _, w := range r.Warnings {
+		if w != analyze.NotIngested { // it was said of what was not looked at
+			t.Notes = append(t.Notes, w)
+		}
 	}
 	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
 	return t
 }
 
+// inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to 11.9 ms)". Of one
+// that is in a single run, it is the run, where the rest is of another.
+func inRepeats(f *analyze.PooledFinding, x *analyze.FindingsExperiment) string {
+	switch {
+	case f.In == 1 && f.RunID == x.Run.RunID:
+		return ""
+	case f.In == 1:
+		return " (" + f.RunID + ")"
+	}
+	text := fmt.Sprintf(" (in %d of %d repeats", f.In, len(x.RunIDs))
+	if f.RunID != x.Run.RunID {
+		text += ", here " + f.RunID
+	}
+	if f.Low != nil && *f.Low != *f.High {
+		show := func(v float64) string { return table.Size(int64(v)) }
+		if f.MS != nil {
+			show = func(v float64) string { return table.Milliseconds(v).Text + " ms" }
+		}
+		text += ", " + show(*f.Low) + " to " + show(*f.High)
+	}
+	return text + ")"
+}
+
 // wholeTitles say in words what a share is of.
-var wholeTitles = map[string]string{analyze.OfPeakAllocated: "peak allocated", analyze.OfPeakReserved: "peak reserved", analyze.OfStep: "step", analyze.OfLimit: "limit"}
+var wholeTitles = map[string]string{analyze.OfPeakAllocated: "peak allocated", analyze.OfHighestRecorded: "highest recorded", analyze.OfRecordedReserved: "highest recorded reserved", analyze.OfPeakReserved: "peak reserved", analyze.OfStep: "step", analyze.OfLimit: "limit"}
 
 // advice is what to change, and what for.
 func advice(f *analyze.Finding) string {
@@ -95,13 +133,16 @@ func advice(f *analyze.Finding) string {
 	default:
 		return text + "."
 	}
+	if f.CostsMS != nil && *f.CostsMS > 0 {
+		text += " and costs " + table.Milliseconds(*f.CostsMS).Text + " ms of a step"
+	}
 	return text + " (" + f.Assumption + ")."
 }
 
-// ofBytes is what bytes are saved of: of the peak, where the finding's own size is a time.
+// ofBytes is what bytes are saved of: of the peak, whatever the finding's own size is a share of.
 func ofBytes(f *analyze.Finding) string {
-	if f.Of == analyze.OfStep || f.Of == "" {
-		return analyze.OfPeakAllocated
+	if f.OfReserved() {
+		return analyze.OfPeakReserved
 	}
-	return f.Of
+	return analyze.OfPeakAllocated
 }

@@ -57,6 +57,13 @@ func gallery() map[string]analyze.Study {
 	}
 	g["failed"] = study(-1, failed...)
 
+	var oom []madeUp
+	for i, m := range headline() {
+		m.status, m.blocks, m.reason = schemas.StatusOOM, nil, fmt.Sprintf("out of memory: %d GiB requested", 20<<i)
+		oom = append(oom, m)
+	}
+	g["all-oom"] = study(0, oom...)
+
 	mixed := headline()
 	mixed[1].bare, mixed[1].name = true, "dpsgd"
 	mixed[2].status, mixed[2].reason = schemas.StatusOOM, "out of memory: 20 GiB requested"
@@ -112,7 +119,7 @@ func adversaries(g map[string]analyze.Study) {
 	g["forty"] = study(0, forty...)
 	g["same"] = study(0, same...)
 	g["repeats"] = study(0, repeats...)
-	g["matrix"] = analyze.NewMatchedStudy(summaries(matrix...), nil)
+	g["matrix"] = analyze.NewMatchedStudy(summaries(matrix...), nil, "")
 	g["no-phases"] = study(-1, single, bare)
 	g["one-event"] = study(-1, single)
 }

@@ -61,7 +61,11 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 		label := x.Label
 		if x.Source != nil && *x.Source == schemas.Predicted {
 			predicted = true
-			label += " [predicted]"
+			mark := "predicted"
+			if x.Confidence != "" {
+				mark += ", " + x.Confidence
+			}
+			label += " [" + mark + "]"
 		}
 		if len(x.Comparisons) == 0 || x.State == analyze.StateFailing {
 			t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Text(x.State), table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent(),

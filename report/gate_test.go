@@ -74,7 +74,7 @@ func TestCheckTablesOfOtherEnds(t *testing.T) {
 	runs[1].source = schemas.Predicted
 	text := printed(t, "table", report.CheckTables(checked(t, summaries(runs...), "peak=1.05", "time=1.1")))
 	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is missing: ", "dpsgd fails now (oom: CUDA out of memory)", "failing: oom", "missing\n",
-		"ghost [predicted]  step time (ms)", "skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
+		"ghost [predicted, indicative]  step time (ms)", "skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them apart:
@@ -160,7 +161,8 @@ func methodsTable(s *analyze.Study) table.Table {
 		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
 		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
-	spread, repeated, equal, metered := false, false, false, hasEnergy(s)
+	spread, repeated, metered := false, false, hasEnergy(s)
+	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		label := marked(c.Label, &c.Identity)
@@ -174,22 +176,20 @@ func methodsTable(s *analyze.Study) table.Table {
 			table.Optional(c.PeakDeviceBytes, table.Bytes), step, low, high, n, confidence,
 			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep, rate), table.Optional(c.JoulesPerSample, rate)})
 		if c.PeakBytes == nil {
-			t.Notes = append(t.Notes, label+": "+failure(&c.Summary))
+			notes.add(label, failure(&c.Summary))
 		}
 		if c.NoEnergy != "" && metered {
-			t.Notes = append(t.Notes, label+": "+c.NoEnergy)
+			notes.add(label, c.NoEnergy)
 		}
 		for _, w := range c.Warnings {
-			if note := label + ": " + w; !slices.Contains(t.Notes, note) {
-				t.Notes = append(t.Notes, note)
-			}
+			notes.add(label, w)
 		}
 		spread = spread || c.PeakLow != nil && *c.PeakLow != *c.PeakHigh
 		repeated = repeated || len(c.RunIDs) > 1
-		equal = equal || c.Good > 1
 	}
+	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, spreadNotes(s)...)
-	if equal && !spread {
+	if !spread && peaksOfAllRepeats(s) {
 		t.Notes = append(t.Notes, "peak allocated is the same to the byte in all repeats of a run")
 	}
 	for c := range t.Columns {
@@ -199,6 +199,29 @@ func methodsTable(s *analyze.Study) table.Table {
 	}
 	hideEmpty(&t)
 	return withSources(t, s)
+}
+
+// peaksOfAllRepeats reports whether something was repeated, and every repeat that ended well has a peak.
+func peaksOfAllRepeats(s *analyze.Study) bool {
+	peaks := map[string]int{}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if r.Status == schemas.StatusOK && r.PeakBytes != nil {
+			peaks[r.RunID]++
+		}
+	}
+	repeated := false
+	for i := range s.Cells {
+		c, known := &s.Cells[i], 0
+		for _, id := range c.RunIDs {
+			known += peaks[id]
+		}
+		if c.Good > 1 && known < c.Good {
+			return false
+		}
+		repeated = repeated || c.Good > 1
+	}
+	return repeated
 }
 
 // hasEnergy reports whether a column of energies is there, whose gaps want a reason.

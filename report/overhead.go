@@ -27,6 +27,14 @@ func OverheadTables(s analyze.Study) []table.Table {
 	return tables
 }
 
+// Gist is the one table of a study that says most: the overhead, or without a baseline what became of the runs.
+func Gist(s analyze.Study) table.Table {
+	if s.Overhead != nil {
+		return overheadTable(&s)
+	}
+	return SuccessTables(analyze.Success(s.Runs))[0]
+}
+
 func overheadTable(s *analyze.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
 		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio", Right: true},
@@ -35,6 +43,7 @@ func overheadTable(s *analyze.Study) table.Table {
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	metered := hasEnergy(s)
+	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		o, label := c.Overhead, marked(c.Label, &c.Identity)
@@ -44,12 +53,16 @@ func overheadTable(s *analyze.Study) table.Table {
 			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS, rate),
 			table.Optional(o.JoulesPerSample, rate)})
 		if c.NoEnergy != "" && metered {
-			t.Notes = append(t.Notes, label+": "+c.NoEnergy)
+			notes.add(label, c.NoEnergy)
 		}
 		for _, w := range o.Warnings {
-			t.Notes = append(t.Notes, label+": "+w)
+			notes.add(label, w)
 		}
 	}
+	for _, w := range s.Overhead.BaselineWarnings {
+		notes.add("baseline "+s.BaselineLabel, w)
+	}
+	t.Notes = append(t.Notes, notes.all()...)
 	if !s.SeveralBaselines {
 		t.Columns[1].For = table.Programs
 	}

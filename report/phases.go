@@ -41,10 +41,11 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 			table.Optional(p.AllocatedBeginBytes, table.Bytes), table.Optional(p.AllocatedEndBytes, table.Bytes), table.Optional(p.PeakBytes, table.Bytes),
 			table.Optional(p.LowestPeakBytes, table.Bytes), table.Optional(p.PeakStep, table.Count), median(p.GPUMS), median(p.WallMS)))
 	}
-	if len(r.Phases) == 0 {
-		t.Notes = append(t.Notes, "the run has no phases")
-	} else {
+	switch {
+	case len(r.Phases) > 0:
 		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; times are medians a step, of bare steps")
+	case len(r.Warnings) == 0: // else they say why
+		t.Notes = append(t.Notes, "the run has no phases")
 	}
 	t.Notes = append(t.Notes, r.Warnings...)
 	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)

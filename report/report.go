@@ -111,9 +111,5 @@ func marked(label string, id *analyze.Identity) string {
 
 // identified is the same for a run shown by itself.
 func identified(id *analyze.Identity) string {
-	name := id.Name
-	if name == "" {
-		name = id.RunID
-	}
-	return marked(name, id)
+	return marked(id.Shown(), id)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,7 +82,7 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 		if name := filepath.Base(f); strings.HasPrefix(name, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) || name == "configuration-1.tex" || strings.HasPrefix(name, "success.") {
 			continue // of another run alone, of no run, or of all runs of a method together
 		}
-		marks := []string{"predicted (phantom h200)"}
+		marks := []string{"predicted (phantom h200, indicative)"}
 		if ext := filepath.Ext(f); ext == ".json" || ext == ".csv" {
 			marks = []string{"predicted", "h200"}
 		}
@@ -245,6 +246,42 @@ func TestReportIsCheap(t *testing.T) {
 	}
 }
 
+// Runs without tables are in one note a table, and nothing is said of peaks that nobody knows.
+func TestRunsWithoutTables(t *testing.T) {
+	const same = "peak allocated is the same to the byte in all repeats of a run"
+	repeat := func(n int, method string, ingested bool) analyze.Summary {
+		in := methodRun(fmt.Sprintf("20261121T10150%dZ-%s-aaaaa%d", n, method, n), method).input()
+		if !ingested {
+			in = analyze.Input{Manifest: in.Manifest}
+		}
+		return analyze.Summarize(in)
+	}
+	for _, c := range []struct {
+		runs  []analyze.Summary
+		notes string // in categories, methods and costs
+		same  bool
+	}{
+		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "vanilla", true)}, "", true},
+		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "vanilla", false)}, "", false},
+		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "ghost", false), repeat(2, "ghost", false), repeat(3, "dpsgd", false)}, "ghost, dpsgd", false},
+	} {
+		dir := t.TempDir()
+		if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy(c.runs, nil)}); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := strings.Contains(string(text), same); found != c.same {
+			t.Errorf("%q: %s: %v", c.notes, same, found)
+		}
+		if n := strings.Count(string(text), "\nnote: not ingested yet: "+c.notes+"\n"); c.notes != "" && n != 3 || strings.Contains(string(text), ": not ingested yet\n") {
+			t.Errorf("%q in %d tables:\n%s", c.notes, n, text)
+		}
+	}
+}
+
 // Categories that do not sum to the peak beneath them say of which moment they are.
 func TestLatePeakInCategories(t *testing.T) {
 	run := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla")
@@ -310,7 +347,7 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 	mlp.name = "wide"
 	delete(mlp.params, "seq_len")
 	note := func(runs ...madeUp) (string, []table.Table) {
-		s := analyze.NewMatchedStudy(summaries(runs...), nil)
+		s := analyze.NewMatchedStudy(summaries(runs...), nil, "")
 		m := report.Model{Study: s}
 		return strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"), report.ConfigurationTables(&s)
 	}

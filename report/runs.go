@@ -14,7 +14,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Run id", Key: "run_id"}, {Title: "Name", Key: "name"}, {Title: "Suite", Key: "suite"},
 		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"}}, Document: doc}
+		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
+		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
+	superseded := false
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		source := r.Mark()
@@ -25,12 +27,22 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if !r.Started.IsZero() {
 			started = table.Cell{Text: r.Started.UTC().Format("2006-01-02 15:04"), Value: r.Started.UTC().Format(time.RFC3339Nano)}
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), table.Optional(r.Suite, table.Text), table.Text(r.Status), table.Text(source),
+		status := table.Text(r.Status)
+		if r.SupersededBy != nil {
+			status.Text += ", superseded"
+			superseded = true
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), table.Optional(r.Suite, table.Text), status, table.Text(source),
 			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.StepMS, table.Milliseconds),
-			table.Optional(r.SamplesPerS, rate), table.Optional(r.GPU, table.Text), started})
+			table.Optional(r.SamplesPerS, rate), table.Optional(r.GPU, table.Text), started,
+			table.Optional(r.SupersededBy, table.Text)})
 		if r.Reason != "" && r.Status != schemas.StatusOK {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: %s", r.RunID, r.Status, r.Reason))
 		}
 	}
+	if superseded {
+		t.Notes = append(t.Notes, "superseded: the same experiment was run again; its name stands for the newest run")
+	}
+	t.Notes = append(t.Notes, doc.ArgumentNotes()...)
 	return t
 }

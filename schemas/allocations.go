@@ -11,22 +11,26 @@ type Allocation struct {
 	BlockBytes       int64  `parquet:"block_bytes,dict"` // what the allocator counts; >= RequestedBytes
 	Stream           uint64 `parquet:"stream,dict"`
 	Pool             uint64 `parquet:"pool_id,dict,optional"`
-	AllocSeq         int64  `parquet:"alloc_seq,delta"`                   // 0 = before recording began
+	AllocSeq         int64  `parquet:"alloc_seq,delta"`                   // 0 = before recording began; that of a gap: before recording went on
 	FreeRequestedSeq int64  `parquet:"free_requested_seq,delta,optional"` // null = live at the end
 	FreeCompletedSeq int64  `parquet:"free_completed_seq,delta,optional"` // null = never completed
 	AllocTimeNS      int64  `parquet:"alloc_time_ns,delta,optional"`      // the allocator's clock
 	FreeTimeNS       int64  `parquet:"free_requested_time_ns,optional"`   // the allocator's clock
 	Step             int64  `parquet:"step,dict"`                         // -1 = before the first step
 	Microbatch       int32  `parquet:"microbatch,dict"`                   // from 0
-	Phase            string `parquet:"phase,dict"`                        // that it was born in
+	Phase            string `parquet:"phase,dict"`                        // that it was born in; empty = in a gap
 	Module           int64  `parquet:"module_id,dict,optional"`           // that it was born in
 	Op               string `parquet:"op,dict,optional"`                  // where known
 	Stack            int64  `parquet:"stack_id,dict,optional"`            //
+	DType            string `parquet:"dtype,dict,optional"`               // of the tensors seen in it, [MixedDTypes] if they differ; null = none was
 	CategoryAtPeak   string `parquet:"category_at_peak,dict,optional"`    // null = not live at the peak
 }
 
 // Allocations is allocations.parquet.
-var Allocations = Table[Allocation]{Name: "allocations", Version: 1}
+var Allocations = Table[Allocation]{Name: "allocations", Version: 2}
+
+// MixedDTypes is the dtype of a block in which tensors of several were seen.
+const MixedDTypes = "mixed"
 
 // LiveAt reports whether the block counts as allocated just after event seq.
 func (a *Allocation) LiveAt(seq int64) bool {

@@ -22,9 +22,14 @@ type BaselineExperiment struct {
 	Key    *string        `json:"key"`
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
+	// Command is that of a script of the user's, secrets masked, the program without its folder: it tells runs of one name and
+	// parameters apart. Absent for what a suite or the parameters say, and in documents of before it was kept.
+	Command []string `json:"command,omitempty"`
 	// Source and Profile say how the figures are known; see [Manifest].
 	Source  string  `json:"source"`
 	Profile *string `json:"profile"`
+	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
+	Confidence string `json:"confidence,omitempty"`
 	// Status is ok where every run ended well, else that of the first that did not; Reason is its reason.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
@@ -34,6 +39,8 @@ type BaselineExperiment struct {
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	PeakDeviceBytes   *int64 `json:"peak_device_bytes"` // NVML
+	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older baselines.
+	Allocations *int64 `json:"allocations"`
 	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
 	Categories map[Category]int64 `json:"categories"`
 	// PhasePeaks is the highest allocated in each phase; null where unknown.

@@ -6,7 +6,7 @@ type Checkpoint struct {
 	Rank   int32  `parquet:"rank,dict"`
 	Device int32  `parquet:"device,dict"`
 	Drain  int64  `parquet:"drain,delta"` // from 1
-	Reason string `parquet:"reason,dict"` // step, oom, exit, full, request, script
+	Reason string `parquet:"reason,dict"` // step, oom, exit, full, request, script, window
 	K      int64  `parquet:"k,delta"`
 	Seq    int64  `parquet:"seq,delta"` // events 1..Seq came before it
 	TimeNS int64  `parquet:"time_ns,delta"`
@@ -19,7 +19,7 @@ type Checkpoint struct {
 	ActiveBytes        int64 `parquet:"active_bytes"`
 	RequestedBytes     int64 `parquet:"requested_bytes"`
 
-	// Recorded says that the events up to here are in the journal. Where they are not, as after the last recorded step, there is
+	// Recorded says that the events up to here are in the journal. Where they are not, as between windows, there is
 	// nothing to replay: the columns from here on are 0 and false, and mean nothing.
 	Recorded bool `parquet:"recorded"`
 
@@ -37,6 +37,9 @@ type Checkpoint struct {
 	DrainNS int64 `parquet:"drain_ns"` // wall time the drain took
 	Agrees  bool  `parquet:"agrees"`
 }
+
+// ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of blocks.
+const ReasonWindow = "window"
 
 // Checkpoints is checkpoints.parquet.
 var Checkpoints = Table[Checkpoint]{Name: "checkpoints", Version: 2}

@@ -17,10 +17,13 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
+	// ActionGap is dpsight's own: nothing was recorded between the event before it and the one after. Its size is by how much
+	// reserved grew or shrank meanwhile; what was allocated jumps to the allocator's own list of blocks.
+	ActionGap Action = 12
 )
 
 var actionNames = [...]string{"unknown", "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free",
-	"segment_map", "segment_unmap", "snapshot", "oom", "user_defined", "annotate"}
+	"segment_map", "segment_unmap", "snapshot", "oom", "user_defined", "annotate", "gap"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {
@@ -48,7 +51,7 @@ func ParseAction(s string) Action {
 type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: bytes free on the device
-	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes
+	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes; gap: change of reserved
 	Stream []uint64
 	TimeNS []int64  // the allocator's clock, truncated to a microsecond
 	Mark   []uint32 // k of the last mark of the event's thread; 0 = none

@@ -19,7 +19,9 @@ type IngestReport struct {
 	Cost      []InstrumentCost `json:"instrument_cost"`
 	OOMs      []OOM            `json:"ooms"`
 	Metrics   []Metric         `json:"metrics"`
-	Warnings  []string         `json:"warnings"`
+	// Prediction is what the figures of a predicted run rest on; null for others, and in reports of older versions.
+	Prediction *Prediction `json:"prediction,omitempty"`
+	Warnings   []string    `json:"warnings"`
 }
 
 // DeviceVerdict is the proof for one rank and device.
@@ -44,6 +46,25 @@ type DeviceVerdict struct {
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only a
 	// bare step reached it.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"`
+	// BareSteps says where the categories of steps without tags come from. Of a long recording the first thousand are listed,
+	// and the one of the peak.
+	BareSteps []BareStep `json:"bare_steps,omitempty"`
+}
+
+// How a bare step and the instrumented one that its categories come from are alike.
+const (
+	LikeExact  = "exact"  // the same allocations
+	LikeScaled = "scaled" // the same allocations in other sizes: another batch
+	LikeParts  = "parts"  // put together from parts of that step and of others around it
+)
+
+// BareStep is a step without tags.
+type BareStep struct {
+	Step   int64  `json:"step"`
+	Like   *int64 `json:"like"`             // the instrumented step that its categories come from; null = none allocated alike
+	How    string `json:"how,omitempty"`    // [LikeExact], [LikeScaled] or [LikeParts]
+	Blocks int64  `json:"blocks"`           // that were made in it
+	Known  int64  `json:"blocks_from_like"` // that take their categories from there; the others are known by lifetime and phase
 }
 
 // RankVerdict is the state of one rank's journal.
@@ -74,6 +95,12 @@ type InstrumentCost struct {
 	// Median step times (GPU time where measured, else wall), null where there is no such step.
 	BareStepNS         *int64 `json:"bare_step_ns"`
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"`
+	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in reports
+	// of older versions.
+	BareSteps         int64 `json:"bare_steps,omitempty"`
+	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"`
+	RecordedSteps     int64 `json:"recorded_steps,omitempty"`
+	Windows           int64 `json:"windows,omitempty"`
 }
 
 // OOM is one out-of-memory event, fatal or caught.

@@ -17,7 +17,9 @@ type Manifest struct {
 	Source string `json:"source"` // [Measured], [Predicted] or [Imported]
 	// Profile is the device profile of a predicted run ("h200").
 	Profile *string `json:"profile"`
-	Status  string  `json:"status"`
+	// Phantom is the device of a predicted run; null for others, and where an older version predicted.
+	Phantom *Phantom `json:"phantom,omitempty"`
+	Status  string   `json:"status"`
 	// Reason is one line that says why Status is not ok.
 	Reason string `json:"reason,omitempty"`
 	// Interrupted is set when the collector was told to stop: what the experiment would have become is not known.
@@ -136,12 +138,18 @@ type Isolation struct {
 	CooldownNS int64 `json:"cooldown_ns"`
 }
 
-// Collector is the instrument outside the experiment's process, and its cost.
+// Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the same
+// time, each has the CPU time of all.
 type Collector struct {
 	Version          string `json:"version"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"`
-	// CPUNS is the CPU time of the collector itself during the run.
-	CPUNS          int64    `json:"cpu_ns"`
+	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its keeper, which holds the
+	// experiment's processes, is in it where SetupCPUNS is known.
+	CPUNS int64 `json:"cpu_ns"`
+	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run of several;
+	// SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded did not look.
+	SetupCPUNS     *int64   `json:"setup_cpu_ns"`
+	SealCPUNS      *int64   `json:"seal_cpu_ns"`
 	Samples        int64    `json:"samples"`
 	MissedTicks    int64    `json:"missed_ticks"`
 	NVML           bool     `json:"nvml"`

@@ -7,13 +7,14 @@ const (
 	BlockInactive    = "inactive"
 )
 
-// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain or at an OOM.
+// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain, at an OOM, and where
+// a later window of recorded steps opens: without that the events after the gap could not be replayed from the tables.
 type SegmentBlock struct {
 	RunID          string `parquet:"run_id,dict"`
 	Rank           int32  `parquet:"rank,dict"`
 	Device         int32  `parquet:"device,dict"`
 	Seq            int64  `parquet:"seq,delta"` // events 1..Seq came before it
-	At             string `parquet:"at,dict"`   // last, oom
+	At             string `parquet:"at,dict"`   // last, oom, window
 	SegmentAddress uint64 `parquet:"segment_address,dict"`
 	SegmentBytes   int64  `parquet:"segment_bytes,dict"`
 	SegmentType    string `parquet:"segment_type,dict"` // small, large

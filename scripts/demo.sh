@@ -9,10 +9,10 @@ elif ! make --no-print-directory setup; then
   echo "demo: make setup failed, so nothing can be recorded; here is the recorded example instead" >&2
 else
   status=0
-  ./dpsight collect --suite quick --store runs --report "$out" || status=$?
+  ./dpsight collect --suite quick --quiet --store runs --report "$out" || status=$?
   if [ "$status" != 2 ]; then
     exit "$status"
   fi
   echo "demo: this machine cannot record; here is the recorded example instead" >&2
 fi
-./dpsight report examples/headline -o "$out"
+./dpsight report examples/headline --quiet -o "$out"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
-#   headline, headline-batch, trainers    the built-in suites
-#   claims          examples/suites/claims.yaml
+#   headline, headline-batch, trainers, quick, seq    the built-in suites
+#   claims, lora, mlp    examples/suites/claims.yaml, lora.yaml and mlp.yaml (lora as plain)
 #   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
+#   accuracy-first, accuracy-ranks    examples/suites/accuracy-*.yaml, as plain; the second needs two GPUs
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
 # DPSIGHT names the binary, PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0.
 set -uo pipefail
@@ -24,7 +25,7 @@ for part in "$@"; do
     checks) "$dpsight" collect --store "$out/checks" --name idle --device cuda -- sleep 20 || status=1 ;;
     *)
       suite=$name
-      [ "$name" = claims ] && suite=examples/suites/claims.yaml
+      case $name in claims | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       resume=()
       [ -d "$out/$name/suites" ] && resume=(--resume)

@@ -12,7 +12,7 @@ mkdir -p "$cache"
 exec 9>"$venv.lock"
 flock 9
 if [ ! -e "$venv/.complete" ]; then
-  echo "making $(basename "$venv") in the cache (torch is a few GB: about a minute on a fast line)" >&2
+  echo "making $(basename "$venv") in the cache (torch is a few GB: one to five minutes)" >&2
   rm -rf "$venv"
   "$python" -m venv "$venv" >&2
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" >&2

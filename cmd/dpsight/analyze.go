@@ -16,8 +16,10 @@ type analyzeCmd struct {
 	Phases    phasesCmd    `cmd:"" help:"Memory and time of each phase."`
 	Overhead  overheadCmd  `cmd:"" help:"How much more memory and time runs take than a baseline, by category and phase."`
 	Explain   explainCmd   `cmd:"" help:"Why one run's peak exceeds another's, and why its step is longer."`
+	Time      timeCmd      `cmd:"" help:"GPU time of each module, forward and backward."`
 	Cost      costCmd      `cmd:"" help:"What recording itself cost, and whether it lost or moved anything."`
 	Findings  findingsCmd  `cmd:"" help:"What is worth changing, with its figures: what to change and what it would save."`
+	Accuracy  accuracyCmd  `cmd:"" help:"How far predictions are from what was measured."`
 	Ladder    ladderCmd    `cmd:"" help:"What the GPU's memory is, from what NVML has in use down to the categories."`
 }
 
@@ -31,7 +33,7 @@ type analysis struct {
 type breakdownCmd struct {
 	analysis
 	At    string `help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
-	By    string `help:"Break down by one or two of category, module, class, role, phase, step, op, size, stack." placeholder:"D[,D]"`
+	By    string `help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack." placeholder:"D[,D]"`
 	Depth int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
 	Fold  bool   `help:"With --by module: like layers are one row, as in blocks.*.attention.q."`
 	Top   *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`
@@ -41,7 +43,7 @@ func (breakdownCmd) Help() string {
 	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
 With --by, each is in one row, and the rows sum to that total. A block belongs to the module of the owner that it is
 counted under, else to the one that ran when it was allocated. The phase, step and stack are those of its birth; the op is
-the one that keeps it for backward, by autograd's name, where a tag says.
+the one that keeps it for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says.
 
 Examples:
   dpsight analyze breakdown
@@ -124,19 +126,35 @@ type overheadCmd struct {
 }
 
 func (overheadCmd) Help() string {
-	return `Examples:
+	return `Without --baseline each run of a store is compared with the nearest baseline of its own work: of its suite, else of the same model, its
+size and script; where batch, precision or the like differ, a note says so. A run of whose work there is no other is compared with nothing.
+
+Examples:
   dpsight analyze overhead
   dpsight analyze overhead ghost dpsgd --baseline vanilla
   dpsight analyze overhead --store examples/headline --format latex`
 }
 
 func (c *overheadCmd) Run(s *streams) error {
-	study, _, err := buildStudy(s, c.Store, c.Names, c.Baseline)
+	sel, runs, err := summarized(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
+	base, elsewhere, err := namedBaseline(s, c.Store, runs, c.Baseline)
+	if err != nil {
+		return err
+	}
+	noteRepeatsBeside(sel, runs, base, elsewhere)
+	lendEnergy(sel, runs)
+	study := studyBeside(sel, runs, base)
+	if study.Uncompared != "" {
+		return withHint{errors.New(study.Uncompared + ": an overhead of one over the other says nothing"), "name the run to compare with by --baseline"}
+	}
 	if study.Baseline == nil {
 		return withHint{errors.New("no run to compare with: none ended well"), "name one with --baseline"}
+	}
+	if len(study.Runs) == 1 && study.Baseline.RunID == study.Runs[0].RunID {
+		return withHint{errors.New("one run has nothing to be compared with"), "name a second run, or what to compare with by --baseline; dpsight runs lists the runs"}
 	}
 	return table.Write(s.out, c.Format, report.OverheadTables(study)...)
 }
@@ -165,58 +183,47 @@ func (c *costCmd) Run(s *streams) error {
 	return table.Write(s.out, c.Format, report.CostTable(analyze.NewCostDocument(rows...)))
 }
 
-// buildStudy summarizes the runs that the arguments name, beside a baseline.
-func buildStudy(s *streams, dir string, names []string, baseline string) (analyze.Study, *store.Selection, error) {
-	sel, err := selectRuns(s.err, dir, names)
-	if err != nil {
-		return analyze.Study{}, nil, err
-	}
-	study, err := studyOf(s, dir, sel, names, baseline)
-	return study, sel, err
-}
-
-// studyOf summarizes selected runs beside the baseline that is named, else the suite's, else the default.
-func studyOf(s *streams, dir string, sel *store.Selection, names []string, baseline string) (analyze.Study, error) {
+// studyOf summarizes selected runs beside the suite's baseline, else the default.
+func studyOf(s *streams, sel *store.Selection, names []string) (analyze.Study, error) {
 	runs, err := summarize(s, sel, names)
 	if err != nil {
 		return analyze.Study{}, err
 	}
-	return newStudy(s, dir, sel, runs, baseline)
+	return studyBeside(sel, runs, nil), nil
 }
 
-// newStudy sets summarized runs beside their baseline.
-func newStudy(s *streams, dir string, sel *store.Selection, runs []analyze.Summary, baseline string) (analyze.Study, error) {
-	if baseline != "" {
-		base, err := namedBaseline(s, dir, runs, baseline)
-		if err != nil {
-			return analyze.Study{}, err
-		}
-		return analyze.NewStudy(runs, base), nil
+// studyBeside sets summarized runs beside a baseline, where there is none beside the suite's, else the default.
+func studyBeside(sel *store.Selection, runs []analyze.Summary, base *analyze.Summary) analyze.Study {
+	if base != nil {
+		return analyze.NewStudy(runs, base)
 	}
-	var match map[string]any
-	if sel.Suite != nil {
-		match = sel.Suite.Baseline
+	if sel.Suite == nil {
+		return analyze.NewMatchedStudy(runs, nil, "")
 	}
-	return analyze.NewMatchedStudy(runs, match), nil
+	return analyze.NewMatchedStudy(runs, sel.Suite.Baseline, sel.Suite.ID)
 }
 
-func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (*analyze.Summary, error) {
+// namedBaseline is the run of a name, and where it lies if it is none of runs; nil without a name.
+func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (base *analyze.Summary, elsewhere *store.Run, err error) {
+	if name == "" {
+		return nil, nil, nil
+	}
 	one, err := selectRuns(s.err, dir, []string{name})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(one.Runs) != 1 {
-		return nil, withHint{fmt.Errorf("baseline %q names %d runs, not one", name, len(one.Runs)), "name a run by its id, or by its own name"}
+		return nil, nil, withHint{fmt.Errorf("baseline %q names %d runs, not one", name, len(one.Runs)), "name a run by its id, or by its own name"}
 	}
 	for i := range runs {
 		if runs[i].RunID == one.Runs[0].ID {
-			return &runs[i], nil
+			return &runs[i], nil, nil
 		}
 	}
 	in, err := load(one.Runs[0], store.WantAll, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	sum := analyze.Summarize(in)
-	return &sum, nil
+	return &sum, &one.Runs[0], nil
 }

@@ -25,7 +25,7 @@ type checkCmd struct {
 
 func (checkCmd) Help() string {
 	return `Holds runs to a baseline and exits 1 where memory or time grew more than a threshold allows, where an experiment of the baseline is
-missing, or where one fails that did not. Experiments are matched by content: the suite's key, else name and parameters. Bytes are
+missing, or where one fails that did not. Experiments are matched by content: the suite's key, else name, parameters and command. Bytes are
 compared exactly, so growth of exactly 5 % passes peak=1.05. Needs no GPU: runs predicted with --device phantom will do, and
 their times are not compared.
 
@@ -57,20 +57,19 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
 	}
-	sel, err := selectRuns(s.err, c.Store, c.Names)
-	if err != nil {
-		return err
-	}
-	runs, err := summarize(s, sel, c.Names)
+	_, runs, err := summarized(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
 	runs = newest(s, runs)
 	var doc *analyze.CheckDocument
 	if c.Baseline != "" {
-		baseline, ofRuns, err := c.baseline(s)
+		baseline, ofRuns, err := gateBaseline(s, c.Store, c.Baseline)
 		if err != nil {
 			return err
+		}
+		if err := analyze.CheckPhases(thresholds, *baseline, runs); err != nil {
+			return withHint{err, "dpsight analyze phases lists the phases"}
 		}
 		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds, Floor: floor, Partial: c.Partial, Pair: ofRuns})
 		doc = &d
@@ -100,24 +99,19 @@ func (c *checkCmd) Run(s *streams) error {
 	return nil
 }
 
-// baseline reads a baseline document, or reduces the runs that the flag names.
-func (c *checkCmd) baseline(s *streams) (b *schemas.Baseline, ofRuns bool, err error) {
-	if st, err := os.Stat(c.Baseline); err == nil && st.Mode().IsRegular() {
-		b, err := schemas.ReadBaseline(c.Baseline)
+// gateBaseline reads a baseline document, or reduces the runs that a flag names.
+func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns bool, err error) {
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+		b, err := schemas.ReadBaseline(name)
 		if err != nil {
 			return nil, false, withHint{fmt.Errorf("the baseline: %w", err), "dpsight check --write-baseline FILE writes one"}
 		}
 		return b, false, nil
 	}
-	if strings.HasSuffix(c.Baseline, ".json") {
-		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", c.Baseline), "dpsight check --write-baseline FILE writes one from runs that are good"}
+	if strings.HasSuffix(name, ".json") {
+		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", name), "dpsight check --write-baseline FILE writes one from runs that are good"}
 	}
-	names := []string{c.Baseline}
-	sel, err := selectRuns(s.err, c.Store, names)
-	if err != nil {
-		return nil, false, err
-	}
-	runs, err := summarize(s, sel, names)
+	_, runs, err := summarized(s, dir, []string{name})
 	if err != nil {
 		return nil, false, err
 	}

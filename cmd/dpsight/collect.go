@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"reflect"
+	"io"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -25,20 +21,16 @@ import (
 
 type collectCmd struct {
 	storeFlag
-	Name           string            `help:"Name of the run (default: the method, or the script)." placeholder:"NAME"`
-	Param          map[string]string `help:"Parameter to keep with the run of a command, K=V; may be repeated." placeholder:"K=V" mapsep:"none"`
-	Device         string            `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
-	Bare           bool              `help:"Counters and timers only: no allocator events."`
-	Timeout        time.Duration     `help:"End each experiment after this long (90s, 10m)." placeholder:"DURATION"`
-	RecordSteps    int               `help:"How many steps to record the allocator's events of, from the first; of the others counters and times are kept." default:"100" placeholder:"N"`
-	SampleInterval time.Duration     `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
-	Python         string            `help:"Interpreter of built-in experiments (default: $$DPSIGHT_PYTHON, the active virtual environment, that of make setup, python3)." placeholder:"PATH"`
+	recordFlags
+	Device         string        `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
+	GPUMemory      string        `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Bare           bool          `help:"Counters and timers only: no allocator events."`
+	SampleInterval time.Duration `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
+	Quiet          bool          `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
+	worldFlags
 	suiteFlags
-
-	kong.Plugins          // the model and training flags: see options
-	Command      []string `arg:"" optional:"" help:"Command to record, after --."`
-
-	given reflect.Value
+	modelFlags
+	Command []string `arg:"" optional:"" help:"Command to record, after --."`
 }
 
 func (collectCmd) Help() string {
@@ -54,7 +46,9 @@ Examples:
   dpsight collect -- python train.py --epochs 1
   dpsight collect --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
   dpsight collect --method ghost --preset small --batch-size 8
-  dpsight collect --suite quick --device phantom
+  dpsight collect --method ghost --stacks python
+  dpsight collect --suite quick --device phantom --quiet
+  dpsight collect --device phantom --world-size 64 --ranks 0,63 -- python train_fsdp.py
   dpsight collect --suite headline --store runs
   dpsight collect --suite headline-batch --only method=vanilla --only method=ghost --dry-run
   dpsight collect --suite trainers --resume --retry-failed
@@ -67,55 +61,36 @@ Presets, what --preset stands for (docs/presets.md has the memory that they need
 }
 
 func (c *collectCmd) Run(s *streams) error {
-	given := c.experiment()
-	forms := 0
-	for _, used := range []bool{c.Suite != "", len(given) > 0, len(c.Command) > 0} {
-		if used {
-			forms++
-		}
+	given := c.values()
+	if err := asked(c.Suite != "", len(given) > 0, len(c.Command) > 0); err != nil {
+		return err
 	}
-	switch {
-	case forms == 0:
-		return withHint{errors.New("nothing to run"), "give a command after --, a --method, or a --suite; dpsight collect --help has examples"}
-	case forms > 1:
-		return withHint{errors.New("a suite, a built-in experiment and a command exclude each other"), "the options of a command go after --"}
-	case len(c.Param) > 0 && len(c.Command) == 0:
-		return withHint{errors.New("--param belongs to a command"), "a built-in experiment has options of its own: --preset, --batch-size, …"}
+	if len(c.Param) > 0 && len(c.Command) == 0 {
+		return paramOfBuiltin
 	}
 	if err := c.check(); err != nil {
 		return err
 	}
-	if value, ok := c.Param[""]; ok {
-		return withHint{fmt.Errorf("--param =%s has no name", value), "as in --param rank=8"}
-	}
-	errFile, _ := s.err.(*os.File)
-	if errFile == nil {
-		errFile = os.Stderr
-	}
-	console := collect.NewConsole(errFile)
+	console := newConsole(s.err)
 	signals, stop := collect.Interrupts()
 	defer stop()
-	e := collect.Experiment{
-		Store: c.Store, Name: c.Name, Bare: c.Bare, Timeout: c.Timeout, SampleInterval: c.SampleInterval, RecordSteps: &c.RecordSteps, Python: c.Python,
-		Version: version, Stdin: os.Stdin, Stdout: console.Writer(s.err), Stderr: console.Writer(s.err), Progress: console.Update, Signals: signals,
+	e := c.recordFlags.experiment(c.Store, console, s.err, signals)
+	e.Bare, e.SampleInterval = c.Bare, c.SampleInterval
+	if c.Quiet {
+		e.Stdout, e.Stderr = io.Discard, io.Discard
 	}
 	var plan *suite.Suite
 	var err error
+	if e.World, err = c.world(); err != nil {
+		return err
+	}
 	switch {
 	case c.Suite != "":
 		plan, err = c.load()
 	case len(given) > 0:
-		e.Params, err = experiments.Resolve(given)
-		for _, name := range experiments.Ignored(given, e.Params) {
-			if err == nil {
-				console.Println(fmt.Sprintf("dpsight: note: %s has no effect on this experiment", name))
-			}
-		}
+		e.Params, err = resolved(console, given)
 	default:
-		e.Command, e.Params = c.Command, map[string]any{}
-		for k, v := range c.Param {
-			e.Params[k] = v
-		}
+		e.Command, e.Params = c.Command, c.paramsOfCommand()
 	}
 	if err != nil {
 		return err
@@ -123,7 +98,7 @@ func (c *collectCmd) Run(s *streams) error {
 	if c.DryRun {
 		return c.dryRun(s, console, plan)
 	}
-	machine, err := collect.OpenMachine(c.Device)
+	machine, err := c.machine()
 	if err != nil {
 		return err
 	}
@@ -167,29 +142,53 @@ func (c *collectCmd) check() error {
 	case c.Suite != "" && c.Bare:
 		ofSuite.error = errors.New("--bare does not apply to a suite")
 		return ofSuite
+	case c.Suite != "" && c.WorldSize != nil:
+		return withHint{errors.New("--world-size does not apply to a suite"), "give the script after --"}
 	case c.Suite != "" && c.Name != "":
 		ofSuite.error = errors.New("--name does not apply to a suite")
 		return ofSuite
-	case c.Timeout < 0:
-		return fmt.Errorf("--timeout must be positive, not %s", c.Timeout)
-	case c.RecordSteps < 1:
-		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", c.RecordSteps), "--bare records no events at all"}
+	case c.Bare && c.Stacks != "none":
+		return withHint{errors.New("--stacks has no effect on a bare run"), "stacks are of allocator events, which it does not record"}
 	case c.SampleInterval < time.Millisecond:
 		return fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval)
+	}
+	if err := c.recordFlags.check(); err != nil {
+		return err
 	}
 	return c.suiteFlags.check()
 }
 
+// machine opens what --device names.
+func (c *collectCmd) machine() (*collect.Machine, error) {
+	if c.GPUMemory == "" {
+		return collect.OpenMachine(c.Device)
+	}
+	if c.Device != collect.DevicePhantom && !strings.HasPrefix(c.Device, collect.DevicePhantom+":") {
+		return nil, withHint{errors.New("--gpu-memory is of a phantom GPU"), "choose one with --device phantom, or use dpsight predict"}
+	}
+	memory, err := gpuMemory(c.GPUMemory)
+	if err != nil {
+		return nil, err
+	}
+	return collect.OpenPhantom(c.Device, collect.PhantomOptions{MemoryBytes: memory})
+}
+
 // digest turns a recorded run into tables, whatever its status: what was recorded is kept.
 func digest(console *collect.Console, r *collect.Result) error {
-	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version})
+	_, err := digested(console, r)
+	return err
+}
+
+// digested is digest for who looks at the report.
+func digested(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
+	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version, Confide: analyze.Confide})
 	if err != nil {
-		return fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
+		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
 	}
 	for _, w := range append(r.Manifest.Warnings, rep.Warnings...) {
 		console.Println("dpsight: warning: " + w)
 	}
-	return nil
+	return rep, nil
 }
 
 // show prints what was recorded: the run, and its peak by category.
@@ -198,7 +197,7 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	if err != nil {
 		return err
 	}
-	study, err := studyOf(s, c.Store, sel, []string{r.Dir}, "")
+	study, err := studyOf(s, sel, []string{r.Dir})
 	if err != nil {
 		return err
 	}

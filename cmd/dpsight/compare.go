@@ -6,6 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type compareCmd struct {
@@ -36,11 +37,7 @@ func (c *compareCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
 	}
-	sel, err := selectRuns(s.err, c.Store, c.Names)
-	if err != nil {
-		return err
-	}
-	runs, err := summarize(s, sel, c.Names)
+	sel, runs, err := summarized(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
@@ -48,12 +45,18 @@ func (c *compareCmd) Run(s *streams) error {
 	if sel.Suite != nil {
 		o.Prefer = sel.Suite.Baseline
 	}
+	var elsewhere *store.Run
 	if key, v, ok := strings.Cut(c.Baseline, "="); ok {
 		o.Match = map[string]string{key: v}
-	} else if c.Baseline != "" {
-		if o.Run, err = namedBaseline(s, c.Store, runs, c.Baseline); err != nil {
-			return err
-		}
+	} else if o.Run, elsewhere, err = namedBaseline(s, c.Store, runs, c.Baseline); err != nil {
+		return err
+	}
+	sides := len(runs)
+	if elsewhere != nil {
+		sides++
+	}
+	if u := value.Unit(); sides == 2 || u == analyze.UnitMS || u == analyze.UnitPerSecond { // else no time is shown
+		noteRepeatsBeside(sel, runs, o.Run, elsewhere)
 	}
 	doc, err := analyze.Compare(runs, o)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // training trains a small model for as many steps as its argument says, and says so after each.
@@ -43,6 +44,41 @@ except torch.cuda.OutOfMemoryError:
     if sys.argv[1] == "die":
         raise
 hoard.clear()
+`
+
+// pressing is interrupted in the next line of some of the agent's files at each of its steps, and goes on, until it has
+// been through all.
+const pressing = `
+import os, signal, sys, torch
+files = tuple(os.path.join(os.path.dirname(sys.modules["dpsight"].__file__), n + ".py") for n in sys.argv[1:])
+seen = line = 0
+def trace(frame, event, arg):
+    global seen
+    if not frame.f_code.co_filename.endswith(files):
+        return None
+    if event == "line":
+        seen += 1
+        if seen == line:
+            signal.raise_signal(signal.SIGINT)
+    return trace
+model = torch.nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+interrupted = 0
+while seen >= line:
+    line += 1
+    seen = 0
+    sys.settrace(trace)
+    try:
+        optimizer.zero_grad()
+        model(torch.randn(64, 256).cuda()).sum().backward()
+        optimizer.step()
+        torch.cuda.reset_peak_memory_stats()  # has the agent drain
+    except KeyboardInterrupt:
+        interrupted += 1
+    finally:
+        sys.settrace(None)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("interrupted", interrupted, flush=True)
 `
 
 // An ending is a run that did not, or nearly did not, end well.
@@ -174,6 +210,44 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// Wherever the agent is when Python raises, no event is lost and none is written twice.
+func TestInterruptedAnywhere(t *testing.T) {
+	t.Parallel()
+	e := record(t, pressing, nil, []string{"allocator", "history", "journal", "tags"}, "", nil)
+	e.expect(t, schemas.StatusOK, exitDone)
+	if n := e.number(t, "interrupted"); n < 100 {
+		t.Errorf("only %d interruptions", n)
+	}
+}
+
+// Wherever the agent is in counting steps when Python raises, each step that ends is followed by the next.
+func TestStepsEndWhole(t *testing.T) {
+	t.Parallel()
+	e := record(t, pressing, nil, []string{"steps", "windows"}, "", nil)
+	e.expect(t, schemas.StatusOK, exitDone)
+	marks, err := schemas.Marks.Read(e.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, begun := uint64(0), true
+	for i := range marks {
+		m := &marks[i]
+		end, begin := m.Kind == spool.StepEnd.String(), m.Kind == spool.StepBegin.String()
+		if (end || begin) && (m.A != next || begun != end) {
+			t.Errorf("mark %d is %s %d; step %d had begun: %v", m.K, m.Kind, m.A, next, begun)
+		}
+		switch {
+		case end:
+			next, begun = m.A+1, false
+		case begin:
+			begun = true
+		}
+	}
+	if n := e.number(t, "interrupted"); n < 20 || next < 20 {
+		t.Errorf("only %d interruptions, %d steps", n, next)
+	}
+}
+
 const pair = `
 name: pair
 defaults: {model: mlp, preset: tiny, num_iter: 2000}
@@ -223,18 +297,21 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-func held(t *testing.T, e ending) (bytes int64) {
+func held(t *testing.T, e ending) int64 { return e.number(t, "held") }
+
+// number is what the script printed after a word.
+func (e ending) number(t *testing.T, word string) (n int64) {
 	t.Helper()
 	// From the log: on the terminal the script's two streams mix in the middle of a line.
 	log, err := os.ReadFile(filepath.Join(e.dir, collect.StdoutFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(log), "held ")
-	if n, err := fmt.Sscan(text, &bytes); n != 1 {
+	_, text, _ := strings.Cut(string(log), word+" ")
+	if found, err := fmt.Sscan(text, &n); found != 1 {
 		t.Fatalf("%v in %s", err, log)
 	}
-	return bytes
+	return n
 }
 
 func TestOutOfMemory(t *testing.T) {

@@ -13,18 +13,20 @@ import (
 
 type explainCmd struct {
 	analysis
-	Top int    `help:"Modules to list under each category; 0 lists all." default:"8" placeholder:"N"`
-	Out string `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
+	Top    int      `help:"Modules to list under each category, and of those that take time; 0 lists all." default:"8" placeholder:"N"`
+	Labels []string `help:"What to call the two runs, as main,branch (default: their names, and what tells them apart)." placeholder:"A,B"`
+	Out    string   `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
 }
 
 func (explainCmd) Help() string {
-	return `Takes two runs, A and B: the difference of their peaks by category and module, which sums to the byte, that of their steps by phase,
-and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
+	return `Takes two runs, A and B: the difference of their peaks by category and module, which sums to the byte, that of their steps by phase
+and, where both have times of modules, by module, and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
 
 Examples:
   dpsight analyze explain vanilla ghost
   dpsight analyze explain vanilla dpsgd --store examples/headline --format latex
   dpsight analyze explain vanilla ghost --top 0 --format json
+  dpsight analyze explain main-runs branch-runs --labels main,branch --format markdown
   dpsight analyze explain vanilla ghost --store examples/headline -o out`
 }
 
@@ -32,6 +34,9 @@ func (c *explainCmd) Run(s *streams) error {
 	const hint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"
 	if c.Top < 0 {
 		return withHint{fmt.Errorf("--top %d: must be 0 or more", c.Top), "as in --top 8; 0 lists all modules"}
+	}
+	if n := len(c.Labels); n != 0 && (n != 2 || c.Labels[0] == "" || c.Labels[0] == c.Labels[1]) {
+		return withHint{fmt.Errorf("--labels %s: two different names are wanted", strings.Join(c.Labels, ",")), "as in --labels main,branch"}
 	}
 	sel, err := selectRuns(s.err, c.Store, c.Names)
 	if err != nil {
@@ -41,7 +46,7 @@ func (c *explainCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
 	var runs []analyze.Dissection
-	err = each(s, sel, c.Names, store.WantAll|store.WantDetail, false, func(in analyze.Input) error {
+	err = each(s, sel, c.Names, store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
 		runs = append(runs, analyze.Dissect(in))
 		return nil
 	})
@@ -51,6 +56,10 @@ func (c *explainCmd) Run(s *streams) error {
 	if len(runs) != 2 { // a store of two, of which one cannot be read
 		return withHint{errors.New("only one of the two runs can be read"), hint}
 	}
+	for i, label := range c.Labels {
+		runs[i].As = label
+	}
+	noteRepeats(sel, []*analyze.Summary{&runs[0].Summary, &runs[1].Summary})
 	doc, err := analyze.Explain(runs[0], runs[1])
 	if err != nil {
 		return withHint{err, hint}

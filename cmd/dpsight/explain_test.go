@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,15 +11,23 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
+var explainedPhases = list{object{"phase": "string", "from_ms": "number?", "to_ms": "number?", "delta_ms": "number?"}}
+
 var explainShape = object{"schema": "string", "from": "string", "to": "string", "peak_delta_bytes": "int?",
 	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int",
 		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}}},
-	"step_delta_ms": "number?", "phases": list{object{"phase": "string", "from_ms": "number?", "to_ms": "number?", "delta_ms": "number?"}}, "phase_residue_ms": "number?",
-	"sentences": list{"string"},
+	"stacks":        list{object{"stack": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}},
+	"step_delta_ms": "number?", "phases": explainedPhases, "phase_residue_ms": "number?",
+	"module_times": list{object{"module": "string?", "role": "string?", "modules": "int", "from_hook_ms": "number", "to_hook_ms": "number",
+		"from_ms": "number?", "to_ms": "number?", "delta_ms": "number", "phases": explainedPhases}},
+	"outside_modules":   nullable{object{"from_ms": "number?", "to_ms": "number?", "delta_ms": "number", "phases": explainedPhases}},
+	"module_residue_ms": "number?",
+	"sentences":         list{"string"},
 	"runs": list{with(identity, object{"label": "string", "peak_bytes": "int?", "device": "string?",
 		"at": nullable{object{"event": "int", "step": "int?", "phase": "string?"}}, "step_ms": nullable{interval},
-		"modules":      nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "none_bytes": "int"}},
-		"conservation": nullable{object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"}}})},
+		"modules":       nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "none_bytes": "int"}},
+		"module_timing": nullable{object{"rank": "int", "ranks": "int", "bare_steps": "int", "instrumented_steps": "int", "instrumented_step_ms": "number"}},
+		"conservation":  nullable{object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"}}})},
 	"warnings": list{"string"}}
 
 // Every run of every fixture beside the next: what the document says sums to the difference of the peaks.
@@ -44,8 +53,15 @@ func TestExplainDocument(t *testing.T) {
 						Delta int64 `json:"delta_bytes"`
 					}
 				}
-				Step      *float64 `json:"step_delta_ms"`
-				Sentences []string
+				Step        *float64 `json:"step_delta_ms"`
+				ModuleTimes []struct {
+					Delta float64 `json:"delta_ms"`
+				} `json:"module_times"`
+				Outside *struct {
+					Delta float64 `json:"delta_ms"`
+				} `json:"outside_modules"`
+				ModuleResidue *float64 `json:"module_residue_ms"`
+				Sentences     []string
 			}
 			r := must(t, t.TempDir(), "analyze", "explain", filepath.Join(folder, a.ID), filepath.Join(folder, b.ID), "--format", "json")
 			decodeOne(t, r, explainShape, &doc)
@@ -71,6 +87,17 @@ func TestExplainDocument(t *testing.T) {
 				if sum != *doc.Delta {
 					t.Errorf("%s to %s: categories sum to %d of %d", a.ID, b.ID, sum, *doc.Delta)
 				}
+			}
+			if doc.ModuleResidue != nil {
+				left := *doc.Step - *doc.ModuleResidue - doc.Outside.Delta
+				for _, m := range doc.ModuleTimes {
+					left -= m.Delta
+				}
+				if math.Abs(left) > 1e-6 {
+					t.Errorf("%s to %s: times by module leave %g of %g ms", a.ID, b.ID, left, *doc.Step)
+				}
+			} else if len(doc.ModuleTimes) > 0 || doc.Outside != nil || doc.Step != nil && !strings.Contains(strings.Join(doc.Sentences, " "), "not known by module") {
+				t.Errorf("%s to %s: nothing says why there are no times by module: %+v", a.ID, b.ID, doc)
 			}
 			if unmeasured := a.Manifest.Source != schemas.Measured || b.Manifest.Source != schemas.Measured; unmeasured != (doc.Step == nil) {
 				t.Errorf("%s to %s: step difference %v", a.ID, b.ID, doc.Step)

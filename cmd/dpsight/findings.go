@@ -1,10 +1,6 @@
 package main
 
 import (
-	"maps"
-	"path/filepath"
-	"slices"
-
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
@@ -28,6 +24,7 @@ func (c *findingsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	withoutSuperseded(s.err, sel)
 	var inspected []analyze.Inspection
 	err = each(s, sel, c.Names, store.WantAll|store.WantDetail, len(sel.Runs) > 1, func(in analyze.Input) error {
 		inspected = append(inspected, analyze.Inspect(in))
@@ -36,29 +33,5 @@ func (c *findingsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, report.FindingsTables(analyze.Findings(inspected, outlines(sel)))...)
-}
-
-// outlines are the other runs of the stores that the selected ones lie in. One that cannot be read is none to compare with.
-func outlines(sel *store.Selection) []analyze.Summary {
-	seen, dirs := map[string]bool{}, map[string]bool{}
-	for _, r := range sel.Runs {
-		seen[r.Dir], dirs[filepath.Dir(r.Dir)] = true, true
-	}
-	var out []analyze.Summary
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		all, err := store.Open(dir).All()
-		if err != nil {
-			continue
-		}
-		for _, r := range all.Runs {
-			if seen[r.Dir] {
-				continue
-			}
-			if in, err := load(r, store.WantTimes, true); err == nil {
-				out = append(out, analyze.Outline(in))
-			}
-		}
-	}
-	return out
+	return table.Write(s.out, c.Format, report.FindingsTables(analyze.Findings(inspected, outlines(sel, store.WantTimes, nil)))...)
 }

@@ -20,7 +20,7 @@ var (
 
 	checkShape = object{"schema": "string", "ok": "bool", "baseline": "string", "thresholds": list{object{"metric": "string", "ratio": "string"}}, "floor_bytes": "int",
 		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string", "status": "string?", "reason?": "string", "source": "string?",
-			"profile": "string?", "baseline_source": "string?", "runs": "int",
+			"profile": "string?", "baseline_source": "string?", "confidence?": "string", "runs": "int",
 			"comparisons": list{object{"metric": "string", "unit": "string", "limit": "string", "baseline": "number?", "current": "number?", "delta": "number?",
 				"ratio": "number?", "verdict": "string", "reason?": "string"}}}},
 		"failures": list{"string"}, "warnings": list{"string"}}

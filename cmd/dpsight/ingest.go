@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report/table"
@@ -38,7 +40,8 @@ type ingestDocument struct {
 type ingestInput struct {
 	Path   string   `json:"path"`
 	RunIDs []string `json:"run_ids"`
-	State  string   `json:"state"`  // new, again, known or refused
+	State  string   `json:"state"`  // new, known or refused
+	Again  bool     `json:"again"`  // new tables of what had been ingested before
 	Reason *string  `json:"reason"` // why it was refused, else null
 }
 
@@ -49,12 +52,12 @@ func (c *ingestCmd) Run(s *streams) error {
 	}
 	var refused []string
 	for _, path := range c.Paths {
-		outcomes, err := ingest.Import(path, c.Store, ingest.Options{Version: version, Again: c.Again, Prepare: prepare})
+		outcomes, err := ingest.Import(path, c.Store, ingest.Options{Version: version, Again: c.Again, Confide: analyze.Confide, Prepare: prepare})
 		if err != nil {
 			return cannotWrite(c.Store, err)
 		}
 		for _, o := range outcomes {
-			in := ingestInput{Path: o.Path, RunIDs: []string{}, State: o.State}
+			in := ingestInput{Path: o.Path, RunIDs: []string{}, State: o.State, Again: o.Again}
 			if o.RunID != "" {
 				in.RunIDs = append(in.RunIDs, o.RunID)
 			}
@@ -65,13 +68,17 @@ func (c *ingestCmd) Run(s *streams) error {
 		}
 	}
 	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"}, {Title: "Run", Key: "run_id"},
-		{Title: "State", Key: "state"}, {Title: "Reason", Key: "reason"}}}
+		{Title: "State", Key: "state"}, {Key: "again", For: table.Programs}, {Title: "Reason", Key: "reason"}}}
 	for _, in := range doc.Inputs {
 		run := table.Absent()
 		if len(in.RunIDs) > 0 {
 			run = table.Text(in.RunIDs[0])
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, table.Text(in.State), table.Optional(in.Reason, table.Text)})
+		state := table.Text(in.State)
+		if in.Again {
+			state.Text = "again"
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state, table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
 	}
 	if err := table.Write(s.out, c.Format, t); err != nil {
 		return err

@@ -187,6 +187,28 @@ func TestCostDocument(t *testing.T) {
 	})
 }
 
+func TestTimeDocument(t *testing.T) {
+	stores(t, func(t *testing.T, store string) {
+		var doc struct {
+			Schema string
+			Runs   []struct {
+				Name     string
+				Ranks    []any
+				Warnings []string
+			}
+		}
+		decodeOne(t, must(t, "", "analyze", "time", store, "--format", "json"), timeShape, &doc)
+		if doc.Schema != "dpsight.time/1" || len(doc.Runs) == 0 {
+			t.Fatalf("%+v", doc)
+		}
+		for _, r := range doc.Runs {
+			if len(r.Ranks) == 0 && len(r.Warnings) == 0 {
+				t.Errorf("%s: neither times nor a word why not", r.Name)
+			}
+		}
+	})
+}
+
 func TestRunsDocument(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		var doc struct {
@@ -218,6 +240,7 @@ func TestIngestDocument(t *testing.T) {
 			Path   string
 			RunIDs []string `json:"run_ids"`
 			State  string
+			Again  bool
 			Reason *string
 		}
 	}
@@ -229,7 +252,7 @@ func TestIngestDocument(t *testing.T) {
 		t.Fatalf("exit code %d, %+v, %+v", r.code, first, second)
 	}
 	a, b, c := first.Inputs[0], second.Inputs[0], second.Inputs[1]
-	if a.State != "new" || b.State != "known" || len(a.RunIDs) != 1 || !slices.Equal(a.RunIDs, b.RunIDs) || a.Reason != nil || b.Reason != nil {
+	if a.State != "new" || a.Again || b.State != "known" || b.Again || len(a.RunIDs) != 1 || !slices.Equal(a.RunIDs, b.RunIDs) || a.Reason != nil || b.Reason != nil {
 		t.Errorf("the same file twice: %+v, %+v", a, b)
 	}
 	if c.State != "refused" || c.Reason == nil || *c.Reason == "" || len(c.RunIDs) != 0 {
@@ -263,6 +286,9 @@ func TestDoctorDocument(t *testing.T) {
 func TestVersionDocument(t *testing.T) {
 	var doc struct{ Version string }
 	decodeOne(t, must(t, "", "version", "--json"), object{"version": "string", "revision?": "string", "go": "string", "platform": "string"}, &doc)
+	if flag, command := must(t, "", "--version"), must(t, "", "version"); flag != command {
+		t.Errorf("--version: %+v, version: %+v", flag, command)
+	}
 	if text := must(t, "", "version").stdout; doc.Version != version || !strings.HasPrefix(text, "dpsight "+version+" (") {
 		t.Errorf("%q and %q", doc.Version, text)
 	}

@@ -1,17 +1,27 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
 )
+
+// modelFlags are the options of the built-in experiments.
+type modelFlags struct {
+	kong.Plugins
+	given reflect.Value
+}
 
 // options builds the struct that kong reads the model and training flags from. They are declared once, in the table that
 // the Python side reads too; a struct written by hand would be a second declaration. Every flag is a string: the table
 // knows types and ranges, and says in a sentence what is wrong.
-func (c *collectCmd) options() any {
+func (c *modelFlags) options() any {
 	var fields []reflect.StructField
 	for _, o := range experiments.Options() {
 		help := o.Help
@@ -38,8 +48,8 @@ func (c *collectCmd) options() any {
 	return v.Interface()
 }
 
-// experiment gives the options that were set, by name.
-func (c *collectCmd) experiment() map[string]string {
+// values gives the options that were set, by name.
+func (c *modelFlags) values() map[string]string {
 	out := map[string]string{}
 	for i, o := range experiments.Options() {
 		if f := c.given.Elem().Field(i); !f.IsNil() {
@@ -48,6 +58,21 @@ func (c *collectCmd) experiment() map[string]string {
 	}
 	return out
 }
+
+// resolved completes the options of a built-in experiment, and names those that it has no use for.
+func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
+	params, err := experiments.Resolve(given)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range experiments.Ignored(given, params) {
+		console.Println(fmt.Sprintf("dpsight: note: %s has no effect on this experiment", name))
+	}
+	return params, nil
+}
+
+// paramOfBuiltin is the mistake of a parameter that a built-in experiment has no place for.
+var paramOfBuiltin = withHint{errors.New("--param belongs to a command"), "a built-in experiment has options of its own: --preset, --batch-size, …"}
 
 // presets lists the sizes of the presets, for help.
 func presets() string {

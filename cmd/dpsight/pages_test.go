@@ -16,10 +16,10 @@ import (
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
 
 // pages are the documents that show what dpsight prints and draws.
-var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md"}
+var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md"}
 
 var (
-	// block is a command in a comment, and what the page shows as its output.
+	// block is a command in a comment, and what the page shows: the command as a reader would give it, and its output.
 	block = regexp.MustCompile(`(?s)<!-- dpsight (.*?) -->\n(.*?)<!-- end -->`)
 	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link below it.
 	drawing = regexp.MustCompile(`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
@@ -44,7 +44,8 @@ func TestReadme(t *testing.T) {
 		}
 		fresh := block.ReplaceAllFunc(text, func(b []byte) []byte {
 			command := string(block.FindSubmatch(b)[1])
-			return []byte("<!-- dpsight " + command + " -->\n" + printed(t, strings.Fields(command)) + "\n<!-- end -->")
+			shown := "`dpsight " + strings.TrimSuffix(command, " --format markdown") + "`\n\n"
+			return []byte("<!-- dpsight " + command + " -->\n" + shown + printed(t, strings.Fields(command)) + "\n<!-- end -->")
 		})
 		figures := drawing.FindAllSubmatch(text, -1)
 		if len(block.FindAll(text, -1)) == 0 {
@@ -97,6 +98,9 @@ func withTables(t *testing.T, root string) string {
 		if err := os.Symlink(ingesttest.Store(t, from), filepath.Join(folder, "examples", filepath.Base(from))); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink(filepath.Join(root, "examples", "accuracy"), filepath.Join(folder, "examples", "accuracy")); err != nil {
+		t.Fatal(err)
 	}
 	return folder
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -16,6 +17,7 @@ type reportCmd struct {
 	Out      string   `short:"o" required:"" help:"Folder to write." placeholder:"DIR"`
 	Baseline string   `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
 	Steps    string   `help:"What the timelines show: the step of the peak, or all steps (peak, all)." enum:"peak,all" default:"peak" placeholder:"WHICH"`
+	Quiet    bool     `help:"Print the overhead alone, and not the whole summary."`
 }
 
 func (reportCmd) Help() string {
@@ -36,12 +38,16 @@ func (c *reportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	withoutSuperseded(s.err, sel)
+	if err := nothingIngested(sel); err != nil {
+		return err
+	}
 	m, err := modelOf(s, c.Store, sel, c.Names, c.Baseline)
 	if err != nil {
 		return err
 	}
 	m.AllSteps = c.Steps == "all"
-	return drawReport(s, m, sel, c.Out)
+	return drawReport(s, m, sel, c.Out, c.Quiet)
 }
 
 // modelOf summarizes selected runs for a report, and explains the memory of the GPUs that NVML sampled.
@@ -49,23 +55,29 @@ func modelOf(s *streams, dir string, sel *store.Selection, names []string, basel
 	m := report.Model{Ladders: map[string]analyze.LadderRun{}}
 	var runs []analyze.Summary
 	err := each(s, sel, names, store.WantAll|store.WantClock, true, func(in analyze.Input) error {
-		runs = append(runs, analyze.Summarize(in))
 		if len(in.Samples) == 0 {
+			runs = append(runs, analyze.Summarize(in))
 			return nil
 		}
-		ladder, err := analyze.Ladder(in)
+		run, ladder, err := analyze.SummarizeWithLadder(in)
+		runs = append(runs, run)
 		m.Ladders[in.Manifest.RunID] = ladder
 		return withoutEvents(err, true)
 	})
 	if err != nil {
 		return m, err
 	}
-	m.Study, err = newStudy(s, dir, sel, runs, baseline)
-	return m, err
+	base, _, err := namedBaseline(s, dir, runs, baseline)
+	if err != nil {
+		return m, err
+	}
+	lendEnergy(sel, runs)
+	m.Study = studyBeside(sel, runs, base)
+	return m, nil
 }
 
-// drawReport writes the report and prints its summary and where it lies.
-func drawReport(s *streams, m report.Model, sel *store.Selection, out string) error {
+// drawReport writes the report and prints its summary, or of it the overhead, and where it lies.
+func drawReport(s *streams, m report.Model, sel *store.Selection, out string, quiet bool) error {
 	m.Title = "dpsight report"
 	if sel.Suite != nil {
 		m.Title = "dpsight report: suite " + sel.Suite.Name
@@ -76,15 +88,22 @@ func drawReport(s *streams, m report.Model, sel *store.Selection, out string) er
 	for _, id := range sel.Missing {
 		m.Notes = append(m.Notes, "run "+id+" of the suite is not in the store")
 	}
+	if sel.Superseded > 0 {
+		m.Notes = append(m.Notes, supersededNote(sel.Superseded))
+	}
 	written, err := report.Write(out, m)
 	if err != nil {
 		return withHint{err, "name a folder that can be written"}
 	}
-	summary, err := os.ReadFile(written[0])
-	if err != nil {
-		return err
+	if quiet {
+		err = table.Write(s.out, "table", report.Gist(m.Study))
+	} else {
+		var summary []byte
+		if summary, err = os.ReadFile(written[0]); err == nil {
+			_, err = s.out.Write(summary)
+		}
 	}
-	if _, err := s.out.Write(summary); err != nil {
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "dpsight: report in %s (%d files)\n", filepath.Clean(out), len(written))

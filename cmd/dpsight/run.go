@@ -23,6 +23,7 @@ const (
 // cli is the command line: one field a subcommand, one file each.
 type cli struct {
 	Collect collectCmd `cmd:"" help:"Run an experiment and record it."`
+	Predict predictCmd `cmd:"" help:"Predict an experiment's memory without a GPU: does it fit, and what takes it."`
 	Ingest  ingestCmd  `cmd:"" help:"Turn snapshots, killed runs or recorded runs into tables."`
 	Runs    runsCmd    `cmd:"" help:"List the runs of a store."`
 	Analyze analyzeCmd `cmd:"" help:"Print one analysis of one or more runs."`
@@ -32,6 +33,8 @@ type cli struct {
 	Export  exportCmd  `cmd:"" help:"Write runs in a format of other tools."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can record, and what is missing."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	ShowVersion versionFlag `name:"version" help:"Print the version."`
 }
 
 // streams are where a command writes: results to out, everything else to err.
@@ -98,6 +101,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 // newParser is the command line's grammar.
 func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	c.Collect.Plugins = kong.Plugins{c.Collect.options()}
+	c.Predict.Plugins = kong.Plugins{c.Predict.options()}
 	return kong.New(c,
 		kong.Name("dpsight"),
 		kong.Description("Where the GPU memory and time of differentially private training go, to the byte."),

@@ -36,6 +36,9 @@ func (c *runsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	if len(sel.Runs) == 1 { // of several it was said
+		notePending(s.err, sel.Runs)
+	}
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
 	err = each(s, sel, c.Names, store.WantTimes, true, func(in analyze.Input) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
@@ -44,5 +47,6 @@ func (c *runsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	doc.Supersede(manifests(sel))
 	return table.Write(s.out, c.Format, report.RunsTable(doc))
 }

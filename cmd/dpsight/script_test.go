@@ -28,11 +28,15 @@ import (
 //	truncate FILE SIZE       cut a file short
 //	copytree FROM TO         copy a folder
 //
-// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), with run ids in $vanilla, $dpsgd, …
+// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), $EXAMPLE (measured), with run ids in $vanilla, $dpsgd, …
 func TestScripts(t *testing.T) {
 	journals := journalStore(t)
 	raw := fixture(t, "raw", rawStore)
 	snaps, err := filepath.Abs(snapshots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := filepath.Abs("../../examples/headline")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("JOURNALS", journals)
 			e.Setenv("RAW", raw)
 			e.Setenv("SNAPSHOTS", snaps)
+			e.Setenv("EXAMPLE", example)
 			e.Setenv("TORCHPYTHON", os.Getenv("DPSIGHT_TEST_PYTHON"))
 			// No script may find the machine's own settings or compiled files.
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -40,25 +41,52 @@ func announce(errw io.Writer, dir string, choose func(*store.Store) (*store.Sele
 	for _, id := range sel.Missing {
 		fmt.Fprintf(errw, "dpsight: warning: run %s of the suite is not in the store\n", id)
 	}
-	if n, folder := pending(sel.Runs); n > 0 && len(sel.Runs) > 1 { // one alone is refused by name
-		fmt.Fprintf(errw, "dpsight: warning: %d of %d runs have not been ingested, so there is nothing to analyse of them: dpsight ingest %s\n", n, len(sel.Runs), folder)
+	if len(sel.Runs) > 1 { // one alone is refused by name
+		notePending(errw, sel.Runs)
 	}
 	return sel, nil
 }
 
-// pending counts the runs that ended and have no tables yet, and gives what to ingest: their store, if it is one.
+// notePending says which runs have no tables, and what makes them.
+func notePending(errw io.Writer, runs []store.Run) {
+	switch n, folder := pending(runs); {
+	case n == 0:
+	case len(runs) == 1:
+		fmt.Fprintf(errw, "dpsight: warning: %v\n", &store.NotIngestedError{RunID: runs[0].ID, Dir: runs[0].Dir})
+	default:
+		fmt.Fprintf(errw, "dpsight: warning: %d of %d runs have not been ingested, so there is nothing to analyse of them: dpsight ingest %s\n", n, len(runs), folder)
+	}
+}
+
+// pending counts the runs that are no longer recorded and have no tables, and gives what to ingest: the run, or the store of several.
 func pending(runs []store.Run) (n int, folder string) {
 	for _, r := range runs {
-		if r.Manifest.Status == schemas.StatusPartial || r.Ingested() { // partial: it may still be running
+		if r.Ingested() || r.Manifest.Status == schemas.StatusPartial && collect.Running(r.Dir) {
 			continue
 		}
-		if n++; n == 1 {
+		switch n++; {
+		case n == 1:
+			folder = r.Dir
+		case n == 2 && filepath.Dir(folder) == filepath.Dir(r.Dir):
 			folder = filepath.Dir(r.Dir)
-		} else if folder != filepath.Dir(r.Dir) {
+		case folder != filepath.Dir(r.Dir):
 			folder = "FOLDER"
 		}
 	}
 	return n, folder
+}
+
+// nothingIngested refuses runs of which none has tables. Some that lack theirs are said beside the others; without any there
+// would be pages of dashes, and sentences about figures that nobody knows.
+func nothingIngested(sel *store.Selection) error {
+	switch n, folder := pending(sel.Runs); {
+	case n == 0 || n < len(sel.Runs):
+		return nil
+	case n == 1:
+		return &store.NotIngestedError{RunID: sel.Runs[0].ID, Dir: sel.Runs[0].Dir}
+	default:
+		return withHint{fmt.Errorf("none of %d runs has been ingested", n), "dpsight ingest " + folder}
+	}
 }
 
 // selectHint says what to do about runs that are not there.
@@ -139,6 +167,20 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 	}
 	sel.Runs = whole
 	return nil
+}
+
+// summarized resolves RUN arguments and reduces the runs. Where none has tables they are refused.
+func summarized(s *streams, dir string, names []string) (*store.Selection, []analyze.Summary, error) {
+	sel, err := selectRuns(s.err, dir, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	withoutSuperseded(s.err, sel)
+	if err := nothingIngested(sel); err != nil {
+		return nil, nil, err
+	}
+	runs, err := summarize(s, sel, names)
+	return sel, runs, err
 }
 
 // summarize reduces the selected runs.

@@ -16,7 +16,8 @@ type (
 	list   []shape
 )
 
-var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string", "profile": "string?", "params": "any"}
+var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string", "profile": "string?", "params": "any",
+	"confidence?": "string?", "confidence_reasons?": list{"string"}} // of predicted runs
 
 func with(base object, more object) object {
 	all := object{}
@@ -52,7 +53,7 @@ var (
 		"phases":     list{object{"phase": "string", "ms": "number?", "delta_ms": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?"}},
 	})
 
-	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun},
+	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun}, "baseline_warnings": list{"string"},
 		"cells": list{with(overheadRun, object{"label": "string", "run_ids": list{"string"}, "peak_low_bytes": "int?", "peak_high_bytes": "int?"})}}
 
 	phasesShape = object{"schema": "string", "runs": list{with(identity, object{
@@ -64,16 +65,25 @@ var (
 
 	runsShape = object{"schema": "string", "runs": list{with(identity, object{
 		"suite": "string?", "peak_bytes": "int?", "peak_reserved_bytes": "int?", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
-		"started": "string", "warnings": list{"string"},
+		"started": "string", "superseded_by": "string?", "warnings": list{"string"},
 	})}}
 
 	costShape = object{"schema": "string", "runs": list{with(identity, object{
 		"peak_bytes": "int?", "torch_peak_bytes": "int?", "peak_reserved_bytes": "int?", "verdict": "string", "events": "int", "missing_events": "int", "residue_bytes": "int",
-		"bare_step_ms": "number?", "instrumented_step_ms": "number?", "drain_ms": "number?", "drain_share": "number?", "collector_share": "number?",
+		"bare_step_ms": "number?", "beside_bare_run": "number?", "instrumented_step_ms": "number?", "instrument_ms": "number?", "instrument_share": "number?", "bare_steps": "int",
+		"instrumented_steps": "int", "recorded_steps": "int", "windows": "int", "drain_ms": "number?", "drain_share": "number?", "collector_share": "number?", "collector_setup_ms": "number?", "collector_seal_ms": "number?",
 		"warnings": list{"string"},
 	})}}
 
-	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"}, "state": "string", "reason": "string?"}}}
+	timeShape = object{"schema": "string", "by": "string", "depth": "int", "fold": "bool", "top": "int", "runs": list{with(identity, object{
+		"ranks": list{object{"rank": "int", "bare_steps": "int", "instrumented_steps": "int", "step_ms": "number?", "instrumented_step_ms": "number?",
+			"phases":     list{object{"phase": "string", "bare_ms": "number?", "instrumented_ms": "number", "outside_ms": "number", "scale": "number"}},
+			"rows":       list{object{"key": "string?", "others": "int", "modules": "int", "ms": "number", "hook_ms": "number", "phases": "any"}},
+			"outside_ms": "number", "residue_ms": "number?"}},
+		"warnings": list{"string"},
+	})}}
+
+	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"}, "state": "string", "again": "bool", "reason": "string?"}}}
 
 	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool", "detail": "string", "hint": "string"}}}
 )

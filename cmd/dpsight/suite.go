@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
@@ -45,7 +41,7 @@ func (f *suiteFlags) check() error {
 	case f.Jobs < 1:
 		return fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs)
 	case f.RetryFailed && !f.resuming():
-		return withHint{errors.New("--retry-failed goes with --resume"), "a suite that begins anew makes all its runs"}
+		return withHint{errors.New("--retry-failed goes with --resume"), "--resume --retry-failed goes on with the newest suite of the name; a suite that begins anew makes all its runs"}
 	case f.Format != "table" && !f.DryRun:
 		return withHint{errors.New("--format is of the plan that --dry-run prints"), "dpsight runs and dpsight analyze print what was recorded in every format"}
 	}
@@ -94,7 +90,11 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 		t.Columns = append(t.Columns, table.Column{Title: name, Key: name})
 	}
 	t.Columns = append(t.Columns, table.Column{Title: "Repeats", Key: "repeats", Right: true}, table.Column{Title: "Done", Key: "done", Right: true},
-		table.Column{Title: "Failed", Key: "failed", Right: true}, table.Column{Title: "Key", Key: "key"})
+		table.Column{Title: "Failed", Key: "failed", Right: true}, table.Column{Title: "To make", Key: "todo", Right: true, For: table.Programs}, table.Column{Title: "Key", Key: "key"})
+	if f.resuming() && doc.SuiteID != nil {
+		t.Columns[len(t.Columns)-2].For = table.Everybody
+	}
+	var again []string
 	for _, x := range doc.Experiments {
 		row := []table.Cell{table.Text(x.Name)}
 		for _, name := range doc.Varies {
@@ -106,13 +106,21 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 			}
 			row = append(row, cell)
 		}
-		t.Rows = append(t.Rows, append(row, table.Count(int64(x.Repeats)), table.Count(int64(x.Done)), table.Count(int64(x.Failed)), table.Text(x.Key)))
+		t.Rows = append(t.Rows, append(row, table.Count(int64(x.Repeats)), table.Count(int64(x.Done)), table.Count(int64(x.Failed)), table.Count(int64(x.Todo)), table.Text(x.Key)))
+		for _, status := range x.Again {
+			again = append(again, x.Name+" ("+status+")")
+		}
 	}
 	note := fmt.Sprintf("%d experiments, %d runs, %d to make", len(doc.Experiments), doc.Runs, doc.Todo)
 	if doc.LeftOut > 0 {
 		note += fmt.Sprintf("; exclude and where leave out %d more", doc.LeftOut)
 	}
-	t.Notes = append(t.Notes, note, device)
+	t.Notes = append(t.Notes, note)
+	if len(again) > 0 {
+		const most = 8
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of them again: %s", len(again), analyze.Some(again, most)))
+	}
+	t.Notes = append(t.Notes, device)
 	if doc.SuiteID != nil {
 		note = "done and failed are those of suite " + *doc.SuiteID
 		if !f.resuming() {
@@ -156,6 +164,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	if c.Jobs > 1 {
 		console.Together()
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2*c.Jobs, runtime.NumCPU())))
+	}
+	if c.Jobs > 1 && !c.Quiet {
 		options.Output = func(t suite.Task, e *collect.Experiment) {
 			e.Stdout, e.Stderr = console.Prefixed(s.err, t.Name), console.Prefixed(s.err, t.Name)
 		}
@@ -172,7 +182,7 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	}
 	switch dest := c.reportFolder(plan); {
 	case len(out.Runs) == 0:
-	case len(out.Results) == 0 && !c.NoReport && drawn(dest, out.Runs):
+	case len(out.Results) == 0 && !c.NoReport && report.Drawn(dest, folders(out.Runs)):
 		fmt.Fprintf(s.err, "dpsight: report in %s, drawn before\n", filepath.Clean(dest))
 	default:
 		if err := c.reportSuite(s, out, dest); err != nil {
@@ -196,22 +206,12 @@ func (c *collectCmd) reportFolder(plan *suite.Suite) string {
 	return filepath.Join(c.Store, "report-"+collect.SafeName(plan.Name))
 }
 
-// drawn reports whether a folder has a report of these runs, as they were ingested last: one of some of them, or from before a run was
-// recovered, is no report of the suite.
-func drawn(dir string, runs []store.Run) bool {
-	file := filepath.Join(dir, "results.csv")
-	results, err := os.ReadFile(file)
-	if err != nil {
-		return false
+func folders(runs []store.Run) []string {
+	var out []string
+	for _, r := range runs {
+		out = append(out, r.Dir)
 	}
-	made, err := os.Stat(file)
-	if err != nil {
-		return false
-	}
-	return !slices.ContainsFunc(runs, func(r store.Run) bool {
-		ingested, err := os.Stat(filepath.Join(r.Dir, schemas.IngestReportFile))
-		return err != nil || ingested.ModTime().After(made.ModTime()) || !bytes.Contains(results, []byte(r.ID+","))
-	})
+	return out
 }
 
 // recoverRuns ingests what a killed suite left: runs that were made and not ingested, and those that were cut short.
@@ -233,17 +233,14 @@ func recoverRuns(console *collect.Console, runs []store.Run) (broken []string) {
 
 // reportSuite draws the report of the suite's runs, those made before too; without one it says by method what became of them.
 func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome, dest string) error {
-	var dirs []string
-	for _, r := range out.Runs {
-		dirs = append(dirs, r.Dir)
-	}
+	dirs := folders(out.Runs)
 	sel, err := store.Open(c.Store).Resolve(dirs)
 	if err != nil {
 		return err
 	}
 	sel.Suite = out.Suite
 	if c.NoReport {
-		study, err := studyOf(s, c.Store, sel, dirs, "")
+		study, err := studyOf(s, sel, dirs)
 		if err != nil {
 			return err
 		}
@@ -253,7 +250,7 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome, dest string) er
 	if err != nil {
 		return err
 	}
-	return drawReport(s, m, sel, dest)
+	return drawReport(s, m, sel, dest, c.Quiet)
 }
 
 // suiteFailure is nil where every experiment was recorded and ended well.
@@ -265,10 +262,7 @@ func suiteFailure(out *suite.Outcome, broken int) error {
 		}
 	}
 	const most = 8
-	named := strings.Join(bad[:min(most, len(bad))], ", ")
-	if len(bad) > most {
-		named += fmt.Sprintf(" and %d more", len(bad)-most)
-	}
+	named := analyze.Some(bad, most)
 	hint := "what was recorded is kept: dpsight runs lists it"
 	switch {
 	case out.Interrupted:

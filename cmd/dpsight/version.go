@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 )
 
 // version is the release; builds from a checkout add the revision.
@@ -12,6 +14,17 @@ const version = "0.1.0"
 
 type versionCmd struct {
 	JSON bool `name:"json" help:"Print as JSON."`
+}
+
+// versionFlag is --version, which most programs have: it prints what the command does.
+type versionFlag bool
+
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	if err := (&versionCmd{}).Run(&streams{out: app.Stdout, err: app.Stderr}); err != nil {
+		return err
+	}
+	app.Exit(exitDone)
+	return nil
 }
 
 func (versionCmd) Help() string {

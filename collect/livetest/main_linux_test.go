@@ -122,6 +122,12 @@ type recorded struct {
 // record runs a command on the phantom GPU and ingests the run.
 func record(t *testing.T, environ []string, command ...string) *recorded {
 	t.Helper()
+	return recordAs(t, environ, func(*collect.Experiment) {}, command...)
+}
+
+// recordAs is record with another way of recording.
+func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), command ...string) *recorded {
+	t.Helper()
 	var stdout, stderr output
 	type outcome struct {
 		result *collect.Result
@@ -130,8 +136,10 @@ func record(t *testing.T, environ []string, command ...string) *recorded {
 	store := t.TempDir()
 	done := make(chan outcome, 1)
 	go func() {
-		r, err := collect.Run(t.Context(), collect.Experiment{Store: store, Name: "live", Command: command, Device: "phantom",
-			Grace: 2 * time.Second, Stdout: &stdout, Stderr: &stderr, Environ: environ})
+		e := collect.Experiment{Store: store, Name: "live", Command: command, Device: "phantom",
+			Grace: 2 * time.Second, Stdout: &stdout, Stderr: &stderr, Environ: environ}
+		how(&e)
+		r, err := collect.Run(t.Context(), e)
 		done <- outcome{r, err}
 	}()
 	var o outcome

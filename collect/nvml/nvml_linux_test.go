@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // stub is a driver of the older kind: no second version of memory info, no clock event reasons, no energy.
@@ -104,5 +105,25 @@ func checkStub(t *testing.T) {
 	}
 	if _, ok := d.EnergyMJ(); ok {
 		t.Error("a driver without energy gave some")
+	}
+	w := NewWatch(l.Devices(), time.Millisecond)
+	if w.native == nil {
+		t.Fatal("a real library's memory is not read in C")
+	}
+	readings := w.Read(3)
+	if len(readings) != 3 {
+		t.Fatalf("%d readings in 3 ticks", len(readings))
+	}
+	for i, r := range readings {
+		if !r.OK || r.Memory != (Memory{Used: 300, Free: 700, API: 1}) || i > 0 && r.TimeNS <= readings[i-1].TimeNS {
+			t.Errorf("reading %d: %+v", i, r)
+		}
+	}
+	time.AfterFunc(20*time.Millisecond, w.Stop)
+	if n := len(w.Read(1 << 20)); n == 1<<20 {
+		t.Error("a reading of 17 minutes was not stopped")
+	}
+	if n := len(w.Read(5)); n != 1 {
+		t.Errorf("%d readings after the stop", n)
 	}
 }

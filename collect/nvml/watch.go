@@ -1,6 +1,9 @@
 package nvml
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A Reading is a device's memory at a moment. Where it could not be read, OK is false.
 type Reading struct {
@@ -15,7 +18,8 @@ type Watch struct {
 	devices  []Device
 	interval time.Duration
 	next     time.Time
-	native   func(ticks int) []Reading // nil: read in Go
+	stopped  atomic.Int32
+	native   func(ticks int, stopped *atomic.Int32) []Reading // nil: read in Go
 }
 
 // NewWatch begins a rhythm: the first tick is now.
@@ -25,11 +29,14 @@ func NewWatch(devices []Device, interval time.Duration) *Watch {
 	return w
 }
 
+// Stop makes a [Watch.Read] in progress, and each one after it, end with its next tick. Any goroutine may call it.
+func (w *Watch) Stop() { w.stopped.Store(1) }
+
 // Read waits for a number of ticks and gives the readings of each tick, in the order of the devices. A tick that came too late is
 // left out of the rhythm, not made up for.
 func (w *Watch) Read(ticks int) []Reading {
 	if w.native != nil {
-		return w.native(ticks)
+		return w.native(ticks, &w.stopped)
 	}
 	out := make([]Reading, 0, ticks*len(w.devices))
 	for range ticks {
@@ -42,6 +49,9 @@ func (w *Watch) Read(ticks int) []Reading {
 		w.next = w.next.Add(w.interval)
 		if late := time.Since(w.next); late > 0 {
 			w.next = w.next.Add((late/w.interval + 1) * w.interval)
+		}
+		if w.stopped.Load() != 0 {
+			break
 		}
 	}
 	return out

@@ -33,15 +33,17 @@ static void read_memory(void *device, query v1, query v2, reading *r) {
 	}
 }
 
-static void watch(void **devices, int n, query v1, query v2, long long interval, long long *next, int ticks, reading *out) {
+// watch gives the number of ticks that it took: fewer than asked for once it is stopped.
+static int watch(void **devices, int n, query v1, query v2, long long interval, long long *next, int ticks, int *stopped, reading *out) {
 	if (*next == 0) *next = now(CLOCK_MONOTONIC);
-	for (int t = 0; t < ticks; t++) {
+	for (int t = 1;; t++) {
 		struct timespec at = {*next / 1000000000LL, *next % 1000000000LL};
 		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, 0) == EINTR) {}
 		for (int i = 0; i < n; i++) read_memory(devices[i], v1, v2, out++);
 		*next += interval;
 		long long late = now(CLOCK_MONOTONIC) - *next;
 		if (late > 0) *next += (late / interval + 1) * interval;
+		if (t == ticks || __atomic_load_n(stopped, __ATOMIC_SEQ_CST)) return t;
 	}
 }
 
@@ -55,13 +57,14 @@ static query symbol(const char *name) { return (query)dlsym(RTLD_DEFAULT, name);
 import "C"
 
 import (
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
 // native reads in C where all devices are a real library's. go-nvml, which has loaded the library for all the process to see, hands out
 // no handles, so they are asked for again.
-func native(devices []Device, interval time.Duration) func(ticks int) []Reading {
+func native(devices []Device, interval time.Duration) func(ticks int, stopped *atomic.Int32) []Reading {
 	name1, name2 := C.CString("nvmlDeviceGetMemoryInfo"), C.CString("nvmlDeviceGetMemoryInfo_v2")
 	defer C.free(unsafe.Pointer(name1))
 	defer C.free(unsafe.Pointer(name2))
@@ -77,11 +80,11 @@ func native(devices []Device, interval time.Duration) func(ticks int) []Reading 
 		}
 	}
 	var next C.longlong
-	return func(ticks int) []Reading {
+	return func(ticks int, stopped *atomic.Int32) []Reading {
 		raw := make([]C.reading, ticks*len(devices))
-		C.watch(&handles[0], C.int(len(handles)), v1, v2, C.longlong(interval), &next, C.int(ticks), &raw[0])
-		out := make([]Reading, len(raw))
-		for i, r := range raw {
+		took := C.watch(&handles[0], C.int(len(handles)), v1, v2, C.longlong(interval), &next, C.int(ticks), (*C.int)(unsafe.Pointer(stopped)), &raw[0])
+		out := make([]Reading, int(took)*len(devices))
+		for i, r := range raw[:len(out)] {
 			out[i] = Reading{int64(r.time_ns), Memory{int64(r.used), int64(r.free), int64(r.reserved), int32(r.api)}, r.api != 0}
 		}
 		return out

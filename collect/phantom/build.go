@@ -26,19 +26,19 @@ type Options struct {
 	CacheDir string
 	// Profile is the device to play; the zero Profile is DefaultProfile.
 	Profile Profile
-	// Compiler is the C compiler; "" is gcc.
-	Compiler string
+	// Compiler is the C compiler; "" is gcc. CXXCompiler is the C++ compiler; "" is g++.
+	Compiler, CXXCompiler string
 }
 
-var libraryNames = []string{"libphantom.so", "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}
+var libraryNames = []string{"libphantom.so", "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", valuesLibrary}
 
 // Build gives the phantom GPU for the torch of an interpreter, compiled now or taken from the cache. torch is found without
 // being imported. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of its libraries,
-// the CUDA headers' version and the compiler's. Builds that run at the same time do not disturb each other: each compiles in
-// a folder of its own, and the first to be done is the one that stays.
+// the CUDA headers' version and the compilers'. Builds that run at the same time wait for the first, and do not disturb each
+// other: each compiles in a folder of its own, and the first to be done is the one that stays.
 //
-// Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders or ErrNoCompiler where the environment lacks
-// something.
+// Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or ErrNoCXXCompiler
+// where the environment lacks something.
 func Build(ctx context.Context, options Options) (*Library, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("%w, and this is %s/%s", ErrPlatform, runtime.GOOS, runtime.GOARCH)
@@ -56,7 +56,11 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiler, err := findCompiler(ctx, options.Compiler)
+	kernels, err := torch.kernelsFor(profile)
+	if err != nil {
+		return nil, err
+	}
+	compilers, err := findCompilers(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +68,17 @@ func Build(ctx context.Context, options Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := cacheKey(torch, compiler)
+	key, err := cacheKey(torch, compilers)
 	if err != nil {
 		return nil, err
 	}
 	folder := filepath.Join(cache, "lib-"+key)
 	if !complete(folder) {
-		if err := buildInto(ctx, folder, torch, compiler); err != nil {
+		if err := buildInto(ctx, folder, torch, compilers); err != nil {
 			return nil, err
 		}
 	}
-	profilePath, err := writeProfile(cache, profile)
+	profilePath, err := writeProfile(cache, profile, kernels)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func cacheDir(folder string) (string, error) {
 	return folder, nil
 }
 
-func cacheKey(torch torchInstall, compiler compiler) (string, error) {
+func cacheKey(torch torchInstall, compilers compilers) (string, error) {
 	hash := sha256.New()
 	err := fs.WalkDir(sources, "csrc", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -124,7 +128,7 @@ func cacheKey(torch torchInstall, compiler compiler) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the phantom GPU's sources: %w", err)
 	}
-	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include, compiler.version)
+	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include, compilers.c.version, compilers.cxx.version)
 	// The stub generator's rules decide what is built too.
 	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction, cudaLibraries)
 	for _, path := range torch.libraries {
@@ -147,7 +151,15 @@ func complete(folder string) bool {
 }
 
 // buildInto compiles in a folder beside the wanted one and renames it.
-func buildInto(ctx context.Context, folder string, torch torchInstall, compiler compiler) error {
+func buildInto(ctx context.Context, folder string, torch torchInstall, compilers compilers) error {
+	unlock, err := lockBuild(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if complete(folder) {
+		return nil
+	}
 	removeAbandoned(filepath.Dir(folder))
 	work, err := os.MkdirTemp(filepath.Dir(folder), filepath.Base(folder)+".partial-*")
 	if err != nil {
@@ -155,7 +167,7 @@ func buildInto(ctx context.Context, folder string, torch torchInstall, compiler 
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	out := filepath.Join(work, "lib")
-	if err := compileAll(ctx, work, out, torch, compiler); err != nil {
+	if err := compileAll(ctx, work, out, torch, compilers); err != nil {
 		return fmt.Errorf("cannot build the phantom GPU for torch %s: %w", torch.version, err)
 	}
 	for _, name := range libraryNames {
@@ -207,8 +219,8 @@ func syncFile(path string) error {
 
 // writeProfile puts the profile where the library can read it. Its name has a hash of its content, so a file that is there
 // is the right one.
-func writeProfile(cache string, profile Profile) (string, error) {
-	data := profile.encode()
+func writeProfile(cache string, profile Profile, kernels kernelVersion) (string, error) {
+	data := profile.encode(kernels)
 	sum := sha256.Sum256(data)
 	path := filepath.Join(cache, fmt.Sprintf("profile-%s-%s.txt", profile.ID, hex.EncodeToString(sum[:6])))
 	if _, err := os.Stat(path); err == nil {

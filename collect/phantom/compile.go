@@ -2,6 +2,7 @@ package phantom
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -19,20 +20,28 @@ type compiler struct {
 	version string
 }
 
-func findCompiler(ctx context.Context, name string) (compiler, error) {
-	if name == "" {
-		name = "gcc"
+// compilers are those of the two languages: torch's interface is in C++.
+type compilers struct{ c, cxx compiler }
+
+func findCompilers(ctx context.Context, options Options) (found compilers, err error) {
+	if found.c, err = findCompiler(ctx, cmp.Or(options.Compiler, "gcc"), ErrNoCompiler); err != nil {
+		return found, err
 	}
+	found.cxx, err = findCompiler(ctx, cmp.Or(options.CXXCompiler, "g++"), ErrNoCXXCompiler)
+	return found, err
+}
+
+func findCompiler(ctx context.Context, name string, missing error) (compiler, error) {
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", ErrNoCompiler, name)
+		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", missing, name)
 	}
 	output, err := exec.CommandContext(ctx, found, "--version").Output()
 	if ctx.Err() != nil {
 		return compiler{}, ctx.Err()
 	}
 	if err != nil {
-		return compiler{}, fmt.Errorf("%w: %s --version: %w", ErrNoCompiler, found, err)
+		return compiler{}, fmt.Errorf("%w: %s --version: %w", missing, found, err)
 	}
 	version, _, _ := strings.Cut(string(output), "\n")
 	return compiler{path: found, version: version}, nil
@@ -75,7 +84,8 @@ var targets = []target{
 }
 
 // compileAll unpacks the sources into work and builds the libraries in out.
-func compileAll(ctx context.Context, work, out string, torch torchInstall, compiler compiler) error {
+func compileAll(ctx context.Context, work, out string, torch torchInstall, compilers compilers) error {
+	compiler := compilers.c
 	if err := os.CopyFS(work, sources); err != nil {
 		return err
 	}
@@ -87,7 +97,8 @@ func compileAll(ctx context.Context, work, out string, torch torchInstall, compi
 		fmt.Sprintf("-DPHANTOM_CUDART_VERSION=%d", torch.cudart),
 		"-I" + filepath.Join(work, "csrc", "include"), "-isystem", torch.include,
 	}
-	var jobs []func() error
+	// The longest first: the others take a second together.
+	jobs := []func() error{func() error { return compilers.cxx.buildValues(ctx, work, out, torch) }}
 	objects := make([][]string, len(targets))
 	for i, target := range targets {
 		files, err := fs.Glob(sources, path.Join(target.folder, "*.c"))

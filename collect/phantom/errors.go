@@ -15,6 +15,10 @@ var (
 	ErrCPUTorch = errors.New("torch is not a CUDA build")
 	// ErrNoHeaders: the CUDA runtime headers that such a torch brings along are not there.
 	ErrNoHeaders = errors.New("no CUDA runtime headers")
+	// ErrNoKernels: torch was built without kernels that the profile's device could run.
+	ErrNoKernels = errors.New("torch has no kernels for the device")
 	// ErrNoCompiler: no gcc.
 	ErrNoCompiler = errors.New("no C compiler")
+	// ErrNoCXXCompiler: no g++.
+	ErrNoCXXCompiler = errors.New("no C++ compiler")
 )

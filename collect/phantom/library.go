@@ -7,9 +7,12 @@ import (
 	"strings"
 )
 
+// MostDevices is how many devices a phantom GPU can have.
+const MostDevices = 8
+
 // Library is a built phantom GPU. Its fields up to CUDAVersion are results; the rest may be set before Vars or Env is called.
 type Library struct {
-	// Dir holds libphantom.so, libcuda.so.1 and libnvidia-ml.so.1.
+	// Dir holds libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
 	Dir string
 	// ProfilePath is the device profile in the form that the library reads.
 	ProfilePath string
@@ -23,23 +26,25 @@ type Library struct {
 	// that takes no time, autotuning picks at random, and those picks must not reach a real run. Build sets it to a folder of
 	// the cache; a run that wants compilation from cold gives a folder of its own.
 	ScratchDir string
-	// Devices is the number of devices, 1 to 8; 0 is 1.
+	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
 	Devices int
 	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without what a
 	// context takes.
 	MemoryBytes int64
-	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "chunks" (the default, and
-	// ""), "up", "down", or a number that seeds random places.
+	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "h200" or "blocks" (as a driver
+	// was seen to do it, csrc/blocks.c; "" is the profile's choice), "up", "down", a number that seeds random places, or "@PATH",
+	// the segments of a recording.
 	AddressPolicy string
 }
 
 // Preload is the path of the library to preload.
 func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
 
-// PythonModule is the source of the Python module that follows small values on the phantom device, named phantom_values. Its
-// function install(torch) is to be called once after torch is imported, before or after CUDA is initialised. From then on
-// operators whose output size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the
-// device without anyone knowing it reads as zeros and is listed.
+// PythonModule is the source of the Python module that follows small values on the phantom device, named phantom_values, by
+// the library that the variable PHANTOM_VALUES names. Its function install(torch) is to be called once after torch is imported,
+// before or after CUDA is initialised. From then on small tensors with known inputs have their values, operators whose output
+// size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing
+// it reads as zeros and is listed.
 func PythonModule() []byte { return slices.Clone(pythonModule) }
 
 // Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges
@@ -48,6 +53,7 @@ func (l *Library) Vars() map[string]string {
 	vars := map[string]string{
 		"LD_PRELOAD":              l.Preload(),
 		"LD_LIBRARY_PATH":         l.Dir,
+		"PHANTOM_VALUES":          filepath.Join(l.Dir, valuesLibrary),
 		"TRITON_LIBCUDA_PATH":     l.Dir,
 		"PHANTOM_PROFILE":         l.ProfilePath,
 		"TORCHINDUCTOR_CACHE_DIR": filepath.Join(l.ScratchDir, "inductor"),

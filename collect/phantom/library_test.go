@@ -17,6 +17,7 @@ func TestEnvMerges(t *testing.T) {
 		"PHANTOM_DEVICES=2",
 		"PHANTOM_MEM=1073741824",
 		"PHANTOM_PROFILE=/cache/p.txt",
+		"PHANTOM_VALUES=/cache/lib/libphantom_values.so",
 		"TORCHINDUCTOR_CACHE_DIR=/run/scratch/inductor",
 		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT=0",
 		"TRITON_CACHE_DIR=/run/scratch/triton",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -25,8 +26,20 @@ type Profile struct {
 	ID string `json:"id"`
 	// Name is the device's name as CUDA and NVML give it.
 	Name string `json:"name"`
-	// Source says where the properties come from: read off a device, or a public specification.
+	// Checked is whether predictions for it were compared with recordings from such a device.
+	Checked bool `json:"checked"`
+	// CheckedTorch is the version of torch that they were compared under: others allocate otherwise.
+	CheckedTorch string `json:"checked_torch,omitempty"`
+	// Addresses is the address policy where Library.AddressPolicy names none: "h200" where the driver was seen to place segments
+	// so, else "blocks".
+	Addresses string `json:"addresses"`
+	// Source says where the properties come from that neither Sources nor Assumed names: read off a device, or published.
 	Source string `json:"source"`
+	// Sources has, by property, another source than Source.
+	Sources map[string]string `json:"sources,omitempty"`
+	// Assumed has, by property, why this value was taken where no source gives one that can be looked up. A property of a
+	// checked profile is never assumed.
+	Assumed map[string]string `json:"assumed,omitempty"`
 	// Properties are CUDA's device properties by snake-case name, with their unit as a suffix (bytes, khz, bits; none for
 	// counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of it a
 	// process's context takes before the first allocation.
@@ -82,11 +95,20 @@ func (p Profile) check() error {
 		return fmt.Errorf("schema %q is not %q", p.Schema, ProfileSchema)
 	}
 	for field, text := range map[string]string{"id": p.ID, "name": p.Name, "source": p.Source} {
-		if text == "" || strings.ContainsAny(text, "\n\"\\") {
-			return fmt.Errorf("field %q is empty or has a character that it may not have", field)
+		if err := checkText(text); err != nil {
+			return fmt.Errorf("field %q %w", field, err)
 		}
 	}
+	if p.Checked != (p.CheckedTorch != "") {
+		return errors.New("field \"checked_torch\" belongs to a checked profile, and to no other")
+	}
+	if p.Addresses != "h200" && p.Addresses != "blocks" {
+		return fmt.Errorf("field %q is %q: h200 or blocks", "addresses", p.Addresses)
+	}
 	names := PropertyNames()
+	if err := p.checkOrigins(names); err != nil {
+		return err
+	}
 	for _, name := range names {
 		value, ok := p.Properties[name]
 		if !ok {
@@ -112,6 +134,37 @@ func (p Profile) check() error {
 	return nil
 }
 
+// checkOrigins sees that what is said of where properties come from is of properties that there are, and says one thing of each.
+func (p Profile) checkOrigins(names []string) error {
+	for field, origins := range map[string]map[string]string{"sources": p.Sources, "assumed": p.Assumed} {
+		for name, text := range origins {
+			if !slices.Contains(names, name) {
+				return fmt.Errorf("property %q in field %q is unknown", name, field)
+			}
+			if err := checkText(text); err != nil {
+				return fmt.Errorf("property %q in field %q %w", name, field, err)
+			}
+		}
+	}
+	for name := range p.Assumed {
+		if _, sourced := p.Sources[name]; sourced {
+			return fmt.Errorf("property %q has a source and is assumed", name)
+		}
+		if p.Checked {
+			return fmt.Errorf("property %q of a checked profile is assumed", name)
+		}
+	}
+	return nil
+}
+
+// checkText refuses what the C library's lines, or cuDNN's JSON that it writes, could not hold.
+func checkText(text string) error {
+	if text == "" || strings.ContainsAny(text, "\n\"\\") {
+		return errors.New("is empty or has a character that it may not have")
+	}
+	return nil
+}
+
 // PropertyNames lists the properties of a profile in the order of the C library's table, which is where they are declared.
 func PropertyNames() []string {
 	header, err := sources.ReadFile("csrc/phantom.h")
@@ -128,10 +181,11 @@ func PropertyNames() []string {
 	return names
 }
 
-// encode writes the form that the C library reads: key=value lines.
-func (p Profile) encode() []byte {
+// encode writes the form that the C library reads: key=value lines, with the version of the kernels that the device runs.
+func (p Profile) encode(kernels kernelVersion) []byte {
 	var b bytes.Buffer
-	b.WriteString("name=" + p.Name + "\n")
+	b.WriteString("name=" + p.Name + "\naddresses=" + p.Addresses + "\n")
+	fmt.Fprintf(&b, "kernel_ptx_version=%d\nkernel_binary_version=%d\n", kernels.ptx, kernels.binary)
 	for _, name := range PropertyNames() {
 		b.WriteString(name + "=" + strconv.FormatInt(p.Properties[name], 10) + "\n")
 	}

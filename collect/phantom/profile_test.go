@@ -15,9 +15,47 @@ func TestLoadProfile(t *testing.T) {
 		if profile.ID != name {
 			t.Errorf("the file of profile %q has the id %q", name, profile.ID)
 		}
+		// What every device read or posted has in common; a nominal size, or a slip of the pen, has not.
+		for _, property := range []string{"total_memory_bytes", "context_bytes"} {
+			if bytes := profile.Properties[property]; bytes%(64<<10) != 0 || bytes%(1<<30) == 0 {
+				t.Errorf("%s of profile %q is %d, which no device reports", property, name, bytes)
+			}
+		}
+	}
+	if want := []string{"a100-40", "a100-80", "h100", "h200", "l40s", "rtx-4090", "t4"}; !slices.Equal(Profiles(), want) {
+		t.Errorf("profiles %v, not %v", Profiles(), want)
 	}
 	if !slices.Contains(Profiles(), DefaultProfile) {
 		t.Errorf("no profile %q among %v", DefaultProfile, Profiles())
+	}
+}
+
+// What NVIDIA says holds for every device of a compute capability: two files that disagree have a slip of the pen.
+func TestProfilesOfOneArchitectureAgree(t *testing.T) {
+	first := map[int64]Profile{}
+	for _, name := range Profiles() {
+		profile, err := LoadProfile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		capability := 10*profile.Properties["compute_major"] + profile.Properties["compute_minor"]
+		other, seen := first[capability]
+		if !seen {
+			first[capability] = profile
+			continue
+		}
+		for _, property := range []string{
+			"warp_size", "max_threads_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor",
+			"shared_memory_per_block_bytes", "shared_memory_per_block_optin_bytes", "shared_memory_per_multiprocessor_bytes",
+			"reserved_shared_memory_per_block_bytes", "registers_per_block", "registers_per_multiprocessor", "constant_memory_bytes",
+		} {
+			if profile.Properties[property] != other.Properties[property] {
+				t.Errorf("%s of %s is %d, of %s %d", property, name, profile.Properties[property], other.ID, other.Properties[property])
+			}
+		}
+	}
+	if len(first) != 4 {
+		t.Errorf("compute capabilities of %d kinds, not of 4", len(first))
 	}
 }
 
@@ -36,6 +74,7 @@ func TestParseProfileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const checked = "\"checked\": true,\n  \"checked_torch\": \"2.11.0\""
 	for _, test := range []struct{ name, from, to, want string }{
 		{"schema", ProfileSchema, "dpsight.phantom.profile/2", "schema"},
 		{"unknown field", `"id"`, `"colour": "red", "id"`, "colour"},
@@ -46,6 +85,12 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"not a number", `"ecc": 1`, `"ecc": "yes"`, "properties"},
 		{"context too large", `"context_bytes": 552402944`, `"context_bytes": 552402944000`, "context_bytes"},
 		{"no source", `"source": "read`, `"source": "", "_": "`, "_"},
+		{"unknown property with a source", `"source"`, `"sources": {"ecc": "read off", "warps": "read off"}, "source"`, "warps"},
+		{"empty source of a property", `"source"`, `"sources": {"ecc": ""}, "source"`, "ecc"},
+		{"unknown property assumed", checked, `"assumed": {"warps": "a guess"}`, "warps"},
+		{"assumed and sourced", checked, `"assumed": {"ecc": "a guess"}, "sources": {"ecc": "read off"}`, "ecc"},
+		{"assumed though checked", `"source"`, `"assumed": {"ecc": "a guess"}, "source"`, "checked"},
+		{"unknown addresses", `"addresses": "h200"`, `"addresses": "h100"`, "addresses"},
 		{"quote in name", `"NVIDIA H200"`, `"NVIDIA \"H200\""`, "name"},
 	} {
 		text := strings.Replace(string(good), test.from, test.to, 1)
@@ -63,8 +108,11 @@ func TestEncodeHasEachPropertyOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(profile.encode())), "\n")
-	if len(lines) != 1+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
+	lines := strings.Split(strings.TrimSpace(string(profile.encode(kernelVersion{ptx: 80, binary: 90}))), "\n")
+	if !slices.Contains(lines, "kernel_ptx_version=80") || !slices.Contains(lines, "kernel_binary_version=90") {
+		t.Error("the kernels' version is missing")
+	}
+	if len(lines) != 4+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
 		t.Fatalf("got %d lines, the first %q", len(lines), lines[0])
 	}
 	if !slices.Contains(lines, "total_memory_bytes=150109880320") {

@@ -23,6 +23,8 @@ type torchInstall struct {
 	// include holds driver_types.h; cudart is CUDART_VERSION, such as 13000.
 	include string
 	cudart  int
+	// architectures are those that its kernels were compiled for; none where it does not say.
+	architectures []architecture
 }
 
 var cudartLine = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDART_VERSION\s+([0-9]+)`)
@@ -52,6 +54,7 @@ func locateTorch(ctx context.Context, python string) (torchInstall, error) {
 		return torchInstall{}, fmt.Errorf("%w: torch %s in %s has no libtorch_cuda.so", ErrCPUTorch, install.version, folder)
 	}
 	slices.Sort(install.libraries)
+	install.architectures = readArchitectures(filepath.Join(folder, "lib", "libtorch_python.so"))
 	install.include, install.cudart, err = findHeaders(found, install)
 	return install, err
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/collect/interpreter"
 )
@@ -105,6 +106,13 @@ func TestBuildWithoutCompiler(t *testing.T) {
 	}
 }
 
+func TestBuildWithoutCXXCompiler(t *testing.T) {
+	_, err := Build(t.Context(), Options{Python: completeFakeTorch(t), CacheDir: t.TempDir(), CXXCompiler: "no-such-compiler"})
+	if !errors.Is(err, ErrNoCXXCompiler) || !strings.Contains(err.Error(), "no-such-compiler") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBuildRefusesACacheThatCannotBePreloaded(t *testing.T) {
 	compiler := filepath.Join(t.TempDir(), "cc")
 	python := completeFakeTorch(t)
@@ -145,5 +153,39 @@ func TestBuildStops(t *testing.T) {
 	stop()
 	if _, err := Build(ctx, Options{Python: python, CacheDir: t.TempDir()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// One that waits for another's build compiles nothing itself, and can be stopped.
+func TestBuildsWaitForEachOther(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "lib")
+	unlock, err := lockBuild(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	got := make(chan error, 2)
+	go func() {
+		_, err := lockBuild(ctx, folder)
+		got <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	stop()
+	if err := <-got; runtime.GOOS == "linux" && !errors.Is(err, context.Canceled) {
+		t.Errorf("a second build did not wait: %v", err)
+	}
+	go func() {
+		again, err := lockBuild(t.Context(), folder)
+		if err == nil {
+			again()
+		}
+		got <- err
+	}()
+	unlock()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(folder + ".lock"); err == nil {
+		t.Error("the lock is left behind")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dpsight/dpsight/collect"
 )
 
 // placeholder is {name} in a command; {{ and }} stand for braces.
@@ -24,6 +26,29 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	}
 	if len(argv) > 0 && argv[0] == "" {
 		return nil, errors.New("the command's first word is empty")
+	}
+	return argv, nil
+}
+
+// Fill fills a command's template, one of whose words must have {name}: a value that is in no word would change nothing.
+func Fill(template []string, name, value string) ([]string, error) {
+	found := false
+	argv := make([]string, len(template))
+	for i, word := range template {
+		argv[i] = placeholder.ReplaceAllStringFunc(word, func(m string) string {
+			switch m {
+			case "{{", "}}":
+				return m[:1]
+			case "{" + name + "}":
+				found = true
+				return value
+			}
+			return m
+		})
+	}
+	if !found {
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name),
+			Hint: fmt.Sprintf("as in: dpsight predict --vary %s=1..64 -- python train.py --%s {%s}", name, strings.ReplaceAll(name, "_", "-"), name)}
 	}
 	return argv, nil
 }

@@ -64,17 +64,19 @@ func (l *ledger) runs(s *Suite) []store.Run {
 
 // How far a run got, for [rank].
 const (
-	cutShort = iota // it was interrupted, or its collector was killed: what would have become of it is not known
+	cutShort = iota // it was interrupted before its end, or its collector was killed: what would have become of it is not known
 	failed          // it ended by itself, not well
 	wentWell
 )
 
 func rank(r store.Run) int {
 	switch m := r.Manifest; {
-	case m.Interrupted || m.Status == schemas.StatusPartial || m.End == nil:
+	case m.Status == schemas.StatusPartial || m.End == nil:
 		return cutShort
-	case m.Status == schemas.StatusOK:
+	case m.Status == schemas.StatusOK: // though it was told to stop: the signal came as it ended
 		return wentWell
+	case m.Interrupted:
+		return cutShort
 	}
 	return failed
 }

@@ -42,6 +42,9 @@ type PlanRow struct {
 	Key     string         `json:"key"`
 	Done    int            `json:"done"`
 	Failed  int            `json:"failed"` // of those done
+	Todo    int            `json:"todo"`   // that this command would make
+	// Again are those of Todo that were made before and did not end well, or not at all: how each ended.
+	Again []string `json:"again"`
 }
 
 // Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it holds would
@@ -57,9 +60,13 @@ func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
 		}
 	}
 	for _, x := range s.Experiments {
-		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare, Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key}
+		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare, Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key,
+			Todo: x.Repeats, Again: []string{}}
 		if r != nil {
 			row.Done, row.Failed = r.Done(x)
+			if resuming {
+				row.Todo, row.Again = r.todo(x)
+			}
 		}
 		doc.Done += row.Done
 		doc.Experiments = append(doc.Experiments, row)

@@ -43,12 +43,27 @@ func (r *Resumption) Done(x *Experiment) (done, unwell int) {
 	return done, unwell
 }
 
+// todo is how many runs of an experiment are left to make; of these some were made before, and ended so.
+func (r *Resumption) todo(x *Experiment) (n int, again []string) {
+	again = []string{}
+	for _, t := range r.Todo {
+		if t.Key != x.Key {
+			continue
+		}
+		n++
+		if run, ok := r.ledger.counts[slot{t.Key, t.Repetition}]; ok {
+			again = append(again, run.Manifest.Status)
+		}
+	}
+	return n, again
+}
+
 // Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the file may have
 // been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not the document: a suite
 // that was killed may have made a run that its document does not know. What is done:
 //
-//   - a run that ended by itself, well or not; with RetryFailed, well;
-//   - not one that was interrupted, or whose collector was killed: it is made again.
+//   - a run that ended by itself, well or not; with RetryFailed, well. One that ended well is done whatever signal it was sent;
+//   - not one that an interruption ended, or whose collector was killed: it is made again.
 //
 // It waits for a run that a killed collector left to its keeper. Without a suite of the name it gives nil.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
@@ -112,7 +127,7 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		}
 		if o.ID != "" && doc.ID == o.ID {
 			if why := s.fits(doc, runs, o.Machine); why != "" {
-				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why), Hint: "choose the same --device"}
+				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why), Hint: "choose the same --device and --gpu-memory"}
 			}
 			return doc, nil
 		}
@@ -139,6 +154,9 @@ func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (wh
 		}
 		if p := r.Manifest.Profile; p != nil && profile != nil && *p != *profile {
 			return fmt.Sprintf("its runs are predicted for %s, and these would be for %s", *p, *profile)
+		}
+		if f := r.Manifest.Phantom; f != nil && m.Predicted && f.MemoryBytes != m.ProcessBytes() {
+			return fmt.Sprintf("its runs are predicted for a memory of %d bytes, and these would be for %d", f.MemoryBytes, m.ProcessBytes())
 		}
 	}
 	return ""

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
@@ -113,6 +116,23 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	}
 }
 
+// Runs of a GPU with another memory are no part of the same suite.
+func TestResumeKnowsTheMemory(t *testing.T) {
+	s := parse(t, "name: s\ncommand: ['true']\nmatrix: {n: [1]}\n")
+	doc, profile := &store.Suite{}, "t4"
+	doc.ID = "20260101T000000Z-s-abcdef"
+	for given, want := range map[int64]bool{8 << 30: true, 4 << 30: false, 0: false} {
+		m, err := collect.OpenPhantom(profile, collect.PhantomOptions{MemoryBytes: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := []store.Run{{Manifest: &schemas.Manifest{Suite: &schemas.SuiteRef{ID: doc.ID}, Source: schemas.Predicted, Profile: &profile, Phantom: &schemas.Phantom{MemoryBytes: 8 << 30, MemoryGiven: true}}}}
+		if why := s.fits(doc, runs, m); (why == "") != want {
+			t.Errorf("%d bytes: %q", given, why)
+		}
+	}
+}
+
 func TestResumeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	s := parse(t, "name: s\ncommand: ['true']\nmatrix: {n: [1]}\n")
@@ -169,17 +189,20 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// Jobs share out the runs in their order, each on a machine of its own, and all of them end with an interruption.
+// Jobs share out the runs in their order, each on a GPU of its own: an experiment that finds another one on its GPU fails.
 func TestJobs(t *testing.T) {
-	dir := t.TempDir()
-	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'sleep 0.3; echo $CUDA_VISIBLE_DEVICES']\nmatrix: {n: [1, 2, 3]}\n")
+	dir, busy := t.TempDir(), t.TempDir()
+	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'mkdir \"$BUSY/$GPU\" && sleep 0.3 && rmdir \"$BUSY/$GPU\" && echo $GPU']\nmatrix: {n: [1, 2, 3]}\n")
+	gpus := []*collect.Machine{{}, {}, {}}
 	var mu sync.Mutex
 	running, most := 0, 0
 	var begun []string
 	out, err := s.Run(t.Context(), Options{
-		Template: collect.Experiment{Store: dir}, Jobs: 3,
-		split: func(n int) ([]*collect.Machine, error) {
-			return []*collect.Machine{{}, {}, {}}[:n], nil
+		Template: collect.Experiment{Store: dir}, Jobs: len(gpus),
+		split: func(n int) ([]*collect.Machine, error) { return gpus[:n], nil },
+		Output: func(_ Task, e *collect.Experiment) {
+			gpu := strconv.Itoa(slices.Index(gpus, e.Machine))
+			e.Environ = collect.Overlay(e.Environ, map[string]string{"BUSY": busy, "GPU": gpu})
 		},
 		Begin: func(i, of int, task Task) {
 			mu.Lock()
@@ -196,6 +219,20 @@ func TestJobs(t *testing.T) {
 	})
 	if err != nil || !out.OK() || len(out.Results) != 6 || most != 3 {
 		t.Errorf("%d runs, at most %d at the same time, %v", len(out.Results), most, err)
+	}
+	on := map[string]int{}
+	for _, r := range out.Results {
+		log, err := os.ReadFile(filepath.Join(r.Dir, collect.StdoutFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		on[strings.TrimSpace(string(log))]++
+		if m := r.Manifest; m.Status != schemas.StatusOK {
+			t.Errorf("%s/%d: %s (%s)", m.Name, m.Suite.Repetition, m.Status, m.Reason)
+		}
+	}
+	if len(on) != len(gpus) || on["0"]+on["1"]+on["2"] != 6 {
+		t.Errorf("runs by GPU: %v", on)
 	}
 	if got := strings.Join(begun, ", "); got != "0/6 n1/0, 1/6 n2/0, 2/6 n3/0, 3/6 n1/1, 4/6 n2/1, 5/6 n3/1" {
 		t.Errorf("begun in the order %s", got)
@@ -235,5 +272,28 @@ func TestJobsAreInterruptedTogether(t *testing.T) {
 		if r.Manifest.Status != schemas.StatusKilled || !r.Manifest.Interrupted {
 			t.Errorf("%s: %s", r.Manifest.Name, r.Manifest.Status)
 		}
+	}
+}
+
+// A signal that comes as an experiment ends stops the suite, and not what the experiment became.
+func TestResumeKeepsWhatEndedWellThoughInterrupted(t *testing.T) {
+	dir, signals := t.TempDir(), make(chan os.Signal, 1)
+	ready := filepath.Join(t.TempDir(), "ready")
+	s := parse(t, "name: s\ncommand: [sh, -c, 'test -e "+ready+" && exit 0; trap \"exit 0\" INT; touch "+ready+"; while :; do sleep 0.05; done']\nmatrix: {n: [1, 2]}\n")
+	go func() {
+		for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
+			time.Sleep(time.Millisecond)
+		}
+		signals <- os.Interrupt
+	}()
+	out, err := s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: &collect.Machine{}, Signals: signals}})
+	if err != nil || !out.Interrupted || made(out) != "n1/0" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if m := out.Results[0].Manifest; m.Status != schemas.StatusOK || !m.Interrupted {
+		t.Fatalf("%s, interrupted %t", m.Status, m.Interrupted)
+	}
+	if out, _ = one(t, s, dir, &ResumeOptions{}); made(out) != "n2/0" || !out.OK() {
+		t.Errorf("%s, %+v", made(out), out)
 	}
 }

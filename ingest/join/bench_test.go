@@ -16,18 +16,24 @@ import (
 // Events of alternating instrumented and bare steps of a model of a hundred modules, with a mark or tag to every seventh event, as
 // recordings have to every second to tenth: steps, join and rows; decoding, replay and disk are others'. The highest resident
 // memory is that of the process: the events, what replay made of them and the join.
+//
+// Batches may differ in size from step to step, so that no step is exactly like another, and kernels may take buffers that depend on
+// it, so that each has to be put together from parts of others.
 func BenchmarkJoin(b *testing.B) {
-	for _, million := range []int{1, 10} {
-		b.Run(fmt.Sprintf("%dM", million), func(b *testing.B) { benchmarkJoin(b, million*1_000_000) })
+	for _, steps := range []string{"equal", "scaled", "unequal"} {
+		for _, million := range []int{1, 10} {
+			b.Run(fmt.Sprintf("%s/%dM", steps, million), func(b *testing.B) { benchmarkJoin(b, million*1_000_000, steps) })
+		}
 	}
 }
 
-// deepStep is a training step whose every module allocates and frees as one of a transformer does.
-func deepStep(w *world, tags bool, next uint8) {
+// deepStep is a training step whose every module allocates and frees as one of a transformer does. odd says of which modules the
+// backward takes one temporary more.
+func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int) bool) {
 	const modules, forward, backward = 100, 3, 6
 	temporaries := func(th uint16, n int) {
 		for range n {
-			w.alloc(th, "temporary", 64*kib)
+			w.alloc(th, "temporary", batch*kib)
 			w.drop(th, "temporary")
 		}
 	}
@@ -48,7 +54,7 @@ func deepStep(w *world, tags bool, next uint8) {
 		for m := range modules {
 			span(spool.ModuleBegin, main, m, func() {
 				temporaries(main, forward)
-				w.alloc(main, name("activation", m), 3*mib)
+				w.alloc(main, name("activation", m), batch*64*kib)
 				tag(main, spool.TagHookActivation, name("activation", m))
 				tag(main, spool.TagSavedTensor, name("activation", m))
 			})
@@ -58,6 +64,9 @@ func deepStep(w *world, tags bool, next uint8) {
 		for m := modules - 1; m >= 0; m-- {
 			span(spool.ModuleBackwardBegin, engine, m, func() {
 				temporaries(engine, backward)
+				if odd(m) {
+					temporaries(engine, 1)
+				}
 				w.alloc(engine, name("gradient", m), 6*mib)
 				tag(engine, spool.TagGradient, name("gradient", m))
 				w.drop(engine, name("activation", m))
@@ -73,14 +82,21 @@ func deepStep(w *world, tags bool, next uint8) {
 	})
 }
 
-func benchmarkJoin(b *testing.B, events int) {
+func benchmarkJoin(b *testing.B, events int, varies string) {
 	w := newWorld(&testing.T{})
 	for i := 0; w.events.Len() < events; i++ {
 		mode := uint8(instrumented)
 		if i%2 == 0 {
 			mode = bareMode
 		}
-		deepStep(w, i%2 == 0, mode)
+		batch, odd := int64(64), func(int) bool { return false }
+		if varies != "equal" {
+			batch += int64(i*37%50) - 25
+		}
+		if varies == "unequal" {
+			odd = func(module int) bool { return (module*7+i*13)%19 == 0 }
+		}
+		deepStep(w, i%2 == 0, mode, batch, odd)
 		clear(w.blocks) // what a test looks up, and a hundred bytes an event
 	}
 	res, err := replay.Run(&w.events, replay.Settings{}, nil)

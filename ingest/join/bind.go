@@ -158,10 +158,11 @@ type window struct {
 	previous []uint32 // by thread: its last mark
 	threads  []uint16 // that have one
 	ends     []uint32 // ends of backward runs, in order
+	gaps     []int64  // events that stand for gaps, in order
 }
 
 func newWindow(j *Joined) *window {
-	return &window{j: j, k: 1, previous: make([]uint32, 1<<16), ends: j.ctx.backwardEnds}
+	return &window{j: j, k: 1, previous: make([]uint32, 1<<16), ends: j.ctx.backwardEnds, gaps: j.gaps}
 }
 
 func (w *window) before(k uint32) int64 {
@@ -186,6 +187,10 @@ func (w *window) before(k uint32) int64 {
 				}
 			}
 		}
+	}
+	for len(w.gaps) > 0 && w.gaps[0] <= w.j.seqAt(k) { // whatever was recorded before a gap is done with
+		w.done = max(w.done, w.gaps[0])
+		w.gaps = w.gaps[1:]
 	}
 	return w.done
 }

@@ -34,6 +34,7 @@ type Context struct {
 	thread    []uint16
 	dp        []bool // inside a DP hook's computation
 	recording []bool
+	paused    []bool // recording has begun, and stands still: between windows of steps
 	// releases holds the k at which a backward run ended that did not keep its graph, by thread.
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
@@ -52,7 +53,7 @@ func NewContext(r *Rank) *Context {
 	}
 	n := int(maxK) + 2
 	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n), dp: make([]bool, n),
-		recording: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}}
+		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}}
 	spans := r.Steps.Spans
 	for i := range spans {
 		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
@@ -81,7 +82,7 @@ func NewContext(r *Rank) *Context {
 type threadState struct {
 	modules  []uint32 // calls under way, outermost first
 	samplers []uint32 // DP hooks under way
-	backward uint32   // module whose backward runs
+	backward []uint32 // modules whose backward runs, outermost first
 	runs     []uint8  // flags of the backward runs under way
 }
 
@@ -92,7 +93,10 @@ func (s *threadState) module() uint32 {
 	case len(s.modules) > 0:
 		return s.modules[len(s.modules)-1]
 	}
-	return s.backward
+	if n := len(s.backward); n > 0 {
+		return s.backward[n-1]
+	}
+	return 0
 }
 
 // pop removes the last v of a stack and what lies above it: ends go missing when a call is left by an exception.
@@ -113,7 +117,7 @@ const maxStack = 10_000
 
 func (c *Context) walk() {
 	states := map[uint16]*threadState{}
-	recording, k := true, uint32(0)
+	recording, began, k := true, false, uint32(0)
 	for i := range c.rank.Marks {
 		m := &c.rank.Marks[i]
 		s := states[m.Thread]
@@ -140,21 +144,21 @@ func (c *Context) walk() {
 		case spool.SamplerEnd:
 			s.samplers = pop(s.samplers, id)
 		case spool.ModuleBackwardBegin:
-			s.backward = id
-		case spool.ModuleBackwardEnd:
-			if s.backward == id {
-				s.backward = 0
+			if len(s.backward) < maxStack {
+				s.backward = append(s.backward, id)
 			}
+		case spool.ModuleBackwardEnd:
+			s.backward = pop(s.backward, id)
 		case spool.Engine:
 			c.engine[m.Thread] = true
-			s.backward, s.samplers, s.modules = 0, s.samplers[:0], s.modules[:0]
+			s.backward, s.samplers, s.modules = s.backward[:0], s.samplers[:0], s.modules[:0]
 		case spool.BackwardBegin:
-			s.backward = 0
+			s.backward = s.backward[:0]
 			if len(s.runs) < maxStack {
 				s.runs = append(s.runs, m.Flags)
 			}
 		case spool.BackwardEnd:
-			s.backward = 0
+			s.backward = s.backward[:0]
 			if n := len(s.runs); n > 0 {
 				if f := s.runs[n-1]; f&(spool.FlagKeepGraph|spool.FlagNestedRun|spool.FlagFunctorch) == 0 {
 					c.releases[m.Thread] = append(c.releases[m.Thread], m.K)
@@ -166,14 +170,16 @@ func (c *Context) walk() {
 		case spool.DrainBegin:
 			c.drains = append(c.drains, m.K)
 		case spool.CudaReady: // recording begins before the next mode is marked
-			recording = true
+			recording, began = true, true
 		case spool.Mode:
 			recording = m.Flags&spool.FlagRecording != 0
+			began = began || recording
 		}
 		for ; k < m.K; k++ { // marks that were never finished
-			c.thread[k], c.recording[k] = noThread, recording
+			c.thread[k], c.recording[k], c.paused[k] = noThread, recording, began && !recording
 		}
 		c.module[m.K], c.thread[m.K], c.dp[m.K], c.recording[m.K] = s.module(), m.Thread, len(s.samplers) > 0, recording
+		c.paused[m.K] = began && !recording
 		k = m.K + 1
 	}
 }

@@ -3,6 +3,7 @@ package join
 import (
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // Device is one device of a rank. Without events (a bare run) Events and Replay are nil.
@@ -19,6 +20,7 @@ type Joined struct {
 	ctx *Context
 	dev Device
 
+	gaps    []int64 // events that stand for a time in which nothing was recorded
 	pos     []int32 // events before mark k
 	last    []int32 // seq of the last event with own mark k; 0 = none
 	births  []birth // by life
@@ -28,8 +30,10 @@ type Joined struct {
 
 	AmbiguousTags       int64
 	Ambiguous           []string // the first of them
-	boundTags           []bool   // by tag: its address is known here
-	InstrumentedPeakSeq *int64   // first event of the peak's height in an instrumented step or in set-up
+	BareSteps           []schemas.BareStep
+	givenLater          []bool // by life: it is a batch that was made before the step that it is given to the model in
+	boundTags           []bool // by tag: its address is known here
+	InstrumentedPeakSeq *int64 // first event of the peak's height in an instrumented step or in set-up
 }
 
 // birth is where a life began.
@@ -37,6 +41,8 @@ type birth struct {
 	span   int32
 	module uint32
 	dp     bool
+	dtype  spool.DType // of the tags in the block; 0 = none says
+	mixed  bool        // tags of several dtypes
 }
 
 // owner is one ownership, compactly.
@@ -110,6 +116,16 @@ func (j *Joined) place() {
 		j.pos[next] = int32(j.dev.Events.Len())
 	}
 	j.pos[0] = 0
+	for i, a := range j.dev.Events.Action {
+		if a == schemas.ActionGap {
+			j.gaps = append(j.gaps, int64(i)+1)
+		}
+	}
+}
+
+// untraced reports whether no event tells of a life's birth: it lay before recording, or in a gap of it.
+func (j *Joined) untraced(a *replay.Alloc) bool {
+	return a.AllocSeq == 0 || j.dev.Events.Action[a.AllocSeq-1] == schemas.ActionGap
 }
 
 // seqAt is the last event before mark k; the state at mark k is the one just after it.
@@ -130,7 +146,7 @@ func (j *Joined) findBirths() {
 		for ; at < int(seq); at++ {
 			high = max(high, j.mark(at))
 		}
-		if seq == 0 {
+		if j.untraced(&lives[l]) {
 			continue
 		}
 		own := j.mark(int(seq) - 1)
@@ -167,4 +183,17 @@ func (j *Joined) findPeak() {
 			return
 		}
 	}
+}
+
+// StepAt is the step that an event lies in, or -1.
+func (j *Joined) StepAt(seq int64) int64 {
+	if j.dev.Events == nil {
+		return -1
+	}
+	for _, s := range j.ctx.rank.Steps.Steps {
+		if j.seqAt(s.BeginK) < seq && seq <= j.seqAt(s.EndK) {
+			return s.Number
+		}
+	}
+	return -1
 }

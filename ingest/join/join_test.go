@@ -166,12 +166,13 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw.
+// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw. Where a step is like no other, what
+// lives beyond backward is nobody's, and what ends in it may have been a hook's.
 func TestTwins(t *testing.T) {
-	for _, differs := range []bool{false, true} {
+	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
 		trainStep(w, false, true, bareMode)
-		if differs {
+		for range more {
 			w.alloc(main, "more", 512)
 			w.drop(main, "more")
 		}
@@ -191,10 +192,12 @@ func TestTwins(t *testing.T) {
 			{"logits", "between", "outputs/lifetime"},
 			{"x", "forward", "inputs/lifetime"},
 		}
-		if differs {
+		if more == 40 {
 			want = []struct{ name, label, want string }{
-				{"gs", "sampler", "activation_gradients/phase"},
-				{"grad", "after hook", "activation_gradients/phase"},
+				{"gs", "sampler", "other/phase"},
+				{"scaled", "sampler", "activation_gradients/phase"},
+				{"grad", "after hook", "other/phase"},
+				{"noise", "noise", "optimizer_temporaries/phase"},
 				{"logits", "forward", "activations/lifetime"},
 			}
 		}
@@ -208,6 +211,34 @@ func TestTwins(t *testing.T) {
 			t.Error("an instrumented step reached the same peak")
 		}
 	}
+}
+
+// A per-sample gradient that a bare step like no other made is known from its birth on by the tag of the step after it.
+func TestPerSampleGradientOfALonelyStep(t *testing.T) {
+	w := trained(t, bareMode)
+	for range 40 {
+		w.alloc(main, "more", 512)
+		w.drop(main, "more")
+	}
+	w.forward(func() { w.alloc(main, "h", 3*mib) })
+	w.backward(0, func() {
+		w.alloc(engine, "gs", 24*mib)
+		w.alloc(engine, "kept", 24*mib)
+		w.drop(engine, "h")
+		w.label("backward")
+	})
+	w.span(spool.OptimizerBegin, main, 1, func() { w.alloc(main, "late", mib) })
+	w.mode(instrumented)
+	w.tag(main, spool.TagGradSample, "gs")
+	w.label("tagged")
+	w.drop(main, "gs", "kept")
+	w.forward(func() {})
+	w.backward(0, func() {})
+	w.span(spool.OptimizerBegin, main, 1, func() {})
+	w.expect(w.join(), [][4]any{
+		{"gs", 1, "backward", "per_sample_gradients/lifetime"}, {"gs", 1, "tagged", "per_sample_gradients/tagged"},
+		{"kept", 0, "backward", "other/phase"},
+	})
 }
 
 // torch 2.15 takes a workspace for each call. Where a recording has one that stays, such a block is a temporary.
@@ -618,4 +649,30 @@ func TestWorkspaces(t *testing.T) {
 			t.Errorf("%q: %d, want %d", config, got, want)
 		}
 	}
+}
+
+// A tensor that the graphs of two steps save is held twice, and never by both.
+func TestHeldOnceMore(t *testing.T) {
+	w := newWorld(t)
+	w.alloc(main, "noise", 4*kib)
+	for _, label := range []string{"first", "second"} {
+		w.forward(func() {})
+		w.tag(main, spool.TagSavedTensor, "noise")
+		w.label(label)
+		w.backward(0, func() { w.alloc(engine, "x", kib) })
+		w.untag(main, spool.TagSavedTensor, "noise")
+		w.alloc(main, "y", kib)
+		w.drop(main, "x", "y")
+	}
+	j := w.join()
+	var held []owner
+	for _, o := range j.owners[j.ownerAt[0]:j.ownerAt[1]] {
+		if o.category == activations && o.evidence == tagged {
+			held = append(held, o)
+		}
+	}
+	if len(held) != 2 || !held[0].observed || held[1].begin < held[0].end {
+		t.Errorf("held %+v", held)
+	}
+	checkOwners(t, j)
 }

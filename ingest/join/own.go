@@ -19,6 +19,8 @@ func (j *Joined) own(tags []bound) {
 	lives := j.dev.Replay.Allocs
 	r := newRules(j)
 	twins := j.findTwins()
+	r.twins = twins
+	j.givenLater = make([]bool, len(lives))
 	firstPass := make([]owner, 0, len(lives)+len(tags)/2)
 	at := make([]int32, len(lives)+1)
 	var scratch []owner
@@ -29,9 +31,12 @@ func (j *Joined) own(tags []bound) {
 			t++
 		}
 		at[l] = int32(len(firstPass))
-		firstPass = j.fromTags(firstPass, tags[from:t], int32(l))
+		j.births[l].dtyped(j.ctx.tags, tags[from:t])
+		j.givenLater[l] = j.givenInLaterStep(int32(l), tags[from:t])
+		firstPass = r.fromTags(firstPass, tags[from:t], int32(l))
+		firstPass = r.sinceBirth(firstPass, at[l], int32(l))
 		firstPass = r.unfinished(firstPass, at[l], int32(l))
-		if twins == nil || twins.of[l] < 0 {
+		if twins == nil || twins.of == nil || twins.of[l] < 0 {
 			firstPass, scratch = r.fill(firstPass, at[l], int32(l), scratch)
 		}
 	}
@@ -47,6 +52,27 @@ func (j *Joined) own(tags []bound) {
 	}
 }
 
+// dtyped notes what the tensors that were tagged in a block are made of.
+func (b *birth) dtyped(all []spool.Tag, tags []bound) {
+	for i := range tags {
+		switch d := all[tags[i].tag].DType; {
+		case d == 0 || d == b.dtype:
+		case b.dtype == 0:
+			b.dtype = d
+		default:
+			b.mixed = true
+		}
+	}
+}
+
+// dtypeName is the name of a block's dtype; empty if none is known.
+func (b *birth) dtypeName() string {
+	if b.mixed {
+		return schemas.MixedDTypes
+	}
+	return b.dtype.String()
+}
+
 // lifeEnd is a life's last state plus one, with "never" as the greatest number.
 func lifeEnd(free int64) int64 {
 	if free == 0 {
@@ -56,10 +82,11 @@ func lifeEnd(free int64) int64 {
 }
 
 // fromTags appends the ownerships that the tags of one life prove.
-func (j *Joined) fromTags(out []owner, tags []bound, life int32) []owner {
+func (r *rules) fromTags(out []owner, tags []bound, life int32) []owner {
 	if len(tags) == 0 {
 		return out
 	}
+	j := r.j
 	a := &j.dev.Replay.Allocs[life]
 	weight := false
 	for _, b := range tags {
@@ -93,6 +120,17 @@ func (j *Joined) fromTags(out []owner, tags []bound, life int32) []owner {
 				n.module = t.Module
 			}
 			n.begin = max(j.beginning(category, life, len(out) > first, b.seq), a.AllocSeq)
+			for _, before := range out[first:] {
+				if before.category == category { // it let go, and has taken hold once more since: when, bare steps do not tell
+					n.begin = max(n.begin, before.end)
+				}
+			}
+			if t.Kind == spool.TagSavedTensor || t.Kind == spool.TagHookActivation { // a batch, a mask: it was there before
+				n.begin = min(r.graphs.heldFrom(t.K, n.begin), max(n.begin, b.seq))
+			}
+			if t.Kind == spool.TagHeld && r.graphs.unseen(life) { // autograd may have held it as well
+				n.begin = max(n.begin, min(r.graphs.givenUp(life), b.seq))
+			}
 			out = append(out, n)
 			open[category] = int32(len(out))
 		}

@@ -3,6 +3,7 @@ package join
 import (
 	"sort"
 
+	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -23,10 +24,13 @@ func (j *Joined) Allocations(emit func([]schemas.Allocation) error) error {
 		row := schemas.Allocation{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, AllocID: int64(l) + 1,
 			Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block, Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
-			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module)}
-		if a.AllocSeq > 0 {
+			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: b.dtypeName()}
+		switch {
+		case !j.untraced(a):
 			row.AllocTimeNS, row.Stack = e.TimeNS[a.AllocSeq-1], int64(e.Stack[a.AllocSeq-1])
-		} else {
+		case a.AllocSeq > 0:
+			row.Step, row.Microbatch, row.Phase = -1, 0, ""
+		default:
 			row.Step, row.Microbatch = -1, 0
 		}
 		if a.FreeRequestedSeq > 0 {
@@ -73,26 +77,6 @@ func (j *Joined) Owners(emit func([]schemas.Owner) error) error {
 	return emit(rows)
 }
 
-// gpuTimes is the GPU time of each span: that of the intervals that begin in it. An interval that contains a drain
-// measures the agent and is left out.
-func (c *Context) gpuTimes() []int64 {
-	out := make([]int64, len(c.rank.Steps.Spans))
-	if c.rank.Untimed {
-		return out
-	}
-	for _, iv := range c.rank.Intervals {
-		if int(iv.BeginK) >= len(c.span) || iv.EndK <= iv.BeginK || iv.NS < 0 {
-			continue
-		}
-		d := sort.Search(len(c.drains), func(i int) bool { return c.drains[i] > iv.BeginK })
-		if d < len(c.drains) && c.drains[d] < iv.EndK {
-			continue
-		}
-		out[c.span[iv.BeginK]] += iv.NS
-	}
-	return out
-}
-
 // Phases are the rows of phases.parquet.
 func (j *Joined) Phases() []schemas.Phase {
 	c, spans := j.ctx, j.ctx.rank.Steps.Spans
@@ -102,7 +86,7 @@ func (j *Joined) Phases() []schemas.Phase {
 		s := &spans[i]
 		row := schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Step, Microbatch: s.Microbatch,
 			Phase: s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS, GPUNS: gpu[i]}
-		if r := j.dev.Replay; r != nil {
+		if r := j.dev.Replay; r != nil && !c.pausedIn(s) {
 			row.BeginSeq, row.EndSeq = j.seqAt(s.BeginK), j.seqAt(s.EndK)
 			if i == len(spans)-1 {
 				row.EndSeq = r.Events
@@ -113,6 +97,12 @@ func (j *Joined) Phases() []schemas.Phase {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// pausedIn reports whether some of a span was not recorded: nothing is known of its bytes.
+func (c *Context) pausedIn(s *steps.Span) bool {
+	n := uint32(len(c.paused))
+	return s.BeginK < n && c.paused[s.BeginK] || s.EndK > s.BeginK && s.EndK <= n && c.paused[s.EndK-1]
 }
 
 // Steps are the rows of steps.parquet.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
 )
 
 // rules gives owners to the moments that no tag covers.
@@ -17,6 +18,9 @@ type rules struct {
 	lastEnd    int64 // last event of the last step
 	groupEnd   []int64
 	stepEnd    []int64
+	graphs     *graphs
+	twins      *twins // nil = there are none
+	private    bool   // per-sample gradients, or their norms, are computed
 }
 
 type workspaceKey struct {
@@ -27,7 +31,7 @@ type workspaceKey struct {
 
 func newRules(j *Joined) *rules {
 	c := j.ctx
-	r := &rules{j: j, workspaces: map[int64]bool{}, seen: map[workspaceKey]bool{}}
+	r := &rules{j: j, workspaces: map[int64]bool{}, seen: map[workspaceKey]bool{}, graphs: newGraphs(j)}
 	for _, s := range workspaceSizes {
 		r.workspaces[s] = true
 	}
@@ -39,6 +43,12 @@ func newRules(j *Joined) *rules {
 	}
 	if n := len(r.stepEnd); n > 0 {
 		r.complete, r.lastEnd = true, r.stepEnd[n-1]
+	}
+	for i := range c.tags {
+		switch c.tags[i].Kind {
+		case spool.TagGradSample, spool.TagNormSample, spool.TagHookActivation, spool.TagSummedGradient:
+			r.private = true
+		}
 	}
 	r.perCall = j.perCall(r)
 	r.groupEnd = make([]int64, len(c.groupEnd))
@@ -52,16 +62,26 @@ func newRules(j *Joined) *rules {
 func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (filled, reuse []owner) {
 	a := &r.j.dev.Replay.Allocs[life]
 	end := lifeEnd(a.FreeRequestedSeq)
-	add := func(from, to int64) {
-		category, evidence := r.judge(life, to, from == a.AllocSeq && to == end)
-		if category == activations && from > a.AllocSeq { // autograd was seen to let go
-			category, evidence = other, byPhase
-		}
+	put := func(category categoryIndex, evidence uint8, from, to int64) {
 		o := owner{life: life, category: category, evidence: evidence, begin: from, end: to, observed: to < end, module: r.j.births[life].module}
 		if to == end {
 			o.end = a.FreeRequestedSeq
 		}
 		owners = append(owners, o)
+	}
+	add := func(from, to int64) {
+		category, evidence := r.judge(life, to, from == a.AllocSeq && to == end)
+		switch {
+		case category != activations:
+		case from > a.AllocSeq: // autograd was seen to let go
+			category, evidence = other, byPhase
+		case evidence == lifetime:
+			if given := r.graphs.givenUp(life); given < to {
+				put(category, evidence, from, given)
+				category, evidence, from = other, byPhase, given
+			}
+		}
+		put(category, evidence, from, to)
 	}
 	if int(first) == len(owners) {
 		add(a.AllocSeq, end)
@@ -92,12 +112,13 @@ var (
 	optimizerTemporaries = index(schemas.OptimizerTemporaries)
 	optimizerState       = index(schemas.OptimizerState)
 	inputs               = index(schemas.Inputs)
+	perSampleGradients   = index(schemas.PerSampleGradients)
 )
 
 // judge is the category of a life where no tag says it, for a stretch that ends at end; whole = the stretch is all of it.
 func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) {
 	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
-	if a.AllocSeq == 0 {
+	if r.j.untraced(a) {
 		return untraced, lifetime
 	}
 	span := &r.j.ctx.rank.Steps.Spans[b.span]
@@ -134,9 +155,19 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 			return forwardTemporaries, lifetime
 		}
 	case famBackward:
+		switch bare := r.alone(life); {
+		case bare && !inside: // somebody's gradient, and nobody has said whose: those that only flow end here
+			return other, byPhase
+		case bare && r.private: // hooks make blocks too, and a bare step does not say where
+			return activationGradients, byPhase
+		}
 		return activationGradients, how
 	case famUpdate:
-		return r.update(a.FreeRequestedSeq, span.Step, inside)
+		category, evidence := r.update(a.FreeRequestedSeq, span.Step, inside)
+		if r.private && r.alone(life) {
+			evidence = byPhase
+		}
+		return category, evidence
 	case famSetupData:
 		if !inside {
 			return inputs, byPhase
@@ -153,12 +184,34 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 	return other, byPhase
 }
 
+// alone reports whether a life was born in a bare step and has no twin: nothing but its phase tells what it was.
+func (r *rules) alone(life int32) bool {
+	return !r.j.ctx.instrumented(&r.j.ctx.rank.Steps.Spans[r.j.births[life].span]) && (r.twins == nil || r.twins.of == nil || r.twins.of[life] < 0)
+}
+
+// sinceBirth gives a per-sample gradient that a bare step made, and that a tag of the next step names, to its category from its birth
+// on: the hook that made it was not seen, but backward makes such blocks for nothing else.
+func (r *rules) sinceBirth(owners []owner, first, life int32) []owner {
+	a, span := &r.j.dev.Replay.Allocs[life], &r.j.ctx.rank.Steps.Spans[r.j.births[life].span]
+	if folded(families[span.Under]) != famBackward || r.j.untraced(a) || !r.alone(life) {
+		return owners
+	}
+	for _, o := range owners[first:] {
+		if o.category == perSampleGradients && o.evidence == tagged && o.begin > a.AllocSeq {
+			before := o
+			before.begin, before.end, before.observed, before.evidence = a.AllocSeq, o.begin, true, lifetime
+			return append(owners, before)
+		}
+	}
+	return owners
+}
+
 // unfinished adds autograd to the owners of what hooks hold in a forward pass that no backward followed (an OOM, say):
 // what autograd holds is seen when backward begins. Without it the hooks would be charged with all activations.
 func (r *rules) unfinished(owners []owner, first, life int32) []owner {
 	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
 	span := &r.j.ctx.rank.Steps.Spans[b.span]
-	if a.AllocSeq == 0 || a.FreeRequestedSeq != 0 || families[span.Under] != famForward || r.groupEnd[span.Group] < r.j.dev.Replay.Events {
+	if r.j.untraced(a) || a.FreeRequestedSeq != 0 || families[span.Under] != famForward || r.groupEnd[span.Group] < r.j.dev.Replay.Events {
 		return owners
 	}
 	hook := false

@@ -11,7 +11,7 @@ import (
 )
 
 // RulesVersion changes with every change to the rules of this package or of the steps package.
-const RulesVersion = 2
+const RulesVersion = 7
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{
@@ -20,7 +20,7 @@ var tagCategories = map[spool.TagKind]schemas.Category{
 	spool.TagHookActivation: schemas.HookActivations, spool.TagGradSample: schemas.PerSampleGradients,
 	spool.TagNormSample: schemas.NormSamples, spool.TagSummedGradient: schemas.SummedGradients, spool.TagNoise: schemas.Noise,
 	spool.TagStoredBackprop: schemas.StoredBackprops, spool.TagInput: schemas.Inputs, spool.TagOutput: schemas.Outputs,
-	spool.TagClipTemporary: schemas.ClipTemporaries,
+	spool.TagClipTemporary: schemas.ClipTemporaries, spool.TagHeld: schemas.Other,
 }
 
 // beginning says from where on a tagged block belongs to its category.

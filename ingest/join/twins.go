@@ -1,38 +1,22 @@
 package join
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// program numbers the events that the program caused: allocs and requests to free. Segments come and go, and frees
-// complete, as the allocator sees fit; so one step repeats another in these events only.
-type program struct {
-	number []int32 // by seq: program events up to it
-	seq    []int32 // by number: its seq
-}
-
-func newProgram(e *schemas.EventColumns) *program {
-	p := &program{number: make([]int32, e.Len()+1), seq: []int32{0}}
-	for i, a := range e.Action {
-		if a == schemas.ActionAlloc || a == schemas.ActionFreeRequested {
-			p.seq = append(p.seq, int32(i+1))
-		}
-		p.number[i+1] = int32(len(p.seq) - 1)
-	}
-	return p
-}
-
-// stretch is the program events of one step: (from, to].
-type stretch struct{ from, to int32 }
-
 // twins pairs lives of bare steps with the same lives of instrumented ones: training repeats itself, allocation by
 // allocation, and only instrumented steps have tags.
 type twins struct {
-	program *program
-	of      []int32 // by life: its twin, or -1
-	limit   []int64 // by life: last event of the twin's step; what came later says nothing
+	program  *program
+	of       []int32           // by life: its twin, or -1
+	by       []int32           // by life that has a twin: its step in alike
+	crossing []bool            // by life that has a twin: it is of another unit than others born beside it have
+	alike    []*alignment      // bare steps and those that they are like
+	given    []int32           // by life of a step that a bare one follows: its twin of a step that an instrumented one follows, or -1; nil = none has
+	handings map[int64]handing // by step that a bare one follows
 }
 
 // findTwins gives nil if no life has a twin.
@@ -45,105 +29,138 @@ func (j *Joined) findTwins() *twins {
 	if !bare {
 		return nil
 	}
-	t := &twins{program: newProgram(j.dev.Events)}
-	at := make([]stretch, len(steps))
-	byShape := map[uint64][]int{} // instrumented steps
+	f := j.newFinder()
+	t := &twins{program: f.p}
 	for i := range steps {
-		at[i] = stretch{t.program.number[j.seqAt(steps[i].BeginK)], t.program.number[j.seqAt(steps[i].EndK)]}
-		if steps[i].Instrumented && steps[i].Recorded && at[i].to > at[i].from {
-			h := j.shape(t.program, at[i])
-			byShape[h] = append(byShape[h], i)
-		}
-	}
-	for i := range steps {
-		if !steps[i].Recorded || steps[i].Instrumented || at[i].to == at[i].from {
+		if !f.holds(i) {
 			continue
 		}
-		like, fewest := -1, 0
-		for _, o := range nearest(byShape[j.shape(t.program, at[i])], i) {
-			if d := j.otherSizes(t.program, at[i], at[o]); d >= 0 && (like < 0 || d < fewest) {
-				like, fewest = o, d
+		if !steps[i].Instrumented {
+			bare := schemas.BareStep{Step: steps[i].Number, Blocks: int64(j.born(f.p, f.at[i].to) - j.born(f.p, f.at[i].from))}
+			var all []*alignment
+			if al := f.like(i, f.tagged); al != nil {
+				all = append(all, al)
+			} else {
+				all = f.likeInParts(i)
+			}
+			for n, al := range all {
+				if n == 0 {
+					bare.Like, bare.How = new(steps[al.other].Number), al.how
+				}
+				bare.Known += t.pairAll(j, al, &f.bench)
+			}
+			j.BareSteps = append(j.BareSteps, bare)
+		}
+		if i+1 < len(steps) && !steps[i+1].Instrumented {
+			if al := f.like(i, f.before); al != nil {
+				next := int32(0)
+				if o := al.other; f.holds(i+1) && f.holds(o+1) && f.shapes[i+1] == f.shapes[o+1] {
+					next = f.at[o+1].to
+				}
+				t.handOver(j, steps[i].Number, al, next, &f.bench)
 			}
 		}
-		if like >= 0 {
-			t.pair(j, at[i], at[like], j.seqAt(steps[like].EndK))
-		}
 	}
-	if t.of == nil {
+	if t.of == nil && t.given == nil {
 		return nil
 	}
 	return t
 }
 
-// pair pairs the lives born in one step with those born in the other.
-func (t *twins) pair(j *Joined, step, like stretch, limit int64) {
-	lives, p := j.dev.Replay.Allocs, t.program
+// finder finds to each step one that is like it.
+type finder struct {
+	j            *Joined
+	p            *program
+	at           []stretch
+	shapes       []uint64
+	instrumented []int
+	tagged       map[uint64][]int // instrumented steps by shape
+	before       map[uint64][]int // steps before instrumented ones
+	parts        partFinder
+	bench        workbench
+}
+
+func (j *Joined) newFinder() *finder {
+	steps := j.ctx.rank.Steps.Steps
+	f := &finder{j: j, p: newProgram(j.dev.Events), at: make([]stretch, len(steps)), shapes: make([]uint64, len(steps)),
+		tagged: map[uint64][]int{}, before: map[uint64][]int{}}
+	for i := range steps {
+		f.at[i] = stretch{f.p.number[j.seqAt(steps[i].BeginK)], f.p.number[j.seqAt(steps[i].EndK)]}
+		if !f.holds(i) {
+			continue
+		}
+		shape := j.shape(f.p, f.at[i])
+		f.shapes[i] = shape
+		if steps[i].Instrumented {
+			f.instrumented = append(f.instrumented, i)
+			f.tagged[shape] = append(f.tagged[shape], i)
+		}
+		if i+1 < len(steps) && steps[i+1].Instrumented {
+			f.before[shape] = append(f.before[shape], i)
+		}
+	}
+	return f
+}
+
+// holds reports whether a step has events that can be compared.
+func (f *finder) holds(i int) bool {
+	return f.j.ctx.rank.Steps.Steps[i].Recorded && f.at[i].to > f.at[i].from
+}
+
+// like finds the step that step i is most like, of those of its shape around it.
+func (f *finder) like(i int, byShape map[uint64][]int) *alignment {
+	candidates := nearest(byShape[f.shapes[i]], i, 2)
+	differ := make([]int, len(candidates))
+	best := -1
+	for n, o := range candidates {
+		differ[n] = f.j.otherSizes(f.p, f.at[i], f.at[o])
+		if differ[n] >= 0 && (best < 0 || differ[n] < differ[best]) {
+			best = n
+		}
+	}
+	if best >= 0 && differ[best] <= f.at[i].len()/20 { // a few differ with the data (distinct ids in a batch)
+		return f.aligned(i, candidates[best], schemas.LikeExact)
+	}
+	order := make([]int, len(candidates))
+	for n := range order {
+		order[n] = n
+	}
+	sort.SliceStable(order, func(a, b int) bool { return differ[order[a]] < differ[order[b]] })
+	for _, n := range order {
+		if o := candidates[n]; differ[n] >= 0 && f.j.scales(f.p, f.at[i], f.at[o]) {
+			return f.aligned(i, o, schemas.LikeScaled)
+		}
+	}
+	return nil
+}
+
+func (f *finder) aligned(i, o int, how string) *alignment {
+	return &alignment{step: f.at[i], like: f.at[o], other: o, how: how, limit: f.j.seqAt(f.j.ctx.rank.Steps.Steps[o].EndK)}
+}
+
+// pairAll gives the lives born in a bare step that have no twin yet their twins.
+func (t *twins) pairAll(j *Joined, al *alignment, w *workbench) int64 {
+	lives := j.dev.Replay.Allocs
 	if t.of == nil {
-		t.of, t.limit = make([]int32, len(lives)), make([]int64, len(lives))
-		for l := range t.of {
-			t.of[l] = -1
-		}
+		t.of, t.by, t.crossing = slices.Repeat([]int32{-1}, len(lives)), make([]int32, len(lives)), make([]bool, len(lives))
 	}
-	born := func(after int32) int { // lives are in order of birth
-		return sort.Search(len(lives), func(l int) bool { return p.number[lives[l].AllocSeq] > after })
-	}
-	shift := step.from - like.from
-	for a, o := born(step.from), born(like.from); a < len(lives) && o < len(lives); a, o = a+1, o+1 {
-		if p.number[lives[a].AllocSeq] > step.to || p.number[lives[a].AllocSeq]-shift != p.number[lives[o].AllocSeq] {
-			break
+	t.alike = append(t.alike, al)
+	n := int64(0)
+	al.pair(j, t.program, w, func(m match) {
+		if t.of[m.life] >= 0 {
+			return
 		}
-		// Of equal blocks that are freed in another order only those with the same end are twins.
-		if death(p, lives[a].FreeRequestedSeq, step.to)-shift == death(p, lives[o].FreeRequestedSeq, like.to) {
-			t.of[a], t.limit[a] = int32(o), limit
-		}
-	}
+		t.of[m.life], t.by[m.life], t.crossing[m.life] = int32(m.twin), int32(len(t.alike)-1), m.crossing
+		n++
+	})
+	return n
 }
 
-// death is the program event that ends a life, or the first one after the step if it outlives that.
-func death(p *program, free int64, to int32) int32 {
-	if free == 0 || p.number[free] > to {
-		return to + 1
-	}
-	return p.number[free]
-}
-
-// nearest is the up to four of the given steps that lie closest to step i on either side: all of them would be quadratic in
-// the number of steps.
-func nearest(steps []int, i int) []int {
+// nearest is the given steps that lie closest to step i, so many on either side: all of them would be quadratic in the number of
+// steps.
+func nearest(steps []int, i, each int) []int {
 	n := sort.SearchInts(steps, i)
-	return steps[max(n-2, 0):min(n+2, len(steps))]
-}
-
-// shape hashes what a step's program events do.
-func (j *Joined) shape(p *program, s stretch) uint64 {
-	h := uint64(14695981039346656037)
-	for _, seq := range p.seq[s.from+1 : s.to+1] {
-		h = (h ^ uint64(j.dev.Events.Action[seq-1])) * 1099511628211
-	}
-	return h
-}
-
-// otherSizes counts the events that differ in size; -1 = what is done differs, or more than one size in twenty: another
-// step. A few differ with the data (distinct ids in a batch).
-func (j *Joined) otherSizes(p *program, a, b stretch) int {
-	n := int(a.to - a.from)
-	if n != int(b.to-b.from) {
-		return -1
-	}
-	e, differ := j.dev.Events, 0
-	for i := 1; i <= n; i++ {
-		x, y := p.seq[int(a.from)+i]-1, p.seq[int(b.from)+i]-1
-		if e.Action[x] != e.Action[y] {
-			return -1
-		}
-		if e.Size[x] != e.Size[y] {
-			differ++
-		}
-	}
-	if differ > n/20 {
-		return -1
-	}
-	return differ
+	return steps[max(n-each, 0):min(n+each, len(steps))]
 }
 
 // ownTwins gives lives of bare steps the owners of their twins, and fills what is left by rule.
@@ -155,19 +172,26 @@ func (j *Joined) ownTwins(t *twins, r *rules) {
 	for l := range lives {
 		at[l] = int32(len(out))
 		own := j.owners[j.ownerAt[l]:j.ownerAt[l+1]]
+		if t.handed(j, l) {
+			out, scratch = r.takeAsInput(out, own, int32(l), scratch)
+			continue
+		}
 		out = append(out, own...)
-		twin := t.of[l]
+		twin := int32(-1)
+		if t.of != nil {
+			twin = t.of[l]
+		}
 		if twin < 0 {
 			continue
 		}
 		a, b := &lives[l], &lives[twin]
-		shift := p.number[a.AllocSeq] - p.number[b.AllocSeq]
-		here := func(seq int64) int64 { // the same moment of this step
-			n := min(max(p.number[seq]+shift, 0), int32(len(p.seq)-1))
-			return int64(p.seq[n])
+		if j.births[l].dtype == 0 {
+			j.births[l].dtype, j.births[l].mixed = j.births[twin].dtype, j.births[twin].mixed
 		}
+		al := t.alike[t.by[l]]
+		here := func(seq int64) int64 { return al.moment(p, p.number[a.AllocSeq], seq, t.crossing[l]) } // the same moment of this step
 		for _, o := range j.owners[j.ownerAt[twin]:j.ownerAt[twin+1]] {
-			if o.begin > t.limit[l] {
+			if o.begin > al.limit || o.evidence != tagged && len(own) > 0 { // a rule's word against a tag's
 				continue
 			}
 			n := o
@@ -175,7 +199,7 @@ func (j *Joined) ownTwins(t *twins, r *rules) {
 			if o.evidence == tagged {
 				n.evidence = lifetime
 			}
-			if o.end != b.FreeRequestedSeq && o.end != 0 && o.end <= t.limit[l] {
+			if o.end != b.FreeRequestedSeq && o.end != 0 && o.end <= al.limit {
 				n.end, n.observed = here(o.end), o.observed
 			}
 			for _, q := range own { // a later instrumented step saw it too

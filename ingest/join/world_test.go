@@ -30,6 +30,7 @@ type world struct {
 	blocks map[string][]*block // every life of a name
 	next   uint64
 	at     map[string]int64 // labels
+	gaps   []replay.Gap
 }
 
 type segment struct {
@@ -167,7 +168,7 @@ func (w *world) join(more ...func(*Rank)) *Joined {
 	for _, f := range more {
 		f(rank)
 	}
-	res, err := replay.Run(&w.events, replay.Settings{}, nil)
+	res, err := replay.RunWithGaps(&w.events, replay.Settings{}, w.gaps, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func (w *world) category(j *Joined, name string, n int, label string) string {
 	}
 	b := w.blocks[name][n]
 	for l := range j.dev.Replay.Allocs {
-		if j.dev.Replay.Allocs[l].AllocSeq != b.born {
+		if a := &j.dev.Replay.Allocs[l]; a.AllocSeq != b.born || a.Address != b.addr {
 			continue
 		}
 		for i := j.ownerAt[l]; i < j.ownerAt[l+1]; i++ {

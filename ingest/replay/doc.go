@@ -15,6 +15,12 @@
 // [Anomalies].LateBlocks counts them. A free that no alloc can explain, in memory that was reserved while recording, is a
 // sign of lost events. Nothing of this stops the replay: it is counted, and [Anomalies.Reason] says it.
 //
+// # Gaps
+//
+// Recording may stand still and go on ([RunWithGaps]). One event stands for all that happened meanwhile: there the blocks become
+// those of the allocator's own list of that moment ([Replay.Resume]), so that everything after it is as exact as before. Which
+// block of the list is which of before is a matter of its address, size and stream; the totals do not depend on it.
+//
 // # Counters
 //
 // allocated falls at free_requested; active and requested fall at free_completed. They differ between the two for blocks

@@ -7,7 +7,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// before is the FreeRequestedSeq of a block that was pending before event 1: never live, and active from the start.
+// before is the FreeRequestedSeq of a block that was pending before event 1, or when a gap ended: never live, and active from there on.
 const before = int64(-1)
 
 // Finish ends the replay. final is the allocator's own list after the last event, or nil: live blocks of it that the trace
@@ -166,11 +166,13 @@ func (r *Replay) lives(res *Result) {
 	for _, a := range r.untraced {
 		if a.FreeRequestedSeq == before {
 			res.pendingBefore = append(res.pendingBefore, a)
+			if a.AllocSeq == 0 { // not in a gap
+				res.Anomalies.PendingBefore++
+			}
 		} else {
 			untraced = append(untraced, a)
 		}
 	}
-	res.Anomalies.PendingBefore = int64(len(res.pendingBefore))
 	res.Anomalies.UntracedBlocks = int64(len(untraced))
 	slices.SortFunc(untraced, func(a, b Alloc) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.FreeRequestedSeq, b.FreeRequestedSeq))

@@ -50,7 +50,7 @@ func TestRecordedAllocator(t *testing.T) {
 				t.Errorf("%+v", res.Final)
 			}
 			for _, c := range checkpoints {
-				if d, err := res.Check(&c, 0); err != nil || !c.Agrees {
+				if d, err := res.Check(&c, 0, replay.Peaks{}); err != nil || !c.Agrees {
 					t.Errorf("at event %d: residue %+v, %v", c.Seq, d, err)
 				}
 			}

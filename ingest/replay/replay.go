@@ -19,6 +19,7 @@ type Replay struct {
 	heap     heap
 	seq      int64
 	mapped   bool // an expandable segment has been seen
+	pools    bool // events name private pools, as those of torch 2.12 and later do
 
 	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it shifts
 	// every value, peaks too, by the same amount.
@@ -64,6 +65,11 @@ func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 // Run replays a whole recording of one device. final is the allocator's own list after the last event, if there is one;
 // at names the seqs, in order, at which the counters are wanted in [Result.Checkpoints].
 func Run(events *schemas.EventColumns, settings Settings, final []schemas.SegmentBlock, at ...int64) (*Result, error) {
+	return RunWithGaps(events, settings, nil, final, at...)
+}
+
+// RunWithGaps is Run for a recording that was interrupted. gaps are in order, and each has an event of its own.
+func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock, at ...int64) (*Result, error) {
 	if err := sameLength(events); err != nil {
 		return nil, err
 	}
@@ -79,21 +85,36 @@ func Run(events *schemas.EventColumns, settings Settings, final []schemas.Segmen
 	}
 	r.traced = make([]Alloc, 0, n)
 	r.allocated = append(make([]int64, 0, events.Len()+1), r.allocated...)
-	from := int64(0)
 	for _, seq := range at {
-		if seq < from || seq > int64(events.Len()) {
+		if seq < r.seq || seq > int64(events.Len()) {
 			return nil, fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq, events.Len())
 		}
-		if err := r.Apply(chunk(events, from, seq)); err != nil {
+		if gaps, err = r.until(events, gaps, seq); err != nil {
 			return nil, err
 		}
 		r.Checkpoint()
-		from = seq
 	}
-	if err := r.Apply(chunk(events, from, int64(events.Len()))); err != nil {
+	if gaps, err = r.until(events, gaps, int64(events.Len())); err != nil {
 		return nil, err
 	}
+	if len(gaps) > 0 {
+		return nil, fmt.Errorf("a gap at event %d: not in order, or beyond the last of %d events", gaps[0].Seq, events.Len())
+	}
 	return r.Finish(final), nil
+}
+
+// until applies events up to seq, and gives the gaps that are left.
+func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]Gap, error) {
+	for len(gaps) > 0 && gaps[0].Seq > r.seq && gaps[0].Seq <= seq {
+		if err := r.Apply(chunk(events, r.seq, gaps[0].Seq-1)); err != nil {
+			return nil, err
+		}
+		if err := r.Resume(gaps[0].List); err != nil {
+			return nil, err
+		}
+		gaps = gaps[1:]
+	}
+	return gaps, r.Apply(chunk(events, r.seq, seq))
 }
 
 // chunk is the events after from, up to and with to; only the columns that a replay reads.
@@ -133,6 +154,7 @@ func (r *Replay) Apply(e *schemas.EventColumns) error {
 		addr, size, stream, pool := e.Addr[i], e.Size[i], e.Stream[i], uint64(0)
 		if len(e.Pool) != 0 {
 			pool = e.Pool[i]
+			r.pools = r.pools || pool != 0
 		}
 		if action >= schemas.ActionAlloc && action <= schemas.ActionSegmentUnmap && malformed(addr, size) {
 			r.anomalies.MalformedEvents++

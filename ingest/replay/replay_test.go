@@ -227,14 +227,14 @@ func TestCheck(t *testing.T) {
 		good := schemas.Checkpoint{Seq: seq, AllocatedBytes: h.Allocated, AllocatedPeakBytes: h.AllocatedPeak, ReservedBytes: h.Reserved,
 			ReservedPeakBytes: h.ReservedPeak, ActiveBytes: h.Active, RequestedBytes: h.Requested}
 		c := good
-		if d, err := res.Check(&c, 0); err != nil || !c.Agrees || d != (Residue{}) || c.ReplayedAllocatedBytes != h.Allocated ||
+		if d, err := res.Check(&c, 0, Peaks{}); err != nil || !c.Agrees || d != (Residue{}) || c.ReplayedAllocatedBytes != h.Allocated ||
 			c.ReplayedAllocatedPeakBytes != h.AllocatedPeak || c.ReplayedReservedBytes != h.Reserved {
 			t.Errorf("at event %d: %+v, %v, %+v", seq, d, err, c)
 		}
 		for _, field := range []*int64{&good.AllocatedBytes, &good.AllocatedPeakBytes, &good.ReservedBytes, &good.ReservedPeakBytes, &good.ActiveBytes, &good.RequestedBytes} {
 			*field -= 512
 			c := good
-			if d, err := res.Check(&c, 0); err != nil || c.Agrees || d == (Residue{}) {
+			if d, err := res.Check(&c, 0, Peaks{}); err != nil || c.Agrees || d == (Residue{}) {
 				t.Errorf("at event %d: a counter that differs by 512 agrees: %+v, %v", seq, d, err)
 			}
 			*field += 512
@@ -242,7 +242,7 @@ func TestCheck(t *testing.T) {
 	}
 	// Peaks since a reset of torch's.
 	c := schemas.Checkpoint{Seq: 900}
-	res.Check(&c, 401)
+	res.Check(&c, 401, Peaks{})
 	var peak int64
 	for _, h := range m.history[401:901] {
 		peak = max(peak, h.Allocated)
@@ -250,7 +250,7 @@ func TestCheck(t *testing.T) {
 	if c.ReplayedAllocatedPeakBytes != peak {
 		t.Errorf("peak since event 401 is %d, want %d", c.ReplayedAllocatedPeakBytes, peak)
 	}
-	if _, err := res.Check(&schemas.Checkpoint{Seq: 17}, 0); err == nil {
+	if _, err := res.Check(&schemas.Checkpoint{Seq: 17}, 0, Peaks{}); err == nil {
 		t.Error("a checkpoint at an event without counters was checked")
 	}
 }

@@ -14,18 +14,30 @@ func (r *Replay) seed(list []schemas.SegmentBlock) error {
 	if dropped > 0 {
 		return fmt.Errorf("the list before the first event has %d impossible blocks", dropped)
 	}
+	reserved, err := r.heap.seed(rows, r.seedBlock)
+	if err != nil {
+		return fmt.Errorf("list before the first event: %w", err)
+	}
+	r.before.Reserved += reserved
+	return nil
+}
+
+// seed fills an empty heap from a list of rows by address, and has used called with each block in use. It gives the bytes of
+// all segments.
+func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.SegmentBlock)) (reserved int64, err error) {
 	for len(rows) > 0 {
 		first := rows[0]
 		n := 0
 		for n < len(rows) && rows[n].SegmentAddress == first.SegmentAddress {
 			n++
 		}
-		if err := r.seedSegment(rows[:n]); err != nil {
-			return fmt.Errorf("segment %#x of the list before the first event: %w", first.SegmentAddress, err)
+		if err := h.seedSegment(rows[:n], used); err != nil {
+			return 0, fmt.Errorf("segment %#x: %w", first.SegmentAddress, err)
 		}
+		reserved += first.SegmentBytes
 		rows = rows[n:]
 	}
-	return nil
+	return reserved, nil
 }
 
 // byAddress sorts a list. It drops rows that no allocator can have written, and says how many.
@@ -47,8 +59,8 @@ func byAddress(list []schemas.SegmentBlock) (rows []schemas.SegmentBlock, droppe
 	return kept, dropped
 }
 
-func (r *Replay) seedSegment(rows []schemas.SegmentBlock) error {
-	h, s := &r.heap, &rows[0]
+func (h *heap) seedSegment(rows []schemas.SegmentBlock, used func(int32, *schemas.SegmentBlock)) error {
+	s := &rows[0]
 	at, end := s.SegmentAddress, s.SegmentAddress+uint64(s.SegmentBytes)
 	for i := range rows {
 		b := &rows[i]
@@ -68,7 +80,6 @@ func (r *Replay) seedSegment(rows []schemas.SegmentBlock) error {
 	// Only now: reserve would have joined it with another segment that happens to touch it.
 	k := h.blocks[i].run
 	h.runs[k].expandable, h.runs[k].small = s.Expandable, s.SegmentType == "small"
-	r.before.Reserved += s.SegmentBytes
 	for n := range rows {
 		b := &rows[n]
 		next := none
@@ -76,7 +87,7 @@ func (r *Replay) seedSegment(rows []schemas.SegmentBlock) error {
 			next = h.split(i, b.BlockBytes)
 		}
 		if b.State != schemas.BlockInactive {
-			r.seedBlock(i, b)
+			used(i, b)
 		}
 		i = next
 	}

@@ -45,25 +45,43 @@ func TestBitmapPaintsAsFreetypeDoes(t *testing.T) {
 	if !bytes.Equal(b.img.Pix, want.Pix) {
 		t.Fatal("pixels differ from freetype's")
 	}
-	var file bytes.Buffer
-	if err := b.save(&file, "", ""); err != nil {
-		t.Fatal(err)
-	}
-	got, err := png.Decode(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Bounds() != want.Rect {
-		t.Fatalf("the file's picture is %v, not %v", got.Bounds(), want.Rect)
-	}
-	for y := range height {
-		for x := range width {
-			if got.At(x, y) != color.RGBAModel.Convert(want.At(x, y)) {
-				t.Fatalf("pixel %d, %d of the file is %v, not %v", x, y, got.At(x, y), want.At(x, y))
+}
+
+// A reader of the file finds what was drawn; where there are more colours than the file can have, the rarest are shades.
+func TestFileIsWhatWasDrawn(t *testing.T) {
+	for _, test := range []struct{ colours, off int }{{1, 0}, {mostColours - 1, 0}, {mostColours + 100, 2}} {
+		b := newBitmap(800, 3)
+		b.rect(0, 0, 800, 3, 0xffffff)
+		for i := range test.colours {
+			tall := 3
+			if i%3 == 2 {
+				tall = 1 // rarer than its neighbours, which are shades of it
+			}
+			b.rect(2*i, 0, 2*i+2, tall, Color(i/2)<<16|Color(i-i/2)<<8)
+		}
+		var file bytes.Buffer
+		if err := b.save(&file, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		got, err := png.Decode(&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Bounds() != b.img.Rect {
+			t.Fatalf("the file's picture is %v, not %v", got.Bounds(), b.img.Rect)
+		}
+		for y := range b.img.Rect.Dy() {
+			for x := range b.img.Rect.Dx() {
+				found, drawn := color.RGBAModel.Convert(got.At(x, y)).(color.RGBA), b.img.RGBAAt(x, y)
+				if max(away(found.R, drawn.R), away(found.G, drawn.G), away(found.B, drawn.B)) > test.off {
+					t.Fatalf("%d colours: pixel %d, %d of the file is %v, not %v", test.colours, x, y, found, drawn)
+				}
 			}
 		}
 	}
 }
+
+func away(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
 
 // A rectangle of whole pixels is what freetype fills along its path, wherever it reaches.
 func TestRectIsWhatItsPathFills(t *testing.T) {

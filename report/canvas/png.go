@@ -13,8 +13,9 @@ import (
 // pngLevel is where more effort hardly makes a figure smaller: the highest level saves a seventh in nine times the time.
 const pngLevel = 5
 
-// encodePNG writes an opaque picture as PNG of 24 bits a pixel, its rows as they are. image/png tries five filters on every
-// row, for longer than drawing takes; they are for photographs, and leave flat colours and repeated letters larger.
+// encodePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours. image/png
+// tries five filters on every row, for longer than drawing takes; they are for photographs, and leave flat colours and repeated
+// letters larger.
 func encodePNG(w io.Writer, img *image.RGBA) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {
@@ -22,8 +23,16 @@ func encodePNG(w io.Writer, img *image.RGBA) error {
 	}
 	header := binary.BigEndian.AppendUint32(nil, uint32(width))
 	header = binary.BigEndian.AppendUint32(header, uint32(height))
-	header = append(header, 8, 2, 0, 0, 0) // bits a channel, RGB, deflate, adaptive filters, not interlaced
+	header = append(header, 8, 3, 0, 0, 0) // bits a pixel, of a palette, deflate, adaptive filters, not interlaced
 	if err := writeChunk(w, "IHDR", header); err != nil {
+		return err
+	}
+	colours, index := palette(img)
+	table := make([]byte, 0, 3*len(colours))
+	for _, c := range colours {
+		table = append(table, byte(c>>16), byte(c>>8), byte(c))
+	}
+	if err := writeChunk(w, "PLTE", table); err != nil {
 		return err
 	}
 	data := bufio.NewWriterSize(chunks{w}, 64<<10)
@@ -31,11 +40,15 @@ func encodePNG(w io.Writer, img *image.RGBA) error {
 	if err != nil {
 		return err
 	}
-	line := make([]byte, 1+3*width) // its first byte: no filter
+	line := make([]byte, 1+width) // its first byte: no filter
+	last, at := colours[0], byte(0)
 	for y := range height {
 		row := img.Pix[y*img.Stride:][:4*width]
-		for x, k := 0, 1; x < len(row); x, k = x+4, k+3 {
-			line[k], line[k+1], line[k+2] = row[x], row[x+1], row[x+2]
+		for x := range width {
+			if c := pixel(row[4*x:]); c != last {
+				last, at = c, index[c]
+			}
+			line[1+x] = at
 		}
 		if _, err := z.Write(line); err != nil {
 			return err

@@ -28,6 +28,7 @@ const (
 	FrameEnd         FrameType = 14 // JSON [EndInfo]; the last frame
 	FramePlan        FrameType = 15 // JSON {"warmup":, "timed":}
 	FrameDevices     FrameType = 16 // JSON {"devices": [DeviceInfo, …]}: devices used since the last such frame
+	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
 )
 
 const (

@@ -22,6 +22,8 @@ type ProcessInfo struct {
 	Torch     string `json:"torch"`
 	Forked    int32  `json:"forked"` // how many forks lie between this process and the one that exec'ed
 	Warmup    int32  `json:"warmup"`
+	// ModuleTimes says that instrumented steps have CUDA events around modules; older agents stamped phases only.
+	ModuleTimes bool `json:"module_times"`
 }
 
 // ModuleInfo is a torch module as the agent saw it.
@@ -37,7 +39,7 @@ type ModuleInfo struct {
 type Checkpoint struct {
 	Drain     int64              `json:"drain"` // 0 = when recording began
 	K         uint32             `json:"k"`
-	Reason    string             `json:"reason"` // start, step, oom, exit, full, request, script
+	Reason    string             `json:"reason"` // start, step, oom, exit, full, request, script, window
 	TimeNS    int64              `json:"time_ns"`
 	DrainNS   int64              `json:"drain_ns"`
 	Recording bool               `json:"recording"` // events were being recorded up to here
@@ -82,6 +84,15 @@ type MetricInfo struct {
 	Value  float64 `json:"value"`
 }
 
+// PredictionInfo is what the phantom GPU has said of itself by then: see schemas.Prediction.
+type PredictionInfo struct {
+	Reads       []schemas.Counted `json:"reads"`
+	Guesses     []schemas.Counted `json:"guesses"`
+	Assumptions []schemas.Counted `json:"assumptions"` // absent from journals of older agents
+	Notes       []string          `json:"notes"`
+	Compiled    bool              `json:"compiled"`
+}
+
 // PlanInfo is what dpsight.plan announced.
 type PlanInfo struct {
 	Warmup int64 `json:"warmup"`
@@ -124,7 +135,8 @@ type Journal struct {
 	OOMs        []OOMInfo
 	Exception   *ExceptionInfo
 	Plan        *PlanInfo
-	Devices     []DeviceInfo // absent from journals of older agents
+	Devices     []DeviceInfo    // absent from journals of older agents
+	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
 	End         *EndInfo
 	Frames      int64
 	Torn        *TornError // where the frames stop being whole; nil = they end cleanly
@@ -179,6 +191,8 @@ func (j *Journal) add(f Frame) (err error) {
 		if v, err = decode[struct{ Devices []DeviceInfo }](f.Payload); err == nil {
 			j.Devices = append(j.Devices, v.Devices...)
 		}
+	case FramePrediction:
+		j.Prediction, err = decode[PredictionInfo](f.Payload)
 	case FrameNames:
 		err = j.addNames(f.Payload)
 	case FrameModules:

@@ -135,10 +135,11 @@ const (
 	TagOutput         TagKind = 13 // result of the outermost forward call, or a root of backward
 	TagUser           TagKind = 14 // dpsight.tag(): the module field holds the name id of the category
 	TagClipTemporary  TagKind = 15
+	TagHeld           TagKind = 16 // between two steps a module or a parameter has it as a plain attribute
 )
 
 var tagKindNames = [...]string{"unknown", "parameter", "buffer", "gradient", "optimizer_state", "saved_tensor", "hook_activation",
-	"grad_sample", "norm_sample", "summed_gradient", "noise", "stored_backprop", "input", "output", "user", "clip_temporary"}
+	"grad_sample", "norm_sample", "summed_gradient", "noise", "stored_backprop", "input", "output", "user", "clip_temporary", "held"}
 
 func (t TagKind) String() string {
 	if int(t) < len(tagKindNames) {

@@ -72,6 +72,7 @@ type streams [nStreams][]byte
 
 // split adds a pickle's bytes to the streams.
 func (s *streams) split(p []byte) {
+	code := 0 // where the bytes begin that go to the code as they stand
 	for i := 0; i < len(p); {
 		n, counted, ok := argument(p[i])
 		head := i + 1 + counted
@@ -79,14 +80,16 @@ func (s *streams) split(p []byte) {
 			n = int(littleEndian(p[i+1 : head]))
 		}
 		if !ok || head > len(p) || n < 0 || n > len(p)-head {
-			s[streamCode] = append(s[streamCode], p[i:]...)
-			return
+			break
 		}
-		s[streamCode] = append(s[streamCode], p[i:head]...)
-		to := streamOf(p[i], n)
-		s[to] = append(s[to], p[head:head+n]...)
+		if to := streamOf(p[i], n); to != streamCode {
+			s[streamCode] = append(s[streamCode], p[code:head]...)
+			s[to] = append(s[to], p[head:head+n]...)
+			code = head + n
+		}
 		i = head + n
 	}
+	s[streamCode] = append(s[streamCode], p[code:]...)
 }
 
 var errStreams = errors.New("its streams do not fit together")
@@ -103,36 +106,48 @@ func (s *streams) take(stream, n int) ([]byte, error) {
 
 // join appends the next pickle, of n bytes, to out.
 func (s *streams) join(out []byte, n int) ([]byte, error) {
-	for end := len(out) + n; len(out) < end; {
-		left := end - len(out)
-		if len(s[streamCode]) == 0 {
+	code := s[streamCode]
+	begin, at := 0, 0 // in the code: of what is not yet in out, and of the next opcode
+	for left := n; left > 0; {
+		if at == len(code) {
 			return nil, errStreams
 		}
-		op := s[streamCode][0]
+		op := code[at]
 		length, counted, ok := argument(op)
 		head := 1 + counted
 		if ok && counted > 0 && head <= left {
-			if head > len(s[streamCode]) {
+			if head > len(code)-at {
 				return nil, errStreams
 			}
-			length = int(littleEndian(s[streamCode][1:head]))
+			length = int(littleEndian(code[at+1 : at+head]))
 		}
 		if !ok || head > left || length < 0 || length > left-head {
-			rest, err := s.take(streamCode, left)
-			if err != nil {
-				return nil, err
+			if left > len(code)-at {
+				return nil, errStreams
 			}
-			return append(out, rest...), nil
+			at += left
+			break
 		}
-		for _, part := range [2][2]int{{streamCode, head}, {streamOf(op, length), length}} {
-			b, err := s.take(part[0], part[1])
+		left -= head + length
+		to := streamOf(op, length)
+		if to == streamCode {
+			head += length
+		}
+		if head > len(code)-at {
+			return nil, errStreams
+		}
+		at += head
+		if to != streamCode {
+			literal, err := s.take(to, length)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, b...)
+			out = append(append(out, code[begin:at]...), literal...)
+			begin = at
 		}
 	}
-	return out, nil
+	s[streamCode] = code[at:]
+	return append(out, code[begin:at]...), nil
 }
 
 // stored gives a stream as it is compressed; values of a fixed width in planes, times as differences.

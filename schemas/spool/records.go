@@ -108,6 +108,7 @@ type Tag struct {
 	K       uint32
 	Untag   bool // the owner let go
 	Kind    TagKind
+	DType   DType  // of the tensor, 0 = not recorded; an untag has none
 	Address uint64 // base address of the storage
 	Bytes   int64  // of the storage
 	Name    uint32 // name id, 0 = none
@@ -116,14 +117,14 @@ type Tag struct {
 
 // Append appends the tag's 32 bytes:
 //
-//	k u32 | op u8 (1 tag, 2 untag) | kind u8 | 2 zero bytes | address u64 | bytes u64 | name u32 | module u32
+//	k u32 | op u8 (1 tag, 2 untag) | kind u8 | dtype u8 | 1 zero byte | address u64 | bytes u64 | name u32 | module u32
 func (t Tag) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, t.K)
 	op := byte(1)
 	if t.Untag {
 		op = 2
 	}
-	b = append(b, op, byte(t.Kind), 0, 0)
+	b = append(b, op, byte(t.Kind), byte(t.DType), 0)
 	b = binary.LittleEndian.AppendUint64(b, t.Address)
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.Bytes))
 	b = binary.LittleEndian.AppendUint32(b, t.Name)
@@ -137,7 +138,7 @@ func parseTags(b []byte, tags []Tag) ([]Tag, error) {
 	for ; len(b) > 0; b = b[RecordSize:] {
 		tags = append(tags, Tag{
 			K:     binary.LittleEndian.Uint32(b),
-			Untag: b[4] == 2, Kind: TagKind(b[5]),
+			Untag: b[4] == 2, Kind: TagKind(b[5]), DType: DType(b[6]),
 			Address: binary.LittleEndian.Uint64(b[8:]),
 			Bytes:   int64(binary.LittleEndian.Uint64(b[16:])),
 			Name:    binary.LittleEndian.Uint32(b[24:]),

@@ -126,6 +126,10 @@ func apart(marks, frames []byte) [][]byte {
 	rest = append(rest, frames[:filesHeader]...)
 	var tags []byte
 	var s streams
+	for i := range s { // what they take of the usual journal, or less: a slice that grows is copied five times
+		s[i] = make([]byte, 0, len(frames)/8)
+	}
+	s[streamCode] = make([]byte, 0, len(frames)/2)
 	end := filesHeader
 	for _, f := range all {
 		begin := int(f.Offset) + frameHeader
@@ -165,6 +169,11 @@ func together(parts [][]byte) (marks, frames []byte, err error) {
 	}
 	n := binary.LittleEndian.Uint64(rest)
 	rest = rest[8:]
+	size := 0 // of the frames: to let them grow was to copy them as often as they are long
+	for _, p := range parts[partFrames:] {
+		size += len(p)
+	}
+	frames = make([]byte, 0, size)
 	frames, rest = append(frames, rest[:filesHeader]...), rest[filesHeader:]
 	for range n {
 		if len(rest) < frameHeader {

@@ -22,7 +22,7 @@ func testFrames() []byte {
 	b = AppendFrame(b, FrameProcess, []byte(`{"pid":42,"rank":3,"mode":"full"}`))
 	b = AppendFrame(b, FrameNames, []byte(`{"names":[[1,"forward"],[2,"näme"]]}`))
 	b = AppendFrame(b, FrameType(200), []byte("from the future"))
-	b = AppendFrame(b, FrameTags, Tag{K: 2, Kind: TagParameter, Address: 1 << 46, Bytes: 512, Name: 1}.Append(Tag{K: 2, Untag: true, Kind: TagGradient}.Append(nil)))
+	b = AppendFrame(b, FrameTags, Tag{K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46, Bytes: 512, Name: 1}.Append(Tag{K: 2, Untag: true, Kind: TagGradient}.Append(nil)))
 	b = AppendFrame(b, FrameTimes, Interval{1, 2, 1500}.Append(nil))
 	b = AppendFrame(b, FrameCheckpoint, []byte(`{"drain":0,"reason":"start"}`))
 	b = AppendFrame(b, FrameAllocator, []byte("\x80\x04}."))
@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	if len(j.Marks) != 3 || j.Marks[2] != (Mark{3, 1, ForwardBegin, 3, 1003, 1 << 60, 3}) {
 		t.Errorf("marks %+v", j.Marks)
 	}
-	want := []Tag{{2, true, TagGradient, 0, 0, 0, 0}, {2, false, TagParameter, 1 << 46, 512, 1, 0}}
+	want := []Tag{{K: 2, Untag: true, Kind: TagGradient}, {K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46, Bytes: 512, Name: 1}}
 	if !reflect.DeepEqual(j.Tags, want) {
 		t.Errorf("tags %+v, want %+v", j.Tags, want)
 	}

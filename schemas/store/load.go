@@ -14,13 +14,14 @@ type Want uint
 
 // The tables. Manifest and ingest report are always read.
 const (
-	WantMemory    Want = 1 << iota // allocations and owners
-	WantTimes                      // steps and phases
-	WantSamples                    // NVML samples and processes
-	WantEvents                     // the events that change what is reserved; the others are not loaded
-	WantGradients                  // when each gradient was written
-	WantDetail                     // with WantMemory: where blocks were born, names and modules of owners, modules and stacks
-	WantClock                      // when each event happened
+	WantMemory      Want = 1 << iota // allocations and owners
+	WantTimes                        // steps and phases
+	WantSamples                      // NVML samples and processes
+	WantEvents                       // the events that change what is reserved; the others are not loaded
+	WantGradients                    // when each gradient was written
+	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows
+	WantClock                        // when each event happened
+	WantModuleTimes                  // GPU time by module, and modules
 
 	// WantAll is all that a summary needs. Detail is not in it: it would take most of a report's time.
 	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients
@@ -42,6 +43,8 @@ type Tables struct {
 	Modules     []schemas.Module     // detail
 	Stacks      []schemas.StackFrame // detail
 	Clocks      []schemas.EventClock
+	ModuleTimes []schemas.ModuleTime
+	Segments    []schemas.SegmentBlock // detail: the lists with which later windows open
 }
 
 // A NotIngestedError says that a run has a journal but no tables yet.
@@ -86,7 +89,9 @@ func Load(r Run, want Want) (*Tables, error) {
 			}
 			return err
 		}},
-		{WantDetail, func() error { return read(&t.Modules, schemas.Modules, r.Dir) }},
+		{WantDetail | WantModuleTimes, func() error { return read(&t.Modules, schemas.Modules, r.Dir) }},
+		{WantModuleTimes, func() error { return read(&t.ModuleTimes, schemas.ModuleTimes, r.Dir) }},
+		{WantDetail, func() (err error) { t.Segments, err = windowLists(r.Dir, report); return err }},
 		{WantDetail, func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},

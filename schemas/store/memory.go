@@ -28,6 +28,7 @@ func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) 
 			{name: "microbatch", int: func(a *row, v int64) { a.Microbatch = int32(v) }},
 			{name: "phase", word: func(a *row, v string) { a.Phase = v }},
 			{name: "module_id", int: func(a *row, v int64) { a.Module = v }},
+			{name: "dtype", word: func(a *row, v string) { a.DType = v }},
 			{name: "op", word: func(a *row, v string) { a.Op = v }},
 			{name: "stack_id", int: func(a *row, v int64) { a.Stack = v }},
 			{name: "stream", int: func(a *row, v int64) { a.Stream = uint64(v) }},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	nearly "github.com/dpsight/dpsight/schemas/near"
 )
 
 // near lists the run names and ids that resemble arg, the likeliest first.
@@ -19,7 +21,7 @@ func near(runs []Run, arg string) []string {
 			return
 		}
 		seen[word] = true
-		cost := distance(strings.ToLower(arg), strings.ToLower(word))
+		cost := nearly.Distance(strings.ToLower(arg), strings.ToLower(word))
 		if arg != "" && strings.Contains(strings.ToLower(word), strings.ToLower(arg)) {
 			cost = 1
 		}
@@ -37,25 +39,4 @@ func near(runs []Run, arg string) []string {
 		words = append(words, c.word)
 	}
 	return words
-}
-
-// distance is Levenshtein's, over bytes: ids and names are mostly ASCII.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -21,6 +21,10 @@ type Selection struct {
 	Suite *Suite
 	// Damaged lists the run folders of a store so named that cannot be read; they are no error.
 	Damaged []Damaged
+	// Named are the folders of the runs that an argument of their own stood for, by id, name or folder.
+	Named map[string]bool
+	// Superseded is how many runs of stores were left out because they were made again; see analyze.MadeAgain.
+	Superseded int
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
 	// Newest lists, for each name that several runs of the store have, which one was taken.
@@ -31,11 +35,16 @@ type Selection struct {
 type Newest struct {
 	Name  string
 	RunID string
-	Of    int // runs of that name
+	Of    int  // runs of that name
+	Bare  bool // newer ones are bare repeats of the same experiment
 }
 
 func (n Newest) String() string {
-	return fmt.Sprintf("%d runs are called %s: taking the newest, %s", n.Of, n.Name, n.RunID)
+	which := "the newest"
+	if n.Bare {
+		which = "the newest that is not bare"
+	}
+	return fmt.Sprintf("%d runs are called %s: taking %s, %s", n.Of, n.Name, which, n.RunID)
 }
 
 // ErrNoRuns says that a store is empty.
@@ -106,7 +115,7 @@ func list(names []string) string {
 }
 
 // Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
-// one, or a run's name (the newest of that name). Ids win over names and names over prefixes, so that a run called
+// one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names over prefixes, so that a run called
 // "2026" can be named. With no argument it takes the newest suite, or the newest run where that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) {
 	sel := new(Selection)
@@ -122,6 +131,13 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 			}
 		}
 	}
+	named := func(r Run) {
+		add(r)
+		if sel.Named == nil {
+			sel.Named = map[string]bool{}
+		}
+		sel.Named[absolute(r.Dir)] = true
+	}
 	var own []Run // of this store, read once and only where an argument needs it
 	for _, arg := range args {
 		if isRun(arg) {
@@ -129,7 +145,7 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 			if err != nil {
 				return nil, Damaged{arg, err}
 			}
-			add(r)
+			named(r)
 			continue
 		}
 		if own == nil {
@@ -141,10 +157,14 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 		}
 		r, namesakes, err := find(own, arg)
 		if err == nil {
-			if namesakes > 1 {
-				sel.Newest = append(sel.Newest, Newest{arg, r.ID, namesakes})
+			full := r
+			if r.ID != arg && r.Manifest.Name == arg {
+				full = recorded(own, r)
 			}
-			add(r)
+			if namesakes > 1 {
+				sel.Newest = append(sel.Newest, Newest{arg, full.ID, namesakes, full.ID != r.ID})
+			}
+			named(full)
 			continue
 		}
 		// A folder comes last: a run's name must not change its meaning where a folder of that name appears.
@@ -165,6 +185,9 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 	}
 	return sel, nil
 }
+
+// IsNamed reports whether an argument stood for the run alone, and not for it among all of a store.
+func (sel *Selection) IsNamed(r Run) bool { return sel.Named[absolute(r.Dir)] }
 
 // All takes all runs of the store; one that has none gives a *NoRunsError.
 func (s *Store) All() (*Selection, error) {
@@ -226,6 +249,21 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 		return Run{}, 0, e
 	}
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(runs, arg)}
+}
+
+// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an experiment
+// that its suite recorded once, the newest of these.
+func recorded(runs []Run, r Run) Run {
+	m := r.Manifest
+	if !m.Bare || m.Suite == nil {
+		return r
+	}
+	for _, o := range slices.Backward(runs) {
+		if s := o.Manifest.Suite; s != nil && s.ID == m.Suite.ID && o.Manifest.Name == m.Name && !o.Manifest.Bare {
+			return o
+		}
+	}
+	return r
 }
 
 // newest fills sel with the newest suite's runs, or with the newest run if that is newer than every suite.

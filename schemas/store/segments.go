@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -22,12 +23,22 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 		{name: "address", int: func(e *row, v int64) { e.Addr = uint64(v) }},
 	}, func(p *piece, i int) bool {
 		switch schemas.Action(p.ints[i]) {
-		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap, schemas.ActionSegmentUnmap:
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap, schemas.ActionSegmentUnmap,
+			schemas.ActionGap:
 			return true
 		}
 		return false
 	})
 	return rows, optional(err, needed)
+}
+
+// windowLists reads the allocator's own blocks where later windows open. Most runs have one window and no such list.
+func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlock, error) {
+	if !slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
+		return nil, nil
+	}
+	rows, err := schemas.Segments.ReadOptional(dir)
+	return slices.DeleteFunc(rows, func(b schemas.SegmentBlock) bool { return b.At != "window" }), err
 }
 
 // openTable opens a table to be read by columns.

@@ -75,6 +75,33 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// A suite records events in the first repeat only: that one is what a name means.
+func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
+	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite", "r5 flash suite")
+	for _, id := range []string{"r2", "r3", "r5"} {
+		dir := filepath.Join(s.Dir(), id)
+		m, err := schemas.ReadManifest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Bare = true
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sel, err := s.Resolve([]string{"ghost"})
+	if err != nil || ids(sel.Runs) != "r1" || len(sel.Newest) != 1 || sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
+		t.Errorf("%+v, %v", sel, err)
+	}
+	// What another suite recorded under that name may be anything.
+	if sel, err = s.Resolve([]string{"flash"}); err != nil || ids(sel.Runs) != "r5" || sel.Newest[0].Bare {
+		t.Errorf("%+v, %v", sel, err)
+	}
+	if sel, err = s.Resolve([]string{"r3"}); err != nil || ids(sel.Runs) != "r3" || len(sel.Newest) != 0 {
+		t.Errorf("by its id: %+v, %v", sel, err)
+	}
+}
+
 // What stands for one of several, and what stands for nothing, is said.
 func TestWhatIsSaidOfAName(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
@@ -228,6 +255,29 @@ func TestLoad(t *testing.T) {
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Owners.File()), []byte("PAR1 torn"), 0o644)
 	if _, err = Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "run r1: owners.parquet: ") {
 		t.Errorf("torn table: %v", err)
+	}
+}
+
+// Of the allocator's own lists those are loaded with which later windows open, and only for a run that has such.
+func TestLoadOfWindows(t *testing.T) {
+	s := fill(t, "r1 a")
+	runs, _, _ := s.Runs()
+	dir := runs[0].Dir
+	blocks := []schemas.SegmentBlock{{At: "window", Seq: 7}, {At: "last", Seq: 9}, {At: "oom", Seq: 8}}
+	if err := schemas.Segments.Write(dir, blocks); err != nil {
+		t.Fatal(err)
+	}
+	for windows, want := range map[int64]int{1: 0, 2: 1} {
+		if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{RunID: "r1", Cost: []schemas.InstrumentCost{{}, {Windows: windows}}}); err != nil {
+			t.Fatal(err)
+		}
+		tables, err := Load(runs[0], WantDetail)
+		if err != nil || len(tables.Segments) != want || want > 0 && tables.Segments[0] != blocks[0] {
+			t.Errorf("%d windows: %+v, %v", windows, tables.Segments, err)
+		}
+		if tables, err = Load(runs[0], WantTimes); err != nil || tables.Segments != nil {
+			t.Errorf("lists were not asked for: %+v, %v", tables.Segments, err)
+		}
 	}
 }
 

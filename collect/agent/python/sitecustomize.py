@@ -81,25 +81,30 @@ def call(callback, module):
 
 
 def _on_torch(torch):
-    plugin = os.environ.get("DPSIGHT_PLUGIN")
-    if plugin:
+    values = None
+    for plugin in os.environ.get("DPSIGHT_PLUGIN", "").split(os.pathsep):
+        if not plugin:
+            continue
         try:
-            _load_plugin(plugin).install(torch)
+            installed = _load_plugin(plugin).install(torch)
+            values = installed if hasattr(installed, "reads") else values
         except Exception as error:
             sys.stderr.write(
                 f"dpsight: the plugin {os.path.basename(plugin)} failed: {type(error).__name__}: {error}\n"
             )
-    from dpsight import agent
+    from dpsight import agent, prediction
 
+    prediction.follow(values)
     agent.install(torch, Finder.callbacks)
 
 
 def _load_plugin(path):
     from importlib.util import module_from_spec, spec_from_file_location
 
-    spec = spec_from_file_location("dpsight_plugin", path)
+    name = "dpsight_plugin_" + os.path.basename(path).removesuffix(".py")
+    spec = spec_from_file_location(name, path)
     module = module_from_spec(spec)
-    sys.modules["dpsight_plugin"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 

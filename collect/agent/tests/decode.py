@@ -41,6 +41,7 @@ class Tag(NamedTuple):
     bytes: int
     name: str
     module: int
+    dtype: str
 
 
 class Journal:
@@ -112,8 +113,10 @@ def read_frames(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
 
 def read_tags(payload: bytes, names: dict[int, str]) -> list[Tag]:
     out = []
-    for k, op, kind, address, size, name, module in struct.iter_unpack("<IBB2xQQII", payload):
-        out.append(Tag(k, op, kind, address, size, names.get(name, "") if name else "", module))
+    for k, op, kind, dtype, address, size, name, module in struct.iter_unpack("<IBBBxQQII", payload):
+        called = names.get(name, "") if name else ""
+        made_of = kinds.DTYPES[dtype - 1] if dtype else ""
+        out.append(Tag(k, op, kind, address, size, called, module, made_of))
     return out
 
 

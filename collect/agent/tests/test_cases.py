@@ -51,6 +51,11 @@ class TestLoops(Case):
         paths = {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         self.assertEqual(paths["0"]["parameter_bytes"], (256 * 1024 + 1024) * 4)
 
+    def test_most_steps_of_a_long_window_are_bare(self) -> None:
+        j = self.check("plain", "cpu", "60", steps=60)
+        modes = [m.flags & K.INSTRUMENTED for m in j.marks if m.kind == K.MODE]
+        self.assertEqual([i for i, flag in enumerate(modes) if flag], [0, 1, 2, *range(3, 23, 2), 27, 35, 43, 51, 59])
+
     def test_bare_run(self) -> None:
         j = self.check("plain", "cpu", "5", steps=5, env={"DPSIGHT_MODE": "bare"})
         self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE], [2, 2, 2, 0, 0, 0])
@@ -98,6 +103,7 @@ class TestLoops(Case):
             with self.subTest(mode):
                 j = self.check("odd", mode, steps=steps)
                 if mode == "interrupt":
+                    self.assertEqual(j.count(K.FORWARD_END), j.count(K.FORWARD_BEGIN))
                     self.assertEqual(sum(m.kind == K.FORWARD_END and bool(m.flags & K.REPAIRED) for m in j.marks), 1)
 
     def test_threads(self) -> None:
@@ -170,7 +176,7 @@ class TestCheckpointing(Case):
 
 class TestCompile(Case):
     def test_dynamo_sees_no_agent(self) -> None:
-        modes = ("module", "inplace", "blocks", "function", "step", "optimizer")
+        modes = ("module", "inplace", "subclass", "blocks", "function", "step", "optimizer")
         with run("compiled", "cpu", *modes, agent=False) as r:
             without = r.out
         with run("compiled", "cpu", *modes) as r:
@@ -207,6 +213,7 @@ class TestProcesses(unittest.TestCase):
             ("exec", [1, 2]),
             ("fork", [2, 3]),
             ("idle_fork", [2]),
+            ("held_fork", [1]),
             ("spawn", [2, 2]),
             ("mp_fork", [2, 2]),
             ("workers", [2]),

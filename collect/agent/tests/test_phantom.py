@@ -92,7 +92,7 @@ class Phantom(unittest.TestCase):
 
 class TestMemory(Phantom):
     def test_tags_agree_with_a_walk(self) -> None:
-        for args in (("vanilla",), ("hooks",), ("ghost",), ("hooks", "keep")):
+        for args in (("vanilla",), ("hooks",), ("ghost",), ("hooks", "keep"), ("vanilla", "moved")):
             with self.subTest(args), run("memory", *args, env=self.env) as r:
                 j = self.checked(r)
                 self.every_tag_binds(j)
@@ -100,6 +100,16 @@ class TestMemory(Phantom):
                 self.assertEqual(len(walks), 6)
                 self.walks_agree(j, walks, private=args[0] == "hooks")
                 self.peaks_agree(j, walks)
+                lasting = (K.PARAMETER, K.OPTIMIZER_STATE)
+                said = Counter((t.kind, t.address, t.name) for t in j.tags if t.kind in lasting)
+                self.assertEqual(max(said.values()), 2, "what stays where it is need not be said again")
+
+    def test_graphs_of_two_threads(self) -> None:
+        with run("threads", env=self.env) as r:
+            j = self.checked(r)
+            kept = int(r.out.split()[-1])
+        said = [t.op for t in sorted(j.tags) if t.kind == K.SAVED_TENSOR and t.address == kept]
+        self.assertEqual(said, [1], "the other thread's backward has released a graph that is kept")
 
     def every_tag_binds(self, j: Journal) -> None:
         """Each tag names a live block, by its base address and its exact size."""
@@ -207,6 +217,36 @@ class TestMemory(Phantom):
             self.assertTrue(all(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)))
             self.assertTrue(all(t[2] > 0 for t in times))
 
+    def test_module_times(self) -> None:
+        """Calls of modules are stamped in instrumented steps, on the engine's thread too, and in no other."""
+        modules = (K.MODULE_BEGIN, K.MODULE_END)
+        with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
+            j = self.checked(r)
+            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
+            self.assertTrue(all(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)))
+            stamped = {k for t in times for k in t[:2]}
+            instrumented, seen = True, Counter()
+            for m in j.marks:
+                if m.kind == K.MODE:
+                    instrumented = bool(m.flags & K.INSTRUMENTED)
+                if m.kind in modules:
+                    self.assertEqual(m.k in stamped, instrumented)
+                if m.k in stamped:
+                    seen[m.kind, m.thread != j.marks[0].thread, instrumented] += 1
+            for kind in modules:
+                self.assertGreater(seen[kind, False, True], 0)
+            self.assertGreater(seen[K.MODULE_BACKWARD_BEGIN, True, True], 0)
+            self.assertEqual(sum(n for (_, elsewhere, on), n in seen.items() if elsewhere and not on), 0)
+
+    def test_stamps_take_no_device_memory(self) -> None:
+        """Whatever is timed, the allocator does the same."""
+        peaks = []
+        for source in ("predicted", "measured"):
+            with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_SOURCE": source}) as r:
+                self.checked(r)
+                peaks.append([line for line in r.out.splitlines() if line.startswith("peak")])
+        self.assertEqual(peaks[0], peaks[1])
+
     def test_bare_run(self) -> None:
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             j = r.journal
@@ -233,6 +273,66 @@ class TestMemory(Phantom):
             j = self.windowed(r)
             self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE][-3:], [0, 0, 0])
             self.assertEqual(sum(s is not None for s, _ in j.chunks()), 5)
+
+    def test_later_windows(self) -> None:
+        """Recording goes on at step 200: with the allocator's own list of blocks first, then with every event."""
+        env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "3"}
+        for steps, windows in ((204, 1), (199, 0)):
+            with self.subTest(steps), run("plain", "cuda", str(steps), env=env) as r:
+                chunks = self.windowed(r).chunks()
+                opens = [i for i, (_, c) in enumerate(chunks) if c["reason"] == "window"]
+                self.assertEqual(len(opens), windows)
+                if not opens:
+                    continue
+                at = opens[0]
+                self.assertEqual((chunks[at - 1][0], chunks[at - 1][1]["recording"]), (None, False))
+                snapshot, check = chunks[at]
+                live = sum(b["size"] for s in snapshot["segments"] for b in s["blocks"] if b["state"] != "inactive")
+                self.assertEqual(live, check["devices"][0]["stats"]["active_bytes.all.current"])
+                self.assertEqual([e for t in snapshot["device_traces"] for e in t], [])
+                before = check["devices"][0]["stats"]["allocation.all.allocated"]
+                for snapshot, check in chunks[at + 1 :]:
+                    if snapshot is None:
+                        break
+                    n = Counter(e["action"] for e in snapshot["device_traces"][0])
+                    now = check["devices"][0]["stats"]["allocation.all.allocated"]
+                    self.assertEqual(n["alloc"], now - before)
+                    before = now
+
+    def test_windows_longer_than_their_distance(self) -> None:
+        """Where one still lasts no other opens: its events are recorded without a break."""
+        env = {**self.env, "DPSIGHT_RECORD_STEPS": "1", "DPSIGHT_WINDOW_STEPS": "205"}
+        with run("plain", "cuda", "404", env=env) as r:
+            reasons = [c["reason"] for _, c in self.windowed(r).chunks()]
+            self.assertEqual(reasons.count("window"), 1)
+
+    def test_no_window_beside_a_script_that_records(self) -> None:
+        """It would empty the script's own history."""
+        env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "3"}
+        with run("records_late", "210", env=env) as r:
+            j = self.windowed(r)
+            self.assertEqual([c for _, c in j.chunks() if c["reason"] == "window"], [])
+            self.assertIn("kept 1", r.out)
+
+    def test_stacks(self) -> None:
+        """Of allocations in set-up and the first steps only."""
+        env = {**self.env, "DPSIGHT_STACKS": "python", "DPSIGHT_STACK_STEPS": "2"}
+        with run("plain", "cuda", "5", env=env) as r:
+            j = self.checked(r)
+            ends = {m.a: m.k for m in j.marks if m.kind == K.STEP_END}
+            with_stack, without = 0, 0
+            for snapshot, _ in j.chunks():
+                for e in snapshot["device_traces"][0] if snapshot else []:
+                    if e["action"] != "alloc":
+                        continue
+                    k = int(e["user_metadata"] or 0)
+                    if k > ends[1]:
+                        self.assertEqual(e.get("frames", []), [])
+                        without += 1
+                    elif any(f["filename"].endswith("plain.py") for f in e.get("frames", [])):
+                        with_stack += 1
+            self.assertGreater(with_stack, 10)
+            self.assertGreater(without, 10)
 
     def windowed(self, r: Result) -> Journal:
         self.assertEqual((r.code, r.complaints()), (0, []), r.err)
@@ -273,6 +373,8 @@ class TestEnds(Phantom):
         for delay in (0.02, 0.1, 0.3):
             with self.subTest(delay), tempfile.TemporaryDirectory() as folder:
                 env = {**os.environ, **self.env, "DPSIGHT_SPOOL": folder, "PYTHONPATH": str(PYTHON_PATH)}
+                # Every step's events, however many a machine takes meanwhile; and its first line when it prints it.
+                env.update(DPSIGHT_RECORD_STEPS="1000000", PYTHONUNBUFFERED="1")
                 command = [sys.executable, str(CASES / "plain.py"), "cuda", "100000"]
                 with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
                     assert child.stdout is not None

@@ -8,5 +8,16 @@ if sys.version_info < (3, 10):  # noqa: UP036 - the other modules do not even pa
 
 from dpsight_experiments.cli import main
 
+_report = sys.excepthook
+
+
+def _quietly(kind: type, value: BaseException, traceback: object) -> None:
+    """Says nothing of an interrupt: the user has made it, and where it came is nobody's fault. Python still ends by the
+    signal, and the agent, which chains to this, still writes what it has; ending the process here would not let it."""
+    if not issubclass(kind, KeyboardInterrupt):
+        _report(kind, value, traceback)  # type: ignore[arg-type]
+
+
 if __name__ == "__main__":
+    sys.excepthook = _quietly
     sys.exit(main(sys.argv[1:]))

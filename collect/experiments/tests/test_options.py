@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import io
+import signal
 import subprocess
 import sys
 import unittest
@@ -16,6 +17,26 @@ from dpsight_experiments import cli
 from dpsight_experiments.options import Options, UsageError, parse, resolve, table
 
 FOLDER = Path(__file__).resolve().parent.parent
+
+
+class InterruptTest(unittest.TestCase):
+    def end(self, raised: str) -> subprocess.CompletedProcess[str]:
+        code = (
+            "import runpy, dpsight_experiments.cli as cli\n"
+            f"def main(argv): raise {raised}\n"
+            "cli.main = main\n"
+            "runpy.run_module('dpsight_experiments', run_name='__main__')"
+        )
+        return subprocess.run(
+            [sys.executable, "-B", "-c", code], cwd=FOLDER, capture_output=True, text=True, check=False
+        )
+
+    def test_an_interrupt_ends_it_without_a_traceback(self) -> None:
+        ended = self.end("KeyboardInterrupt")
+        self.assertEqual((ended.returncode, ended.stderr), (-signal.SIGINT, ""))
+
+    def test_an_error_has_its_traceback(self) -> None:
+        self.assertIn("ValueError: lost", self.end("ValueError('lost')").stderr)
 
 
 class OptionsTest(unittest.TestCase):

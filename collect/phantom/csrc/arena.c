@@ -2,11 +2,13 @@
  * a phantom of 140 GB costs nothing. Where a new segment lands decides which of several equally good free blocks torch's
  * best fit takes, so the policy is selectable (PHANTOM_ADDR): a prediction's reserved bytes are a band over policies.
  *
- *   chunks  (default) 32 MiB chunks handed out downwards, filled upwards: what the driver was seen to do
+ *   h200    as an H200's driver: blocks of 32 MiB downwards, filled upwards, around what a context takes (blocks.c)
+ *   blocks  the same without what a context takes, which other devices' contexts may do otherwise
  *   up, down          first fit from the bottom or the top
  *   a number          a seed: random places
+ *   @PATH             where a recording's segments were, a line each: its bytes and its address, in hexadecimal
  */
-#include "phantom.h"
+#include "arena.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,55 +16,54 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MIB (1ull << 20)
-#define TIB (1ull << 40)
-#define ARENA_BYTES (8 * TIB)
-/* The policies use [MIDDLE, TOP) of an arena, reserved virtual ranges [GRANULE, MIDDLE). */
-#define ARENA_MIDDLE (4 * TIB)
-#define ARENA_TOP (ARENA_BYTES - 128 * MIB)
-#define GRANULE (2 * MIB)
-#define SMALL_GRANULE 512ull
-#define CHUNK (32 * MIB)
-#define NOWHERE UINT64_MAX
-
-struct region {
-    uint64_t offset, bytes;
-};
-
-struct list {
-    struct region *at;
-    size_t count, room;
-};
-
-static struct arena {
-    char *base;
-    struct list taken;  /* by offset */
-    struct list chunks; /* in the order they were made */
-    uint64_t lowest_chunk;
-} arenas[PHANTOM_MAX_DEVICES];
+static struct arena arenas[PHANTOM_MAX_DEVICES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-enum policy { CHUNKS, UP, DOWN, RANDOM };
+static enum policy { UNKNOWN, H200, BLOCKS, UP, DOWN, RANDOM, RECORDED } policy;
+static uint64_t seeded = 88172645463325252ull;
+static struct list recorded; /* with offsets into the arena */
 
-static enum policy policy_of(uint64_t *seed) {
+static void read_recorded(const char *path) {
+    FILE *file = fopen(path, "r");
+    unsigned long long bytes, address, lowest = UINT64_MAX;
+    while (file && fscanf(file, "%llx %llx", &bytes, &address) == 2 && phantom_list_insert(&recorded, recorded.count, (struct region){address, bytes}))
+        lowest = address < lowest ? address : lowest;
+    if (!file || !recorded.count) {
+        fprintf(stderr, "phantom: PHANTOM_ADDR=@%s: it lists no segments\n", path);
+        exit(2);
+    }
+    fclose(file);
+    for (size_t i = 0; i < recorded.count; i++)
+        recorded.at[i].offset += ARENA_MIDDLE - lowest / GRANULE * GRANULE;
+}
+
+static enum policy read_policy(void) {
     const char *text = getenv("PHANTOM_ADDR");
-    if (!text || !*text || !strcmp(text, "chunks"))
-        return CHUNKS;
+    if (!text || !*text)
+        text = phantom_profile()->addresses;
+    if (!strcmp(text, "h200"))
+        return H200;
+    if (!strcmp(text, "blocks"))
+        return BLOCKS;
     if (!strcmp(text, "up"))
         return UP;
     if (!strcmp(text, "down"))
         return DOWN;
+    if (*text == '@') {
+        read_recorded(text + 1);
+        return RECORDED;
+    }
     char *end;
-    *seed = strtoull(text, &end, 10);
+    seeded += strtoull(text, &end, 10) * 0x9E3779B97F4A7C15ull;
     if (*end) {
-        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: chunks, up, down or a seed\n", text);
+        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: h200, blocks, up, down, @PATH or a seed\n", text);
         exit(2);
     }
     return RANDOM;
 }
 
-static bool insert(struct list *list, size_t index, struct region region) {
+bool phantom_list_insert(struct list *list, size_t index, struct region region) {
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 256;
         struct region *grown = realloc(list->at, room * sizeof *grown);
@@ -77,12 +78,16 @@ static bool insert(struct list *list, size_t index, struct region region) {
     return true;
 }
 
-/* Index of the first taken region that ends beyond offset. */
-static size_t first_beyond(const struct arena *arena, uint64_t offset) {
-    size_t low = 0, high = arena->taken.count;
+void phantom_list_remove(struct list *list, size_t index) {
+    list->count--;
+    memmove(list->at + index, list->at + index + 1, (list->count - index) * sizeof *list->at);
+}
+
+size_t phantom_list_beyond(const struct list *list, uint64_t offset) {
+    size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (arena->taken.at[middle].offset + arena->taken.at[middle].bytes <= offset)
+        if (list->at[middle].offset + list->at[middle].bytes <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -90,13 +95,10 @@ static size_t first_beyond(const struct arena *arena, uint64_t offset) {
     return low;
 }
 
-static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
-/* The lowest free offset in [from, to) that holds bytes. */
-static uint64_t fit_up(const struct arena *arena, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule) {
+uint64_t phantom_fit_up(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule) {
     uint64_t at = round_up(from, granule);
-    for (size_t i = first_beyond(arena, at); i < arena->taken.count; i++) {
-        const struct region *taken = &arena->taken.at[i];
+    for (size_t i = phantom_list_beyond(list, at); i < list->count; i++) {
+        const struct region *taken = &list->at[i];
         if (taken->offset >= at + bytes)
             break;
         at = round_up(taken->offset + taken->bytes, granule);
@@ -104,55 +106,51 @@ static uint64_t fit_up(const struct arena *arena, uint64_t from, uint64_t to, ui
     return at + bytes <= to ? at : NOWHERE;
 }
 
-/* The highest free offset in [from, to) that holds bytes. */
-static uint64_t fit_down(const struct arena *arena, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule) {
-    size_t i = arena->taken.count;
+uint64_t phantom_fit_down(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule) {
+    size_t i = list->count;
     for (;;) {
-        uint64_t floor = i ? arena->taken.at[i - 1].offset + arena->taken.at[i - 1].bytes : 0;
+        uint64_t floor = i ? list->at[i - 1].offset + list->at[i - 1].bytes : 0;
         if (floor < from)
             floor = from;
         if (to >= floor + bytes && (to - bytes) / granule * granule >= floor)
             return (to - bytes) / granule * granule;
-        if (!i || arena->taken.at[i - 1].offset <= from)
+        if (!i || list->at[i - 1].offset <= from)
             return NOWHERE;
-        to = arena->taken.at[--i].offset;
+        to = list->at[--i].offset;
     }
 }
 
-static uint64_t fit_in_chunks(struct arena *arena, uint64_t bytes, uint64_t granule) {
-    for (size_t i = 0; i < arena->chunks.count; i++) {
-        const struct region *chunk = &arena->chunks.at[i];
-        uint64_t at = fit_up(arena, chunk->offset, chunk->offset + chunk->bytes, bytes, granule);
-        if (at != NOWHERE)
-            return at;
-    }
-    uint64_t size = round_up(bytes, CHUNK);
-    if (arena->lowest_chunk - ARENA_MIDDLE < size)
-        return fit_up(arena, ARENA_MIDDLE, ARENA_TOP, bytes, granule);
-    struct region chunk = {arena->lowest_chunk - size, size};
-    if (!insert(&arena->chunks, arena->chunks.count, chunk))
-        return NOWHERE;
-    arena->lowest_chunk = chunk.offset;
-    return chunk.offset;
-}
-
-static uint64_t fit_anywhere(struct arena *arena, uint64_t bytes, uint64_t *random) {
+static uint64_t fit_anywhere(const struct arena *arena, uint64_t bytes) {
     for (int tries = 0; tries < 64; tries++) {
-        *random ^= *random << 13;
-        *random ^= *random >> 7;
-        *random ^= *random << 17;
+        seeded ^= seeded << 13;
+        seeded ^= seeded >> 7;
+        seeded ^= seeded << 17;
         uint64_t places = (ARENA_TOP - ARENA_MIDDLE) / GRANULE;
-        uint64_t at = ARENA_MIDDLE + *random % places * GRANULE;
-        if (fit_up(arena, at, ARENA_TOP, bytes, GRANULE) == at)
+        uint64_t at = ARENA_MIDDLE + seeded % places * GRANULE;
+        if (phantom_fit_up(&arena->taken, at, ARENA_TOP, bytes, GRANULE) == at)
             return at;
     }
-    return fit_up(arena, ARENA_MIDDLE, ARENA_TOP, bytes, GRANULE);
+    return phantom_fit_up(&arena->taken, ARENA_MIDDLE, ARENA_TOP, bytes, GRANULE);
+}
+
+/* The place of the next recorded segment, if it is of this size and free; from the first that is not, blocks. */
+static uint64_t fit_recorded(struct arena *arena, uint64_t bytes, uint64_t granule) {
+    static size_t next;
+    if (next < recorded.count && recorded.at[next].bytes == bytes) {
+        uint64_t at = recorded.at[next++].offset;
+        if (phantom_fit_up(&arena->taken, at, at + bytes, bytes, granule) == at)
+            return at;
+    }
+    next = recorded.count;
+    return phantom_blocks_fit(arena, bytes, granule);
 }
 
 static struct arena *arena_of(int device) {
     struct arena *arena = &arenas[device];
     if (arena->base)
         return arena;
+    if (policy == UNKNOWN)
+        policy = read_policy();
     /* Well below where the kernel puts programs, libraries and stacks. Only a hint: another place does as well. */
     char *wish = (char *)(8 * TIB + (uint64_t)device * ARENA_BYTES);
     char *base = mmap(wish, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -162,55 +160,60 @@ static struct arena *arena_of(int device) {
     }
     madvise(base, ARENA_BYTES, MADV_DONTDUMP);
     madvise(base, ARENA_BYTES, MADV_NOHUGEPAGE);
-    arena->lowest_chunk = ARENA_TOP;
+    if (policy == H200 && !phantom_blocks_begin(arena)) {
+        fprintf(stderr, "phantom: the host has no memory left\n");
+        exit(2);
+    }
     __atomic_store_n(&arena->base, base, __ATOMIC_RELEASE);
     return arena;
 }
 
 static void *take(struct arena *arena, uint64_t at, uint64_t bytes) {
     struct region region = {at, bytes};
-    if (at == NOWHERE || !insert(&arena->taken, first_beyond(arena, at), region))
+    if (at == NOWHERE || !phantom_list_insert(&arena->taken, phantom_list_beyond(&arena->taken, at), region))
         return NULL;
     return arena->base + at;
 }
 
 void *phantom_arena_take(int device, uint64_t bytes) {
-    static bool known;
-    static enum policy policy;
-    static uint64_t random = 88172645463325252ull;
     uint64_t granule = bytes < MIB ? SMALL_GRANULE : GRANULE;
     uint64_t size = round_up(bytes, granule), at;
     pthread_mutex_lock(&lock);
-    if (!known) {
-        uint64_t seed = 0;
-        policy = policy_of(&seed);
-        random += seed * 0x9E3779B97F4A7C15ull;
-        known = true;
-    }
     struct arena *arena = arena_of(device);
     switch (policy) {
     case UP:
-        at = fit_up(arena, ARENA_MIDDLE, ARENA_TOP, size, granule);
+        at = phantom_fit_up(&arena->taken, ARENA_MIDDLE, ARENA_TOP, size, granule);
         break;
     case DOWN:
-        at = fit_down(arena, ARENA_MIDDLE, ARENA_TOP, size, granule);
+        at = phantom_fit_down(&arena->taken, ARENA_MIDDLE, ARENA_TOP, size, granule);
         break;
     case RANDOM:
-        at = fit_anywhere(arena, size, &random);
+        at = fit_anywhere(arena, size);
+        break;
+    case RECORDED:
+        at = fit_recorded(arena, size, granule);
         break;
     default:
-        at = fit_in_chunks(arena, size, granule);
+        at = phantom_blocks_fit(arena, size, granule);
     }
     void *address = take(arena, at, size);
     pthread_mutex_unlock(&lock);
     return address;
 }
 
+void phantom_arena_used(int device, enum phantom_use use) {
+    pthread_mutex_lock(&lock);
+    struct arena *arena = arena_of(device);
+    if (policy == H200)
+        phantom_blocks_use(arena, use);
+    pthread_mutex_unlock(&lock);
+}
+
 void *phantom_arena_reserve(int device, uint64_t bytes) {
     uint64_t size = round_up(bytes, GRANULE);
     pthread_mutex_lock(&lock);
     struct arena *arena = arena_of(device);
-    void *address = take(arena, fit_up(arena, GRANULE, ARENA_MIDDLE, size, GRANULE), size);
+    void *address = take(arena, phantom_fit_up(&arena->taken, GRANULE, ARENA_MIDDLE, size, GRANULE), size);
     pthread_mutex_unlock(&lock);
     return address;
 }
@@ -231,7 +234,7 @@ bool phantom_arena_region(const void *address, void **start, uint64_t *bytes) {
     struct arena *arena = &arenas[device];
     uint64_t offset = (uint64_t)((const char *)address - arena->base);
     pthread_mutex_lock(&lock);
-    size_t i = first_beyond(arena, offset);
+    size_t i = phantom_list_beyond(&arena->taken, offset);
     bool found = i < arena->taken.count && arena->taken.at[i].offset <= offset;
     if (found) {
         *start = arena->base + arena->taken.at[i].offset;
@@ -250,7 +253,7 @@ uint64_t phantom_arena_give(void *address) {
     struct arena *arena = &arenas[device];
     uint64_t offset = (uint64_t)((char *)address - arena->base), bytes = 0;
     pthread_mutex_lock(&lock);
-    size_t i = first_beyond(arena, offset);
+    size_t i = phantom_list_beyond(&arena->taken, offset);
     if (i < arena->taken.count && arena->taken.at[i].offset == offset) {
         bytes = arena->taken.at[i].bytes;
         /* Dropped under the lock, or the address could be another's already. madvise wants whole pages; what shares a
@@ -264,8 +267,8 @@ uint64_t phantom_arena_give(void *address) {
         } else {
             memset(from, 0, bytes);
         }
-        arena->taken.count--;
-        memmove(arena->taken.at + i, arena->taken.at + i + 1, (arena->taken.count - i) * sizeof *arena->taken.at);
+        phantom_list_remove(&arena->taken, i);
+        phantom_blocks_left(arena, offset);
     }
     pthread_mutex_unlock(&lock);
     return bytes;

@@ -15,7 +15,10 @@ static int drop(void *handle) {
     return 0;
 }
 
-PHANTOM_API int cublasCreate_v2(void **handle) { return make(handle); }
+PHANTOM_API int cublasCreate_v2(void **handle) {
+    phantom_arena_used(phantom_current_device(), PHANTOM_CUBLAS_HANDLE);
+    return make(handle);
+}
 
 PHANTOM_API int cublasDestroy_v2(void *handle) { return drop(handle); }
 

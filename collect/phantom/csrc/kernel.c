@@ -1,6 +1,7 @@
 /* Kernels are registered and launched, and do nothing. */
 #include "phantom.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
@@ -25,18 +26,66 @@ PHANTOM_API char __cudaInitModule(void **handle) {
     return 1;
 }
 
-/* What nvcc makes of f<<<...>>>() calls the kernel's stub only if this returns 0. */
-PHANTOM_API unsigned __cudaPushCallConfiguration(void) { return 1; }
+/* The driver loads a kernel's code at its first launch, and takes memory for it: blocks.c. A kernel is known by where it is
+ * launched from, since the stubs that would name it are never called. */
+static void launched(const void *kernel) {
+    static struct {
+        const void *seen[3];
+        int count;
+    } devices[PHANTOM_MAX_DEVICES];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static const enum phantom_use uses[] = {PHANTOM_FIRST_KERNEL, PHANTOM_SECOND_KERNEL, PHANTOM_THIRD_KERNEL};
+    int device = phantom_current_device(), *count = &devices[device].count;
+    if (__atomic_load_n(count, __ATOMIC_RELAXED) == 3)
+        return;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < *count && devices[device].seen[i] != kernel)
+        i++;
+    if (i == *count && i < 3) {
+        devices[device].seen[i] = kernel;
+        phantom_arena_used(device, uses[i]);
+        __atomic_store_n(count, i + 1, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static cudaError_t launched_with(const void *kernel, const void *caller, void **arguments) {
+    launched(kernel);
+    if (phantom_launched_from(caller))
+        phantom_launched_with(arguments, NULL);
+    return cudaSuccess;
+}
+
+/* What nvcc makes of f<<<...>>>() calls the kernel's stub only if this returns 0; the stub gives its arguments away. */
+PHANTOM_API unsigned __cudaPushCallConfiguration(void) {
+    if (phantom_launched_from(__builtin_return_address(0)))
+        return 0;
+    launched(__builtin_return_address(0));
+    return 1;
+}
 
 PHANTOM_API cudaError_t __cudaPopCallConfiguration(void) { return cudaSuccess; }
 
-PHANTOM_API cudaError_t __cudaLaunchKernel(void) { return cudaSuccess; }
+PHANTOM_API cudaError_t __cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
+    (void)blocks, (void)threads;
+    return launched_with(kernel, __builtin_return_address(0), arguments);
+}
 
-PHANTOM_API cudaError_t cudaLaunchKernel(void) { return cudaSuccess; }
+PHANTOM_API cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
+    (void)blocks, (void)threads;
+    return launched_with(kernel, __builtin_return_address(0), arguments);
+}
 
-PHANTOM_API cudaError_t cudaLaunchKernelExC(void) { return cudaSuccess; }
+PHANTOM_API cudaError_t cudaLaunchKernelExC(const void *configuration, const void *kernel, void **arguments) {
+    (void)configuration;
+    return launched_with(kernel, __builtin_return_address(0), arguments);
+}
 
-PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(void) { return cudaSuccess; }
+PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
+    (void)blocks, (void)threads;
+    return launched_with(kernel, __builtin_return_address(0), arguments);
+}
 
 PHANTOM_API cudaError_t __cudaGetKernel(void **kernel, const void *function) {
     *kernel = (void *)function;
@@ -51,7 +100,8 @@ PHANTOM_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attribu
     memset(attributes, 0, sizeof *attributes);
     attributes->maxThreadsPerBlock = (int)profile->max_threads_per_block;
     attributes->numRegs = 32;
-    attributes->ptxVersion = attributes->binaryVersion = (int)(10 * profile->compute_major + profile->compute_minor);
+    attributes->ptxVersion = (int)profile->kernel_ptx_version;
+    attributes->binaryVersion = (int)profile->kernel_binary_version;
     attributes->maxDynamicSharedSizeBytes = (int)profile->shared_memory_per_block_optin_bytes;
     return cudaSuccess;
 }

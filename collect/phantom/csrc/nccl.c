@@ -118,8 +118,24 @@ PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type
     return 0;
 }
 
+/* How many ranks this thread's last reduction was of, and its operation. */
+static __thread int reduced_ranks, reduced_by;
+
+int phantom_reduction(int *operation) {
+    int ranks = reduced_ranks;
+    *operation = reduced_by;
+    reduced_ranks = 0;
+    return ranks;
+}
+
+static void reduced(void *comm, int operation) {
+    reduced_ranks = ((struct comm *)comm)->ranks;
+    reduced_by = operation;
+}
+
 PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
-    (void)operation, (void)comm, (void)stream;
+    (void)stream;
+    reduced(comm, operation);
     phantom_copy(to, from, count * element_bytes(type));
     return 0;
 }
@@ -133,7 +149,8 @@ PHANTOM_API int ncclBroadcast(const void *from, void *to, size_t count, int type
 PHANTOM_API int ncclBcast(void) { return 0; }
 
 PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm, void *stream) {
-    (void)operation, (void)root, (void)comm, (void)stream;
+    (void)root, (void)stream;
+    reduced(comm, operation);
     if (to)
         phantom_copy(to, from, count * element_bytes(type));
     return 0;

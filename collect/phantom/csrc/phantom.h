@@ -54,10 +54,19 @@
     P(ecc)                                       \
     P(multicast)
 
+/* What a kernel of torch's says of itself on the device, as 10 * major + minor: the PTX that it was made from and its binary
+ * code. They are of the device's capability only where torch was built for that one; CUB looks the first up among those that
+ * it was compiled for, and fails on any other. */
+#define PHANTOM_KERNELS(K)   \
+    K(kernel_ptx_version)    \
+    K(kernel_binary_version)
+
 struct phantom_profile {
     char name[256];
+    char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
+    PHANTOM_KERNELS(PHANTOM_FIELD)
 #undef PHANTOM_FIELD
 };
 
@@ -92,12 +101,32 @@ PHANTOM_API int phantom_ignore(const char *name, int status);
 /* All notes so far, one a line, written to buffer (cut at size, always terminated). Returns the bytes needed. */
 PHANTOM_API size_t phantom_notes(char *buffer, size_t size);
 
+/* ---- foreign.c: who launches kernels */
+
+/* Notes the library that this code is of, and gives true, unless its kernels are expected to run here. */
+PHANTOM_API bool phantom_launched_from(const void *code);
+
+/* ---- written.c: what such kernels may have written */
+
+/* To be told of addresses of a device; of all of them with NULL. */
+PHANTOM_API void phantom_on_written(void (*call)(const void *const *addresses, size_t count));
+/* A kernel's arguments as cuLaunchKernel takes them. */
+PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *packed);
+
+/* ---- nccl.c */
+
+/* How many ranks this thread's last reduction was of, since it was last asked, and NCCL's number of its operation. */
+PHANTOM_API int phantom_reduction(int *operation);
+
 /* ---- arena.c: addresses; callers hold no lock */
 
 /* Reserves bytes of address space on a device under the address policy; 0 when there is none left. */
 void *phantom_arena_take(int device, uint64_t bytes);
 /* The same from the lower half, which the policies never use: for reserved virtual ranges. */
 void *phantom_arena_reserve(int device, uint64_t bytes);
+/* To be told when a device is used in a way that makes the driver take memory of its own. */
+enum phantom_use { PHANTOM_FIRST_KERNEL, PHANTOM_SECOND_KERNEL, PHANTOM_THIRD_KERNEL, PHANTOM_CUBLAS_HANDLE };
+void phantom_arena_used(int device, enum phantom_use use);
 /* Gives an address back, drops its pages and returns its bytes; 0 when it was not handed out. */
 uint64_t phantom_arena_give(void *address);
 /* The device an address belongs to, or -1 for the host's. */
@@ -135,6 +164,12 @@ void phantom_copy(void *to, const void *from, size_t bytes);
 /* The next reads of at most 8 bytes from the device in this thread give `value` (1-byte reads give 1 for any but 0), until it is set
  * to -1. For operators whose output size is read back from the device: set it around the operator, on the thread that runs it. */
 PHANTOM_API void phantom_answer(int64_t value);
+/* From now on a read from the device gives zeros unless an answer was set for it or it was announced by its thread: who tells
+ * known values from unknown ones (values/) announces those of its kernels, and what other code reads nobody computed. */
+PHANTOM_API void phantom_strict_reads(void);
+PHANTOM_API void phantom_announce_reads(int more);
+/* Announced reads of known values, which are copied however large. */
+PHANTOM_API void phantom_announce_known(int more);
 /* Reads from the device to the host so far in this process that no answer was set for. */
 PHANTOM_API int64_t phantom_reads(void);
 
@@ -147,6 +182,8 @@ PHANTOM_API int phantom_set_current_device(int device);
 
 /* 1 while the stream (or, by joining through events, its origin) is being captured. */
 PHANTOM_API int phantom_is_capturing(const void *stream);
+/* How many captures are going on, on any stream. */
+PHANTOM_API int phantom_captures_running(void);
 unsigned long long phantom_capture_begin(void *stream);
 /* 0 when the stream is not being captured. */
 unsigned long long phantom_capture_id(const void *stream);

@@ -22,13 +22,17 @@ struct property {
 };
 
 #define PROPERTY(property) {#property, &profile.property, false},
-static struct property properties[] = {PHANTOM_PROPERTIES(PROPERTY)};
+static struct property properties[] = {PHANTOM_PROPERTIES(PROPERTY) PHANTOM_KERNELS(PROPERTY)};
 #undef PROPERTY
 #define PROPERTY_COUNT (sizeof properties / sizeof properties[0])
 
 static void set(const char *path, const char *key, const char *text) {
     if (!strcmp(key, "name")) {
         snprintf(profile.name, sizeof profile.name, "%s", text);
+        return;
+    }
+    if (!strcmp(key, "addresses")) {
+        snprintf(profile.addresses, sizeof profile.addresses, "%s", text);
         return;
     }
     for (size_t i = 0; i < PROPERTY_COUNT; i++) {
@@ -69,6 +73,8 @@ static void load(void) {
     fclose(file);
     if (!profile.name[0])
         fail(path, "no", "name");
+    if (!profile.addresses[0])
+        fail(path, "no", "addresses");
     for (size_t i = 0; i < PROPERTY_COUNT; i++)
         if (!properties[i].seen)
             fail(path, "no", properties[i].key);

@@ -29,6 +29,7 @@ struct event {
 static struct stream *streams; /* 0 stands for the default streams, which have no handle of ours */
 static size_t stream_count = 1, stream_room;
 static unsigned long long captures;
+static int running;
 static uint64_t clock_now = 1, synced;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -103,6 +104,8 @@ static unsigned long long capture_of(const void *stream) {
     pthread_mutex_unlock(&lock);
     return capture;
 }
+
+int phantom_captures_running(void) { return __atomic_load_n(&running, __ATOMIC_RELAXED); }
 
 int phantom_is_capturing(const void *stream) { return capture_of(stream) != 0; }
 
@@ -204,6 +207,7 @@ unsigned long long phantom_capture_begin(void *stream) {
     pthread_mutex_lock(&lock);
     unsigned long long capture = ++captures;
     stream_of(stream)->capture = capture;
+    __atomic_add_fetch(&running, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     return capture;
 }
@@ -213,6 +217,8 @@ unsigned long long phantom_capture_id(const void *stream) { return capture_of(st
 void phantom_capture_end(const void *stream) {
     pthread_mutex_lock(&lock);
     unsigned long long capture = stream_of(stream)->capture;
+    if (capture)
+        __atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
     for (size_t i = 0; i < stream_count; i++)
         if (streams[i].capture == capture)
             streams[i].capture = 0;

@@ -5,6 +5,10 @@ import sys
 
 import torch
 
+sys.path.insert(0, sys.argv[1])
+import phantom_values  # noqa: E402
+
+phantom_values.install(torch)
 results = {}
 
 
@@ -37,6 +41,34 @@ def graph():
         raise RuntimeError("a stream that waits for a capture does not take part in it")
 
 
+def small(function):
+    """A size that nobody computed must not be taken from what lies in memory: here 123456789 does."""
+    stale = [torch.full((4096,), 123456789).cuda() for _ in range(16)]
+    del stale
+    torch.cuda.reset_peak_memory_stats()
+    function()
+    if torch.cuda.max_memory_allocated() > 64 << 20:
+        raise RuntimeError(f"it took {torch.cuda.max_memory_allocated()} bytes")
+
+
+def sparse():
+    at = torch.randint(0, 64, (2, 100))
+    return torch.sparse_coo_tensor(at, torch.randn(100), (64, 64)).cuda()
+
+
+x = torch.randn(64, 64, device="cuda")
+few = torch.randint(0, 5, (100,), device="cuda")
+attempt("qr", lambda: torch.linalg.qr(x))
+attempt("svd", lambda: torch.linalg.svd(x))
+attempt("lstsq", lambda: torch.linalg.lstsq(x, x))
+attempt("solve", lambda: torch.linalg.solve(x, x))
+attempt("gru", lambda: torch.nn.GRU(8, 8).cuda()(torch.zeros(2, 2, 8).cuda()))
+attempt("sparse_mm", lambda: torch.sparse.mm(sparse(), x))
+attempt("coalesce", lambda: small(lambda: sparse().coalesce()))
+attempt(
+    "coalesce_unknown", lambda: small(lambda: torch.sparse_coo_tensor(few.view(2, 50), x[0, :50], (5, 5)).coalesce())
+)
+attempt("isin", lambda: small(lambda: torch.isin(few, few[:50])))
 attempt("cholesky", lambda: torch.linalg.cholesky(torch.eye(8).cuda()))
 attempt("lstm", lambda: torch.nn.LSTM(8, 8).cuda()(torch.zeros(2, 2, 8).cuda()))
 attempt("fft", lambda: torch.fft.fft(torch.zeros(64).cuda()))

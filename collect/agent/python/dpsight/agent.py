@@ -18,17 +18,21 @@ from dpsight import (
     expanded_weights,
     forward,
     gradients,
+    held,
     history,
+    interruptions,
     kinds,
     marks,
     modules,
     opacus_hooks,
     optimizers,
+    prediction,
     privacy,
     saved,
     steps,
     tags,
     timing,
+    windows,
 )
 from dpsight import state as shared
 from dpsight.patch import Patches
@@ -106,9 +110,15 @@ def _opened() -> None:
 def _between_steps() -> None:
     saved.step_ended()
     gradients.step_ended()
-    allocator.between_steps(steps.steps.number)
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        tags.forget()  # sharding resizes storages: what comes back to the same address is another block
+    if allocator.between_steps(steps.steps.number, windows.windows):
+        tags.forget()
+        steps.steps.mode()  # tags are bound in what is recorded only
     try:
         modules.tag_roots()
+        held.step_ended(steps.steps.number)
     except Exception as error:
         failed("tagging the model", error, fatal=False)
 
@@ -119,5 +129,22 @@ def _forked() -> None:
 
 
 def _after_fork() -> None:
-    for part in (shared, marks, steps, timing, tags, modules, saved, backward, optimizers, allocator, endings):
+    parts = (
+        shared,
+        interruptions,
+        marks,
+        windows,
+        steps,
+        timing,
+        tags,
+        modules,
+        held,
+        saved,
+        backward,
+        optimizers,
+        allocator,
+        prediction,
+        endings,
+    )
+    for part in parts:
         part.after_fork()

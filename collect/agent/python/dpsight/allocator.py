@@ -7,7 +7,8 @@ import pickle
 import time
 from typing import Any
 
-from dpsight import environment, kinds, tags, timing
+from dpsight import environment, kinds, prediction, tags, timing
+from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark, open_journal, set_metadata
 from dpsight.state import failed, state
 
@@ -38,6 +39,7 @@ COUNTERS = ("num_alloc_retries", "num_ooms")
 drains = 0
 drain_ns = 0
 draining = False
+_stacks = False  # Python stacks are being recorded
 user_options: dict[str, Any] | None = None  # the script records for itself, with these
 user_traces: list[list[Any]] = []  # what we drained since: its own snapshot must hold it
 _last_ns = 0
@@ -58,19 +60,21 @@ def install() -> None:
 def _ready() -> None:
     try:
         if not state.dead and open_journal():
-            _start()
+            with uninterrupted:
+                _start()
     except Exception as error:
         failed("starting the recording", error)
 
 
 def _start() -> None:
-    global _last_ns
+    global _last_ns, _stacks
     torch = state.torch
     state.cuda = True
     native = torch.cuda.memory.get_allocator_backend() == "native"
     if not native:
         state.tagging = state.instrumented = False  # nothing to join tags with
     if native and not state.bare:
+        _stacks = state.stack_steps > 0
         record()
         state.recording = True
         set_metadata(torch._C._cuda_setMemoryMetadata)
@@ -86,19 +90,38 @@ def _start() -> None:
 
 
 def record(clear: bool = False) -> None:
-    """Turns history on, or empties it. Without stacks: they would make a drain a hundred times as long."""
-    options = {"context": None, "stacks": "python", **(user_options or {}), "max_entries": MAX_ENTRIES}
+    """Turns history on, or empties it. Stacks, of allocations only, in the steps they were asked for: they make a drain
+    a hundred times as long."""
+    context = "alloc" if _stacks else None
+    options = {"context": context, "stacks": "python", **(user_options or {}), "max_entries": MAX_ENTRIES}
     _record("all", clear_history=clear, **options)
 
 
-def stop_recording() -> None:
-    """Beyond the window of recorded steps only counters are kept."""
-    drain("step")
-    if state.recording:
-        state.recording = False
-        set_metadata(None)
-        if user_options is None:
-            _record(None)
+def stop_recording(for_good: bool) -> None:
+    """Beyond a window of recorded steps only counters are kept."""
+    with uninterrupted:
+        drain("step")
+        if state.recording:
+            state.recording = False
+            if for_good:
+                set_metadata(None)
+            if user_options is None:
+                _record(None)
+
+
+def can_resume() -> bool:
+    """Whether recording can begin once more. Not beside a script that records for itself: its history would go."""
+    return state.cuda and state.tagging and user_options is None
+
+
+def resume_recording() -> None:
+    """Opens another window. Its first drain holds no events, but the allocator's own list of blocks: what replay goes
+    on from. The one before it gives the counters up to here, and says that until then nothing was recorded."""
+    with uninterrupted:
+        drain("step")
+        record(clear=True)
+        state.recording = True
+        drain("window")
 
 
 def _allocations() -> int:
@@ -106,18 +129,27 @@ def _allocations() -> int:
     return stats["allocation"]["all"]["allocated"]
 
 
-def between_steps(finished: int) -> None:
-    """Drains if enough has come together. finished: steps so far."""
+def between_steps(finished: int, window: Any) -> bool:
+    """Drains if enough has come together, and opens and closes windows. finished: steps so far. Returns whether
+    recording has begun again."""
+    global _stacks
     if not state.cuda or state.dead:
-        return
-    if state.recording and finished >= state.record_steps:
-        stop_recording()
+        return False
+    if state.recording and not window.holds(finished):
+        _stacks = False
+        stop_recording(for_good=not window.again())
+    elif finished and finished == window.begin:
+        resume_recording()
+        return True
     elif (
         finished <= _ALWAYS
+        or _stacks
         or time.monotonic_ns() - _last_ns >= _EVERY_NS
         or _allocations() - _last_allocations >= _EVERY_ALLOCATIONS
     ):
+        _stacks = _stacks and finished < state.stack_steps
         drain("step")
+    return False
 
 
 def check() -> None:
@@ -138,9 +170,14 @@ def drain_on_request() -> bool:
 
 def drain(reason: str) -> None:
     """Takes the events since the last drain, and torch's counters at the same moment."""
-    global drains, drain_ns, draining, _last_ns, _last_allocations
     if draining or not state.cuda or state.dead:
         return
+    with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
+        _drain(reason)
+
+
+def _drain(reason: str) -> None:
+    global drains, drain_ns, draining, _last_ns, _last_allocations
     draining = True
     began = time.monotonic_ns()
     try:
@@ -157,16 +194,11 @@ def drain(reason: str) -> None:
         stats = _stats([len(t) for t in traces])
         if state.recording:
             record(clear=True)
-            try:
-                frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
-            except KeyboardInterrupt:
-                # The ring is empty by now: these events are nowhere else.
-                frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
-                _write(k, reason, stats, began)
-                raise
+            frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
             _keep_for_user(traces)
         _write(k, reason, stats, began)
         timing.flush()
+        prediction.write()
         _last_allocations = _allocations()
         mark(kinds.DRAIN_END, 0, drains)
     except Exception as error:
@@ -230,9 +262,9 @@ def _keep_for_user(traces: list[Any]) -> None:
 
 def after_fork() -> None:
     """Counts anew; whether CUDA can be used at all is the parent's doing."""
-    global drains, drain_ns, draining, _last_allocations, _looks, user_options
+    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, user_options
     drains = drain_ns = _last_allocations = _looks = 0
-    draining = False
+    draining = _stacks = False
     user_options = None
     user_traces.clear()
     _seen.clear()

@@ -78,7 +78,8 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
             optimizers.repair()
         if local.recompute and local.recompute[-1] == "reentrant":
             local.recompute.pop()
-            mark(kinds.RECOMPUTE_END, 0, 1)  # a reentrant checkpoint's recompute ends where its own backward begins
+            # A reentrant checkpoint's recompute ends where its own backward begins.
+            timing.module_stamp(mark(kinds.RECOMPUTE_END, 0, 1))
             if state.instrumented and state.cuda:
                 saved.tag(argument(0, "tensors", ()))
         roots = argument(0, "tensors", ())
@@ -99,6 +100,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
         if not nested:
             _run = k
             timing.stamp(k)
+            timing.backward_begins()
             releases = not keep and not create and not argument(4, "inputs")
         if not functorch:
             _mark_engine(roots, k)
@@ -116,6 +118,7 @@ def _leave(entered: tuple[bool, bool], whole: bool) -> None:
         k = mark(kinds.BACKWARD_END, kinds.NESTED_RUN if nested else 0)
         if nested or local.backward:
             return
+        timing.backward_ends()
         timing.stamp(k)
         if state.instrumented and state.cuda:
             if whole and releases:
@@ -181,6 +184,7 @@ def _arrive(k: int) -> None:
         local.arrived = k
         local.open.clear()
         mark(kinds.ENGINE, 0, k)
+        timing.engine_arrives()
 
 
 @quiet
@@ -221,10 +225,12 @@ def _entered(path: tuple[tuple[int, int], ...]) -> None:
         return  # a container whose last child made its output: we are deeper already
     while inside and inside[-1] not in path:
         mark(kinds.MODULE_BACKWARD_END, 0, inside.pop()[1])
+    k = 0
     for call in path:
         if call not in inside:
             inside.append(call)
-            mark(kinds.MODULE_BACKWARD_BEGIN, 0, call[1])
+            k = mark(kinds.MODULE_BACKWARD_BEGIN, 0, call[1])
+    timing.module_stamp(k)  # nothing ran between these marks
 
 
 def _left(serial: int) -> None:
@@ -232,8 +238,9 @@ def _left(serial: int) -> None:
     if state.instrumented and not state.dead and any(s == serial for s, _ in inside):
         while inside:
             s, number = inside.pop()
-            mark(kinds.MODULE_BACKWARD_END, 0, number)
+            k = mark(kinds.MODULE_BACKWARD_END, 0, number)
             if s == serial:
+                timing.module_stamp(k)
                 return
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from dpsight import kinds, tags
+from dpsight import kinds, tags, timing
 from dpsight.marks import mark, tag_name
 from dpsight.patch import Patches
 from dpsight.state import failed, local, state
@@ -33,7 +33,7 @@ def _recomputation(base: Any) -> type:
 
         def __enter__(self) -> Any:
             local.recompute.append("")
-            mark(kinds.RECOMPUTE_BEGIN, 0, 0)
+            timing.module_stamp(mark(kinds.RECOMPUTE_BEGIN, 0, 0))
             return super().__enter__()
 
         def __exit__(self, *args: Any) -> Any:
@@ -41,7 +41,7 @@ def _recomputation(base: Any) -> type:
                 local.recompute.pop()
             if state.instrumented and state.cuda:
                 _tag(self._frame, self._group)
-            mark(kinds.RECOMPUTE_END, 0, 0)
+            timing.module_stamp(mark(kinds.RECOMPUTE_END, 0, 0))
             return super().__exit__(*args)
 
     return Recomputation
@@ -62,13 +62,13 @@ def _reentrant(function: Any) -> Any:
     def backward(ctx: Any, *args: Any) -> Any:
         local.recompute.append("reentrant")
         depth = len(local.recompute)
-        mark(kinds.RECOMPUTE_BEGIN, 0, 1)
+        timing.module_stamp(mark(kinds.RECOMPUTE_BEGIN, 0, 1))
         try:
             return function(ctx, *args)
         finally:
             # Its own backward ends the recompute; without one, nothing else has.
             if len(local.recompute) >= depth and local.recompute[-1] == "reentrant":
                 local.recompute.pop()
-                mark(kinds.RECOMPUTE_END, 0, 1)
+                timing.module_stamp(mark(kinds.RECOMPUTE_END, 0, 1))
 
     return backward

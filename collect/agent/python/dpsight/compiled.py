@@ -23,20 +23,15 @@ def install(patches: Patches) -> None:
 def _module_compile(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
+        # What it compiles is self._call_impl. Ours, around the compiled code instead, keeps out of Dynamo's sight.
+        vars(self)["_call_impl"] = forward.bound_impl(self)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            del vars(self)["_call_impl"]
         inner = self._compiled_call_impl
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            forward.before(self, args)
-            out = None
-            try:
-                out = inner(*args, **kwargs)
-                return out
-            finally:
-                forward.after(self, args, out)
-
-        forward.counts_as_call(call)
-        self._compiled_call_impl = call
+        watched = forward.watched(lambda _self, *args, **kwargs: inner(*args, **kwargs))
+        self._compiled_call_impl = functools.partial(watched, self)
 
     return compile
 

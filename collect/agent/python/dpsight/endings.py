@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from dpsight import allocator, environment, kinds, marks, privacy, tags, timing
+from dpsight import allocator, environment, kinds, marks, prediction, privacy, tags, timing
 from dpsight.marks import frame, mark, name
 from dpsight.masking import mask
 from dpsight.patch import Patches
@@ -91,6 +91,7 @@ def finish() -> None:
             allocator.drain("exit")
         tags.flush()
         environment.write()
+        prediction.write()
         try:
             privacy.ended()
         except Exception as error:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import gradients, kinds, modules, tags
+from dpsight import gradients, kinds, modules, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
 from dpsight.state import failed, local, state
@@ -33,13 +33,13 @@ def _setting(function: Callable[..., None], expanded: type) -> Callable[..., Non
         if not watching or local.sampler or not isinstance(weight, expanded):
             return function(weight, *args, **kwargs)
         local.sampler += 1
-        mark(kinds.SAMPLER_BEGIN, 0, 0)
+        timing.module_stamp(mark(kinds.SAMPLER_BEGIN, 0, 0))
         try:
             return function(weight, *args, **kwargs)
         finally:
             local.sampler -= 1
             _tag(weight)
-            mark(kinds.SAMPLER_END, 0, 0)
+            timing.module_stamp(mark(kinds.SAMPLER_END, 0, 0))
 
     return setting
 

@@ -1,10 +1,18 @@
-"""Marks of module calls. A global hook sees every call; a stack per thread tells the outermost from the rest."""
+"""Marks of module calls: torch's Module._call_impl, through which every call goes, runs between ours. A stack per
+thread tells the outermost call from the rest.
+
+Global hooks were rejected: one is enough to send every call of every module down torch's slow path, two microseconds a
+call in steps that record none of them; compiled code guards on their handles; they miss keyword arguments and what is
+no Exception.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 from dpsight import allocator, backward, kinds, modules, saved, tags, timing
@@ -14,61 +22,58 @@ from dpsight.state import failed, local, state
 from dpsight.tensors import needs_grad
 
 _serial = itertools.count(1).__next__
-_compiling: Any = None  # a global function, which Dynamo folds to True while it traces a hook
-_call_codes: set[Any] = set()  # code objects whose live frames are module calls
+_call_code: CodeType | None = None  # frames of this code are module calls
+_impl: Callable[..., Any]  # torch's own
 
 
 def install(patches: Patches) -> None:
-    """Registers the hooks, once and for good: code compiled by Dynamo guards on their handles."""
-    global _compiling
-    _compiling = state.torch.compiler.is_dynamo_compiling
-    module = state.torch.nn.modules.module
-    _call_codes.add(module.Module._call_impl.__code__)
-    patches.hook(module.register_module_forward_pre_hook(before))
-    patches.hook(module.register_module_forward_hook(after, always_call=True))
-    if hasattr(module, "_has_any_global_hook"):
-        # Its one reader is OptimizedModule.__call__, which would warn of our hooks.
-        patches.set(module, "_has_any_global_hook", lambda: _foreign_hooks(module))
+    """Takes the place of Module._call_impl."""
+    global _impl, _call_code
+    module = state.torch.nn.Module
+    _impl = module._call_impl
+    ours = watched(_impl)
+    _call_code = ours.__code__
+    patches.set(module, "_call_impl", functools.wraps(_impl)(ours))
 
 
-def counts_as_call(function: Any) -> None:
-    """Frames of this function are module calls too."""
-    _call_codes.add(function.__code__)
+def watched(impl: Callable[..., Any]) -> Any:
+    """A function that calls a module, with the marks of that call."""
+    compiling = state.torch.compiler.is_dynamo_compiling  # a function that Dynamo folds to True while it traces ours
+
+    def _call_impl(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if compiling() or state.dead or (local.calls and not state.instrumented):
+            return impl(self, *args, **kwargs)
+        out = None
+        try:
+            _begins(self, args)
+            out = impl(self, *args, **kwargs)
+            return out
+        finally:
+            _ended(self, kwargs, out)
+
+    return _call_impl
 
 
-def _foreign_hooks(module: Any) -> bool:
-    return bool(
-        len(module._global_forward_pre_hooks) > 1
-        or len(module._global_forward_hooks) > 1
-        or module._global_backward_pre_hooks
-        or module._global_backward_hooks
-        or module._global_forward_hooks_with_kwargs
-    )
+def bound_impl(module: Any) -> Any:
+    """The _call_impl that a module would have without ours: torch's, or what its class has in place of it."""
+    kind = type(module)
+    own = _impl if kind._call_impl is state.torch.nn.Module._call_impl else kind._call_impl
+    return own.__get__(module)
 
 
-def before(module: Any, args: Any) -> None:
-    """Runs before each module call."""
-    if _compiling():
-        return
-    if state.dead:
-        return
+def _begins(module: Any, args: Any) -> None:
     try:
         calls = local.calls
-        if calls:
-            if calls[0][0] == id(module):
-                repair(own=1)  # the outermost module again: are we really inside it?
-            elif not state.instrumented:
-                return
         if not calls:
             _outermost(module, args)
-        elif state.instrumented:
-            number = modules.number(module, outermost=False)
-            serial = _serial()
-            mark(kinds.MODULE_BEGIN, 0, number)
-            if not backward.running():
-                saved.enter(number)  # a recompute runs on another thread, which counts nodes for itself
-            backward.watch_inputs(args, serial)
-            calls.append((id(module), number, serial))
+            return
+        number = modules.number(module, outermost=False)
+        serial = _serial()
+        timing.module_stamp(mark(kinds.MODULE_BEGIN, 0, number))
+        if not backward.running():
+            saved.enter(number)  # a recompute runs on another thread, which counts nodes for itself
+        backward.watch_inputs(args, serial)
+        calls.append((id(module), number, serial))
     except Exception as error:
         failed("the forward hook", error)
 
@@ -87,6 +92,7 @@ def _outermost(module: Any, args: Any) -> None:
     k = mark(kinds.FORWARD_BEGIN, flags, number)
     local.calls.append((id(module), number, serial))
     if in_backward:
+        timing.module_stamp(k)
         return
     timing.stamp(k)
     allocator.check()
@@ -96,30 +102,23 @@ def _outermost(module: Any, args: Any) -> None:
             tags.emit(tags.within(kinds.INPUT, args) + modules.tag_once(module))
 
 
-def after(module: Any, args: Any, out: Any) -> None:
-    """Runs after each module call, also when it raised."""
-    if _compiling():
-        return
+def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
+    """Runs after each call that began with marks. out is None if it raised."""
     if state.dead:
         return
     try:
-        calls = local.calls
-        if not calls:
-            return  # repaired before
-        key = id(module)
-        if not state.instrumented:
-            if calls[0][0] == key:
-                _outermost_ended(module, out, calls)
-            return
+        calls, key = local.calls, id(module)
         if not any(c[0] == key for c in calls):
-            return  # began in a bare step
+            return  # repaired before
         while calls[-1][0] != key:
-            calls.pop()  # left by an exception that passed no hook
+            calls.pop()  # an interrupt came while we were marking its end
         if len(calls) == 1:
-            _outermost_ended(module, out, calls)
+            _outermost_ended(module, kwargs, out, calls)
             return
         _, number, serial = calls.pop()
-        mark(kinds.MODULE_END, 0, number)
+        if not state.instrumented:
+            return  # a step has ended inside the call
+        timing.module_stamp(mark(kinds.MODULE_END, 0, number))
         if not backward.running():
             saved.enter(calls[-1][1])
         backward.watch_outputs(out, number, serial, calls)
@@ -127,38 +126,37 @@ def after(module: Any, args: Any, out: Any) -> None:
         failed("the forward hook", error)
 
 
-def _outermost_ended(module: Any, out: Any, calls: list[tuple[int, int, int]]) -> None:
+def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[tuple[int, int, int]]) -> None:
     torch, in_backward = state.torch, backward.running()
     _, number, serial = calls[0]
-    calls.clear()
     flags = kinds.GRAD if torch.is_grad_enabled() else 0
     flags |= kinds.TRAINING if module.training else 0
     flags |= kinds.IN_BACKWARD if in_backward else 0
     flags |= kinds.DIFFERENTIABLE if needs_grad(out) else 0
     k = mark(kinds.FORWARD_END, flags, number)
+    calls.clear()
     if in_backward:
+        timing.module_stamp(k)
         return
     timing.stamp(k)
     if state.instrumented:
         saved.enter(0)
         backward.watch_outputs(out, number, serial, calls)
         if state.cuda:
-            tags.emit(tags.within(kinds.OUTPUT, out))
+            # Keyword arguments are all that Hugging Face's models are given.
+            tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
 
 
-def repair(own: int = 0) -> None:
-    """Shortens the stack to the calls that are alive.
-
-    torch runs always_call hooks for Exception alone: a KeyboardInterrupt that the script catches leaves us too deep.
-    own frames belong to a call that is not on the stack yet.
-    """
+def repair() -> None:
+    """Shortens the stack to the calls that are alive: an interrupt that the script catches may have come while we were
+    marking the end of one."""
     frame: FrameType | None = sys._getframe(1)
-    alive = -own
+    alive = 0
     while frame is not None:
-        alive += frame.f_code in _call_codes
+        alive += frame.f_code is _call_code
         frame = frame.f_back
     calls = local.calls
-    if alive <= 0 and calls:
+    if not alive and calls:
         number = calls[0][1]
         calls.clear()
         mark(kinds.FORWARD_END, kinds.REPAIRED, number)

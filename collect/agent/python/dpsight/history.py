@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import allocator, kinds
+from dpsight.interruptions import uninterrupted
 from dpsight.marks import mark, name
 from dpsight.patch import Patches
 from dpsight.state import failed, state
@@ -50,15 +51,16 @@ def _resetting(function: Callable[..., Any]) -> Callable[..., Any]:
         global _inside
         if _inside or not state.cuda or state.dead:
             return function(*args, **kwargs)
-        _inside = True
-        try:
-            allocator.drain("script")
-            mark(kinds.HISTORY_RESET, 0, name(function.__name__))
-            return function(*args, **kwargs)
-        finally:
-            # The counters begin anew: the next drain is compared with these.
-            allocator.drain("script")
-            _inside = False
+        with uninterrupted:
+            _inside = True
+            try:
+                allocator.drain("script")
+                mark(kinds.HISTORY_RESET, 0, name(function.__name__))
+                return function(*args, **kwargs)
+            finally:
+                # The counters begin anew: the next drain is compared with these.
+                allocator.drain("script")
+                _inside = False
 
     return reset
 
@@ -70,14 +72,18 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
             # It would initialise CUDA: let it, so that our recording starts first.
             state.torch.cuda.init()
         if not state.recording or state.dead:
-            return function(enabled, *args, **kwargs)
-        try:
-            allocator.drain("script")
-            mark(kinds.HISTORY_RESET, 0, name(function.__name__))
             result = function(enabled, *args, **kwargs)
-            allocator.user_traces.clear()
-            allocator.user_options = _options(enabled, args, kwargs) if enabled else None
-            allocator.record(clear=True)  # at least as much as we need, with the script's own options if it has any
+            if state.cuda and not state.dead:  # between two windows
+                allocator.user_options = _options(enabled, args, kwargs) if enabled else None
+            return result
+        try:
+            with uninterrupted:
+                allocator.drain("script")
+                mark(kinds.HISTORY_RESET, 0, name(function.__name__))
+                result = function(enabled, *args, **kwargs)
+                allocator.user_traces.clear()
+                allocator.user_options = _options(enabled, args, kwargs) if enabled else None
+                allocator.record(clear=True)  # at least as much as we need, with the script's own options if it has any
         except Exception as error:
             failed("sharing the recording", error)
             raise

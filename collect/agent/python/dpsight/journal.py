@@ -13,6 +13,7 @@ import zlib
 from typing import Any
 
 from dpsight import kinds
+from dpsight.interruptions import uninterrupted
 from dpsight.masking import masked
 
 RECORD = 32
@@ -25,6 +26,7 @@ TEXTS = frozenset(
         kinds.FRAME_METRIC,
         kinds.FRAME_PRIVACY,
         kinds.FRAME_EXCEPTION,
+        kinds.FRAME_PREDICTION,
     )
 )
 REQUEST_OFFSET = 12
@@ -80,7 +82,7 @@ class Journal:
         head = bytes((kind, 0, 0, 0))
         length = _LENGTH.pack(len(payload))
         crc = zlib.crc32(payload, zlib.crc32(length, zlib.crc32(head)))
-        with self._lock:
+        with uninterrupted, self._lock:  # half a frame would hide all that follow
             self._write(_FRAME_HEADER.pack(kind, crc, len(payload)), payload)
             self.written += 1
 

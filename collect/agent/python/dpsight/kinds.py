@@ -88,6 +88,33 @@ INPUT = 12
 OUTPUT = 13
 USER = 14
 CLIP_TEMPORARY = 15
+HELD = 16
+
+# What tensors are made of, by number, from 1: the names of torch's dtypes. New ones go to the end.
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+    "complex32",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
+)
 
 # Types of frames.
 FRAME_PROCESS = 1
@@ -106,3 +133,4 @@ FRAME_OOM = 13
 FRAME_END = 14
 FRAME_PLAN = 15
 FRAME_DEVICES = 16
+FRAME_PREDICTION = 17

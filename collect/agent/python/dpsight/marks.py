@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
+from dpsight.interruptions import uninterrupted
 from dpsight.journal import ANSWERING, REQUEST_OFFSET, REQUESTED, Journal
 from dpsight.masking import mask
 from dpsight.state import failed, state
@@ -72,7 +73,7 @@ def _grow(kind: int, flags: int, a: int, b: int, k: int) -> int:
     global _map, _limit
     if state.dead:
         return 0
-    with _lock:
+    with uninterrupted, _lock:
         try:
             if k >= _UNOPENED or journal is None:
                 return mark(kind, flags, a, b) if open_journal() else 0
@@ -91,7 +92,7 @@ def _grow(kind: int, flags: int, a: int, b: int, k: int) -> int:
 def open_journal() -> bool:
     """Opens the journal at the first mark: launchers, compile workers and tools that only import torch stay out."""
     global journal, _map, _limit, _count
-    with _lock:
+    with uninterrupted, _lock:
         if journal is not None:
             return not state.dead
         worker = sys.modules.get("torch.utils.data._utils.worker")
@@ -130,6 +131,7 @@ def _process(j: Journal) -> dict[str, Any]:
         "torch": str(state.torch.__version__) if state.torch is not None else "",
         "forked": state.forks,
         "warmup": state.warmup,
+        "module_times": not state.bare,
     }
 
 
@@ -173,7 +175,7 @@ def tag_name(text: str) -> int:
     """The number of a name for tags, written before the tags that use it."""
     number = _names.get(text)
     if number is None:
-        with _lock:
+        with uninterrupted, _lock:
             number = _names[text] = len(_texts)
             _texts.append(text)
             _pending_names.append((number, mask(text)))
@@ -188,7 +190,7 @@ def text(number: int) -> str:
 def flush_names() -> None:
     """Writes the names that no frame has yet."""
     global _pending_names
-    with _lock:
+    with uninterrupted, _lock:
         names, _pending_names = _pending_names, []
         if names:
             frame(kinds.FRAME_NAMES, {"names": names})

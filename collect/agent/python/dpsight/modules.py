@@ -83,8 +83,13 @@ def _bytes(parameter: Any) -> int:
 
 def plain(path: str, root: Any) -> str:
     """A path without the components that wrappers add."""
+    return _plain(path, type(root).__name__ in _PARALLEL)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _plain(path: str, parallel: bool) -> str:
     parts = path.split(".")
-    if type(root).__name__ in _PARALLEL and parts[0] == "module":
+    if parallel and parts[0] == "module":
         del parts[0]
     return ".".join(p for p in parts if p not in _WRAPPERS)
 
@@ -142,10 +147,12 @@ def tag_model(root: Any) -> list[tags.Record]:
     for path, p in root.named_parameters():
         name = names[id(p)] = tag_name(plain(path, root))
         gradients.watch(p)
-        out += tags.of(kinds.PARAMETER, p, name)
+        if not tags.settled(kinds.PARAMETER, p):
+            out += tags.lasting(kinds.PARAMETER, p, name)
         out += gradients.attached(p, name)
     for path, buffer in root.named_buffers():
-        out += tags.of(kinds.BUFFER, buffer, tag_name(plain(path, root)))
+        if not tags.settled(kinds.BUFFER, buffer):
+            out += tags.lasting(kinds.BUFFER, buffer, tag_name(plain(path, root)))
     return out
 
 

@@ -281,13 +281,13 @@ def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
         local.sampler += 1
         number = modules.known(module)
         held = _held(module)
-        mark(kinds.SAMPLER_BEGIN, 0, number)
+        timing.module_stamp(mark(kinds.SAMPLER_BEGIN, 0, number))
         try:
             return function(self, module, *args, **kwargs)
         finally:
             local.sampler -= 1
             _sampled(module, number, held)
-            mark(kinds.SAMPLER_END, 0, number)
+            timing.module_stamp(mark(kinds.SAMPLER_END, 0, number))
 
     return capture
 
@@ -297,7 +297,7 @@ def _held(module: Any) -> list[tuple[int, int, Any]]:
     """Address, bytes and a weak reference of each storage that the hook is about to let go."""
     try:
         last = (module.__dict__.get("activations") or [[]])[-1]
-        return [(s.data_ptr(), s.nbytes(), s._weak_ref()) for t in last for s in storages(t)]
+        return [(s.data_ptr(), s.nbytes(), s._weak_ref()) for t in last for s, _ in storages(t)]
     except Exception as error:
         failed("following hook activations", error, fatal=False)
         return []
@@ -308,11 +308,11 @@ def _sampled(module: Any, number: int, held: list[tuple[int, int, Any]]) -> None
     try:
         storage = state.torch.UntypedStorage
         own = module.__dict__
-        kept = {(a, size) for _, a, size, _, _ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
+        kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
         alive = [(a, size) for a, size, ref in held if not storage._expired(ref)]
         for _, _, ref in held:
             storage._free_weak_ref(ref)
-        tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number) for at in alive if at not in kept], untag=True)
+        tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number, 0) for at in alive if at not in kept], untag=True)
         out: list[tags.Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
         for p in module.parameters():
             if p.__dict__:

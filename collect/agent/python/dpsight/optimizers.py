@@ -12,13 +12,15 @@ from dpsight.marks import mark, name, tag_name, text
 from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
 from dpsight.steps import steps
-from dpsight.tensors import quiet
+from dpsight.tensors import MOST_ENTRIES, inside, quiet
 
 _numbers: dict[int, int] = {}  # id(optimizer) → number
 _alive: dict[int, Any] = {}
 _compiling: Any = None
 _given = 0
 updates = 0  # steps of any optimizer so far
+_CONTAINERS = (list, tuple, dict)
+_STANDARD = {"defaults", "state", "param_groups"}  # attributes of every optimizer
 _step_code: CodeType | None = None  # the code of torch's wrapper around every step()
 
 
@@ -149,12 +151,35 @@ def tag_optimizer(optimizer: Any) -> list[tags.Record]:
                 continue
             named = gradients.name_of(p, path)
             gradients.watch(p)
-            out += tags.of(kinds.PARAMETER, p, named)
+            if not tags.settled(kinds.PARAMETER, p):
+                out += tags.lasting(kinds.PARAMETER, p, named)
             for key, value in (optimizer.state.get(p) or {}).items():
                 if isinstance(value, state.torch.Tensor):
-                    out += tags.of(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
-                elif isinstance(value, (list, tuple, dict)):
+                    if value.is_cuda and not tags.settled(kinds.OPTIMIZER_STATE, value):
+                        out += tags.lasting(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
+                elif isinstance(value, _CONTAINERS):
                     out += tags.within(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
+    return out + _own_state(optimizer)
+
+
+def _own_state(optimizer: Any) -> list[tags.Record]:
+    """Records of the state that is of no parameter: under a key of its own (a module's, in K-FAC), or an attribute."""
+    own = [(k, v) for k, v in optimizer.state.items() if not isinstance(k, state.torch.Tensor)]
+    for key, value in vars(optimizer).items():
+        filled = isinstance(value, _CONTAINERS) and 0 < len(value) <= MOST_ENTRIES
+        kept = filled or isinstance(value, state.torch.Tensor)
+        if kept and key not in _STANDARD and not key.startswith("_optimizer_"):
+            own.append((key, value))
+    if not own:
+        return []
+    # Lists of parameters and of their gradients are no state.
+    theirs = {id(t) for g in optimizer.param_groups for p in g["params"] for t in (p, p.grad)}
+    out: list[tags.Record] = []
+    for key, value in own:
+        name = tag_name(f"optimizer.{key if isinstance(key, str) else type(key).__name__}")
+        for tensor in inside(value):
+            if id(tensor) not in theirs:
+                out += tags.of(kinds.OPTIMIZER_STATE, tensor, name)
     return out
 
 

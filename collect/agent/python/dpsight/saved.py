@@ -7,23 +7,40 @@ break torch.func inside a forward.
 
 from __future__ import annotations
 
+import itertools
+import threading
 from bisect import bisect_right
 from typing import Any
 
 from dpsight import kinds, tags
 from dpsight.marks import tag_name
 from dpsight.state import state
-from dpsight.tensors import inside, quiet, storages
+from dpsight.tensors import expired, free_weak, inside, quiet, storages, weak
 
 _MOST_NODES = 200_000
+_threads = itertools.count()
+
+
+class _Thread(threading.local):
+    """A thread's number, which no other gets; its identifier is given again when it has ended."""
+
+    def __init__(self) -> None:
+        self.number = next(_threads)
+
+
+_thread = _Thread()
+# A node: the thread that walked to it and its sequence number. Each thread counts the nodes of its own graphs.
+_Node = tuple[int, int]
 
 # In which module each autograd node was made: sequence numbers at which a module was entered or left, and which.
 _sequence: list[int] = []
 _owners: list[int] = []
 _slots: dict[type, list[str]] = {}  # node type → names of its _raw_saved_ attributes
 _names: dict[type, int] = {}
-# What is held: address → (bytes, name, module, weak reference to the storage, held by the graph alone)
-_held: dict[int, tuple[int, int, int, Any, bool]] = {}
+# What is held: address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it
+# when backward has run over them; none = it lives as long as its node)
+_held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
+_reached: set[_Node] = set()  # the nodes that this run, or one nested in it, reaches
 
 
 def enter(module: int) -> None:
@@ -43,25 +60,27 @@ def step_ended() -> None:
 def tag(roots: Any) -> None:
     """Tags everything that the graph below roots holds, and the roots themselves."""
     records: list[tags.Record] = []
+    if state.torch._C._current_graph_task_id() == -1:
+        _reached.clear()
     for root in roots:
         if isinstance(root, state.torch.Tensor):
             records += tags.of(kinds.OUTPUT, root)
     new = _walk(roots)
-    records += [(kinds.SAVED_TENSOR, a, size, name, module) for a, size, name, module in new]
+    records += [(kinds.SAVED_TENSOR, *at) for at in new]
     tags.emit(records)
 
 
-def _walk(roots: Any) -> list[tuple[int, int, int, int]]:
-    """Walks the graph. Returns address, bytes, name and module of what was not known to be held."""
+def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
+    """Walks the graph. Returns address, bytes, name, module and dtype of what was not known to be held."""
     from dpsight import modules
 
-    known = _alive()
+    known, thread = _alive(), _thread.number
     for p in (p for root in modules.roots() for p in root.parameters()):
-        for storage in storages(p):
+        for storage, _ in storages(p):
             known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
     todo = [n for n in (_node(r) for r in roots) if n is not None]
     seen: set[Any] = set()
-    found: list[tuple[int, int, int, int]] = []
+    found: list[tuple[int, int, int, int, int]] = []
     while todo and len(seen) < _MOST_NODES:
         node = todo.pop()
         if node in seen:
@@ -71,17 +90,25 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int]]:
         slots = _slots.get(type(node))
         if slots is None:
             slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
+        number = _number(node)
+        this = (thread, number)
+        _reached.add(this)
         name = module = -1
         for tensor, by_graph in _tensors(node, slots, todo):
-            for storage in storages(tensor):
+            for storage, dtype in storages(tensor):
                 address, size = storage.data_ptr(), storage.nbytes()
-                if not size or address in known:
+                if address in known:
+                    held = _held.get(address)
+                    if by_graph and held is not None and held[4]:
+                        held[4].add(this)
+                    continue
+                if not size:
                     continue
                 if module < 0:
-                    name, module = _name(node), _module(node)
+                    name, module = _name(node), _module(number)
                 known.add(address)
-                found.append((address, size, name, module))
-                _held[address] = (size, name, module, _weak(storage), by_graph)
+                found.append((address, size, name, module, dtype))
+                _held[address] = (size, name, module, weak(storage), {this} if by_graph else set())
     return found
 
 
@@ -133,53 +160,45 @@ def _name(node: Any) -> int:
     return name
 
 
-def _module(node: Any) -> int:
+def _number(node: Any) -> int:
+    """A node's sequence number; -1 = it has none."""
     number = getattr(node, "_sequence_nr", None)
-    if number is None or not _sequence:
+    return -1 if number is None else number()
+
+
+def _module(number: int) -> int:
+    if number < 0 or not _sequence:
         return 0
-    i = bisect_right(_sequence, number()) - 1
+    i = bisect_right(_sequence, number) - 1
     return _owners[i] if i >= 0 else 0
-
-
-def _weak(storage: Any) -> Any:
-    """A weak reference, which lets the memory go: to see later who still holds it."""
-    return storage._weak_ref() if hasattr(storage, "_weak_ref") else None
-
-
-def _expired(ref: Any) -> bool:
-    return ref is None or state.torch.UntypedStorage._expired(ref)
-
-
-def _free(ref: Any) -> None:
-    if ref is not None:
-        state.torch.UntypedStorage._free_weak_ref(ref)
 
 
 def _alive() -> set[int]:
     """Addresses held since an earlier run over the same graph; those that died are forgotten."""
-    for address in [a for a, h in _held.items() if _expired(h[3])]:
-        _free(_held.pop(address)[3])
+    for address in [a for a, h in _held.items() if expired(h[3])]:
+        free_weak(_held.pop(address)[3])
     return set(_held)
 
 
 @quiet
 def released() -> None:
-    """A run has released its graph. What somebody else still holds is no saved tensor any more."""
-    tags.emit(
-        [
-            (kinds.SAVED_TENSOR, address, size, name, module)
-            for address, (size, name, module, ref, by_graph) in _held.items()
-            if by_graph and not _expired(ref)
-        ],
-        untag=True,
-    )
-    _forget()
+    """A run has released its graph. What somebody else still holds is no saved tensor any more, unless that is another
+    graph: the head of a loss whose backward was told to retain it."""
+    untagged: list[tags.Record] = []
+    for address, (size, name, module, ref, nodes) in list(_held.items()):
+        if nodes and nodes <= _reached:
+            if not expired(ref):
+                untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
+            free_weak(_held.pop(address)[3])
+        nodes -= _reached
+    tags.emit(untagged, untag=True)
 
 
 def _forget() -> None:
     for held in _held.values():
-        _free(held[3])
+        free_weak(held[3])
     _held.clear()
+    _reached.clear()
 
 
 def after_fork() -> None:

@@ -23,10 +23,13 @@ class State:
         "recording",
         "source",
         "spool",
+        "stack_steps",
+        "stacks",
         "tagging",
         "timing",
         "torch",
         "warmup",
+        "window_steps",
     )
 
     def __init__(self) -> None:
@@ -36,6 +39,9 @@ class State:
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
         self.warmup = number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = number(env.get("DPSIGHT_RECORD_STEPS"), 100)
+        self.window_steps = number(env.get("DPSIGHT_WINDOW_STEPS"), 10)  # of each later window; 0 = there is none
+        self.stacks = env.get("DPSIGHT_STACKS") == "python"
+        self.stack_steps = number(env.get("DPSIGHT_STACK_STEPS"), 3) if self.stacks else 0
         self.torch: Any = None
         self.dead = False  # nothing is written any more
         self.cuda = False  # CUDA is initialised

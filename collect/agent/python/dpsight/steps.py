@@ -6,8 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from dpsight import kinds, timing
+from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark
 from dpsight.state import state
+from dpsight.windows import windows
+
+# An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
+# costs and where everything is; in a longer window one step in so many shows whether that changes.
+_PAIRS = 10
+_THEN = 8
 
 
 class Steps:
@@ -16,6 +23,7 @@ class Steps:
     def __init__(self) -> None:
         self.number = 0
         self.explicit = False  # the script itself calls dpsight.step()
+        self._planned = False  # it has said how many of its steps are to be timed
         self._updates: dict[Hashable, int] = {}
         self._boundary: Hashable = None
         self._since = 0  # updates of others since the boundary's last one
@@ -72,7 +80,7 @@ class Steps:
 
     def plan(self, warmup: int, timed: int) -> None:
         """dpsight.plan(): so many steps will come, and dpsight.step() will end each."""
-        self.explicit = True
+        self.explicit = self._planned = True
         state.warmup = warmup
         frame(kinds.FRAME_PLAN, {"warmup": warmup, "timed": timed})
         self.mode()
@@ -82,24 +90,34 @@ class Steps:
         return self.number - self._first < state.warmup
 
     def end(self) -> None:
-        """Ends a step and begins the next."""
-        timing.stamp(mark(kinds.STEP_END, 0, self.number))
-        state.active = False
-        self.number += 1
-        # In a bare step only what begins and ends it is recorded: decide first, so that nothing is walked in vain.
-        self._choose()
-        for callback in self._callbacks:
-            callback()
-        self.mode()
-        timing.stamp(mark(kinds.STEP_BEGIN, 0, self.number))
+        """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning."""
+        with uninterrupted:
+            timing.stamp(mark(kinds.STEP_END, 0, self.number))
+            state.active = False
+            self.number += 1
+            windows.advance(self.number)
+            # In a bare step only what begins and ends it is recorded: decide first, so that nothing is walked in vain.
+            self._choose()
+            for callback in self._callbacks:
+                callback()
+            self.mode()
+            timing.stamp(mark(kinds.STEP_BEGIN, 0, self.number))
 
     def _choose(self) -> None:
-        """Warm-up steps are instrumented; then instrumented and bare steps take turns, for published times come from
-        bare ones, and their difference is the instrument's cost. Without a recording there is nothing to explain."""
-        if state.bare or state.dead or not state.tagging or self.number >= state.record_steps:
+        """Warm-up steps are instrumented; then instrumented and bare steps take turns for a while, for published times
+        come from bare ones, and their difference is the instrument's cost; then most are bare, for what they allocate
+        is known by the few that are not. Where a plan counts the bare ones they take turns to its end. Without a
+        recording there is nothing to explain."""
+        if state.bare or state.dead or not state.tagging or not windows.holds(self.number):
             state.instrumented = False
+        elif windows.begin:
+            state.instrumented = self._has_its_turn(self.number - windows.begin)
         else:
-            state.instrumented = self.warming() or (self.number - self._first - state.warmup) % 2 == 0
+            state.instrumented = self.warming() or self._has_its_turn(self.number - self._first - state.warmup)
+
+    def _has_its_turn(self, n: int) -> bool:
+        """Whether the nth step of a window, from 0, is instrumented."""
+        return n % (2 if n < 2 * _PAIRS or self._planned else _THEN) == 0
 
     def mode(self) -> None:
         """Marks the mode that holds from here on."""

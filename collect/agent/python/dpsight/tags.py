@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpsight import kinds
+from dpsight.interruptions import uninterrupted
 from dpsight.marks import flush_names, frame, mark, tag_name
 from dpsight.state import state
-from dpsight.tensors import addresses, inside, quiet
+from dpsight.tensors import addresses, expired, free_weak, inside, plain_types, quiet, weak
 
-_TAG = struct.Struct("<IBB2xQQII")
+_TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
 _buffer = bytearray()
 
-# kind, address, bytes, number of the name, number of the module
-Record = tuple[int, int, int, int, int]
+# kind, address, bytes, number of the name, number of the module, number of the dtype
+Record = tuple[int, int, int, int, int, int]
 
 
 def emit(records: Iterable[Record], untag: bool = False) -> int:
@@ -28,8 +29,8 @@ def emit(records: Iterable[Record], untag: bool = False) -> int:
     if not k:
         return 0
     op = 2 if untag else 1
-    for kind, address, size, name, module in records:
-        _buffer.extend(_TAG.pack(k, op, kind, address, size, name, module))
+    for kind, address, size, name, module, dtype in records:
+        _buffer.extend(_TAG.pack(k, op, kind, dtype, address, size, name, module))
     if len(_buffer) >= _FLUSH:
         flush()
     return k
@@ -37,7 +38,45 @@ def emit(records: Iterable[Record], untag: bool = False) -> int:
 
 def of(kind: int, tensor: Any, name: int = 0, module: int = 0) -> list[Record]:
     """The records of one tensor."""
-    return [(kind, address, size, name, module) for address, size in addresses(tensor)]
+    return [(kind, address, size, name, module, dtype) for address, size, dtype in addresses(tensor)]
+
+
+# What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how often it was
+# tagged there.
+_lasting: dict[tuple[int, int], tuple[int, Any, int]] = {}
+_ENOUGH = 2  # beside a first allocation of its size a tag may be ambiguous; the next is not
+
+
+def settled(kind: int, tensor: Any) -> bool:
+    """Whether tags have said where a tensor lies that lives from step to step, and it lies there still: a tag holds
+    for the whole life of a block. Call it with __torch_function__ off."""
+    found = _lasting.get((id(tensor), kind))
+    if found is None or found[2] < _ENOUGH or expired(found[1]):
+        return False
+    try:
+        return tensor.data_ptr() == found[0]
+    except RuntimeError:
+        return False  # another tensor in its place, without storage
+
+
+def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
+    """The records of a tensor that lives from step to step. Call it with __torch_function__ off, if not settled."""
+    records = of(kind, tensor, name)
+    if len(records) == 1 and type(tensor) in plain_types():
+        key, pointer = (id(tensor), kind), tensor.data_ptr()
+        _, ref, times = _lasting.get(key, (0, None, 0))
+        if expired(ref) or _lasting[key][0] != pointer:
+            free_weak(ref)
+            ref, times = weak(tensor.untyped_storage()), 0
+        _lasting[key] = (pointer, ref, times + 1)
+    return records
+
+
+def forget() -> None:
+    """What lives from step to step is tagged anew."""
+    for _, ref, _ in _lasting.values():
+        free_weak(ref)
+    _lasting.clear()
 
 
 @quiet
@@ -60,11 +99,13 @@ def flush() -> None:
     """Writes what is buffered: names first, or a kill in between would leave tags without them."""
     global _buffer
     if _buffer:
-        flush_names()
-        full, _buffer = _buffer, bytearray()
-        frame(kinds.FRAME_TAGS, full)
+        with uninterrupted:
+            flush_names()
+            full, _buffer = _buffer, bytearray()
+            frame(kinds.FRAME_TAGS, full)
 
 
 def after_fork() -> None:
     """The parent writes its own."""
     _buffer.clear()
+    _lasting.clear()

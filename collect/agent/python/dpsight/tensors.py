@@ -7,9 +7,12 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dpsight import kinds
 from dpsight.state import state
 
 _MAX_DEPTH = 4
+MOST_ENTRIES = 1000
+"""Containers of more are not looked into: what grows with every step is neither a model's nor an optimizer's."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -25,8 +28,8 @@ def quiet(function: _F) -> _F:
     return quietly  # type: ignore[return-value]
 
 
-def storages(tensor: Any) -> Iterator[Any]:
-    """The CUDA storages behind a tensor: one, but for subclasses that wrap several."""
+def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
+    """The CUDA storages behind a tensor and their dtypes: one, but for subclasses that wrap several."""
     torch = state.torch
     kind = type(tensor)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
@@ -46,10 +49,10 @@ def storages(tensor: Any) -> Iterator[Any]:
     if tensor.layout is not torch.strided:
         yield from _sparse(tensor)
         return
-    yield tensor.untyped_storage()
+    yield tensor.untyped_storage(), dtype(tensor)
 
 
-def _sparse(tensor: Any) -> Iterator[Any]:
+def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = state.torch
     if tensor.layout is torch.sparse_coo:
         yield from storages(tensor._indices())
@@ -60,16 +63,28 @@ def _sparse(tensor: Any) -> Iterator[Any]:
         yield from storages(tensor.values())
 
 
-def addresses(tensor: Any) -> list[tuple[int, int]]:
-    """Base address and bytes of each CUDA storage behind a tensor. Fake and meta tensors have none."""
-    if type(tensor) in _plain():  # the common case, without a generator
+def dtype(tensor: Any) -> int:
+    """The number of a tensor's dtype; 0 = one that kinds does not list."""
+    return _numbers().get(tensor.dtype, 0)
+
+
+@functools.cache
+def _numbers() -> dict[Any, int]:
+    """The numbers of those dtypes that this torch has."""
+    known = ((getattr(state.torch, name, None), n) for n, name in enumerate(kinds.DTYPES, 1))
+    return {value: n for value, n in known if value is not None}
+
+
+def addresses(tensor: Any) -> list[tuple[int, int, int]]:
+    """Base address, bytes and dtype of each CUDA storage behind a tensor. Fake and meta tensors have none."""
+    if type(tensor) in plain_types():  # the common case, without a generator
         if not tensor.is_cuda or tensor.layout is not state.torch.strided:
-            return [(s.data_ptr(), s.nbytes()) for s in storages(tensor)] if tensor.is_cuda else []
+            return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor)] if tensor.is_cuda else []
         storage = tensor.untyped_storage()
         n = storage.nbytes()
-        return [(storage.data_ptr(), n)] if n else []
+        return [(storage.data_ptr(), n, dtype(tensor))] if n else []
     try:
-        return [(s.data_ptr(), s.nbytes()) for s in storages(tensor) if s.nbytes()]
+        return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor) if s.nbytes()]
     except (RuntimeError, NotImplementedError):
         return []  # a subclass without a storage of its own
 
@@ -77,7 +92,8 @@ def addresses(tensor: Any) -> list[tuple[int, int]]:
 _types: tuple[type, ...] = ()
 
 
-def _plain() -> tuple[type, ...]:
+def plain_types() -> tuple[type, ...]:
+    """The types of tensors that are no wrappers: they have one storage."""
     global _types
     if not _types:
         _types = (state.torch.Tensor, state.torch.nn.Parameter)
@@ -94,6 +110,8 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (tuple, list)):
+        if isinstance(value, state.torch.nn.Module):
+            return  # what a module has is its own, whoever refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
         yield from inside(item, depth + 1)
@@ -103,3 +121,19 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
     return any(t.requires_grad for t in inside(value))
+
+
+def weak(storage: Any) -> Any:
+    """A weak reference, which lets the memory go: to see later who still holds it. Free it in the end."""
+    return storage._weak_ref() if hasattr(storage, "_weak_ref") else None
+
+
+def expired(ref: Any) -> bool:
+    """Whether the storage behind a weak reference is gone."""
+    return ref is None or state.torch.UntypedStorage._expired(ref)
+
+
+def free_weak(ref: Any) -> None:
+    """Frees a weak reference."""
+    if ref is not None:
+        state.torch.UntypedStorage._free_weak_ref(ref)

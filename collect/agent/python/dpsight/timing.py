@@ -1,5 +1,9 @@
 """GPU time between marks, by CUDA events. Events are pooled, and read only when they have happened: nothing here ever
-makes the host wait for the device."""
+makes the host wait for the device, and no event takes memory of the allocator's.
+
+In every step the phases are stamped; in instrumented ones the calls of modules too, forward and backward, and what DP
+hooks compute for them, so that time has a layer's name.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ _pools: dict[int, list[Any]] = {}
 _streams: dict[tuple[int, ...], Any] = {}  # torch's description of a stream → the stream
 _ident = threading.get_ident
 _thread = 0
+_NOBODY = -1
+_FIRST = 0
+_engine = _NOBODY  # the thread of autograd's engine that stamps in the run under way; _FIRST = the first that arrives
 
 
 def stamp(k: int) -> int:
@@ -26,11 +33,39 @@ def stamp(k: int) -> int:
     return k
 
 
+def module_stamp(k: int) -> None:
+    """Records an event for a mark inside a phase: in instrumented steps only, where other work is done anyway."""
+    if state.timing and k and state.instrumented:
+        _record(k)
+
+
+def backward_begins() -> None:
+    """Until backward_ends the thread that stamps waits for the engine, so one of the engine's may stamp in its stead:
+    their events follow each other as if one thread had made them."""
+    global _engine
+    if _thread == _ident():
+        _engine = _FIRST
+
+
+def backward_ends() -> None:
+    """From here on the engine's threads stamp no more."""
+    global _engine
+    _engine = _NOBODY
+
+
+def engine_arrives() -> None:
+    """This is a thread of the engine. Of several devices' threads the one that goes on where the run began stamps."""
+    global _engine
+    if _engine == _FIRST and state.timing and _pending and state.torch._C._cuda_getDevice() == _pending[-1][2]:
+        _engine = _ident()
+
+
 def _record(k: int) -> None:
     global _thread
+    thread = _ident()
     if not _thread:
-        _thread = _ident()
-    if _thread != _ident():
+        _thread = thread
+    if thread != _thread and thread != _engine:
         return  # intervals are between neighbours: two threads' events would mix
     cuda, C = state.torch.cuda, state.torch._C
     try:
@@ -88,7 +123,8 @@ def _give_up(error: RuntimeError) -> None:
 
 def after_fork() -> None:
     """The parent's events cannot be used here."""
-    global _thread
+    global _engine, _thread
+    _engine = _NOBODY
     _pending.clear()
     _pools.clear()
     _streams.clear()

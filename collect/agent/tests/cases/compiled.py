@@ -1,5 +1,5 @@
-"""torch.compile: compiled.py DEVICE MODE…, of module, inplace, blocks, function, step, optimizer. Four steps each;
-prints the loss and Dynamo's counts."""
+"""torch.compile: compiled.py DEVICE MODE…, of module, inplace, subclass, blocks, function, step, optimizer. Four steps
+each; prints the loss and Dynamo's counts."""
 
 import sys
 
@@ -10,17 +10,25 @@ from torch._dynamo.utils import counters
 device = sys.argv[1]
 
 
+class Doubling(nn.Sequential):
+    """A module whose class has a call of its own."""
+
+    def _call_impl(self, *args, **kwargs):
+        return super()._call_impl(*args, **kwargs) * 2
+
+
 def train(mode):
     torch.manual_seed(0)
     torch._dynamo.reset()
     counters.clear()
-    model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16), nn.LayerNorm(16)).to(device)
+    kind = Doubling if mode == "subclass" else nn.Sequential
+    model = kind(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16), nn.LayerNorm(16)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     x = torch.randn(8, 16).to(device)
     net = model
     if mode == "module":
         net = torch.compile(model, backend="aot_eager")
-    elif mode == "inplace":
+    elif mode in ("inplace", "subclass"):
         model.compile(backend="aot_eager")
     elif mode == "blocks":
         for block in model:

@@ -1,5 +1,5 @@
-"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep]. One JSON line a step: address and
-bytes of parameters, gradients and optimizer state by name, and torch's counters."""
+"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep] [moved]. One JSON line a step:
+address and bytes of parameters, gradients and optimizer state by name, and torch's counters."""
 
 import json
 import sys
@@ -52,6 +52,9 @@ def place(t):
 
 for step in range(dpsight.plan(warmup=2, timed=2)):
     x, y = torch.randn(16, 9, 64).cuda(), torch.zeros(16, dtype=torch.long).cuda()
+    if step == 3 and "moved" in sys.argv:  # a bare step: the old block is gone before anyone looks again
+        moved, state = model.norm.weight, original.state[model.norm.weight]
+        moved.data, state["exp_avg"] = moved.data.clone(), state["exp_avg"].clone()
     optimizer.zero_grad(set_to_none="keep" not in sys.argv)
     out = model(x)
     loss = criterion(out, y)

@@ -58,6 +58,13 @@ elif mode == "scaler":
 elif mode == "interrupt":
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
+    class Sly:
+        """An output that interrupts whoever looks into it: the agent, at the end of the call."""
+
+        @property
+        def __dict__(self):
+            raise KeyboardInterrupt
+
     class Interrupted(nn.Module):
         def __init__(self):
             super().__init__()
@@ -70,10 +77,10 @@ elif mode == "interrupt":
                 raise KeyboardInterrupt
             if self.calls == 3:
                 raise ValueError
-            return out
+            return Sly() if self.calls == 4 else out
 
     outer = Interrupted()
-    for _ in range(5):
+    for _ in range(6):
         try:
             optimizer.zero_grad()
             outer(x).square().mean().backward()

@@ -1,8 +1,9 @@
-"""Processes: processes.py exit|kill|exception|system_exit|exec|fork|idle_fork|spawn|mp_fork|workers."""
+"""Processes: processes.py exit|kill|exception|system_exit|exec|fork|idle_fork|held_fork|spawn|mp_fork|workers."""
 
 import os
 import signal
 import sys
+import threading
 
 import torch
 from torch import multiprocessing, nn
@@ -20,6 +21,19 @@ def train(steps, model=None):
 
 def worker(_rank):
     train(2)
+
+
+def fork_pressed(statuses):
+    """Forks a child that is interrupted."""
+    child = os.fork()
+    if child:
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return
+    try:
+        signal.raise_signal(signal.SIGINT)
+        os._exit(1)
+    except KeyboardInterrupt:
+        os._exit(0)
 
 
 class Collate:
@@ -58,6 +72,15 @@ def main(mode):
         sys.exit(4)
     if mode == "exec":
         os.execv(sys.executable, [sys.executable, __file__, "plain"])
+    if mode == "held_fork":
+        from dpsight.interruptions import uninterrupted
+
+        statuses = []
+        with uninterrupted:  # as in a drain
+            thread = threading.Thread(target=fork_pressed, args=(statuses,))
+            thread.start()
+            thread.join()
+        sys.exit(statuses[0])
     if mode in ("fork", "idle_fork"):
         child = os.fork()
         if child == 0:

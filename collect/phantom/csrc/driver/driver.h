@@ -15,6 +15,8 @@
 #pragma weak phantom_device_of
 #pragma weak phantom_is_capturing
 #pragma weak phantom_ignore
+#pragma weak phantom_launched_from
+#pragma weak phantom_launched_with
 #pragma weak phantom_virtual_reserve
 #pragma weak phantom_virtual_free
 #pragma weak phantom_physical_create

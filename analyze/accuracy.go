@@ -1,0 +1,168 @@
+package analyze
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// AccuracySchema is the version of [AccuracyDocument].
+const AccuracySchema = "dpsight.accuracy/1"
+
+// AccuracyDocument is what "dpsight analyze accuracy --format json" prints: predictions beside what was measured.
+type AccuracyDocument struct {
+	Schema      string               `json:"schema"`
+	Predictions string               `json:"predictions"` // as they were named
+	Experiments []AccuracyExperiment `json:"experiments"`
+	Allocated   AccuracyErrors       `json:"allocated"`
+	Reserved    AccuracyErrors       `json:"reserved"`
+	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
+	Unpredicted []string `json:"unpredicted"`
+	Unmeasured  []string `json:"unmeasured"`
+	Warnings    []string `json:"warnings"`
+}
+
+// AccuracyExperiment is one experiment that was predicted and measured.
+type AccuracyExperiment struct {
+	Key         *string        `json:"key"`
+	Name        string         `json:"name"`
+	Label       string         `json:"-"` // the name, with what tells it from others of that name
+	Params      map[string]any `json:"params"`
+	Device      *string        `json:"gpu"` // that it was measured on
+	Torch       *string        `json:"torch"`
+	Runs        int            `json:"runs"`                 // that were measured and ended well
+	Confidence  string         `json:"confidence,omitempty"` // of the prediction
+	Allocated   Prediction     `json:"peak_bytes"`
+	Reserved    Prediction     `json:"peak_reserved_bytes"`
+	Allocations Prediction     `json:"allocations"` // how many, in the recorded steps
+	// Moved is half of what the categories of the two peaks differ by, all without their signs: bytes that the prediction has
+	// under another category, or has too many or too few of. Null where either peak is not broken down.
+	Moved *int64 `json:"moved_bytes"`
+	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
+	Most      schemas.Category `json:"most,omitempty"`
+	MostBytes int64            `json:"most_bytes,omitempty"`
+}
+
+// Prediction is one figure beside its prediction.
+type Prediction struct {
+	Measured  *int64   `json:"measured"`
+	Predicted *int64   `json:"predicted"`
+	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
+}
+
+// AccuracyErrors are the errors of one figure over all experiments, without their signs.
+type AccuracyErrors struct {
+	Of     int      `json:"of"`    // experiments that have both
+	Exact  int      `json:"exact"` // to the byte
+	Median *float64 `json:"median"`
+	Worst  *float64 `json:"worst"`
+	Where  string   `json:"where,omitempty"` // the worst is
+}
+
+// Accuracy holds predictions beside measured runs of the same experiments. Runs that did not end well are passed over, and so are
+// predictions among the runs and measured ones among the predictions.
+func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyDocument {
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
+	runs = slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool { return s.Source != schemas.Measured || s.Status != schemas.StatusOK })
+	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Predicted })
+	now := BaselineOf(runs, "").Experiments
+	pairs, labels, theirs := matchExperiments(base, now, false), experimentLabels(now), experimentLabels(base)
+	warnings := newGrouped()
+	for i := range base {
+		j, matched := pairs[i]
+		switch {
+		case !matched:
+			doc.Unmeasured = append(doc.Unmeasured, theirs[i])
+			continue
+		case base[i].Runs == 0:
+			warnings.add("the prediction did not end well ("+base[i].Status+")", labels[j])
+			continue
+		}
+		x := accuracyOf(&base[i], &now[j])
+		x.Label = labels[j]
+		doc.Experiments = append(doc.Experiments, x)
+		if was, is := base[i].Versions.GPU, now[j].Versions.GPU; was != nil && is != nil && *was != *is {
+			warnings.add("predicted for "+*was+" and measured on "+*is, x.Label)
+		}
+		if was, is := base[i].Versions.Torch, now[j].Versions.Torch; was != nil && is != nil && *was != *is {
+			warnings.add("predicted with torch "+*was+" and measured with "+*is, x.Label)
+		}
+	}
+	measured := slices.Collect(maps.Values(pairs))
+	for j := range now {
+		if !slices.Contains(measured, j) {
+			doc.Unpredicted = append(doc.Unpredicted, labels[j])
+		}
+	}
+	doc.Allocated = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Allocated })
+	doc.Reserved = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })
+	doc.Warnings = append(doc.Warnings, warnings.lines()...)
+	return doc
+}
+
+// Predictions are the predicted ones of some runs.
+func Predictions(runs []Summary) []Summary {
+	return slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool { return s.Source != schemas.Predicted })
+}
+
+func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperiment {
+	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params, Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs, Confidence: predicted.Confidence,
+		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes, measured.PeakReservedBytes),
+		Allocations: heldTo(predicted.Allocations, measured.Allocations)}
+	if predicted.Categories == nil || measured.Categories == nil {
+		return x
+	}
+	var moved int64
+	for _, c := range schemas.Categories {
+		d := predicted.Categories[c] - measured.Categories[c]
+		moved += max(d, -d)
+		if max(d, -d) > max(x.MostBytes, -x.MostBytes) {
+			x.Most, x.MostBytes = c, d
+		}
+	}
+	moved = (moved + 1) / 2
+	x.Moved = &moved
+	return x
+}
+
+func heldTo(predicted, measured *int64) Prediction {
+	p := Prediction{Measured: measured, Predicted: predicted}
+	if predicted != nil && measured != nil && *measured != 0 {
+		e := float64(*predicted-*measured) / float64(*measured)
+		p.Error = &e
+	}
+	return p
+}
+
+func errorsOf(list []AccuracyExperiment, figure func(*AccuracyExperiment) *Prediction) AccuracyErrors {
+	var e AccuracyErrors
+	var sizes []float64
+	for i := range list {
+		p := figure(&list[i])
+		if p.Error == nil {
+			continue
+		}
+		size := math.Abs(*p.Error)
+		sizes = append(sizes, size)
+		if size == 0 {
+			e.Exact++
+		}
+		if e.Worst == nil || size > *e.Worst {
+			e.Worst, e.Where = &size, list[i].Label
+		}
+	}
+	e.Of = len(sizes)
+	if e.Of == 0 {
+		return e
+	}
+	if *e.Worst == 0 {
+		e.Where = ""
+	}
+	slices.SortFunc(sizes, cmp.Compare)
+	median := middle(sizes)
+	e.Median = &median
+	return e
+}

@@ -1,0 +1,60 @@
+package analyze
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestAccuracy(t *testing.T) {
+	sizes := func(activations int64) map[schemas.Category]int64 {
+		return map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: activations}
+	}
+	as := func(source string, in Input) Summary {
+		in.Manifest.Source = source
+		return Summarize(in)
+	}
+	failed := sized("failed", sizes(1))
+	onH200 := sized("low", sizes(3000))
+	onH200.Manifest.GPUs = []schemas.GPU{{Name: "NVIDIA H200"}}
+	failed.Manifest.Status = schemas.StatusFailed
+	measured := []Summary{as(schemas.Measured, sized("exact", sizes(3000))), as(schemas.Measured, onH200), as(schemas.Measured, sized("moved", sizes(3000))),
+		as(schemas.Measured, sized("alone", sizes(1))), as(schemas.Predicted, sized("exact", sizes(7))), as(schemas.Measured, failed)}
+	moved := map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: 2500, schemas.Outputs: 500}
+	predicted := BaselineOf([]Summary{as(schemas.Predicted, sized("exact", sizes(3000))), as(schemas.Predicted, sized("low", sizes(2000))), as(schemas.Predicted, sized("moved", moved)),
+		as(schemas.Predicted, sized("failed", sizes(1))), as(schemas.Measured, sized("alone", sizes(1)))}, "test")
+	for i := range predicted.Experiments {
+		if e := &predicted.Experiments[i]; e.Name == "low" {
+			e.Versions.GPU = new("Tesla T4")
+		}
+	}
+	doc := Accuracy(predicted, measured, "predicted.json")
+	if got := doc.Allocated; got.Of != 3 || got.Exact != 2 || *got.Median != 0 || *got.Worst != 0.25 || got.Where != "low" {
+		t.Errorf("allocated: %+v", got)
+	}
+	if got := doc.Reserved; got.Of != 3 || got.Exact != 2 || *got.Worst != 0.25 {
+		t.Errorf("reserved: %+v", got)
+	}
+	if !slices.Equal(doc.Unpredicted, []string{"alone"}) || !slices.Equal(doc.Unmeasured, []string{"failed"}) ||
+		!slices.Equal(doc.Warnings, []string{"low: predicted for Tesla T4 and measured on NVIDIA H200"}) {
+		t.Errorf("unpredicted %q, unmeasured %q, warnings %q", doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+	}
+	var names []string
+	for _, x := range doc.Experiments {
+		names = append(names, x.Name)
+		want := map[string]struct {
+			moved, most int64
+			category    schemas.Category
+			blocks      int64
+		}{"exact": {blocks: 2}, "low": {500, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations, 3}}[x.Name]
+		if x.Moved == nil || *x.Moved != want.moved || x.MostBytes != want.most || x.Most != want.category || *x.Allocations.Predicted != want.blocks || *x.Allocations.Measured != 2 {
+			text, _ := json.Marshal(x)
+			t.Errorf("%s, not %+v", text, want)
+		}
+	}
+	if !slices.Equal(names, []string{"exact", "low", "moved"}) {
+		t.Errorf("experiments %q", names)
+	}
+}

@@ -1,0 +1,144 @@
+package analyze
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// builtinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight writes more
+// options for the same parameters.
+const builtinModule = "dpsight_experiments"
+
+// commandOf is a run's command as far as it tells experiments apart: all of its words, but the program without its folder. It is nil
+// where something else says what was run: a suite's key, which is of the command too, or the parameters of a built-in experiment.
+// Which of a script's arguments name an output folder, and could differ, is not guessed.
+func commandOf(m *schemas.Manifest) []string {
+	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, builtinModule) {
+		return nil
+	}
+	words := slices.Clone(m.Command)
+	words[0] = path.Base(strings.ReplaceAll(words[0], `\`, "/"))
+	return words
+}
+
+// commandText is a command as one string that equal commands share.
+func commandText(words []string) string { return strings.Join(words, "\x00") }
+
+// argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word alone.
+func argumentsOf(words []string) []string {
+	var out []string
+	for i := 0; i < len(words); i++ {
+		word := shortened(words[i])
+		if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+			i++
+			word += " " + shortened(words[i])
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+// shortened keeps the end of a long word, where paths differ.
+func shortened(word string) string {
+	const most = 40
+	if r := []rune(word); len(r) > most {
+		return "…" + string(r[len(r)-most+1:])
+	}
+	return word
+}
+
+// tellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has no others.
+func tellingArguments(ids []Identity, group []int) []string {
+	of, have := make([][]string, len(group)), map[string]int{}
+	for k, i := range group {
+		of[k] = argumentsOf(ids[i].command)
+		seen := map[string]bool{}
+		for _, a := range of[k] {
+			if !seen[a] {
+				seen[a] = true
+				have[a]++
+			}
+		}
+	}
+	out := make([]string, len(group))
+	for k := range of {
+		out[k] = strings.Join(slices.DeleteFunc(of[k], func(a string) bool { return have[a] == len(group) }), " ")
+	}
+	return out
+}
+
+// argumentNotes says of runs that share name and parameters, but not their commands, that they are different experiments.
+func argumentNotes(ids []Identity) []string {
+	groups, order := map[string][]int{}, []string{}
+	for i := range ids {
+		id := &ids[i]
+		if id.command == nil {
+			continue
+		}
+		key := id.title() + "\x00" + paramsText(id.Params) + "\x00" + id.kind()
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], i)
+	}
+	var notes []string
+	for _, key := range order {
+		var differ []string
+		for _, text := range tellingArguments(ids, groups[key]) {
+			if text == "" {
+				text = "none"
+			}
+			if !slices.Contains(differ, text) {
+				differ = append(differ, text)
+			}
+		}
+		if len(differ) > 1 {
+			const most = 4
+			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; collect --param says what varies", ids[groups[key][0]].title(), Some(differ, most)))
+		}
+	}
+	return notes
+}
+
+// identitiesOf are experiments of a gate by what tells them apart.
+func identitiesOf(list []schemas.BaselineExperiment) []Identity {
+	ids := make([]Identity, len(list))
+	for i := range list {
+		ids[i] = Identity{Name: list[i].Name, Params: list[i].Params, Source: list[i].Source, Profile: list[i].Profile, command: list[i].Command}
+	}
+	return ids
+}
+
+// commandsDiffer says in which arguments a baseline's experiment and one of runs differ, nil where nothing is known of one of them.
+func commandsDiffer(base, now []string) []string {
+	if base == nil || now == nil || slices.Equal(base, now) {
+		return nil
+	}
+	texts := tellingArguments([]Identity{{command: now}, {command: base}}, []int{0, 1})
+	for i := range texts {
+		if texts[i] == "" {
+			texts[i] = "none"
+		}
+	}
+	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
+}
+
+// tellCommands gives runs of one name whose commands differ the arguments by which they do.
+func tellCommands(runs []*Summary) {
+	ids, named := make([]Identity, len(runs)), map[string][]int{}
+	for i, r := range runs {
+		ids[i] = r.Identity
+		if r.command != nil {
+			named[r.title()] = append(named[r.title()], i)
+		}
+	}
+	for _, group := range named {
+		for k, text := range tellingArguments(ids, group) {
+			runs[group[k]].arguments = text
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// levels are those of confidence, the best first.
+var levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
+
+// judgement gathers what speaks against a prediction: each reason holds its level to what it names or worse.
+type judgement struct {
+	level   int
+	reasons []string
+}
+
+func (j *judgement) atMost(level, format string, args ...any) {
+	if i := slices.Index(levels, level); i > j.level {
+		j.level = i
+	}
+	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
+}
+
+// Confide says how sure the peak allocated of a predicted run is, and why: nil for other runs, and for those without tables.
+//
+//   - exact expected: all that it depends on was computed or modelled, on a profile and a torch whose predictions were
+//     compared with recordings from such a device.
+//   - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the profile
+//     was not, and nothing else speaks against it.
+//   - indicative: both, or it cannot be told what was unknown.
+//
+// It looks at facts alone: the manifest, and what the phantom GPU said. What a script does at random is not among them.
+func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
+	if m.Source != schemas.Predicted || r == nil {
+		return nil
+	}
+	j := &judgement{}
+	f, p := m.Phantom, r.Prediction
+	if f == nil || p == nil {
+		j.atMost(schemas.Indicative, "it was made by a dpsight that did not keep what the script read")
+		return &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons}
+	}
+	device := "this kind of device"
+	if len(m.GPUs) > 0 {
+		device += " (" + m.GPUs[0].Name + ")"
+	}
+	j.run(m, r)
+	j.values(f, p)
+	j.libraries(f, p)
+	if f.Checked && m.Environment == nil {
+		j.atMost(schemas.Close, "which torch made it is not known, and predictions were compared with a device under %s alone", f.CheckedTorch)
+	} else if f.Checked && !sameRelease(m.Environment.Torch, f.CheckedTorch) {
+		j.atMost(schemas.Close, "under torch %s no prediction was compared with a device, under %s they were", m.Environment.Torch, f.CheckedTorch)
+	}
+	if !f.Checked {
+		j.atMost(schemas.Close, "no prediction was ever compared with %s", device)
+	}
+	if f.Addresses != f.DefaultAddresses {
+		j.atMost(schemas.Close, "segments were placed by the policy %s, not as the profile says (%s)", f.Addresses, f.DefaultAddresses)
+	}
+	for _, x := range f.Placements {
+		if x.Status != m.Status {
+			j.atMost(schemas.Close, "with segments placed by the policy %s the run ended otherwise: %s", x.Addresses, x.Status)
+		}
+	}
+	if b := p.Band; b != nil && b.Allocated[0] != b.Allocated[1] {
+		j.atMost(schemas.Close, "where the driver puts segments moves the peak allocated: from %s to %s", mib(b.Allocated[0]), mib(b.Allocated[1]))
+	}
+	if j.level == 0 {
+		j.reasons = []string{"nothing was read that nobody had computed", "no library was estimated or left out",
+			fmt.Sprintf("predictions for %s under torch %s were compared with recordings", device, f.CheckedTorch)}
+	}
+	return &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons, Unchecked: unchecked(f)}
+}
+
+// run looks at how the run ended.
+func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
+	switch m.Status {
+	case schemas.StatusOK, schemas.StatusOOM:
+	default:
+		j.atMost(schemas.Indicative, "the run ended early (%s)", m.Status)
+	}
+	if slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool { return d.Verdict == schemas.Lossy }) {
+		j.atMost(schemas.Indicative, "the recording does not hold together: events are missing")
+	}
+	if n := len(m.Collector.Uninjected); n > 0 {
+		j.atMost(schemas.Indicative, "%s without the agent: what it took is not in the peak", plural(n, "1 process used torch", "processes used torch"))
+	}
+	if r.Prediction != nil && !r.Prediction.Told {
+		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
+	}
+}
+
+// values looks at what may have sent the script another way than on a device. On a profile that was never checked, where
+// libraries may choose otherwise too, that is no more than a hint.
+func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
+	worst := schemas.Close
+	if !f.Checked {
+		worst = schemas.Indicative
+	}
+	if reads := unknownReads(p); len(reads) > 0 {
+		j.atMost(worst, "the script read values that nobody had computed, %s in %s: on a device it may go another way there", timesText(int(sumOf(reads))), placesText(len(reads)))
+	}
+	if len(p.Assumptions) > 0 {
+		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were taken to be", joinWords(names(p.Assumptions)))
+	}
+	if len(p.Guesses) > 0 {
+		j.atMost(worst, "the size of what %s gives depends on values: it was taken for the most that it can be", joinWords(names(p.Guesses)))
+	}
+}
+
+// noOps mark the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that are not torch's.
+var noOps = []string{"cannot be answered without a device", "ran as no-ops"}
+
+// libraries looks at what was estimated, refused or left out.
+func (j *judgement) libraries(f *schemas.Phantom, p *schemas.Prediction) {
+	for _, n := range p.Notes {
+		level := schemas.Close
+		if !f.Checked || slices.ContainsFunc(noOps, func(s string) bool { return strings.Contains(n, s) }) {
+			level = schemas.Indicative
+		}
+		j.atMost(level, "%s", n)
+	}
+	if p.Compiled {
+		worst := schemas.Close
+		if !f.Checked {
+			worst = schemas.Indicative
+		}
+		j.atMost(worst, "torch.compile was used: what it generates depends on timings and caches, which a device has others of")
+	}
+}
+
+// unchecked names what a profile can change and was never compared.
+func unchecked(f *schemas.Phantom) []string {
+	out := []string{}
+	if f.Checked {
+		return out
+	}
+	out = append(out, "which attention kernels torch takes (SDPA)", "cuDNN's engines and their workspaces", "the sizes of cuBLAS workspaces", "where the driver puts segments")
+	if major, _, _ := strings.Cut(f.ComputeCapability, "."); len(major) == 1 && major < "8" {
+		out = append(out, "bf16, which compute capability "+f.ComputeCapability+" has no instructions for")
+	}
+	if len(f.Assumed) > 0 {
+		out = append(out, "properties that no source gives: "+strings.Join(f.Assumed, ", "))
+	}
+	return out
+}
+
+// sameRelease compares versions of torch without what they were built for.
+func sameRelease(a, b string) bool {
+	a, _, _ = strings.Cut(a, "+")
+	b, _, _ = strings.Cut(b, "+")
+	return a == b
+}
+
+// unknownReads are those that could steer the script. The loop of the built-in experiments reads its last loss, to print it.
+func unknownReads(p *schemas.Prediction) []schemas.Counted {
+	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool { return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:") })
+}
+
+func sumOf(counts []schemas.Counted) (n int64) {
+	for _, c := range counts {
+		n += c.Count
+	}
+	return n
+}
+
+func names(counts []schemas.Counted) (out []string) {
+	for _, c := range counts {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func placesText(n int) string {
+	if n == 1 {
+		return "one place"
+	}
+	return fmt.Sprintf("%d places", n)
+}
+
+// confidence is what the report holds, else what its facts say: reports of older versions hold neither.
+func (in *Input) confidence() *schemas.Confidence {
+	if in.Report != nil && in.Report.Prediction != nil && in.Report.Prediction.Confidence != nil {
+		return in.Report.Prediction.Confidence
+	}
+	return Confide(in.Manifest, in.Report)
+}

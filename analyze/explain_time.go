@@ -1,0 +1,204 @@
+package analyze
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ExplainedTime is one part of a step's time in both runs. Null: that run's step has no time in it.
+type ExplainedTime struct {
+	FromMS  *float64 `json:"from_ms"`
+	ToMS    *float64 `json:"to_ms"`
+	DeltaMS float64  `json:"delta_ms"`
+	// Phases sum to it. Recompute stands for itself here: by module it is timed, while bare steps count it as backward.
+	Phases []ExplainedPhase `json:"phases"`
+}
+
+// ExplainedModuleTime is the part of modules that differ in the number of their layer only, without what they call.
+type ExplainedModuleTime struct {
+	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
+	Role       *string `json:"role"`   // null where not known, or where they differ
+	Modules    int     `json:"modules"`
+	FromHookMS float64 `json:"from_hook_ms"` // part of FromMS in a DP hook's norms and per-sample gradients
+	ToHookMS   float64 `json:"to_hook_ms"`
+	ExplainedTime
+}
+
+// Title is what the modules are shown as, as those of bytes are.
+func (m *ExplainedModuleTime) Title() string { return m.named().Title() }
+
+func (m *ExplainedModuleTime) named() *ExplainedModule {
+	return &ExplainedModule{Module: m.Module, Modules: m.Modules}
+}
+
+// ModuleTiming says how the times of a run's modules are known.
+type ModuleTiming struct {
+	Rank               int32   `json:"rank"`       // the slowest of Ranks
+	Ranks              int     `json:"ranks"`      // that have times of modules
+	BareSteps          int     `json:"bare_steps"` // that times are scaled to
+	InstrumentedSteps  int     `json:"instrumented_steps"`
+	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // mean
+}
+
+// timedParts are what a step's time by module is made of.
+type timedParts struct {
+	ModuleTiming
+	parts []timedPart // phase by phase
+}
+
+type timedPart struct {
+	share
+	of *schemas.Module // nil = outside all modules, or not known
+}
+
+// timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of modules.
+// A mean over ranks would be nobody's step.
+func (in *Input) timeByModule() *timedParts {
+	if in.noModuleTimes() != "" {
+		return nil
+	}
+	var slowest *scaledTimes
+	ranks := 0
+	for rank, rows := range byRank(in.ModuleTimes) {
+		s, _ := in.scaledTimes(rank, rows) // what it warns of, the run's step time does
+		if len(s.rows) == 0 {
+			continue
+		}
+		ranks++
+		if slowest == nil || *s.StepMS > *slowest.StepMS || *s.StepMS == *slowest.StepMS && s.Rank < slowest.Rank {
+			slowest = &s
+		}
+	}
+	if slowest == nil {
+		return nil
+	}
+	modules := in.modulesOf(slowest.Rank)
+	t := &timedParts{ModuleTiming: ModuleTiming{slowest.Rank, ranks, slowest.BareSteps, slowest.InstrumentedSteps, *slowest.InstrumentedStepMS}}
+	for _, s := range slowest.rows {
+		t.parts = append(t.parts, timedPart{s, modules[s.module]})
+	}
+	return t
+}
+
+// timeRow is a row in the making.
+type timeRow struct {
+	ExplainedModuleTime
+	paths  map[string]bool
+	phases map[string]*[2]*float64 // from, to
+}
+
+func (r *timeRow) add(side int, p *timedPart) {
+	if p.of != nil {
+		if r.paths[p.of.Path] = true; r.Role != nil && *r.Role != p.of.Role {
+			r.Role = nil
+		}
+	}
+	if r.phases[p.phase] == nil {
+		r.phases[p.phase] = &[2]*float64{}
+	}
+	plus(&r.phases[p.phase][side], &p.ms)
+	plus([]**float64{&r.FromMS, &r.ToMS}[side], &p.ms)
+	if p.hook {
+		*[]*float64{&r.FromHookMS, &r.ToHookMS}[side] += p.ms
+	}
+}
+
+func (r *timeRow) finish(order []string) ExplainedModuleTime {
+	r.Modules, r.Phases = len(r.paths), []ExplainedPhase{}
+	for _, name := range order {
+		if p := r.phases[name]; p != nil {
+			r.Phases = append(r.Phases, ExplainedPhase{name, p[0], p[1], new(orZero(p[1]) - orZero(p[0]))})
+		}
+	}
+	r.DeltaMS = orZero(r.ToMS) - orZero(r.FromMS)
+	return r.ExplainedModuleTime
+}
+
+// Add adds another part's times; a sum of unknown times is unknown.
+func (t *ExplainedTime) Add(from, to *float64, delta float64) {
+	plus(&t.FromMS, from)
+	plus(&t.ToMS, to)
+	t.DeltaMS += delta
+}
+
+// plus adds what is known.
+func plus(to **float64, v *float64) {
+	switch {
+	case v == nil:
+	case *to == nil:
+		*to = new(*v)
+	default:
+		**to += *v
+	}
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left of the
+// steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
+func (doc *ExplainDocument) explainModuleTimes(from, to *Dissection) {
+	for i, d := range []*Dissection{from, to} {
+		if d.times != nil {
+			doc.Runs[i].ModuleTiming = &d.times.ModuleTiming
+		}
+	}
+	if doc.StepDeltaMS == nil || to.StepMS.Clock != ClockGPU || from.times == nil || to.times == nil {
+		return
+	}
+	f := foldsOf(from.modules, to.modules)
+	rows, outside := map[string]*timeRow{}, newTimeRow(nil, "")
+	order := []string{} // of phases: those of To, then From's that it lacks, as where phases stand alone
+	for side, d := range []*Dissection{from, to} {
+		for i := range d.times.parts {
+			p := &d.times.parts[i]
+			if p.module == 0 {
+				outside.add(side, p)
+				continue
+			}
+			title := ""
+			if p.of != nil {
+				title = f.fold(modulePath(p.of, 0))
+			}
+			if rows[title] == nil {
+				rows[title] = newTimeRow(p.of, title)
+			}
+			rows[title].add(side, p)
+		}
+	}
+	for _, d := range []*Dissection{to, from} {
+		for _, p := range d.times.parts {
+			if !slices.Contains(order, p.phase) {
+				order = append(order, p.phase)
+			}
+		}
+	}
+	for _, r := range rows {
+		doc.ModuleTimes = append(doc.ModuleTimes, r.finish(order))
+	}
+	slices.SortFunc(doc.ModuleTimes, func(a, b ExplainedModuleTime) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.DeltaMS), math.Abs(a.DeltaMS)), cmp.Compare(orZero(b.ToMS), orZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
+	})
+	doc.OutsideModules = new(outside.finish(order).ExplainedTime)
+	residue := *doc.StepDeltaMS - doc.OutsideModules.DeltaMS
+	for i := range doc.ModuleTimes {
+		residue -= doc.ModuleTimes[i].DeltaMS
+	}
+	doc.ModuleResidueMS = &residue
+}
+
+func newTimeRow(m *schemas.Module, title string) *timeRow {
+	r := &timeRow{paths: map[string]bool{}, phases: map[string]*[2]*float64{}}
+	if m != nil {
+		r.Module, r.Role = &title, &m.Role
+	}
+	return r
+}

@@ -1,0 +1,302 @@
+package analyze
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// spent is what one module takes in one phase of a bare step, in ms; module 0 is outside all modules.
+type spent struct {
+	phase  string
+	module int64
+	hook   bool
+	ms     int64
+}
+
+// layeredTimes is a run of two bare steps and two instrumented ones, which take twice as long in every phase.
+func layeredTimes(name string, parts ...spent) Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{},
+		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "blocks.0", Class: "Block"}, {ID: 3, Path: "blocks.1", Class: "Block"},
+			{ID: 4, Path: "blocks.0.up", Class: "Linear", Role: "mlp"}, {ID: 5, Path: "blocks.1.up", Class: "Linear", Role: "mlp"}, {ID: 6, Path: "head", Class: "Linear", Role: "head"}}}
+	for n := range int64(4) {
+		instrumented := n%2 == 0
+		scale := int64(1e6)
+		if instrumented {
+			scale *= 2
+		}
+		sums, order, step := map[string]int64{}, []string{}, int64(0)
+		for _, p := range parts {
+			if sums[p.phase] += p.ms * scale; !slices.Contains(order, p.phase) {
+				order = append(order, p.phase)
+			}
+			step += p.ms * scale
+			if instrumented {
+				in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: p.phase, Module: p.module, DPHook: p.hook, GPUNS: p.ms * scale})
+			}
+		}
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: step, WallNS: step, EndNS: step})
+		for _, p := range order {
+			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: p, GPUNS: sums[p], EndNS: sums[p]})
+		}
+	}
+	return in
+}
+
+func plainTimes() Input {
+	return layeredTimes("plain", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 300}, spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
+		spent{"backward", 4, false, 600}, spent{"backward", 5, false, 600}, spent{"backward", 6, false, 400}, spent{"optimizer", 0, false, 90})
+}
+
+func ghostTimes() Input {
+	return layeredTimes("ghost", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 301}, spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
+		spent{"backward.norm", 4, false, 500}, spent{"backward.norm", 5, false, 500}, spent{"backward.norm", 6, false, 400}, spent{"backward.norm", 6, true, 9000},
+		spent{"backward.norm", 5, true, 1000}, spent{"backward.grad", 4, false, 600}, spent{"backward.grad", 5, false, 600}, spent{"backward.grad", 6, false, 400}, spent{"optimizer", 0, false, 85})
+}
+
+func explained(t *testing.T, from, to Input) ExplainDocument {
+	t.Helper()
+	doc, err := Explain(Dissect(from), Dissect(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestExplainedModuleTimes(t *testing.T) {
+	doc := explained(t, plainTimes(), ghostTimes())
+	type row struct {
+		title            string
+		from, to, hook   float64
+		delta            float64
+		phases, noPhases int // of which the other run has none
+	}
+	for i, want := range []row{{"head", 600, 10000, 9000, 9400, 4, 3}, {"blocks.*.up ×2", 1800, 3801, 1000, 2001, 4, 3}} {
+		m := doc.ModuleTimes[i]
+		got := row{title: m.Title(), from: math.Round(*m.FromMS*1e6) / 1e6, to: math.Round(*m.ToMS*1e6) / 1e6, hook: math.Round(m.ToHookMS*1e6) / 1e6, delta: math.Round(m.DeltaMS*1e6) / 1e6, phases: len(m.Phases)}
+		for _, p := range m.Phases {
+			if p.FromMS == nil || p.ToMS == nil {
+				got.noPhases++
+			}
+		}
+		if got != want || m.FromHookMS != 0 {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if o := doc.OutsideModules; math.Abs(o.DeltaMS+5) > 1e-9 || math.Abs(*o.FromMS-100) > 1e-9 || len(o.Phases) != 2 || math.Abs(*doc.ModuleResidueMS) > 1e-9 || len(doc.ModuleTimes) != 2 {
+		t.Errorf("outside %+v, residue %g", o, *doc.ModuleResidueMS)
+	}
+	if *doc.ModuleTimes[1].Role != "mlp" || *doc.Runs[1].ModuleTiming != (ModuleTiming{Rank: 0, Ranks: 1, BareSteps: 2, InstrumentedSteps: 2, InstrumentedStepMS: 2 * 13896}) {
+		t.Errorf("%+v, %+v", doc.ModuleTimes[1], doc.Runs[1].ModuleTiming)
+	}
+	for _, c := range []struct {
+		doc  ExplainDocument
+		want []string
+	}{
+		{doc, []string{"Of the 11,396.0 ms that ghost's step takes longer than plain's, 9,400.0 ms (82 %) lie in the backward of head and 2,000.0 ms (18 %) the backward of blocks.*.up (2 modules); 2 other parts come to −4.000 ms.",
+			"In ghost's step, 10,000.0 ms (72 %) are of norms and per-sample gradients in DP hooks, 9,000.0 ms of them for head."}},
+		{explained(t, ghostTimes(), plainTimes()), []string{"Of the 11,396.0 ms that plain's step takes less than ghost's, 9,400.0 ms (82 %) lie in the backward of head",
+			"In ghost's step, 10,000.0 ms (72 %) are of"}},
+		{explained(t, plainTimes(), layeredTimes("other", spent{"forward", 4, false, 2010}, spent{"backward", 4, true, 490})), []string{
+			"That other's step takes as long as plain's is the sum of 1,410.0 ms more of the forward of blocks.*.up (2 modules), 710.0 ms less of the backward of blocks.*.up (2 modules), " +
+				"400.0 ms less of the backward of head (other has none)", "one other of the parts comes to −10.0 ms.", "490.0 ms (20 %) are of norms and per-sample gradients in DP hooks, all of them for"}},
+	} {
+		got := strings.Join(c.doc.ModuleTimeSentences(), "\n")
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	}
+}
+
+// Where modules were not timed in both runs, or the steps' clock is another, nothing is given by module, and that is said.
+func TestUnexplainedModuleTimes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(from, to *Input)
+		want   string
+	}{
+		{"older", func(from, _ *Input) { from.ModuleTimes = nil }, "The difference of the steps is not known by module: there are no times of modules of plain."},
+		{"bare", func(from, to *Input) { from.Manifest.Bare, to.Manifest.Bare = true, true }, "there are no times of modules of plain and ghost."},
+		{"warm-up", func(_, to *Input) { to.Steps[0].Warmup, to.Steps[2].Warmup = true, true }, "there are no times of modules of ghost."},
+		{"wall", func(from, to *Input) { from.Steps[1].GPUNS, to.Steps[1].GPUNS = 0, 0 }, "steps are compared in wall time, and modules are timed on the GPU."},
+	} {
+		from, to := plainTimes(), ghostTimes()
+		c.change(&from, &to)
+		doc := explained(t, from, to)
+		if len(doc.ModuleTimes) != 0 || doc.OutsideModules != nil || doc.ModuleResidueMS != nil || len(doc.ModuleTimeSentences()) != 0 ||
+			!strings.HasSuffix(strings.Join(doc.TimeSentences(), "\n"), c.want) {
+			t.Errorf("%s: %q, %+v", c.name, doc.TimeSentences(), doc.ModuleTimes)
+		}
+	}
+}
+
+// The slowest rank's modules stand for the run.
+func TestExplainedModuleTimesOfRanks(t *testing.T) {
+	to := ghostTimes()
+	other := layeredTimes("slow", spent{"forward", 6, false, 20000})
+	for _, m := range other.Modules {
+		m.Rank = 1
+		to.Modules = append(to.Modules, m)
+	}
+	for _, s := range other.Steps {
+		s.Rank = 1
+		to.Steps = append(to.Steps, s)
+	}
+	for _, p := range other.Phases {
+		p.Rank = 1
+		to.Phases = append(to.Phases, p)
+	}
+	for _, m := range other.ModuleTimes {
+		m.Rank = 1
+		to.ModuleTimes = append(to.ModuleTimes, m)
+	}
+	doc := explained(t, plainTimes(), to)
+	if timing := doc.Runs[1].ModuleTiming; timing.Rank != 1 || timing.Ranks != 2 || doc.ModuleTimes[0].Title() != "head" || math.Abs(*doc.ModuleTimes[0].ToMS-20000) > 1e-9 || doc.ModuleTimes[0].Modules != 1 {
+		t.Errorf("%+v, %+v", timing, doc.ModuleTimes[0])
+	}
+	checkExplainedTimes(t, &doc)
+}
+
+// checkExplainedTimes holds the times by module to their sums.
+func checkExplainedTimes(t *testing.T, doc *ExplainDocument) {
+	t.Helper()
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > rounding {
+			t.Errorf("%s to %s: %s: %v ms, want %v", doc.From, doc.To, what, got, want)
+		}
+	}
+	part := func(what string, p *ExplainedTime) {
+		t.Helper()
+		var from, to, delta float64
+		for _, f := range p.Phases {
+			from, to, delta = from+orZero(f.FromMS), to+orZero(f.ToMS), delta+*f.DeltaMS
+			if f.FromMS == nil && f.ToMS == nil {
+				t.Errorf("%s: %s has no time in either run", what, f.Phase)
+			}
+		}
+		near(what+"'s from", from, orZero(p.FromMS))
+		near(what+"'s to", to, orZero(p.ToMS))
+		near(what+"'s phases", delta, p.DeltaMS)
+		near(what+"'s difference", p.DeltaMS, to-from)
+	}
+	part("outside", doc.OutsideModules)
+	sum, titles := doc.OutsideModules.DeltaMS+*doc.ModuleResidueMS, map[string]bool{}
+	for i := range doc.ModuleTimes {
+		m := &doc.ModuleTimes[i]
+		part(m.Title(), &m.ExplainedTime)
+		sum += m.DeltaMS
+		if titles[m.Title()] || i > 0 && math.Abs(m.DeltaMS) > math.Abs(doc.ModuleTimes[i-1].DeltaMS) || (m.Module == nil) != (m.Modules == 0) {
+			t.Errorf("%s stands twice, or out of order, or for no module: %+v", m.Title(), m)
+		}
+	}
+	near("all", sum, *doc.StepDeltaMS)
+}
+
+// checkPhasesOfModules holds the modules of each phase to the phase's own time, where a run of one rank was timed by module in it.
+// Recompute makes a difference to backward alone.
+func checkPhasesOfModules(t *testing.T, doc *ExplainDocument) {
+	t.Helper()
+	for side := range doc.Runs {
+		of := func(p *ExplainedPhase) *float64 { return []*float64{p.FromMS, p.ToMS}[side] }
+		if doc.Runs[side].Params["ranks"] != 1 {
+			continue
+		}
+		sums, times := map[string]float64{}, []*ExplainedTime{doc.OutsideModules}
+		for i := range doc.ModuleTimes {
+			times = append(times, &doc.ModuleTimes[i].ExplainedTime)
+		}
+		for _, m := range times {
+			for i := range m.Phases {
+				if ms := of(&m.Phases[i]); ms != nil {
+					sums[m.Phases[i].Phase] += *ms
+				}
+			}
+		}
+		for i := range doc.Phases {
+			p := &doc.Phases[i]
+			sum, known := sums[p.Phase]
+			if ms := of(p); known && sum > 0 && (PhaseFamily(p.Phase) != "backward" || sums["recompute"] == 0) && math.Abs(sum-orZero(ms)) > rounding {
+				t.Errorf("%s to %s: modules have %v ms of %s, whose time is %v", doc.From, doc.To, sum, p.Phase, orZero(ms))
+			}
+		}
+	}
+}
+
+// randomTimes is a run of random steps: ranks, phases that only some steps have, a recompute that bare steps lack, modules that
+// the table of modules does not know, and steps that lack rows.
+func randomTimes(r *rand.Rand, name string) Input {
+	in := layeredTimes(name)
+	in.Steps, in.ModuleTimes, in.Modules = nil, nil, slices.Clone(in.Modules)
+	ranks := 1 + r.IntN(2)
+	in.Manifest.Params = map[string]any{"ranks": ranks}
+	for rank := range int32(ranks) {
+		if rank > 0 {
+			for _, m := range in.Modules[:6] {
+				m.Rank = rank
+				in.Modules = append(in.Modules, m)
+			}
+		}
+		for n := range int64(2 + r.IntN(6)) {
+			s := schemas.Step{Rank: rank, Step: n, Instrumented: n%2 == 0, Warmup: n == 0 && r.IntN(2) == 0}
+			for _, phase := range []string{"forward", "backward", "backward.norm", "backward.grad", "recompute", "noise", "optimizer"} {
+				if r.IntN(5) == 0 || phase == "recompute" && !s.Instrumented {
+					continue
+				}
+				rows := map[int64]int64{}
+				for range r.IntN(5) {
+					rows[r.Int64N(9)] += r.Int64N(50e6) // modules 7 and 8 are not known
+				}
+				ns := r.Int64N(1000) // that no module's row has
+				for _, m := range slices.Sorted(maps.Keys(rows)) {
+					ns += rows[m]
+					if s.Instrumented {
+						in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Rank: rank, Step: n, Phase: phase, Module: m, DPHook: r.IntN(3) == 0, GPUNS: rows[m]})
+					}
+				}
+				in.Phases = append(in.Phases, schemas.Phase{Rank: rank, Step: n, Phase: phase, GPUNS: ns, EndNS: ns})
+				s.GPUNS += ns
+			}
+			s.GPUNS += 1
+			s.WallNS, s.EndNS = s.GPUNS, s.GPUNS
+			in.Steps = append(in.Steps, s)
+		}
+	}
+	return in
+}
+
+func TestExplainedTimesSum(t *testing.T) {
+	var runs []Dissection
+	for seed := range uint64(40) {
+		if d := Dissect(randomTimes(rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("run", seed))); d.times != nil {
+			runs = append(runs, d)
+		}
+	}
+	if len(runs) < 20 {
+		t.Fatalf("only %d of 40 runs have times of modules", len(runs))
+	}
+	for i := range runs {
+		for j := range runs {
+			doc, err := Explain(runs[i], runs[j])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if doc.ModuleResidueMS == nil {
+				t.Fatalf("%s to %s is not known by module", doc.From, doc.To)
+			}
+			checkExplainedTimes(t, &doc)
+			checkPhasesOfModules(t, &doc)
+			if i == j && (doc.OutsideModules.DeltaMS != 0 || *doc.ModuleResidueMS != 0 || len(doc.ModuleTimes) > 0 && doc.ModuleTimes[0].DeltaMS != 0) {
+				t.Errorf("%s differs from itself", doc.From)
+			}
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	cheaperPeakPercent = 2   // of the peak, that another method saves with a step no longer
+	cheaperTimePercent = 5   // of the step, that another method saves with a peak no higher
+	samePeakPercent    = 0.1 // of the peak, that counts as no higher
+)
+
+// dpMethods are those that give the same clipped and noised sum.
+var dpMethods = append([]string{"loop", "dpsgd"}, oneLayer...)
+
+// A trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians over them: a
+// single run is compared with another at the mercy of which of their repeats was taken.
+type trial struct {
+	runs []*Summary
+	run  *Summary // that stands for them: recorded rather than bare, and nearest to the median step
+	peak int64
+	// step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil without times
+	// by the clock that is wanted.
+	step *Interval
+}
+
+// trialsOf gives the trial that a run is of, and those of other methods of the same experiment, in the order of all.
+func trialsOf(s *Summary, all []Summary) (own trial, others []trial) {
+	clock := ""
+	if s.StepMS != nil {
+		clock = s.StepMS.Clock
+	}
+	runs, order := map[string][]*Summary{}, []string{}
+	mine := s.trialKey()
+	runs[mine] = []*Summary{s}
+	for i := range all {
+		o := &all[i]
+		key := o.trialKey()
+		switch {
+		case o.RunID == s.RunID || o.Status != schemas.StatusOK || o.PeakBytes == nil:
+		case key == mine && s.Status == schemas.StatusOK:
+			runs[mine] = append(runs[mine], o)
+		case o.Method() != s.Method() && slices.Contains(dpMethods, o.Method()) && alike(s, o):
+			if runs[key] == nil {
+				order = append(order, key)
+			}
+			runs[key] = append(runs[key], o)
+		}
+	}
+	for _, key := range order {
+		others = append(others, newTrial(runs[key], clock))
+	}
+	return newTrial(runs[mine], clock), others
+}
+
+// trialKey tells trials apart: the command, the method, and all else that [alike] holds constant.
+func (s *Summary) trialKey() string {
+	var b strings.Builder
+	b.WriteString(s.Source + "\x00" + commandText(s.command))
+	if s.Profile != nil {
+		b.WriteString("\x00" + *s.Profile)
+	}
+	for i := range s.facts {
+		if f := &s.facts[i]; (f.Param || f.Condition) && !slices.Contains(lengthParams, f.What) {
+			fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.whole)
+		}
+	}
+	return b.String()
+}
+
+// newTrial reduces runs, of which each has a peak.
+func newTrial(runs []*Summary, clock string) trial {
+	t := trial{runs: runs}
+	peaks := make([]int64, len(runs))
+	for i, r := range runs {
+		peaks[i] = *r.PeakBytes
+	}
+	slices.Sort(peaks)
+	t.peak = peaks[(len(peaks)-1)/2]
+	steps := collect(runs, func(r *Summary) *float64 { return r.stepBy(clock) })
+	switch i := slices.IndexFunc(runs, func(r *Summary) bool { return r.stepBy(clock) != nil }); {
+	case len(steps) == 1: // a median of one has no range, its steps have
+		t.step = runs[i].StepMS
+	case len(steps) > 1:
+		t.step = summarise(steps, OverRepeats, clock)
+		t.step.Low, t.step.High, t.step.Of = slices.Min(steps), slices.Max(steps), OfRange
+	}
+	far := func(r *Summary) float64 {
+		if v := r.stepBy(clock); v != nil {
+			return math.Abs(*v - t.step.Median)
+		}
+		return math.Inf(1)
+	}
+	t.run = slices.MinFunc(runs, func(a, b *Summary) int {
+		return cmp.Or(cmp.Compare(b2i(a.Bare()), b2i(b.Bare())), cmp.Compare(far(a), far(b)))
+	})
+	return t
+}
+
+// stepBy is the run's median step by a clock, nil without.
+func (s *Summary) stepBy(clock string) *float64 {
+	if clock == "" || s.StepMS == nil || s.StepMS.Clock != clock {
+		return nil
+	}
+	return &s.StepMS.Median
+}
+
+// fasterThan reports whether a trial's step is shorter than another's beyond doubt: where the ranges of their repeats overlap, which
+// of the two is the faster one depends on the repeat, and where those of single runs do, on the step.
+func (t *trial) fasterThan(o *trial) bool {
+	return t.step != nil && o.step != nil && t.step.Median < o.step.Median && t.step.High < o.step.Low
+}
+
+// stepText is the median step, with the range of the repeats, or of a single run's steps.
+func (t *trial) stepText() string {
+	text := msText(t.step.Median) + " a step"
+	of := "runs"
+	switch {
+	case t.step.N < 2:
+		return text
+	case t.step.Of == OfMedian:
+		return text + fmt.Sprintf(" (%s to %s with 95 %% confidence)", msText(t.step.Low), msText(t.step.High))
+	case t.step.Over == OverSteps:
+		of = "steps"
+	}
+	return text + fmt.Sprintf(" (%s to %s in %d %s)", msText(t.step.Low), msText(t.step.High), t.step.N, of)
+}
+
+// from says which runs a trial's figures are of, and what they are.
+func (t *trial) from(what string) string {
+	if len(t.runs) == 1 {
+		return "run " + t.run.RunID + what
+	}
+	return fmt.Sprintf("medians of %d runs%s, %s among them", len(t.runs), what, t.run.RunID)
+}
+
+// peakFigure and stepFigure add a trial's figures to a finding.
+func (t *trial) peakFigure(f *Finding) {
+	f.bytes("peak of "+t.run.title(), t.peak, t.from(""))
+}
+
+func (t *trial) stepFigure(f *Finding) {
+	f.milliseconds("step of "+t.run.title(), t.step.Median, t.from("")+": steps.parquet")
+}
+
+// cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It is
+// found once for each trial: at the first of the inspected runs that is recorded, else at the first.
+func cheaperMethod(s *Summary, inspected, all []Summary) []Finding {
+	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil || !slices.Contains(dpMethods, s.Method()) {
+		return nil
+	}
+	own, others := trialsOf(s, all)
+	if !speaksFor(s, own.runs, inspected) {
+		return nil
+	}
+	var best *trial
+	for i := range others {
+		o := &others[i]
+		if o.step == nil {
+			continue
+		}
+		peak, step := float64(o.peak)/float64(own.peak), o.step.Median/own.step.Median
+		faster := step <= 1-cheaperTimePercent/100.0 && peak <= 1+samePeakPercent/100 && o.fasterThan(&own)
+		smaller := peak <= 1-cheaperPeakPercent/100.0 && step <= 1
+		if !faster && !smaller {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(b2i(best.fasterThan(&own)), b2i(o.fasterThan(&own))), cmp.Compare(o.step.Median, best.step.Median)) < 0 {
+			best = o
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	f := Finding{ID: FindingCheaperMethod}
+	bytes, ms := own.peak-best.peak, own.step.Median-best.step.Median
+	own.peakFigure(&f)
+	best.peakFigure(&f)
+	own.stepFigure(&f)
+	best.stepFigure(&f)
+	f.Sentence = fmt.Sprintf("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
+		best.run.title(), best.stepText(), mib(best.peak), own.run.title(), own.stepText(), mib(own.peak))
+	f.saves(bytes, "measured: "+best.from(" of the same parameters"))
+	if best.fasterThan(&own) {
+		f.ofStep(ms, own.step.Median)
+		f.SavesMS = new(ms)
+	} else {
+		f.of(bytes, own.peak, OfPeakAllocated)
+		if own.step.N > 1 || best.step.N > 1 {
+			f.Sentence += " The ranges of their steps overlap, so that no time is saved for certain."
+		}
+	}
+	f.Change = "use method " + best.run.Method() + ", which gives the same clipped sum; at other batch sizes the order may be another"
+	return []Finding{f}
+}
+
+// speaksFor reports whether a run is the one of a trial's that a finding on all of them is listed at.
+func speaksFor(s *Summary, runs []*Summary, inspected []Summary) bool {
+	var first *Summary
+	for i := range inspected {
+		r := &inspected[i]
+		if slices.ContainsFunc(runs, func(t *Summary) bool { return t.RunID == r.RunID }) && (first == nil || first.Bare() && !r.Bare()) {
+			first = r
+		}
+	}
+	return first != nil && first.RunID == s.RunID
+}
+
+// measureAgainst replaces a saving that is a bound by one that was measured: what the method that does without and has the
+// lowest peak takes less.
+func (f *Finding) measureAgainst(s *Summary, all []Summary) {
+	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
+		return
+	}
+	own, others := trialsOf(s, all)
+	var best *trial
+	for i := range others {
+		if o := &others[i]; slices.Contains(f.instead, o.run.Method()) && (best == nil || o.peak < best.peak) {
+			best = o
+		}
+	}
+	if best == nil {
+		return
+	}
+	method := " (method " + best.run.Method() + ")"
+	condition := fmt.Sprintf("measured: a peak of %s, %s", mib(best.peak), best.from(method+" of the same parameters"))
+	if best.peak >= *s.PeakBytes {
+		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(best.peak) + ", " + best.from(method)
+	}
+	f.saves(*s.PeakBytes-best.peak, condition)
+	best.peakFigure(f)
+	if own.step == nil || best.step == nil {
+		return
+	}
+	// A run that saves time beyond doubt, or costs it, does; else nothing is said of either.
+	switch saved := own.step.Median - best.step.Median; {
+	case best.fasterThan(&own):
+		f.SavesMS = &saved
+	case own.fasterThan(best):
+		f.CostsMS = new(-saved)
+	}
+	f.Assumption += fmt.Sprintf("; it takes %s, this one %s", best.stepText(), own.stepText())
+}

@@ -1,0 +1,91 @@
+package analyze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// probe is one run of a search that fits, or not, or ended otherwise (nil).
+func probe(value int64, fits *bool, peak int64, level string) FitRun {
+	return FitRun{Value: value, Run: PredictionRun{Identity: Identity{RunID: "run", Status: "ok"}, Fits: fits, PeakBytes: &peak, PeakReservedBytes: new(peak + 1),
+		Confidence: &schemas.Confidence{Level: level}}}
+}
+
+// cached is a probe that reserves so much.
+func cached(r FitRun, reserved int64) FitRun {
+	r.Run.PeakReservedBytes = &reserved
+	return r
+}
+
+func TestFit(t *testing.T) {
+	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
+	yes, no := new(true), new(false)
+	for _, c := range []struct {
+		what     string
+		search   FitSearch
+		outcome  string
+		largest  int64 // 0 = none
+		refused  int64
+		odd      []string
+		level    string
+		sentence string
+	}{
+		{"a limit", FitSearch{Runs: []FitRun{probe(64, no, 900, schemas.Close), probe(1, yes, 10, schemas.ExactExpected), probe(32, yes, 320, schemas.ExactExpected), probe(33, no, 800, schemas.Close)}},
+			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 fits, 33 does not"},
+		{"nothing", FitSearch{Runs: []FitRun{probe(1, no, 10, schemas.Close)}}, FitNone, 0, 1, nil, schemas.Close, "not even batch_size 1"},
+		{"everything", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.ExactExpected)}}, FitAll, 64, 0, nil, schemas.ExactExpected, "batch_size 64, the highest"},
+		{"stopped", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"}, FitUnset, 1, 0, nil, schemas.Close, "stopped at batch_size 1, which fits: interrupted"},
+		{"stopped at once", FitSearch{Stopped: "it failed"}, FitUnset, 0, 0, nil, "", "before anything was known to fit: it failed"},
+		{"a hole", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(8, no, 80, schemas.Close), probe(9, yes, 70, schemas.Close), probe(10, no, 90, schemas.Close)}},
+			FitSome, 9, 10, []string{"batch_size 9 fits, though 8 does not"}, schemas.Close, "batch_size 9 fits, 10 does not"},
+		{"less for more", FitSearch{Runs: []FitRun{probe(1, yes, 3<<20, schemas.Close), probe(2, yes, 2<<20, schemas.Close), probe(3, no, 0, schemas.Close)}},
+			FitSome, 2, 3, []string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"}, schemas.Close, "batch_size 2 fits"},
+		{"less reserved for more", FitSearch{Runs: []FitRun{probe(1, yes, 1<<20, schemas.Close), cached(probe(2, yes, 2<<20, schemas.Close), 9<<20), probe(64, yes, 3<<20, schemas.Close)}},
+			FitAll, 64, 0, []string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"}, schemas.Close, "everything fits"},
+	} {
+		doc := Fit(v, []FitSearch{c.search})
+		got := &doc.Cells[0]
+		if got.Outcome != c.outcome || value(got.Largest) != c.largest || value(got.Refused) != c.refused || strings.Join(got.Odd, "\n") != strings.Join(c.odd, "\n") {
+			t.Errorf("%s: %s, largest %d, refused %d, odd %q", c.what, got.Outcome, value(got.Largest), value(got.Refused), got.Odd)
+		}
+		if c.level == "" != (got.Confidence == nil) || got.Confidence != nil && got.Confidence.Level != c.level {
+			t.Errorf("%s: confidence %+v", c.what, got.Confidence)
+		}
+		if s := got.Sentence(&v); !strings.Contains(s, c.sentence) {
+			t.Errorf("%s: %q", c.what, s)
+		}
+		for i := range got.Probes[:max(0, len(got.Probes)-1)] {
+			if got.Probes[i].Value > got.Probes[i+1].Value {
+				t.Errorf("%s: the probes are out of order", c.what)
+			}
+		}
+	}
+}
+
+// A script that catches a failed request and goes on with less fits with nothing: what it asked for did not go through.
+func TestFitThatWasCaught(t *testing.T) {
+	v, caught := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}, probe(2, new(true), 20, schemas.Close)
+	caught.Caught = 3
+	c := Fit(v, []FitSearch{{Runs: []FitRun{probe(1, new(true), 10, schemas.Close), caught}}}).Cells[0]
+	if c.Outcome != FitSome || value(c.Largest) != 1 || value(c.Refused) != 2 || c.Probes[1].CaughtOOMs != 3 || !strings.Contains(c.Probes[1].Why, "caught 3 requests that failed for want of memory") {
+		t.Errorf("%+v", c)
+	}
+	in := Input{Manifest: &schemas.Manifest{Status: schemas.StatusOK}, Report: &schemas.IngestReport{OOMs: []schemas.OOM{{}, {Fatal: true}, {}}}}
+	if r := NewFitRun(in); r.Caught != 2 {
+		t.Errorf("%d were caught", r.Caught)
+	}
+	failed := probe(3, nil, 10, schemas.Close)
+	failed.Run.Status, failed.Run.Reason, failed.Caught = schemas.StatusFailed, "ValueError", 1
+	if fits, why := failed.Verdict(); fits != nil || why != "failed: ValueError" {
+		t.Errorf("%v %q", fits, why)
+	}
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,189 @@
+package analyze
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// stepKinds are a rank's steps after warm-up: the bare ones and the instrumented ones, each with its GPU time.
+func (in *Input) stepKinds(rank int32) (bare, instrumented map[int64]int64) {
+	bare, instrumented = map[int64]int64{}, map[int64]int64{}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank != rank || s.Warmup || s.GPUNS <= 0 {
+			continue
+		}
+		if s.Instrumented {
+			instrumented[s.Step] = s.GPUNS
+		} else {
+			bare[s.Step] = s.GPUNS
+		}
+	}
+	return bare, instrumented
+}
+
+// scaledTimes is one rank's bare step by module and phase, before modules are grouped: RankModuleTime without its rows.
+type scaledTimes struct {
+	RankModuleTime
+	rows []share // scaled, phase by phase; module 0 is outside all modules
+}
+
+func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaledTimes, warnings []string) {
+	bare, instrumented := in.stepKinds(rank)
+	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(bare), InstrumentedSteps: len(instrumented), Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
+	if len(instrumented) == 0 {
+		return out, append(warnings, "no instrumented step after warm-up: the times of modules are not known")
+	}
+	shares := newShares(times, instrumented)
+	out.InstrumentedStepMS = new(mean(instrumented))
+	medians := in.barePhases(rank, bare)
+	if len(bare) == 0 {
+		warnings = append(warnings, "there is no bare step: times are those of instrumented steps, and not scaled")
+	}
+	scale := shares.scale(medians)
+	within := 0.0
+	for _, p := range shares.order {
+		row := ModuleTimePhase{Phase: p, InstrumentedMS: shares.phase[p], Scale: scale(p)}
+		if ms, ok := medians[p]; ok {
+			row.BareMS = &ms
+		}
+		for _, s := range shares.rows {
+			if s.phase != p {
+				continue
+			}
+			if s.ms *= row.Scale; s.module == 0 {
+				row.OutsideMS += s.ms
+			} else {
+				within += s.ms
+			}
+			out.rows = append(out.rows, s)
+		}
+		out.OutsideMS += row.OutsideMS
+		out.Phases = append(out.Phases, row)
+	}
+	out.StepMS = out.InstrumentedStepMS
+	if len(bare) > 0 {
+		out.StepMS = new(middleMS(slices.Collect(maps.Values(bare))))
+	}
+	out.ResidueMS = new(*out.StepMS - (out.OutsideMS + within))
+	return out, warnings
+}
+
+func mean(ns map[int64]int64) float64 {
+	var sum int64
+	for _, n := range ns {
+		sum += n
+	}
+	return float64(sum) / float64(len(ns)) / 1e6
+}
+
+func middleMS(ns []int64) float64 {
+	v := make([]float64, len(ns))
+	for i, n := range ns {
+		v[i] = float64(n) / 1e6
+	}
+	slices.Sort(v)
+	return middle(v)
+}
+
+// barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time in it.
+func (in *Input) barePhases(rank int32, bare map[int64]int64) map[string]float64 {
+	by := map[string]map[int64]int64{}
+	device, known := int32(0), false
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device { // a row a device, with the rank's time in each
+			continue
+		}
+		device, known = f.Device, true
+		if by[f.Phase] == nil {
+			by[f.Phase] = map[int64]int64{}
+		}
+		by[f.Phase][f.Step] += f.GPUNS
+	}
+	out := map[string]float64{}
+	for phase, steps := range by {
+		ns := append(slices.Collect(maps.Values(steps)), make([]int64, len(bare)-len(steps))...)
+		if ms := middleMS(ns); ms > 0 {
+			out[phase] = ms
+		}
+	}
+	return out
+}
+
+// share is one module's mean time in one phase of an instrumented step.
+type share struct {
+	phase  string
+	module int64
+	hook   bool
+	ms     float64
+}
+
+type shares struct {
+	rows  []share
+	phase map[string]float64 // sums of rows
+	order []string           // of phases, as they first came
+}
+
+func newShares(times []schemas.ModuleTime, steps map[int64]int64) *shares {
+	type key struct {
+		phase  string
+		module int64
+		hook   bool
+	}
+	ns := map[key]int64{}
+	s := &shares{phase: map[string]float64{}}
+	for i := range times {
+		t := &times[i]
+		if _, ok := steps[t.Step]; !ok {
+			continue
+		}
+		ns[key{t.Phase, t.Module, t.DPHook}] += t.GPUNS
+		if !slices.Contains(s.order, t.Phase) {
+			s.order = append(s.order, t.Phase)
+		}
+	}
+	for k, n := range ns {
+		ms := float64(n) / float64(len(steps)) / 1e6
+		s.rows = append(s.rows, share{k.phase, k.module, k.hook, ms})
+		s.phase[k.phase] += ms
+	}
+	slices.SortFunc(s.rows, func(a, b share) int { // maps have no order, and sums of floats depend on it
+		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.module, b.module), schemas.CompareDPHook(a.hook, b.hook))
+	})
+	return s
+}
+
+// scale gives what times of a phase's instrumented occurrences are multiplied with. Recompute has events of its own in
+// instrumented steps only: in bare ones its time is backward's, so those phases are scaled together.
+func (s *shares) scale(bare map[string]float64) func(phase string) float64 {
+	family := func(p string) string {
+		switch p {
+		case schemas.PhaseBackward, schemas.PhaseBackwardNorm, schemas.PhaseBackwardGrad, schemas.PhaseRecompute:
+			if s.phase[schemas.PhaseRecompute] > 0 && bare[schemas.PhaseRecompute] == 0 {
+				return schemas.PhaseBackward
+			}
+		}
+		return p
+	}
+	from, to := map[string]float64{}, map[string]float64{}
+	for p, ms := range s.phase {
+		from[family(p)] += ms
+	}
+	for p, ms := range bare {
+		to[family(p)] += ms
+	}
+	return func(p string) float64 {
+		switch f := family(p); {
+		case len(bare) == 0:
+			return 1
+		case from[f] == 0:
+			return 0
+		default:
+			return to[f] / from[f]
+		}
+	}
+}

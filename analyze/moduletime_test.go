@@ -1,0 +1,133 @@
+package analyze
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// timedModules is a run of two instrumented and two bare steps: a block of two layers, a DP hook, a loss outside all modules,
+// and a recompute that bare steps count as backward.
+func timedModules() Input {
+	in := Input{Manifest: &schemas.Manifest{RunID: "r", Name: "r", Source: schemas.Measured}, Report: &schemas.IngestReport{},
+		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "layers.0", Class: "Linear"}, {ID: 3, Path: "layers.1", Class: "Linear"}, {ID: 4, Path: "head", Class: "Linear"}}}
+	ms := func(n int64) int64 { return n * 1e6 }
+	for step, s := range []struct {
+		warmup, instrumented           bool
+		forward, backward, recomputing int64
+	}{{true, true, 900, 900, 900}, {false, true, 40, 60, 20}, {false, false, 36, 72, 0}, {false, true, 44, 68, 28}, {false, false, 36, 76, 0}} {
+		n := int64(step)
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Warmup: s.warmup, Instrumented: s.instrumented, GPUNS: ms(s.forward + s.backward + s.recomputing)})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "forward", GPUNS: ms(s.forward)}, schemas.Phase{Step: n, Phase: "backward", GPUNS: ms(s.backward)})
+		if !s.instrumented {
+			continue
+		}
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "recompute", GPUNS: ms(s.recomputing)})
+		row := func(phase string, module int64, hook bool, ns int64) {
+			in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: phase, Module: module, DPHook: hook, GPUNS: ns})
+		}
+		row("forward", 2, false, ms(s.forward)/2)
+		row("forward", 3, false, ms(s.forward)/4)
+		row("forward", 0, false, ms(s.forward)/4)
+		row("backward", 3, false, ms(s.backward)/2)
+		row("backward", 3, true, ms(s.backward)/4)
+		row("backward", 4, false, ms(s.backward)/4)
+		row("recompute", 2, false, ms(s.recomputing))
+	}
+	return in
+}
+
+func TestModuleTimes(t *testing.T) {
+	in := timedModules()
+	r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
+	if len(r.Ranks) != 1 || len(r.Warnings) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	d := r.Ranks[0]
+	if d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 110 || *d.InstrumentedStepMS != 130 {
+		t.Errorf("%+v", d)
+	}
+	// Bare: forward 36, backward 74. Instrumented: forward 42; backward 64 and recompute 24, which are 74 of a bare step.
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v ms, want %v", what, got, want)
+		}
+	}
+	scale := 74.0 / 88
+	want := map[string]float64{"layers.0": 18 + 24*scale, "layers.1": 9 + 48*scale, "head": 16 * scale}
+	sum := d.OutsideMS + *d.ResidueMS
+	for _, row := range d.Rows {
+		near(*row.Key, row.MS, want[*row.Key])
+		phases := 0.0
+		for _, ms := range row.Phases {
+			phases += ms
+		}
+		near(*row.Key+"'s phases", phases, row.MS)
+		sum += row.MS
+	}
+	near("outside", d.OutsideMS, 9)
+	near("residue", *d.ResidueMS, 0)
+	near("all", sum, *d.StepMS)
+	if len(d.Rows) != 3 || *d.Rows[0].Key != "layers.1" {
+		t.Errorf("rows %+v", d.Rows)
+	}
+	near("hook", d.Rows[0].HookMS, 16*scale)
+
+	folded := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule, Fold: true}).Ranks[0].Rows
+	if len(folded) != 2 || *folded[0].Key != "layers.*" || folded[0].Modules != 2 {
+		t.Errorf("folded %+v", folded)
+	}
+	near("folded", folded[0].MS, want["layers.0"]+want["layers.1"])
+	classes := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionClass}).Ranks[0].Rows
+	if len(classes) != 1 || *classes[0].Key != "Linear" || classes[0].Modules != 3 {
+		t.Errorf("classes %+v", classes)
+	}
+	top := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule, Top: 1}).Ranks[0].Rows
+	if len(top) != 2 || top[1].Key != nil || top[1].Others != 2 {
+		t.Errorf("top %+v", top)
+	}
+	near("others", top[1].MS, want["layers.0"]+want["head"])
+}
+
+func TestModuleTimesThatAreNotThere(t *testing.T) {
+	for _, c := range []struct {
+		name, why string
+		change    func(*Input)
+	}{
+		{"predicted", noTimes, func(in *Input) { in.Manifest.Source = schemas.Predicted }},
+		{"bare", "a bare run has no instrumented step: its time is known by phase only", func(in *Input) { in.Manifest.Bare = true }},
+		{"older", "the recording has no times of modules", func(in *Input) { in.ModuleTimes = nil }},
+		{"not ingested", NotIngested, func(in *Input) { *in = Input{Manifest: in.Manifest} }},
+	} {
+		in := timedModules()
+		c.change(&in)
+		if r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}); len(r.Ranks) != 0 || !slices.Equal(r.Warnings, []string{c.why}) {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+	in := timedModules()
+	in.Steps[2].Instrumented, in.Steps[4].Instrumented = true, true // no bare step: shares as they are
+	r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
+	if len(r.Warnings) != 1 || r.Ranks[0].Phases[0].Scale != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, by := range []ModuleTimeBy{{Dimension: DimensionStep}, {Dimension: DimensionClass, Fold: true}, {Dimension: DimensionModule, Top: -1}, {Dimension: DimensionModule, Depth: -1}} {
+		if by.Check() == nil {
+			t.Errorf("%+v makes sense", by)
+		}
+	}
+}
+
+// A rank whose modules' times are not known is not listed with zeros.
+func TestModuleTimesOfWarmUpOnly(t *testing.T) {
+	in := timedModules()
+	for i := range in.Steps {
+		in.Steps[i].Warmup = in.Steps[i].Instrumented
+	}
+	if r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}); len(r.Ranks) != 0 || len(r.Warnings) != 1 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,196 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PredictionSchema is the version of [PredictionDocument].
+const PredictionSchema = "dpsight.prediction/1"
+
+// PredictionDocument is what "dpsight predict --format json" prints.
+type PredictionDocument struct {
+	Schema string          `json:"schema"`
+	Runs   []PredictionRun `json:"runs"`
+}
+
+// NewPredictionDocument makes the document of these runs.
+func NewPredictionDocument(runs ...PredictionRun) PredictionDocument {
+	if runs == nil {
+		runs = []PredictionRun{}
+	}
+	return PredictionDocument{PredictionSchema, runs}
+}
+
+// PredictionRun says of a predicted run whether it fits on its device, and what takes the memory.
+type PredictionRun struct {
+	Identity
+	GPU string `json:"gpu"`
+	// MemoryBytes is what a process can take of the device; MemoryGiven says that the user said how much. Null where an
+	// older version predicted.
+	MemoryBytes *int64 `json:"memory_bytes"`
+	MemoryGiven bool   `json:"memory_given"`
+	// Fits is null where the script ended for another reason before its end: what it would have taken is not known.
+	Fits              *bool  `json:"fits"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	// SpareBytes is what the highest reserved leaves of MemoryBytes. A run that is near the limit gives cached memory
+	// back and goes on, so 0 is not yet too much.
+	SpareBytes *int64 `json:"spare_bytes"`
+	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the request
+	// that failed. Module is the one that asked then. Categories are the largest first, without those that have no bytes.
+	Device         *string         `json:"device"`
+	At             *Moment         `json:"at"`
+	Module         *string         `json:"module"`
+	AllocatedBytes *int64          `json:"allocated_bytes"` // then; the sum of Categories
+	Categories     []CategoryBytes `json:"categories"`
+	Failure        *schemas.OOM    `json:"failure"` // the request that ended the run
+	// Confidence is how sure the peak allocated is, with every reason; see [Confide].
+	Confidence   *schemas.Confidence    `json:"confidence"`
+	Told         bool                   `json:"told"` // all processes lived to say what they had read
+	UnknownReads []schemas.Counted      `json:"unknown_reads"`
+	Guesses      []schemas.Counted      `json:"guesses"`
+	Notes        []string               `json:"notes"`
+	Band         *schemas.PlacementBand `json:"band"`
+	Warnings     []string               `json:"warnings"`
+}
+
+// Predict reduces a predicted run. It wants all tables, with detail.
+func Predict(in Input) PredictionRun {
+	s := Summarize(in)
+	p := PredictionRun{Identity: s.Identity, Confidence: in.confidence(), GPU: s.GPU, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes, Categories: []CategoryBytes{},
+		UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
+	if f := in.Manifest.Phantom; f != nil {
+		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
+	}
+	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
+		p.SpareBytes = new(*p.MemoryBytes - *p.PeakReservedBytes)
+	}
+	if in.Report != nil && in.Report.Prediction != nil {
+		r := in.Report.Prediction
+		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, unknownReads(r), r.Guesses, r.Notes, r.Band
+	}
+	p.Failure = in.fatal()
+	p.Warnings = append(p.Warnings, in.survived()...)
+	switch {
+	case s.Status == schemas.StatusOK:
+		p.Fits = new(true)
+	case s.Status == schemas.StatusOOM:
+		p.Fits = new(false)
+	}
+	d := s.Main()
+	if p.Failure != nil {
+		if failed := in.failedBreakdown(p.Failure); failed != nil {
+			d = failed
+		}
+	}
+	if d == nil {
+		return p
+	}
+	p.Device, p.At, p.AllocatedBytes = &d.Device, &d.At, &d.AllocatedBytes
+	p.Module = in.moduleAt(in.placeOf(d), d.At.Event)
+	if p.Failure != nil {
+		p.Module = orNull(p.Failure.Module)
+	}
+	for _, c := range d.Categories {
+		if c.Bytes > 0 {
+			p.Categories = append(p.Categories, c)
+		}
+	}
+	slices.SortStableFunc(p.Categories, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return p
+}
+
+// fatal is the request that ended the run, nil without one.
+func (in *Input) fatal() *schemas.OOM {
+	if in.Report == nil {
+		return nil
+	}
+	for i := range in.Report.OOMs {
+		if in.Report.OOMs[i].Fatal {
+			return &in.Report.OOMs[i]
+		}
+	}
+	return nil
+}
+
+// survived says which requests failed without ending the run: what the script did then, it may have done with less.
+func (in *Input) survived() (warnings []string) {
+	if in.Report == nil {
+		return nil
+	}
+	for i := range in.Report.OOMs {
+		if o := &in.Report.OOMs[i]; !o.Fatal {
+			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: it may have gone on with less, and then what it was to do does not fit",
+				mib(o.RequestedBytes), o.Step))
+		}
+	}
+	return warnings
+}
+
+// failedBreakdown is what was held when a request failed; nil where its events are not in the journal.
+func (in *Input) failedBreakdown(o *schemas.OOM) *DeviceBreakdown {
+	if o.Seq == 0 {
+		return nil
+	}
+	p := place{o.Rank, o.Device}
+	n := int64(0)
+	for i := range in.Report.OOMs {
+		if x := &in.Report.OOMs[i]; x.Rank == o.Rank && x.Device == o.Device {
+			if n++; x == o {
+				break
+			}
+		}
+	}
+	f, err := in.failureAt(p, n)
+	if err != nil {
+		return nil
+	}
+	d := in.breakdownAt(p, in.newLedgers().of(p), f.at, -1)
+	return &d
+}
+
+// moduleAt is the path of the module whose request was event seq, null where none was or it was a root's.
+func (in *Input) moduleAt(p place, seq int64) *string {
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		if a.Rank != p.rank || a.Device != p.device || a.AllocSeq != seq || a.Module == 0 {
+			continue
+		}
+		for k := range in.Modules {
+			if m := &in.Modules[k]; m.Rank == p.rank && m.ID == a.Module {
+				return orNull(cmp.Or(m.Path, m.Class))
+			}
+		}
+	}
+	return nil
+}
+
+// Reads is how often the script read what nobody had computed.
+func (p *PredictionRun) Reads() int64 { return sumOf(p.UnknownReads) }
+
+// Sentence says in one line whether the run fits.
+func (p *PredictionRun) Sentence() string {
+	on := p.GPU
+	if p.MemoryBytes != nil {
+		on += " with " + mib(*p.MemoryBytes) + " for the process"
+	}
+	switch {
+	case p.Fits == nil:
+		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.title(), p.Status, on)
+	case *p.Fits && p.PeakReservedBytes != nil:
+		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.title(), on, mib(*p.PeakReservedBytes))
+	case *p.Fits:
+		return fmt.Sprintf("%s took no memory of %s", p.title(), on)
+	case p.Failure == nil:
+		return fmt.Sprintf("%s does not fit on %s", p.title(), on)
+	}
+	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.title(), on, mib(p.Failure.RequestedBytes))
+	if p.At != nil {
+		text += " " + when(p.At)
+	}
+	return text
+}

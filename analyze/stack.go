@@ -1,0 +1,73 @@
+package analyze
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// stackDepth is how many frames tell stacks apart where no depth is given: a whole stack is thirty frames and more.
+const stackDepth = 3
+
+// framesOf are a rank's stacks by their id, innermost frame first.
+func (in *Input) framesOf(rank int32) map[int64][]schemas.StackFrame {
+	frames := map[int64][]schemas.StackFrame{}
+	for _, f := range in.Stacks {
+		if f.Rank == rank {
+			frames[f.Stack] = append(frames[f.Stack], f)
+		}
+	}
+	return frames
+}
+
+// stackText names a stack by its innermost frames, what lies between the script's own left out; empty where there is none.
+// With lines, a file is shown by the last two names of its path. Without them the text is made to be matched: it stays the
+// same when code above a call grows or shrinks, and when a script or an environment lies in another place.
+func stackText(frames []schemas.StackFrame, depth int, lines bool) string {
+	if depth == 0 {
+		depth = stackDepth
+	}
+	var words []string
+	for _, f := range frames {
+		if isPlumbing(f) {
+			continue
+		}
+		if len(words) == depth {
+			break
+		}
+		if lines {
+			words = append(words, fmt.Sprintf("%s %s:%d", f.Function, path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)), f.Line))
+		} else {
+			words = append(words, f.Function+" "+portable(f.File))
+		}
+	}
+	return strings.Join(words, " < ")
+}
+
+// portable is what a file is called wherever it lies: within its environment if it is installed, else by its name.
+func portable(file string) string {
+	for _, folder := range []string{"/site-packages/", "/dist-packages/"} {
+		if i := strings.LastIndex(file, folder); i >= 0 {
+			return file[i+len(folder):]
+		}
+	}
+	return path.Base(file)
+}
+
+// agentFiles are those of the agent whose frames lie between a script and torch.
+var agentFiles = []string{"backward.py", "compiled.py", "expanded_weights.py", "forward.py", "history.py", "opacus_hooks.py", "patch.py", "privacy.py", "tensors.py"}
+
+// isPlumbing reports whether a frame says nothing of who asked: two or three lie between every module's call and its forward,
+// one under every call in a device context, and the agent's own where it wraps a function.
+func isPlumbing(f schemas.StackFrame) bool {
+	switch {
+	case strings.HasSuffix(f.File, "torch/nn/modules/module.py"):
+		return f.Function == "inner" || strings.HasSuffix(f.Function, "_call_impl")
+	case strings.HasSuffix(f.File, "torch/utils/_device.py"):
+		return f.Function == "__torch_function__"
+	}
+	return path.Base(path.Dir(f.File)) == "dpsight" && slices.Contains(agentFiles, path.Base(f.File))
+}

@@ -1,0 +1,77 @@
+package analyze
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestStackText(t *testing.T) {
+	frames := []schemas.StackFrame{
+		{Function: "__torch_function__", File: "/env/lib/python3.12/site-packages/torch/utils/_device.py", Line: 103},
+		{Function: "linear", File: "/env/lib/python3.12/site-packages/torch/nn/functional.py", Line: 12},
+		{Function: "_call_impl", File: "/env/lib/python3.12/site-packages/torch/nn/modules/module.py", Line: 9},
+		{Function: "phased", File: "/tmp/x1/dpsight/opacus_hooks.py", Line: 160},
+		{Function: "forward", File: "/home/a/project/model.py", Line: 3},
+		{Function: "main", File: "/home/a/project/dpsight/train.py", Line: 40},
+		{Function: "<module>", File: "/home/a/project/train.py", Line: 50},
+	}
+	for _, c := range []struct {
+		depth int
+		lines bool
+		want  string
+	}{
+		{0, true, "linear nn/functional.py:12 < forward project/model.py:3 < main dpsight/train.py:40"},
+		{1, true, "linear nn/functional.py:12"},
+		{0, false, "linear torch/nn/functional.py < forward model.py < main train.py"},
+		{9, false, "linear torch/nn/functional.py < forward model.py < main train.py < <module> train.py"},
+	} {
+		if got := stackText(frames, c.depth, c.lines); got != c.want {
+			t.Errorf("depth %d, lines %v: %q, want %q", c.depth, c.lines, got, c.want)
+		}
+	}
+	if got := stackText(nil, 0, true); got != "" {
+		t.Errorf("no stack: %q", got)
+	}
+}
+
+// What differs between two runs by stack sums to the difference of their peaks; where one has no stack, nothing is matched.
+func TestExplainStacks(t *testing.T) {
+	run := func(line, bytes int64) Input {
+		in := hooked()
+		in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "keep", File: "/a/train.py", Line: line}, {Stack: 2, Function: "main", File: "/a/train.py", Line: 2 * line}}
+		for i := range in.Allocations {
+			in.Allocations[i].Stack = int64(i % 3)
+			if i%3 == 1 {
+				in.Allocations[i].BlockBytes += bytes
+				in.Allocations[i].RequestedBytes += bytes
+			}
+		}
+		return in
+	}
+	at := func(in Input) *Dissection {
+		d := Dissection{}
+		v := in.Report.Devices[0]
+		p := place{v.Rank, v.Device}
+		d.stacks = in.stacksAt(p, newLedger(&in, p), v.PeakSeq)
+		return &d
+	}
+	a, b := run(10, 0), run(70, 512)
+	got := explainStacks(at(a), at(b))
+	var sum, from, to int64
+	for _, s := range got {
+		sum += s.DeltaBytes
+		from += s.FromBytes
+		to += s.ToBytes
+		if moved := s.Stack != nil && *s.Stack == "keep train.py"; moved != (s.DeltaBytes != 0) {
+			t.Errorf("%s: %+v", s.Title(), s)
+		}
+	}
+	if len(got) == 0 || sum == 0 || sum != to-from {
+		t.Errorf("%+v", got)
+	}
+	b.Stacks = nil
+	if got := explainStacks(at(a), at(b)); len(got) != 0 {
+		t.Errorf("matched with nothing: %+v", got)
+	}
+}

@@ -1,0 +1,103 @@
+package analyze
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Supersede says which of the listed runs a newer one of all has superseded.
+func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
+	by := superseded(all)
+	for i := range d.Runs {
+		if m := by[d.Runs[i].RunID]; m != nil {
+			d.Runs[i].SupersededBy = &m.RunID
+		}
+	}
+}
+
+// MadeAgain are the superseded runs that did not end well. Those that did are repeats of their experiment, whoever made them again,
+// and the runs before a change of torch are what the ones after it are compared with: leaving out all that is superseded would take
+// both away.
+func MadeAgain(all []*schemas.Manifest) map[string]bool {
+	again, by := map[string]bool{}, superseded(all)
+	for _, m := range all {
+		if by[m.RunID] != nil && m.Status != schemas.StatusOK {
+			again[m.RunID] = true
+		}
+	}
+	return again
+}
+
+// superseded gives, by run id, the run that stands in a run's place: the newest one of the same experiment, for which their name
+// stands, unless both are repeats of one suite. A suite that was resumed may have made a repeat twice: the one that ended
+// well counts, else the newer. Imported files of one name need not hold the same experiment.
+func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
+	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
+	for _, m := range all {
+		if m.Source == schemas.Imported {
+			continue
+		}
+		id := experimentOfManifest(m)
+		if n := newest[id]; n == nil || laterThan(m, n) {
+			newest[id] = m
+		}
+		if m.Suite != nil {
+			s := slot{m.Suite.ID, m.Suite.Repetition, id}
+			if n := slots[s]; n == nil || outranks(m, n) {
+				slots[s] = m
+			}
+		}
+	}
+	out := map[string]*schemas.Manifest{}
+	for _, m := range all {
+		if m.Source == schemas.Imported {
+			continue
+		}
+		id := experimentOfManifest(m)
+		by := newest[id]
+		if m.Suite != nil && by.Suite != nil && m.Suite.ID == by.Suite.ID {
+			by = slots[slot{m.Suite.ID, m.Suite.Repetition, id}]
+		}
+		if by != m {
+			out[m.RunID] = by
+		}
+	}
+	return out
+}
+
+// slot is a repetition of an experiment in a suite.
+type slot struct {
+	suite      string
+	repetition int
+	experiment string
+}
+
+func laterThan(a, b *schemas.Manifest) bool {
+	return cmp.Or(a.Start.Compare(b.Start), strings.Compare(a.RunID, b.RunID)) > 0
+}
+
+func outranks(a, b *schemas.Manifest) bool {
+	if ok := a.Status == schemas.StatusOK; ok != (b.Status == schemas.StatusOK) {
+		return ok
+	}
+	return laterThan(a, b)
+}
+
+// experimentOfManifest is what a run and its newer version have in common. Outside of a suite, which knows the content, it is all
+// that the user said: the same script with other arguments is another experiment.
+func experimentOfManifest(m *schemas.Manifest) string {
+	said := m.Name + "\x00" + paramsText(m.Params) + "\x00" + commandText(commandOf(m))
+	if m.Suite != nil && m.Suite.Key != "" {
+		said = "suite\x00" + m.Suite.Key + toldText(m.Params)
+	}
+	parts := []string{said, m.Source, ""}
+	if m.Profile != nil {
+		parts[2] = *m.Profile
+	}
+	if m.Bare {
+		parts = append(parts, "bare")
+	}
+	return strings.Join(parts, "\x00")
+}

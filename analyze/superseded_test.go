@@ -1,0 +1,62 @@
+package analyze
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestSupersede(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var all []*schemas.Manifest
+	var doc RunsDocument
+	want := map[string]string{}
+	add := func(id, by string, change func(*schemas.Manifest)) {
+		start = start.Add(time.Minute)
+		m := &schemas.Manifest{RunID: id, Name: "train", Source: schemas.Measured, Status: schemas.StatusOK, Start: start,
+			Command: []string{"python", "train.py"}, Params: map[string]any{"n": 1}}
+		change(m)
+		all = append(all, m)
+		doc.Runs = append(doc.Runs, RunsRow{Identity: (&Input{Manifest: m}).identity()})
+		if by != "" {
+			want[id] = by
+		}
+	}
+	in := func(suite, key string, repetition int, status string) func(*schemas.Manifest) {
+		return func(m *schemas.Manifest) {
+			m.Suite, m.Status = &schemas.SuiteRef{ID: suite, Key: key, Repetition: repetition}, status
+		}
+	}
+	h100 := "h100"
+	add("old", "new", func(*schemas.Manifest) {})
+	add("arguments", "", func(m *schemas.Manifest) { m.Command = append(m.Command, "--epochs", "2") })
+	add("param", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 2} })
+	add("name", "", func(m *schemas.Manifest) { m.Name = "other" })
+	add("predicted", "", func(m *schemas.Manifest) { m.Source, m.Profile = schemas.Predicted, &h100 })
+	add("bare", "", func(m *schemas.Manifest) { m.Bare = true })
+	add("imported", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
+	add("imported again", "", func(m *schemas.Manifest) { m.Source = schemas.Imported })
+	add("between", "new", func(m *schemas.Manifest) { m.Status = schemas.StatusFailed })
+	add("new", "", func(*schemas.Manifest) {})
+
+	add("A0", "B1", in("A", "k", 0, schemas.StatusOK))
+	add("B0", "", in("B", "k", 0, schemas.StatusOK))
+	add("B0 again", "B0", in("B", "k", 0, schemas.StatusKilled))
+	add("B1 first", "B1", in("B", "k", 1, schemas.StatusKilled))
+	add("B1", "", in("B", "k", 1, schemas.StatusOK))
+	add("C0", "", in("C", "another", 0, schemas.StatusOK))
+	// One suite on a machine that was told to have less memory, or in another world, is no newer version of it.
+	add("D0", "", in("D", "k", 0, schemas.StatusOK))
+	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
+	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
+	doc.Supersede(all)
+	if again := MadeAgain(all); len(again) != 3 || !again["between"] || !again["B0 again"] || !again["B1 first"] {
+		t.Errorf("made again: %v", again)
+	}
+	for _, r := range doc.Runs {
+		if by := r.SupersededBy; (by == nil) != (want[r.RunID] == "") || by != nil && *by != want[r.RunID] {
+			t.Errorf("%s is superseded by %v, want %q", r.RunID, by, want[r.RunID])
+		}
+	}
+}

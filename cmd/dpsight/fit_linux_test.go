@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+)
+
+// holding takes as many MiB as its argument says; from its second argument on it fails for another reason.
+const holding = `
+import sys, torch
+n = int(sys.argv[1])
+if len(sys.argv) > 2 and n >= int(sys.argv[2]):
+    raise ValueError("that many are not known")
+kept = torch.empty(n << 20, dtype=torch.uint8, device="cuda")
+`
+
+// searched runs dpsight predict --vary with JSON.
+func searched(t *testing.T, store string, args ...string) (result, analyze.FitDocument) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // the folder is part of what a command is
+	_ = cmd.Run()                                             // the exit code says it
+	var doc analyze.FitDocument
+	if stdout.Len() > 0 {
+		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
+			t.Fatalf("%v\n%s", err, stdout.String())
+		}
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, doc
+}
+
+// The largest value that fits is found; what was predicted is in the store, and is taken from there until the script changes, though
+// the store and the output lie beside it. What else decides is shown without Python, in collect/fit.
+func TestFit(t *testing.T) {
+	interpreter, script := python(t), scriptFile(t, holding)
+	store, out := filepath.Join(filepath.Dir(script), "runs"), filepath.Join(filepath.Dir(script), "out")
+	if err := os.Mkdir(store, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// A block of more than 10 MiB is a segment of its own, a multiple of 2 MiB.
+	args := []string{"--fit", "100MiB", "--vary", "n=90..120:10", "--device", "h100", "-o", out, "--", interpreter, script, "{n}"}
+	r, doc := searched(t, store, args...)
+	if r.code != exitDone || len(doc.Cells) != 1 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	c := &doc.Cells[0]
+	if c.Outcome != analyze.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 || c.Profile != "h100" || *c.PeakReservedBytes != 100<<20 || len(c.Odd) != 0 {
+		t.Errorf("%s", r.stdout)
+	}
+	for _, p := range c.Probes {
+		if *p.Fits != (p.Value <= 100) || p.Kept {
+			t.Errorf("%+v", p)
+		}
+		if _, err := os.Stat(filepath.Join(store, p.RunID)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"fit.png", "fit.svg", "fit.md", "fit.json"} {
+		if st, err := os.Stat(filepath.Join(out, name)); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, again := searched(t, store, args...); r.code != exitDone || *again.Cells[0].Largest != 100 || len(again.Cells[0].Probes) != len(c.Probes) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	} else {
+		for i, p := range again.Cells[0].Probes {
+			if !p.Kept || p.RunID != c.Probes[i].RunID {
+				t.Errorf("made again: %+v", p)
+			}
+		}
+	}
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(script, later, later); err != nil {
+		t.Fatal(err)
+	}
+	args[3] = "n=90..90"
+	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != analyze.FitAll || again.Cells[0].Probes[0].Kept {
+		t.Errorf("a script that changed: exit code %d\n%s", r.code, r.stdout)
+	}
+}
+
+// A script that fails for another reason than memory ends the search with a sentence, and so does a range in which nothing fits.
+func TestFitThatFindsNothing(t *testing.T) {
+	interpreter, script, store := python(t), scriptFile(t, holding), t.TempDir()
+	r, doc := searched(t, store, "--fit", "100MiB", "--vary", "n=200..300", "--", interpreter, script, "{n}")
+	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || !strings.Contains(r.stderr, "nothing fits: not even n 200") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r, doc = searched(t, store, "--fit", "100MiB", "--vary", "n=20..20", "--", interpreter, script, "{n}", "20")
+	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitUnset || doc.Cells[0].Largest != nil ||
+		!strings.Contains(r.stderr, "n 20 ended for another reason than memory: failed: ValueError: that many are not known") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A script that halves what it asks for until it goes through does not fit with what it was asked for.
+func TestFitOfAScriptThatCatches(t *testing.T) {
+	script := scriptFile(t, `
+import sys, torch
+n = int(sys.argv[1])
+while True:
+    try:
+        kept = torch.empty(n << 20, dtype=torch.uint8, device="cuda")
+        break
+    except torch.OutOfMemoryError:
+        n //= 2
+`)
+	r, doc := searched(t, t.TempDir(), "--fit", "100MiB", "--vary", "n=300..300", "--", python(t), script, "{n}")
+	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 || doc.Cells[0].Probes[0].Status != "ok" ||
+		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of memory and went on)") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// A mistake in what may vary is one of usage: nothing runs.
+func TestFitRefuses(t *testing.T) {
+	for _, c := range []struct{ args, says string }{
+		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this experiment (vanilla)"},
+		{"--vary batch_size=4..64 --method ghost --preset tiny --physical-batch-size 4", "give a step: --vary batch_size=4..64:4"},
+		{"--vary batch_size=4..8 --method ghost,ghost --preset tiny", "--method names ghost twice"},
+		{"--vary batch_size=4..8 --method ghost --preset tiny --device t4,t4", "--device names t4 twice"},
+	} {
+		store := t.TempDir()
+		r := dpsight(t, store, append([]string{"predict", "--store", store}, strings.Fields(c.args)...)...)
+		if left, err := os.ReadDir(store); r.code != exitUsage || !strings.Contains(r.stderr, c.says) || err != nil || len(left) > 0 {
+			t.Errorf("%s: exit code %d, %v left\n%s", c.args, r.code, left, r.stderr)
+		}
+	}
+}
+
+// Several methods are several cells; that devices make a grid of them is shown without Python, in collect/fit.
+func TestFitOfMethods(t *testing.T) {
+	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost", "--model", "mlp", "--preset", "tiny", "--num-iter", "1", "--python", python(t))
+	if r.code != exitDone || len(doc.Cells) != 2 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	for i, want := range []string{"vanilla t4", "ghost t4"} {
+		c := &doc.Cells[i]
+		if got := c.Method + " " + c.Profile; got != want || c.Outcome != analyze.FitAll || *c.Largest != 2 || len(c.Probes) != 1 {
+			t.Errorf("%s: %+v, want %s", got, c, want)
+		}
+	}
+}
+
+// Ctrl-C ends a search and keeps what is done.
+func TestFitInterrupted(t *testing.T) {
+	interpreter, store := python(t), t.TempDir()
+	script := scriptFile(t, fmt.Sprintf("import sys, time\nif int(sys.argv[1]) > 10:\n    open(%q, 'w').close()\n    time.sleep(600)\n%s", filepath.Join(store, "second"), holding))
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("dpsight", "predict", "--store", store, "--format", "json", "--vary", "n=10..20", "--", interpreter, script, "{n}")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(store, "second")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the second run never began\n%s", stderr.String())
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	var doc analyze.FitDocument
+	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil || cmd.ProcessState.ExitCode() != exitFailed || doc.Cells[0].Outcome != analyze.FitUnset || *doc.Cells[0].Largest != 10 ||
+		!strings.Contains(stderr.String(), "it was interrupted") {
+		t.Errorf("%v, exit code %d\n%s%s", err, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String())
+	}
+}

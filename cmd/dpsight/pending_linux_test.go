@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// What a killed collector left is said to want ingesting, by one run and among others; what is still being recorded is not.
+func TestWhatAKilledCollectorLeft(t *testing.T) {
+	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir, spool.SealedName(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := liveRun(t, marks, frames)
+	alone := "has not been ingested: dpsight ingest " + dir + "\n"
+	if r := must(t, "", "runs", dir); !strings.Contains(r.stderr, alone) {
+		t.Errorf("runs: %s", r.stderr)
+	}
+	for _, args := range [][]string{{"report", dir, "-o", "out"}, {"compare", dir}, {"analyze", "breakdown", dir}} {
+		if r := dpsight(t, t.TempDir(), args...); r.code != exitUsage || !strings.Contains(r.stderr, alone) {
+			t.Errorf("%v: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+	const among = "1 of 7 runs have not been ingested, so there is nothing to analyse of them: dpsight ingest "
+	if r := must(t, "", "runs", journalStore(t), dir); !strings.Contains(r.stderr, among+dir+"\n") {
+		t.Errorf("among others: %s", r.stderr)
+	}
+	f, err := os.Open(filepath.Join(dir, spool.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if r := must(t, "", "runs", dir); strings.Contains(r.stderr, "ingest") {
+		t.Errorf("while it is recorded: %s", r.stderr)
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type predictCmd struct {
+	storeFlag
+	formatFlag
+	recordFlags
+	Device    []string `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
+	GPUMemory string   `name:"gpu-memory" help:"Memory of the device, as 24GiB (default: what the device leaves to a process); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Seeds     int      `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
+	worldFlags
+	fitFlags
+	modelFlags
+	Command []string `arg:"" optional:"" help:"Command to predict, after --."`
+}
+
+func (predictCmd) Help() string {
+	return `Runs an experiment on the phantom GPU: torch's own allocator and autograd, on a device that computes nothing. It says whether the experiment
+fits on the device, what takes the memory at the peak, and what the figures rest on. No GPU, no driver and no network are touched, and
+a GPU that is there is left alone. The run is kept in the store like any other, marked as predicted; it has no times.
+
+What the script reads from the device without anyone having computed it reads as zeros: such places are listed by file and line, since
+on a device the script may go another way there.
+
+It exits 1 where the experiment does not fit, and then shows what was held when the request failed.
+
+With --vary it finds the largest value of a parameter that fits, by bisection, for each --method and --device. Each value that is tried is a predicted
+run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder, is not
+made again.
+
+Examples:
+  dpsight predict -- python train.py --epochs 1
+  dpsight predict --device a100-40 -- python train.py
+  dpsight predict --device h100,a100-40,t4 --method ghost --preset small --batch-size 64
+  dpsight predict --method dpsgd --preset small --gpu-memory 24GiB
+  dpsight predict --method ghost --seeds 5 --format json
+  dpsight predict --fit 80GiB --vary batch_size=1..512 --method vanilla,dpsgd,ghost --preset small
+  dpsight predict --device h100,a100-40,t4 --vary seq_len=512..16384:512 --method flash --preset small -o out
+  dpsight predict --vary batch_size=1..512 -- python train.py --batch-size {batch_size}
+  dpsight predict --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
+  dpsight predict --world-size 64 --ranks 0,63 -- python train_fsdp.py
+
+Presets, what --preset stands for (docs/presets.md has the memory that they need):
+` + presets()
+}
+
+// check refuses what means nothing, before anything runs.
+func (c *predictCmd) check() error {
+	if c.Seeds < 1 || c.Seeds > 100 {
+		return withHint{fmt.Errorf("--seeds must be from 1 to 100, not %d", c.Seeds), "--seeds 5 makes five runs, each with segments in other places"}
+	}
+	if err := c.fitFlags.check(c); err != nil {
+		return err
+	}
+	return c.recordFlags.check()
+}
+
+func (c *predictCmd) Run(s *streams) error {
+	given := c.values()
+	switch {
+	case len(given) == 0 && len(c.Command) == 0:
+		return withHint{errors.New("nothing to predict"), "give a command after --, or a --method; dpsight predict --help has examples"}
+	case len(given) > 0 && len(c.Command) > 0:
+		return withHint{errors.New("a built-in experiment and a command exclude each other"), "the options of a command go after --"}
+	case len(c.Param) > 0 && len(c.Command) == 0:
+		return paramOfBuiltin
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	console := newConsole(s.err)
+	signals, stop := collect.Interrupts()
+	defer stop()
+	e := c.recordFlags.experiment(c.Store, console, s.err, signals)
+	e.Environ = collect.Without(os.Environ(), "CUDA_VISIBLE_DEVICES")
+	var err error
+	if e.World, err = c.world(); err != nil {
+		return err
+	}
+	memory, err := c.memory()
+	if err != nil {
+		return err
+	}
+	machines, err := c.machines(memory)
+	if err != nil {
+		return err
+	}
+	if c.Vary != "" {
+		e.Stdout, e.Stderr = io.Discard, io.Discard // dozens of runs of one script: their logs have what they print
+		return c.runFit(s, console, e, given, machines)
+	}
+	e.Command, e.Params = c.Command, c.paramsOfCommand()
+	if len(given) > 0 {
+		if e.Params, err = resolved(console, given); err != nil {
+			return err
+		}
+	}
+	return c.predict(s, console, e, machines)
+}
+
+// memory is what --fit or --gpu-memory gives the device; 0 is its own.
+func (c *predictCmd) memory() (int64, error) {
+	if c.Fit != "" {
+		return memoryOf("--fit", c.Fit)
+	}
+	return gpuMemory(c.GPUMemory)
+}
+
+// machines are the phantom GPUs of --device.
+func (c *predictCmd) machines(memory int64) ([]*collect.Machine, error) {
+	var machines []*collect.Machine
+	for _, device := range c.Device {
+		m, err := collect.OpenPhantom(device, collect.PhantomOptions{MemoryBytes: memory})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(machines, func(o *collect.Machine) bool { return o.Profile() == m.Profile() }) {
+			return nil, fmt.Errorf("--device names %s twice", m.Profile())
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// gpuMemory reads --gpu-memory; 0 is the profile's own.
+func gpuMemory(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return memoryOf("--gpu-memory", text)
+}
+
+// memoryOf reads the memory of a GPU that an option gives.
+func memoryOf(flag, text string) (int64, error) {
+	bytes, err := analyze.ParseBytes(text)
+	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
+		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
+	}
+	if err != nil {
+		return 0, withHint{fmt.Errorf("%s: %w", flag, err), "as in " + flag + " 24GiB"}
+	}
+	return bytes, nil
+}
+
+// predict makes a run on each device and prints what came out.
+func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment, machines []*collect.Machine) error {
+	var runs []analyze.PredictionRun
+	var dirs, broken []string
+	for _, m := range machines {
+		console.Println("dpsight: " + m.Note)
+		r, err := c.placed(console, e, m)
+		if r == nil {
+			return err
+		}
+		if err != nil {
+			console.Println("dpsight: warning: " + oneLine(err.Error()))
+			broken = append(broken, r.Manifest.RunID)
+		}
+		in, err := tablesOf(r.Dir)
+		if err != nil {
+			return err
+		}
+		runs, dirs = append(runs, analyze.Predict(in)), append(dirs, r.Dir)
+		if r.Interrupted {
+			break
+		}
+	}
+	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err != nil {
+		return err
+	}
+	return verdict(runs, dirs, broken)
+}
+
+// placed makes the run under --seeds policies of addresses, the profile's own last: its manifest knows of the others.
+func (c *predictCmd) placed(console *collect.Console, e collect.Experiment, m *collect.Machine) (r *collect.Result, recording error) {
+	policies := m.Policies(c.Seeds)
+	for i, policy := range policies {
+		x := e
+		x.Machine = m
+		if i < len(policies)-1 {
+			console.Println(fmt.Sprintf("dpsight: placement %d of %d: %s", i+1, len(policies), policy))
+			x.Machine, x.Params = m.Placed(policy), maps.Clone(e.Params)
+			x.Params["placement"] = policy
+		}
+		r, recording = collect.Run(context.Background(), x)
+		if r == nil {
+			return nil, recording
+		}
+		report, err := digested(console, r)
+		if err != nil {
+			return nil, err
+		}
+		if recording != nil || r.Interrupted {
+			break
+		}
+		e.Placements = append(slices.Clip(e.Placements), ingest.Placement(r.Manifest, report))
+	}
+	return r, recording
+}
+
+// tablesOf reads all tables of one run.
+func tablesOf(dir string) (analyze.Input, error) {
+	sel, err := store.Open(dir).Resolve([]string{dir})
+	if err != nil {
+		return analyze.Input{}, err
+	}
+	return load(sel.Runs[0], store.WantAll|store.WantDetail, false)
+}
+
+// verdict is nil where every run fits.
+func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
+	hint := "its output is kept in " + dirs[len(dirs)-1]
+	if len(broken) > 0 {
+		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken, ", ")), hint}}
+	}
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Status == schemas.StatusOK:
+			continue
+		case r.Fits == nil:
+			return failure{withHint{errors.New(r.Sentence()), "its output is kept in " + dirs[i]}}
+		}
+		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] + " says what was in the way"}}
+	}
+	return nil
+}

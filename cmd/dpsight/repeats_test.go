@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A run that is named out of several repeats is said to be one of them, with what the others took; all of them, and a method that
+// is compared with them, are medians.
+func TestRepeatsOfTheStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"dpsgd", "bk"} {
+		runs, err := filepath.Glob(filepath.Join("../../examples/headline-batch", "*Z-"+name+"-*"))
+		if err != nil || len(runs) != 5 {
+			t.Fatalf("%d runs, %v", len(runs), err)
+		}
+		for _, r := range runs {
+			if err := os.CopyFS(filepath.Join(dir, filepath.Base(r)), os.DirFS(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	must(t, "", "ingest", dir)
+	const dpsgd, bk = "dpsgd: one of 5 repeats in the store: their medians go from 25.4 ms to 31.3 ms, median 26.2 ms", "bk: one of 5 repeats in the store: their medians go from 25.6 ms to 33.9 ms, median 30.1 ms"
+	for _, command := range []string{"overhead", "explain"} {
+		if out := must(t, "", "analyze", command, "dpsgd", "bk", "--store", dir).stdout; !strings.Contains(out, dpsgd) || !strings.Contains(out, bk) {
+			t.Errorf("%s:\n%s", command, out)
+		}
+	}
+	for _, more := range [][]string{nil, {"--value", "time"}} {
+		if out := must(t, "", append([]string{"compare", "dpsgd", "bk", "--store", dir}, more...)...).stdout; !strings.Contains(out, dpsgd) || !strings.Contains(out, bk) {
+			t.Errorf("compare %v:\n%s", more, out)
+		}
+	}
+	for _, value := range []string{"peak", "time"} { // two runs are put side by side with all their values
+		if out := must(t, "", "compare", "bk", "--baseline", "dpsgd", "--value", value, "--store", dir).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
+			t.Errorf("compare %s beside a baseline that has no cell:\n%s", value, out)
+		}
+	}
+	// The baseline is one of them too where it is none of the rows; where it is one, its own row says so.
+	named := []string{"analyze", "overhead", "bk", "--store", dir, "--baseline", "dpsgd"}
+	if out := must(t, "", named...).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
+		t.Errorf("beside a baseline that is no row:\n%s", out)
+	}
+	var doc struct {
+		Warnings []string `json:"baseline_warnings"`
+		Runs     []struct{ Name string }
+	}
+	decodeOne(t, must(t, "", append(named, "--format", "json")...), overheadShape, &doc)
+	if len(doc.Runs) != 1 || len(doc.Warnings) != 1 || "dpsgd: "+doc.Warnings[0] != dpsgd {
+		t.Errorf("%+v", doc)
+	}
+	if out := must(t, "", "analyze", "overhead", "bk", "dpsgd", "--store", dir, "--baseline", "dpsgd").stdout; strings.Contains(out, "baseline dpsgd") || strings.Count(out, "in the store") != 2 {
+		t.Errorf("beside a baseline that is a row:\n%s", out)
+	}
+	if out := must(t, "", "analyze", "overhead", dir).stdout; strings.Contains(out, "in the store") || !strings.Contains(out, "30.1") {
+		t.Errorf("all repeats are one experiment:\n%s", out)
+	}
+	// One of them is slower by 15 %, in ranges that overlap, and peaks lower.
+	for name, list := range findingsOf(t, dir, dir) {
+		if f := findFinding(list, "cheaper-method"); f != nil {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// withoutSuperseded leaves out of a selection what was made again after it did not end well, and says so. Who names such a run wants
+// to see it.
+func withoutSuperseded(errw io.Writer, sel *store.Selection) {
+	ended := func(r store.Run) bool { return r.Manifest.Status == schemas.StatusOK || sel.IsNamed(r) }
+	if !slices.ContainsFunc(sel.Runs, func(r store.Run) bool { return !ended(r) }) {
+		return
+	}
+	again := analyze.MadeAgain(manifests(sel))
+	before := len(sel.Runs)
+	sel.Runs = slices.DeleteFunc(sel.Runs, func(r store.Run) bool { return !ended(r) && again[r.ID] })
+	if sel.Superseded = before - len(sel.Runs); sel.Superseded > 0 {
+		fmt.Fprintln(errw, "dpsight: note: "+supersededNote(sel.Superseded))
+	}
+}
+
+func supersededNote(n int) string {
+	if n == 1 {
+		return "1 superseded run is left out: it did not end well, and its experiment was run again; named by its id it is shown"
+	}
+	return fmt.Sprintf("%d superseded runs are left out: they did not end well, and their experiments were run again; named by its id each is shown", n)
+}

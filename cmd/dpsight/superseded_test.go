@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// copyRun copies a run of a store under another id, with its manifest changed.
+func copyRun(t *testing.T, from, store, id string, change func(*schemas.Manifest)) {
+	t.Helper()
+	dir := filepath.Join(store, id)
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.RunID = id
+	change(m)
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was killed or failed and then run again counts in no comparison of a folder, which says so; who names it is shown it.
+func TestSupersededRunsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	recorded, store, dir := journalStore(t), t.TempDir(), t.TempDir()
+	start := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	add := func(id string, of int, key, status string) {
+		copyRun(t, filepath.Join(recorded, journalID(of)), store, id, func(m *schemas.Manifest) {
+			start = start.Add(time.Minute)
+			m.Start, m.Status = start, status
+			m.Suite = &schemas.SuiteRef{ID: "20260201T000000Z-s-000001", Name: "s", Key: key}
+		})
+	}
+	add("vanilla-1", 0, "v", schemas.StatusOK)
+	add("ghost-killed", 2, "g", schemas.StatusKilled)
+	add("ghost-failed", 2, "g", schemas.StatusFailed)
+	add("ghost-ok", 2, "g", schemas.StatusOK)
+	add("dpsgd-oom", 1, "d", schemas.StatusOOM) // was not run again: a result
+
+	const note = "dpsight: note: 2 superseded runs are left out: "
+	for _, args := range [][]string{
+		{"check", store, "--write-baseline", "b.json"}, {"check", store, "--baseline", "b.json"}, {"check", "vanilla-1", "--store", store, "--baseline", store, "--partial"},
+		{"compare", store, "--rows", "method"}, {"report", store, "-o", "out"}, {"analyze", "overhead", store}, {"analyze", "findings", store},
+	} {
+		r := must(t, dir, args...)
+		if strings.Count(r.stderr, note) != 1 {
+			t.Errorf("%v: %s", args, r.stderr)
+		}
+		if strings.Contains(r.stdout, "killed") || strings.Contains(r.stdout, "1 failed") {
+			t.Errorf("%v:\n%s", args, r.stdout)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "out/summary.txt")); err != nil || !strings.Contains(string(b), note[len("dpsight: note: "):]) || !strings.Contains(string(b), "oom") {
+		t.Errorf("%v\n%s", err, b)
+	}
+	var doc struct {
+		Cells []struct {
+			RunIDs []string `json:"run_ids"`
+		}
+	}
+	ids := func(args ...string) string {
+		if err := json.Unmarshal([]byte(must(t, dir, append(args, "--rows", "method", "--format", "json")...).stdout), &doc); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, c := range doc.Cells {
+			all = append(all, c.RunIDs...)
+		}
+		return strings.Join(all, " ")
+	}
+	if got := ids("compare", store); got != "vanilla-1 ghost-ok dpsgd-oom" {
+		t.Errorf("by folder: %s", got)
+	}
+	if got := ids("compare", store, "ghost-killed", "--store", store); got != "vanilla-1 ghost-killed ghost-ok dpsgd-oom" {
+		t.Errorf("one of them by id: %s", got)
+	}
+}

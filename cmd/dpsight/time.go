@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type timeCmd struct {
+	analysis
+	By    string `help:"Rows: module, class or role." default:"module" placeholder:"D"`
+	Depth int    `help:"The first N names of a path, as in blocks.3." placeholder:"N"`
+	Fold  bool   `help:"Like layers are one row, as in blocks.*.attention.q."`
+	Top   int    `help:"Rows beyond the N longest are one, \"12 others\"; 0 = all." default:"20" placeholder:"N"`
+}
+
+func (timeCmd) Help() string {
+	return `CUDA events around every module call of the instrumented steps, forward and backward, give each module's share of each phase;
+the phases' times are those of bare steps. What is in no module, and what is left of the step, have rows of their own.
+Predicted runs have no times.
+
+Examples:
+  dpsight analyze time ghost --fold
+  dpsight analyze time vanilla ghost --by class
+  dpsight analyze time ghost --depth 2 --top 0 --format json`
+}
+
+func (c *timeCmd) Run(s *streams) error {
+	by := analyze.ModuleTimeBy{Dimension: analyze.Dimension(c.By), Depth: c.Depth, Fold: c.Fold, Top: c.Top}
+	if err := by.Check(); err != nil {
+		return withHint{err, "as in --by module --fold --top 10"}
+	}
+	sel, err := selectRuns(s.err, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	var rows []analyze.ModuleTimeRun
+	err = each(s, sel, c.Names, store.WantTimes|store.WantModuleTimes, len(sel.Runs) > 1, func(in analyze.Input) error {
+		rows = append(rows, analyze.ModuleTimes(in, by))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	doc := analyze.NewModuleTimeDocument(by, rows...)
+	if c.Format == "csv" {
+		return table.Write(s.out, c.Format, report.ModuleTimeRecords(doc))
+	}
+	return table.Write(s.out, c.Format, report.ModuleTimeTables(doc)...)
+}

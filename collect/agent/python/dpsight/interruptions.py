@@ -1,0 +1,93 @@
+"""What must not stop half-way: a drain, a frame. A Python signal handler may raise between any two bytecodes: the ring
+already emptied and the frame not yet written, or written and its counters not. So the script's handlers wait until the
+agent's work is on disk. A mask of the thread would not do: the kernel then picks another thread, and Python still calls
+the handler in the main one."""
+
+from __future__ import annotations
+
+import _signal  # what signal wraps in enumerations, at ten times the price: every step enters the context
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+_ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGBREAK")
+# The others are of errors, or nobody has them raise: asking for all sixty-four would take longer than a small drain.
+_SIGNALS = [int(getattr(signal, name)) for name in _ASKED if hasattr(signal, name)]
+
+
+class Uninterrupted:
+    """A context in which no signal handler of the script's runs. Those that were called run at its end, in order; what
+    they raise is raised there. Contexts nest; other threads than the main one are never interrupted anyway."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._handlers: dict[int, Any] = {}
+        self._called: list[tuple[int, FrameType | None]] = []
+
+    def __enter__(self) -> None:
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        if self._depth:
+            self._depth += 1
+            return
+        try:
+            for number in _SIGNALS:
+                handler = _signal.getsignal(number)
+                if callable(handler) and handler != self._note:
+                    self._handlers[number] = handler
+                    _signal.signal(number, self._note)
+            self._depth = 1
+        except BaseException:  # a handler was called before all were held
+            self._restore()
+            raise
+
+    def __exit__(self, *_error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if threading.get_ident() != threading.main_thread().ident:
+            return
+        if self._depth > 1:
+            self._depth -= 1
+            return
+        try:
+            self._restore()
+        finally:
+            self._depth = 0
+            self._deliver()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """Stands in for the script's handler. Where one that is back already raised before this one could be given
+        back, it goes on standing in until the next context, and is that handler."""
+        if self._depth:
+            self._called.append((number, frame))
+        else:
+            self._handlers[number](number, frame)
+
+    def _restore(self) -> None:
+        for number in reversed(_SIGNALS):  # what people press comes last
+            if _signal.getsignal(number) == self._note:
+                _signal.signal(number, self._handlers[number])
+
+    def _deliver(self) -> None:
+        raised: BaseException | None = None
+        while self._called:
+            number, frame = self._called.pop(0)
+            try:
+                self._handlers[number](number, frame)
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised
+
+    def forget(self) -> None:
+        """In a child that another thread forked meanwhile nobody leaves the context."""
+        self._restore()
+        self._depth = 0
+        self._called.clear()
+
+
+uninterrupted = Uninterrupted()
+
+
+def after_fork() -> None:
+    """What the parent's main thread was in the middle of is not the child's."""
+    uninterrupted.forget()

@@ -1,0 +1,57 @@
+"""Windows: of which steps the allocator's events are recorded. The first lasts DPSIGHT_RECORD_STEPS steps. In a longer
+run short ones follow, at steps 200, 400, 800 …: what changes late in training is seen, and the recording grows with the
+logarithm of the run's length only. A fixed distance was rejected: a million steps would fill the disk."""
+
+from __future__ import annotations
+
+import time
+
+from dpsight import allocator
+from dpsight.state import state
+
+_EARLIEST = 200  # no step before this one begins a later window: runs of a hundred steps are recorded once
+_MOST_DRAINING = 0.05  # of wall time
+
+
+class Windows:
+    """Which steps are recorded, decided as each begins."""
+
+    def __init__(self) -> None:
+        self.begin = 0  # first step of the latest window
+        self.end = state.record_steps  # first step beyond it
+        self._due = max(_EARLIEST, 2 * state.record_steps)
+        self._steps = state.record_steps  # in all windows so far
+        self._began_ns = time.monotonic_ns()
+
+    def again(self) -> bool:
+        """Whether another window may come."""
+        return state.window_steps > 0 and not state.bare
+
+    def holds(self, step: int) -> bool:
+        """Whether a step is recorded."""
+        return self.begin <= step < self.end
+
+    def advance(self, step: int) -> None:
+        """A step begins: so does a window, if it is time and its drains can be afforded."""
+        if step < self._due or not self.again() or not allocator.can_resume() or not self._affordable():
+            return
+        self.begin, self.end = step, step + state.window_steps
+        self._steps += state.window_steps
+        self._due = max(2 * step, self.end)
+
+    def _affordable(self) -> bool:
+        """Whether all drains, those of another window included, stay below their share of wall time. A phantom GPU has
+        no times: what is recorded there depends on the number of steps alone."""
+        if state.source != "measured":
+            return True
+        each = allocator.drain_ns / max(1, self._steps)
+        passed = time.monotonic_ns() - self._began_ns
+        return allocator.drain_ns + each * state.window_steps <= _MOST_DRAINING * passed
+
+
+windows = Windows()
+
+
+def after_fork() -> None:
+    """A child's steps are its own."""
+    windows.__init__()  # type: ignore[misc]

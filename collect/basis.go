@@ -1,0 +1,91 @@
+package collect
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/agent"
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// A Basis is what a prediction rests on beside its experiment: with another one the same experiment may have another peak.
+type Basis struct {
+	Interpreter string   `json:"interpreter"` // its path
+	Python      string   `json:"python"`
+	Torch       string   `json:"torch"`
+	CUDA        string   `json:"cuda"`
+	Opacus      string   `json:"opacus"`
+	Library     string   `json:"library"`     // the phantom GPU's build: its sources, torch's libraries, the compilers
+	Profile     string   `json:"profile"`     // with a hash of its content
+	Modules     string   `json:"modules"`     // hash of dpsight's own Python that runs in the process
+	Experiments string   `json:"experiments"` // hash of the built-in ones; empty for a command
+	Variables   []string `json:"variables"`   // of the environment, sorted
+}
+
+// basisVariables begin the names of what torch, its libraries and the phantom GPU read of the environment. CUBLAS has no dash
+// below: cuBLASLt's workspace has a variable too.
+var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
+
+// Basis resolves an experiment as [Run] would, and runs nothing. Errors are those of Run. The machine must be a phantom GPU.
+func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
+	p, err := m.prepare(ctx, e)
+	if err != nil {
+		return Basis{}, err
+	}
+	lib := p.phantom
+	if lib == nil {
+		return Basis{}, fmt.Errorf("%s predicts nothing", m.Note)
+	}
+	b := Basis{Interpreter: lib.Python, Torch: lib.TorchVersion, CUDA: lib.CUDAVersion, Library: filepath.Base(lib.Dir), Profile: filepath.Base(lib.ProfilePath),
+		Modules: hashOf(agent.FS(), phantom.PythonModule(), phantom.InitModule(), phantom.RanksModule(), phantom.RanksLauncher()), Variables: variablesOf(p.environ)}
+	if p.builtin {
+		b.Experiments = hashOf(experiments.FS())
+	}
+	if p.interpreter != nil {
+		install, err := m.install(ctx, p.interpreter.Path, p.environ)
+		if err != nil {
+			return Basis{}, err
+		}
+		b.Interpreter, b.Python, b.Opacus = p.interpreter.Path, install.Python, install.Opacus
+	}
+	return b, nil
+}
+
+// variablesOf are those of an environment that a prediction can depend on.
+func variablesOf(environ []string) []string {
+	out := []string{}
+	for _, entry := range environ {
+		if slices.ContainsFunc(basisVariables, func(prefix string) bool { return strings.HasPrefix(entry, prefix) }) {
+			out = append(out, entry)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// hashOf is a hash of embedded files.
+func hashOf(files fs.FS, more ...[]byte) string {
+	hash := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := fs.ReadFile(files, path)
+		fmt.Fprintf(hash, "%s %d\n%s\n", path, len(b), b)
+		return err
+	})
+	if err != nil { // what is embedded can be read
+		panic(err)
+	}
+	for _, b := range more {
+		fmt.Fprintf(hash, "%d\n%s\n", len(b), b)
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}

@@ -1,0 +1,50 @@
+package collect
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// An elasticReport finds in a launcher's output which of its processes failed first. torchrun ends with such a report, between
+// lines of signs, when a rank has failed; for a process that died without an exception it is the only word of it.
+type elasticReport struct {
+	cause bool // what follows is of the root cause
+	rank  string
+	code  string
+}
+
+var elasticField = regexp.MustCompile(`^\s*(rank|exitcode)\s*:\s*(-?\d+)\b`)
+
+func (e *elasticReport) line(text string) {
+	if strings.HasPrefix(text, "Root Cause (first observed failure)") {
+		*e = elasticReport{cause: true}
+		return
+	}
+	if !e.cause || e.code != "" {
+		return
+	}
+	switch m := elasticField.FindStringSubmatch(text); {
+	case m == nil:
+	case m[1] == "rank":
+		e.rank = m[2]
+	default:
+		e.code = m[2]
+	}
+}
+
+// String is the report in a sentence, empty where there was none.
+func (e *elasticReport) String() string {
+	code, err := strconv.Atoi(e.code)
+	switch {
+	case e.rank == "" || err != nil:
+		return ""
+	case code < 0:
+		return fmt.Sprintf("rank %s was killed by %s", e.rank, signalName(-code))
+	}
+	return fmt.Sprintf("rank %s ended with exit code %d", e.rank, code)
+}
+
+// isRule reports whether a line is drawn rather than written.
+func isRule(line string) bool { return strings.Trim(line, "=-*#_~ \t") == "" }

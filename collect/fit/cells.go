@@ -1,0 +1,159 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/suite"
+)
+
+// A Cell is one method on one device.
+type Cell struct {
+	Method  string // or what the command is called
+	Machine *collect.Machine
+	given   map[string]string // options of a built-in experiment; nil for a command
+}
+
+// mostChecked bounds how many values are tried on the options before the search begins.
+const mostChecked = 1 << 14
+
+// Cells are the methods times the devices. What can be refused is refused here, before anything runs, by a [collect.UsageError]
+// or the sentence of the experiments' options.
+func (s *Search[A]) Cells() ([]Cell, error) {
+	methods := []string{""}
+	if s.Given != nil {
+		if _, ok := s.Given[s.Range.Name]; ok {
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--%s is given, and --vary changes it", strings.ReplaceAll(s.Range.Name, "_", "-")), Hint: "leave one out"}
+		}
+		if s.Given["method"] != "" {
+			methods = strings.Split(s.Given["method"], ",")
+		}
+	}
+	var cells []Cell
+	names, contents := map[string]bool{}, map[string]bool{}
+	for _, method := range methods {
+		cell := Cell{}
+		if s.Given != nil {
+			cell.given = map[string]string{}
+			for k, v := range s.Given {
+				cell.given[k] = v
+			}
+			if method = strings.TrimSpace(method); method != "" {
+				cell.given["method"] = method
+			}
+		}
+		params, err := s.check(&cell)
+		if err != nil {
+			return nil, err
+		}
+		content := fmt.Sprint(params) // prints a map in the order of its keys
+		if contents[content] {
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--method names %s twice", cell.Method), Hint: "leave one out"}
+		}
+		contents[content] = true
+		if names[cell.Method] { // a method that is another one with an option, as functorch is of dpsgd
+			cell.Method = method
+		}
+		names[cell.Method] = true
+		for _, m := range s.Machines {
+			cell.Machine = m
+			cells = append(cells, cell)
+		}
+	}
+	return cells, nil
+}
+
+// check refuses a parameter that the cell's experiment does not have, and steps that reach values it cannot take: the search
+// would end in the middle, after an hour. It gives the parameters with the lowest value.
+func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
+	r := &s.Range
+	for _, value := range []int64{r.Low, r.High} {
+		e, err := s.experiment(cell, value)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := e.Params[r.Name]; !ok {
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)", r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
+		}
+		if lowest == nil {
+			lowest = e.Params
+		}
+	}
+	bad, err := s.refused(cell, r.Step)
+	if err == nil {
+		return lowest, nil
+	}
+	hint := "no step fits all of them: predict the values that can be taken one by one"
+	for step := r.Step + 1; step <= (r.High-r.Low)/2 && step < 1<<10; step++ {
+		if _, err := s.refused(cell, step); err == nil {
+			hint = fmt.Sprintf("give a step: --vary %s=%d..%d:%d", r.Name, r.Low, r.High, step)
+			break
+		}
+	}
+	return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", r.Name, bad, err), Hint: hint}
+}
+
+// refused is the first value of a step that the options do not take. Only they know such rules: a command's own are not seen.
+func (s *Search[A]) refused(cell *Cell, step int64) (int64, error) {
+	if s.Given == nil {
+		return 0, nil
+	}
+	value := s.Range.Low
+	for n := 0; value <= s.Range.High && n < mostChecked; n++ {
+		_, err := s.experiment(cell, value)
+		if conflict := (*experiments.ConflictError)(nil); errors.As(err, &conflict) {
+			return value, err
+		}
+		value += step
+	}
+	return 0, nil
+}
+
+// experiment is the one with a value.
+func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, error) {
+	e, name, text := s.Template, s.Template.Name, strconv.FormatInt(value, 10)
+	e.Machine = cell.Machine
+	var err error
+	if cell.given != nil {
+		given := map[string]string{s.Range.Name: text}
+		for k, v := range cell.given {
+			given[k] = v
+		}
+		if e.Params, err = experiments.Resolve(given); err != nil {
+			return e, err
+		}
+		if cell.Method == "" {
+			cell.Method, _ = e.Params["method"].(string)
+		}
+	} else {
+		if e.Command, err = suite.Fill(s.Template.Command, s.Range.Name, text); err != nil {
+			return e, err
+		}
+		e.Params = map[string]any{}
+		for k, v := range s.Template.Params {
+			e.Params[k] = v
+		}
+		e.Params[s.Range.Name] = value
+		if cell.Method = name; name == "" {
+			cell.Method = calledBy(e.Command)
+		}
+	}
+	if name == "" {
+		name = cell.Method
+	}
+	e.Name = collect.SafeName(name + "-" + s.Range.Name + text)
+	return e, nil
+}
+
+// calledBy names a command by its script, or else by its program.
+func calledBy(command []string) string {
+	if script := collect.ScriptOf(command); script != "" {
+		return strings.TrimSuffix(filepath.Base(script), ".py")
+	}
+	return filepath.Base(command[0])
+}

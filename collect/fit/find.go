@@ -1,0 +1,128 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// An Answer is what a run says of whether its value fits.
+type Answer interface {
+	// Verdict is nil with the reason where the run ended for another reason than memory.
+	Verdict() (fits *bool, why string)
+}
+
+// A Search is what predict --vary asks for. How a run is made and read is the caller's: it needs what collect may not import.
+type Search[A Answer] struct {
+	Range    Range
+	Template collect.Experiment // what all runs share; of a command with its placeholder, and the parameters that go with it
+	Given    map[string]string  // options of a built-in experiment; nil for a command
+	Machines []*collect.Machine
+	Fresh    bool     // make also what the store has
+	Ours     []string // files and folders beside the store that dpsight writes (see [Changed])
+
+	Run  func(collect.Experiment) (A, error)
+	Load func(store.Run) (A, error)
+	// Basis is what a prediction rests on; nil asks the cell's machine.
+	Basis func(context.Context, *collect.Experiment) (collect.Basis, error)
+
+	id string // of this search: its runs are no repeats of an earlier one's
+}
+
+// A Found is one value with its answer.
+type Found[A Answer] struct {
+	Value  int64
+	Kept   bool // the store had it
+	Answer A
+}
+
+// ErrInterrupted ends a search: what was predicted is kept.
+var ErrInterrupted = errors.New("it was interrupted")
+
+// Find searches in one cell. Each value that has an answer is told to found. The error says why the search did not come to
+// its end.
+func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
+	return s.Range.Search(func(value int64) (bool, error) {
+		f, err := s.probe(ctx, cell, value)
+		if err != nil {
+			return false, err
+		}
+		found(f)
+		fits, why := f.Answer.Verdict()
+		if fits == nil {
+			return false, fmt.Errorf("%s %d ended for another reason than memory: %s", s.Range.Name, value, why)
+		}
+		return *fits, nil
+	})
+}
+
+// probe takes a run from the store, or makes it.
+func (s *Search[A]) probe(ctx context.Context, cell *Cell, value int64) (Found[A], error) {
+	f := Found[A]{Value: value}
+	e, err := s.experiment(cell, value)
+	if err != nil {
+		return f, err
+	}
+	key, err := s.key(ctx, &e)
+	if err != nil {
+		return f, err
+	}
+	if !s.Fresh {
+		run, err := made(store.Open(e.Store), key, func() Change { return s.changed(&e) })
+		if err != nil {
+			return f, err
+		}
+		if run != nil {
+			f.Kept = true
+			f.Answer, err = s.Load(*run)
+			return f, err
+		}
+	}
+	name := "fit-" + collect.SafeName(s.Range.Name)
+	if s.id == "" {
+		s.id = collect.NewRunID(time.Now(), name)
+	}
+	e.Suite = &schemas.SuiteRef{ID: s.id, Name: name, Key: key}
+	f.Answer, err = s.Run(e)
+	return f, err
+}
+
+func (s *Search[A]) changed(e *collect.Experiment) Change {
+	dir, err := filepath.Abs(e.Dir)
+	if err != nil {
+		return Change{Unknown: true}
+	}
+	// They are given as this process means them, which may be in another folder than the experiment.
+	var ours []string
+	for _, path := range append([]string{e.Store}, s.Ours...) {
+		if path, err = filepath.Abs(path); err == nil {
+			ours = append(ours, path)
+		}
+	}
+	return Changed(dir, e.Command, ours...)
+}
+
+// key is that of the experiment's content.
+func (s *Search[A]) key(ctx context.Context, e *collect.Experiment) (string, error) {
+	basis := s.Basis
+	if basis == nil {
+		basis = e.Machine.Basis
+	}
+	p := Probe{Params: e.Machine.Told(e), Command: e.Command, Profile: e.Machine.Profile(), Version: e.Version}
+	var err error
+	if p.Basis, err = basis(ctx, e); err != nil {
+		return "", err
+	}
+	if len(e.Command) > 0 {
+		if p.Folder, err = filepath.Abs(e.Dir); err != nil {
+			return "", err
+		}
+	}
+	return p.Key()
+}

@@ -1,0 +1,258 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// answer is whether a value fits; empty is another end.
+type answer struct{ fits, run string }
+
+func (a answer) Verdict() (*bool, string) {
+	if a.fits == "" {
+		return nil, "it fell over"
+	}
+	return new(a.fits == "yes"), ""
+}
+
+// played makes runs of manifests alone, with no Python: the values up to most fit.
+type played struct {
+	t    *testing.T
+	most int64
+	made []collect.Experiment
+}
+
+func (p *played) run(e collect.Experiment) (answer, error) {
+	p.made = append(p.made, e)
+	value, _ := e.Params["n"].(int64)
+	if value == 0 {
+		value, _ = e.Params["batch_size"].(int64)
+	}
+	a, status := answer{fits: "yes"}, schemas.StatusOK
+	switch {
+	case value == 13:
+		a, status = answer{}, schemas.StatusFailed
+	case value > p.most:
+		a, status = answer{fits: "no"}, schemas.StatusOOM
+	}
+	start := time.Now().UTC()
+	m := &schemas.Manifest{RunID: collect.NewRunID(start, e.Name), Name: e.Name, Source: schemas.Predicted, Status: status, Start: start, Params: e.Params, Suite: e.Suite, Warnings: []string{}}
+	a.run = m.RunID
+	dir := filepath.Join(e.Store, m.RunID)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := schemas.WriteManifest(dir, m); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{}); err != nil {
+		p.t.Fatal(err)
+	}
+	return a, nil
+}
+
+func (p *played) load(r store.Run) (answer, error) {
+	if r.Manifest.Status == schemas.StatusOOM {
+		return answer{"no", r.Manifest.RunID}, nil
+	}
+	return answer{"yes", r.Manifest.RunID}, nil
+}
+
+// searching is a search whose runs are played.
+func searching(p *played, dir, text string, devices ...string) *Search[answer] {
+	r, err := ParseRange(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s := &Search[answer]{Range: r, Run: p.run, Load: p.load, Template: collect.Experiment{Store: dir},
+		Basis: func(context.Context, *collect.Experiment) (collect.Basis, error) { return collect.Basis{}, nil }}
+	for _, d := range append(devices, "h200")[:max(1, len(devices))] {
+		m, err := collect.OpenPhantom(d, collect.PhantomOptions{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		s.Machines = append(s.Machines, m)
+	}
+	return s
+}
+
+// find goes through all cells, and gives the largest value that fits in each, and how many runs were taken from the store.
+func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
+	t.Helper()
+	cells, err := s.Cells()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cells {
+		best := int64(0)
+		if err := s.Find(context.Background(), &cells[i], func(f Found[answer]) {
+			if fits, _ := f.Answer.Verdict(); *fits {
+				best = max(best, f.Value)
+			}
+			if f.Kept {
+				kept++
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		largest = append(largest, best)
+	}
+	return largest, kept
+}
+
+// A second search takes from the store what the first one made, though the store and the output lie beside the script; each search has
+// an id of its own, and a run that is made anew is no repeat of the first.
+func TestFindKeepsWhatTheStoreHas(t *testing.T) {
+	dir := t.TempDir()
+	script, out := filepath.Join(dir, "train.py"), filepath.Join(dir, "out")
+	if err := os.WriteFile(script, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &played{t: t, most: 37}
+	once := func(change func(*Search[answer])) (made, kept int) {
+		t.Helper()
+		s := searching(p, filepath.Join(dir, "runs"), "n=1..100")
+		s.Template.Command, s.Template.Dir, s.Template.Params, s.Ours = []string{"python", "train.py", "{n}"}, dir, map[string]any{"rank": "8"}, []string{out}
+		change(s)
+		before := len(p.made)
+		largest, kept := find(t, s)
+		if largest[0] != 37 {
+			t.Errorf("found %v", largest)
+		}
+		for _, path := range []string{filepath.Join(out, "fit.json"), filepath.Join(dir, "runs", "fit-n", "fit.json")} {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return len(p.made) - before, kept
+	}
+	n, kept := once(func(*Search[answer]) {})
+	if n == 0 || kept != 0 {
+		t.Fatalf("%d runs made, %d kept", n, kept)
+	}
+	if e := p.made[0]; e.Name != "train-n1" || e.Params["rank"] != "8" || e.Params["n"] != int64(1) || strings.Join(e.Command, " ") != "python train.py 1" {
+		t.Errorf("%+v", e)
+	}
+	if again, kept := once(func(*Search[answer]) {}); again != 0 || kept != n {
+		t.Errorf("the second search made %d runs and kept %d of %d", again, kept, n)
+	}
+	if again, kept := once(func(s *Search[answer]) { s.Fresh = true }); again != n || kept != 0 {
+		t.Errorf("with fresh %d runs were made of %d", again, n)
+	}
+	if a, b, c := p.made[0].Suite, p.made[1].Suite, p.made[n].Suite; a.ID != b.ID || a.ID == c.ID || a.Key != c.Key || a.Key == b.Key {
+		t.Errorf("%+v, %+v, and another search's %+v", a, b, c)
+	}
+	if again, _ := once(func(s *Search[answer]) {
+		s.Basis = func(context.Context, *collect.Experiment) (collect.Basis, error) {
+			return collect.Basis{Torch: "another"}, nil
+		}
+	}); again != n {
+		t.Errorf("another torch made %d runs of %d", again, n)
+	}
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(script, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if again, kept := once(func(*Search[answer]) {}); again != n || kept != 0 {
+		t.Errorf("a script that changed made %d runs of %d", again, n)
+	}
+}
+
+// A run that ended otherwise ends the search; one that did not end by itself is made again.
+func TestFindStops(t *testing.T) {
+	p := &played{t: t, most: 100}
+	s := searching(p, t.TempDir(), "n=1..13")
+	s.Template.Command = []string{"python", "train.py", "{n}"}
+	for range 2 {
+		cells, err := s.Cells()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); err == nil || err.Error() != "n 13 ended for another reason than memory: it fell over" {
+			t.Errorf("%v", err)
+		}
+	}
+	if len(p.made) != 3 { // 1 and 13, and 13 again
+		t.Errorf("%d runs", len(p.made))
+	}
+	s.Run = func(collect.Experiment) (answer, error) { return answer{}, ErrInterrupted }
+	cells, _ := s.Cells()
+	if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); !errors.Is(err, ErrInterrupted) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Methods and devices are a grid, methods outside.
+func TestCells(t *testing.T) {
+	s := searching(&played{t: t}, "", "batch_size=2..4", "h200", "t4")
+	s.Given = map[string]string{"method": "vanilla, ghost", "model": "mlp", "preset": "tiny"}
+	cells, err := s.Cells()
+	if err != nil || len(cells) != 4 {
+		t.Fatal(cells, err)
+	}
+	for i, want := range []string{"vanilla h200", "vanilla t4", "ghost h200", "ghost t4"} {
+		if got := cells[i].Method + " " + cells[i].Machine.Profile(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A method that is another one with an option stands beside it under its own name.
+func TestCellsOfOneMethodWithOptions(t *testing.T) {
+	s := searching(&played{t: t}, "", "batch_size=2..4")
+	s.Given = map[string]string{"method": "dpsgd,functorch,ew", "preset": "tiny"}
+	cells, err := s.Cells()
+	if err != nil || len(cells) != 3 || cells[0].Method != "dpsgd" || cells[1].Method != "functorch" || cells[2].Method != "ew" {
+		t.Error(cells, err)
+	}
+}
+
+// What can be known to fail is refused before anything runs, with a hint.
+func TestCellsRefuse(t *testing.T) {
+	for _, c := range []struct {
+		vary, given string // given is method=… options, or a command
+		problem     string
+		hint        string
+	}{
+		{"seq_len=4..8", "method=vanilla model=mlp preset=tiny", "--vary seq_len: it has no effect on this experiment (vanilla)", "which options go with which model"},
+		{"batch_size=4..8", "method=vanilla preset=tiny batch_size=3", "--batch-size is given", "leave one out"},
+		{"batch_size=4..8", "method=ghost,vanilla,ghost preset=tiny", "--method names ghost twice", "leave one out"},
+		{"batch_size=4..8", "method=norm_only,norm-only preset=tiny", "--method names norm_only twice", "leave one out"},
+		{"batch_size=4..64", "method=ghost preset=tiny physical_batch_size=4", "--vary batch_size reaches 5, which cannot be: ", "give a step: --vary batch_size=4..64:4"},
+		{"physical_batch_size=1..64", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size reaches 3, which cannot be: ", "one by one"},
+		{"n=4..8", "", "the command has no {n}", "python train.py"},
+	} {
+		s := searching(&played{t: t}, "", c.vary)
+		if c.given == "" {
+			s.Template.Command = []string{"python", "train.py"}
+		} else {
+			s.Given = map[string]string{}
+			for _, word := range strings.Fields(c.given) {
+				name, value, _ := strings.Cut(word, "=")
+				s.Given[name] = value
+			}
+		}
+		_, err := s.Cells()
+		var usage *collect.UsageError
+		if !errors.As(err, &usage) || !strings.HasPrefix(usage.Problem, c.problem) || !strings.Contains(usage.Hint, c.hint) {
+			t.Errorf("%s with %q: %v, %+v", c.vary, c.given, err, usage)
+		}
+	}
+	s := searching(&played{t: t}, "", "batch_size=4..64:4")
+	s.Given = map[string]string{"method": "ghost", "preset": "tiny", "physical_batch_size": "4"}
+	if _, err := s.Cells(); err != nil {
+		t.Errorf("with the step that is hinted at: %v", err)
+	}
+}

@@ -1,0 +1,96 @@
+package fit
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestParseRange(t *testing.T) {
+	for text, want := range map[string]Range{
+		"batch_size=1..512":        {"batch_size", 1, 512, 1},
+		"--batch-size=8..8":        {"batch_size", 8, 8, 1},
+		"seq_len=512..16384:512":   {"seq_len", 512, 16384, 512},
+		"seq_len = 100 .. 999:250": {"seq_len", 100, 850, 250},
+	} {
+		if got, err := ParseRange(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "batch_size", "=1..2", "batch_size=5", "batch_size=5..1", "batch_size=0..4", "batch_size=a..b", "batch_size=1..", "batch_size=1..9:0",
+		"batch_size=1..9:-1", "batch_size=1.5..4", "batch_size=1..99999999999999999999"} {
+		if got, err := ParseRange(text); err == nil {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// search gives the largest value that was seen to fit, 0 for none, and how many were asked for.
+func search(t *testing.T, r Range, fits func(int64) bool) (largest int64, probes int) {
+	t.Helper()
+	seen := map[int64]bool{}
+	err := r.Search(func(v int64) (bool, error) {
+		if v < r.Low || v > r.High || (v-r.Low)%r.Step != 0 || seen[v] {
+			t.Fatalf("%+v: asked for %d", r, v)
+		}
+		seen[v] = true
+		if fits(v) {
+			largest = max(largest, v)
+		}
+		return fits(v), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return largest, len(seen)
+}
+
+// Whatever the limit, the largest value that fits is found, in no more probes than were announced.
+func TestSearchFindsTheLargest(t *testing.T) {
+	for _, r := range []Range{{"n", 1, 1, 1}, {"n", 1, 2, 1}, {"n", 3, 40, 1}, {"n", 512, 16384, 512}, {"n", 1, 1000, 7}} {
+		r.High -= (r.High - r.Low) % r.Step
+		for limit := r.Low - 1; limit <= r.High+1; limit++ {
+			want := int64(0)
+			if limit >= r.Low {
+				want = min(r.High, limit-(limit-r.Low)%r.Step)
+			}
+			got, probes := search(t, r, func(v int64) bool { return v <= limit })
+			if got != want || probes > r.Probes() {
+				t.Errorf("%+v up to %d: %d in %d probes of %d, want %d", r, limit, got, probes, r.Probes(), want)
+			}
+		}
+	}
+}
+
+// A hole in what fits: values beyond it are found where the one probe out of order falls on them, and whatever is found, the value
+// after it does not fit.
+func TestSearchBeyondAHole(t *testing.T) {
+	r := Range{"n", 1, 64, 1}
+	if got, _ := search(t, r, func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }); got != 13 {
+		t.Errorf("beyond the hole: %d", got)
+	}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		good := map[int64]bool{1: true}
+		for v := int64(2); v <= 64; v++ {
+			good[v] = rng.IntN(3) > 0 && v < 60
+		}
+		got, probes := search(t, r, func(v int64) bool { return good[v] })
+		if !good[got] || good[got+1] || probes > 64 {
+			t.Errorf("seed %d: %d in %d probes", seed, got, probes)
+		}
+	}
+}
+
+func TestSearchEndsAtAnError(t *testing.T) {
+	stop, probes := errors.New("stop"), 0
+	err := Range{"n", 1, 64, 1}.Search(func(v int64) (bool, error) {
+		if probes++; probes == 4 {
+			return false, stop
+		}
+		return v < 20, nil
+	})
+	if err != stop || probes != 4 {
+		t.Errorf("%v after %d probes", err, probes)
+	}
+}

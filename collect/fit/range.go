@@ -1,0 +1,68 @@
+// Package fit finds the largest value of a parameter with which an experiment still fits on a device.
+package fit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect"
+)
+
+// A Range is what --vary asks for: the values Low, Low+Step, … up to High of a parameter.
+type Range struct {
+	Name            string
+	Low, High, Step int64
+}
+
+const varyHint = "as in --vary batch_size=1..512, or --vary seq_len=512..16384:512 in steps of 512"
+
+// ParseRange reads NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. Errors are [collect.UsageError].
+func ParseRange(text string) (Range, error) {
+	fail := func(format string, args ...any) (Range, error) {
+		return Range{}, &collect.UsageError{Problem: "--vary " + text + ": " + fmt.Sprintf(format, args...), Hint: varyHint}
+	}
+	name, values, ok := strings.Cut(text, "=")
+	name = strings.ReplaceAll(strings.TrimLeft(strings.TrimSpace(name), "-"), "-", "_")
+	if !ok || name == "" {
+		return fail("it is not NAME=LOW..HIGH")
+	}
+	values, step, stepped := strings.Cut(values, ":")
+	low, high, ok := strings.Cut(values, "..")
+	if !ok {
+		return fail("there is no range LOW..HIGH")
+	}
+	r := Range{Name: name, Step: 1}
+	for _, part := range []struct {
+		to   *int64
+		text string
+		read bool
+	}{{&r.Low, low, true}, {&r.High, high, true}, {&r.Step, step, stepped}} {
+		if !part.read {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(part.text), 10, 64)
+		if err != nil || n < 1 || n > 1<<40 {
+			return fail("%q is no whole number from 1", part.text)
+		}
+		*part.to = n
+	}
+	if r.High < r.Low {
+		return fail("the range is upside down: %d is below %d", r.High, r.Low)
+	}
+	r.High -= (r.High - r.Low) % r.Step
+	return r, nil
+}
+
+// Probes is the most that a search over a memory that grows with the value asks for: what one probe beyond the answer finds
+// may need more.
+func (r Range) Probes() int {
+	n, probes := (r.High-r.Low)/r.Step, 2
+	for ; n > 1; n = (n + 1) / 2 {
+		probes++
+	}
+	if r.Low == r.High {
+		return 1
+	}
+	return probes + 1
+}

@@ -1,0 +1,73 @@
+package livetest_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Every allocation that Python asked for in set-up and the first steps has its stack, so that a planted tensor is found under
+// the function that keeps it. Two versions of a script are matched by functions and files: what moved by some lines is the
+// same, and what differs is what was changed.
+func TestStacks(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	const planted = 24 << 20
+	source, err := os.ReadFile(script(t, "stacks.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(t.TempDir(), "stacks.py")
+	lines := strings.SplitAfter(string(source), "\n")
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "def make_model") })
+	lines = slices.Insert(lines, at, "# one line more\n", "UNUSED = 1\n", "\n", "\n")
+	if err := os.WriteFile(moved, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stacks := func(path, bytes string) *recorded {
+		return recordAs(t, environment(), func(e *collect.Experiment) { e.Stacks, e.StackSteps = true, new(2) }, python, path, "4", bytes)
+	}
+	plain := stacks(script(t, "stacks.py"), "25165824")
+	larger := stacks(moved, "33554432")
+	for _, r := range []*recorded{plain, larger} {
+		if r.manifest.Status != schemas.StatusOK {
+			t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+		}
+		expectConserved(t, r.dir, r.report)
+	}
+	in := tables(t, plain.dir)
+	for _, a := range in.Allocations {
+		if late := a.Step >= 2; late && a.Stack != 0 {
+			t.Errorf("step %d still has stacks: %+v", a.Step, a)
+		}
+	}
+	by, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := slices.IndexFunc(by.Devices[0].Rows, func(r analyze.ByRow) bool { return r.Key != nil && strings.HasPrefix(*r.Key, "keep ") })
+	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
+		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
+	}
+	doc, err := analyze.Explain(analyze.Dissect(in), analyze.Dissect(tables(t, larger.dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, s := range doc.Stacks {
+		sum += s.DeltaBytes
+		if kept := s.Stack != nil && strings.HasPrefix(*s.Stack, "keep "); kept != (s.DeltaBytes != 0) {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(doc.Stacks) == 0 || sum != *doc.PeakDeltaBytes || sum != 8<<20 {
+		t.Errorf("%d stacks, which sum to %d of %d", len(doc.Stacks), sum, *doc.PeakDeltaBytes)
+	}
+}

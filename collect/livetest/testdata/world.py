@@ -1,0 +1,139 @@
+"""A rank of a distributed script: world.py ddp|gloo|fsdp|mesh|private|objects|errors|none."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+HIDDEN = 512
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(64, HIDDEN),
+        torch.nn.ReLU(),
+        torch.nn.Linear(HIDDEN, 4 * HIDDEN),
+        torch.nn.ReLU(),
+        torch.nn.Linear(4 * HIDDEN, 7),
+    )
+
+
+def train(net, optimizer, steps=4):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(net(torch.randn(32, 64).cuda()), torch.randint(0, 7, (32,)).cuda()).backward()
+        optimizer.step()
+
+
+class Unsendable:
+    def __reduce__(self):
+        raise EOFError("of its own")
+
+    def __deepcopy__(self, _memo):
+        return self
+
+
+def raises(kind, given, size):
+    try:
+        dist.all_gather_object([None] * size, given)
+    except kind:
+        return True
+    return False
+
+
+def errors(size):
+    """What goes wrong without peers does so here."""
+    torch.cuda.set_per_process_memory_fraction(1e-3)
+    assert raises(torch.OutOfMemoryError, bytes(192 << 20), size)
+    assert raises(EOFError, Unsendable(), size)
+
+
+def objects(rank, size):
+    """Everything by which ranks meet: none may wait."""
+    gathered = [None] * size
+    dist.all_gather_object(gathered, {"rank": rank})
+    assert gathered == [{"rank": rank}] * size, gathered
+    told = [{"seed": 7}] if rank == 0 else [None]
+    dist.broadcast_object_list(told, src=0)
+    assert rank or told == [{"seed": 7}]
+    at_root = [None] * size if rank == 0 else None
+    dist.gather_object(rank, at_root, dst=0)
+    assert at_root is None or at_root == [0] * size
+    mine = [None]
+    dist.scatter_object_list(mine, list(range(size)) if rank == 0 else None, src=0)
+    dist.barrier()
+    half = dist.new_group(list(range(size // 2 or 1)))
+    host = dist.new_group(backend="gloo")
+    dist.monitored_barrier(host)
+    flag = torch.tensor([rank])
+    dist.all_reduce(flag, op=dist.ReduceOp.MAX, group=host)
+    dist.broadcast(flag, 0, group=host)
+    everyone = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
+    dist.all_gather(everyone, torch.tensor([rank]), group=host)
+    assert [int(t) for t in everyone] == [rank] * size
+    dist.gather(torch.tensor([rank]), everyone if rank == 0 else None, 0, group=host)
+    dist.scatter(torch.zeros(1, dtype=torch.int64), everyone if rank == 0 else None, 0, group=host)
+    if half is not dist.GroupMember.NON_GROUP_MEMBER:
+        parts = [torch.empty(4, device="cuda") for _ in range(dist.get_world_size(half))]
+        dist.all_gather(parts, torch.ones(4, device="cuda"), group=half)
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"ready/{rank}", "1")
+    store.wait([f"ready/{r}" for r in range(size)])
+    assert store.add("count", 1) == size
+
+
+def main():
+    kind = sys.argv[1]
+    if kind == "none":
+        net = model().cuda()
+        train(net, torch.optim.AdamW(net.parameters()))
+        return
+    rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    torch.cuda.set_device(local)
+    device = torch.device("cuda", local)
+    dist.init_process_group(
+        {"gloo": "gloo", "mesh": None}.get(kind, "nccl"), device_id=device if kind == "fsdp" else None
+    )
+    assert (dist.get_rank(), dist.get_world_size()) == (rank, size)
+    net = model().cuda()
+    if kind in ("ddp", "gloo", "objects"):
+        net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[local])
+    elif kind == "fsdp":
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in net:
+            if isinstance(layer, torch.nn.Linear):
+                fully_shard(layer)
+        fully_shard(net)
+    elif kind == "mesh":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cuda", (max(1, size // 2), min(2, size)), mesh_dim_names=("outer", "inner"))
+        fully_shard(net, mesh=mesh)
+    optimizer = torch.optim.AdamW(net.parameters())
+    if kind == "private":
+        from opacus import PrivacyEngine
+        from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+
+        data = torch.utils.data.TensorDataset(torch.randn(128, 64), torch.randint(0, 7, (128,)))
+        net, optimizer, _ = PrivacyEngine().make_private(
+            module=DifferentiallyPrivateDistributedDataParallel(net),
+            optimizer=optimizer,
+            data_loader=torch.utils.data.DataLoader(data, batch_size=32),
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            poisson_sampling=False,
+        )
+    if kind == "objects":
+        objects(rank, size)
+    if kind == "errors":
+        errors(size)
+    train(net, optimizer)
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,115 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// heldFacts is what windows.py found at the end of a step, in bytes. Kept are tensors that nothing names.
+type heldFacts struct {
+	Step           int64 `json:"step"`
+	Parameters     int64 `json:"parameters"`
+	Gradients      int64 `json:"gradients"`
+	OptimizerState int64 `json:"optimizer_state"`
+	Kept           int64 `json:"kept"`
+}
+
+// A window that opens after steps that were not recorded goes on exactly: every counter agrees, and weights, gradients and
+// optimizer state hold what the script holds, those that were made meanwhile included.
+func TestWindows(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	const first, window, opens, total = 6, 4, 200, 206
+	r := recordAs(t, environment(), func(e *collect.Experiment) {
+		e.RecordSteps, e.WindowSteps = new(first), new(window)
+	}, python, script(t, "windows.py"), strconv.Itoa(total))
+	if r.manifest.Status != schemas.StatusOK || len(r.report.Devices) != 1 {
+		t.Fatalf("status %s (%s), %d devices", r.manifest.Status, r.manifest.Reason, len(r.report.Devices))
+	}
+	v := r.report.Devices[0]
+	if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.AmbiguousTags != 0 || v.UnboundTags != 0 || v.DifferingBlocks != 0 {
+		t.Fatalf("%+v", v)
+	}
+	if c := r.report.Cost[0]; c.Windows != 2 || c.RecordedSteps != first+window {
+		t.Errorf("%d steps in %d windows", c.RecordedSteps, c.Windows)
+	}
+	in := tables(t, r.dir)
+	steps := map[int64]schemas.Step{}
+	for _, s := range in.Steps {
+		steps[s.Step] = s
+		if want := s.Step < first || s.Step >= opens && s.Step < opens+window; s.Recorded != want {
+			t.Errorf("step %d: recorded %v", s.Step, s.Recorded)
+		}
+		if want := s.Step < 3 || s.Step < first && s.Step%2 == 1 || s.Step >= opens && s.Step < opens+window && s.Step%2 == 0; s.Instrumented != want {
+			t.Errorf("step %d: instrumented %v", s.Step, s.Instrumented)
+		}
+	}
+	checkpoints, err := schemas.Checkpoints.Read(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for _, c := range checkpoints {
+		if c.Recorded && !c.Agrees {
+			t.Errorf("%+v", c)
+		}
+		if c.Recorded && c.Seq > steps[opens].BeginSeq {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Error("no counter was checked after the gap")
+	}
+	said := map[int64]heldFacts{}
+	for line := range strings.Lines(r.stdout) {
+		if text, ok := strings.CutPrefix(line, "FACTS "); ok {
+			var f heldFacts
+			if err := json.Unmarshal([]byte(text), &f); err != nil {
+				t.Fatal(err)
+			}
+			said[f.Step] = f
+		}
+	}
+	for _, step := range []int64{2, 5, opens, opens + 1, opens + 2} {
+		seq := steps[step].EndSeq
+		b, err := analyze.Breakdown(in, analyze.At{Event: &seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes := map[string]int64{}
+		for _, c := range b.Devices[0].Categories {
+			bytes[c.Category] = c.Bytes
+		}
+		want := said[step]
+		got := heldFacts{step, bytes[schemas.Parameters], bytes[schemas.Gradients], bytes[schemas.OptimizerState], bytes[schemas.Untraced]}
+		// Of the kept tensors those of steps 40 to 160 are from between the windows, and nothing tells what they are.
+		want.Kept = 0
+		for at := int64(40); at < opens && step >= opens; at += 40 {
+			want.Kept += 4 * 1000 * (at + 1)
+		}
+		if got != want {
+			t.Errorf("step %d: %+v, the script says %+v", step, got, want)
+		}
+	}
+}
+
+func tables(t *testing.T, dir string) analyze.Input {
+	t.Helper()
+	sel, err := store.Open(dir).Resolve([]string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, err := store.Load(sel.Runs[0], store.WantAll|store.WantDetail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return analyze.Input(*tab)
+}

@@ -1,0 +1,107 @@
+package livetest_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A rankPeak is what a rank's device had at its highest.
+type rankPeak struct {
+	rank, device        int32
+	allocated, reserved int64
+}
+
+func peaksOf(r *recorded) (peaks []rankPeak) {
+	for _, d := range r.report.Devices {
+		peaks = append(peaks, rankPeak{d.Rank, d.Device, d.PeakAllocatedBytes, d.PeakReservedBytes})
+	}
+	slices.SortFunc(peaks, func(a, b rankPeak) int { return int(a.rank - b.rank) })
+	return peaks
+}
+
+func world(t *testing.T, size int, ranks string, perNode int, python, kind string) *recorded {
+	t.Helper()
+	w, err := collect.NewWorld(size, ranks, perNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recordAs(t, environment(), func(e *collect.Experiment) { e.World = w }, python, script(t, "world.py"), kind)
+	if r.manifest.Status != schemas.StatusOK {
+		t.Fatalf("status %s (%s)\n%s", r.manifest.Status, r.manifest.Reason, r.stderr)
+	}
+	return r
+}
+
+// Two ranks that torchrun starts, each with a process of its own, real rendezvous and real gloo, have the peaks that they have
+// when each is played alone.
+func TestWorldIsThatOfTorchrun(t *testing.T) {
+	python := testkit.Python(t)
+	kinds := []string{"fsdp"}
+	if long() {
+		kinds = append(kinds, "ddp", "gloo", "mesh", "private")
+	}
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), kind)
+			if real.manifest.Status != schemas.StatusOK {
+				t.Fatalf("torchrun: status %s (%s)\n%s", real.manifest.Status, real.manifest.Reason, real.stderr)
+			}
+			played := world(t, 2, "0,1", 8, python, kind)
+			got, want := peaksOf(played), peaksOf(real)
+			if len(want) != 2 || want[1].device != 1 || want[0].allocated < 8<<20 || !slices.Equal(got, want) {
+				t.Errorf("played %+v, by torchrun %+v", got, want)
+			}
+			if len(played.manifest.Warnings) > 0 {
+				t.Errorf("warnings: %q", played.manifest.Warnings)
+			}
+		})
+	}
+}
+
+// The more ranks share a model, the less each of them holds: an eighth of parameters, gradients and Adam's moments of 1.1 million
+// elements, against a half.
+func TestWorldShares(t *testing.T) {
+	python := testkit.Python(t)
+	if !long() {
+		t.Skip("DPSIGHT_TEST_LONG is unset")
+	}
+	takeSlot(t)
+	few, many := peaksOf(world(t, 2, "1", 8, python, "fsdp")), peaksOf(world(t, 8, "7", 4, python, "fsdp"))
+	if len(few) != 1 || len(many) != 1 || many[0].rank != 7 || many[0].device != 3 || few[0].allocated-many[0].allocated < 4<<20 {
+		t.Errorf("of two %+v, of eight %+v", few, many)
+	}
+}
+
+// Nothing waits for a peer, be there a thousand, and each way to meet gives what it would if all were like this rank. That DDP
+// holds a whole model on every rank is seen by the way.
+func TestWorldOfAThousand(t *testing.T) {
+	python := testkit.Python(t)
+	if !long() {
+		t.Skip("DPSIGHT_TEST_LONG is unset")
+	}
+	takeSlot(t)
+	first, last := peaksOf(world(t, 1024, "0", 8, python, "objects")), peaksOf(world(t, 1024, "1023", 8, python, "objects"))
+	if len(first) != 1 || len(last) != 1 || last[0].rank != 1023 || last[0].device != 7 || first[0].allocated != last[0].allocated {
+		t.Errorf("the first %+v, the last %+v", first, last)
+	}
+}
+
+// A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides them.
+func TestWorldErrors(t *testing.T) {
+	world(t, 2, "1", 8, testkit.Python(t), "errors")
+}
+
+func TestWorldWithoutAGroup(t *testing.T) {
+	r := world(t, 2, "1", 8, testkit.Python(t), "none")
+	if w := r.manifest.Warnings; len(w) != 1 || !strings.HasPrefix(w[0], "rank 1 joined no process group: ") {
+		t.Errorf("warnings: %q", w)
+	}
+}

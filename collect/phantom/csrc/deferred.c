@@ -1,0 +1,502 @@
+/* Large host tensors whose values are made when somebody reads them, which mostly nobody does: weights are drawn on the host
+ * and copied to a device that keeps nothing.
+ *
+ * A deferred range has no pages and no access. The first thread that reads or writes it is stopped by the processor; what the
+ * range holds is then made beside it, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into its place at once,
+ * so that no other thread sees half of it. So nothing has to know all the ways to a tensor's memory: operators, numpy, pickle,
+ * a C extension. Leaving the values out and warning of reads would have needed that list, and watching operators alone too.
+ *
+ * For this, large blocks of torch's CPU allocator are pages of their own. */
+#include "phantom.h"
+#include "deferred.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define OWN_PAGES (1u << 20)
+#define TORCH_ALIGNMENT 64
+#define BUCKETS 1024u
+
+struct block {
+    struct block *next;
+    char *from;
+    size_t bytes;    /* of its pages */
+    size_t asked;    /* of them, by whoever allocated it */
+    size_t deferred; /* bytes of them without access: 0, or all */
+    uint64_t id;     /* of its recipe */
+    bool making;     /* by the first thread that came */
+};
+
+static struct block *blocks[BUCKETS];
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static uint64_t ids;
+static size_t deferred_blocks;
+static uint64_t moved; /* how often values were moved into their place */
+/* Recipes that nobody needs any more, until Python asks for them. */
+static uint64_t *dropped;
+static size_t drops, drops_room;
+static void (*maker)(uint64_t id);
+
+/* Those being made, each on the stack of the thread that makes it. */
+struct job {
+    struct job *next;
+    uint64_t id;
+};
+
+static struct job *jobs;
+
+static size_t rounded(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
+
+static struct block **bucket(const void *address) { return &blocks[((uintptr_t)address / PAGE * 0x9e3779b97f4a7c15u) >> 54]; }
+
+static struct block *block_at(const void *address) {
+    for (struct block *b = *bucket(address); b; b = b->next)
+        if (b->from == address)
+            return b;
+    return NULL;
+}
+
+static struct block *deferred_over(const void *address, size_t bytes) {
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct block *b = blocks[i]; b; b = b->next)
+            if (b->deferred && (const char *)address < b->from + b->deferred && (const char *)address + bytes > b->from)
+                return b;
+    return NULL;
+}
+
+static void drop_recipe(struct block *b) {
+    if (!b->deferred)
+        return;
+    b->deferred = 0;
+    b->making = false;
+    __atomic_sub_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
+    if (drops == drops_room) {
+        size_t room = drops_room ? 2 * drops_room : 64;
+        uint64_t *more = realloc(dropped, room * sizeof *more);
+        if (!more)
+            return;
+        dropped = more;
+        drops_room = room;
+    }
+    dropped[drops++] = b->id;
+}
+
+/* ---- blocks of pages of their own */
+
+static bool wanted(void) {
+    static int is = -1;
+    if (is < 0) {
+        const char *text = getenv("PHANTOM_INIT");
+        is = !(text && text[0] == 'e'); /* eager */
+    }
+    return is;
+}
+
+PHANTOM_API int posix_memalign(void **to, size_t alignment, size_t bytes) {
+    static int (*real)(void **, size_t, size_t);
+    if (!real)
+        real = (int (*)(void **, size_t, size_t))dlsym(RTLD_NEXT, "posix_memalign");
+    if (alignment != TORCH_ALIGNMENT || bytes < OWN_PAGES || !wanted())
+        return real(to, alignment, bytes);
+    struct block *b = malloc(sizeof *b);
+    if (!b)
+        return ENOMEM;
+    size_t size = rounded(bytes);
+    /* What is deferred takes no memory, and torch asks for all of a model's. */
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED) {
+        free(b);
+        return ENOMEM;
+    }
+    *b = (struct block){.from = pages, .bytes = size, .asked = bytes};
+    pthread_rwlock_wrlock(&lock);
+    b->next = *bucket(pages);
+    *bucket(pages) = b;
+    pthread_rwlock_unlock(&lock);
+    *to = pages;
+    return 0;
+}
+
+static bool release(void *address) {
+    /* Nearly nothing else begins a page: malloc's own large blocks have a header there. */
+    if ((uintptr_t)address % PAGE || !address)
+        return false;
+    struct block *found = NULL;
+    pthread_rwlock_wrlock(&lock);
+    for (struct block **b = bucket(address); *b; b = &(*b)->next) {
+        if ((*b)->from == address) {
+            found = *b;
+            *b = found->next;
+            drop_recipe(found);
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&lock);
+    if (!found)
+        return false;
+    munmap(found->from, found->bytes);
+    free(found);
+    return true;
+}
+
+PHANTOM_API void free(void *address) {
+    static void (*real)(void *);
+    static __thread bool looking;
+    if (release(address))
+        return;
+    if (!real) {
+        if (looking) /* a few bytes of the loader's own */
+            return;
+        looking = true;
+        real = (void (*)(void *))dlsym(RTLD_NEXT, "free");
+        looking = false;
+    }
+    real(address);
+}
+
+/* torch moves no block this way, but whoever else asks for such an alignment may. */
+PHANTOM_API void *realloc(void *address, size_t bytes) {
+    static void *(*real)(void *, size_t);
+    size_t had = 0;
+    if (address && (uintptr_t)address % PAGE == 0) {
+        pthread_rwlock_rdlock(&lock);
+        struct block *b = block_at(address);
+        had = b ? b->bytes : 0;
+        pthread_rwlock_unlock(&lock);
+    }
+    if (!had) {
+        if (!real)
+            real = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+        return real(address, bytes);
+    }
+    void *moved = bytes ? malloc(bytes) : NULL;
+    if (moved)
+        memcpy(moved, address, bytes < had ? bytes : had);
+    if (moved || !bytes)
+        free(address);
+    return moved;
+}
+
+static void before_fork(void) { pthread_rwlock_wrlock(&lock); }
+
+static void after_fork(void) { pthread_rwlock_unlock(&lock); }
+
+/* glibc's lock knows its writer by a number that the child's thread does not have. */
+static void in_child(void) {
+    lock = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER;
+    jobs = NULL; /* of threads that are not here */
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct block *b = blocks[i]; b; b = b->next)
+            b->making = false;
+}
+
+/* ---- making
+ *
+ * The recipes are Python's, and a thread of its own makes each: the one that was stopped may be inside of an operator, a dispatch
+ * mode or a graph's capture, and in the main thread Python would run handlers of signals, which may raise, where nothing can be
+ * raised. Who waits does so without the interpreter's lock: the thread that holds it may be at a barrier, until the very thread
+ * that waits has done its share of an operator. */
+
+static struct {
+    int (*holds)(void);
+    void *(*give)(void);
+    void (*take)(void *);
+    int (*ends)(void);
+} python;
+
+static void find_python(void) {
+    python.holds = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    python.give = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+    python.take = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+    python.ends = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    if (!python.ends) /* before 3.13 */
+        python.ends = (int (*)(void))dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+}
+
+static void *give_python(void) { return python.holds && python.give && python.take && python.holds() ? python.give() : NULL; }
+
+static void take_python(void *state) {
+    if (state)
+        python.take(state);
+}
+
+static struct block *with_id(uint64_t id) {
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct block *b = blocks[i]; b; b = b->next)
+            if (b->deferred && b->id == id)
+                return b;
+    return NULL;
+}
+
+static bool pending(uint64_t id) {
+    pthread_rwlock_rdlock(&lock);
+    struct job *j = jobs;
+    while (j && j->id != id)
+        j = j->next;
+    pthread_rwlock_unlock(&lock);
+    return j != NULL;
+}
+
+/* Until the maker has come back, not only until the values are there: it still needs the interpreter's lock then, and whoever
+ * went on with that lock to the barrier would wait there for the maker. */
+static void wait_for(uint64_t id) {
+    void *state = give_python();
+    while (pending(id))
+        usleep(200);
+    take_python(state);
+}
+
+static void *make_one(void *id) {
+    maker(*(uint64_t *)id);
+    return NULL;
+}
+
+static void make_apart(uint64_t id) {
+    sigset_t asynchronous, before;
+    sigfillset(&asynchronous);
+    sigdelset(&asynchronous, SIGSEGV);
+    sigdelset(&asynchronous, SIGBUS);
+    sigdelset(&asynchronous, SIGFPE);
+    sigdelset(&asynchronous, SIGILL);
+    pthread_t thread;
+    /* An interpreter that goes away lets no other thread in. */
+    bool apart = !python.ends || !python.ends();
+    if (apart) {
+        pthread_sigmask(SIG_SETMASK, &asynchronous, &before);
+        apart = !pthread_create(&thread, NULL, make_one, &id);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (!apart) {
+        maker(id);
+        return;
+    }
+    void *state = give_python();
+    pthread_join(thread, NULL);
+    take_python(state);
+}
+
+static void make(uint64_t id) {
+    struct job mine = {.id = id};
+    pthread_rwlock_wrlock(&lock);
+    struct block *b = with_id(id);
+    bool first = b && !b->making;
+    if (first) {
+        b->making = true;
+        mine.next = jobs;
+        jobs = &mine;
+    }
+    pthread_rwlock_unlock(&lock);
+    if (!first) {
+        wait_for(id);
+        return;
+    }
+    make_apart(id);
+    pthread_rwlock_wrlock(&lock);
+    struct job **at = &jobs;
+    while (*at != &mine)
+        at = &(*at)->next;
+    *at = mine.next;
+    pthread_rwlock_unlock(&lock);
+}
+
+/* ---- faults */
+
+static struct sigaction others;
+static int (*real_sigaction)(int, const struct sigaction *, struct sigaction *);
+
+static void find_sigaction(void) {
+    if (!real_sigaction)
+        real_sigaction = (int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction");
+}
+
+static void pass_on(int signal, siginfo_t *info, void *context) {
+    if (others.sa_flags & SA_SIGINFO) {
+        others.sa_sigaction(signal, info, context);
+    } else if (others.sa_handler != SIG_DFL && others.sa_handler != SIG_IGN) {
+        others.sa_handler(signal);
+    } else {
+        struct sigaction fatal = {.sa_handler = SIG_DFL};
+        real_sigaction(signal, &fatal, NULL);
+        if (info->si_code <= 0) /* sent: it would not come again by itself */
+            raise(signal);
+    }
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    int error = errno;
+    uint64_t id = 0;
+    bool ours = false;
+    /* Where this thread was last stopped though nothing was deferred there. */
+    static __thread const void *last;
+    static __thread uint64_t moved_then;
+    if (info->si_code == SEGV_ACCERR) {
+        pthread_rwlock_rdlock(&lock);
+        struct block *b = deferred_over(info->si_addr, 1);
+        if (b)
+            id = b->id;
+        else /* another thread was first */
+            for (unsigned i = 0; i < BUCKETS && !ours; i++)
+                for (b = blocks[i]; b && !ours; b = b->next)
+                    ours = (char *)info->si_addr >= b->from && (char *)info->si_addr < b->from + b->bytes;
+        /* Stopped there again, and nothing was made between: whoever took the access away is another. */
+        if (ours && last == info->si_addr && moved_then == moved)
+            ours = false;
+        last = info->si_addr;
+        moved_then = moved;
+        pthread_rwlock_unlock(&lock);
+    }
+    if (id)
+        make(id);
+    else if (!ours)
+        pass_on(signal, info, context);
+    errno = error;
+}
+
+PHANTOM_API int sigaction(int signal, const struct sigaction *to, struct sigaction *from) {
+    find_sigaction();
+    if (!__atomic_load_n(&maker, __ATOMIC_ACQUIRE))
+        return real_sigaction(signal, to, from);
+    if (signal != SIGSEGV) {
+        struct sigaction open;
+        if (to && sigismember(&to->sa_mask, SIGSEGV) == 1) {
+            open = *to;
+            sigdelset(&open.sa_mask, SIGSEGV);
+            to = &open;
+        }
+        return real_sigaction(signal, to, from);
+    }
+    struct sigaction before = others;
+    if (to)
+        others = *to;
+    if (from)
+        *from = before;
+    return 0;
+}
+
+PHANTOM_API void (*signal(int number, void (*handler)(int)))(int) {
+    struct sigaction to = {.sa_handler = handler, .sa_flags = SA_RESTART}, from;
+    sigemptyset(&to.sa_mask);
+    return sigaction(number, &to, &from) ? SIG_ERR : from.sa_handler;
+}
+
+/* A thread that holds SIGSEGV back would be ended by the first deferred page it reads. */
+#define MASK_DOOR(NAME)                                                                                  \
+    PHANTOM_API int NAME(int how, const sigset_t *to, sigset_t *from) {                                  \
+        static int (*real)(int, const sigset_t *, sigset_t *);                                           \
+        if (!real)                                                                                       \
+            real = (int (*)(int, const sigset_t *, sigset_t *))dlsym(RTLD_NEXT, #NAME);                  \
+        sigset_t open;                                                                                   \
+        if (to && how != SIG_UNBLOCK && __atomic_load_n(&maker, __ATOMIC_ACQUIRE)) {                     \
+            open = *to;                                                                                  \
+            sigdelset(&open, SIGSEGV);                                                                   \
+            to = &open;                                                                                  \
+        }                                                                                                \
+        return real(how, to, from);                                                                      \
+    }
+
+MASK_DOOR(pthread_sigmask)
+MASK_DOOR(sigprocmask)
+
+static void install_handler(int flags, struct sigaction *before) {
+    /* Faults may nest: what is made may read another deferred range. */
+    struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART | flags};
+    sigemptyset(&ours.sa_mask);
+    real_sigaction(SIGSEGV, &ours, before);
+}
+
+/* From here on the thread that is stopped may have to make the values itself, and a stack for signals has no room for that. */
+PHANTOM_API void phantom_defer_at_exit(void) { install_handler(0, NULL); }
+
+PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
+    find_sigaction();
+    find_python();
+    /* A stack that has overflown has no room for a handler; those that tell of it have one of their own. */
+    install_handler(SA_ONSTACK, &others);
+    pthread_atfork(before_fork, after_fork, in_child);
+    __atomic_store_n(&maker, make, __ATOMIC_RELEASE);
+}
+
+/* ---- what Python asks for */
+
+PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
+    uint64_t id = 0;
+    pthread_rwlock_wrlock(&lock);
+    struct block *b = block_at(address);
+    /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it, and
+     * what is behind is another's then. */
+    if (b && maker && bytes == b->asked &&
+        mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
+        drop_recipe(b);
+        b->deferred = rounded(bytes);
+        b->id = id = ++ids;
+        b->making = false;
+        __atomic_add_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
+    }
+    pthread_rwlock_unlock(&lock);
+    return id;
+}
+
+PHANTOM_API bool phantom_deferrable(void *address) {
+    pthread_rwlock_rdlock(&lock);
+    bool is = block_at(address) != NULL;
+    pthread_rwlock_unlock(&lock);
+    return is;
+}
+
+PHANTOM_API uint64_t phantom_deferred(void *address) {
+    pthread_rwlock_rdlock(&lock);
+    struct block *b = block_at(address);
+    uint64_t id = b && b->deferred ? b->id : 0;
+    pthread_rwlock_unlock(&lock);
+    return id;
+}
+
+PHANTOM_API void *phantom_deferred_pages(size_t bytes) {
+    void *pages = mmap(NULL, rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
+    pthread_rwlock_wrlock(&lock);
+    struct block *b = with_id(id);
+    if (b) {
+        /* In one step: threads that are stopped find all of it. */
+        if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED)
+            abort();
+        moved++;
+        drop_recipe(b);
+    } else {
+        munmap(pages, rounded(bytes)); /* freed, or given another recipe, meanwhile */
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+PHANTOM_API size_t phantom_deferred_dropped(uint64_t *to, size_t room) {
+    pthread_rwlock_wrlock(&lock);
+    size_t n = drops < room ? drops : room;
+    for (size_t i = 0; i < n; i++)
+        to[i] = dropped[--drops];
+    pthread_rwlock_unlock(&lock);
+    return n;
+}
+
+PHANTOM_API void phantom_make_all(void) { phantom_make_now((const void *)1, SIZE_MAX - 1); }
+
+void phantom_make_now(const void *address, size_t bytes) {
+    while (bytes && __atomic_load_n(&deferred_blocks, __ATOMIC_RELAXED)) {
+        pthread_rwlock_rdlock(&lock);
+        struct block *b = deferred_over(address, bytes);
+        uint64_t id = b ? b->id : 0;
+        pthread_rwlock_unlock(&lock);
+        if (!id)
+            return;
+        make(id);
+    }
+}

@@ -1,0 +1,97 @@
+/* Whose kernels are launched. Those of torch and of NVIDIA's libraries are what this library is made for; an extension's run as
+ * no-ops too, and nobody has looked at what it does with what they would have computed, so it is named, and
+ * what it may have written is told of. */
+#include "phantom.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+struct module {
+    uintptr_t first, end;
+    bool unknown; /* what its kernels write the dispatcher of torch does not show */
+};
+
+/* Modules that were looked at. */
+static struct module seen[64];
+static int seen_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const struct module *find(uintptr_t code) {
+    for (int i = __atomic_load_n(&seen_count, __ATOMIC_ACQUIRE) - 1; i >= 0; i--)
+        if (code >= seen[i].first && code < seen[i].end)
+            return &seen[i];
+    return NULL;
+}
+
+static bool is_expected(const char *path) {
+    static const char *const prefixes[] = {"libtorch", "libc10", "libcaffe2", "libcublas", "libcudnn", "libcufft", "libcupti", "libcurand",
+                                           "libcusolver", "libcusparse", "libnccl", "libnvJitLink", "libnvrtc", "libnvshmem", "libphantom"};
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+            return true;
+    return false;
+}
+
+/* Triton's kernels are launched by small libraries that it compiles, and those of Python packages through ctypes. */
+static void name_launcher(const char *path) {
+    /* What torch.compile generates: that it was used is said by whoever knows that. */
+    if (strstr(path, "/torchinductor"))
+        return;
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : *path ? path : "the program";
+    char text[512];
+    if (strstr(path, "triton"))
+        snprintf(text, sizeof text, "Triton kernels ran as no-ops: what depends on what they compute is not known");
+    else if (!strncmp(name, "libffi", 6))
+        snprintf(text, sizeof text, "kernels launched from Python ran as no-ops: what depends on what they compute is not known");
+    else
+        snprintf(text, sizeof text, "kernels of %s ran as no-ops: what depends on what they compute is not known", name);
+    phantom_note(text);
+}
+
+struct search {
+    uintptr_t code;
+    struct module found;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    struct search *search = data;
+    uintptr_t code = search->code;
+    struct module module = {UINTPTR_MAX, 0, false};
+    bool inside = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_LOAD)
+            continue;
+        uintptr_t first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, end = first + info->dlpi_phdr[i].p_memsz;
+        module.first = first < module.first ? first : module.first;
+        module.end = end > module.end ? end : module.end;
+        inside |= code >= first && code < end;
+    }
+    if (!inside)
+        return 0;
+    module.unknown = !is_expected(info->dlpi_name);
+    if (module.unknown)
+        name_launcher(info->dlpi_name);
+    search->found = module;
+    pthread_mutex_lock(&lock);
+    if (seen_count < (int)(sizeof seen / sizeof *seen) && !find(code)) {
+        seen[seen_count] = module;
+        __atomic_store_n(&seen_count, seen_count + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return 1;
+}
+
+bool phantom_launched_from(const void *code) {
+    const struct module *module = find((uintptr_t)code);
+    if (module)
+        return module->unknown;
+    struct search search = {(uintptr_t)code, {0, 0, true}}; /* code that was generated is of no library */
+    dl_iterate_phdr(look, &search);
+    return search.found.unknown;
+}

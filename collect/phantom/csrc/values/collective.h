@@ -1,0 +1,85 @@
+// Collectives: the peers are copies of this rank, so what it gathers from each is what it gives, the largest of all is its own,
+// and their sum is its own times their number.
+#ifndef PHANTOM_VALUES_COLLECTIVE_H
+#define PHANTOM_VALUES_COLLECTIVE_H
+
+#include "follow.h"
+
+namespace values {
+
+// Their schemas do not say what is written; it is the first argument.
+class Collective : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        Call call(plan_, *stack);
+        int operation;
+        phantom_reduction(&operation); // one that nobody asked about
+        before_.callBoxed(op, keys, stack);
+        auto unknown = [](const at::Tensor& tensor) {
+            phantom_captures_running() ? known().capture(tensor) : known().forget(tensor);
+            return true;
+        };
+        if (phantom_captures_running() || !(is_reduction() ? reduces(call) : gathers(call)))
+            all_tensors(call.argument(0), unknown);
+    }
+
+private:
+    bool is_reduction() const {
+        static constexpr std::array<std::string_view, 3> names{"allreduce_", "allreduce_coalesced_", "reduce_"};
+        return is_one_of(plan_.base, names);
+    }
+
+    // To be called after it, since NCCL alone is told the number of ranks and an operation as it is meant (of truth values the
+    // sum is whether one holds). Where NCCL was not asked, or this rank is perhaps not the one that gets the sum, nobody knows.
+    bool reduces(const Call& call) const {
+        enum { sum, product, max, min, average };
+        int operation, ranks = phantom_reduction(&operation);
+        if (ranks == 1)
+            return true;
+        if (ranks == 0 || operation == product || operation > average || operation == sum && plan_.base == "reduce_")
+            return false;
+        if (operation == sum)
+            all_tensors(call.argument(0), [ranks](const at::Tensor& tensor) {
+                OnHost guard;
+                if (known().has(tensor))
+                    on_host(tensor).mul_(ranks);
+                return true;
+            });
+        return true;
+    }
+
+    bool gathers(const Call& call) const {
+        if (plan_.base == "_allgather_base_")
+            return gather(call.argument(0).toTensor(), call.argument(1).toTensor());
+        if (plan_.base != "allgather_" || !call.argument(0).isList())
+            return false;
+        std::vector<at::Tensor> given = call.argument(1).toTensorVector();
+        size_t i = 0;
+        bool all = true;
+        for (const c10::IValue& gathered : call.argument(0).toListRef()) {
+            for (const at::Tensor& to : gathered.toTensorVector())
+                all &= i < given.size() && gather(to, given[i]);
+            i++;
+        }
+        return all;
+    }
+
+    static bool gather(const at::Tensor& to, const at::Tensor& from) {
+        if (!is_known(from) || !is_plain(to) || !is_small(to) || !covers(to) || !from.numel() || to.numel() % from.numel() || to.dtype() != from.dtype() ||
+            !to.is_contiguous() || !from.is_contiguous())
+            return false;
+        auto* data = static_cast<char*>(const_cast<void*>(to.storage().data()));
+        auto* source = static_cast<const char*>(from.storage().data()) + from.storage_offset() * from.itemsize();
+        size_t bytes = from.numel() * from.itemsize();
+        for (size_t at = 0; at < to.storage().nbytes(); at += bytes)
+            std::memcpy(data + at, source, bytes);
+        known().learn(to);
+        return true;
+    }
+};
+
+} // namespace values
+
+#endif

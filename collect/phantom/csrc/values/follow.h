@@ -1,0 +1,43 @@
+// The kernel that stands around an operator's CUDA kernel.
+#ifndef PHANTOM_VALUES_FOLLOW_H
+#define PHANTOM_VALUES_FOLLOW_H
+
+#include "finite.h"
+
+namespace values {
+
+// The CUDA kernel runs as before, so that allocations are those of the device. Where all that it reads is known, the
+// operator's CPU kernel then gives its results their values; where not, what it wrote is unknown.
+class Follow : public c10::OperatorKernel {
+public:
+    explicit Follow(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA)
+        : plan_(op), finite_(finite_kind(plan_)), before_(op.getComputedKernelForDispatchKey(key)) {}
+
+    virtual void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+        Call call(plan_, *stack);
+        bool capturing = phantom_captures_running();
+        if (plan_.followed && !capturing && call.is_known()) {
+            Answered inside;
+            call.keep();
+            before_.callBoxed(op, keys, stack);
+            if (!call.compute(op, *stack))
+                call.forget(*stack);
+            return;
+        }
+        bool about_finiteness = !capturing && is_about_finiteness(finite_, call);
+        before_.callBoxed(op, keys, stack);
+        if (!capturing && finite_ == Finite::unscale)
+            unscale(call);
+        else if (capturing || !(about_finiteness ? assume_finite(plan_, call, op, *stack) : compute_uniform(plan_, call, op, *stack)))
+            call.forget(*stack);
+    }
+
+protected:
+    Plan plan_;
+    Finite finite_;
+    Kernel before_;
+};
+
+} // namespace values
+
+#endif

@@ -1,0 +1,78 @@
+// CPU tensors over the memory of CUDA tensors, which on a phantom device is host memory, and CPU kernels on them.
+#ifndef PHANTOM_VALUES_HOST_H
+#define PHANTOM_VALUES_HOST_H
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+#include <utility>
+
+namespace values {
+
+// A kernel that was there before.
+using Kernel = std::decay_t<decltype(std::declval<c10::OperatorHandle>().getComputedKernelForDispatchKey(c10::DispatchKey::CUDA))>;
+
+// Below autograd and all modes, unseen by profilers, and without warnings: what runs inside is not the script's doing.
+class OnHost {
+public:
+    OnHost() : before_(c10::impl::tls_local_dispatch_key_set()) {
+        c10::impl::LocalDispatchKeySet plain = before_;
+        plain.included_ = c10::default_included_set;
+        plain.excluded_ = c10::default_excluded_set | c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+        c10::impl::_force_tls_local_dispatch_key_set(plain);
+    }
+    ~OnHost() { c10::impl::_force_tls_local_dispatch_key_set(before_); }
+    OnHost(const OnHost&) = delete;
+    OnHost& operator=(const OnHost&) = delete;
+
+private:
+    struct Silent : c10::WarningHandler {
+        void process(const c10::Warning&) override {}
+    };
+    c10::impl::LocalDispatchKeySet before_;
+    at::DisableRecordFunctionGuard record_;
+    Silent silent_;
+    c10::WarningUtils::WarningHandlerGuard warnings_{&silent_};
+};
+
+inline at::Tensor view(const at::Tensor& tensor, c10::Storage storage) {
+    auto host = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    auto* impl = host.unsafeGetTensorImpl();
+    impl->set_storage_offset(tensor.storage_offset());
+    impl->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+        impl->set_wrapped_number(true);
+    if (tensor.is_conj())
+        impl->_set_conj(true);
+    if (tensor.is_neg())
+        impl->_set_neg(true);
+    return host;
+}
+
+// from_blob does the same, but its headers take a second to compile.
+inline at::Tensor on_host(const at::Tensor& tensor) {
+    c10::Storage storage(c10::Storage::use_byte_size_t(), tensor.storage().nbytes(),
+                         c10::DataPtr(const_cast<void*>(tensor.storage().data()), c10::Device(c10::kCPU)), nullptr, false);
+    return view(tensor, std::move(storage));
+}
+
+// Runs the operator's CPU kernel on arguments that are the host's; false where it has none or does not take these.
+inline bool run_on_host(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+    if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
+        return false;
+    try {
+        OnHost guard;
+        op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+} // namespace values
+
+#endif

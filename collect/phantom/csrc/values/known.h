@@ -1,0 +1,190 @@
+// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold.
+//
+// A storage is known by a weak reference, so that its entry ends with it: a finalizer of the storage's, as Python's, was
+// rejected, because it puts a Python object on each tensor, and autograd then takes no gradient over.
+#ifndef PHANTOM_VALUES_KNOWN_H
+#define PHANTOM_VALUES_KNOWN_H
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace values {
+
+// Integer and boolean tensors of more bytes, and others of more, are not followed: they would cost the host more than an
+// upper bound or a zero is worth.
+constexpr size_t integer_bytes = 1 << 20;
+constexpr size_t other_bytes = 64 << 10;
+
+inline bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), true); }
+
+// A plain CUDA tensor, whose memory holds its elements as they are.
+inline bool is_plain(const at::Tensor& tensor) {
+    return tensor.defined() && tensor.is_cuda() && tensor.has_storage() && tensor.layout() == c10::kStrided &&
+           !tensor.is_quantized() && !tensor._is_zerotensor() && !tensor.unsafeGetTensorImpl()->is_python_dispatch();
+}
+
+inline bool is_small(const at::Tensor& tensor) {
+    return tensor.storage().nbytes() <= (is_integral(tensor) ? integer_bytes : other_bytes);
+}
+
+// Whether nothing of the storage lies outside the tensor.
+inline bool covers(const at::Tensor& tensor) {
+    return size_t(tensor.numel()) * tensor.itemsize() == tensor.storage().nbytes() && tensor.is_non_overlapping_and_dense();
+}
+
+class Known {
+public:
+    bool has(const at::Tensor& tensor) {
+        if (!is_plain(tensor) || !is_small(tensor))
+            return false;
+        std::lock_guard<std::mutex> guard(lock_);
+        Entry* entry = find(tensor);
+        return entry && !entry->uniform && current(*entry, tensor);
+    }
+
+    // Whether all of a storage, however large, is one value, which stands in its first element.
+    bool is_uniform(const at::Tensor& tensor) {
+        if (!is_plain(tensor))
+            return false;
+        std::lock_guard<std::mutex> guard(lock_);
+        Entry* entry = find(tensor);
+        return entry && entry->uniform && current(*entry, tensor);
+    }
+
+    void learn(const at::Tensor& tensor, bool uniform = false) {
+        auto* storage = tensor.storage().unsafeGetStorageImpl();
+        std::lock_guard<std::mutex> guard(lock_);
+        if (captured_.count(storage))
+            return;
+        auto found = entries_.find(storage);
+        if (found == entries_.end()) {
+            purge();
+            found = entries_.emplace(storage, Entry{weak(tensor)}).first;
+        }
+        Entry& entry = found->second;
+        entry.data = storage->data();
+        entry.bytes = storage->nbytes();
+        entry.uniform = uniform;
+        entry.counter = counter(tensor);
+        entry.version = version(tensor);
+        entry.learned = ++clock_;
+    }
+
+    uint64_t now() {
+        std::lock_guard<std::mutex> guard(lock_);
+        return clock_;
+    }
+
+    // Autograd has counted a change of a tensor; what was learned since a time before is not older than the change.
+    void count(const at::Tensor& tensor, uint64_t since) {
+        if (!is_plain(tensor))
+            return;
+        std::lock_guard<std::mutex> guard(lock_);
+        Entry* entry = find(tensor);
+        if (entry && entry->learned > since && entry->counter == counter(tensor))
+            entry->version = version(tensor);
+    }
+
+    void forget(const at::Tensor& tensor) {
+        if (!is_plain(tensor))
+            return;
+        std::lock_guard<std::mutex> guard(lock_);
+        entries_.erase(tensor.storage().unsafeGetStorageImpl());
+    }
+
+    // A captured operator writes at each replay, which nobody sees: what it wrote to is never known again.
+    void capture(const at::Tensor& tensor) {
+        if (!is_plain(tensor))
+            return;
+        std::lock_guard<std::mutex> guard(lock_);
+        entries_.erase(tensor.storage().unsafeGetStorageImpl());
+        captured_.emplace(tensor.storage().unsafeGetStorageImpl(), weak(tensor));
+    }
+
+    // What a kernel may have written that the dispatcher does not show: the storages that addresses lie in, or all of them.
+    void forget_at(const void* const* addresses, size_t count, bool captured) {
+        std::lock_guard<std::mutex> guard(lock_);
+        for (auto entry = entries_.begin(); entry != entries_.end();) {
+            auto* first = static_cast<const char*>(entry->second.data);
+            auto* end = first + entry->second.bytes;
+            auto inside = [first, end](const void* address) { return address >= first && address < end; };
+            if (addresses && std::none_of(addresses, addresses + count, inside)) {
+                entry++;
+                continue;
+            }
+            if (captured)
+                captured_.emplace(entry->first, std::move(entry->second.storage));
+            entry = entries_.erase(entry);
+        }
+    }
+
+private:
+    using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+    struct Entry {
+        Weak storage;
+        const void* data = nullptr; // a storage that was resized has other memory
+        size_t bytes = 0;
+        const void* counter = nullptr;
+        uint32_t version = 0;
+        uint64_t learned = 0;
+        bool uniform = false;
+    };
+
+    static Weak weak(const at::Tensor& tensor) {
+        return tensor.storage().getWeakStorageImpl();
+    }
+
+    // Writers that the dispatcher does not see (compiled code, extensions) are seen by autograd's count of changes. Aliases
+    // may have a counter each (x.data), so it says something only where it is the one that was there before.
+    static const void* counter(const at::Tensor& tensor) {
+        static_assert(sizeof(c10::VariableVersion) == sizeof(void*), "a version counter is a pointer");
+        const void* pointer;
+        std::memcpy(&pointer, &tensor.unsafeGetTensorImpl()->version_counter(), sizeof pointer);
+        return pointer;
+    }
+
+    static uint32_t version(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
+
+    Entry* find(const at::Tensor& tensor) {
+        auto found = entries_.find(tensor.storage().unsafeGetStorageImpl());
+        return found == entries_.end() ? nullptr : &found->second;
+    }
+
+    static bool current(const Entry& entry, const at::Tensor& tensor) {
+        auto* storage = tensor.storage().unsafeGetStorageImpl();
+        if (entry.data != storage->data() || entry.bytes != storage->nbytes())
+            return false;
+        return entry.counter != counter(tensor) || entry.version == version(tensor);
+    }
+
+    void purge() {
+        if (entries_.size() < limit_)
+            return;
+        for (auto entry = entries_.begin(); entry != entries_.end();)
+            entry = entry->second.storage.expired() ? entries_.erase(entry) : std::next(entry);
+        for (auto entry = captured_.begin(); entry != captured_.end();)
+            entry = entry->second.expired() ? captured_.erase(entry) : std::next(entry);
+        limit_ = std::max<size_t>(1024, 2 * entries_.size());
+    }
+
+    std::mutex lock_;
+    std::unordered_map<c10::StorageImpl*, Entry> entries_;
+    std::unordered_map<c10::StorageImpl*, Weak> captured_;
+    size_t limit_ = 1024;
+    uint64_t clock_ = 0;
+};
+
+// Never destroyed: threads outlive the end of main.
+inline Known& known() {
+    static Known* all = new Known;
+    return *all;
+}
+
+} // namespace values
+
+#endif

@@ -1,0 +1,117 @@
+// What goes between the device and the host.
+#ifndef PHANTOM_VALUES_READS_H
+#define PHANTOM_VALUES_READS_H
+
+#include "follow.h"
+
+#include <optional>
+
+namespace values {
+
+class Copy : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        const at::Tensor to = (*stack)[stack->size() - 3].toTensor(), from = (*stack)[stack->size() - 2].toTensor();
+        bool has_values = is_known(from), uniform = is_mask(from) && known().is_uniform(from), had_values = known().has(to);
+        bool capturing = phantom_captures_running();
+        {
+            Announced read(has_values && !to.is_cuda());
+            before_.callBoxed(op, keys, stack);
+        }
+        if (!to.is_cuda())
+            read(to, from, has_values, uniform);
+        else if (capturing)
+            known().capture(to);
+        else
+            write(to, from, has_values, uniform, had_values);
+    }
+
+private:
+    static void read(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform) {
+        if (!from.is_cuda() || !to.device().is_cpu() || to.layout() != c10::kStrided || !to.numel() || answered && !has_values)
+            return;
+        if (!has_values && !uniform)
+            tell(Told::read, "copy_");
+        OnHost guard;
+        if (has_values)
+            to.copy_(on_host(from)); // the phantom's own copies end at a limit
+        else
+            uniform ? to.fill_(bool(first_byte(from))) : to.zero_();
+    }
+
+    static void write(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform, bool had_values) {
+        if (uniform && is_mask(to) && covers(to))
+            return make_uniform(to, first_byte(from));
+        if (!has_values || !is_plain(to) || !is_small(to))
+            return known().forget(to);
+        if (!to.numel())
+            return;
+        {
+            OnHost guard;
+            on_host(to).copy_(from.is_cuda() ? on_host(from) : from);
+        }
+        // A part says nothing about the rest.
+        had_values || covers(to) ? known().learn(to) : known().forget(to);
+    }
+};
+
+class Scalar : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        const at::Tensor& tensor = stack->back().toTensor();
+        // Inside an operator that was answered a read is no news, but what an earlier tenant left is no value there either.
+        if (is_plain(tensor) && tensor.numel() && !is_known(tensor)) {
+            auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
+            if (is_mask(tensor) && known().is_uniform(tensor)) {
+                *data = first_byte(tensor);
+            } else {
+                if (!answered)
+                    tell(Told::read, "_local_scalar_dense");
+                std::memset(data, 0, tensor.itemsize());
+            }
+        }
+        Announced read(true);
+        before_.callBoxed(op, keys, stack);
+    }
+};
+
+// Changes a tensor's shape, which autograd counts as a change of it, and leaves its values.
+class Reshape : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        bool had_values = known().has((*stack)[stack->size() - plan_.roles.size()].toTensor());
+        before_.callBoxed(op, keys, stack);
+        if (had_values)
+            known().learn(stack->back().toTensor());
+    }
+};
+
+// Gives a truth value that its CUDA kernel reads from what it computed behind the dispatcher's back.
+class Equal : public Follow {
+public:
+    using Follow::Follow;
+
+    void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
+        Call call(plan_, *stack);
+        Stack host;
+        bool computed = !phantom_captures_running() && call.is_known() && call.run(op, host);
+        {
+            std::optional<Answered> inside; // the kernel may raise: of tensors on two devices
+            if (computed)
+                inside.emplace();
+            before_.callBoxed(op, keys, stack);
+        }
+        if (computed)
+            stack->back() = host.back();
+    }
+};
+
+} // namespace values
+
+#endif

@@ -1,0 +1,59 @@
+/* What kernels may write that nobody has looked at: all that their arguments point to. Whoever keeps book of what stands in the
+ * device's memory is told. How many arguments a kernel has its caller does not say, so they are read until one is no
+ * address; process_vm_readv says so where a plain read would end the process. What is found beyond the last one does no harm:
+ * more is told than was written. */
+#define _GNU_SOURCE
+#include "phantom.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MOST_ARGUMENTS = 64, WORDS = 16 /* of an argument: a tensor map has its address somewhere in 128 bytes */ };
+
+static void (*listener)(const void *const *addresses, size_t count);
+
+void phantom_on_written(void (*call)(const void *const *addresses, size_t count)) { __atomic_store_n(&listener, call, __ATOMIC_RELEASE); }
+
+static ssize_t read_memory(void *to, size_t bytes, const struct iovec *from, size_t count) {
+    ssize_t got = process_vm_readv(getpid(), &(struct iovec){to, bytes}, 1, from, count, 0);
+    return got < 0 && errno == EFAULT ? 0 : got;
+}
+
+/* Tells of the addresses of a device that stand where these point to; of all memory where that cannot be asked. */
+static void tell(void *const *arguments, size_t count) {
+    void (*call)(const void *const *, size_t) = __atomic_load_n(&listener, __ATOMIC_ACQUIRE);
+    const void *words[MOST_ARGUMENTS * WORDS];
+    struct iovec from[MOST_ARGUMENTS];
+    size_t n = 0, found = 0;
+    for (; n < count && arguments[n]; n++) {
+        size_t in_page = 4096 - ((uintptr_t)arguments[n] & 4095), most = sizeof(void *) * WORDS;
+        from[n] = (struct iovec){arguments[n], (in_page < most ? in_page : most) & ~(sizeof(void *) - 1)};
+    }
+    ssize_t bytes = n ? read_memory(words, sizeof words, from, n) : 0;
+    for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof *words; i++)
+        if (phantom_device_of(words[i]) >= 0)
+            words[found++] = words[i];
+    if (bytes < 0 || found)
+        call(bytes < 0 ? NULL : words, found);
+}
+
+void phantom_launched_with(void *const *arguments, void *const *packed) {
+    if (!__atomic_load_n(&listener, __ATOMIC_ACQUIRE))
+        return;
+    void *addresses[MOST_ARGUMENTS] = {NULL};
+    if (arguments) {
+        size_t in_page = (4096 - ((uintptr_t)arguments & 4095)) / sizeof(void *), first = in_page < MOST_ARGUMENTS ? in_page : MOST_ARGUMENTS;
+        struct iovec from[] = {{(void *)arguments, first * sizeof(void *)}, {(void *)(arguments + first), (MOST_ARGUMENTS - first) * sizeof(void *)}};
+        /* Where this cannot be asked the address of an address cannot either. */
+        ssize_t bytes = read_memory(addresses, sizeof addresses, from, 2);
+        tell(bytes < 0 ? (void *const[]){addresses} : addresses, bytes < 0 ? 1 : (size_t)bytes / sizeof(void *));
+    }
+    /* CU_LAUNCH_PARAM_BUFFER_POINTER, which is 1, before the arguments in one piece, up to CU_LAUNCH_PARAM_END. */
+    for (; packed && *packed; packed += 2)
+        if (*packed == (void *)1) {
+            for (size_t i = 0; i < MOST_ARGUMENTS; i++)
+                addresses[i] = (char *)packed[1] + i * WORDS * sizeof(void *);
+            tell(addresses, MOST_ARGUMENTS);
+        }
+}

@@ -1,0 +1,82 @@
+package phantom
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whatever way a script reads what it drew on the host, it finds what it would have found had the drawing not been put off; and
+// what it does not read takes no memory.
+func TestInitialValues(t *testing.T) {
+	library := testLibrary(t)
+	module := t.TempDir()
+	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	type result struct {
+		Found                     map[string]any
+		Deferred, Made, All, Kept int
+		HighMiB                   int `json:"high_mib"`
+	}
+	var eager, put result
+	runScript(t, library, &eager, "initial.py", []string{"PHANTOM_INIT=eager"}, module)
+	if said := runScript(t, library, &put, "initial.py", nil, module); strings.Contains(said, "phantom:") {
+		t.Errorf("it says: %s", said)
+	}
+	if len(eager.Found) < 50 {
+		t.Errorf("only %d reads", len(eager.Found))
+	}
+	for name, want := range eager.Found {
+		if got := put.Found[name]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, drawn at once %v", name, got, want)
+		}
+	}
+	// 8 weights, their casts, and 5 batches: 512 MiB of weights stay away, beside other things.
+	const unread = 8 + 8 + 5
+	if eager.All != 0 || put.Deferred != unread || put.Made != 0 || put.All < unread+30 {
+		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All, unread, put.Deferred, put.Made)
+	}
+	if put.Kept > 2*unread {
+		t.Errorf("%d recipes are kept", put.Kept)
+	}
+	if put.HighMiB > eager.HighMiB-300 {
+		t.Errorf("%d MiB at its highest, drawn at once %d", put.HighMiB, eager.HighMiB)
+	}
+}
+
+// A fault that is the script's own ends it as it would have.
+func TestFaultsOfItsOwn(t *testing.T) {
+	library := testLibrary(t)
+	module := t.TempDir()
+	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	const crash = `
+import sys; sys.path.insert(0, sys.argv[1])
+import ctypes, faulthandler, torch, phantom_init
+phantom_init.install(torch)
+own = torch.ones(1 << 20)
+torch.randn(1 << 20)
+if sys.argv[2] == "handler": faulthandler.enable()
+if sys.argv[3] == "mapped":
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(own.data_ptr()), ctypes.c_size_t(4096), 0) == 0
+    own.sum()
+if sys.argv[3] == "deep": faulthandler._stack_overflow()
+ctypes.string_at(16)
+`
+	for _, fault := range [][2]string{{"handler", "none"}, {"none", "none"}, {"handler", "deep"}, {"none", "deep"}, {"handler", "mapped"}, {"none", "mapped"}} {
+		handler := fault[0]
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		command := exec.CommandContext(ctx, library.Python, "-c", crash, module, handler, fault[1])
+		command.Env = library.Env(nil)
+		output, err := command.CombinedOutput()
+		cancel()
+		if err == nil || err.Error() != "signal: segmentation fault" && err.Error() != "signal: segmentation fault (core dumped)" {
+			t.Errorf("%s: %v\n%s", fault, err, output)
+		}
+		if said := strings.Contains(string(output), "Fatal Python error: Segmentation fault"); said != (handler == "handler") {
+			t.Errorf("%s: %s", fault, output)
+		}
+	}
+}

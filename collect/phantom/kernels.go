@@ -1,0 +1,133 @@
+package phantom
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// architecture is one that torch's kernels were compiled for, such as sm_86, sm_90a or compute_120.
+type architecture struct {
+	// ptx is set for compute_*: the driver can compile its kernels for any later device.
+	ptx          bool
+	major, minor int
+	// feature is 'a' where only this very device runs it, 'f' where only later ones of its family do, 0 otherwise.
+	feature byte
+}
+
+// kernelVersion is what a device says of the kernel that it runs, as 10 * major + minor.
+type kernelVersion struct{ ptx, binary int }
+
+var (
+	architectureWord = regexp.MustCompile(`^(sm|compute)_([0-9]+)([0-9])([af]?)$`)
+	architectureList = regexp.MustCompile(`^(?:sm|compute)_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*$`)
+)
+
+// readArchitectures reads what torch.cuda.get_arch_list() gives: a string that its build leaves in libtorch_python. Asking torch
+// was rejected, since to import it takes seconds, and reading the kernels themselves, since what holds them is not documented. A
+// torch that does not say, or says two things, gives none, and is believed to have what the device needs.
+func readArchitectures(library string) []architecture {
+	data, err := os.ReadFile(library)
+	if err != nil {
+		return nil
+	}
+	list := ""
+	for _, prefix := range []string{"\x00sm_", "\x00compute_"} {
+		for rest := data; ; {
+			start := bytes.Index(rest, []byte(prefix))
+			if start < 0 {
+				break
+			}
+			rest = rest[start+1:]
+			end := bytes.IndexByte(rest, 0)
+			if end < 0 || !architectureList.Match(rest[:end]) {
+				continue
+			}
+			if list != "" && list != string(rest[:end]) {
+				return nil
+			}
+			list = string(rest[:end])
+		}
+	}
+	var architectures []architecture
+	for _, word := range strings.Fields(list) {
+		if a, ok := parseArchitecture(word); ok {
+			architectures = append(architectures, a)
+		}
+	}
+	return architectures
+}
+
+func parseArchitecture(word string) (architecture, bool) {
+	match := architectureWord.FindStringSubmatch(word)
+	if match == nil {
+		return architecture{}, false
+	}
+	a := architecture{ptx: match[1] == "compute"}
+	var err error
+	if a.major, err = strconv.Atoi(match[2]); err != nil {
+		return architecture{}, false
+	}
+	a.minor = int(match[3][0] - '0')
+	if match[4] != "" {
+		a.feature = match[4][0]
+	}
+	return a, true
+}
+
+func (a architecture) String() string {
+	kind, feature := "sm", ""
+	if a.ptx {
+		kind = "compute"
+	}
+	if a.feature != 0 {
+		feature = string(a.feature)
+	}
+	return fmt.Sprintf("%s_%d%d%s", kind, a.major, a.minor, feature)
+}
+
+func (a architecture) version() int { return 10*a.major + a.minor }
+
+// runsOn is CUDA's rule of binary and PTX compatibility.
+func (a architecture) runsOn(major, minor int) bool {
+	switch {
+	case a.feature == 'a':
+		return a.major == major && a.minor == minor
+	case a.ptx && a.feature == 0:
+		return a.version() <= 10*major+minor
+	}
+	return a.major == major && a.minor <= minor
+}
+
+// kernelsFor gives the version of torch's kernels that the profile's device runs: the latest binary code that it can, else
+// what the driver compiles from the latest PTX. None at all is ErrNoKernels: on such a device every kernel fails.
+func (t torchInstall) kernelsFor(profile Profile) (kernelVersion, error) {
+	major, minor := int(profile.Properties["compute_major"]), int(profile.Properties["compute_minor"])
+	device := 10*major + minor
+	if len(t.architectures) == 0 {
+		return kernelVersion{device, device}, nil
+	}
+	var names []string
+	binary, ptx := 0, 0
+	for _, a := range t.architectures {
+		names = append(names, a.String())
+		switch {
+		case !a.runsOn(major, minor):
+		case a.ptx:
+			ptx = max(ptx, a.version())
+		default:
+			binary = max(binary, a.version())
+		}
+	}
+	switch {
+	case binary > 0:
+		return kernelVersion{binary, binary}, nil
+	case ptx > 0:
+		return kernelVersion{ptx, device}, nil
+	}
+	return kernelVersion{}, fmt.Errorf("%w: torch %s was built for %s, and %s has compute capability %d.%d",
+		ErrNoKernels, t.version, strings.Join(names, " "), profile.Name, major, minor)
+}

@@ -1,0 +1,30 @@
+package phantom
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockBuild waits until nobody else builds into the folder. It saves work only: who does not get the lock, since the file of
+// it was removed under him, builds beside the other one.
+func lockBuild(ctx context.Context, folder string) (unlock func(), err error) {
+	file, err := os.OpenFile(folder+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cannot build the phantom GPU: %w", err)
+	}
+	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK {
+		select {
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return func() {
+		_ = os.Remove(file.Name())
+		_ = file.Close()
+	}, nil
+}

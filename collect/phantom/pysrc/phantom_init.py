@@ -1,0 +1,307 @@
+"""Initial values of large host tensors, made when somebody reads them.
+
+A script that builds its model on the host and moves it to the device draws billions of numbers which a phantom
+device does not keep. Here ``normal_`` and ``uniform_`` on a large host tensor draw nothing: the generator is moved on
+as if they had, and the tensor's memory is deferred (csrc/deferred.c): it has no pages, and the first access to it, by
+whatever code, has it made, with the values that torch would have drawn. So a script sees no difference but in time and
+memory.
+
+A module that changes its type on the way (``model.bfloat16()``) has what comes of it deferred too; ``trunc_normal_``,
+which goes over its tensor five times, is deferred as a whole. Any other operation on deferred memory just makes it,
+and a fork makes all that there is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+SMALLEST = 1 << 20
+"""Bytes of a tensor worth deferring; blocks of torch's allocator have pages of their own from here on (deferred.c)."""
+
+_Maker = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
+
+
+class _Recipe:
+    """How a tensor's values are made: an initialiser, the generator's state before it, and the types it was cast to."""
+
+    __slots__ = ("after", "before", "casts", "dtype", "fill", "numel")
+
+    def __init__(self, fill: Callable[[Any, Any], Any], numel: int, dtype: Any, before: Any, after: Any) -> None:
+        self.fill, self.numel, self.dtype, self.before, self.after = fill, numel, dtype, before, after
+        self.casts: tuple[Any, ...] = ()
+
+    def cast(self, dtype: Any) -> _Recipe:
+        copy = _Recipe(self.fill, self.numel, self.dtype, self.before, self.after)
+        copy.casts = (*self.casts, dtype)
+        return copy
+
+
+class Init:
+    """The state of an installed module."""
+
+    def __init__(self, torch: Any, phantom: ctypes.CDLL) -> None:
+        self._torch = torch
+        self._phantom = phantom
+        self._recipes: dict[int, _Recipe] = {}
+        self._lock = threading.RLock()
+        self._counts = [0, 0]  # tensors deferred, and made after all
+        self._agreed: dict[tuple[str, Any], bool] = {}
+        self._local = threading.local()  # makes: this thread makes one
+        self._word_draws = {torch.float32: 1, torch.bfloat16: 1, torch.float16: 1, torch.float64: 2}
+        self._library: Any = None
+        self._plain = (torch.Tensor, torch.nn.Parameter)
+        # What Module's own methods that change a type hand to _apply. Another's function may mind being asked.
+        names = ["Module.to.<locals>.convert"]
+        names += [f"Module.{name}.<locals>.<lambda>" for name in ("type", "float", "double", "half", "bfloat16")]
+        self._changes = frozenset(names)
+        self._maker = _Maker(self._make)  # kept: C calls it
+
+    def counts(self) -> tuple[int, int]:
+        """How many tensors were deferred so far, and how many of them were made after all."""
+        return self._counts[0], self._counts[1]
+
+    # -- deferring
+
+    def _whole(self, tensor: Any) -> bool:
+        """Whether a tensor is all of a block of pages of its own, and of a kind whose draws are known."""
+        torch = self._torch
+        if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.dtype not in self._word_draws:
+            return False
+        size = tensor.numel() * tensor.element_size()
+        if (
+            size < SMALLEST
+            or getattr(self._local, "makes", False)
+            or tensor.storage_offset()
+            or not tensor.is_contiguous()
+            or tensor.is_neg()
+        ):
+            return False
+        storage = tensor.untyped_storage()
+        return storage.nbytes() == size and self._phantom.phantom_deferrable(storage.data_ptr())
+
+    def _defer(self, tensor: Any, recipe: _Recipe) -> bool:
+        storage = tensor.untyped_storage()
+        with self._lock:
+            # Whoever reads it from now on waits for the recipe.
+            number = self._phantom.phantom_defer(storage.data_ptr(), storage.nbytes())
+            if not number:
+                return False
+            self._recipes[number] = recipe
+            self._counts[0] += 1
+            self._forget()
+        return True
+
+    def _forget(self) -> None:
+        """Drops the recipes of tensors that are no more."""
+        room = 256
+        numbers = (ctypes.c_uint64 * room)()
+        while count := self._phantom.phantom_deferred_dropped(numbers, room):
+            for number in numbers[:count]:
+                self._recipes.pop(number, None)
+
+    def _draw(self, tensor: Any, generator: Any, draws: int, fill: Callable[[Any, Any], Any]) -> bool:
+        """Defers an initialiser that takes so many words from the generator."""
+        generator = generator or self._torch.default_generator
+        before = generator.get_state()
+        after = before.clone()
+        if not self._phantom.phantom_advance(after.data_ptr(), after.numel(), draws):
+            return False
+        if not self._defer(tensor, _Recipe(fill, tensor.numel(), tensor.dtype, before, after)):
+            return False
+        generator.set_state(after)
+        return True
+
+    def _agrees(self, name: str, dtype: Any) -> bool:
+        """Whether this torch draws as many words for a number of this type as is assumed; tried once on a few."""
+        agrees = self._agreed.get((name, dtype))
+        if agrees is None:
+            count = 1 << 12
+            generator = self._torch.Generator()
+            state = generator.get_state()
+            words = count * self._word_draws[dtype]
+            known = self._phantom.phantom_advance(state.data_ptr(), state.numel(), words)
+            getattr(self._torch.empty(count, dtype=dtype, device="cpu"), name)(generator=generator)
+            agrees = self._agreed[(name, dtype)] = known and self._torch.equal(generator.get_state(), state)
+        return agrees
+
+    # -- making
+
+    def _make(self, number: int) -> None:
+        """Makes a deferred tensor. Called on a thread of its own, for which the one that touched the tensor waits."""
+        self._local.makes = True
+        try:
+            with self._lock:
+                recipe = self._recipes[number]
+                self._counts[1] += 1
+            self._compute(number, recipe)
+            self._recipes.pop(number, None)
+        except BaseException as error:  # nowhere to raise it to: the thread that waits stands in an instruction's midst
+            sys.stderr.write(f"phantom: initial values could not be made: {type(error).__name__}: {error}\n")
+            os.abort()
+        finally:
+            self._local.makes = False
+
+    def _compute(self, number: int, recipe: _Recipe) -> None:
+        torch = self._torch
+        last = recipe.casts[-1] if recipe.casts else recipe.dtype
+        size = recipe.numel * last.itemsize
+        pages = self._phantom.phantom_deferred_pages(size)
+        if not pages:
+            raise MemoryError(f"{size} bytes")
+        memory = (ctypes.c_char * size).from_address(pages)
+        result = torch.frombuffer(memory, dtype=last)
+        generator = torch.Generator()
+        generator.set_state(recipe.before)
+        with torch.no_grad(), torch.device("cpu"):
+            value = result if not recipe.casts else torch.empty(recipe.numel, dtype=recipe.dtype)
+            recipe.fill(value, generator)
+            for dtype in recipe.casts[:-1]:
+                value = value.to(dtype)
+            if recipe.casts:
+                result.copy_(value)
+        if not torch.equal(generator.get_state(), recipe.after):
+            sys.stderr.write(
+                "phantom: an initialiser of this torch draws otherwise than was assumed: random values drawn after it"
+                " are not those of a run without a phantom GPU; set PHANTOM_INIT=eager\n"
+            )
+        self._phantom.phantom_deferred_made(number, pages, size)
+
+    # -- operators
+
+    def _override(self, name: str, make: Callable[[Any], Callable[..., Any]]) -> None:
+        torch = self._torch
+        try:
+            kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
+        except RuntimeError:
+            return
+        if self._library is None:
+            self._library = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns about the override that was just allowed
+            self._library.impl(name, make(kernel), "CPU", with_keyset=True, allow_override=True)
+
+    def _normal(self, kernel: Any) -> Callable[..., Any]:
+        def call(keyset: Any, tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+            # Sixteen at a time; how a rest is drawn differs between versions of torch.
+            if std >= 0 and self._whole(tensor) and tensor.numel() % 16 == 0 and self._agrees("normal_", tensor.dtype):
+                draws = tensor.numel() * self._word_draws[tensor.dtype]
+                if self._draw(tensor, generator, draws, lambda t, g: t.normal_(mean, std, generator=g)):
+                    return tensor
+            return kernel.call_boxed(keyset, tensor, mean, std, generator=generator)
+
+        return call
+
+    def _uniform(self, kernel: Any) -> Callable[..., Any]:
+        def call(keyset: Any, tensor: Any, low: float = 0.0, high: float = 1.0, generator: Any = None) -> Any:
+            # Bounds that torch refuses are left for it to refuse.
+            if -1e4 <= low <= high <= 1e4 and self._whole(tensor) and self._agrees("uniform_", tensor.dtype):
+                draws = tensor.numel() * self._word_draws[tensor.dtype]
+                if self._draw(tensor, generator, draws, lambda t, g: t.uniform_(low, high, generator=g)):
+                    return tensor
+            return kernel.call_boxed(keyset, tensor, low, high, generator=generator)
+
+        return call
+
+    def _apply(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``Module._apply``, through which modules change type. An operator below it would see all copies, but one of
+        ours costs each of them ten microseconds, and turns Python's numbers, which are tensors there, into floats."""
+        torch = self._torch
+
+        def apply(module: Any, change: Callable[[Any], Any], *args: Any, **kwargs: Any) -> Any:
+            if getattr(change, "__qualname__", None) not in self._changes:
+                return function(module, change, *args, **kwargs)
+
+            def changed(tensor: Any) -> Any:
+                # Others may have no size yet, or no memory of their own.
+                if type(tensor) not in self._plain:
+                    return change(tensor)
+                recipe = self._recipe_of(tensor)
+                if recipe is not None:
+                    dtype = change(torch.empty(0, dtype=tensor.dtype, device="cpu")).dtype
+                    if dtype is not tensor.dtype and dtype in self._word_draws:
+                        cast = torch.empty(tensor.shape, dtype=dtype, device="cpu")
+                        if self._whole(cast) and self._defer(cast, recipe.cast(dtype)):
+                            tensor = cast
+                return change(tensor)
+
+            changed.__qualname__ = change.__qualname__ + "."  # for modules inside of this one it is done
+            return function(module, changed, *args, **kwargs)
+
+        return functools.wraps(function)(apply)
+
+    def _recipe_of(self, tensor: Any) -> _Recipe | None:
+        if not self._whole(tensor):
+            return None
+        number = self._phantom.phantom_deferred(tensor.untyped_storage().data_ptr())
+        return self._recipes.get(number) if number else None
+
+    def _truncated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(tensor: Any, mean: float, std: float, a: float, b: float, generator: Any = None) -> Any:
+            # Far from its bounds torch warns, and means the caller to see where.
+            near = a - 2 * std <= mean <= b + 2 * std
+            if type(tensor) in self._plain and near and self._whole(tensor) and self._agrees("uniform_", tensor.dtype):
+                draws = tensor.numel() * self._word_draws[tensor.dtype]
+                if self._draw(tensor, generator, draws, lambda t, g: function(t, mean, std, a, b, generator=g)):
+                    return tensor
+            return function(tensor, mean, std, a, b, generator=generator)
+
+        return call
+
+    def _install(self) -> None:
+        self._phantom.phantom_defer_to(self._maker)
+        # Children would each make their own copy of what they share as it is now: a data set, read by every worker.
+        atexit.register(self._phantom.phantom_defer_at_exit)
+        os.register_at_fork(before=self._phantom.phantom_make_all)
+        self._override("normal_", self._normal)
+        self._override("uniform_", self._uniform)
+        module = self._torch.nn.Module
+        module._apply = self._apply(module._apply)
+        init = self._torch.nn.init
+        function = getattr(init, "_no_grad_trunc_normal_", None)
+        # torch 2.15 draws until all values are inside: how often depends on what is drawn.
+        if function is not None and "erfinv_" in function.__code__.co_names:
+            init._no_grad_trunc_normal_ = self._truncated(function)
+
+
+_installed: Init | None = None
+
+
+def install(torch: Any) -> Init | None:
+    """Defers from now on. Gives None, and does nothing, where no phantom GPU is loaded or PHANTOM_INIT is ``eager``.
+
+    Calling it again gives the state of the first call.
+    """
+    global _installed
+    if _installed is not None:
+        return _installed
+    if not sys.platform.startswith("linux") or os.environ.get("PHANTOM_INIT", "").startswith("e"):
+        return None
+    process = ctypes.CDLL(None)
+    if not hasattr(process, "phantom_defer"):
+        return None
+    for name, result, arguments in (
+        ("phantom_advance", ctypes.c_bool, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)),
+        ("phantom_defer_to", None, (_Maker,)),
+        ("phantom_defer", ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_size_t)),
+        ("phantom_deferrable", ctypes.c_bool, (ctypes.c_void_p,)),
+        ("phantom_deferred", ctypes.c_uint64, (ctypes.c_void_p,)),
+        ("phantom_deferred_pages", ctypes.c_void_p, (ctypes.c_size_t,)),
+        ("phantom_deferred_made", None, (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)),
+        ("phantom_defer_at_exit", None, ()),
+        ("phantom_make_all", None, ()),
+        ("phantom_deferred_dropped", ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t)),
+    ):
+        function = getattr(process, name)
+        function.restype, function.argtypes = result, arguments
+    init = Init(torch, process)
+    init._install()
+    _installed = init
+    return init

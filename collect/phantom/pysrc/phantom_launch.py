@@ -1,0 +1,32 @@
+"""Runs a command once for each of several ranks: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND…
+
+They do not talk to each other, so no more of them run at a time than there are processors. Each prints where this
+prints. The exit code is that of the first that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+
+def run(variables: str, command: list[str]) -> int:
+    env = {**os.environ, **dict(pair.split("=", 1) for pair in variables.split(","))}
+    code = subprocess.call(command, env=env)
+    if code:
+        sys.stderr.write(
+            f"dpsight: rank {env['RANK']} ended with {'exit code' if code > 0 else 'signal'} {abs(code)}\n"
+        )
+    return code if code >= 0 else 128 - code
+
+
+def main() -> int:
+    ranks, command = sys.argv[1].split(";"), sys.argv[2:]
+    with ThreadPoolExecutor(min(len(ranks), len(os.sched_getaffinity(0)))) as pool:
+        return next(filter(None, list(pool.map(lambda rank: run(rank, command), ranks))), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

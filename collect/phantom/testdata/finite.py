@@ -1,0 +1,62 @@
+"""Training loops that ask whether values are finite go on as on a device whose losses are."""
+
+import json
+import sys
+
+import torch
+
+sys.path.insert(0, sys.argv[1])
+import phantom_values  # noqa: E402
+
+values = phantom_values.install(torch)
+
+
+def train(width, **options):
+    model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 10)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), **options)
+    scaler = torch.amp.GradScaler("cuda", growth_interval=2, init_scale=1024.0)
+    scales, best = [], 1e9
+    for _ in range(5):
+        optimizer.zero_grad()
+        inputs, labels = torch.randn(16, width, device="cuda"), torch.randint(0, 10, (16,), device="cuda")
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        if loss.isnan() or not torch.isfinite(loss) or torch.isinf(loss).any() or (loss != loss).any():
+            return "stopped: loss"
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
+        if not all(torch.isfinite(p.grad).all() for p in model.parameters()):
+            return "stopped: not all are finite"
+        if any(torch.isnan(p.grad).any() for p in model.parameters()):
+            return "stopped: one is not a number"
+        gradient = model[0].weight.grad
+        gradient[~torch.isfinite(gradient)] = 0
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(scaler.get_scale())
+        best = min(best, loss.item())
+    return scales
+
+
+masked = torch.rand(8, device="cuda").masked_fill(torch.arange(8, device="cuda") > 3, float("-inf"))
+infinities = [masked == float("-inf"), masked != float("-inf"), masked > float("-inf"), masked == float("inf")]
+reads_before = len(values.reads())
+json.dump(
+    {
+        # Gradients of 360 kB, and of 3.6 kB.
+        "large": [train(300), train(300, fused=True), train(300, foreach=False)],
+        "small": [train(30), train(30, fused=True), train(30, foreach=False)],
+        "sites": len(values.reads()) - reads_before,
+        "guesses": values.guesses(),
+        "assumed": sorted(values.assumptions()),
+        # What was masked is nobody's guess.
+        "masked": [values.is_known(mask) for mask in infinities],
+        # Of infinities that are known nothing is assumed.
+        "known": [
+            torch.tensor([1.0, float("inf")], device="cuda").isfinite().all().item(),
+            torch.tensor(float("nan"), device="cuda").isnan().item(),
+        ],
+    },
+    sys.stdout,
+)

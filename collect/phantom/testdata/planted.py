@@ -1,0 +1,83 @@
+"""Reads of values that no kernel computed, each on a line marked with what it is, and reads of known ones."""
+
+import json
+import sys
+
+import torch
+
+sys.path.insert(0, sys.argv[1])
+import phantom_values  # noqa: E402
+
+values = phantom_values.install(torch)
+x, known = torch.rand(4, device="cuda"), torch.arange(4.0, device="cuda")
+
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return x[i]
+
+
+def collate(items):
+    return torch.tensor([item.item() for item in items])  # planted: collate
+
+
+def hook(gradient):
+    gradient.sum().item()  # planted: on autograd's thread
+
+
+x[0].item()  # planted: item
+bool(x.sum() > 0)  # planted: bool
+float(x[1])  # planted: float
+(x > 0).nonzero()  # planted: nonzero
+x[x > 0]  # planted: boolean index
+x.masked_select(x > 0)  # planted: masked_select
+torch.where(x > 0)  # planted: where
+x.unique()  # planted: unique
+x.cpu()  # planted: cpu
+x.to("cpu", non_blocking=True)  # planted: to, not blocking
+x.cpu().numpy()  # planted: numpy
+str(x)  # planted: printing
+x.tolist()  # planted: tolist
+torch.equal(x, known)  # planted: equal
+try:
+    torch.equal(known, known.cpu())
+except RuntimeError:
+    x[2].item()  # planted: after an operator that raised
+torch.allclose(x, known)  # planted: allclose
+torch.save(x, "/dev/null")  # planted: save
+for element in x:
+    element.item()  # planted: in a loop
+list(torch.utils.data.DataLoader(Items(), batch_size=2, collate_fn=collate))
+w = torch.rand(4, device="cuda", requires_grad=True)
+y = w * 2
+y.register_hook(hook)
+(y * x).sum().backward()
+
+(
+    str(known),
+    known.tolist(),
+    known.cpu(),
+    bool(known.sum() > 0),
+    known[known > 1],
+    known.unique(),
+    torch.equal(known, known),
+)
+torch.empty(0, device="cuda").tolist()
+
+with open(__file__) as file:
+    planted = [n for n, line in enumerate(file, 1) if line.rpartition("#")[2].startswith(" planted")]
+reads = values.reads()
+json.dump(
+    {
+        "planted": len(planted),
+        "missing": [n for n in planted if f"{__file__}:{n}" not in reads],
+        "false": [site for site in reads if site not in {f"{__file__}:{n}" for n in planted}],
+        "item": reads[f"{__file__}:{planted[2]}"],
+        "loop": [count for site, count in reads.items() if site.endswith(f":{planted[-1]}")],
+        "guesses": values.guesses(),
+    },
+    sys.stdout,
+)

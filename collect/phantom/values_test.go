@@ -1,0 +1,136 @@
+package phantom
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// withModule gives the phantom GPU and a folder with the Python module.
+func withModule(t *testing.T) (*Library, string) {
+	library, module := testLibrary(t), t.TempDir()
+	write(t, filepath.Join(module, "phantom_values.py"), string(PythonModule()), 0o644)
+	return library, module
+}
+
+func TestFollowedOperators(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Cases                       int
+		Different                   map[string][2]string
+		Reads, Guesses, Assumptions map[string]int
+		Notes                       []string
+		RandomsKnown                []bool `json:"randoms_known"`
+		GeneratorUsed               bool   `json:"generator_used"`
+	}
+	runScript(t, library, &got, "followed.py", nil, module)
+	for name, values := range got.Different {
+		t.Errorf("%s: on the host %s, on the device %s", name, values[0], values[1])
+	}
+	if len(got.Reads)+len(got.Guesses)+len(got.Assumptions)+len(got.Notes) != 0 || got.Cases < 25 {
+		t.Errorf("of %d cases: unknown reads %v, guesses %v, assumptions %v, notes %q", got.Cases, got.Reads, got.Guesses, got.Assumptions, got.Notes)
+	}
+	if slices.Contains(got.RandomsKnown, true) || got.GeneratorUsed {
+		t.Errorf("random values are known: %v; the script's own generator was used: %v", got.RandomsKnown, got.GeneratorUsed)
+	}
+}
+
+func TestUnknownReadsAreFoundByLine(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Planted, Item int
+		Missing, Loop []int
+		False         []string
+		Guesses       map[string]int
+	}
+	runScript(t, library, &got, "planted.py", nil, module)
+	if got.Planted < 20 || len(got.Missing) != 0 || len(got.False) != 0 {
+		t.Errorf("of %d planted reads lines %v were not listed, and %v falsely", got.Planted, got.Missing, got.False)
+	}
+	if got.Item != 1 || !reflect.DeepEqual(got.Loop, []int{4}) {
+		t.Errorf("one read counts %d, four count %v", got.Item, got.Loop)
+	}
+	// Printing asks for those that are not zero.
+	if want := map[string]int{"nonzero": 5, "_unique2": 1}; !reflect.DeepEqual(got.Guesses, want) {
+		t.Errorf("guesses %v, want %v", got.Guesses, want)
+	}
+}
+
+func TestFiniteIsAssumed(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Large, Small  [][]float64
+		Sites         int
+		Guesses       map[string]int
+		Assumed       []string
+		Known, Masked []bool
+	}
+	runScript(t, library, &got, "finite.py", nil, module)
+	scales := []float64{1024, 2048, 2048, 4096, 4096}
+	want := [][]float64{scales, scales, scales}
+	if !reflect.DeepEqual(got.Large, want) || !reflect.DeepEqual(got.Small, want) {
+		t.Errorf("the scales of five steps: %v and %v", got.Large, got.Small)
+	}
+	// loss.item() is the one read that nobody knows.
+	if got.Sites != 1 || len(got.Guesses) != 0 || !slices.Contains(got.Assumed, "isnan") || !slices.Contains(got.Assumed, "_amp_foreach_non_finite_check_and_unscale_") {
+		t.Errorf("unknown reads at %d places, guesses %v, assumed %v", got.Sites, got.Guesses, got.Assumed)
+	}
+	if !reflect.DeepEqual(got.Known, []bool{false, true}) {
+		t.Errorf("known infinities: %v", got.Known)
+	}
+	if !reflect.DeepEqual(got.Masked, []bool{false, false, false, true}) {
+		t.Errorf("comparisons with infinities are known: %v", got.Masked)
+	}
+}
+
+// The peers of a rank are copies of it.
+func TestReductionsOfEqualRanks(t *testing.T) {
+	library, module := withModule(t)
+	var got struct{ One, Two map[string]any }
+	runScript(t, library, &got, "reduced.py", nil, module)
+	one, two := map[string]any{}, map[string]any{}
+	for _, name := range []string{"sum", "avg", "max", "min", "product", "functional", "coalesced", "part", "integers", "reduce", "reduce max"} {
+		one[name], two[name] = []any{0., 1., 2., 3.}, []any{0., 1., 2., 3.}
+	}
+	for _, name := range []string{"sum", "functional", "coalesced", "integers"} {
+		two[name] = []any{0., 2., 4., 6.}
+	}
+	two["part"], two["product"], two["reduce"] = []any{0., 1., 4., 6.}, "unknown", "unknown"
+	one["unknown"], two["unknown"] = "unknown", "unknown"
+	if !reflect.DeepEqual(got.One, one) || !reflect.DeepEqual(got.Two, two) {
+		t.Errorf("in a world of one %v\nin a world of two %v", got.One, got.Two)
+	}
+}
+
+func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Trained   map[string][]bool
+		Evaluated []bool
+		Bumped    map[string][]bool
+		CustomOp  []bool `json:"custom_op"`
+		Iterable  []bool
+		Reads     map[string]int
+	}
+	runScript(t, library, &got, "unseen.py", nil, module)
+	if len(got.Trained) != 4 || len(got.Bumped) != 8 || len(got.CustomOp) != 8 || len(got.Reads) != 0 {
+		t.Errorf("of other cases: %+v", got)
+	}
+	for name, known := range got.Trained {
+		if slices.Contains(known, true) {
+			t.Errorf("running statistics are known after a training step: %s", name)
+		}
+	}
+	if slices.Contains(got.Evaluated, false) {
+		t.Errorf("running statistics are not known after an evaluation: %v", got.Evaluated)
+	}
+	for name, known := range got.Bumped {
+		if !reflect.DeepEqual(known, []bool{true, false}) {
+			t.Errorf("made %s: known before and after a change that autograd alone counts: %v", name, known)
+		}
+	}
+	if slices.Contains(got.CustomOp, true) || slices.Contains(got.Iterable, true) {
+		t.Errorf("known after a custom operator's change: %v; after a change of two: %v", got.CustomOp, got.Iterable)
+	}
+}

@@ -1,0 +1,89 @@
+package collect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PhantomOptions are what can be said of a phantom GPU beside its profile.
+type PhantomOptions struct {
+	// MemoryBytes is what a process can take of it, 0 = the profile's; beyond it an allocation fails as on a device.
+	MemoryBytes int64
+}
+
+// MostPhantomMemory is what the phantom GPU has addresses for.
+const MostPhantomMemory = 2 << 40
+
+// OpenPhantom gives a machine that predicts, whatever GPUs there are here: none is looked for. device is the name of a
+// profile, as it is or behind "phantom:".
+func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
+	profile := strings.TrimPrefix(device, DevicePhantom+":")
+	switch device {
+	case "", DevicePhantom, DevicePhantom + ":":
+		profile = phantom.DefaultProfile
+	case DeviceCUDA, DeviceAuto:
+		return nil, &UsageError{"a prediction does not run on --device " + device, "name the device to predict for: " + strings.Join(phantom.Profiles(), ", ")}
+	}
+	if o.MemoryBytes < 0 || o.MemoryBytes > MostPhantomMemory {
+		return nil, &UsageError{fmt.Sprintf("a phantom GPU cannot have %d bytes of memory", o.MemoryBytes), "give a size up to 2TiB, as in 24GiB"}
+	}
+	if !slices.Contains(phantom.Profiles(), profile) {
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), "known: " + strings.Join(phantom.Profiles(), ", ")}
+	}
+	return phantomMachine(profile, "", o)
+}
+
+// Profile is the phantom GPU's profile, empty on a real GPU.
+func (m *Machine) Profile() string { return m.profile.ID }
+
+// GPUName is the name of the phantom GPU's device.
+func (m *Machine) GPUName() string { return m.profile.Name }
+
+// ProcessBytes is what one process can take of the phantom GPU.
+func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(nil).MemoryBytes }
+
+// Placed is the same machine with another policy of addresses (see phantom.Library). It shares what was looked at.
+func (m *Machine) Placed(addresses string) *Machine {
+	m.found = m.shared()
+	other := *m
+	other.addresses = addresses
+	return &other
+}
+
+// Policies are n policies of addresses, the profile's own last: where segments lie decides which of several equal free
+// blocks torch takes, so reserved bytes differ from one to the next. Those that a driver could follow come before random ones.
+func (m *Machine) Policies(n int) []string {
+	var others []string
+	for _, p := range []string{"blocks", "up", "down"} {
+		if p != m.profile.Addresses {
+			others = append(others, p)
+		}
+	}
+	for seed := 1; len(others) < n-1; seed++ {
+		others = append(others, fmt.Sprint(seed))
+	}
+	return append(others[:max(0, n-1)], m.profile.Addresses)
+}
+
+// phantomFacts describes the phantom GPU for the manifest.
+func (m *Machine) phantomFacts(placements []schemas.Placement) *schemas.Phantom {
+	p := m.profile.Properties
+	f := &schemas.Phantom{Checked: m.profile.Checked, CheckedTorch: m.profile.CheckedTorch, Assumed: slices.Sorted(maps.Keys(m.profile.Assumed)),
+		MemoryBytes: m.memory, MemoryGiven: m.memory > 0, Addresses: m.addresses, DefaultAddresses: m.profile.Addresses,
+		ComputeCapability: fmt.Sprintf("%d.%d", p["compute_major"], p["compute_minor"]), Placements: placements}
+	if f.Assumed == nil {
+		f.Assumed = []string{}
+	}
+	if !f.MemoryGiven {
+		f.MemoryBytes = p["total_memory_bytes"] - p["context_bytes"]
+	}
+	if f.Addresses == "" {
+		f.Addresses = m.profile.Addresses
+	}
+	return f
+}

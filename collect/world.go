@@ -1,0 +1,138 @@
+package collect
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// Limits of a world that is played without its GPUs.
+const (
+	maxWorld   = 1024
+	maxPerNode = 8 // devices that a phantom machine can have
+)
+
+// A World is that of a script that torchrun would start once for each GPU. Some of its ranks are run, on the phantom GPU; the
+// others are there as copies of whichever rank asks.
+type World struct {
+	Size    int
+	Ranks   []int // those that are run
+	PerNode int   // GPUs of a machine
+}
+
+// NewWorld reads --world-size, --ranks and --gpus-per-node.
+func NewWorld(size int, ranks string, perNode int) (*World, error) {
+	if size < 1 || size > maxWorld {
+		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size), "it is the number of processes that torchrun would start in all"}
+	}
+	if perNode < 1 || perNode > maxPerNode {
+		return nil, &UsageError{fmt.Sprintf("--gpus-per-node must be 1 to %d, not %d", maxPerNode, perNode), ""}
+	}
+	w := &World{Size: size, PerNode: perNode}
+	for word := range strings.SplitSeq(ranks, ",") {
+		rank, err := strconv.Atoi(strings.TrimSpace(word))
+		switch {
+		case err != nil:
+			return nil, &UsageError{fmt.Sprintf("--ranks %s: %q is no rank", ranks, word), "as in --ranks 0,7"}
+		case rank < 0 || rank >= size:
+			return nil, &UsageError{fmt.Sprintf("--ranks %s: there is no rank %d in a world of %d", ranks, rank, size), fmt.Sprintf("ranks are 0 to %d", size-1)}
+		case slices.Contains(w.Ranks, rank):
+			return nil, &UsageError{fmt.Sprintf("--ranks %s names rank %d twice", ranks, rank), ""}
+		}
+		w.Ranks = append(w.Ranks, rank)
+	}
+	return w, nil
+}
+
+// check refuses what cannot be played.
+func (w *World) check(m *Machine, e *Experiment, python string) error {
+	switch {
+	case !m.Predicted:
+		return &UsageError{"--world-size plays ranks on phantom GPUs, and this is " + m.Note, "add --device phantom; on GPUs, run torchrun itself"}
+	case len(e.Command) == 0:
+		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments do not", "give a command after --"}
+	case launched(e.Command) != nil:
+		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])), "give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
+	case python == "":
+		return &UsageError{fmt.Sprintf("--world-size needs to know the script's Python, and %s does not show it", e.Command[0]), "as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
+	}
+	return nil
+}
+
+// devices is how many GPUs a process sees.
+func (w *World) devices() int { return min(w.PerNode, w.Size) }
+
+// vars are what torchrun would set for a rank.
+func (w *World) vars(rank int) map[string]string {
+	node := rank / w.PerNode
+	nodes := (w.Size + w.PerNode - 1) / w.PerNode
+	vars := map[string]string{"MASTER_ADDR": "127.0.0.1", "ROLE_NAME": "default", "TORCHELASTIC_RUN_ID": "dpsight"}
+	for name, value := range map[string]int{
+		"RANK": rank, "LOCAL_RANK": rank % w.PerNode, "WORLD_SIZE": w.Size, "LOCAL_WORLD_SIZE": min(w.PerNode, w.Size-node*w.PerNode),
+		"GROUP_RANK": node, "GROUP_WORLD_SIZE": nodes, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": w.Size,
+		"MASTER_PORT": 29500, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
+	} {
+		vars[name] = strconv.Itoa(value)
+	}
+	return vars
+}
+
+// unpack writes the module that stands in for the peers, and what starts several ranks; it gives the module's path.
+func (w *World) unpack(dir string) (module string, err error) {
+	module = filepath.Join(dir, "phantom_ranks.py")
+	if err = os.WriteFile(module, phantom.RanksModule(), 0o600); err == nil && len(w.Ranks) > 1 {
+		err = os.WriteFile(w.launcher(dir), phantom.RanksLauncher(), 0o600)
+	}
+	return module, err
+}
+
+func (*World) launcher(dir string) string { return filepath.Join(dir, "phantom_launch.py") }
+
+// command gives what to run for the ranks, and the environment for it. One rank is the script itself; for several, a launcher
+// in the script's Python stands where torchrun would.
+func (w *World) command(dir, python, path string, argv, env []string) (newPath string, newArgv, newEnv []string) {
+	set := w.vars(w.Ranks[0])
+	if len(w.Ranks) > 1 {
+		var each []string
+		for _, rank := range w.Ranks {
+			var words []string
+			for name, value := range w.vars(rank) {
+				words = append(words, name+"="+value)
+			}
+			slices.Sort(words)
+			each = append(each, strings.Join(words, ","))
+		}
+		argv = append([]string{python, w.launcher(dir), strings.Join(each, ";"), path}, argv[1:]...)
+		path, set = python, nil
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, ours := w.vars(0)[name]
+		return ours
+	})
+	for name, value := range set {
+		out = append(out, name+"="+value)
+	}
+	if !slices.ContainsFunc(out, func(entry string) bool { return strings.HasPrefix(entry, "OMP_NUM_THREADS=") }) {
+		out = append(out, "OMP_NUM_THREADS=1") // as torchrun does
+	}
+	return path, argv, out
+}
+
+// joinedVariable names the folder where a rank that joins a process group leaves a file of its number.
+const joinedVariable = "PHANTOM_JOINED"
+
+// strangers are the ranks that joined no process group.
+func (w *World) strangers(folder string) (ranks []string) {
+	for _, rank := range w.Ranks {
+		if _, err := os.Stat(filepath.Join(folder, strconv.Itoa(rank))); err != nil {
+			ranks = append(ranks, strconv.Itoa(rank))
+		}
+	}
+	return ranks
+}

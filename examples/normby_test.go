@@ -1,0 +1,28 @@
+package examples_test
+
+import (
+	"maps"
+	"testing"
+)
+
+// How the recordings say that each method took its layers' norms: by which rule, of how many layers. There are 121 linear ones, two
+// embeddings, and 41 layer norms, whose per-sample gradients are small enough to be made.
+func TestNormsOfHeadline(t *testing.T) {
+	want := map[string]map[string]int{
+		"flash": {"tiled_outer": 121, "grouped": 2, "per_sample": 41},
+		"bk":    {"ghost": 123, "per_sample": 41},
+		"ghost": {"ghost": 123, "per_sample": 41},
+	}
+	full, _ := recorded(t)
+	for method, rules := range want {
+		got := map[string]int{}
+		for _, m := range full[method].in.Modules {
+			if m.NormBy != "" {
+				got[m.NormBy]++
+			}
+		}
+		if !maps.Equal(got, rules) {
+			t.Errorf("%s: norms by %v, want %v", method, got, rules)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package examples_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Sizes in MiB of the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32, SGD without momentum.
+const (
+	firstLayer, secondLayer = 50.0, 12.5                                              // weights of its two layers
+	allGradients            = firstLayer + secondLayer + (2560+1280)*4/float64(1<<20) // of all parameters
+	sampleCount             = 32
+)
+
+// A stage is a part of a step and what memory grew by in it. Libraries' workspaces are left out: they come once, with the first
+// matrix products of a thread.
+type stage struct {
+	method string
+	phases []string // of the step, from the first of that name on
+	step   int64
+	kept   bool // what is left at the end, rather than the highest in between
+	// published is what the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping and Ghost Clipping in
+	// Opacus", PyTorch blog, August 2024), in terms of this stage; today is what the code of torch and Opacus now makes of the sizes.
+	published, today float64
+}
+
+// disagreement is what ghost clipping's update takes today beyond what was published.
+const disagreement = 37.5
+
+var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.PhaseAccumulate, schemas.PhaseNoise}
+
+// What forward leaves is the ReLU's result, the log-softmax and the loss.
+const leftByForward = sampleCount*(2560+1280)*4/float64(1<<20) + 3*512/float64(1<<20)
+
+var stages = []stage{
+	{"vanilla", []string{schemas.PhaseSetupModel}, -1, true, 62.5, allGradients},
+	{"vanilla", []string{schemas.PhaseForward}, 0, true, 0.5, leftByForward},
+	{"vanilla", []string{schemas.PhaseBackward}, 0, false, 62.5, allGradients},
+	{"vanilla", updatePhases, 0, false, 0, 0},
+
+	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, leftByForward},
+	// The per-sample gradients, those of the first layer twice while Opacus copies them. The published figure has all
+	// gradients besides. In the first step those of the first layer are not there yet at that moment; from the second on
+	// all are, and were before, for Opacus keeps them.
+	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663 - firstLayer, sampleCount*(2*firstLayer+secondLayer) + secondLayer},
+	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663 - allGradients, sampleCount * (2*firstLayer + secondLayer)},
+	// The clipped sum of all parameters; then noise of the first layer, and its sum with that, which becomes the gradient.
+	{"dpsgd", updatePhases, 0, false, 162.5, allGradients + 2*firstLayer},
+	{"dpsgd", updatePhases, 1, false, 162.5, allGradients + 2*firstLayer},
+
+	{"ghost", []string{schemas.PhaseForward}, 0, true, 0.47, leftByForward},
+	{"ghost", []string{schemas.PhaseBackwardNorm}, 0, false, 63.13, allGradients},
+	{"ghost", []string{schemas.PhaseBackwardGrad}, 0, false, 50, firstLayer},
+	// The one disagreement: published are 125 MiB, and Opacus now takes here what it takes for per-sample gradients.
+	{"ghost", updatePhases, 0, false, 125 + disagreement, allGradients + 2*firstLayer},
+	{"ghost", updatePhases, 1, false, 125 + disagreement, allGradients + 2*firstLayer},
+}
+
+// The published test of Opacus' ghost clipping, phase by phase, on a real GPU.
+func TestPublishedMLP(t *testing.T) {
+	looked := 0
+	for e := range runsOf(t, "mlp") {
+		for i := range stages {
+			if s := &stages[i]; s.method == e.Manifest.Name {
+				s.expect(t, e.in)
+				looked++
+			}
+		}
+	}
+	if looked != len(stages) {
+		t.Errorf("%d stages are recorded, published are %d", looked, len(stages))
+	}
+}
+
+func (s *stage) expect(t *testing.T, in analyze.Input) {
+	t.Helper()
+	const (
+		batch    = 0.65 // MiB: gradients of activations, of which there are two at most, and what their backward frees
+		rounding = 0.15 // MiB: the published figures have few digits
+	)
+	name := strings.Join(s.phases, "+")
+	got := s.growth(t, in)
+	t.Logf("step %d, %s: %.4f MiB; by the sizes %.4f, published %.4f", s.step, name, got, s.today, s.published)
+	if math.Abs(got-s.today) > batch {
+		t.Errorf("step %d, %s: memory grew by %.4f MiB, by the sizes it is %.4f", s.step, name, got, s.today)
+	}
+	if math.Abs(got-s.published) > batch+rounding {
+		t.Errorf("step %d, %s: memory grew by %.4f MiB, published are %.4f", s.step, name, got, s.published)
+	}
+}
+
+// growth is what a stage adds to what was allocated when it began, in MiB.
+func (s *stage) growth(t *testing.T, in analyze.Input) float64 {
+	t.Helper()
+	var began, highest, end *schemas.Phase
+	for i := range in.Phases {
+		p := &in.Phases[i]
+		if p.Step != s.step || !slices.Contains(s.phases, p.Phase) || began == nil && p.Phase != s.phases[0] {
+			continue
+		}
+		if began == nil {
+			began = p
+		}
+		if highest == nil || p.PeakBytes > highest.PeakBytes {
+			highest = p
+		}
+		end = p
+	}
+	if began == nil {
+		t.Fatalf("step %d has no %s", s.step, s.phases)
+	}
+	grew, until := highest.PeakBytes-began.AllocatedBegin, highest.PeakSeq
+	if s.kept {
+		grew, until = end.AllocatedEnd-began.AllocatedBegin, end.EndSeq
+	}
+	seq := max(until, began.BeginSeq)
+	workspace := map[int64]bool{} // blocks, by their number
+	for _, o := range in.Owners {
+		if o.Category == schemas.Workspace && o.HoldsAt(seq) {
+			workspace[o.AllocID] = true
+		}
+	}
+	for i := range in.Allocations {
+		if a := &in.Allocations[i]; workspace[a.AllocID] && a.LiveAt(seq) && a.AllocSeq > began.BeginSeq {
+			grew -= a.BlockBytes
+		}
+	}
+	return float64(grew) / (1 << 20)
+}

@@ -1,0 +1,29 @@
+package examples_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// A summary and a ladder that share what they are made of are those that are made apart.
+func TestSummaryWithLadder(t *testing.T) {
+	runs, _, err := store.Open(headline).Runs()
+	if err != nil || len(runs) == 0 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	for _, r := range runs {
+		tab, err := store.Load(r, store.WantAll|store.WantClock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := analyze.Input(*tab)
+		s, ladder, err := analyze.SummarizeWithLadder(in)
+		alone, failed := analyze.Ladder(in)
+		if !reflect.DeepEqual(s, analyze.Summarize(in)) || !reflect.DeepEqual(ladder, alone) || !reflect.DeepEqual(err, failed) {
+			t.Errorf("%s: it is another", r.Manifest.Name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package examples_test
+
+import (
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// storeFolders are the folders that hold runs.
+func storeFolders(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if found, _ := filepath.Glob(filepath.Join(e.Name(), "*", schemas.ManifestFile)); len(found) > 0 {
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) == 0 {
+		t.Fatal("no folder holds runs")
+	}
+	return folders
+}
+
+// manifests are those of all runs, by the file's path: bare ones too, and those of no suite.
+func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
+	t.Helper()
+	return func(yield func(string, *schemas.Manifest) bool) {
+		for _, folder := range storeFolders(t) {
+			for path, m := range manifestsOf(t, folder) {
+				if !yield(path, m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func manifestsOf(t *testing.T, folder string) iter.Seq2[string, *schemas.Manifest] {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*", schemas.ManifestFile))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: no runs, %v", folder, err)
+	}
+	return func(yield func(string, *schemas.Manifest) bool) {
+		for _, path := range paths {
+			m, err := schemas.ReadManifest(filepath.Dir(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(path, m) {
+				return
+			}
+		}
+	}
+}
+
+// noSuites are the stores that the tests over all suites leave out: one that is of no suite, and those of bare runs alone,
+// for which the tables in the documents are tests.
+var noSuites = []string{"checks", "claims", "lora"}
+
+// Nothing recorded is left out: every built-in suite has its store here, and the tests over all suites read every store.
+func TestEverySuiteIsRead(t *testing.T) {
+	for _, name := range suite.Names() {
+		if !slices.Contains(suites, name) {
+			t.Errorf("no test reads a recording of the suite %s", name)
+		}
+	}
+	for _, folder := range storeFolders(t) {
+		if !slices.Contains(suites, folder) && !slices.Contains(noSuites, folder) {
+			t.Errorf("no test reads the recordings of %s", folder)
+		}
+	}
+}
+
+// isolationCost is what isolation may cost an experiment beyond Python's start.
+const isolationCost = 500 * time.Millisecond
+
+// Every run had its GPU to itself, and waiting until that was so took next to nothing.
+func TestRecordingsAreIsolated(t *testing.T) {
+	measured := 0
+	for path, m := range manifests(t) {
+		if m.Source != schemas.Measured {
+			continue
+		}
+		measured++
+		i := m.Isolation
+		if i == nil || !i.Verified || i.Reason != "" || i.IdleBytes == nil || i.OtherProcesses == nil || *i.OtherProcesses != 0 || i.ThrottleReasons == nil {
+			t.Errorf("%s: isolation %+v", path, i)
+			continue
+		}
+		if waited := time.Duration(i.WaitedNS); waited >= isolationCost {
+			t.Errorf("%s: waited %s for the GPU", path, waited)
+		}
+	}
+	if measured == 0 {
+		t.Error("no run is measured")
+	}
+}

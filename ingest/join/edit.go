@@ -1,0 +1,112 @@
+package join
+
+// sequence is what events do, and the sizes of their blocks.
+type sequence struct {
+	of   []token
+	size []int64
+}
+
+func (s sequence) part(from, to int) sequence { return sequence{s.of[from:to], s.size[from:to]} }
+
+// same reports whether two events may be the same. Where factors are given, sizes have to differ by one of them, but for blocks that
+// come from another unit or go into one: those may have the size of another batch.
+func same(a, b *sequence, i, k int, factors factors) bool {
+	switch {
+	case a.of[i] != b.of[k]:
+		return false
+	case factors == nil || a.size[i] == b.size[k] || a.of[i].crosses():
+		return true
+	}
+	return factors[factor(a.size[i], b.size[k])] > 0
+}
+
+// shortest finds a shortest edit from b to a (Myers 1986): by event of a its place in b, from 1, or 0. nil = too long.
+func (s *partFinder) shortest(a, b sequence, factors factors) []int32 {
+	s.buffer.places = grown(s.buffer.places, len(a.of))
+	places := s.buffer.places
+	n := 0
+	for n < len(a.of) && n < len(b.of) && same(&a, &b, n, n, factors) {
+		places[n] = int32(n + 1)
+		n++
+	}
+	e, g := len(a.of), len(b.of)
+	for e > n && g > n && same(&a, &b, e-1, g-1, factors) {
+		places[e-1] = int32(g)
+		e, g = e-1, g-1
+	}
+	if s.work += len(a.of) + len(b.of); s.work > maxWork || !s.middle(a.part(n, e), b.part(n, g), places[n:e], int32(n), factors) {
+		return nil
+	}
+	return places
+}
+
+// middle is shortest for what has neither a beginning nor an end in common; shift is added to places.
+func (s *partFinder) middle(a, b sequence, places []int32, shift int32, factors factors) bool {
+	n, m := len(a.of), len(b.of)
+	if n == 0 || m == 0 {
+		return true
+	}
+	limit := min(maxEdits, n+m)
+	s.buffer.furthest = grown(s.buffer.furthest, 2*limit+2)
+	v := s.buffer.furthest      // by diagonal x-y, plus limit: how far along a
+	trace := s.buffer.trace[:0] // v's middle before each step: of step d from d² on
+	for d := 0; d <= limit; d++ {
+		if s.work += d; s.work > maxWork {
+			return false
+		}
+		for k := -d; k <= d; k += 2 {
+			var x int32
+			if k == -d || k != d && v[limit+k-1] < v[limit+k+1] {
+				x = v[limit+k+1]
+			} else {
+				x = v[limit+k-1] + 1
+			}
+			from := x
+			for y := int(x) - k; int(x) < n && y < m && same(&a, &b, int(x), y, factors); y++ {
+				x++
+			}
+			s.work += int(x - from)
+			v[limit+k] = x
+			if int(x) >= n && int(x)-k >= m {
+				s.buffer.trace = trace
+				backtrack(trace, d, n, m, places, shift)
+				return true
+			}
+		}
+		trace = append(trace, v[limit-d:limit+d+1]...)
+	}
+	return false
+}
+
+// backtrack reads the edit of d steps from the furthest places before each step.
+func backtrack(trace []int32, d, x, y int, places []int32, shift int32) {
+	for ; d > 0; d-- {
+		before := trace[(d-1)*(d-1) : d*d] // of diagonals -(d-1)..d-1
+		at := func(k int) int {
+			if k < -(d-1) || k > d-1 {
+				return -1
+			}
+			return int(before[k+d-1])
+		}
+		k := x - y
+		from := k - 1
+		if k == -d || k != d && at(k-1) < at(k+1) {
+			from = k + 1
+		}
+		px := at(from)
+		py := px - from
+		begin := px // of the diagonal
+		if from == k-1 {
+			begin++
+		}
+		for x > begin {
+			x, y = x-1, y-1
+			places[x] = int32(y+1) + shift
+		}
+		x, y = px, py
+	}
+	for x > 0 && y > 0 {
+		x, y = x-1, y-1
+		places[x] = int32(y+1) + shift
+	}
+}

@@ -1,0 +1,185 @@
+package join
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// unrecorded plays what happens between two windows: marks, but no events, then the allocator's own list.
+func (w *world) unrecorded(body func()) {
+	w.span(spool.DrainBegin, main, 1, func() {})
+	closed := uint32(len(w.marks))
+	w.mode(0)
+	before, n := maps.Clone(w.live), w.events.Len()
+	body()
+	w.events = schemas.EventColumns{Action: w.events.Action[:n], Addr: w.events.Addr[:n], Size: w.events.Size[:n], Stream: w.events.Stream[:n],
+		TimeNS: w.events.TimeNS[:n], Mark: w.events.Mark[:n], Stack: w.events.Stack[:n], Pool: w.events.Pool[:n]}
+	w.events.Append(schemas.ActionGap, 0, 0, 0, 0, closed, 0, 0)
+	seq := int64(w.events.Len())
+	w.span(spool.DrainBegin, main, 2, func() {})
+	w.mode(instrumented)
+	var list []schemas.SegmentBlock
+	row := func(s segment, at, bytes, requested int64, state string) {
+		list = append(list, schemas.SegmentBlock{SegmentAddress: s.addr, SegmentBytes: s.size, Address: s.addr + uint64(at), BlockBytes: bytes, RequestedBytes: requested, State: state})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.live)) {
+		b := w.live[name]
+		if old := before[name]; old == nil || old.addr != b.addr {
+			b.born = seq
+		} else {
+			b.born = old.born
+		}
+		rounded := (b.bytes + 511) / 512 * 512
+		if rest := b.size - rounded; rounded <= mib && rest >= 512 || rest > mib {
+			row(b.segment, 0, rounded, b.bytes, schemas.BlockActive)
+			row(b.segment, rounded, rest, 0, schemas.BlockInactive)
+		} else {
+			row(b.segment, 0, b.size, b.bytes, schemas.BlockActive)
+		}
+	}
+	for _, s := range w.free {
+		row(s, 0, s.size, 0, schemas.BlockInactive)
+	}
+	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
+}
+
+// After steps that were not recorded, weights and state are still known by what was seen before, tags go on binding, and
+// what was allocated meanwhile is untraced, until a tag says what it is.
+func TestGap(t *testing.T) {
+	w := trained(t, instrumented)
+	trainStep(w, false, true, 0)
+	w.unrecorded(func() {
+		trainStep(w, false, false, 0)
+		w.alloc(main, "meanwhile", 3*mib)
+		w.alloc(main, "late weight", 5*mib)
+		trainStep(w, false, false, instrumented)
+	})
+	w.label("opened")
+	w.tag(main, spool.TagParameter, "weight", "late weight")
+	trainStep(w, false, true, instrumented)
+	j := w.join()
+	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
+		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
+	}
+	for _, c := range []struct{ name, label, want string }{
+		{"weight", "opened", "parameters/tagged"},
+		{"moment", "opened", "optimizer_state/tagged"},
+		{"workspace", "opened", "workspace/lifetime"},
+		{"meanwhile", "opened", "untraced/lifetime"},
+		{"late weight", "opened", "parameters/tagged"},
+		{"h", "forward", "activations/tagged"},
+		{"grad", "after hook", "gradients/tagged"},
+	} {
+		if got := w.category(j, c.name, len(w.blocks[c.name])-1, c.label); got != c.want {
+			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
+		}
+	}
+	steps := j.Steps()
+	if len(steps) != 5 {
+		t.Fatalf("%d steps", len(steps))
+	}
+	for i, s := range steps {
+		if want := i < 2 || i > 3; s.Recorded != want {
+			t.Errorf("step %d: recorded %v, want %v", i, s.Recorded, want)
+		}
+	}
+	gap := w.gaps[0].Seq
+	if a := j.dev.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap || steps[4].AllocatedBegin != a[gap] || steps[1].AllocatedEnd != a[steps[1].EndSeq] {
+		t.Errorf("step 1 ends at %d, step 4 begins at %d, the gap is event %d", steps[1].EndSeq, steps[4].BeginSeq, gap)
+	}
+	partly := 0
+	for _, p := range j.Phases() {
+		if (p.Step == 2 || p.Step == 3) && (p.PeakBytes != 0 || p.AllocatedEnd != 0) {
+			t.Errorf("bytes of a phase that was not recorded: %+v", p)
+		}
+		// What lies in part before the window has no events to go by; all else of a recorded step has bytes.
+		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded && (p.PeakBytes == 0) != (p.EndSeq == 0) {
+			t.Errorf("%+v", p)
+		}
+		if p.Step == 4 && p.EndSeq == 0 {
+			partly++
+		}
+	}
+	if partly == 0 {
+		t.Error("no phase lies in part before the window")
+	}
+	err := j.Allocations(func(rows []schemas.Allocation) error {
+		for _, a := range rows {
+			if unknown := a.AllocSeq == gap; unknown != (a.Phase == "") || unknown && a.Step != -1 {
+				t.Errorf("born in the gap: %v, yet %+v", unknown, a)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A module's time is its own: intervals go to the innermost call at their beginning, in backward to the enclosing one where
+// none of its own begins, and they sum to the phases' times.
+func TestModuleTimes(t *testing.T) {
+	w := newWorld(t)
+	trainOn := func(mode uint8) {
+		w.mode(mode)
+		w.forward(func() {
+			w.span(spool.ModuleBegin, main, 2, func() { w.span(spool.ModuleBegin, main, 3, func() {}) })
+		})
+		w.backward(0, func() {
+			w.mark(engine, spool.ModuleBackwardBegin, 0, 2)
+			w.mark(engine, spool.ModuleBackwardBegin, 0, 3)
+			w.span(spool.SamplerBegin, engine, 3, func() {})
+			w.mark(engine, spool.ModuleBackwardEnd, 0, 3)
+			w.mark(engine, spool.ModuleBackwardEnd, 0, 2)
+		})
+		w.span(spool.OptimizerBegin, main, 1, func() {})
+	}
+	trainOn(instrumented)
+	trainOn(bareMode)
+	var intervals []spool.Interval
+	for k := uint32(1); k < uint32(len(w.marks)); k++ {
+		intervals = append(intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
+	}
+	j := w.join(func(r *Rank) { r.Intervals = intervals })
+	type row struct {
+		phase  string
+		module int64
+		hook   bool
+	}
+	got, sums := map[row]int64{}, map[string]int64{}
+	for _, m := range j.ctx.ModuleTimes() {
+		if m.Step != 0 {
+			t.Errorf("a bare step has times of modules: %+v", m)
+		}
+		got[row{m.Phase, m.Module, m.DPHook}] += m.GPUNS
+		sums[m.Phase] += m.GPUNS
+	}
+	want := map[row]int64{{"forward", 1, false}: 200, {"forward", 2, false}: 200, {"forward", 3, false}: 100, {"forward", 0, false}: 100,
+		{"backward", 0, false}: 300, {"backward", 2, false}: 200, {"backward", 3, false}: 200, {"backward", 3, true}: 100, {"optimizer", 0, false}: 100, {"between", 0, false}: 100}
+	for r, ns := range want {
+		if got[r] != ns {
+			t.Errorf("%+v: %d ns, want %d", r, got[r], ns)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("rows %v", got)
+	}
+	for _, p := range j.Phases() {
+		if p.Step == 0 {
+			sums[p.Phase] -= p.GPUNS
+		}
+	}
+	for phase, left := range sums {
+		if left != 0 {
+			t.Errorf("%s: the modules' times are %d ns from the phase's", phase, left)
+		}
+	}
+	if rows := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }).ctx.ModuleTimes(); len(rows) != 0 {
+		t.Error("a phantom GPU has no times")
+	}
+}

@@ -1,0 +1,218 @@
+package join
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+func (w *world) expect(j *Joined, cases [][4]any) {
+	w.t.Helper()
+	for _, c := range cases {
+		if got := w.category(j, c[0].(string), c[1].(int), c[2].(string)); got != c[3].(string) {
+			w.t.Errorf("%s (%d) at %s: %s, want %s", c[0], c[1], c[2], got, c[3])
+		}
+	}
+}
+
+func (w *world) update() {
+	w.span(spool.OptimizerBegin, main, 1, func() {
+		w.alloc(main, "temporary", kib)
+		w.drop(main, "temporary")
+	})
+}
+
+// What forward has left and no tag explains is an activation as long as there is a graph that could hold it.
+func TestNoActivationWithoutAGraph(t *testing.T) {
+	w := newWorld(t)
+	w.forward(func() { w.alloc(main, "kept", 3*mib); w.alloc(main, "dies", 3*mib); w.alloc(main, "generator", 3*mib) })
+	w.label("forward")
+	w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "dies", "gradient") })
+	w.label("first")
+	w.forward(func() { w.alloc(main, "second", 3*mib) })
+	w.backward(spool.FlagKeepGraph, func() {})
+	w.label("graph kept")
+	w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "generator", "gradient"); w.label("inside") })
+	w.label("all gone")
+	w.update()
+	w.label("end")
+	w.expect(w.join(), [][4]any{
+		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "other/phase"}, {"kept", 0, "end", "other/phase"},
+		{"dies", 0, "forward", "activations/lifetime"},
+		{"generator", 0, "first", "activations/lifetime"}, // the second backward has freed it
+		{"second", 0, "graph kept", "activations/lifetime"}, {"second", 0, "all gone", "other/phase"},
+	})
+}
+
+// Autograd and hooks hold what was there before forward only from there on, in every step anew.
+func TestNothingIsHeldBeforeForward(t *testing.T) {
+	w := newWorld(t)
+	w.alloc(main, "weights", 3*mib)
+	for range 2 {
+		w.alloc(main, "batch", 3*mib)
+		w.alloc(main, "staged", kib)
+		w.label("loaded")
+		w.drop(main, "staged")
+		w.forward(func() {
+			w.tag(main, spool.TagInput, "batch")
+			w.alloc(main, "h", 3*mib)
+			w.tag(main, spool.TagHookActivation, "batch")
+			w.label("forward")
+		})
+		w.tag(main, spool.TagSavedTensor, "batch", "weights", "h")
+		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient", "h") })
+		w.untag(main, spool.TagSavedTensor, "batch", "weights")
+		w.untag(main, spool.TagHookActivation, "batch")
+		w.label("backward")
+		w.update()
+		w.label("updated")
+		w.drop(main, "batch")
+	}
+	w.expect(w.join(), [][4]any{
+		{"batch", 1, "loaded", "inputs/tagged"}, {"batch", 1, "forward", "activations/tagged"}, {"batch", 1, "backward", "inputs/tagged"},
+		{"weights", 0, "loaded", "other/phase"}, {"weights", 0, "forward", "activations/tagged"},
+		{"weights", 0, "backward", "other/phase"}, {"weights", 0, "updated", "other/phase"},
+		{"h", 1, "forward", "activations/tagged"},
+	})
+}
+
+// A plain attribute of a module is known by its tag: in instrumented steps from birth, for what the graph held was seen; in
+// bare ones from the graph's end.
+func TestHeldByAnAttribute(t *testing.T) {
+	w := newWorld(t)
+	for _, mode := range []uint8{bareMode, instrumented} {
+		w.forward(func() { w.alloc(main, "cache", 3*mib) })
+		w.label("forward " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode]) // mode is the next step's
+		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient") })
+		if mode == instrumented {
+			for range 9 { // no twin
+				w.alloc(main, "more", kib)
+				w.drop(main, "more")
+			}
+		}
+		w.update()
+		w.tag(main, spool.TagHeld, "cache")
+		w.mode(mode)
+		w.label("end " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode])
+		if mode == bareMode {
+			w.drop(main, "cache")
+		}
+	}
+	w.forward(func() {})
+	w.backward(0, func() {})
+	w.update()
+	w.expect(w.join(), [][4]any{
+		{"cache", 0, "forward instrumented", "other/tagged"},
+		{"cache", 1, "forward bare", "activations/lifetime"}, {"cache", 1, "end bare", "other/tagged"},
+	})
+}
+
+// A batch made in an instrumented step for a bare one is known by the batch that a bare step made.
+func TestBatchesMadeAhead(t *testing.T) {
+	for _, varies := range []bool{false, true} {
+		w := newWorld(t)
+		w.alloc(main, "batch 0", 3*mib)
+		names := []string{"batch 0", "batch 1", "batch 2", "batch 3", "batch 4"}
+		for i, name := range names[:4] {
+			w.forward(func() {
+				if i%2 == 0 {
+					w.tag(main, spool.TagInput, name)
+				}
+				w.alloc(main, "h", 3*mib)
+				w.alloc(main, names[i+1], 3*mib)
+			})
+			w.label(names[i+1])
+			w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient", "h") })
+			if varies && i%2 == 1 {
+				w.alloc(main, "more", kib)
+				w.drop(main, "more")
+			}
+			w.drop(main, name)
+			w.update()
+			w.mode([]uint8{bareMode, instrumented}[i%2])
+		}
+		want := "inputs/lifetime"
+		if varies { // bare steps are not like instrumented ones
+			want = "activations/lifetime"
+		}
+		w.expect(w.join(), [][4]any{
+			{"batch 1", 0, "batch 1", want}, {"batch 2", 0, "batch 2", "inputs/tagged"}, {"batch 3", 0, "batch 3", want},
+		})
+	}
+}
+
+// Where most steps are bare, a batch is made in a bare step for a bare one. One that is used in the step that made it is none of these:
+// nobody says so of the one that a lonely step makes.
+func TestBatchesMadeAheadInBareSteps(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		w := newWorld(t)
+		name := func(i int) string { return fmt.Sprint("batch ", i) }
+		tagged := func(i int) bool { return i < 3 || i%4 == 0 }
+		const steps = 14
+		w.alloc(main, name(0), 3*mib)
+		for i := range steps {
+			now := i
+			samples := func(i int) int64 { return int64(3 + i*7%5) }
+			if !ahead && i > 0 {
+				w.alloc(main, name(now), samples(i)*mib)
+				w.drop(main, name(i-1))
+			}
+			if !ahead && i == 10 { // like no other
+				for range 40 {
+					w.alloc(main, "more", kib)
+					w.drop(main, "more")
+				}
+			}
+			w.label("before " + name(now))
+			w.alloc(main, "between", kib)
+			w.drop(main, "between")
+			w.forward(func() {
+				if tagged(i) {
+					w.tag(main, spool.TagInput, name(now))
+				}
+				for n := range 24 {
+					w.alloc(main, fmt.Sprint("h", n), samples(i)*mib)
+				}
+				if ahead {
+					w.alloc(main, name(i+1), samples(i+1)*mib)
+				}
+			})
+			w.label(name(now))
+			if tagged(i) {
+				w.tag(main, spool.TagSavedTensor, name(now))
+			}
+			w.backward(0, func() {
+				for n := range 24 {
+					w.drop(engine, fmt.Sprint("h", n))
+				}
+			})
+			if ahead {
+				w.drop(main, name(i))
+			}
+			w.update()
+			mode := uint8(bareMode)
+			if tagged(i + 1) {
+				mode = instrumented
+			}
+			w.mode(mode)
+		}
+		j := w.join()
+		for i := 1; i+1 < steps; i++ {
+			want := "activations/lifetime"
+			switch {
+			case tagged(i):
+				want = "activations/tagged"
+			case !ahead && i == 10:
+				want = "other/phase"
+			}
+			if got := w.category(j, name(i), 0, name(i)); got != want {
+				t.Errorf("made ahead %v, step %d: %s, want %s", ahead, i, got, want)
+			}
+			if got := w.category(j, name(i), 0, "before "+name(i)); ahead && !strings.HasPrefix(got, "inputs/") {
+				t.Errorf("before step %d its batch is %s", i, got)
+			}
+		}
+	}
+}

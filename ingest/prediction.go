@@ -1,0 +1,93 @@
+package ingest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// prediction gathers what the phantom GPU said in each process of a predicted run.
+func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Prediction {
+	if m.Source != schemas.Predicted {
+		return nil
+	}
+	p := &schemas.Prediction{Told: len(journals) > 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}}
+	reads, guesses, assumptions := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	for _, j := range journals {
+		// Without its last word a process may have read more since.
+		p.Told = p.Told && j.Prediction != nil && j.End != nil
+		if j.Prediction == nil {
+			continue
+		}
+		for _, c := range j.Prediction.Reads {
+			reads[c.Name] += c.Count
+		}
+		for _, c := range j.Prediction.Guesses {
+			guesses[c.Name] += c.Count
+		}
+		for _, c := range j.Prediction.Assumptions {
+			assumptions[c.Name] += c.Count
+		}
+		for _, n := range j.Prediction.Notes {
+			if !slices.Contains(p.Notes, n) {
+				p.Notes = append(p.Notes, n)
+			}
+		}
+		p.Compiled = p.Compiled || j.Prediction.Compiled
+	}
+	p.UnknownReads, p.Guesses, p.Assumptions = tallied(reads), tallied(guesses), tallied(assumptions)
+	return p
+}
+
+// tallied lists what happened most often first.
+func tallied(counts map[string]int64) []schemas.Counted {
+	out := []schemas.Counted{}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, schemas.Counted{Name: name, Count: counts[name]})
+	}
+	slices.SortStableFunc(out, func(a, b schemas.Counted) int { return cmp.Compare(b.Count, a.Count) })
+	return out
+}
+
+// Placement is what a run under one policy of addresses adds to a band.
+func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
+	p := schemas.Placement{RunID: m.RunID, Status: m.Status}
+	if m.Phantom != nil {
+		p.Addresses = m.Phantom.Addresses
+	}
+	for i := range r.Devices { // a bare run has counters alone
+		d := &r.Devices[i]
+		p.PeakAllocatedBytes = max(p.PeakAllocatedBytes, d.PeakAllocatedBytes, known(d.TorchPeakAllocatedBytes))
+		p.PeakReservedBytes = max(p.PeakReservedBytes, d.PeakReservedBytes, known(d.TorchPeakReservedBytes))
+	}
+	return p
+}
+
+func known(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// band is the range of the peaks over the run and the earlier ones that placed segments otherwise.
+func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
+	if m.Phantom == nil || len(m.Phantom.Placements) == 0 || len(r.Devices) == 0 {
+		return nil
+	}
+	own := Placement(m, r)
+	b := &schemas.PlacementBand{Policies: []string{own.Addresses}, Allocated: [2]int64{own.PeakAllocatedBytes, own.PeakAllocatedBytes},
+		Reserved: [2]int64{own.PeakReservedBytes, own.PeakReservedBytes}}
+	for _, p := range m.Phantom.Placements {
+		if p.Status != m.Status { // the peak of a run that ended otherwise is of another stretch of the script
+			continue
+		}
+		b.Policies = append(b.Policies, p.Addresses)
+		b.Allocated = [2]int64{min(b.Allocated[0], p.PeakAllocatedBytes), max(b.Allocated[1], p.PeakAllocatedBytes)}
+		b.Reserved = [2]int64{min(b.Reserved[0], p.PeakReservedBytes), max(b.Reserved[1], p.PeakReservedBytes)}
+	}
+	return b
+}

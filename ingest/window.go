@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/torchsnap"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// openWindow takes the first drain of a later window: it has no events, but the allocator's own list of blocks, which the
+// replay goes on from.
+func (r *reader) openWindow(c *spool.Chunk) error {
+	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
+	if err != nil {
+		return fmt.Errorf("the list of blocks at byte %d of the journal: %w", c.Offset, err)
+	}
+	for i := range c.Checkpoint.Devices {
+		r.device(c.Checkpoint.Devices[i].Device)
+	}
+	mark := r.closingMark()
+	for _, rec := range r.devices {
+		if rec.broken != nil {
+			continue
+		}
+		seq := int64(rec.events.Len()) + 1
+		list := blocks(s, rec.device, seq, "window")
+		rec.events.Append(schemas.ActionGap, 0, reservedIn(list)-reservedIn(rec.final), 0, c.Checkpoint.TimeNS, mark, 0, 0)
+		rec.gaps = append(rec.gaps, replay.Gap{Seq: seq, List: list})
+		rec.final = slices.Clone(list)
+		for i := range rec.final {
+			rec.final[i].At = "last"
+		}
+	}
+	return nil
+}
+
+// closingMark is the end of the drain that closed the window before. The gap lies just after it: marks of the bare steps that
+// were not recorded come later, and the first recorded step finds the state after the gap.
+func (r *reader) closingMark() uint32 {
+	marks := r.journal.Marks
+	i := sort.Search(len(marks), func(i int) bool { return marks[i].K >= r.closed })
+	end := slices.IndexFunc(marks[i:], func(m spool.Mark) bool { return m.Kind == spool.DrainEnd })
+	if end < 0 {
+		return r.closed
+	}
+	return marks[i+end].K
+}
+
+// reservedIn is what the segments of a list take.
+func reservedIn(list []schemas.SegmentBlock) (bytes int64) {
+	for i := range list {
+		if i == 0 || list[i].SegmentAddress != list[i-1].SegmentAddress {
+			bytes += list[i].SegmentBytes
+		}
+	}
+	return bytes
+}

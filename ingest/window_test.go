@@ -1,0 +1,114 @@
+package ingest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0: six
+// steps, and four from step 200 on.
+
+// opensWindow reports whether a checkpoint is that of a drain that opens a later window.
+func opensWindow(t *testing.T, f spool.Frame) bool {
+	t.Helper()
+	var c spool.Checkpoint
+	if err := json.Unmarshal(f.Payload, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Reason == schemas.ReasonWindow
+}
+
+// The tables hold all that a replay across the gap needs: its event, and the allocator's own list just after it, whose sums are
+// torch's counters.
+func TestWindowTables(t *testing.T) {
+	dir := folder(t, "windows")
+	r := run(t, dir)
+	if d := r.Devices[0]; d.Verdict != schemas.Exact || d.DifferingBlocks != 0 || r.Cost[0].Windows != 2 {
+		t.Fatalf("%+v, %d windows", d, r.Cost[0].Windows)
+	}
+	gap, after, grown := int64(0), false, int64(0)
+	for _, e := range rows(t, schemas.Events, dir) {
+		if schemas.Action(e.Action) == schemas.ActionGap {
+			if gap > 0 {
+				t.Errorf("gaps at events %d and %d", gap, e.Seq)
+			}
+			gap, grown = e.Seq, e.Size
+		}
+		after = after || gap > 0 && e.Seq > gap
+	}
+	if gap == 0 || !after {
+		t.Fatalf("gap at event %d, events after it: %t", gap, after)
+	}
+	var active, requested, reserved, last int64
+	var segments []uint64
+	for _, b := range rows(t, schemas.Segments, dir) {
+		if b.At != "window" {
+			last++
+			continue
+		}
+		if b.Seq != gap {
+			t.Errorf("a block of event %d, the gap is event %d", b.Seq, gap)
+		}
+		if b.State != schemas.BlockInactive {
+			active, requested = active+b.BlockBytes, requested+b.RequestedBytes
+		}
+		if !slices.Contains(segments, b.SegmentAddress) {
+			segments, reserved = append(segments, b.SegmentAddress), reserved+b.SegmentBytes
+		}
+	}
+	rows := rows(t, schemas.Checkpoints, dir)
+	i := slices.IndexFunc(rows, func(c schemas.Checkpoint) bool { return c.Reason == schemas.ReasonWindow })
+	if c := rows[i]; active != c.ActiveBytes || requested != c.RequestedBytes || reserved != c.ReservedBytes || c.Seq != gap || c.Recorded {
+		t.Errorf("the list sums to %d active, %d requested, %d reserved: %+v", active, requested, reserved, c)
+	}
+	// Every later figure of what is reserved counts on from the gap's.
+	before := int64(-1)
+	for _, c := range rows[:i] {
+		if c.Recorded {
+			before = c.ReservedBytes
+		}
+	}
+	if before < 0 || grown == 0 || grown != reserved-before {
+		t.Errorf("the gap has %d bytes: %d are reserved after it, %d at the last recorded drain", grown, reserved, before)
+	}
+	if last == 0 {
+		t.Error("the list of the last drain is gone")
+	}
+}
+
+// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and what came
+// before it stays exact.
+func TestWindowCutAsItOpens(t *testing.T) {
+	marks, frames := unpacked(t, "windows")
+	all, err := spool.ScanFrames(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(f spool.Frame) bool { return f.Type == spool.FrameCheckpoint && opensWindow(t, f) })
+	cut := rewritten(t, frames, func(i int, f spool.Frame) []byte {
+		if i >= at {
+			return nil
+		}
+		return f.Payload
+	})
+	dir := live(t, 1<<30, marks, cut)
+	r := run(t, dir)
+	if d := r.Devices[0]; d.Verdict != schemas.Exact || strings.Contains(d.Reason, "unchecked") {
+		t.Errorf("%+v", d)
+	}
+	for _, e := range rows(t, schemas.Events, dir) {
+		if schemas.Action(e.Action) == schemas.ActionGap {
+			t.Errorf("a gap at event %d without its counters", e.Seq)
+		}
+	}
+	for _, b := range rows(t, schemas.Segments, dir) {
+		if b.At == "window" {
+			t.Fatal("a list of a window that did not open")
+		}
+	}
+}

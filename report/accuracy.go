@@ -1,0 +1,82 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
+func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
+	t := table.Table{Title: "Predicted beside measured", Document: doc, Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
+		{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes", Right: true}, {Title: "Error", Key: "peak_error", Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_reserved_bytes", Right: true}, {Title: "Error", Key: "reserved_error", Right: true},
+		{Title: "Allocations", Key: "allocations", Right: true}, {Title: "Predicted", Key: "predicted_allocations", Right: true},
+		{Title: "Moved MiB", Key: "moved_bytes", Right: true}, {Title: "Most", Key: "most"}, {Title: "Confidence", Key: "confidence"}}}
+	for i := range doc.Experiments {
+		x := &doc.Experiments[i]
+		row := []table.Cell{table.Text(x.Label)}
+		for _, p := range []analyze.Prediction{x.Allocated, x.Reserved} {
+			row = append(row, table.Optional(p.Measured, table.Bytes), table.Optional(p.Predicted, table.Bytes), table.Optional(p.Error, errorCell))
+		}
+		known := func(s string) table.Cell {
+			if s == "" {
+				return table.Absent()
+			}
+			return table.Text(s)
+		}
+		most := table.Absent()
+		if x.Most != "" {
+			most = table.Text(fmt.Sprintf("%s %s", x.Most, table.DeltaBytes(x.MostBytes).Text))
+		}
+		row = append(row, table.Optional(x.Allocations.Measured, table.Count), table.Optional(x.Allocations.Predicted, table.Count), table.Optional(x.Moved, table.Bytes), most, known(x.Confidence))
+		t.Rows = append(t.Rows, row)
+	}
+	for _, e := range []struct {
+		what string
+		of   analyze.AccuracyErrors
+	}{{"allocated", doc.Allocated}, {"reserved", doc.Reserved}} {
+		if e.of.Of > 0 {
+			t.Notes = append(t.Notes, e.what+": "+errorsSentence(&e.of))
+		}
+	}
+	if len(doc.Unpredicted) > 0 {
+		t.Notes = append(t.Notes, "measured and not predicted: "+analyze.Some(doc.Unpredicted, mostNamed))
+	}
+	if len(doc.Unmeasured) > 0 {
+		t.Notes = append(t.Notes, "predicted and not measured: "+analyze.Some(doc.Unmeasured, mostNamed))
+	}
+	t.Notes = append(t.Notes, doc.Warnings...)
+	if slices.ContainsFunc(doc.Experiments, func(x analyze.AccuracyExperiment) bool { return x.Moved != nil && *x.Moved > 0 }) {
+		t.Notes = append(t.Notes, "moved: bytes that the prediction's peak has under another category, too many or too few; most is the category that differs most")
+	}
+	hideEmpty(&t)
+	return t
+}
+
+// errorCell is an error of a prediction. What is not 0 never prints as 0.
+func errorCell(e float64) table.Cell {
+	text := table.Fixed(100*e, 3) + " %"
+	switch {
+	case e == 0:
+		text = "0"
+	case e > 0 && e < 0.000005:
+		text = "<0.001 %"
+	case e < 0 && e > -0.000005:
+		text = ">−0.001 %"
+	case e > 0:
+		text = "+" + text
+	}
+	return table.Cell{Text: text, Value: e}
+}
+
+func errorsSentence(e *analyze.AccuracyErrors) string {
+	s := fmt.Sprintf("%d of %d predicted to the byte, median error %s", e.Exact, e.Of, strings.TrimPrefix(errorCell(*e.Median).Text, "+"))
+	if *e.Worst == 0 {
+		return s
+	}
+	return s + ", worst " + strings.TrimPrefix(errorCell(*e.Worst).Text, "+") + " (" + e.Where + ")"
+}

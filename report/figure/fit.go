@@ -1,0 +1,202 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// A FitPoint is one value that was tried.
+type FitPoint struct {
+	Value    int64
+	Reserved int64 // highest; of what does not fit, until then
+	Fits     bool
+}
+
+// A FitSeries is one method on one device.
+type FitSeries struct {
+	Label  string // unique in the picture
+	Limit  int64  // bytes
+	Points []FitPoint
+}
+
+// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit stand hollow on the line of
+// their device's memory, as what they would have taken is not known.
+type Fit struct {
+	Vary   string
+	Series []FitSeries
+	Empty  string
+	Notes  []string
+}
+
+// fitColors tell series apart; more of them than that are named under the picture and stand in the table.
+var fitColors = []canvas.Color{0x204d8b, 0xe16114, 0x58b793, 0x7346a5, 0xd98cb3, 0x836700, 0x01645f, 0x7a1f3d}
+
+type fitLayout struct {
+	m             *Fit
+	shown         []FitSeries
+	width, height float64
+	plot          canvas.Box
+	x, y          tradeAxis
+	limits        []fitLimit
+	legend        legend
+}
+
+// fitLimit is the line of a memory.
+type fitLimit struct {
+	bytes int64
+	y     float64
+	text  string
+	shown bool // its text finds room above the line of the one below
+}
+
+func (m *Fit) layout() *fitLayout {
+	l := &fitLayout{m: m, shown: m.Series[:min(len(m.Series), len(fitColors))]}
+	lowX, highX, highY := math.Inf(1), 0.0, 0.0
+	var notes, labels []string
+	for _, s := range l.shown {
+		labels = append(labels, s.Label)
+		for _, p := range s.Points {
+			lowX, highX = min(lowX, float64(p.Value)), max(highX, float64(p.Value))
+			highY = max(highY, float64(p.Reserved))
+			if !p.Fits {
+				highY = max(highY, float64(s.Limit))
+			}
+		}
+	}
+	top := margin + titleSize*lineHeight + 10
+	l.x, l.y = axisOver(0, highX, unit{1, ""}), axisOver(0, highY*1.05, unitOf(int64(highY)))
+	left := margin + 40.0
+	empty := highX == 0
+	if !empty {
+		for _, v := range l.y.ticks(6) {
+			left = max(left, margin+canvas.Measure(tickText(v)+" "+l.y.unit.name, valueSize)+8)
+		}
+	}
+	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + tradeHeight}
+	if empty {
+		l.plot.Y1 = l.plot.Y0 + barHeight
+	}
+	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
+	l.width = l.plot.X1 + margin
+	y := l.plot.Y1 + 48
+	if empty {
+		y = l.plot.Y1 + 8
+	} else {
+		l.placeLimits()
+	}
+	var items []legendItem
+	hollow := false
+	for i, s := range l.shown {
+		items = append(items, legendItem{label: canvas.Fit(s.Label, valueSize, l.width-2*margin-swatch-30), fill: fitColors[i]})
+		for _, p := range s.Points {
+			hollow = hollow || !p.Fits
+		}
+	}
+	notes = append(notes, missingNote(labels)...)
+	if hollow {
+		notes = append(notes, "hollow: does not fit; what it would take is not known, and it stands on the line of its device's memory")
+	}
+	if n := len(m.Series) - len(l.shown); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d more are in the table alone", n))
+	}
+	l.legend, y = layLegend(items, append(notes, m.Notes...), y, l.width)
+	l.height = math.Ceil(y + margin)
+	return l
+}
+
+// placeLimits draws a line for each memory that the plot reaches.
+func (l *fitLayout) placeLimits() {
+	seen := map[int64]bool{}
+	for _, s := range l.shown {
+		y := l.y.at(float64(s.Limit))
+		if seen[s.Limit] || s.Limit <= 0 || y < l.plot.Y0 {
+			continue
+		}
+		seen[s.Limit] = true
+		limit := fitLimit{bytes: s.Limit, y: y, text: "memory " + table.Size(s.Limit), shown: y-valueSize-4 > l.plot.Y0}
+		for _, o := range l.limits {
+			limit.shown = limit.shown && math.Abs(o.y-y) > valueSize*1.6
+		}
+		l.limits = append(l.limits, limit)
+	}
+}
+
+func (m *Fit) describe() string {
+	var b strings.Builder
+	if len(m.Series) == 0 {
+		b.WriteString(m.Empty + ". ")
+	}
+	for _, s := range m.Series {
+		b.WriteString(s.Label + ":")
+		for _, p := range s.Points {
+			if p.Fits {
+				fmt.Fprintf(&b, " %s %d %s,", m.Vary, p.Value, table.Size(p.Reserved))
+			} else {
+				fmt.Fprintf(&b, " %s %d does not fit in %s,", m.Vary, p.Value, table.Size(s.Limit))
+			}
+		}
+		b.WriteString(" ")
+	}
+	return strings.TrimSpace(b.String() + strings.Join(m.Notes, ". "))
+}
+
+func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
+	l := m.layout()
+	c, err := canvas.New(l.width, l.height, svg)
+	if err != nil {
+		return nil, err
+	}
+	c.Text(canvas.Fit("Reserved memory by "+m.Vary, titleSize, l.width-2*margin), margin, margin+titleSize, titleSize, canvas.Start, ink)
+	l.legend.draw(c)
+	if l.plot.Y1-l.plot.Y0 <= barHeight {
+		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start, softInk)
+		return c, nil
+	}
+	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y}).drawAxes(c)
+	for _, limit := range l.limits {
+		c.Line(l.plot.X0, limit.y, l.plot.X1, limit.y, 1.2, softInk)
+		if limit.shown {
+			c.Text(limit.text, l.plot.X0+6, limit.y-4, valueSize, canvas.Start, softInk)
+		}
+	}
+	for i := range l.shown {
+		l.drawSeries(c, &l.shown[i], fitColors[i])
+	}
+	return c, nil
+}
+
+// at is where a point stands.
+func (l *fitLayout) at(s *FitSeries, p *FitPoint) (x, y float64) {
+	bytes := p.Reserved
+	if !p.Fits {
+		bytes = s.Limit
+	}
+	return l.x.at(float64(p.Value)), l.y.at(float64(bytes))
+}
+
+func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Color) {
+	var before *FitPoint
+	for i := range s.Points {
+		if p := &s.Points[i]; p.Fits {
+			if before != nil {
+				x0, y0 := l.at(s, before)
+				x1, y1 := l.at(s, p)
+				c.Segment(x0, y0, x1, y1, 1.4, color)
+			}
+			before = p
+		}
+	}
+	for i := range s.Points {
+		p := &s.Points[i]
+		x, y := l.at(s, p)
+		c.Diamond(x, y, pointRadius, color)
+		if !p.Fits {
+			c.Diamond(x, y, pointRadius-2, paper)
+		}
+		c.Mark(fmt.Sprintf("%s %d of %s", l.m.Vary, p.Value, s.Label), canvas.Box{X0: x, Y0: y, X1: x, Y1: y}, l.plot)
+	}
+}

@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// FitTables prints by method and device the largest value that fits, then every value that was tried.
+func FitTables(doc analyze.FitDocument) []table.Table {
+	var tables []table.Table
+	if methods, devices := fitAxes(&doc); len(methods) > 1 && len(devices) > 1 {
+		tables = append(tables, fitGrid(&doc, methods, devices))
+	}
+	tables = append(tables, fitTable(&doc), probesTable(&doc))
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// WriteFit writes the tables and the picture of a search into a folder, and gives the paths.
+func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder: %w", err)
+	}
+	f, tables := FitFigure(doc), FitTables(doc)
+	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG},
+		{"fit.json", func(w io.Writer) error { return table.Write(w, "json", tables...) }},
+		{"fit.md", func(w io.Writer) error { return table.Write(w, "markdown", tables...) }},
+		{"fit.csv", func(w io.Writer) error { return table.Write(w, "csv", probesTable(&doc)) }}}
+	for i := range tables {
+		files = append(files, output{fmt.Sprintf("fit-%d.tex", i+1), func(w io.Writer) error { return table.Write(w, "latex", tables[i]) }})
+	}
+	return writeAll(filepath.Clean(dir), files)
+}
+
+// FitFigure draws memory by the value that was varied.
+func FitFigure(doc analyze.FitDocument) figure.Figure {
+	m := &figure.Fit{Vary: doc.Vary.Name, Empty: "nothing was predicted"}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		s := figure.FitSeries{Label: fitLabel(&doc, c), Limit: c.MemoryBytes}
+		for _, p := range c.Probes {
+			if p.Fits != nil && p.PeakReservedBytes != nil {
+				s.Points = append(s.Points, figure.FitPoint{Value: p.Value, Reserved: *p.PeakReservedBytes, Fits: *p.Fits})
+			}
+		}
+		m.Series = append(m.Series, s)
+	}
+	m.Notes = append(m.Notes, fitNotes(&doc)...)
+	m.Notes = append(m.Notes, predictedNote)
+	return figure.Figure{Name: "fit", Title: "Reserved GPU memory by " + doc.Vary.Name, Picture: m}
+}
+
+func fitAxes(doc *analyze.FitDocument) (methods, devices []string) {
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if !slices.Contains(methods, c.Method) {
+			methods = append(methods, c.Method)
+		}
+		if !slices.Contains(devices, c.GPU) {
+			devices = append(devices, c.GPU)
+		}
+	}
+	return methods, devices
+}
+
+// fitLabel names a cell by what tells it from the others.
+func fitLabel(doc *analyze.FitDocument, c *analyze.FitCell) string {
+	methods, devices := fitAxes(doc)
+	switch {
+	case len(devices) < 2:
+		return c.Method
+	case len(methods) < 2:
+		return c.GPU
+	}
+	return c.Method + " on " + c.GPU
+}
+
+// fitText is the largest value that fits, as a reader says it.
+func fitText(c *analyze.FitCell) table.Cell {
+	if c.Largest == nil {
+		if c.Outcome == analyze.FitUnset {
+			return table.Cell{Text: "not known"}
+		}
+		return table.Cell{Text: "none"}
+	}
+	cell := table.Count(*c.Largest)
+	if c.Outcome == analyze.FitAll || c.Outcome == analyze.FitUnset {
+		cell.Text += " or more"
+	}
+	return cell
+}
+
+// fitGrid has a row a method and a column a device.
+func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
+	t := table.Table{Title: "Largest " + doc.Vary.Name + " that fits", Columns: []table.Column{{Title: "Method", Key: "method"}}}
+	for _, d := range devices {
+		t.Columns = append(t.Columns, table.Column{Title: d, Key: d, Right: true})
+	}
+	for _, m := range methods {
+		row := []table.Cell{table.Text(m)}
+		for _, d := range devices {
+			i := slices.IndexFunc(doc.Cells, func(c analyze.FitCell) bool { return c.Method == m && c.GPU == d })
+			if i < 0 {
+				row = append(row, table.Absent())
+			} else {
+				row = append(row, fitText(&doc.Cells[i]))
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func fitTable(doc *analyze.FitDocument) table.Table {
+	t := table.Table{Title: fmt.Sprintf("What fits: %s from %d to %d", doc.Vary.Name, doc.Vary.Low, doc.Vary.High), Columns: []table.Column{{Title: "Method", Key: "method"},
+		{Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"}, {Title: "Memory MiB", Key: "memory_bytes", Right: true},
+		{Title: "Largest that fits", Key: "largest", Right: true}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Does not fit", Key: "refused", Right: true},
+		{Title: "Runs", Key: "probes", Right: true}, {Title: "Confidence", Key: "confidence"}}}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Bytes(c.MemoryBytes), fitText(c),
+			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes), table.Optional(c.Refused, table.Count),
+			table.Count(int64(len(c.Probes))), confidence(c.Confidence)})
+	}
+	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device", predictedNote)
+	return t
+}
+
+// fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and what the
+// answer rests on.
+func fitNotes(doc *analyze.FitDocument) []string {
+	var notes runNotes
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if c.Outcome != analyze.FitSome {
+			notes.say(c.Sentence(&doc.Vary))
+		}
+		for _, o := range c.Odd {
+			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can be otherwise")
+		}
+		for _, p := range c.Probes {
+			if p.Why != "" {
+				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, though its run went on: %s", doc.Vary.Name, p.Value, p.Why))
+			}
+		}
+		if c.Confidence != nil {
+			notes.say("confidence " + c.Confidence.Level + ": " + strings.Join(c.Confidence.Reasons, "; "))
+		}
+	}
+	return notes.all()
+}
+
+// probesTable has a row a predicted run.
+func probesTable(doc *analyze.FitDocument) table.Table {
+	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried", Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Profile", Key: "profile", For: table.Programs},
+		{Title: "Device", Key: "gpu"}, {Title: doc.Vary.Name, Key: "value", Right: true}, {Title: "Fits", Key: "fits"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Run id", Key: "run_id"}}}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		for _, p := range c.Probes {
+			fits := table.Cell{Text: p.Status, Value: nil}
+			if p.Fits != nil {
+				fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*p.Fits], Value: *p.Fits}
+			}
+			t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Count(p.Value), fits,
+				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakReservedBytes, table.Bytes), table.Text(p.RunID)})
+		}
+	}
+	t.Notes = append(t.Notes, "peaks of what does not fit are of what it did until then")
+	return t
+}

@@ -1,0 +1,119 @@
+package report_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/figure"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// searches are what a search can give: several methods on several devices, one that was stopped, one where nothing fits, one where
+// everything does, and memory that falls with the value; names of every length.
+func searches() map[string]analyze.FitDocument {
+	run := func(value int64, fits bool, reserved int64) analyze.FitRun {
+		return analyze.FitRun{Value: value, Run: analyze.PredictionRun{Identity: analyze.Identity{RunID: fmt.Sprintf("run-%d", value), Status: schemas.StatusOK}, Fits: &fits,
+			PeakBytes: new(reserved - 1<<20), PeakReservedBytes: &reserved, Confidence: &schemas.Confidence{Level: schemas.Close, Reasons: []string{"it was read"}}}}
+	}
+	one := func(method, gpu string, memory int64, runs ...analyze.FitRun) analyze.FitSearch {
+		return analyze.FitSearch{Method: method, Profile: strings.ToLower(gpu), GPU: gpu, MemoryBytes: memory, Runs: runs}
+	}
+	const gib = 1 << 30
+	v := analyze.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
+	stopped := one("dpsgd", "Tesla T4", 14*gib, run(1, true, gib))
+	stopped.Stopped = "it was interrupted"
+	many := []analyze.FitSearch{}
+	for i := range int64(11) {
+		many = append(many, one(fmt.Sprintf("a-method-of-a-name-that-is-long-%d-按样本", i), "NVIDIA A100-SXM4-40GB", 39*gib, run(1, true, gib+i<<20), run(512, false, 38*gib), run(100+i, true, 30*gib+i*gib/2)))
+	}
+	return map[string]analyze.FitDocument{
+		"grid": analyze.Fit(v, []analyze.FitSearch{
+			one("vanilla", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 2*gib), run(512, true, 60*gib)),
+			one("vanilla", "Tesla T4", 14*gib, run(1, true, 2*gib), run(512, false, 13*gib), run(96, true, 12*gib), run(97, false, 13*gib)),
+			one("dpsgd", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 3*gib), run(40, false, 78*gib), run(41, true, 70*gib), run(42, false, 78*gib)), stopped}),
+		"none":  analyze.Fit(v, []analyze.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
+		"empty": analyze.Fit(v, nil),
+		"many":  analyze.Fit(v, many),
+		"one":   analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1}, []analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
+	}
+}
+
+// Whatever was searched, no text lies over another or sticks out, and every value that was tried stands in the plot at its height.
+func TestFitFigure(t *testing.T) {
+	for name, doc := range searches() {
+		f := report.FitFigure(doc)
+		c, err := f.Canvas()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bad := c.Misplaced(); bad != nil {
+			t.Errorf("%s: %v", name, bad)
+		}
+		want := 0
+		for i := range doc.Cells[:min(8, len(doc.Cells))] {
+			want += len(doc.Cells[i].Probes)
+		}
+		if len(c.Marks) != want {
+			t.Errorf("%s: %d marks of %d values", name, len(c.Marks), want)
+		}
+		goldenGeometry(t, "fit-"+name, f)
+	}
+}
+
+// A value that does not fit stands on the line of the memory, and one that does at its reserved bytes, both on one scale.
+func TestFitPointsStandAtTheirBytes(t *testing.T) {
+	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n", Series: []figure.FitSeries{{Label: "x", Limit: 1000 << 20, Points: []figure.FitPoint{
+		{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 20, Reserved: 500 << 20, Fits: true}, {Value: 40, Reserved: 900 << 20}}}}}}
+	c, err := f.Canvas()
+	if err != nil || len(c.Marks) != 3 {
+		t.Fatalf("%d marks, %v", len(c.Marks), err)
+	}
+	bottom, left := c.Marks[0].Within.Y1, c.Marks[0].Within.X0
+	for i, want := range []float64{250, 500, 1000} {
+		height, across := bottom-c.Marks[i].Box.Y0, c.Marks[i].Box.X0-left
+		if unit := (bottom - c.Marks[0].Box.Y0) / 250; height/unit < want-0.5 || height/unit > want+0.5 {
+			t.Errorf("point %d stands at %.1f, want %.0f", i, height/unit, want)
+		}
+		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 || across/unit > []float64{10, 20, 40}[i]+0.1 {
+			t.Errorf("point %d stands at the value %.1f", i, across/unit)
+		}
+	}
+}
+
+func TestFitTables(t *testing.T) {
+	text := func(name string) string {
+		var b bytes.Buffer
+		if err := table.Write(&b, "table", report.FitTables(searches()[name])...); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for name, wants := range map[string][]string{
+		"grid": {"Largest batch_size that fits", "512 or more", "1 or more", "batch_size 41 fits, though 40 does not", "was interrupted", "confidence close: it was read"},
+		"none": {"none", "nothing fits: not even batch_size 1"},
+	} {
+		got := text(name)
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, got)
+			}
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	written, err := report.WriteFit(dir, searches()["grid"])
+	if err != nil || len(written) != 8 {
+		t.Fatalf("%q, %v", written, err)
+	}
+	for _, f := range written {
+		if st, err := os.Stat(f); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package report
+
+import "github.com/dpsight/dpsight/analyze"
+
+// heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one row (see
+// [analyze.Part]); 0 = all.
+func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
+	if top == 0 {
+		return list, nil
+	}
+	n := 0
+	for n < min(top, len(list)) && heavy(list[n]) {
+		n++
+	}
+	return analyze.Part(list, n)
+}

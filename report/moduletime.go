@@ -1,0 +1,192 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// maxTimeColumns is how many phases have a column; shorter ones are one column together.
+const maxTimeColumns = 6
+
+// ModuleTimeTables prints a table a run and rank. All of them carry the whole document.
+func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
+	var tables []table.Table
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		for k := range r.Ranks {
+			tables = append(tables, moduleTimeTable(&doc, r, &r.Ranks[k]))
+		}
+		if len(r.Ranks) == 0 {
+			t := table.Table{Title: timeTitle(&doc, r, ""), Columns: timeColumns(&doc, nil, false)}
+			t.Notes = append(slices.Clone(r.Warnings), sourceNotes(&r.Identity)...)
+			tables = append(tables, t)
+		}
+	}
+	if len(tables) == 0 {
+		tables = append(tables, table.Table{Title: "GPU time by " + string(doc.By), Columns: timeColumns(&doc, nil, false)})
+	}
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+// ModuleTimeRecords is the same for programs: a row a run, rank, key and phase.
+func ModuleTimeRecords(doc analyze.ModuleTimeDocument) table.Table {
+	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"}, table.Column{Key: string(doc.By)}, table.Column{Key: "modules"},
+		table.Column{Key: "phase"}, table.Column{Key: "ms"}), Document: doc}
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		for k := range r.Ranks {
+			d := &r.Ranks[k]
+			add := func(kind string, key, modules, phase table.Cell, ms float64) {
+				t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Absent(), table.Count(int64(d.Rank))), table.Text(kind), key, modules, phase, table.Milliseconds(ms)))
+			}
+			for n := range d.Rows {
+				w := &d.Rows[n]
+				for _, p := range d.Phases {
+					if ms, ok := w.Phases[p.Phase]; ok {
+						add("module", timeKey(w, false), table.Count(int64(w.Modules)), table.Text(p.Phase), ms)
+					}
+				}
+			}
+			for _, p := range d.Phases {
+				add("outside", table.Absent(), table.Absent(), table.Text(p.Phase), p.OutsideMS)
+			}
+			if d.ResidueMS != nil {
+				add("residue", table.Absent(), table.Absent(), table.Absent(), *d.ResidueMS)
+			}
+		}
+	}
+	return t
+}
+
+func timeKey(r *analyze.ModuleTimeRow, counted bool) table.Cell {
+	return keyCell(&analyze.ByRow{Key: r.Key, Others: r.Others, Modules: r.Modules}, counted)
+}
+
+func timeTitle(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, rank string) string {
+	return fmt.Sprintf("GPU time of %s%s by %s (ms a step)", identified(&r.Identity), rank, doc.By)
+}
+
+func timeColumns(doc *analyze.ModuleTimeDocument, phases []string, hooks bool) []table.Column {
+	by := string(doc.By)
+	columns := []table.Column{{Title: strings.ToUpper(by[:1]) + by[1:], Key: by}, {Title: "ms", Key: "ms", Right: true}, {Title: "%", Key: "percent", Right: true}}
+	for _, p := range phases {
+		columns = append(columns, table.Column{Title: p, Key: p, Right: true})
+	}
+	if hooks {
+		columns = append(columns, table.Column{Title: "In DP hooks", Key: "hook_ms", Right: true})
+	}
+	return columns
+}
+
+func moduleTimeTable(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, d *analyze.RankModuleTime) table.Table {
+	columns, merged := timePhases(d)
+	titles := slices.Clone(columns)
+	if len(merged) > 0 {
+		titles = append(titles, "other phases")
+	}
+	hooks := slices.ContainsFunc(d.Rows, func(r analyze.ModuleTimeRow) bool { return r.HookMS > 0 })
+	t := table.Table{Title: timeTitle(doc, r, rank(d.Rank)), Columns: timeColumns(doc, titles, hooks)}
+	row := func(name table.Cell, ms float64, phase func(string) (float64, bool), hook *float64) {
+		cells := []table.Cell{name, table.Milliseconds(ms), table.Absent()}
+		if d.StepMS != nil && *d.StepMS > 0 {
+			cells[2] = table.Number(100*ms / *d.StepMS, 1)
+		}
+		part := func(names []string) table.Cell {
+			sum, any := 0.0, false
+			for _, p := range names {
+				v, ok := phase(p)
+				sum, any = sum+v, any || ok
+			}
+			if !any {
+				return table.Absent()
+			}
+			return table.Milliseconds(sum)
+		}
+		for _, p := range columns {
+			cells = append(cells, part([]string{p}))
+		}
+		if len(merged) > 0 {
+			cells = append(cells, part(merged))
+		}
+		if hooks {
+			cells = append(cells, table.Optional(hook, table.Milliseconds))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for i := range d.Rows {
+		w := &d.Rows[i]
+		hook := &w.HookMS
+		if *hook == 0 {
+			hook = nil
+		}
+		row(timeKey(w, true), w.MS, func(p string) (float64, bool) { ms, ok := w.Phases[p]; return ms, ok }, hook)
+	}
+	outside, bare := map[string]float64{}, map[string]*float64{}
+	for _, p := range d.Phases {
+		outside[p.Phase], bare[p.Phase] = p.OutsideMS, p.BareMS
+	}
+	row(table.Text("in no module"), d.OutsideMS, func(p string) (float64, bool) { return outside[p], outside[p] > 0 }, nil)
+	none := func(string) (float64, bool) { return 0, false }
+	if d.ResidueMS != nil {
+		row(table.Text("residue"), *d.ResidueMS, none, nil)
+	}
+	if d.StepMS != nil {
+		row(table.Text("step"), *d.StepMS, func(p string) (float64, bool) {
+			if bare[p] == nil {
+				return 0, false
+			}
+			return *bare[p], true
+		}, nil)
+	}
+	t.Notes = append(t.Notes, timeNotes(d)...)
+	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
+	return t
+}
+
+// timePhases are the phases with a column of their own, and the shorter ones that share one.
+func timePhases(d *analyze.RankModuleTime) (columns, merged []string) {
+	scaled := func(p analyze.ModuleTimePhase) float64 { return p.InstrumentedMS * p.Scale }
+	longest := slices.Clone(d.Phases)
+	slices.SortStableFunc(longest, func(a, b analyze.ModuleTimePhase) int { return cmp.Compare(scaled(b), scaled(a)) })
+	own := map[string]bool{}
+	for i, p := range longest {
+		own[p.Phase] = i < maxTimeColumns || len(longest) == maxTimeColumns+1
+	}
+	for _, p := range d.Phases {
+		if own[p.Phase] {
+			columns = append(columns, p.Phase)
+		} else {
+			merged = append(merged, p.Phase)
+		}
+	}
+	return columns, merged
+}
+
+// ownTimeNote says what of a call is a module's time.
+const ownTimeNote = "a module's time is its own work, without what it calls; backward is charged to the module whose backward runs"
+
+func timeNotes(d *analyze.RankModuleTime) []string {
+	notes := []string{ownTimeNote}
+	if d.InstrumentedStepMS != nil && d.StepMS != nil && d.BareSteps > 0 {
+		notes = append(notes, sharesNote(d.InstrumentedSteps, *d.InstrumentedStepMS, d.BareSteps, *d.StepMS))
+	}
+	if d.ResidueMS != nil {
+		notes = append(notes, "residue: the median of steps less the medians of their phases, whose sum it need not be")
+	}
+	return notes
+}
+
+// sharesNote says what times of modules are scaled from, and what to.
+func sharesNote(instrumented int, instrumentedMS float64, bare int, bareMS float64) string {
+	return fmt.Sprintf("shares come from %d instrumented steps of %s ms on average; each phase is scaled to its median in %d bare steps, of %s ms",
+		instrumented, table.Milliseconds(instrumentedMS).Text, bare, table.Milliseconds(bareMS).Text)
+}

@@ -1,0 +1,24 @@
+package report
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+)
+
+// What is true of several runs is said once, and so is that they have no tables yet.
+func TestRunNotes(t *testing.T) {
+	var n runNotes
+	n.add("a", "slow")
+	n.add("a", "slow")
+	n.add("b", "slow")
+	n.add("b", analyze.NotIngested)
+	n.say("all are predicted")
+	n.add("c", analyze.NotIngested)
+	n.add("b", analyze.NotIngested)
+	n.say("all are predicted")
+	if want := []string{"a: slow", "b: slow", "all are predicted", "not ingested yet: b, c"}; !slices.Equal(n.all(), want) {
+		t.Errorf("%q", n.all())
+	}
+}

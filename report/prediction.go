@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PredictionTables prints a row a run, and what holds the memory of each.
+func PredictionTables(doc analyze.PredictionDocument) []table.Table {
+	tables := []table.Table{predictionTable(doc)}
+	for i := range doc.Runs {
+		if r := &doc.Runs[i]; len(r.Categories) > 0 {
+			tables = append(tables, predictedCategories(r))
+		}
+	}
+	for i := range tables {
+		tables[i].Document = doc
+	}
+	return tables
+}
+
+func predictionTable(doc analyze.PredictionDocument) table.Table {
+	t := table.Table{Title: "Prediction", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "name"},
+		{Title: "Status", Key: "status", For: table.Programs}, {Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"},
+		{Title: "Memory MiB", Key: "memory_bytes", Right: true}, {Title: "Fits", Key: "fits"},
+		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads", Right: true},
+		{Title: "Confidence", Key: "confidence"}}}
+	var notes runNotes
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		fits := table.Cell{Text: "not known"}
+		if r.Fits != nil {
+			fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*r.Fits], Value: *r.Fits}
+		}
+		reads := table.Absent()
+		if r.Told {
+			reads = table.Count(r.Reads())
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(identified(&r.Identity)), table.Text(r.Status), table.Optional(r.Profile, table.Text),
+			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes, table.Bytes),
+			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads, confidence(r.Confidence)})
+		label := r.GPU
+		if len(doc.Runs) == 1 {
+			label = r.Name
+		}
+		if r.Fits == nil || !*r.Fits {
+			notes.say(r.Sentence())
+		}
+		restsOn(&notes, label, r)
+	}
+	t.Notes = append(notes.all(), "memory: what a process can take of the device; spare: what the highest reserved leaves of it", predictedNote)
+	return t
+}
+
+// mostNamed bounds the places and operators that are named under a table; the document has them all.
+const mostNamed = 10
+
+// restsOn says what a prediction rests on.
+func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
+	if c := r.Confidence; c != nil {
+		for _, reason := range c.Reasons {
+			notes.add(label, c.Level+", because "+reason)
+		}
+		if len(c.Unchecked) > 0 {
+			notes.add(label, "never compared with such a device: "+strings.Join(c.Unchecked, "; "))
+		}
+	}
+	if b := r.Band; b != nil {
+		same := "allocated is the same under all"
+		if b.Allocated[0] != b.Allocated[1] {
+			same = fmt.Sprintf("allocated %s to %s MiB", table.MiB(b.Allocated[0]), table.MiB(b.Allocated[1]))
+		}
+		notes.add(label, fmt.Sprintf("reserved %s to %s MiB over %d placements of segments (%s); %s", table.MiB(b.Reserved[0]), table.MiB(b.Reserved[1]),
+			len(b.Policies), strings.Join(b.Policies, ", "), same))
+	}
+	for i, c := range r.UnknownReads {
+		if i == mostNamed {
+			notes.add(label, fmt.Sprintf("and at %d more places", len(r.UnknownReads)-i))
+			break
+		}
+		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros", c.Name, times(c.Count)))
+	}
+	for _, w := range r.Warnings {
+		notes.add(label, w)
+	}
+}
+
+func confidence(c *schemas.Confidence) table.Cell {
+	if c == nil {
+		return table.Absent()
+	}
+	return table.Text(c.Level)
+}
+
+// confidenceNotes say under any table how sure the figures of a predicted run are, and why. They do not name it, so that what
+// several runs share is said once; the level stands beside each run's name.
+func confidenceNotes(id *analyze.Identity) []string {
+	if id.Confidence == "" {
+		return nil
+	}
+	return []string{"confidence " + id.Confidence + ": " + strings.Join(id.ConfidenceReasons, "; ")}
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// predictedCategories is what holds the memory at the peak, or when the request failed that ended the run.
+func predictedCategories(r *analyze.PredictionRun) table.Table {
+	title := "What holds it at the peak"
+	if r.Failure != nil {
+		title = "What was held when the request failed"
+	}
+	t := table.Table{Title: fmt.Sprintf("%s: %s, %s, %s", title, identified(&r.Identity), r.GPU, moment(r.At)), Columns: []table.Column{
+		{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true},
+		{Title: "%", Key: "percent", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}}
+	row := func(name string, bytes int64, most table.Cell) {
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(name), table.Bytes(bytes), percent(bytes, *r.AllocatedBytes), most})
+	}
+	for _, c := range r.Categories {
+		row(c.Category, c.Bytes, table.Bytes(c.MaxBytes))
+	}
+	row("allocated", *r.AllocatedBytes, table.Absent())
+	if r.Module != nil {
+		t.Notes = append(t.Notes, "the request of that moment came from module "+*r.Module)
+	}
+	return t
+}

@@ -1,0 +1,28 @@
+package schemas
+
+// ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one phase of one
+// instrumented step. What a module calls is that module's; so the rows of a step and phase sum to the phase's GPU time.
+// There are none for bare steps, whose times are the published ones, nor where there is no real GPU.
+type ModuleTime struct {
+	RunID  string `parquet:"run_id,dict"`
+	Rank   int32  `parquet:"rank,dict"`
+	Step   int64  `parquet:"step,delta"`
+	Phase  string `parquet:"phase,dict"`
+	Module int64  `parquet:"module_id,dict,optional"` // null = inside no module's call
+	DPHook bool   `parquet:"dp_hook"`                 // a DP hook computed norms or per-sample gradients for the module
+	GPUNS  int64  `parquet:"gpu_ns"`
+}
+
+// ModuleTimes is module_times.parquet. Runs recorded before it existed have none.
+var ModuleTimes = Table[ModuleTime]{Name: "module_times", Version: 1}
+
+// CompareDPHook orders rows of the same module: its own time before that of its DP hook.
+func CompareDPHook(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

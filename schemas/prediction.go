@@ -1,0 +1,81 @@
+package schemas
+
+// Phantom (in run.json) is the device that a predicted run ran on: facts of the profile that decide what the figures are worth.
+type Phantom struct {
+	// Checked is whether predictions for this profile were ever compared with recordings from such a device.
+	Checked bool `json:"checked"`
+	// Assumed are the properties of the profile that no source gives, sorted.
+	Assumed []string `json:"assumed"`
+	// MemoryBytes is what one process can take of the device; MemoryGiven is whether the user said so, else it is the profile's.
+	MemoryBytes int64 `json:"memory_bytes"`
+	MemoryGiven bool  `json:"memory_given"`
+	// Addresses is the policy by which segments got their places; DefaultAddresses the profile's own.
+	Addresses        string `json:"addresses"`
+	DefaultAddresses string `json:"default_addresses"`
+	// ComputeCapability is as CUDA counts it: "9.0".
+	ComputeCapability string `json:"compute_capability"`
+	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty where none was.
+	CheckedTorch string `json:"checked_torch,omitempty"`
+	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a band.
+	Placements []Placement `json:"placements,omitempty"`
+}
+
+// Placement is a run under one policy of addresses.
+type Placement struct {
+	Addresses          string `json:"addresses"`
+	RunID              string `json:"run_id"`
+	Status             string `json:"status"`
+	PeakAllocatedBytes int64  `json:"peak_allocated_bytes"`
+	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`
+}
+
+// Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several processes
+// together.
+type Prediction struct {
+	// Told is false where some process did not live to say: what it read is then not known.
+	Told bool `json:"told"`
+	// UnknownReads are the places in the script that read values which nobody had computed. They read as zeros.
+	UnknownReads []Counted `json:"unknown_reads"`
+	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
+	Guesses []Counted `json:"guesses"`
+	// Assumptions are the operators that asked whether values which nobody had computed are finite: the answer was that they are.
+	Assumptions []Counted `json:"assumptions"`
+	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
+	Notes []string `json:"notes"`
+	// Compiled is whether the script used torch.compile's code generator.
+	Compiled bool `json:"compiled"`
+	// Confidence is the judgement on these facts; null in reports of who did not judge.
+	Confidence *Confidence `json:"confidence"`
+	// Band is the range of the peaks over policies of addresses; null where only one was tried.
+	Band *PlacementBand `json:"band"`
+}
+
+// The levels of confidence in a predicted peak, the best first.
+const (
+	ExactExpected = "exact expected"
+	Close         = "close"
+	Indicative    = "indicative"
+)
+
+// Confidence is how sure a predicted peak is, and why.
+type Confidence struct {
+	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
+	Reasons []string `json:"reasons"`
+	// Unchecked is what the device's profile decides and was never compared with such a device.
+	Unchecked []string `json:"unchecked"`
+	// KnownError is how far off predictions of this kind were, by docs/accuracy.md; null where no recordings say.
+	KnownError *string `json:"known_error"`
+}
+
+// Counted is how often something happened.
+type Counted struct {
+	Name  string `json:"name"` // of a read: file:line
+	Count int64  `json:"count"`
+}
+
+// PlacementBand is the range of the peaks over so many policies of addresses.
+type PlacementBand struct {
+	Policies  []string `json:"policies"`
+	Allocated [2]int64 `json:"allocated_bytes"` // lowest, highest
+	Reserved  [2]int64 `json:"reserved_bytes"`
+}
