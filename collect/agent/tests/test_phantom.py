@@ -92,7 +92,8 @@ class Phantom(unittest.TestCase):
 
 class TestMemory(Phantom):
     def test_tags_agree_with_a_walk(self) -> None:
-        for args in (("vanilla",), ("hooks",), ("ghost",), ("hooks", "keep"), ("vanilla", "moved")):
+        odd = (("hooks", "keep"), ("vanilla", "moved"), ("vanilla", "unfriendly"))
+        for args in (("vanilla",), ("hooks",), ("ghost",), *odd):
             with self.subTest(args), run("memory", *args, env=self.env) as r:
                 j = self.checked(r)
                 self.every_tag_binds(j)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpsight import gradients, kinds, modules, tags
+from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import state
 from dpsight.tensors import MOST_ENTRIES, inside, quiet
@@ -21,18 +22,24 @@ _CONTAINERS = (list, tuple, dict)
 _internal: set[str] = set()  # attributes that every module has
 _uncalled: list[Any] = []  # weak references to models that are never called
 _was_instrumented = True
+_refused = False  # something could not be looked at: what is kept stays unnamed
 
 
 def step_ended(finished: int) -> None:
     """Tags what is kept at the end of a step; finished: steps so far. What an instrumented step has made is looked at
     even if the next one is bare: it may not outlive that one."""
-    global _was_instrumented
+    global _refused, _was_instrumented
     was, _was_instrumented = _was_instrumented, state.instrumented
-    if not (state.cuda and state.recording and state.tagging and (was or state.instrumented)):
+    if _refused or not (state.cuda and state.recording and state.tagging and (was or state.instrumented)):
         return
-    if finished in (1, state.warmup):  # some make their average only after the first step
-        _find_uncalled()
-    tags.emit(_attributes() + _models())
+    try:
+        if finished in (1, state.warmup):  # some make their average only after the first step
+            _find_uncalled()
+        tags.emit(_attributes() + _models())
+    except Exception as error:  # a module of the script's refuses to be walked: the other tags do without
+        if by_script(error):
+            raise
+        _refused = True
 
 
 @quiet
@@ -44,11 +51,11 @@ def _attributes() -> list[tags.Record]:
     for root in modules.roots():
         for path, module in root.named_modules():
             own, prefix = vars(module), path and path + "."
-            for key in own.keys() - _internal:
+            for key in [k for k in own if k not in _internal]:
                 out += _kept(own[key], root, prefix + key, module)
             for name, p in module._parameters.items():
                 if p is not None and p.__dict__:
-                    for key in p.__dict__.keys() - gradients.ATTRIBUTES.keys():
+                    for key in [k for k in p.__dict__ if k not in gradients.ATTRIBUTES]:
                         out += _kept(p.__dict__[key], root, f"{prefix}{name}.{key}", module)
     return out
 

@@ -75,6 +75,8 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
             result = function(enabled, *args, **kwargs)
             if state.cuda and not state.dead:  # between two windows
                 allocator.user_options = _options(enabled, args, kwargs) if enabled else None
+                if not enabled:
+                    allocator.user_traces.clear()  # torch forgets too
             return result
         try:
             with uninterrupted:

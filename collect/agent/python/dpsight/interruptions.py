@@ -88,6 +88,20 @@ class Uninterrupted:
 uninterrupted = Uninterrupted()
 
 
+def by_script(error: BaseException) -> bool:
+    """Whether a signal handler of the script's raised this in the middle of the agent's work: it is not the agent's to
+    catch."""
+    handlers = [*map(_signal.getsignal, _SIGNALS), *uninterrupted._handlers.values()]
+    codes = {getattr(getattr(h, "__func__", h), "__code__", None) for h in handlers}
+    codes.add(Uninterrupted._deliver.__code__)
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code in codes:
+            return True
+        at = at.tb_next
+    return False
+
+
 def after_fork() -> None:
     """What the parent's main thread was in the middle of is not the child's."""
     uninterrupted.forget()

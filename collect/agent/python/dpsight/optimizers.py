@@ -8,6 +8,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from dpsight import backward, gradients, kinds, tags, timing
+from dpsight.interruptions import by_script
 from dpsight.marks import mark, name, tag_name, text
 from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
@@ -159,7 +160,12 @@ def tag_optimizer(optimizer: Any) -> list[tags.Record]:
                         out += tags.lasting(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
                 elif isinstance(value, _CONTAINERS):
                     out += tags.within(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
-    return out + _own_state(optimizer)
+    try:
+        return out + _own_state(optimizer)
+    except Exception as error:  # what others hang on their optimizers may refuse to be looked at
+        if by_script(error):
+            raise
+        return out
 
 
 def _own_state(optimizer: Any) -> list[tags.Record]:

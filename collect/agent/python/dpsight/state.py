@@ -7,6 +7,8 @@ import sys
 import threading
 from typing import Any
 
+from dpsight.interruptions import by_script
+
 
 class State:
     """The agent's flags. Plain attributes: hooks read them millions of times."""
@@ -97,6 +99,8 @@ _reported: set[str] = set()
 
 def failed(where: str, error: BaseException, fatal: bool = True) -> None:
     """Says once what went wrong inside the agent, which then goes quiet: all of it, or only its tags."""
+    if by_script(error):
+        raise error
     if fatal:
         state.dead = True
     state.tagging = state.instrumented = False

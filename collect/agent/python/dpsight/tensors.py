@@ -102,9 +102,12 @@ def plain_types() -> tuple[type, ...]:
 
 def inside(value: Any, depth: int = 0) -> Iterator[Any]:
     """The tensors inside a structure of tuples, lists, dictionaries and plain objects."""
-    if isinstance(value, state.torch.Tensor):
-        yield value
-        return
+    try:
+        if isinstance(value, state.torch.Tensor):
+            yield value
+            return
+    except ReferenceError:
+        return  # a weak proxy of what is gone
     if value is None or depth >= _MAX_DEPTH or isinstance(value, (str, bytes, int, float, type)):
         return
     if isinstance(value, dict):

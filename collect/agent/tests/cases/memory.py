@@ -1,9 +1,10 @@
-"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep] [moved]. One JSON line a step:
-address and bytes of parameters, gradients and optimizer state by name, and torch's counters."""
+"""Prints what a walk finds at each step's edge: memory.py vanilla|hooks|ghost [keep] [moved] [unfriendly]. One JSON
+line a step: address and bytes of parameters, gradients and optimizer state by name, and torch's counters."""
 
 import json
 import sys
 import warnings
+import weakref
 
 import dpsight
 import torch
@@ -28,6 +29,18 @@ class Net(nn.Module):
 model, criterion = Net().cuda(), nn.CrossEntropyLoss()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 original, names = optimizer, {p: n for n, p in model.named_parameters()}
+if "unfriendly" in sys.argv:  # what cannot be looked at: a proxy of what is gone, a module that no walk enters
+
+    class Closed(nn.Module):
+        def children(self):
+            raise RuntimeError("closed")
+
+    class Peer:
+        pass
+
+    closed = Closed()
+    optimizer.peers = [weakref.proxy(Peer())]
+    model.peers = [weakref.proxy(Peer())]
 if mode != "vanilla":
     from opacus import PrivacyEngine
 

@@ -87,6 +87,28 @@ elif mode == "interrupt":
             optimizer.step()
         except (KeyboardInterrupt, ValueError) as error:
             print(type(error).__name__)
+elif mode == "timeout":  # alarms whose handler raises an ordinary exception, wherever the step happens to be
+    import signal
+
+    class Timeout(Exception):
+        pass
+
+    def late(*_):
+        raise Timeout
+
+    signal.signal(signal.SIGALRM, late)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    plain_step(optimizer)
+    caught = 0
+    for i in range(150):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0002 + i * 0.00002)
+            for _ in range(500):
+                plain_step(optimizer)
+        except Timeout:
+            caught += 1
+            torch.set_grad_enabled(True)  # torch's own no_grad may have been cut off on its way out
+    print("caught", caught)
 elif mode == "step_raises":
 
     class Raising(torch.optim.SGD):
