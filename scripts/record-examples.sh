@@ -4,7 +4,7 @@
 #   headline, headline-batch, trainers, quick, seq    the built-in suites
 #   claims, lora, mlp    examples/suites/claims.yaml, lora.yaml and mlp.yaml (lora as plain)
 #   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
-#   accuracy-first, accuracy-ranks    examples/suites/accuracy-*.yaml, as plain; the second needs two GPUs
+#   accuracy-first, accuracy-second, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, as plain; those of ranks need two GPUs
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
 # DPSIGHT names the binary, PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0.
 set -uo pipefail
