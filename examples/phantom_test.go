@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,7 +72,10 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 		return
 	}
 	expectSame(t, in, want.in)
-	if c := analyze.Confide(in.Manifest, in.Report); c.Level != schemas.ExactExpected {
+	c := analyze.Confide(in.Manifest, in.Report)
+	// What uses cuDNN, as attention does in bf16, is never called exact, though all of these are.
+	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(reason string) bool { return strings.HasPrefix(reason, "cuDNN chooses its engines") })
+	if c.Level == schemas.Indicative || len(others) > 0 {
 		t.Errorf("confidence %s: %q", c.Level, c.Reasons)
 	}
 	if got, want := in.Report.Devices[0].PeakReservedBytes, want.in.Report.Devices[0].PeakReservedBytes; got != want {

@@ -176,7 +176,7 @@ PHANTOM_API int cudnnBackendFinalize(void *descriptor) {
         if (!device)
             return NOT_INITIALIZED;
         if (kind == ENGINEHEUR_DESCRIPTOR)
-            phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution can be another than on one");
+            phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, can be another than on one");
         real.set(descriptor, kind == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device);
     }
     return real.finalize(descriptor);
