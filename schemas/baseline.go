@@ -36,28 +36,28 @@ type BaselineExperiment struct {
 	Runs   int    `json:"runs"` // that ended well
 	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the categories
 	// sum to a peak that a run had. Null where unknown.
-	PeakBytes         *int64 `json:"peak_bytes"`
-	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	PeakDeviceBytes   *int64 `json:"peak_device_bytes"` // NVML
+	PeakBytes         *int64 `json:"peak_bytes"`          // highest allocated
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
+	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
 	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older baselines.
-	Allocations *int64 `json:"allocations"`
+	Allocations *int64 `json:"allocations"` // blocks
 	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
 	Categories map[Category]int64 `json:"categories"`
 	// PhasePeaks is the highest allocated in each phase; null where unknown.
 	PhasePeaks      map[string]int64 `json:"phase_peak_bytes"`
-	StepMS          *BaselineTime    `json:"step_ms"` // null for predicted runs
-	SamplesPerS     *float64         `json:"samples_per_s"`
-	TokensPerS      *float64         `json:"tokens_per_s"`
-	JoulesPerSample *float64         `json:"joules_per_sample"`
+	StepMS          *BaselineTime    `json:"step_ms"`           // null for predicted runs
+	SamplesPerS     *float64         `json:"samples_per_s"`     // median over runs; null = not known
+	TokensPerS      *float64         `json:"tokens_per_s"`      // median over runs; null = not known
+	JoulesPerSample *float64         `json:"joules_per_sample"` // median over runs; null = not known
 	Versions        Versions         `json:"versions"`
 }
 
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
 type BaselineTime struct {
-	Median float64 `json:"median"`
+	Median float64 `json:"median"` // ms
 	// Low and High are what surrounds the median: an interval of confidence where there are enough values, else their range.
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Low   float64 `json:"low"`   // ms
+	High  float64 `json:"high"`  // ms
 	Clock string  `json:"clock"` // gpu or wall
 }
 

@@ -3,36 +3,36 @@ package schemas
 // Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether replay agrees.
 type Checkpoint struct {
 	RunID  string `parquet:"run_id,dict"`
-	Rank   int32  `parquet:"rank,dict"`
-	Device int32  `parquet:"device,dict"`
-	Drain  int64  `parquet:"drain,delta"` // from 1
-	Reason string `parquet:"reason,dict"` // step, oom, exit, full, request, script, window
-	K      int64  `parquet:"k,delta"`
-	Seq    int64  `parquet:"seq,delta"` // events 1..Seq came before it
-	TimeNS int64  `parquet:"time_ns,delta"`
+	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
+	Device int32  `parquet:"device,dict"`   // torch's ordinal, from 0
+	Drain  int64  `parquet:"drain,delta"`   // from 1
+	Reason string `parquet:"reason,dict"`   // step, oom, exit, full, request, script, window
+	K      int64  `parquet:"k,delta"`       // the agent's counter, from 1
+	Seq    int64  `parquet:"seq,delta"`     // events 1..Seq came before it
+	TimeNS int64  `parquet:"time_ns,delta"` // ns, Unix time
 
 	// torch.cuda.memory_stats
-	AllocatedBytes     int64 `parquet:"allocated_bytes"`
-	AllocatedPeakBytes int64 `parquet:"allocated_peak_bytes"`
-	ReservedBytes      int64 `parquet:"reserved_bytes"`
-	ReservedPeakBytes  int64 `parquet:"reserved_peak_bytes"`
-	ActiveBytes        int64 `parquet:"active_bytes"`
-	RequestedBytes     int64 `parquet:"requested_bytes"`
+	AllocatedBytes     int64 `parquet:"allocated_bytes"`      // held by blocks
+	AllocatedPeakBytes int64 `parquet:"allocated_peak_bytes"` // highest since the counter was last reset
+	ReservedBytes      int64 `parquet:"reserved_bytes"`       // held by segments
+	ReservedPeakBytes  int64 `parquet:"reserved_peak_bytes"`  // highest, likewise
+	ActiveBytes        int64 `parquet:"active_bytes"`         // allocated, and freed but awaited by a stream
+	RequestedBytes     int64 `parquet:"requested_bytes"`      // asked for: allocated without rounding
 
 	// Recorded says that the events up to here are in the journal. Where they are not, as between windows, there is
 	// nothing to replay: the columns from here on are 0 and false, and mean nothing.
 	Recorded bool `parquet:"recorded"`
 
 	// The same, replayed.
-	ReplayedAllocatedBytes     int64 `parquet:"replayed_allocated_bytes"`
-	ReplayedAllocatedPeakBytes int64 `parquet:"replayed_allocated_peak_bytes"`
-	ReplayedReservedBytes      int64 `parquet:"replayed_reserved_bytes"`
+	ReplayedAllocatedBytes     int64 `parquet:"replayed_allocated_bytes"`      // beside AllocatedBytes
+	ReplayedAllocatedPeakBytes int64 `parquet:"replayed_allocated_peak_bytes"` // beside AllocatedPeakBytes
+	ReplayedReservedBytes      int64 `parquet:"replayed_reserved_bytes"`       // beside ReservedBytes
 
 	// Events torch counted since recording began less events in the journal; 0 = lossless.
-	MissingAllocs         int64 `parquet:"missing_allocs"`
-	MissingFreeRequests   int64 `parquet:"missing_free_requests"`
-	MissingFreeCompletes  int64 `parquet:"missing_free_completes"`
-	MissingRequestedBytes int64 `parquet:"missing_requested_bytes"`
+	MissingAllocs         int64 `parquet:"missing_allocs"`          // events
+	MissingFreeRequests   int64 `parquet:"missing_free_requests"`   // events
+	MissingFreeCompletes  int64 `parquet:"missing_free_completes"`  // events
+	MissingRequestedBytes int64 `parquet:"missing_requested_bytes"` // that missing allocations asked for
 
 	DrainNS int64 `parquet:"drain_ns"` // wall time the drain took
 	Agrees  bool  `parquet:"agrees"`

@@ -52,7 +52,7 @@ type EventColumns struct {
 	Action []Action
 	Addr   []uint64 // for an oom event: bytes free on the device
 	Size   []int64  // alloc and free_*: requested bytes; segment_*: real bytes; gap: change of reserved
-	Stream []uint64
+	Stream []uint64 // CUDA stream handle; 0 = the default stream
 	TimeNS []int64  // the allocator's clock, truncated to a microsecond
 	Mark   []uint32 // k of the last mark of the event's thread; 0 = none
 	Stack  []uint32 // id in the stacks table; 0 = none
@@ -89,17 +89,17 @@ func (e *EventColumns) AppendAll(o *EventColumns) {
 // Event is one row of events.parquet: one raw event of the caching allocator.
 type Event struct {
 	RunID  string `parquet:"run_id,dict"`
-	Rank   int32  `parquet:"rank,dict"`
-	Device int32  `parquet:"device,dict"`
-	Seq    int64  `parquet:"seq,delta"`           // from 1
-	Action int32  `parquet:"action,dict"`         // an [Action]
-	Addr   uint64 `parquet:"address,dict"`        // device address; bytes free for an oom
-	Size   int64  `parquet:"size_bytes,dict"`     // see [EventColumns.Size]
-	Stream uint64 `parquet:"stream,dict"`         // CUDA stream handle; 0 = the default stream
-	TimeNS int64  `parquet:"time_ns,delta"`       // the allocator's clock
-	Mark   int64  `parquet:"mark,delta,optional"` // k of the last mark in the event's thread
-	Stack  int64  `parquet:"stack_id,dict,optional"`
-	Pool   uint64 `parquet:"pool_id,dict,optional"`
+	Rank   int32  `parquet:"rank,dict"`              // the process's RANK, from 0
+	Device int32  `parquet:"device,dict"`            // torch's ordinal, from 0
+	Seq    int64  `parquet:"seq,delta"`              // from 1
+	Action int32  `parquet:"action,dict"`            // an [Action]
+	Addr   uint64 `parquet:"address,dict"`           // device address; bytes free for an oom
+	Size   int64  `parquet:"size_bytes,dict"`        // see [EventColumns.Size]
+	Stream uint64 `parquet:"stream,dict"`            // CUDA stream handle; 0 = the default stream
+	TimeNS int64  `parquet:"time_ns,delta"`          // the allocator's clock
+	Mark   int64  `parquet:"mark,delta,optional"`    // k of the last mark in the event's thread
+	Stack  int64  `parquet:"stack_id,dict,optional"` // in stacks.parquet; null = none was recorded
+	Pool   uint64 `parquet:"pool_id,dict,optional"`  // private pool; null = the default one, or unknown
 }
 
 // Events is events.parquet.

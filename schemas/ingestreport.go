@@ -26,26 +26,26 @@ type IngestReport struct {
 
 // DeviceVerdict is the proof for one rank and device.
 type DeviceVerdict struct {
-	Rank    int32  `json:"rank"`
-	Device  int32  `json:"device"`
-	Events  int64  `json:"events"`
+	Rank    int32  `json:"rank"`    // the process's RANK, from 0
+	Device  int32  `json:"device"`  // torch's ordinal, from 0
+	Events  int64  `json:"events"`  // in the journal
 	Verdict string `json:"verdict"` // [Exact], [Lossy] or [Unverifiable]
 	Reason  string `json:"reason,omitempty"`
 	// ResidueBytes is the largest absolute difference between replayed and counted live bytes over all checkpoints.
-	ResidueBytes  int64 `json:"residue_bytes"`
-	MissingEvents int64 `json:"missing_events"`
-	AmbiguousTags int64 `json:"ambiguous_tags"`
-	UnboundTags   int64 `json:"unbound_tags"` // tags of an address that no traced block ever had
+	ResidueBytes  int64 `json:"residue_bytes"`  // bytes
+	MissingEvents int64 `json:"missing_events"` // that torch counted and the journal has not
+	AmbiguousTags int64 `json:"ambiguous_tags"` // tags that fit several blocks
+	UnboundTags   int64 `json:"unbound_tags"`   // tags of an address that no traced block ever had
 	// DifferingBlocks counts blocks of the allocator's last own list that replay has differently.
-	DifferingBlocks         int64  `json:"differing_blocks"`
-	PeakSeq                 int64  `json:"peak_seq"`             // first event at the highest allocated
-	PeakAllocatedBytes      int64  `json:"peak_allocated_bytes"` // replayed
-	PeakReservedBytes       int64  `json:"peak_reserved_bytes"`  // replayed
-	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
-	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`
+	DifferingBlocks         int64  `json:"differing_blocks"`           // number of blocks
+	PeakSeq                 int64  `json:"peak_seq"`                   // first event at the highest allocated
+	PeakAllocatedBytes      int64  `json:"peak_allocated_bytes"`       // replayed
+	PeakReservedBytes       int64  `json:"peak_reserved_bytes"`        // replayed
+	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"` // by torch's counter; null = not told
+	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`  // by torch's counter; null = not told
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only a
 	// bare step reached it.
-	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"`
+	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
 	// BareSteps says where the categories of steps without tags come from. Of a long recording the first thousand are listed,
 	// and the one of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
@@ -60,7 +60,7 @@ const (
 
 // BareStep is a step without tags.
 type BareStep struct {
-	Step   int64  `json:"step"`
+	Step   int64  `json:"step"`             // from 0
 	Like   *int64 `json:"like"`             // the instrumented step that its categories come from; null = none allocated alike
 	How    string `json:"how,omitempty"`    // [LikeExact], [LikeScaled] or [LikeParts]
 	Blocks int64  `json:"blocks"`           // that were made in it
@@ -69,9 +69,9 @@ type BareStep struct {
 
 // RankVerdict is the state of one rank's journal.
 type RankVerdict struct {
-	Rank   int32 `json:"rank"`
-	Marks  int64 `json:"marks"`
-	Frames int64 `json:"frames"`
+	Rank   int32 `json:"rank"`   // the process's RANK, from 0
+	Marks  int64 `json:"marks"`  // records read
+	Frames int64 `json:"frames"` // records read
 	// Torn is true when the journal ends in the middle of a frame: the process died while writing.
 	Torn       bool   `json:"torn"`
 	TornReason string `json:"torn_reason,omitempty"`
@@ -80,38 +80,38 @@ type RankVerdict struct {
 
 // StepDerivation says how steps were found.
 type StepDerivation struct {
-	Rule       string `json:"rule"` // "optimizer", "dpsight.step" or "backward"
-	Derived    int64  `json:"derived"`
-	Optimizers int64  `json:"optimizers"`
+	Rule       string `json:"rule"`       // "optimizer", "dpsight.step" or "backward"
+	Derived    int64  `json:"derived"`    // steps found
+	Optimizers int64  `json:"optimizers"` // optimizers that stepped
 }
 
 // InstrumentCost is what the agent cost one rank.
 type InstrumentCost struct {
-	Rank       int32 `json:"rank"`
-	Drains     int64 `json:"drains"`
+	Rank       int32 `json:"rank"`        // the process's RANK, from 0
+	Drains     int64 `json:"drains"`      // how many
 	DrainNS    int64 `json:"drain_ns"`    // wall time in drains
 	RecordedNS int64 `json:"recorded_ns"` // wall time from the first mark to the last
-	Marks      int64 `json:"marks"`
+	Marks      int64 `json:"marks"`       // how many
 	// Median step times (GPU time where measured, else wall), null where there is no such step.
-	BareStepNS         *int64 `json:"bare_step_ns"`
-	InstrumentedStepNS *int64 `json:"instrumented_step_ns"`
+	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
+	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
 	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in reports
 	// of older versions.
-	BareSteps         int64 `json:"bare_steps,omitempty"`
-	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"`
-	RecordedSteps     int64 `json:"recorded_steps,omitempty"`
-	Windows           int64 `json:"windows,omitempty"`
+	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
+	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
+	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
+	Windows           int64 `json:"windows,omitempty"`            // how many
 }
 
 // OOM is one out-of-memory event, fatal or caught.
 type OOM struct {
-	Rank            int32  `json:"rank"`
-	Device          int32  `json:"device"`
-	Seq             int64  `json:"seq"`
-	RequestedBytes  int64  `json:"requested_bytes"`
-	DeviceFreeBytes int64  `json:"device_free_bytes"`
-	LimitBytes      int64  `json:"limit_bytes"`
-	Step            int64  `json:"step"`
+	Rank            int32  `json:"rank"`              // the process's RANK, from 0
+	Device          int32  `json:"device"`            // torch's ordinal, from 0
+	Seq             int64  `json:"seq"`               // events 1..Seq came before it
+	RequestedBytes  int64  `json:"requested_bytes"`   // of the request that failed
+	DeviceFreeBytes int64  `json:"device_free_bytes"` // as the driver said then
+	LimitBytes      int64  `json:"limit_bytes"`       // what the process may take of the device
+	Step            int64  `json:"step"`              // from 0; -1 = before the first
 	Phase           string `json:"phase"`
 	Module          string `json:"module"`
 	Fatal           bool   `json:"fatal"`
@@ -119,9 +119,9 @@ type OOM struct {
 
 // Metric is a value that the script reported with dpsight.metric.
 type Metric struct {
-	Rank   int32   `json:"rank"`
-	K      int64   `json:"k"`
-	TimeNS int64   `json:"time_ns"`
+	Rank   int32   `json:"rank"`    // the process's RANK, from 0
+	K      int64   `json:"k"`       // the agent's counter, from 1
+	TimeNS int64   `json:"time_ns"` // ns, Unix time
 	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
+	Value  float64 `json:"value"` // in the unit of the script
 }

@@ -24,7 +24,7 @@ type Manifest struct {
 	Reason string `json:"reason,omitempty"`
 	// Interrupted is set when the collector was told to stop: what the experiment would have become is not known.
 	Interrupted bool     `json:"interrupted,omitempty"`
-	ExitCode    *int     `json:"exit_code"`
+	ExitCode    *int     `json:"exit_code"` // null = ended by a signal, or not known
 	Signal      *string  `json:"signal"`
 	Command     []string `json:"command"`
 	// Params are the experiment's parameters, free of form; the values are JSON scalars.
@@ -52,8 +52,8 @@ type Manifest struct {
 type SuiteRef struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
-	Key        string `json:"key"` // hash of the experiment's content
-	Repetition int    `json:"repetition"`
+	Key        string `json:"key"`        // hash of the experiment's content
+	Repetition int    `json:"repetition"` // from 0
 }
 
 // Host is the machine of the run.
@@ -62,16 +62,16 @@ type Host struct {
 	OS          string `json:"os"`
 	Arch        string `json:"arch"`
 	CPU         string `json:"cpu"`
-	Cores       int    `json:"cores"`
-	MemoryBytes int64  `json:"memory_bytes"`
+	Cores       int    `json:"cores"`        // that the operating system shows
+	MemoryBytes int64  `json:"memory_bytes"` // of the machine
 }
 
 // GPU is one device as NVML names it, or the phantom's profile.
 type GPU struct {
-	Index      int    `json:"index"`
+	Index      int    `json:"index"` // NVML's, from 0
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"`
-	TotalBytes int64  `json:"total_bytes"`
+	TotalBytes int64  `json:"total_bytes"` // of the device
 }
 
 // Interpreter is the Python that ran the experiment, and why it was chosen.
@@ -95,22 +95,22 @@ type Environment struct {
 	SDPABackends      []string          `json:"sdpa_backends"`
 	CuDNNBenchmark    *bool             `json:"cudnn_benchmark"`
 	Deterministic     *bool             `json:"deterministic"`
-	Seed              *int64            `json:"seed"`
+	Seed              *int64            `json:"seed"`      // torch's initial seed
 	Variables         map[string]string `json:"variables"` // the few environment variables that change memory or speed
 }
 
 // Privacy is the configuration seen at make_private or DPOptimizer.
 type Privacy struct {
-	NoiseMultiplier *float64 `json:"noise_multiplier"`
-	MaxGradNorm     *float64 `json:"max_grad_norm"`
-	SampleRate      *float64 `json:"sample_rate"`
+	NoiseMultiplier *float64 `json:"noise_multiplier"` // standard deviation of the noise over MaxGradNorm
+	MaxGradNorm     *float64 `json:"max_grad_norm"`    // L2 norm that gradients are clipped to
+	SampleRate      *float64 `json:"sample_rate"`      // share of the data in a batch, 0 to 1
 	Poisson         *bool    `json:"poisson"`
 	Clipping        *string  `json:"clipping"`
 	GradSampleMode  *string  `json:"grad_sample_mode"`
 	LossReduction   *string  `json:"loss_reduction"`
 	Accountant      *string  `json:"accountant"`
-	Delta           *float64 `json:"delta"`
-	Epsilon         *float64 `json:"epsilon"`
+	Delta           *float64 `json:"delta"`   // of (ε, δ)
+	Epsilon         *float64 `json:"epsilon"` // of (ε, δ)
 }
 
 // Git is the revision of the working folder's repository.
@@ -126,37 +126,37 @@ type Isolation struct {
 	Verified bool   `json:"verified"`
 	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
-	IdleBytes *int64 `json:"idle_bytes"`
+	IdleBytes *int64 `json:"idle_bytes"` // of all devices together
 	// OtherProcesses is how many processes had a compute context there; null where NVML does not say.
-	OtherProcesses *int `json:"other_processes"`
+	OtherProcesses *int `json:"other_processes"` // how many
 	// ThrottleReasons is NVML's mask, of all devices together (see [ThrottleNames]); null where it does not say.
-	ThrottleReasons *int64 `json:"throttle_reasons"`
+	ThrottleReasons *int64 `json:"throttle_reasons"` // bits
 	// WaitedNS is how long the run waited for that, Polls how often it slept in between.
-	WaitedNS int64 `json:"waited_ns"`
-	Polls    int   `json:"polls"`
+	WaitedNS int64 `json:"waited_ns"` // ns
+	Polls    int   `json:"polls"`     // how many
 	// CooldownNS is the pause after it.
-	CooldownNS int64 `json:"cooldown_ns"`
+	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
 
 // Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the same
 // time, each has the CPU time of all.
 type Collector struct {
 	Version          string `json:"version"`
-	SampleIntervalNS int64  `json:"sample_interval_ns"`
+	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
 	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its keeper, which holds the
 	// experiment's processes, is in it where SetupCPUNS is known.
-	CPUNS int64 `json:"cpu_ns"`
+	CPUNS int64 `json:"cpu_ns"` // ns
 	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run of several;
 	// SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded did not look.
-	SetupCPUNS     *int64   `json:"setup_cpu_ns"`
-	SealCPUNS      *int64   `json:"seal_cpu_ns"`
-	Samples        int64    `json:"samples"`
-	MissedTicks    int64    `json:"missed_ticks"`
+	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
+	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
+	Samples        int64    `json:"samples"`      // readings taken
+	MissedTicks    int64    `json:"missed_ticks"` // readings that came too late to be taken
 	NVML           bool     `json:"nvml"`
 	NVMLReason     string   `json:"nvml_reason,omitempty"`
-	LeftRunning    int      `json:"left_running"` // processes of the run that had to be ended with it
-	Uninjected     []string `json:"uninjected"`   // processes that loaded torch without the agent
-	SealedJournals int      `json:"sealed_journals"`
+	LeftRunning    int      `json:"left_running"`    // processes of the run that had to be ended with it
+	Uninjected     []string `json:"uninjected"`      // processes that loaded torch without the agent
+	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
 }
 
 // Import is the provenance of an imported run.

@@ -4,19 +4,19 @@ package schemas
 // of kind "tag" or "untag"; their category is what the agent saw (a spool.TagKind), not yet a [Category].
 type Mark struct {
 	RunID    string `parquet:"run_id,dict"`
-	Rank     int32  `parquet:"rank,dict"`
-	K        int64  `parquet:"k,delta"`     // the agent's counter, from 1
-	Thread   int32  `parquet:"thread,dict"` // small number the agent gave the thread; 0 = the first
-	TimeNS   int64  `parquet:"time_ns,delta"`
-	Kind     string `parquet:"kind,dict"` // name of a spool.Kind; tag or untag
-	Flags    int32  `parquet:"flags,dict"`
+	Rank     int32  `parquet:"rank,dict"`        // the process's RANK, from 0
+	K        int64  `parquet:"k,delta"`          // the agent's counter, from 1
+	Thread   int32  `parquet:"thread,dict"`      // small number the agent gave the thread; 0 = the first
+	TimeNS   int64  `parquet:"time_ns,delta"`    // ns, Unix time
+	Kind     string `parquet:"kind,dict"`        // name of a spool.Kind; tag or untag
+	Flags    int32  `parquet:"flags,dict"`       // bits: see spool.Mark
 	Address  uint64 `parquet:"address,optional"` // tags: base address of the storage
 	Bytes    int64  `parquet:"bytes,optional"`   // tags: bytes of the storage
 	Category string `parquet:"category,dict,optional"`
-	Label    string `parquet:"label,dict,optional"` // name of a phase, mark, tag or optimizer
-	Module   int64  `parquet:"module_id,dict,optional"`
-	A        uint64 `parquet:"a,optional"` // the mark's own operands: see spool.Kind
-	B        uint64 `parquet:"b,optional"`
+	Label    string `parquet:"label,dict,optional"`     // name of a phase, mark, tag or optimizer
+	Module   int64  `parquet:"module_id,dict,optional"` // in modules.parquet, from 1; null = none
+	A        uint64 `parquet:"a,optional"`              // the mark's own operands: see spool.Kind
+	B        uint64 `parquet:"b,optional"`              // the mark's own operand
 }
 
 // Marks is marks.parquet.
@@ -25,7 +25,7 @@ var Marks = Table[Mark]{Name: "marks", Version: 1}
 // GradientWrite says when a gradient was complete in its block: the hook on its parameter ran just after event Seq. It is
 // no table: readers derive it from marks and events.
 type GradientWrite struct {
-	Rank, Device int32
-	Seq          int64
-	Address      uint64
+	Rank, Device int32  // the process's RANK, from 0
+	Seq          int64  // from 1
+	Address      uint64 // base address of the block
 }

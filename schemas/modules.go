@@ -3,7 +3,7 @@ package schemas
 // Module is one row of modules.parquet: one torch module of the experiment.
 type Module struct {
 	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`
+	Rank           int32  `parquet:"rank,dict"`       // the process's RANK, from 0
 	ID             int64  `parquet:"module_id,delta"` // from 1; the agent's number
 	Path           string `parquet:"path"`            // dotted path from the root; "" = a root
 	Class          string `parquet:"class,dict"`

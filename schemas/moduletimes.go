@@ -5,12 +5,12 @@ package schemas
 // There are none for bare steps, whose times are the published ones, nor where there is no real GPU.
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`
-	Rank   int32  `parquet:"rank,dict"`
-	Step   int64  `parquet:"step,delta"`
+	Rank   int32  `parquet:"rank,dict"`  // the process's RANK, from 0
+	Step   int64  `parquet:"step,delta"` // from 0
 	Phase  string `parquet:"phase,dict"`
 	Module int64  `parquet:"module_id,dict,optional"` // null = inside no module's call
 	DPHook bool   `parquet:"dp_hook"`                 // a DP hook computed norms or per-sample gradients for the module
-	GPUNS  int64  `parquet:"gpu_ns"`
+	GPUNS  int64  `parquet:"gpu_ns"`                  // ns
 }
 
 // ModuleTimes is module_times.parquet. Runs recorded before it existed have none.

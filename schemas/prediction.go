@@ -7,7 +7,7 @@ type Phantom struct {
 	// Assumed are the properties of the profile that no source gives, sorted.
 	Assumed []string `json:"assumed"`
 	// MemoryBytes is what one process can take of the device; MemoryGiven is whether the user said so, else it is the profile's.
-	MemoryBytes int64 `json:"memory_bytes"`
+	MemoryBytes int64 `json:"memory_bytes"` // of the device
 	MemoryGiven bool  `json:"memory_given"`
 	// Addresses is the policy by which segments got their places; DefaultAddresses the profile's own.
 	Addresses        string `json:"addresses"`
@@ -25,8 +25,8 @@ type Placement struct {
 	Addresses          string `json:"addresses"`
 	RunID              string `json:"run_id"`
 	Status             string `json:"status"`
-	PeakAllocatedBytes int64  `json:"peak_allocated_bytes"`
-	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`
+	PeakAllocatedBytes int64  `json:"peak_allocated_bytes"` // highest allocated
+	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
 // Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several processes
@@ -69,13 +69,13 @@ type Confidence struct {
 
 // Counted is how often something happened.
 type Counted struct {
-	Name  string `json:"name"` // of a read: file:line
-	Count int64  `json:"count"`
+	Name  string `json:"name"`  // of a read: file:line
+	Count int64  `json:"count"` // times
 }
 
 // PlacementBand is the range of the peaks over so many policies of addresses.
 type PlacementBand struct {
 	Policies  []string `json:"policies"`
 	Allocated [2]int64 `json:"allocated_bytes"` // lowest, highest
-	Reserved  [2]int64 `json:"reserved_bytes"`
+	Reserved  [2]int64 `json:"reserved_bytes"`  // lowest, highest
 }

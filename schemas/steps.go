@@ -3,28 +3,28 @@ package schemas
 // Step is one row of steps.parquet: one training step of one rank on one device. Bytes are of that device.
 type Step struct {
 	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`
-	Device         int32  `parquet:"device,dict"`
-	Step           int64  `parquet:"step,delta"`        // from 0
-	Microbatches   int32  `parquet:"microbatches,dict"` // forward-backward pairs in the step
-	Warmup         bool   `parquet:"warmup"`            // not timed
-	Instrumented   bool   `parquet:"instrumented"`      // module hooks and tags were on; published times come from the others
-	Recorded       bool   `parquet:"recorded"`          // allocator events were recorded
-	Samples        int64  `parquet:"samples,optional"`  // as the script reported
-	Tokens         int64  `parquet:"tokens,optional"`   // as the script reported
-	BeginK         int64  `parquet:"begin_k,delta"`     // first mark
-	EndK           int64  `parquet:"end_k,delta"`       // mark that ends it
-	BeginSeq       int64  `parquet:"begin_seq,delta"`   // events (BeginSeq, EndSeq] belong to it
-	EndSeq         int64  `parquet:"end_seq,delta"`     //
-	StartNS        int64  `parquet:"start_ns,delta"`    //
-	EndNS          int64  `parquet:"end_ns,delta"`      //
-	WallNS         int64  `parquet:"wall_ns"`           // drains excluded
-	GPUNS          int64  `parquet:"gpu_ns,optional"`   // between CUDA events; null where there is no real GPU
-	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"`
-	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`
-	ReservedBegin  int64  `parquet:"reserved_begin_bytes,optional"`
-	ReservedEnd    int64  `parquet:"reserved_end_bytes,optional"`
-	PeakBytes      int64  `parquet:"peak_bytes,optional"` // highest allocated within the step
+	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
+	Device         int32  `parquet:"device,dict"`                    // torch's ordinal, from 0
+	Step           int64  `parquet:"step,delta"`                     // from 0
+	Microbatches   int32  `parquet:"microbatches,dict"`              // forward-backward pairs in the step
+	Warmup         bool   `parquet:"warmup"`                         // not timed
+	Instrumented   bool   `parquet:"instrumented"`                   // module hooks and tags were on; published times come from the others
+	Recorded       bool   `parquet:"recorded"`                       // allocator events were recorded
+	Samples        int64  `parquet:"samples,optional"`               // as the script reported
+	Tokens         int64  `parquet:"tokens,optional"`                // as the script reported
+	BeginK         int64  `parquet:"begin_k,delta"`                  // first mark
+	EndK           int64  `parquet:"end_k,delta"`                    // mark that ends it
+	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to it
+	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to it
+	StartNS        int64  `parquet:"start_ns,delta"`                 // ns, Unix time
+	EndNS          int64  `parquet:"end_ns,delta"`                   // ns, Unix time
+	WallNS         int64  `parquet:"wall_ns"`                        // drains excluded
+	GPUNS          int64  `parquet:"gpu_ns,optional"`                // between CUDA events; null where there is no real GPU
+	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
+	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	ReservedBegin  int64  `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
+	ReservedEnd    int64  `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
+	PeakBytes      int64  `parquet:"peak_bytes,optional"`            // highest allocated within the step
 }
 
 // Steps is steps.parquet.
@@ -34,22 +34,22 @@ var Steps = Table[Step]{Name: "steps", Version: 1}
 // interrupts the outer, which continues as a row of its own.
 type Phase struct {
 	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`
-	Device         int32  `parquet:"device,dict"`
-	Step           int64  `parquet:"step,delta"` // -1 = before the first step
-	Microbatch     int32  `parquet:"microbatch,dict"`
+	Rank           int32  `parquet:"rank,dict"`       // the process's RANK, from 0
+	Device         int32  `parquet:"device,dict"`     // torch's ordinal, from 0
+	Step           int64  `parquet:"step,delta"`      // -1 = before the first step
+	Microbatch     int32  `parquet:"microbatch,dict"` // from 0
 	Phase          string `parquet:"phase,dict"`
-	BeginK         int64  `parquet:"begin_k,delta"`
-	EndK           int64  `parquet:"end_k,delta"`
-	BeginSeq       int64  `parquet:"begin_seq,delta"` // events (BeginSeq, EndSeq] belong to it
-	EndSeq         int64  `parquet:"end_seq,delta"`
-	StartNS        int64  `parquet:"start_ns,delta"`
-	EndNS          int64  `parquet:"end_ns,delta"`
-	GPUNS          int64  `parquet:"gpu_ns,optional"` // between CUDA events
-	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"`
-	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`
-	PeakBytes      int64  `parquet:"peak_bytes,optional"` // highest allocated within the phase
-	PeakSeq        int64  `parquet:"peak_seq,optional"`   // first event at that height
+	BeginK         int64  `parquet:"begin_k,delta"`                  // mark that begins it
+	EndK           int64  `parquet:"end_k,delta"`                    // mark that ends it
+	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to it
+	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to it
+	StartNS        int64  `parquet:"start_ns,delta"`                 // ns, Unix time
+	EndNS          int64  `parquet:"end_ns,delta"`                   // ns, Unix time
+	GPUNS          int64  `parquet:"gpu_ns,optional"`                // between CUDA events
+	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
+	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	PeakBytes      int64  `parquet:"peak_bytes,optional"`            // highest allocated within the phase
+	PeakSeq        int64  `parquet:"peak_seq,optional"`              // first event at that height
 }
 
 // Phases is phases.parquet.

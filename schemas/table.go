@@ -25,7 +25,7 @@ const rowGroupRows = 256 << 10
 // A Table is one Parquet file of a run folder, with rows of type T.
 type Table[T any] struct {
 	Name    string // file name without its ending
-	Version int
+	Version int    // of the schema
 }
 
 // File is the name of the table's file in a run folder.
