@@ -65,10 +65,15 @@ type AccuracyErrors struct {
 // Accuracy holds predictions beside measured runs of the same experiments. Runs that did not end well are passed over, and so are
 // predictions among the runs and measured ones among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyDocument {
-	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool { return s.Source != schemas.Measured || s.Status != schemas.StatusOK })
+	return AccuracyOf(predicted, BaselineOf(runs, ""), name)
+}
+
+// AccuracyOf is [Accuracy] of measured runs that were reduced before.
+func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
 	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Predicted })
-	now := BaselineOf(runs, "").Experiments
+	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Measured || e.Runs == 0 })
 	pairs, labels, theirs := matchExperiments(base, now, false), experimentLabels(now), experimentLabels(base)
 	warnings := newGrouped()
 	for i := range base {
@@ -91,9 +96,9 @@ func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyD
 			warnings.add("predicted with torch "+*was+" and measured with "+*is, x.Label)
 		}
 	}
-	measured := slices.Collect(maps.Values(pairs))
+	matched := slices.Collect(maps.Values(pairs))
 	for j := range now {
-		if !slices.Contains(measured, j) {
+		if !slices.Contains(matched, j) {
 			doc.Unpredicted = append(doc.Unpredicted, labels[j])
 		}
 	}

@@ -41,6 +41,11 @@ func TestAccuracy(t *testing.T) {
 		!slices.Equal(doc.Warnings, []string{"low: predicted for Tesla T4 and measured on NVIDIA H200"}) {
 		t.Errorf("unpredicted %q, unmeasured %q, warnings %q", doc.Unpredicted, doc.Unmeasured, doc.Warnings)
 	}
+	// Runs that were reduced before say the same, the failed one among them.
+	reduced, _ := json.Marshal(AccuracyOf(predicted, BaselineOf(measured, "test"), "predicted.json"))
+	if whole, _ := json.Marshal(doc); string(reduced) != string(whole) {
+		t.Errorf("of reduced runs %s, of the runs %s", reduced, whole)
+	}
 	var names []string
 	for _, x := range doc.Experiments {
 		names = append(names, x.Name)

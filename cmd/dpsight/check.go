@@ -101,7 +101,7 @@ func (c *checkCmd) Run(s *streams) error {
 
 // gateBaseline reads a baseline document, or reduces the runs that a flag names.
 func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns bool, err error) {
-	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
 			return nil, false, withHint{fmt.Errorf("the baseline: %w", err), "dpsight check --write-baseline FILE writes one"}
@@ -117,6 +117,11 @@ func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns boo
 	}
 	doc := analyze.BaselineOf(newest(s, runs), version)
 	return &doc, true, nil
+}
+
+func isFile(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.Mode().IsRegular()
 }
 
 // newest leaves out what later runs have replaced, and says so.
