@@ -27,16 +27,21 @@ static cudaError_t check(int device) {
 }
 
 PHANTOM_API cudaError_t cudaGetDeviceCount(int *count) {
+    PHANTOM_USES_CUDA;
     *count = phantom_device_count();
     return *count ? cudaSuccess : cudaErrorNoDevice;
 }
 
 PHANTOM_API cudaError_t cudaGetDevice(int *device) {
+    PHANTOM_USES_CUDA;
     *device = current;
     return phantom_device_count() ? cudaSuccess : cudaErrorNoDevice;
 }
 
-PHANTOM_API cudaError_t cudaSetDevice(int device) { return (cudaError_t)phantom_set_current_device(device); }
+PHANTOM_API cudaError_t cudaSetDevice(int device) {
+    PHANTOM_USES_CUDA;
+    return (cudaError_t)phantom_set_current_device(device);
+}
 
 PHANTOM_API cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = PHANTOM_CUDART_VERSION;
@@ -51,28 +56,33 @@ PHANTOM_API cudaError_t cudaDriverGetVersion(int *version) {
 }
 
 PHANTOM_API cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    PHANTOM_USES_CUDA;
     *least = 0;
     *greatest = -5;
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+    PHANTOM_USES_CUDA;
     *can = device != peer;
     cudaError_t status = check(device);
     return status ? status : check(peer);
 }
 
 PHANTOM_API cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     return check(peer);
 }
 
 PHANTOM_API cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
+    PHANTOM_USES_CUDA;
     snprintf(text, (size_t)size, "0000:%02X:00.0", phantom_physical_device(device) + 1);
     return check(device);
 }
 
 PHANTOM_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
+    PHANTOM_USES_CUDA;
     cudaError_t status = check(device);
     if (status)
         return status;
@@ -204,6 +214,7 @@ static int64_t attribute_of(int attribute, int device) {
 }
 
 PHANTOM_API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
+    PHANTOM_USES_CUDA;
     cudaError_t status = check(device);
     if (!status)
         *value = (int)attribute_of(attribute, device);
@@ -224,6 +235,7 @@ static struct error_text describe(cudaError_t error) {
         {cudaSuccess, "cudaSuccess", "no error"},
         {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
         {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+        {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
         {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
         {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
         {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},

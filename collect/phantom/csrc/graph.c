@@ -11,6 +11,7 @@
 static char running_graph, instance;
 
 PHANTOM_API cudaError_t cudaStreamBeginCapture(void *stream, int mode) {
+    PHANTOM_USES_CUDA;
     (void)mode;
     if (phantom_is_capturing(stream))
         return cudaErrorIllegalState;
@@ -21,6 +22,7 @@ PHANTOM_API cudaError_t cudaStreamBeginCapture(void *stream, int mode) {
 PHANTOM_API cudaError_t cudaStreamBeginCaptureToGraph(void *stream) { return cudaStreamBeginCapture(stream, 0); }
 
 PHANTOM_API cudaError_t cudaStreamEndCapture(void *stream, void **graph) {
+    PHANTOM_USES_CUDA;
     if (!phantom_is_capturing(stream))
         return cudaErrorIllegalState;
     phantom_capture_end(stream);
@@ -29,6 +31,7 @@ PHANTOM_API cudaError_t cudaStreamEndCapture(void *stream, void **graph) {
 }
 
 PHANTOM_API cudaError_t cudaStreamIsCapturing(void *stream, int *status) {
+    PHANTOM_USES_CUDA;
     *status = phantom_is_capturing(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
@@ -45,6 +48,7 @@ static void capture_info(void *stream, int *status, unsigned long long *id, void
 /* The dependencies and their edges are empty. CUDA 13 took over the arguments of CUDA 12's _v3 for the plain name. */
 PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph, void *nodes, void *edges,
                                                     size_t *count) {
+    PHANTOM_USES_CUDA;
     (void)nodes, (void)edges;
     capture_info(stream, status, id, graph);
     if (count)
@@ -78,12 +82,14 @@ PHANTOM_API cudaError_t cudaThreadExchangeStreamCaptureMode(int *mode) {
 
 /* One node: torch warns about a graph without any. */
 PHANTOM_API cudaError_t cudaGraphGetNodes(void *graph, void *nodes, size_t *count) {
+    PHANTOM_USES_CUDA;
     (void)graph, (void)nodes;
     *count = 1;
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
+    PHANTOM_USES_CUDA;
     (void)graph, (void)flags;
     *exec = &instance;
     return cudaSuccess;
@@ -94,16 +100,19 @@ PHANTOM_API cudaError_t cudaGraphInstantiate(void **exec, void *graph, unsigned 
 }
 
 PHANTOM_API cudaError_t cudaGraphLaunch(void *exec, void *stream) {
+    PHANTOM_USES_CUDA;
     (void)exec, (void)stream;
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaGraphExecDestroy(void *exec) {
+    PHANTOM_USES_CUDA;
     (void)exec;
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaGraphDestroy(void *graph) {
+    PHANTOM_USES_CUDA;
     if (graph != &running_graph)
         free(graph);
     return cudaSuccess;
@@ -111,12 +120,14 @@ PHANTOM_API cudaError_t cudaGraphDestroy(void *graph) {
 
 /* Host functions run where they are submitted: all work before them is done. */
 PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(void *, cudaError_t, void *), void *data, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     callback(stream, cudaSuccess, data);
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
+    PHANTOM_USES_CUDA;
     if (!phantom_is_capturing(stream))
         function(data);
     return cudaSuccess;

@@ -56,6 +56,7 @@ bool phantom_is_pinned(const void *address) {
 }
 
 PHANTOM_API cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     if (posix_memalign(address, 4096, bytes ? bytes : 1)) {
         *address = NULL;
@@ -70,6 +71,7 @@ PHANTOM_API cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned fla
 PHANTOM_API cudaError_t cudaMallocHost(void **address, size_t bytes) { return cudaHostAlloc(address, bytes, 0); }
 
 PHANTOM_API cudaError_t cudaFreeHost(void *address) {
+    PHANTOM_USES_CUDA;
     if (!address)
         return cudaSuccess;
     if (!unpin(address, false))
@@ -79,10 +81,12 @@ PHANTOM_API cudaError_t cudaFreeHost(void *address) {
 }
 
 PHANTOM_API cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     return pin(address, bytes, true);
 }
 
 PHANTOM_API cudaError_t cudaHostUnregister(void *address) {
+    PHANTOM_USES_CUDA;
     return unpin(address, true) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
 }

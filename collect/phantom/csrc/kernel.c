@@ -51,6 +51,7 @@ static void launched(const void *kernel) {
 }
 
 static cudaError_t launched_with(const void *kernel, const void *caller, void **arguments) {
+    PHANTOM_USES_CUDA;
     launched(kernel);
     if (phantom_launched_from(caller))
         phantom_launched_with(arguments, NULL);
@@ -95,6 +96,7 @@ PHANTOM_API cudaError_t __cudaGetKernel(void **kernel, const void *function) {
 /* Registers per thread differ from kernel to kernel and are not known without looking into it; 32 limits no launch, and
  * the sizes that torch and CUB derive from these attributes depend on the threads only. */
 PHANTOM_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function) {
+    PHANTOM_USES_CUDA;
     (void)function;
     const struct phantom_profile *profile = phantom_profile();
     memset(attributes, 0, sizeof *attributes);
@@ -106,11 +108,15 @@ PHANTOM_API cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attribu
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaFuncSetAttribute(void) { return cudaSuccess; }
+PHANTOM_API cudaError_t cudaFuncSetAttribute(void) {
+    PHANTOM_USES_CUDA;
+    return cudaSuccess;
+}
 
 /* Limited by threads, blocks and shared memory, as the occupancy calculator does it without registers. */
 PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads, size_t shared,
                                                                                unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)function, (void)flags;
     const struct phantom_profile *profile = phantom_profile();
     int64_t most = profile->max_threads_per_multiprocessor / (threads > 0 ? threads : 1);

@@ -20,6 +20,7 @@ void phantom_discharge(int device, uint64_t bytes) { __atomic_sub_fetch(&in_use[
 uint64_t phantom_bytes_in_use(int device) { return __atomic_load_n(&in_use[device], __ATOMIC_RELAXED); }
 
 PHANTOM_API cudaError_t cudaMalloc(void **address, size_t bytes) {
+    PHANTOM_USES_CUDA;
     int device = phantom_current_device();
     *address = NULL;
     if (!phantom_device_count())
@@ -41,6 +42,7 @@ PHANTOM_API cudaError_t cudaMalloc(void **address, size_t bytes) {
 }
 
 PHANTOM_API cudaError_t cudaFree(void *address) {
+    PHANTOM_USES_CUDA;
     if (!address)
         return cudaSuccess;
     int device = phantom_device_of(address);
@@ -68,6 +70,7 @@ PHANTOM_API cudaError_t cudaFreeAsync(void *address, void *stream) {
 }
 
 PHANTOM_API cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    PHANTOM_USES_CUDA;
     if (!phantom_device_count())
         return cudaErrorNoDevice;
     *total_bytes = phantom_total_bytes();
@@ -76,6 +79,7 @@ PHANTOM_API cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) 
 }
 
 PHANTOM_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address) {
+    PHANTOM_USES_CUDA;
     *attributes = (struct cudaPointerAttributes){0};
     int device = phantom_device_of(address);
     if (device >= 0) {
@@ -96,6 +100,7 @@ PHANTOM_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a
 
 /* A device global of a kernel library: it takes no memory of its own (it is part of the context), but has an address. */
 PHANTOM_API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
+    PHANTOM_USES_CUDA;
     (void)symbol;
     int device = phantom_current_device();
     static void *pages[PHANTOM_MAX_DEVICES];
@@ -109,6 +114,7 @@ PHANTOM_API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol)
 }
 
 PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(void **pool, int device) {
+    PHANTOM_USES_CUDA;
     *pool = (void *)(uintptr_t)(0x7000 + device);
     return cudaSuccess;
 }

@@ -90,6 +90,16 @@ uint64_t phantom_total_bytes(void);
 /* Copies and fills of at most this many bytes are really done (PHANTOM_COPY, else 64 KiB). */
 size_t phantom_copy_limit(void);
 
+/* ---- fork.c */
+
+/* Notes that CUDA is used, and whether this is the child of a process that had used it before it forked. */
+PHANTOM_API bool phantom_lost(void);
+#define PHANTOM_USES_CUDA                        \
+    do {                                         \
+        if (phantom_lost())                      \
+            return cudaErrorInitializationError; \
+    } while (0)
+
 /* ---- notes.c: what was guessed or could not be answered */
 
 /* Remembers `what` once; with PHANTOM_DEBUG it is printed too. */

@@ -56,6 +56,7 @@ static struct stream *stream_of(const void *handle) {
 }
 
 static cudaError_t create(void **handle, unsigned flags, int priority) {
+    PHANTOM_USES_CUDA;
     pthread_mutex_lock(&lock);
     stream_of(NULL);
     if (stream_count == stream_room) {
@@ -80,11 +81,13 @@ PHANTOM_API cudaError_t cudaStreamCreateWithFlags(void **stream, unsigned flags)
 PHANTOM_API cudaError_t cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority) { return create(stream, flags, priority); }
 
 PHANTOM_API cudaError_t cudaStreamDestroy(void *stream) {
+    PHANTOM_USES_CUDA;
     (void)stream;
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaStreamGetPriority(void *stream, int *priority) {
+    PHANTOM_USES_CUDA;
     pthread_mutex_lock(&lock);
     *priority = stream_of(stream)->priority;
     pthread_mutex_unlock(&lock);
@@ -92,6 +95,7 @@ PHANTOM_API cudaError_t cudaStreamGetPriority(void *stream, int *priority) {
 }
 
 PHANTOM_API cudaError_t cudaStreamGetFlags(void *stream, unsigned *flags) {
+    PHANTOM_USES_CUDA;
     pthread_mutex_lock(&lock);
     *flags = stream_of(stream)->flags;
     pthread_mutex_unlock(&lock);
@@ -119,15 +123,18 @@ static void sync_to(uint64_t time) {
 static uint64_t now(void) { return __atomic_load_n(&clock_now, __ATOMIC_RELAXED); }
 
 PHANTOM_API cudaError_t cudaDeviceSynchronize(void) {
+    PHANTOM_USES_CUDA;
     sync_to(now());
     return phantom_device_count() ? cudaSuccess : cudaErrorNoDevice;
 }
 
 PHANTOM_API cudaError_t cudaStreamQuery(void *stream) {
+    PHANTOM_USES_CUDA;
     return phantom_is_capturing(stream) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaStreamSynchronize(void *stream) {
+    PHANTOM_USES_CUDA;
     if (phantom_is_capturing(stream))
         return cudaErrorStreamCaptureUnsupported;
     sync_to(now());
@@ -137,6 +144,7 @@ PHANTOM_API cudaError_t cudaStreamSynchronize(void *stream) {
 /* ---- events */
 
 PHANTOM_API cudaError_t cudaEventCreateWithFlags(void **event, unsigned flags) {
+    PHANTOM_USES_CUDA;
     struct event *e = calloc(1, sizeof *e);
     if (!e)
         return cudaErrorMemoryAllocation;
@@ -148,11 +156,13 @@ PHANTOM_API cudaError_t cudaEventCreateWithFlags(void **event, unsigned flags) {
 PHANTOM_API cudaError_t cudaEventCreate(void **event) { return cudaEventCreateWithFlags(event, 0); }
 
 PHANTOM_API cudaError_t cudaEventDestroy(void *event) {
+    PHANTOM_USES_CUDA;
     free(event);
     return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaEventRecordWithFlags(void *event, void *stream, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     struct event *e = event;
     pthread_mutex_lock(&lock);
@@ -165,6 +175,7 @@ PHANTOM_API cudaError_t cudaEventRecordWithFlags(void *event, void *stream, unsi
 PHANTOM_API cudaError_t cudaEventRecord(void *event, void *stream) { return cudaEventRecordWithFlags(event, stream, 0); }
 
 PHANTOM_API cudaError_t cudaEventQuery(void *event) {
+    PHANTOM_USES_CUDA;
     struct event *e = event;
     pthread_mutex_lock(&lock);
     bool pending = lagging() && e->recorded_at > synced;
@@ -173,12 +184,14 @@ PHANTOM_API cudaError_t cudaEventQuery(void *event) {
 }
 
 PHANTOM_API cudaError_t cudaEventSynchronize(void *event) {
+    PHANTOM_USES_CUDA;
     sync_to(((struct event *)event)->recorded_at);
     return cudaSuccess;
 }
 
 /* A stream that waits for an event of a captured stream joins that capture. */
 PHANTOM_API cudaError_t cudaStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    PHANTOM_USES_CUDA;
     (void)flags;
     struct event *e = event;
     pthread_mutex_lock(&lock);
@@ -190,6 +203,7 @@ PHANTOM_API cudaError_t cudaStreamWaitEvent(void *stream, void *event, unsigned 
 
 /* Nothing takes time here, so all spans are the same: a made-up spread would let autotuners make up a winner. */
 PHANTOM_API cudaError_t cudaEventElapsedTime(float *milliseconds, void *begin, void *end) {
+    PHANTOM_USES_CUDA;
     struct event *from = begin, *to = end;
     *milliseconds = 1.0f;
     if (!from->recorded_at || !to->recorded_at || (from->flags | to->flags) & cudaEventDisableTiming)

@@ -9,6 +9,7 @@ extern int cudaDriverGetVersion(int *version) __attribute__((weak));
 extern int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) __attribute__((weak));
 
 PHANTOM_API int cuInit(unsigned flags) {
+    USES_CUDA;
     (void)flags;
     return device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
@@ -16,6 +17,7 @@ PHANTOM_API int cuInit(unsigned flags) {
 PHANTOM_API int cuDriverGetVersion(int *version) { return cudaDriverGetVersion ? cudaDriverGetVersion(version) : CUDA_ERROR_NO_DEVICE; }
 
 PHANTOM_API int cuDeviceGetCount(int *count) {
+    USES_CUDA;
     *count = device_count();
     return CUDA_SUCCESS;
 }
@@ -27,11 +29,13 @@ static int check(int device) {
 }
 
 PHANTOM_API int cuDeviceGet(int *device, int ordinal) {
+    USES_CUDA;
     *device = ordinal;
     return check(ordinal);
 }
 
 PHANTOM_API int cuDeviceGetName(char *name, int size, int device) {
+    USES_CUDA;
     int status = check(device);
     if (!status)
         snprintf(name, (size_t)size, "%s", phantom_profile()->name);
@@ -39,6 +43,7 @@ PHANTOM_API int cuDeviceGetName(char *name, int size, int device) {
 }
 
 PHANTOM_API int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+    USES_CUDA;
     int status = check(device);
     if (!status)
         phantom_device_uuid(phantom_physical_device(device), uuid);
@@ -68,17 +73,20 @@ PHANTOM_API int cuDeviceTotalMem_v2(size_t *bytes, int device) {
 static void *context_of(int device) { return (void *)(uintptr_t)(FIRST_CONTEXT + 16 * device); }
 
 PHANTOM_API int cuCtxGetCurrent(void **context) {
+    USES_CUDA;
     *context = device_count() ? context_of(phantom_current_device()) : NULL;
     return CUDA_SUCCESS;
 }
 
 PHANTOM_API int cuCtxSetCurrent(void *context) {
+    USES_CUDA;
     if (!context)
         return CUDA_SUCCESS;
     return phantom_set_current_device ? phantom_set_current_device((int)((uintptr_t)context - FIRST_CONTEXT) / 16) : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuCtxGetDevice(int *device) {
+    USES_CUDA;
     if (!device_count())
         return CUDA_ERROR_NO_DEVICE;
     *device = phantom_current_device();
@@ -89,6 +97,7 @@ PHANTOM_API int cuCtxGetDevice(int *device) {
 static __thread int stack[STACK], depth;
 
 PHANTOM_API int cuCtxPushCurrent_v2(void *context) {
+    USES_CUDA;
     if (!device_count() || depth == STACK)
         return CUDA_ERROR_INVALID_VALUE;
     stack[depth++] = phantom_current_device();
@@ -96,6 +105,7 @@ PHANTOM_API int cuCtxPushCurrent_v2(void *context) {
 }
 
 PHANTOM_API int cuCtxPopCurrent_v2(void **context) {
+    USES_CUDA;
     if (!depth)
         return CUDA_ERROR_INVALID_VALUE;
     if (context)
@@ -109,12 +119,14 @@ PHANTOM_API int cuCtxPushCurrent(void *context) { return cuCtxPushCurrent_v2(con
 PHANTOM_API int cuCtxPopCurrent(void **context) { return cuCtxPopCurrent_v2(context); }
 
 PHANTOM_API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    USES_CUDA;
     *flags = 0;
     *active = 1;
     return check(device);
 }
 
 PHANTOM_API int cuDevicePrimaryCtxRetain(void **context, int device) {
+    USES_CUDA;
     *context = context_of(device);
     return check(device);
 }
@@ -125,6 +137,7 @@ PHANTOM_API int cuStreamGetCtx(void *stream, void **context) {
 }
 
 PHANTOM_API int cuStreamIsCapturing(void *stream, int *status) {
+    USES_CUDA;
     *status = phantom_is_capturing ? phantom_is_capturing(stream) : 0;
     return CUDA_SUCCESS;
 }

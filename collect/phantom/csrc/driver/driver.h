@@ -7,6 +7,7 @@
 
 #pragma weak phantom_profile
 #pragma weak phantom_device_count
+#pragma weak phantom_lost
 #pragma weak phantom_physical_device
 #pragma weak phantom_physical_device_count
 #pragma weak phantom_device_uuid
@@ -29,11 +30,18 @@ enum {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
     CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_NOT_FOUND = 500,
 };
 
 static inline int device_count(void) { return phantom_device_count ? phantom_device_count() : 0; }
+
+#define USES_CUDA                               \
+    do {                                        \
+        if (phantom_lost && phantom_lost())     \
+            return CUDA_ERROR_NOT_INITIALIZED;  \
+    } while (0)
 
 #endif

@@ -4,6 +4,7 @@
 static int launched(const void *caller, void **arguments, void **packed) {
     if (!phantom_launched_from)
         return CUDA_ERROR_NO_DEVICE;
+    USES_CUDA;
     if (phantom_launched_from(caller))
         phantom_launched_with(arguments, packed);
     return CUDA_SUCCESS;

@@ -37,43 +37,54 @@ PHANTOM_API int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t bytes, v
 }
 
 PHANTOM_API int cuMemGetAllocationGranularity(size_t *bytes, const void *property, int option) {
+    USES_CUDA;
     (void)property, (void)option;
     *bytes = 2u << 20;
     return CUDA_SUCCESS;
 }
 
 PHANTOM_API int cuMemAddressReserve(void **address, size_t bytes, size_t alignment, void *wish, unsigned long long flags) {
+    USES_CUDA;
     (void)alignment, (void)wish, (void)flags;
     return phantom_virtual_reserve ? phantom_virtual_reserve(address, bytes) : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuMemAddressFree(void *address, size_t bytes) {
+    USES_CUDA;
     (void)bytes;
     return phantom_virtual_free ? phantom_virtual_free(address) : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuMemCreate(void **handle, size_t bytes, const struct allocation_property *property, unsigned long long flags) {
+    USES_CUDA;
     (void)flags;
     return phantom_physical_create ? phantom_physical_create(handle, bytes, property->location_id) : CUDA_ERROR_NO_DEVICE;
 }
 
-PHANTOM_API int cuMemRelease(void *handle) { return phantom_physical_release ? phantom_physical_release(handle) : CUDA_ERROR_NO_DEVICE; }
+PHANTOM_API int cuMemRelease(void *handle) {
+    USES_CUDA;
+    return phantom_physical_release ? phantom_physical_release(handle) : CUDA_ERROR_NO_DEVICE;
+}
 
 PHANTOM_API int cuMemMap(void *address, size_t bytes, size_t offset, void *handle, unsigned long long flags) {
+    USES_CUDA;
     (void)offset, (void)flags;
     return phantom_virtual_map ? phantom_virtual_map(address, bytes, handle) : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuMemUnmap(void *address, size_t bytes) {
+    USES_CUDA;
     return phantom_virtual_unmap ? phantom_virtual_unmap(address, bytes) : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuMemGetAddressRange_v2(void **start, size_t *bytes, const void *address) {
+    USES_CUDA;
     return phantom_address_range ? phantom_address_range(start, bytes, address) : CUDA_ERROR_NO_DEVICE;
 }
 
 /* CUpointer_attribute: 1 context, 2 memory type, 3 device pointer, 4 host pointer, 9 device ordinal */
 PHANTOM_API int cuPointerGetAttribute(void *value, int attribute, const void *address) {
+    USES_CUDA;
     int device = phantom_device_of ? phantom_device_of(address) : -1;
     if (device < 0 && attribute != 4)
         return CUDA_ERROR_INVALID_VALUE;
@@ -88,6 +99,7 @@ PHANTOM_API int cuPointerGetAttribute(void *value, int attribute, const void *ad
 }
 
 PHANTOM_API int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, const void *address) {
+    USES_CUDA;
     for (unsigned i = 0; i < count; i++)
         if (cuPointerGetAttribute(values[i], attributes[i], address))
             *(void **)values[i] = NULL;
