@@ -248,6 +248,21 @@ class TestMemory(Phantom):
                 peaks.append([line for line in r.out.splitlines() if line.startswith("peak")])
         self.assertEqual(peaks[0], peaks[1])
 
+    def test_children_that_forked_from_cuda(self) -> None:
+        """No child can use CUDA, not even to destroy the events that it inherited: trying ends it."""
+        for mode in ("workers", "process", "exit"):
+            with self.subTest(mode), run("forked", mode, env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
+                j = self.checked(r)
+                self.assertEqual(j.count(K.STEP_END), 8)
+                self.assertGreater(len(j.payloads(8)), 0)
+
+    def test_events_outlive_their_device(self) -> None:
+        """On a device that has failed destroying an event ends the process too, and its error would not be seen."""
+        with run("forked", "failed", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
+            j = self.checked(r)
+            self.assertEqual(j.count(K.TIMED_OUT), 1)
+            self.assertNotIn("destroyed", r.err)
+
     def test_bare_run(self) -> None:
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             j = r.journal

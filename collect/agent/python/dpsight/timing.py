@@ -1,6 +1,9 @@
 """GPU time between marks, by CUDA events. Events are pooled, and read only when they have happened: nothing here ever
 makes the host wait for the device, and no event takes memory of the allocator's.
 
+No event is ever destroyed. torch's destructor asks for the current device and ends the process where there is none to
+ask for: in a forked child, when it lets go of what it inherited or exits, and after an error that the device keeps.
+
 In every step the phases are stamped; in instrumented ones the calls of modules too, forward and backward, and what DP
 hooks compute for them, so that time has a layer's name.
 """
@@ -78,12 +81,20 @@ def _record(k: int) -> None:
         if stream is None:
             stream = _streams[described] = cuda.current_stream()
         pool = _pools.setdefault(device, [])
-        event = pool.pop() if pool else cuda.Event(enable_timing=True)
+        event = pool.pop() if pool else _lasting(cuda.Event(enable_timing=True))
         event.record(stream)
     except RuntimeError as error:
         _give_up(error)
         return
     _pending.append((k, event, device))
+
+
+def _lasting(event: Any) -> Any:
+    """Takes a reference that nobody gives back, not even an interpreter that ends."""
+    import ctypes  # torch has loaded it
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
+    return event
 
 
 def flush(wait: bool = False) -> None:
