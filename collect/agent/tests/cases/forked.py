@@ -50,6 +50,7 @@ if mode == "workers":
     for _ in range(2):
         for (batch,) in loader:
             train(batch)
+    del loader  # torch waits 5 s for each worker that is left to the end of the process
 else:
     for i in range(8):
         train(torch.randn(16, 64))
