@@ -24,6 +24,8 @@ type ExplainDocument struct {
 	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
 	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Empty where either peak is not broken down.
 	Categories []ExplainedCategory `json:"categories"`
+	// MemoryPhases sum to PeakDeltaBytes too. Empty where either run has no phases.
+	MemoryPhases []ExplainedBirth `json:"memory_phases"`
 	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
 	Stacks      []ExplainedStack `json:"stacks"`
 	StepDeltaMS *float64         `json:"step_delta_ms"` // of medians; null where the two cannot be compared
@@ -73,6 +75,7 @@ type ExplainedCategory struct {
 	ToBytes    int64             `json:"to_bytes"`
 	DeltaBytes int64             `json:"delta_bytes"`
 	Modules    []ExplainedModule `json:"modules"` // sum to the category; the largest difference first
+	Phases     []ExplainedBirth  `json:"phases"`  // sum to the category, as MemoryPhases do to the peak; empty where those are
 }
 
 // ExplainedModule is the part of modules that differ in the number of their layer only.
@@ -100,15 +103,21 @@ type Dissection struct {
 	modules []schemas.Module
 	parts   []peakPart
 	known   ModuleBytes
+	born    bool             // the phases of births are known
 	stacks  map[string]int64 // nil = none were recorded
 	times   *timedParts      // nil = modules were not timed
 }
 
-// peakPart is what one category holds at the peak for one module, nil = not known.
+// peakPart is what one category holds at the peak for one module, nil = not known, of blocks born in one phase.
 type peakPart struct {
+	peakKey
+	bytes int64
+}
+
+type peakKey struct {
 	place  int
 	module *schemas.Module
-	bytes  int64
+	phase  string
 }
 
 // Dissect reduces one run. It needs all tables, the detail of blocks and owners, and the times of modules.
@@ -120,11 +129,9 @@ func Dissect(in Input) Dissection {
 	}
 	p := in.placeOf(main)
 	l, index := newLedger(&in, p), in.newModuleIndex(p.rank)
-	type key struct {
-		place  int
-		module *schemas.Module
-	}
-	bytes := map[key]int64{}
+	phase := in.newKeyer(DimensionPhase, &By{}, p)
+	d.born = len(phase.phases) > 0
+	bytes := map[peakKey]int64{}
 	for i, a := range l.allocs {
 		if !a.LiveAt(main.At.Event) {
 			continue
@@ -132,13 +139,14 @@ func Dissect(in Input) Dissection {
 		place, _ := l.owner(i, main.At.Event)
 		m, known := index.module(l, i, main.At.Event, &d.known)
 		*known += a.BlockBytes
-		bytes[key{place, m}] += a.RequestedBytes
-		bytes[key{slackPlace, m}] += a.BlockBytes - a.RequestedBytes
+		born := phase.key(a, place, nil, nil).text
+		bytes[peakKey{place, m, born}] += a.RequestedBytes
+		bytes[peakKey{slackPlace, m, born}] += a.BlockBytes - a.RequestedBytes
 	}
 	d.stacks = in.stacksAt(p, l, main.At.Event)
 	for k, n := range bytes {
 		if n != 0 {
-			d.parts = append(d.parts, peakPart{k.place, k.module, n})
+			d.parts = append(d.parts, peakPart{k, n})
 		}
 	}
 	return d
@@ -148,7 +156,7 @@ func Dissect(in Input) Dissection {
 func Explain(from, to Dissection) (ExplainDocument, error) {
 	o := overheadOf(&from.Summary, &to.Summary)
 	doc := ExplainDocument{Schema: ExplainSchema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes, StepDeltaMS: o.StepDeltaMS,
-		Categories: []ExplainedCategory{}, Stacks: []ExplainedStack{}, Phases: []ExplainedPhase{}, ModuleTimes: []ExplainedModuleTime{}, Sentences: []string{}, Warnings: []string{}}
+		Categories: []ExplainedCategory{}, MemoryPhases: []ExplainedBirth{}, Stacks: []ExplainedStack{}, Phases: []ExplainedPhase{}, ModuleTimes: []ExplainedModuleTime{}, Sentences: []string{}, Warnings: []string{}}
 	if o.PeakDeltaBytes == nil && o.StepDeltaMS == nil {
 		return doc, errors.New("the runs have neither peaks nor steps that can be compared")
 	}
@@ -159,6 +167,7 @@ func Explain(from, to Dissection) (ExplainDocument, error) {
 	}
 	if from.BrokenDown() && to.BrokenDown() {
 		doc.Categories, doc.Stacks = explainCategories(&from, &to), explainStacks(&from, &to)
+		doc.explainBirths(&from, &to)
 	}
 	doc.explainPhases(&from.Summary, &to.Summary, o.Phases)
 	doc.explainModuleTimes(&from, &to)
@@ -230,7 +239,7 @@ func explainCategories(from, to *Dissection) []ExplainedCategory {
 		if by == nil {
 			continue
 		}
-		c := ExplainedCategory{Category: schemas.Categories[place], Modules: []ExplainedModule{}}
+		c := ExplainedCategory{Category: schemas.Categories[place], Modules: []ExplainedModule{}, Phases: []ExplainedBirth{}}
 		for _, g := range by {
 			g.DeltaBytes, g.Modules = g.ToBytes-g.FromBytes, len(g.paths)
 			c.FromBytes, c.ToBytes, c.DeltaBytes = c.FromBytes+g.FromBytes, c.ToBytes+g.ToBytes, c.DeltaBytes+g.DeltaBytes

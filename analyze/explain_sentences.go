@@ -25,6 +25,7 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 			}
 		}
 		doc.tellCategories(say)
+		doc.tellBirths(say)
 		for i, s := range []*Summary{from, to} {
 			if s.Kept != nil {
 				say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.", doc.Runs[i].Label, mib(s.Kept.AtPeakBytes))

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Between any two recordings of the headline, and some of the others, the parts of the differences sum to them: bytes by category and module to the byte, times by
+// Between any two recordings of the headline, and some of the others, the parts of the differences sum to them: bytes by category, module and phase of birth to the byte, times by
 // phase with what medians leave over, and by module with what is in none.
 func TestExplainedPairs(t *testing.T) {
 	for _, folder := range suites {
@@ -48,8 +48,20 @@ func checkPair(t *testing.T, folder string, from, to *analyze.Dissection) {
 		t.Fatalf("%s: %v", pair, err)
 	}
 	var delta int64
+	births := func(list []analyze.ExplainedBirth) (a, b, delta int64) {
+		for _, p := range list {
+			if p.Phase == nil {
+				t.Errorf("%s: %d and %d bytes were born in no known phase", pair, p.FromBytes, p.ToBytes)
+			}
+			a, b, delta = a+p.FromBytes, b+p.ToBytes, delta+p.DeltaBytes
+		}
+		return a, b, delta
+	}
 	for _, c := range doc.Categories {
 		var modules, a, b int64
+		if x, y, d := births(c.Phases); x != c.FromBytes || y != c.ToBytes || d != c.DeltaBytes {
+			t.Errorf("%s: the phases of %s sum to %d, %d, %d of %+v", pair, c.Category, x, y, d, c)
+		}
 		for _, m := range c.Modules {
 			modules, a, b = modules+m.DeltaBytes, a+m.FromBytes, b+m.ToBytes
 			if m.Module != nil && strings.ContainsAny(*m.Module, "0123456789") && !strings.Contains(pair, "mlp") { // whose layers are not alike
@@ -63,6 +75,9 @@ func checkPair(t *testing.T, folder string, from, to *analyze.Dissection) {
 	}
 	if full := !from.Bare() && !to.Bare(); full != (len(doc.Categories) > 0) || full && delta != *doc.PeakDeltaBytes {
 		t.Errorf("%s: categories sum to %d, the peaks differ by %d", pair, delta, *doc.PeakDeltaBytes)
+	}
+	if a, b, d := births(doc.MemoryPhases); len(doc.Categories) > 0 && (a != *doc.Runs[0].PeakBytes || b != *doc.Runs[1].PeakBytes || d != *doc.PeakDeltaBytes) {
+		t.Errorf("%s: phases of birth sum to %d, %d, %d, the peaks differ by %d", pair, a, b, d, *doc.PeakDeltaBytes)
 	}
 	if doc.StepDeltaMS == nil || doc.PhaseResidueMS == nil {
 		t.Fatalf("%s: the steps are not compared", pair)

@@ -7,12 +7,15 @@ import (
 )
 
 // ExplainTables prints what two runs' peaks and steps differ by, with the sentences as notes. Under each category stand
-// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. Where both
-// runs have stacks, the same difference stands by stack; where modules of both were timed, that of the steps by module.
+// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The same
+// difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were timed, that of the steps by module.
 func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
 		tables = append(tables, peakWaterfall(&doc, top))
+		if len(doc.MemoryPhases) > 0 {
+			tables = append(tables, birthWaterfall(&doc))
+		}
 		if len(doc.Stacks) > 0 {
 			tables = append(tables, stackWaterfall(&doc, top))
 		}
@@ -51,11 +54,8 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 		{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	largest := largestDelta(doc)
 	row := func(kind string, category, module, modules table.Cell, a, b, delta int64) {
-		share := table.Absent() // of a difference that is nothing beside its parts
-		if largest <= 10*magnitude(*doc.PeakDeltaBytes) {
-			share = percent(delta, *doc.PeakDeltaBytes)
-		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta), share})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta),
+			shareOfPeak(doc, delta, largest)})
 	}
 	whole := table.Cell{} // a category's own row has no module
 	same, small := false, false
@@ -96,6 +96,40 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	if small {
 		t.Notes = append(t.Notes, "the modules of categories with small differences only are left out")
 	}
+	return t
+}
+
+// shareOfPeak is a part's share of the difference of the peaks, absent where that is nothing beside the largest part.
+func shareOfPeak(doc *analyze.ExplainDocument, delta, largest int64) table.Cell {
+	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
+		return table.Absent()
+	}
+	return percent(delta, *doc.PeakDeltaBytes)
+}
+
+// birthWaterfall has a row a phase that blocks of either peak were born in.
+func birthWaterfall(doc *analyze.ExplainDocument) table.Table {
+	from, to := sides(doc)
+	t := table.Table{Title: "By the phase that the blocks were born in (MiB)", Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Phase", Key: "phase"},
+		{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
+		{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	largest := magnitude(*doc.PeakDeltaBytes)
+	for i := range doc.MemoryPhases {
+		largest = max(largest, magnitude(doc.MemoryPhases[i].DeltaBytes))
+	}
+	row := func(kind string, phase table.Cell, a, b, delta int64) {
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), phase, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta), shareOfPeak(doc, delta, largest)})
+	}
+	for i := range doc.MemoryPhases {
+		p := &doc.MemoryPhases[i]
+		phase := table.Absent()
+		if p.Phase != nil {
+			phase = table.Text(*p.Phase)
+		}
+		row("phase", phase, p.FromBytes, p.ToBytes, p.DeltaBytes)
+	}
+	row("total", table.Text("peak allocated"), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
+	t.Notes = append(t.Notes, "phases are those that a block alive at the peak was allocated in, in whichever step; –: not known")
 	return t
 }
 

@@ -21,7 +21,8 @@ func dissected(name string, bytes ...int64) analyze.Dissection {
 		}
 		seq++
 		sum += n
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: n - 1, BlockBytes: n, AllocSeq: seq})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: n - 1, BlockBytes: n, AllocSeq: seq,
+			Phase: []string{schemas.PhaseForward, schemas.PhaseBackward}[k%2]})
 		in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: schemas.Gradients, BeginSeq: seq, Evidence: schemas.Tagged, Module: int64(k + 1)})
 	}
 	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq, PeakAllocatedBytes: sum, InstrumentedPeakSeq: &seq}}
@@ -41,8 +42,16 @@ func TestExplainTables(t *testing.T) {
 	// The module that holds the same has no row, and neither have slack's few bytes.
 	for top, want := range map[int]int{0: 6, 1: 2, 2: 3, 4: 5, 5: 6, 8: 6} {
 		tables := report.ExplainTables(doc, top)
-		if len(tables) != 2 {
+		if len(tables) != 3 {
 			t.Fatalf("%d tables", len(tables))
+		}
+		var births int64
+		for _, row := range tables[1].Rows {
+			if delta := row[4].Value.(int64); row[0].Value != "total" {
+				births += delta
+			} else if births != delta || delta != *doc.PeakDeltaBytes || len(tables[1].Rows) != 3 {
+				t.Errorf("phases of birth sum to %d of %d in %d rows", births, delta, len(tables[1].Rows))
+			}
 		}
 		var categories, modules, own, total int64
 		rows := 0

@@ -19,8 +19,8 @@ type explainCmd struct {
 }
 
 func (explainCmd) Help() string {
-	return `Takes two runs, A and B: the difference of their peaks by category and module, which sums to the byte, that of their steps by phase
-and, where both have times of modules, by module, and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
+	return `Takes two runs, A and B: the difference of their peaks by category and module, and by the phase that the blocks were born in, each of which
+sums to the byte, that of their steps by phase and, where both have times of modules, by module, and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
 
 Examples:
   dpsight analyze explain vanilla ghost

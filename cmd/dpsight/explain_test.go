@@ -13,9 +13,12 @@ import (
 
 var explainedPhases = list{object{"phase": "string", "from_ms": "number?", "to_ms": "number?", "delta_ms": "number?"}}
 
+var explainedBirths = list{object{"phase": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}
+
 var explainShape = object{"schema": "string", "from": "string", "to": "string", "peak_delta_bytes": "int?",
 	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int",
-		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}}},
+		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}, "phases": explainedBirths}},
+	"memory_phases": explainedBirths,
 	"stacks":        list{object{"stack": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}},
 	"step_delta_ms": "number?", "phases": explainedPhases, "phase_residue_ms": "number?",
 	"module_times": list{object{"module": "string?", "role": "string?", "modules": "int", "from_hook_ms": "number", "to_hook_ms": "number",
@@ -53,6 +56,9 @@ func TestExplainDocument(t *testing.T) {
 						Delta int64 `json:"delta_bytes"`
 					}
 				}
+				Births []struct {
+					Delta int64 `json:"delta_bytes"`
+				} `json:"memory_phases"`
 				Step        *float64 `json:"step_delta_ms"`
 				ModuleTimes []struct {
 					Delta float64 `json:"delta_ms"`
@@ -86,6 +92,12 @@ func TestExplainDocument(t *testing.T) {
 				broken++
 				if sum != *doc.Delta {
 					t.Errorf("%s to %s: categories sum to %d of %d", a.ID, b.ID, sum, *doc.Delta)
+				}
+				for _, p := range doc.Births {
+					sum -= p.Delta
+				}
+				if imported := a.Manifest.Source == schemas.Imported || b.Manifest.Source == schemas.Imported; imported != (len(doc.Births) == 0) || !imported && sum != 0 {
+					t.Errorf("%s to %s: %d phases of birth leave %d of %d", a.ID, b.ID, len(doc.Births), sum, *doc.Delta)
 				}
 			}
 			if doc.ModuleResidue != nil {
