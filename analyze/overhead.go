@@ -64,16 +64,24 @@ type CategoryDelta struct {
 	Category   schemas.Category `json:"category"`
 	Bytes      int64            `json:"bytes"` // in this run
 	DeltaBytes int64            `json:"delta_bytes"`
+	// DeltaPercent is the difference in percent of the baseline's peak, so that the categories sum to that of the peaks. Null
+	// where there is none to divide by.
+	DeltaPercent *float64 `json:"delta_percent"`
 }
 
 // PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time, and one
 // that only the baseline has saves it; its memory has nothing to be compared with.
 type PhaseDelta struct {
-	Phase          string   `json:"phase"`
-	MS             *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
-	DeltaMS        *float64 `json:"delta_ms"`
-	PeakBytes      *int64   `json:"peak_bytes"`
-	PeakDeltaBytes *int64   `json:"peak_delta_bytes"`
+	Phase   string   `json:"phase"`
+	MS      *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
+	DeltaMS *float64 `json:"delta_ms"`
+	// DeltaStepPercent is DeltaMS in percent of the baseline's step, not of its phase: only so have phases that the baseline
+	// lacks a percentage, and only those sum to the step's.
+	DeltaStepPercent *float64 `json:"delta_step_percent"`
+	PeakBytes        *int64   `json:"peak_bytes"`
+	PeakDeltaBytes   *int64   `json:"peak_delta_bytes"`
+	// PeakDeltaPercent is in percent of the baseline's peak in the same phase: peaks of phases sum to nothing.
+	PeakDeltaPercent *float64 `json:"peak_delta_percent"`
 }
 
 // overheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
@@ -98,6 +106,11 @@ func overheadOf(base, run *Summary) OverheadRun {
 	}
 	if a, b := base.Main(), run.Main(); base.BrokenDown() && run.BrokenDown() {
 		o.Categories = categoryDeltas(a, b)
+		for i := range o.Categories {
+			if c := &o.Categories[i]; base.PeakBytes != nil {
+				c.DeltaPercent = percentOf(float64(c.DeltaBytes), float64(*base.PeakBytes))
+			}
+		}
 	}
 	o.Phases = phaseDeltas(base, run)
 	if base.RunID != run.RunID {
@@ -133,6 +146,11 @@ func (s *Summary) freedPeak() *int64 {
 	return nil
 }
 
+// percentOf is part in percent of whole; null without a whole.
+func percentOf(part, whole float64) *float64 {
+	return ratio(100*part, whole)
+}
+
 func ratio(a, b float64) *float64 {
 	if b == 0 {
 		return nil
@@ -150,7 +168,7 @@ func categoryDeltas(base, run *DeviceBreakdown) []CategoryDelta {
 	for _, c := range schemas.Categories {
 		if listed(base, c) || listed(run, c) {
 			b := run.Category(c).Bytes
-			out = append(out, CategoryDelta{c, b, b - base.Category(c).Bytes})
+			out = append(out, CategoryDelta{Category: c, Bytes: b, DeltaBytes: b - base.Category(c).Bytes})
 		}
 	}
 	return out
@@ -182,7 +200,7 @@ func phaseDeltas(base, run *Summary) []PhaseDelta {
 		b := find(theirs, r.Phase)
 		if b != nil && r.PeakBytes != nil && b.PeakBytes != nil {
 			delta := *r.PeakBytes - *b.PeakBytes
-			p.PeakDeltaBytes = &delta
+			p.PeakDeltaBytes, p.PeakDeltaPercent = &delta, percentOf(float64(delta), float64(*b.PeakBytes))
 		}
 		p.times(base, run)
 		out = append(out, p)
@@ -197,6 +215,16 @@ func phaseDeltas(base, run *Summary) []PhaseDelta {
 	return out
 }
 
+// Phase is the phase of that name; nil where neither the run nor its baseline has it.
+func (o *OverheadRun) Phase(name string) *PhaseDelta {
+	for i := range o.Phases {
+		if o.Phases[i].Phase == name {
+			return &o.Phases[i]
+		}
+	}
+	return nil
+}
+
 // PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward, which
 // is one phase in methods of one pass.
 func PhaseFamily(phase string) string {
@@ -206,19 +234,41 @@ func PhaseFamily(phase string) string {
 
 // FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes takes
 // in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has none of them.
-func (o *OverheadRun) FamilyTime(family string) (ms, delta *float64) {
+func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	unknown := false
 	for i := range o.Phases {
 		if p := &o.Phases[i]; PhaseFamily(p.Phase) == family {
 			plus(&ms, p.MS)
 			plus(&delta, p.DeltaMS)
+			plus(&percent, p.DeltaStepPercent)
 			unknown = unknown || p.MS != nil && p.DeltaMS == nil
 		}
 	}
 	if ms == nil || unknown {
-		return ms, nil
+		return ms, nil, nil
 	}
-	return ms, delta
+	return ms, delta, percent
+}
+
+// FamilyPeak is the highest allocated in a family's phases, and how far it lies above the baseline's in its own. Null where
+// either has none of them.
+func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
+	highest := func(of *Cell) (bytes *int64) {
+		for phase, b := range of.PhasePeaks() {
+			if PhaseFamily(phase) == family && (bytes == nil || b > *bytes) {
+				bytes = &b
+			}
+		}
+		return bytes
+	}
+	peak = highest(c)
+	if peak == nil || c.Baseline == nil {
+		return peak, nil, nil
+	}
+	if base := highest(c.Baseline); base != nil {
+		delta, percent = new(*peak-*base), percentOf(float64(*peak-*base), float64(*base))
+	}
+	return peak, delta, percent
 }
 
 // times fills in the phase's time, on one clock for both runs.
@@ -243,7 +293,7 @@ func (p *PhaseDelta) times(base, run *Summary) {
 		before = k.Median
 	}
 	delta := after - before
-	p.DeltaMS = &delta
+	p.DeltaMS, p.DeltaStepPercent = &delta, percentOf(delta, base.StepMS.Median)
 }
 
 // DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first whose

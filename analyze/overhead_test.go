@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 		t.Errorf("forward: two microbatches make a step: %v %v", *p.MS, *p.DeltaMS)
 	}
 	row := Phases(timedRun("a", 100, 120, 110)).Phases[0]
-	if row.Occurrences != 10 || row.GPUMS.Median != 55 || row.WallMS.Median != 110 {
+	if row.Occurrences != 10 || row.GPUMS.Median != 55 || row.WallMS.Median != 110 || *row.StepPercent != 50 {
 		t.Errorf("%+v", row)
 	}
 
@@ -155,11 +156,11 @@ func TestFamilyTime(t *testing.T) {
 	}
 	a, b := Summarize(timedRun("a", 80, 80)), Summarize(in)
 	o := overheads(a, []Summary{b}).Runs[0]
-	if ms, delta := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta == nil || *delta != 10 {
-		t.Errorf("%v, %v of %+v", ms, delta, o.Phases)
+	if ms, delta, percent := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta == nil || *delta != 10 || percent == nil || *percent != 12.5 {
+		t.Errorf("%v, %v, %v of %+v", ms, delta, percent, o.Phases)
 	}
-	if ms, delta := o.FamilyTime("backward"); ms != nil || delta != nil {
-		t.Errorf("a family that is not there: %v, %v", ms, delta)
+	if ms, delta, percent := o.FamilyTime("backward"); ms != nil || delta != nil || percent != nil {
+		t.Errorf("a family that is not there: %v, %v, %v", ms, delta, percent)
 	}
 	// Where one phase cannot be compared the family cannot, and still takes all its time.
 	for i := range o.Phases {
@@ -168,13 +169,43 @@ func TestFamilyTime(t *testing.T) {
 			break
 		}
 	}
-	if ms, delta := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta != nil {
-		t.Errorf("%v, %v of %+v", ms, delta, o.Phases)
+	if ms, delta, percent := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta != nil || percent != nil {
+		t.Errorf("%v, %v, %v of %+v", ms, delta, percent, o.Phases)
 	}
 	for _, p := range o.Phases {
 		if p.MS != nil && *p.MS == 0 {
 			t.Errorf("a phase that the run lacks has a time: %+v", p)
 		}
+	}
+}
+
+// Peaks of phases are compared phase by phase, and those of a family by the highest.
+func TestPeaksByPhase(t *testing.T) {
+	cell := func(id string, peaks map[string]int64) *Cell {
+		s := Summary{Identity: Identity{RunID: id}}
+		for _, phase := range slices.Sorted(maps.Keys(peaks)) {
+			s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: "cuda:0", Phase: phase, PeakBytes: new(peaks[phase])})
+		}
+		return &Cell{Summary: s}
+	}
+	base := cell("a", map[string]int64{"backward": 200, "forward": 100})
+	run := cell("b", map[string]int64{"backward.grad": 150, "backward.norm": 250, "forward": 110, "noise": 7})
+	run.Baseline = base
+	o := overheadOf(&base.Summary, &run.Summary)
+	if p := o.Phase("forward"); *p.PeakDeltaBytes != 10 || *p.PeakDeltaPercent != 10 {
+		t.Errorf("%+v", p)
+	}
+	if p := o.Phase("noise"); *p.PeakBytes != 7 || p.PeakDeltaBytes != nil || p.PeakDeltaPercent != nil {
+		t.Errorf("a phase that the baseline lacks is compared: %+v", p)
+	}
+	if peak, delta, percent := run.FamilyPeak("backward"); *peak != 250 || *delta != 50 || *percent != 25 {
+		t.Errorf("%d, %d, %v", *peak, *delta, *percent)
+	}
+	if peak, delta, percent := run.FamilyPeak("noise"); *peak != 7 || delta != nil || percent != nil {
+		t.Errorf("%d, %v, %v", *peak, delta, percent)
+	}
+	if peak, _, _ := run.FamilyPeak("clip"); peak != nil {
+		t.Errorf("a family that is not there: %d", *peak)
 	}
 }
 

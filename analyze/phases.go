@@ -45,9 +45,13 @@ type PhaseRow struct {
 	PeakStep            *int64 `json:"peak_step"`
 	// LowestPeakBytes is the lowest of the occurrences' peaks: equal to PeakBytes where every step is alike.
 	LowestPeakBytes *int64 `json:"lowest_peak_bytes"`
+	// PeakPercent is PeakBytes in percent of the device's peak over the whole run.
+	PeakPercent *float64 `json:"peak_percent"`
 	// GPUMS and WallMS are a step's, over the bare steps after warm-up; null where unknown.
 	GPUMS  *Interval `json:"gpu_ms"`
 	WallMS *Interval `json:"wall_ms"`
+	// StepPercent is the phase's time in percent of the step's, on the step's clock: GPU time where every step has it.
+	StepPercent *float64 `json:"step_percent"`
 }
 
 // Phases tabulates the run's phases.
@@ -81,15 +85,21 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 	slices.SortStableFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first, by[b].first))
 	})
-	durations, known := t.phases(in), in.phasesWithBytes()
+	durations, known, step := t.phases(in), in.phasesWithBytes(), t.step()
 	for _, k := range keys {
 		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
 		if v := in.verdict(k.place); v != nil && v.Events > 0 {
 			if list := slices.DeleteFunc(slices.Clone(by[k].list), func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
 				row.bytes(list)
+				if peak := higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
+					row.PeakPercent = percentOf(float64(*row.PeakBytes), float64(*peak))
+				}
 			}
 		}
 		row.GPUMS, row.WallMS = durations[k.phase].gpu, durations[k.phase].wall
+		if ms := durations[k.phase].known(); ms != nil && step != nil {
+			row.StepPercent = percentOf(ms.Median, step.Median)
+		}
 		run.Phases = append(run.Phases, row)
 	}
 	switch {

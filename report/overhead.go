@@ -14,7 +14,7 @@ import (
 // needs a baseline.
 func OverheadTables(s analyze.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
-	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phaseDeltaTable, nil)} {
+	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil), across("", &s, phaseDeltaTable, nil)} {
 		for _, t := range set.tables {
 			if len(t.Rows) > 0 {
 				tables = append(tables, t)
@@ -115,93 +115,126 @@ func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Col
 }
 
 func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB)",
+	t := table.Table{Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB, % of its peak)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
+	t.Columns = append(t.Columns, percentColumns(s, from, to, "percent")...)
 	runs := s.Overhead.Cells[from:to]
 	for _, c := range schemas.Categories {
-		cells, any := []table.Cell{table.Text(c)}, false
+		cells, percents, any := []table.Cell{table.Text(c)}, []table.Cell{}, false
 		for i := range runs {
 			k := slices.IndexFunc(runs[i].Categories, func(d analyze.CategoryDelta) bool { return d.Category == c })
 			switch {
 			case k < 0 && len(runs[i].Categories) == 0: // not broken down
-				cells = append(cells, table.Absent())
+				cells, percents = append(cells, table.Absent()), append(percents, table.Absent())
 				continue
 			case k < 0: // neither in the run nor in the baseline
-				cells = append(cells, table.DeltaBytes(0))
+				cells, percents = append(cells, table.DeltaBytes(0)), append(percents, deltaPercent(0))
 				continue
 			}
-			any = any || runs[i].Categories[k].DeltaBytes != 0
-			cells = append(cells, table.DeltaBytes(runs[i].Categories[k].DeltaBytes))
+			d := &runs[i].Categories[k]
+			any = any || d.DeltaBytes != 0
+			cells, percents = append(cells, withPercent(table.DeltaBytes(d.DeltaBytes), d.DeltaPercent)), append(percents, table.Optional(d.DeltaPercent, deltaPercent))
 		}
 		if any {
-			t.Rows = append(t.Rows, cells)
+			t.Rows = append(t.Rows, append(cells, percents...))
 		}
 	}
 	if len(t.Rows) > 0 {
 		t.Notes = append(t.Notes, "categories that differ in no run are left out")
-		cells := []table.Cell{table.Text("peak allocated")}
+		cells, percents := []table.Cell{table.Text("peak allocated")}, []table.Cell{}
 		for i := range runs {
-			cells = append(cells, table.Optional(runs[i].PeakDeltaBytes, table.DeltaBytes))
+			var percent *float64
+			if r := runs[i].PeakRatio; r != nil {
+				percent = new(100 * (*r - 1))
+			}
+			cells = append(cells, withPercent(table.Optional(runs[i].PeakDeltaBytes, table.DeltaBytes), percent))
+			percents = append(percents, table.Optional(percent, deltaPercent))
 		}
-		t.Rows = append(t.Rows, cells)
+		t.Rows = append(t.Rows, append(cells, percents...))
 	}
 	return withSources(t, s)
+}
+
+// deltaPercent shows a difference in percent with its sign; what is not 0 never looks like 0.
+func deltaPercent(p float64) table.Cell {
+	c := table.Number(p, 1)
+	switch {
+	case p > 0 && p < 0.05:
+		c.Text = "<0.1"
+	case p < 0 && p > -0.05:
+		c.Text = ">−0.1"
+	case p > 0:
+		c.Text = "+" + c.Text
+	}
+	return c
+}
+
+// withPercent puts a difference in percent behind the cell's figure, where there is a difference.
+func withPercent(c table.Cell, percent *float64) table.Cell {
+	if percent != nil && *percent != 0 {
+		c.Text += " (" + deltaPercent(*percent).Text + " %)"
+	}
+	return c
+}
+
+// beside is what stands in brackets behind a figure: its difference to the baseline's, and that in percent.
+func beside(difference table.Cell, percent *float64) string {
+	if percent == nil || *percent == 0 {
+		return " (" + difference.Text + ")"
+	}
+	return " (" + difference.Text + ", " + deltaPercent(*percent).Text + " %)"
+}
+
+// percentColumns are the columns of each cell that people read behind its figure, and programs by themselves.
+func percentColumns(s *analyze.Study, from, to int, keys ...string) (columns []table.Column) {
+	for i := from; i < to; i++ {
+		for _, k := range keys {
+			columns = append(columns, table.Column{Key: s.Cells[i].RunID + "_" + k, For: table.Programs})
+		}
+	}
+	return columns
 }
 
 // phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where methods
 // divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
 func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ")",
+	t := table.Table{Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ", % of its step)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
-	runs := s.Overhead.Cells[from:to]
-	var families []string
-	members := map[string][]string{}
-	for i := range runs {
-		for _, p := range runs[i].Phases {
-			f := analyze.PhaseFamily(p.Phase)
-			if p.MS == nil || slices.Contains(members[f], p.Phase) {
-				continue
+	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_ms", "delta_step_percent")...)
+	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.MS != nil })
+	line := func(name string, of func(*analyze.OverheadRun) (ms, delta, percent *float64)) {
+		shown, programs := []table.Cell{table.Text(name)}, []table.Cell{}
+		for i := from; i < to; i++ {
+			o := s.Cells[i].Overhead
+			ms, delta, percent := of(o)
+			cell := table.Optional(ms, table.Milliseconds)
+			if ms != nil && delta != nil && o.RunID != o.Baseline {
+				cell.Text += beside(table.DeltaMilliseconds(*delta), percent)
 			}
-			if members[f] == nil {
-				families = append(families, f)
-			}
-			members[f] = append(members[f], p.Phase)
+			shown, programs = append(shown, cell), append(programs, table.Optional(delta, table.DeltaMilliseconds), table.Optional(percent, deltaPercent))
 		}
-	}
-	cell := func(run *analyze.OverheadCell, ms, delta *float64) table.Cell {
-		c := table.Optional(ms, table.Milliseconds)
-		if ms != nil && delta != nil && run.RunID != run.Baseline {
-			c.Text += " (" + table.DeltaMilliseconds(*delta).Text + ")"
-		}
-		return c
+		t.Rows = append(t.Rows, append(shown, programs...))
 	}
 	for _, f := range families {
 		for _, phase := range members[f] {
-			cells := []table.Cell{table.Text(phase)}
-			for i := range runs {
-				var ms, delta *float64
-				for _, p := range runs[i].Phases {
-					if p.Phase == phase {
-						ms, delta = p.MS, p.DeltaMS
-					}
+			line(phase, func(o *analyze.OverheadRun) (ms, delta, percent *float64) {
+				p := o.Phase(phase)
+				switch {
+				case p == nil:
+					return nil, nil, nil
+				case divided[f]:
+					return p.MS, nil, nil
 				}
-				if len(members[f]) > 1 {
-					delta = nil
-				}
-				cells = append(cells, cell(&runs[i], ms, delta))
-			}
-			t.Rows = append(t.Rows, cells)
+				return p.MS, p.DeltaMS, p.DeltaStepPercent
+			})
 		}
-		if len(members[f]) < 2 {
-			continue
+		if divided[f] {
+			line("all "+f, func(o *analyze.OverheadRun) (ms, delta, percent *float64) { return o.FamilyTime(f) })
+			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f, strings.Join(members[f], ", ")))
 		}
-		sum := []table.Cell{table.Text("all " + f)}
-		for i := range runs {
-			ms, delta := runs[i].FamilyTime(f)
-			sum = append(sum, cell(&runs[i], ms, delta))
-		}
-		t.Rows = append(t.Rows, sum)
-		t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f, strings.Join(members[f], ", ")))
+	}
+	if len(t.Rows) > 0 {
+		t.Notes = append(t.Notes, "%: of the baseline's whole step, so that those of all phases add up to the step's, but for what medians leave")
 	}
 	return withSources(t, s)
 }

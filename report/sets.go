@@ -17,7 +17,7 @@ type tableSet struct {
 	tables []table.Table
 	// names are the LaTeX files of tables, beyond the set's name; empty = numbers.
 	names []string
-	// csv is what the CSV file holds: nil = tables, empty = there is none, as another set's has it all.
+	// csv is what the CSV file holds: nil = tables.
 	csv []table.Table
 }
 
@@ -31,9 +31,7 @@ func (s *tableSet) outputs() []output {
 	files := []output{
 		{at(s.name + ".md"), func(w io.Writer) error { return table.Write(w, "markdown", s.tables...) }},
 	}
-	if len(csv) > 0 {
-		files = append(files, output{at(s.name + ".csv"), func(w io.Writer) error { return table.Write(w, "csv", csv...) }})
-	}
+	files = append(files, output{at(s.name + ".csv"), func(w io.Writer) error { return table.Write(w, "csv", csv...) }})
 	for i := range s.tables {
 		name := s.name
 		switch {
@@ -58,9 +56,10 @@ func (m *Model) tableSets() []tableSet {
 	if s.Overhead != nil {
 		sets = append(sets, tableSet{name: "overhead", tables: []table.Table{overheadTable(s)}},
 			across("overhead_categories", s, categoryDeltaTable, tidyCategoryDeltas(s)),
+			across("overhead_phase_peaks", s, phasePeakDeltaTable, tidyPhasePeakDeltas(s)),
 			across("overhead_phases", s, phaseDeltaTable, tidyPhaseDeltas(s)))
 	}
-	sets = append(sets, across("phase_peaks", s, phasePeakTable, []table.Table{}), phaseSet(s))
+	sets = append(sets, across("phase_peaks", s, phasePeakTable, tidyPhasePeaks(s)), phaseSet(s))
 	success := SuccessTables(analyze.Success(s.Runs))
 	success[0] = withSources(success[0], s)
 	sets = append(sets, tableSet{name: "success", tables: success[:1]})

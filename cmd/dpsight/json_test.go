@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,20 +41,34 @@ type breakdownDoc struct {
 type overheadDoc struct {
 	Schema, Baseline string
 	Runs             []struct {
-		RunID      string `json:"run_id"`
-		Name       string
-		Source     string
-		Peak       *int64   `json:"peak_bytes"`
-		Delta      *int64   `json:"peak_delta_bytes"`
-		Ratio      *float64 `json:"peak_ratio"`
-		Device     *int64   `json:"peak_device_bytes"`
-		StepMS     any      `json:"step_ms"`
+		RunID  string `json:"run_id"`
+		Name   string
+		Source string
+		Peak   *int64   `json:"peak_bytes"`
+		Delta  *int64   `json:"peak_delta_bytes"`
+		Ratio  *float64 `json:"peak_ratio"`
+		Device *int64   `json:"peak_device_bytes"`
+		StepMS *struct {
+			Median float64
+			Clock  string
+		} `json:"step_ms"`
+		StepRatio  *float64 `json:"step_ratio"`
 		Samples    *float64 `json:"samples_per_s"`
 		Joules     *float64 `json:"joules_per_sample"`
 		Categories []struct {
 			Category string
 			Bytes    int64
-			Delta    int64 `json:"delta_bytes"`
+			Delta    int64    `json:"delta_bytes"`
+			Percent  *float64 `json:"delta_percent"`
+		}
+		Phases []struct {
+			Phase       string
+			MS          *float64
+			Delta       *float64 `json:"delta_ms"`
+			StepPercent *float64 `json:"delta_step_percent"`
+			Peak        *int64   `json:"peak_bytes"`
+			PeakDelta   *int64   `json:"peak_delta_bytes"`
+			PeakPercent *float64 `json:"peak_delta_percent"`
 		}
 	}
 }
@@ -118,11 +133,34 @@ func TestOverheadDocument(t *testing.T) {
 		if doc.Schema != "dpsight.overhead/1" || !strings.Contains(doc.Baseline, "-vanilla-") {
 			t.Fatalf("schema %q, baseline %q", doc.Schema, doc.Baseline)
 		}
-		deltas := 0
+		deltas, timed, measured := 0, 0, false
+		near := func(got *float64, want float64) bool {
+			return got != nil && math.Abs(*got-want) < 1e-6*max(1, math.Abs(want))
+		}
 		for _, r := range doc.Runs {
 			var sum, bytes int64
+			percent := 0.0
 			for _, c := range r.Categories {
 				sum, bytes = sum+c.Delta, bytes+c.Bytes
+				if c.Percent == nil {
+					t.Fatalf("%s: no percentage of %s", r.Name, c.Category)
+				}
+				percent += *c.Percent
+			}
+			if len(r.Categories) > 0 && !near(&percent, 100*(*r.Ratio-1)) {
+				t.Errorf("%s: the categories' differences sum to %v %% of the baseline's peak, the peaks' ratio is %v", r.Name, percent, *r.Ratio)
+			}
+			measured = measured || r.StepMS != nil
+			for _, p := range r.Phases {
+				if p.PeakDelta != nil && *p.Peak != *p.PeakDelta && !near(p.PeakPercent, 100*float64(*p.PeakDelta)/float64(*p.Peak-*p.PeakDelta)) {
+					t.Errorf("%s, %s: %+d B above %d are said to be %v %%", r.Name, p.Phase, *p.PeakDelta, *p.Peak-*p.PeakDelta, p.PeakPercent)
+				}
+				if p.Delta != nil {
+					timed++
+					if step := r.StepMS.Median / *r.StepRatio; !near(p.StepPercent, 100**p.Delta/step) {
+						t.Errorf("%s, %s: %+v ms of the baseline's step of %v ms are said to be %v %%", r.Name, p.Phase, *p.Delta, step, p.StepPercent)
+					}
+				}
 			}
 			if len(r.Categories) > 0 {
 				deltas++
@@ -137,8 +175,8 @@ func TestOverheadDocument(t *testing.T) {
 				t.Errorf("the baseline differs from itself by %d", *r.Delta)
 			}
 		}
-		if deltas < 2 {
-			t.Errorf("only %d of %d runs are compared by category", deltas, len(doc.Runs))
+		if deltas < 2 || measured && timed < 10 {
+			t.Errorf("only %d of %d runs are compared by category, and %d phases by time", deltas, len(doc.Runs), timed)
 		}
 	})
 }

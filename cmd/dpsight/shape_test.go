@@ -49,8 +49,9 @@ var (
 		"kept_gradient_bytes": "int?", "freed_peak_bytes": "int?", "freed_delta_bytes": "int?",
 		"step_ms": nullable{interval}, "step_delta_ms": "number?", "step_ratio": "number?", "samples_per_s": "number?", "tokens_per_s": "number?",
 		"joules_per_step": "number?", "joules_per_sample": "number?", "warnings": list{"string"},
-		"categories": list{object{"category": "string", "bytes": "int", "delta_bytes": "int"}},
-		"phases":     list{object{"phase": "string", "ms": "number?", "delta_ms": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?"}},
+		"categories": list{object{"category": "string", "bytes": "int", "delta_bytes": "int", "delta_percent": "number?"}},
+		"phases": list{object{"phase": "string", "ms": "number?", "delta_ms": "number?", "delta_step_percent": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?",
+			"peak_delta_percent": "number?"}},
 	})
 
 	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun}, "baseline_warnings": list{"string"},
@@ -59,7 +60,7 @@ var (
 	phasesShape = object{"schema": "string", "runs": list{with(identity, object{
 		"phases": list{object{"device": "string", "rank": "int", "phase": "string", "occurrences": "int", "allocated_begin_bytes": "int?",
 			"allocated_end_bytes": "int?", "peak_bytes": "int?", "peak_step": "int?", "lowest_peak_bytes": "int?",
-			"gpu_ms": nullable{interval}, "wall_ms": nullable{interval}}},
+			"peak_percent": "number?", "step_percent": "number?", "gpu_ms": nullable{interval}, "wall_ms": nullable{interval}}},
 		"warnings": list{"string"},
 	})}}
 
