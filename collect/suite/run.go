@@ -102,7 +102,12 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err != nil {
 		return r.out, err
 	}
-	_, absent := os.Stat(r.store.Dir())
+	plans := filepath.Dir(r.store.SuiteFile(r.out.Suite.ID))
+	absent := map[string]bool{} // what was not there before goes again with a plan that nothing comes of
+	for _, folder := range []string{plans, r.store.Dir()} {
+		_, err := os.Stat(folder)
+		absent[folder] = errors.Is(err, fs.ErrNotExist)
+	}
 	if err := r.store.WriteSuite(r.out.Suite); err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
@@ -120,11 +125,11 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	var usage *collect.UsageError
 	if errors.As(r.fatal, &usage) && o.Resume == nil {
 		// A plan without a run is of no use to anyone.
-		file := r.store.SuiteFile(r.out.Suite.ID)
-		r.fatal = errors.Join(r.fatal, os.Remove(file))
-		if absent != nil { // what was not there before goes again; a folder that is not empty stays
-			_ = os.Remove(filepath.Dir(file))
-			_ = os.Remove(r.store.Dir())
+		r.fatal = errors.Join(r.fatal, os.Remove(r.store.SuiteFile(r.out.Suite.ID)))
+		for _, folder := range []string{plans, r.store.Dir()} {
+			if absent[folder] {
+				_ = os.Remove(folder) // one that is not empty stays
+			}
 		}
 	}
 	return r.out, r.fatal
