@@ -87,8 +87,50 @@ func (r suiteRequest) run() error {
 	return err
 }
 
-// killed starts the suite and kills it after a time; it reports whether the suite was done before.
-func (r suiteRequest) killed(t *testing.T, after time.Duration, signal syscall.Signal) (finished bool) {
+// A moment is when a suite is killed: so long after its start, or after its n-th experiment of this start began.
+type moment struct {
+	experiment int // 0 = its start
+	after      time.Duration
+}
+
+// killed starts the suite and kills it at a moment; it reports whether the suite was done before.
+func (r suiteRequest) killed(t *testing.T, at moment, signal syscall.Signal) (finished bool) {
+	t.Helper()
+	t.Logf("%s %s after the start of experiment %d", signal, at.after, at.experiment)
+	before := r.begun()
+	ended := make(chan struct{})
+	return !r.start(t, ended, func(p *os.Process) (sent bool) {
+		for at.experiment > 0 && r.begun()-before < at.experiment {
+			select {
+			case <-ended:
+				return false
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		select {
+		case <-ended:
+			return false
+		case <-time.After(at.after):
+			return p.Signal(signal) == nil
+		}
+	})
+}
+
+// runs goes on with the suite to its end.
+func (r suiteRequest) runs(t *testing.T) {
+	t.Helper()
+	r.start(t, make(chan struct{}), nil)
+}
+
+// begun is how many runs the store has, in whatever state.
+func (r suiteRequest) begun() int {
+	runs, _ := filepath.Glob(filepath.Join(r.Store, "*", schemas.ManifestFile))
+	return len(runs)
+}
+
+// start runs the suite and reports whether kill ended it, which says whether it sent its signal; ended is closed when the suite has
+// ended. A suite that ends badly by itself is an error: no kill excuses it.
+func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Process) (sent bool)) (killed bool) {
 	t.Helper()
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -101,15 +143,15 @@ func (r suiteRequest) killed(t *testing.T, after time.Duration, signal syscall.S
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if after > 0 {
-		timer := time.AfterFunc(after, func() { cmd.Process.Signal(signal) })
-		defer timer.Stop()
-	}
+	sent := make(chan bool, 1)
+	go func() { sent <- kill != nil && kill(cmd.Process) }()
 	err = cmd.Wait()
-	if err != nil && after == 0 {
+	close(ended)
+	killed = <-sent && err != nil
+	if err != nil && !killed {
 		t.Errorf("%v: %s", err, said.String())
 	}
-	return err == nil
+	return killed
 }
 
 // intact checks a store after a suite was killed so many times: each experiment has one run that ended by itself for each
@@ -184,21 +226,21 @@ func TestKillAndResume(t *testing.T) {
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			kills := 0
-			for kills < 2 {
-				after := time.Duration(r.Int64N(int64(3 * time.Second)))
-				signal := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}[r.IntN(4)]
-				t.Logf("%s after %s", signal, after)
-				if request.killed(t, max(after, time.Millisecond), signal) {
-					break
-				}
+			any := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
+			// Once while an experiment is on its way, whose four take two seconds at least, so that the case proves something; then
+			// at any moment, be it before the first or after the last.
+			if request.killed(t, moment{1, time.Duration(r.Int64N(int64(1200 * time.Millisecond)))}, any[r.IntN(4)]) {
+				t.Fatal("the suite ended before it was killed")
+			}
+			kills := 1
+			if !request.killed(t, moment{0, time.Duration(r.Int64N(int64(3 * time.Second)))}, any[r.IntN(4)]) {
 				kills++
 			}
-			request.killed(t, 0, 0)
+			request.runs(t)
 			request.intact(t, kills)
 			// And once more, when all is done: nothing is run.
 			before, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile))
-			request.killed(t, 0, 0)
+			request.runs(t)
 			if after, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile)); len(after) != len(before) {
 				t.Errorf("%d runs, then %d", len(before), len(after))
 			}
@@ -220,14 +262,12 @@ func TestKillAndResumeOnThePhantom(t *testing.T) {
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			kills := 0
-			after := time.Duration(r.Int64N(int64(20 * time.Second)))
-			t.Logf("SIGKILL after %s", after)
-			if !request.killed(t, max(after, time.Millisecond), syscall.SIGKILL) {
-				kills++
+			// An experiment takes more than two seconds: importing torch alone does.
+			if request.killed(t, moment{1 + i%2, time.Duration(r.Int64N(int64(2 * time.Second)))}, syscall.SIGKILL) {
+				t.Fatal("the suite ended before it was killed")
 			}
-			request.killed(t, 0, 0)
-			request.intact(t, kills)
+			request.runs(t)
+			request.intact(t, 1)
 		})
 	}
 }
