@@ -134,8 +134,8 @@ def main():
     if kind == "errors":
         errors(size)
     train(net, optimizer, 1)
-    # DDP's second forward makes its buckets anew, beside the first ones if NCCL's watchdog, which looks ten times a second,
-    # still holds them: a bucket more at the peak, by chance.
+    # DDP's second forward makes its buckets anew, beside the first ones if NCCL's watchdog, which looks ten times a
+    # second, still holds them: a bucket more at the peak, by chance.
     time.sleep(1)
     train(net, optimizer, 3)
     dist.destroy_process_group()
