@@ -86,8 +86,10 @@ func (c *breakdownCmd) Run(s *streams) error {
 func withoutEvents(err error, many bool) error {
 	var none *analyze.NoEventsError
 	switch {
+	case err == nil:
+		return nil
 	case !errors.As(err, &none):
-		return err
+		return withHint{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and events"}
 	case many:
 		return nil
 	}

@@ -150,7 +150,7 @@ func (c *collectCmd) check() error {
 	case c.Bare && c.Stacks != "none":
 		return withHint{errors.New("--stacks has no effect on a bare run"), "stacks are of allocator events, which it does not record"}
 	case c.SampleInterval < time.Millisecond:
-		return fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval)
+		return withHint{fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval), "it is 10ms where it is left out"}
 	}
 	if err := c.recordFlags.check(); err != nil {
 		return err

@@ -133,7 +133,7 @@ func (c *predictCmd) machines(memory int64) ([]*collect.Machine, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(machines, func(o *collect.Machine) bool { return o.Profile() == m.Profile() }) {
-			return nil, fmt.Errorf("--device names %s twice", m.Profile())
+			return nil, withHint{fmt.Errorf("--device names %s twice", m.Profile()), "leave one out: phantom:t4 and t4 are the same profile"}
 		}
 		machines = append(machines, m)
 	}

@@ -26,7 +26,7 @@ type recordFlags struct {
 func (f *recordFlags) check() error {
 	switch {
 	case f.Timeout < 0:
-		return fmt.Errorf("--timeout must be positive, not %s", f.Timeout)
+		return withHint{fmt.Errorf("--timeout must be positive, not %s", f.Timeout), "without --timeout an experiment may take as long as it likes"}
 	case f.RecordSteps < 1:
 		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", f.RecordSteps), "--bare records no events at all"}
 	case f.WindowSteps < 0:

@@ -94,7 +94,9 @@ func condition(name string) (bool, error) {
 
 var (
 	sentence = regexp.MustCompile(`^dpsight: error: [a-z0-9"$/.-].*[^.\s]$`)
-	unseemly = regexp.MustCompile(`(?m)^(panic:|goroutine \d|Usage:|fatal error:)|%!|<nil>`)
+	// hintInside are the sentences that need no hint below them: they end in the command that helps.
+	hintInside = regexp.MustCompile(`has not been ingested: dpsight ingest \S+$`)
+	unseemly   = regexp.MustCompile(`(?m)^(panic:|goroutine \d|Usage:|fatal error:)|%!|<nil>`)
 )
 
 // fails checks what every refusal has in common.
@@ -132,6 +134,9 @@ func fails(ts *testscript.TestScript, neg bool, args []string) {
 		case strings.HasPrefix(line, "dpsight: hint:"):
 			hints = append(hints, line)
 		}
+	}
+	if len(said) == 1 && len(hints) == 0 && !hintInside.MatchString(said[0]) {
+		ts.Fatalf("no hint:\n%s", stderr)
 	}
 	if len(said) != 1 || !sentence.MatchString(said[0]) || len(hints) > 1 || unseemly.MatchString(stderr) {
 		ts.Fatalf("not one clear sentence:\n%s", stderr)

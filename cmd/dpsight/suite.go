@@ -39,7 +39,7 @@ func (f *suiteFlags) check() error {
 	case f.Suite == "" && (f.DryRun || f.Resume || f.ResumeFrom != "" || f.RetryFailed || len(f.Only) > 0 || f.Jobs != 1):
 		return withHint{errors.New("--dry-run, --only, --resume, --retry-failed and --jobs belong to a suite"), "name one with --suite"}
 	case f.Jobs < 1:
-		return fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs)
+		return withHint{fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs), "1 makes the experiments one after another"}
 	case f.RetryFailed && !f.resuming():
 		return withHint{errors.New("--retry-failed goes with --resume"), "--resume --retry-failed goes on with the newest suite of the name; a suite that begins anew makes all its runs"}
 	case f.Format != "table" && !f.DryRun:

@@ -23,6 +23,25 @@ import (
 // An error is one sentence, with the nearest alternative where a name is
 // unknown.
 func Resolve(given map[string]string) (map[string]any, error) {
+	values, err := resolve(given)
+	if err != nil {
+		return nil, &OptionError{err}
+	}
+	return values, nil
+}
+
+// An OptionError is a mistake in the options of an experiment.
+type OptionError struct{ error }
+
+// Unwrap gives the sentence.
+func (e *OptionError) Unwrap() error { return e.error }
+
+// Hint says where all options are.
+func (e *OptionError) Hint() string {
+	return "dpsight collect --help lists the methods, the presets and all options with what each may be"
+}
+
+func resolve(given map[string]string) (map[string]any, error) {
 	values, err := parseGiven(given)
 	if err != nil {
 		return nil, err
