@@ -92,6 +92,30 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 	return CategoryBytes{Category: name}
 }
 
+// Known says how the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
+type Known struct {
+	TaggedBytes    int64 // a tag proves the category
+	LifetimeBytes  int64 // a rule on birth and death gives it; slack too, which is what the allocator's blocks are larger by
+	PhaseOnlyBytes int64 // nothing but the phase of birth does
+	// UnownedBytes are those of other and untraced, however that is known.
+	UnownedBytes int64
+}
+
+// Known sums the evidence of all categories.
+func (d *DeviceBreakdown) Known() (k Known) {
+	for i := range d.Categories {
+		c := &d.Categories[i]
+		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes, k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes()
+		if c.Category == schemas.Other || c.Category == schemas.Untraced {
+			k.UnownedBytes += c.Bytes
+		}
+	}
+	return k
+}
+
+// LifetimeBytes is the part of Bytes whose category follows from when a block was born and died.
+func (c *CategoryBytes) LifetimeBytes() int64 { return c.Bytes - c.TaggedBytes - c.PhaseOnlyBytes }
+
 // A NoEventsError says why a run has nothing to break down.
 type NoEventsError struct{ RunID, Reason string }
 

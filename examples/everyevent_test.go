@@ -25,10 +25,6 @@ import (
 // every fourth of those that have tables.
 func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	t.Helper()
-	folders, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var runs []store.Run
 	add := func(folder string) {
 		found, damaged, err := store.Open(folder).Runs()
@@ -37,13 +33,13 @@ func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 		}
 		runs = append(runs, found...)
 	}
-	for _, f := range folders {
+	for _, folder := range storeFolders(t) {
 		file := schemas.ManifestFile
 		if testing.Short() { // making the tables of the stores that are kept without takes longest
 			file = schemas.IngestReportFile
 		}
-		if runs, _ := filepath.Glob(filepath.Join(f.Name(), "*", file)); len(runs) > 0 {
-			add(ingesttest.Store(t, f.Name()))
+		if runs, _ := filepath.Glob(filepath.Join(folder, "*", file)); len(runs) > 0 {
+			add(ingesttest.Store(t, folder))
 		}
 	}
 	real := len(runs)

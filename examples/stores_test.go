@@ -1,8 +1,8 @@
 package examples_test
 
 import (
+	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,21 +12,21 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// storeFolders are the folders that hold runs.
-func storeFolders(t *testing.T) []string {
+// storeFolders are the folders that hold runs, however deep they lie.
+func storeFolders(t testing.TB) []string {
 	t.Helper()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var folders []string
-	for _, e := range entries {
-		if found, _ := filepath.Glob(filepath.Join(e.Name(), "*", schemas.ManifestFile)); len(found) > 0 {
-			folders = append(folders, e.Name())
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != schemas.ManifestFile {
+			return err
 		}
-	}
-	if len(folders) == 0 {
-		t.Fatal("no folder holds runs")
+		if folder := filepath.Dir(filepath.Dir(path)); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+		return nil
+	})
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no folder holds runs, %v", err)
 	}
 	return folders
 }
@@ -45,7 +45,7 @@ func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
 	}
 }
 
-func manifestsOf(t *testing.T, folder string) iter.Seq2[string, *schemas.Manifest] {
+func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifest] {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*", schemas.ManifestFile))
 	if err != nil || len(paths) == 0 {

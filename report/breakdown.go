@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,60 @@ func BreakdownTables(doc analyze.BreakdownDocument) []table.Table {
 	return tables
 }
 
+// KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole document.
+func KnownTable(doc analyze.BreakdownDocument) table.Table {
+	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns, []table.Column{{Title: "Run", For: table.People},
+		{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "Tagged %", Key: "tagged_percent", Right: true},
+		{Title: "By lifetime %", Key: "lifetime_percent", Right: true}, {Title: "By phase only %", Key: "phase_only_percent", Right: true},
+		{Title: "Other and untraced %", Key: "unowned_percent", Right: true}, {Title: "Ambiguous tags", Key: "ambiguous_tags", Right: true}, {Title: "Conservation", Key: "verdict"}})}
+	var notes runNotes
+	bare := false
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		name := identified(&r.Identity)
+		switch {
+		case len(r.Devices) > 0:
+		case r.Bare():
+			bare = true
+		default:
+			notes.add(name, "no breakdown: "+cmp.Or(withoutBreakdown(r), r.Status))
+		}
+		for k := range r.Devices {
+			d := &r.Devices[k]
+			known := d.Known()
+			share := func(n int64) table.Cell { return hundredth(n, d.AllocatedBytes) }
+			t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Text(name), table.Text(d.Device+rank(d.Rank)),
+				table.Bytes(d.AllocatedBytes), share(known.TaggedBytes), share(known.LifetimeBytes), share(known.PhaseOnlyBytes), share(known.UnownedBytes),
+				table.Count(d.Conservation.AmbiguousTags), table.Text(d.Conservation.Verdict)))
+			for _, w := range d.Warnings {
+				notes.add(name, w)
+			}
+		}
+	}
+	if bare {
+		t.Notes = append(t.Notes, "bare runs, which have no breakdown, are left out")
+	}
+	t.Notes = append(t.Notes, notes.all()...)
+	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in them, by what says so")
+	return t
+}
+
+// hundredth is a share in percent that never looks like nothing, or all, where it is not.
+func hundredth(part, whole int64) table.Cell {
+	c := table.Absent()
+	if whole == 0 {
+		return c
+	}
+	c = table.Number(100*float64(part)/float64(whole), 2)
+	switch {
+	case part > 0 && c.Text == "0.00":
+		c.Text = "<0.01"
+	case part < whole && c.Text == "100.00":
+		c.Text = ">99.99"
+	}
+	return c
+}
+
 // machineColumns say in every row of a CSV file which run and device it is of.
 var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs}, {Key: "status", For: table.Programs},
 	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs}, {Key: "rank", For: table.Programs}}
@@ -53,16 +108,24 @@ func emptyTable(runs []*analyze.BreakdownRun) table.Table {
 		t.Columns = append(t.Columns, table.Column{Key: c.Key, For: table.Programs})
 	}
 	for _, r := range runs {
-		reason := r.Reason
-		if reason == "" && r.Bare() {
-			reason = "bare: counters and timers only"
-		} else if reason == "" && r.Status == schemas.StatusOK {
-			reason = "no allocator events, or not ingested"
-		}
+		reason := withoutBreakdown(r)
 		row := append(machineCells(&r.Identity, table.Absent(), table.Absent()), table.Text(identified(&r.Identity)), table.Text(r.RunID), table.Text(r.Status), table.Text(reason))
 		t.Rows = append(t.Rows, append(row, make([]table.Cell, len(categoryColumns))...))
 	}
 	return t
+}
+
+// withoutBreakdown is why a run has none; empty where nothing says it.
+func withoutBreakdown(r *analyze.BreakdownRun) string {
+	switch {
+	case r.Reason != "":
+		return r.Reason
+	case r.Bare():
+		return "bare: counters and timers only"
+	case r.Status == schemas.StatusOK:
+		return "no allocator events, or not ingested"
+	}
+	return ""
 }
 
 func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Table {

@@ -370,3 +370,32 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 		t.Errorf("runs that differ in the method only:\n%s", got)
 	}
 }
+
+// One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
+func TestKnownTable(t *testing.T) {
+	d := analyze.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20, Conservation: analyze.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
+		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028, TaggedBytes: 1<<20 - 1028}, {Category: schemas.Slack, Bytes: 512},
+			{Category: schemas.Other, Bytes: 4, PhaseOnlyBytes: 4}, {Category: schemas.Untraced, Bytes: 512}}}
+	if k := d.Known(); k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != d.AllocatedBytes || k.LifetimeBytes != 1024 || k.UnownedBytes != 516 {
+		t.Errorf("%+v", k)
+	}
+	run := func(name, status string, params map[string]any, devices ...analyze.DeviceBreakdown) analyze.BreakdownRun {
+		return analyze.BreakdownRun{Identity: analyze.Identity{RunID: name, Name: name, Status: status, Source: schemas.Measured, Params: params}, Devices: devices}
+	}
+	second := d
+	second.Rank, second.AllocatedBytes = 1, 0
+	doc := analyze.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK, map[string]any{"bare": true}), run("died", schemas.StatusKilled, nil))
+	const want = `How what is allocated is known
+Run  Device             MiB  Tagged %  By lifetime %  By phase only %  Other and untraced %  Ambiguous tags  Conservation
+---  ----------------  ----  --------  -------------  ---------------  --------------------  --------------  ------------
+two  cuda:0            1.00     99.90           0.10            <0.01                  0.05               2  exact
+two  cuda:0 of rank 1  0.00         –              –                –                     –               2  exact
+note: bare runs, which have no breakdown, are left out
+note: two: beware
+note: died [killed]: no breakdown: killed
+note: tagged, by lifetime and by phase only sum to all; other and untraced are counted in them, by what says so
+`
+	if got := printed(t, "table", []table.Table{report.KnownTable(doc)}); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

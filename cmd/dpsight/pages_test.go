@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite what the documentation shows")
 
 // pages are the documents that show what dpsight prints and draws.
-var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md"}
+var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md", "docs/accuracy.md", "docs/categories.md"}
 
 var (
 	// block is a command in a comment, and what the page shows: the command as a reader would give it, and its output.
@@ -75,6 +75,29 @@ func TestReadme(t *testing.T) {
 			} else if shown, err := os.ReadFile(link); err != nil || !bytes.Equal(shown, drawn) {
 				t.Errorf("%s is not what its command draws: go test ./cmd/dpsight -run TestReadme -update (%v)", link, err)
 			}
+		}
+	}
+}
+
+// docs/categories.md says of every recording with allocator events how much of its peak is known: a new store is shown there too.
+func TestEveryRecordingIsShownAsKnown(t *testing.T) {
+	text, err := os.ReadFile("../../docs/categories.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := filepath.Glob("../../examples/*/*/" + schemas.ManifestFile)
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("no examples, %v", err)
+	}
+	for _, path := range manifests {
+		m, err := schemas.ReadManifest(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		shown := "<!-- dpsight analyze breakdown examples/" + folder + " --known --format markdown -->\n"
+		if folder != "checks" && !m.Bare && !strings.Contains(string(text), shown) {
+			t.Errorf("docs/categories.md does not say how %s is known: write a line %q and <!-- end --> there, then go test ./cmd/dpsight -run TestReadme -update", m.RunID, strings.TrimSpace(shown))
 		}
 	}
 }
