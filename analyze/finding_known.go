@@ -50,6 +50,7 @@ func (x *finder) knowledge() []Finding {
 		f.bytes("residue", c.ResidueBytes, "ingest.json: devices[].residue_bytes")
 		x.of(&f, c.ResidueBytes)
 		f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", conservationText(c), mib(c.ResidueBytes))
+		f.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its figures with the residue"
 		out = append(out, f)
 	}
 	if peak := x.run.PeakBytes; peak != nil && atLeast(*peak-whole, *peak, latePercent) {

@@ -463,8 +463,12 @@ func TestUnknownBytesAreFound(t *testing.T) {
 			in.Owners[i].Category, in.Owners[i].Evidence = schemas.Other, schemas.ByPhase
 		}
 	}
-	in.Report.Devices[0].AmbiguousTags = 3
+	v := &in.Report.Devices[0]
+	v.AmbiguousTags, v.Verdict, v.ResidueBytes = 3, schemas.Lossy, 512
 	list := inspected(in)
+	if f := theFinding(t, list, FindingNotConserved); f == nil || !strings.Contains(f.Change, "record the run again") {
+		t.Errorf("%+v", f)
+	}
 	for _, id := range []string{FindingPhaseOnly, FindingUnattributed, FindingAmbiguousTags} {
 		if theFinding(t, list, id) == nil {
 			t.Errorf("no %s: %+v", id, list)

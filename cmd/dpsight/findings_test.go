@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,9 +12,10 @@ import (
 const headlineStore = "../../examples/headline"
 
 type finding struct {
-	ID      string `json:"id"`
-	Bytes   *int64 `json:"bytes"`
-	Saves   *int64 `json:"saves_bytes"`
+	ID      string   `json:"id"`
+	Bytes   *int64   `json:"bytes"`
+	Saves   *int64   `json:"saves_bytes"`
+	SavesMS *float64 `json:"saves_ms"`
 	At      *struct{ Event int64 }
 	Words   string `json:"sentence"`
 	Change  string `json:"change"`
@@ -74,6 +76,48 @@ func findFinding(findings []finding, id string) *finding {
 		}
 	}
 	return nil
+}
+
+// A finding says what to change and what that would save, or docs/findings.md says why it does not.
+func TestFindingsSayWhatToChange(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Without a change, or without a saving\n")
+	without := map[string]string{} // what is not said, by finding
+	for _, line := range strings.Split(section, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 {
+			continue
+		}
+		for id := range strings.SplitSeq(cells[1], ",") {
+			without[strings.Trim(id, " `")] = cells[2]
+		}
+	}
+	store, err := filepath.Abs(headlineStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	for _, from := range []string{store, journalStore(t), importedStore(t)} {
+		for run, found := range findingsOf(t, from) {
+			for _, f := range found {
+				looked++
+				said := without[f.ID]
+				if f.Change == "" && !strings.Contains(said, "both") {
+					t.Errorf("%s: %s says nothing to change, and docs/findings.md not why", run, f.ID)
+				}
+				if f.Saves == nil && f.SavesMS == nil && said == "" {
+					t.Errorf("%s: %s says no saving, and docs/findings.md not why", run, f.ID)
+				}
+			}
+		}
+	}
+	if looked < 20 {
+		t.Errorf("only %d findings were looked at", looked)
+	}
 }
 
 // The recordings have what is known of them, and nothing that is wrong.
