@@ -35,6 +35,9 @@ unknown = torch.rand(40, device="cuda").long()
 with torch.inference_mode():
     in_inference = torch.arange(3).cuda().tolist()
 large = torch.full((1 << 20,), 7.0).cuda()
+ids = torch.arange(600_000).remainder(1000).cuda().view(8, -1)
+table = torch.nn.Embedding(2000, 2, sparse=True).cuda()
+table(ids[3]).sum().backward()
 json.dump(
     {
         "initialised_by_install": initialised,
@@ -47,6 +50,7 @@ json.dump(
         "nonzero": (torch.arange(100).cuda() > 90).nonzero().shape[0],
         "masked": torch.arange(100).cuda()[torch.arange(100).cuda() < 10].shape[0],
         "repeats": torch.repeat_interleave(torch.tensor([1, 2, 3]).cuda()).shape[0],
+        "coalesced": table.weight.grad.coalesce()._nnz(),
         "stale": computed[0].item(),
         "stale_list": computed.tolist(),
         "sum": (torch.randn(1000, device="cuda").sum()).item(),

@@ -15,8 +15,8 @@
 namespace values {
 
 // Integer and boolean tensors of more bytes, and others of more, are not followed: they would cost the host more than an
-// upper bound or a zero is worth.
-constexpr size_t integer_bytes = 1 << 20;
+// upper bound or a zero is worth. A recommender's batch of ids for several tables is some MiB.
+constexpr size_t integer_bytes = 8 << 20;
 constexpr size_t other_bytes = 64 << 10;
 
 inline bool is_integral(const at::Tensor& tensor) { return c10::isIntegralType(tensor.scalar_type(), true); }
