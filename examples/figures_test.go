@@ -2,18 +2,24 @@ package examples_test
 
 import (
 	"errors"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // In the figures of every example no text sticks out or lies over another, and nothing reaches beyond its axis: the step of
-// the peak, and all steps.
+// the peak, and all steps; and both show the peak that torch counted.
 func TestFiguresAreLegible(t *testing.T) {
-	folders := storeFolders(t)
+	folders, bars, panels := storeFolders(t), 0, 0
 	for _, folder := range folders {
 		runs, _, err := store.Open(ingesttest.Store(t, folder)).Runs()
 		if err != nil {
@@ -31,11 +37,109 @@ func TestFiguresAreLegible(t *testing.T) {
 					t.Errorf("%s, %s: %s", folder, fig.Name, b)
 				}
 			}
+			b, p := showTorchsPeak(t, folder, runs, &m)
+			bars, panels = bars+b, panels+p
 		}
 	}
-	if len(folders) < 2 {
-		t.Errorf("%d stores", len(folders))
+	if len(folders) < 2 || bars < 60 || panels < 60 {
+		t.Errorf("%d bars and %d panels in %d stores", bars, panels, len(folders))
 	}
+}
+
+// showTorchsPeak checks that no bar reaches beyond its run's peak as torch itself counted it, and that the timeline marks that peak:
+// where its drawn columns are highest, by its size. A peak that was not recorded is said to be none of the timeline's.
+func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Model) (bars, panels int) {
+	t.Helper()
+	truth := map[string]int64{}
+	for _, r := range runs {
+		truth[r.ID] = torchPeak(t, r)
+	}
+	peaks, highest := map[string]int64{}, int64(0)
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		peaks[c.Label], highest = truth[c.RunID], max(highest, truth[c.RunID])
+	}
+	marks := func(name string) (map[string]canvas.Mark, []string) {
+		for _, f := range m.Figures() {
+			if f.Name != name {
+				continue
+			}
+			c, err := f.Canvas()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, texts := map[string]canvas.Mark{}, []string{}
+			for _, mark := range c.Marks {
+				found[mark.What] = mark
+			}
+			for _, l := range c.Labels {
+				texts = append(texts, l.Text)
+			}
+			return found, texts
+		}
+		t.Fatalf("%s: no figure %s", folder, name)
+		return nil, nil
+	}
+	drawn, texts := marks("memory_breakdown_comparison")
+	for label, peak := range peaks {
+		bar, ok := drawn["peak of "+label]
+		if peak == 0 || !ok {
+			if ok || peak != 0 {
+				t.Errorf("%s: %s has a peak of %d B, and a bar: %t", folder, label, peak, ok)
+			}
+			continue
+		}
+		bars++
+		want := bar.Within.X0 + float64(peak)/float64(highest)*(bar.Within.X1-bar.Within.X0)
+		if math.Abs(bar.Box.X1-want) > 0.01 {
+			t.Errorf("%s: the bar of %s ends at %.2f, torch's peak is at %.2f", folder, label, bar.Box.X1, want)
+		}
+		if parts, ok := drawn["categories of "+label]; ok && math.Abs(parts.Box.X1-want) > 0.01 {
+			t.Errorf("%s: the categories of %s end at %.2f, torch's peak is at %.2f", folder, label, parts.Box.X1, want)
+		}
+		if !slices.Contains(texts, table.Size(peak)) {
+			t.Errorf("%s: no bar is said to be %s long, as that of %s is", folder, table.Size(peak), label)
+		}
+	}
+	drawn, texts = marks("memory_timeline")
+	for i := range m.Study.Cells {
+		c := &m.Study.Cells[i]
+		mark, ok := drawn["peak of "+c.Label]
+		if !ok {
+			if c.Timeline != nil {
+				t.Errorf("%s: the peak of %s is not marked", folder, c.Label)
+			}
+			continue
+		}
+		panels++
+		area, column := drawn["allocated of "+c.Label], drawn["allocated at the peak of "+c.Label]
+		if y := mark.Box.Y0; math.Abs(area.Box.Y0-y) > 0.01 || math.Abs(column.Box.Y0-y) > 0.01 {
+			t.Errorf("%s: the peak of %s is marked at %.2f, what is drawn there reaches %.2f and its highest %.2f", folder, c.Label, y, column.Box.Y0, area.Box.Y0)
+		}
+		said := "peak " + table.Size(peaks[c.Label])
+		if c.Timeline.PeakBytes != peaks[c.Label] {
+			said += " (torch's counter), not recorded"
+		}
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, said) }) {
+			t.Errorf("%s: nothing is called %q, for %s", folder, said, c.Label)
+		}
+	}
+	return bars, panels
+}
+
+// torchPeak is the highest that torch counted as allocated on any device of a run; 0 where it did not say.
+func torchPeak(t *testing.T, r store.Run) (peak int64) {
+	t.Helper()
+	doc, err := schemas.ReadIngestReport(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range doc.Devices {
+		if p := doc.Devices[i].TorchPeakAllocatedBytes; p != nil {
+			peak = max(peak, *p)
+		}
+	}
+	return peak
 }
 
 // reduced is what a report needs of runs.

@@ -48,6 +48,7 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 			l.drawSegment(c, p, i, s, sum, sum+s.bytes)
 			sum += s.bytes
 		}
+		c.Mark("categories of "+r.Label, l.bar(i, p.zero, p.x(sum)), l.within(p))
 	}
 	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
 	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)

@@ -181,10 +181,14 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 	for k := n - 1; k >= 0; k-- {
 		layer(solid, k, fill(k))
 	}
-	highest := int64(0)
-	for _, h := range st.high {
+	highest, atPeak := int64(0), int64(0) // of all columns, and of those that the peak's mark stands on
+	for i, h := range st.high {
 		highest = max(highest, h)
+		if st.x[i] <= p.peakX+1 && p.peakX-1 <= st.x[i+1] {
+			atPeak = max(atPeak, h)
+		}
 	}
+	c.Mark("allocated at the peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.y(atPeak), X1: p.peakX, Y1: p.plot.Y1}, p.plot)
 	c.Mark("allocated of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1}, p.plot)
 	if st.reserved[0] < 0 {
 		return
