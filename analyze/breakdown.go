@@ -66,11 +66,30 @@ type CategoryBytes struct {
 	// the category costs by itself: the bytes that would be free without it.
 	SharedBytes int64 `json:"shared_bytes"`
 	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
-	SharedWith     map[schemas.Category]int64 `json:"shared_with,omitempty"`
-	TaggedBytes    int64                      `json:"tagged_bytes"`     // part of Bytes that a tag proves
-	PhaseOnlyBytes int64                      `json:"phase_only_bytes"` // part of Bytes known by the phase of birth only
-	Blocks         int64                      `json:"blocks"`           // counted in Bytes; for slack, blocks larger than their request
-	MaxBytes       int64                      `json:"max_bytes"`        // the highest that Bytes was at any moment of the run
+	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
+	// Evidence splits Bytes by how it is known that the category counts them.
+	Evidence
+	Blocks   int64 `json:"blocks"`    // counted in Bytes; for slack, blocks larger than their request
+	MaxBytes int64 `json:"max_bytes"` // the highest that Bytes was at any moment of the run
+}
+
+// Evidence splits bytes by how their categories are known. Its parts sum to the bytes.
+type Evidence struct {
+	TaggedBytes    int64 `json:"tagged_bytes"`     // a tag proves the category
+	LifetimeBytes  int64 `json:"lifetime_bytes"`   // a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
+	PhaseOnlyBytes int64 `json:"phase_only_bytes"` // nothing but the phase of birth does
+}
+
+// add counts bytes that are known by e.
+func (k *Evidence) add(bytes int64, e schemas.Evidence) {
+	switch e {
+	case schemas.Tagged:
+		k.TaggedBytes += bytes
+	case schemas.ByPhase:
+		k.PhaseOnlyBytes += bytes
+	default:
+		k.LifetimeBytes += bytes
+	}
 }
 
 // Conservation is the proof that nothing is missing.
@@ -94,9 +113,7 @@ func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
 
 // Known says how the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
 type Known struct {
-	TaggedBytes    int64 // a tag proves the category
-	LifetimeBytes  int64 // a rule on birth and death gives it; slack too, which is what the allocator's blocks are larger by
-	PhaseOnlyBytes int64 // nothing but the phase of birth does
+	Evidence
 	// UnownedBytes are those of other and untraced, however that is known.
 	UnownedBytes int64
 }
@@ -105,16 +122,13 @@ type Known struct {
 func (d *DeviceBreakdown) Known() (k Known) {
 	for i := range d.Categories {
 		c := &d.Categories[i]
-		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes, k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes()
+		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes, k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes
 		if c.Category == schemas.Other || c.Category == schemas.Untraced {
 			k.UnownedBytes += c.Bytes
 		}
 	}
 	return k
 }
-
-// LifetimeBytes is the part of Bytes whose category follows from when a block was born and died.
-func (c *CategoryBytes) LifetimeBytes() int64 { return c.Bytes - c.TaggedBytes - c.PhaseOnlyBytes }
 
 // A NoEventsError says why a run has nothing to break down.
 type NoEventsError struct{ RunID, Reason string }
@@ -234,14 +248,10 @@ func (l *ledger) count(parts []CategoryBytes, i int, seq int64) {
 	c := &parts[first]
 	c.Bytes += a.RequestedBytes
 	c.Blocks++
-	switch evidence {
-	case schemas.Tagged:
-		c.TaggedBytes += a.RequestedBytes
-	case schemas.ByPhase:
-		c.PhaseOnlyBytes += a.RequestedBytes
-	}
+	c.add(a.RequestedBytes, evidence)
 	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
 		parts[slackPlace].Bytes += slack
+		parts[slackPlace].add(slack, "")
 		parts[slackPlace].Blocks++
 	}
 	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.

@@ -87,7 +87,7 @@ func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 					if swept[seq] != nil && swept[seq][i] != c.Bytes {
 						t.Fatalf("seed %d, event %d: %s has %d bytes, the sweep says %d", seed, seq, name, c.Bytes, swept[seq][i])
 					}
-					if c.TaggedBytes+c.PhaseOnlyBytes > c.Bytes || c.SharedBytes > c.HeldBytes || c.TaggedBytes > c.HeldBytes {
+					if c.TaggedBytes+c.LifetimeBytes+c.PhaseOnlyBytes != c.Bytes || c.SharedBytes > c.HeldBytes || c.TaggedBytes > c.HeldBytes {
 						t.Fatalf("seed %d, event %d: %+v does not add up", seed, seq, c)
 					}
 				}

@@ -89,12 +89,11 @@ type ByRow struct {
 	Key    *string `json:"key"`    // null where the value is not known, and for others
 	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
 	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
-	Modules        int     `json:"modules"`
-	Bytes          int64   `json:"bytes"`
-	TaggedBytes    int64   `json:"tagged_bytes"`     // part of Bytes whose category a tag proves
-	PhaseOnlyBytes int64   `json:"phase_only_bytes"` // part of Bytes whose category is known by the phase of birth only
-	Blocks         int64   `json:"blocks"`           // live blocks with bytes in the row; for slack, blocks larger than their request
-	Rows           []ByRow `json:"rows,omitempty"`   // by the second dimension; their bytes sum to Bytes
+	Modules  int     `json:"modules"`
+	Bytes    int64   `json:"bytes"`
+	Evidence         // splits Bytes by how their categories are known
+	Blocks   int64   `json:"blocks"`         // live blocks with bytes in the row; for slack, blocks larger than their request
+	Rows     []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
 }
 
 // BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity, no
@@ -228,11 +227,12 @@ func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, 
 
 // A group is a row in the making, or at the top all rows.
 type group struct {
-	key                              dimensionKey
-	bytes, tagged, phaseOnly, blocks int64
-	others                           int
-	modules                          map[string]bool
-	within                           map[dimensionKey]*group
+	key dimensionKey
+	Evidence
+	bytes, blocks int64
+	others        int
+	modules       map[string]bool
+	within        map[dimensionKey]*group
 }
 
 func newGroup() *group { return &group{modules: map[string]bool{}, within: map[dimensionKey]*group{}} }
@@ -247,12 +247,7 @@ func (g *group) of(key dimensionKey) *group {
 
 func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
 	g.bytes += bytes
-	switch evidence {
-	case schemas.Tagged:
-		g.tagged += bytes
-	case schemas.ByPhase:
-		g.phaseOnly += bytes
-	}
+	g.Evidence.add(bytes, evidence)
 	if block {
 		g.blocks++
 	}
@@ -260,7 +255,8 @@ func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
 
 // merge adds all of another group.
 func (g *group) merge(o *group) {
-	g.bytes, g.tagged, g.phaseOnly, g.blocks = g.bytes+o.bytes, g.tagged+o.tagged, g.phaseOnly+o.phaseOnly, g.blocks+o.blocks
+	g.bytes, g.blocks = g.bytes+o.bytes, g.blocks+o.blocks
+	g.TaggedBytes, g.LifetimeBytes, g.PhaseOnlyBytes = g.TaggedBytes+o.TaggedBytes, g.LifetimeBytes+o.LifetimeBytes, g.PhaseOnlyBytes+o.PhaseOnlyBytes
 	maps.Copy(g.modules, o.modules)
 	for key, w := range o.within {
 		g.of(key).merge(w)
@@ -312,7 +308,7 @@ func compareNames(a, b string) int {
 }
 
 func (g *group) row(top int) ByRow {
-	r := ByRow{Others: g.others, Modules: len(g.modules), Bytes: g.bytes, TaggedBytes: g.tagged, PhaseOnlyBytes: g.phaseOnly, Blocks: g.blocks}
+	r := ByRow{Others: g.others, Modules: len(g.modules), Bytes: g.bytes, Evidence: g.Evidence, Blocks: g.blocks}
 	if g.key.text != "" {
 		r.Key = new(g.key.text)
 	}

@@ -35,7 +35,7 @@ func checkBy(plain *DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 			if r.Key == nil && r.Others == 0 {
 				unknown += r.Bytes
 			}
-			if r.TaggedBytes+r.PhaseOnlyBytes > r.Bytes || r.Others == 1 || r.Key != nil && (r.Others > 0 || *r.Key == "") || r.Bytes > 0 && r.Blocks == 0 {
+			if r.TaggedBytes+r.LifetimeBytes+r.PhaseOnlyBytes != r.Bytes || r.Others == 1 || r.Key != nil && (r.Others > 0 || *r.Key == "") || r.Bytes > 0 && r.Blocks == 0 {
 				fail("%+v", r)
 			}
 		}

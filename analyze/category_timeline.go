@@ -59,9 +59,11 @@ type DeviceTimeline struct {
 type CategoryMaximum struct {
 	Category       schemas.Category `json:"category"`
 	MaxBytes       int64            `json:"max_bytes"`
-	At             Moment           `json:"at"`              // the first at which it counts so much
-	AllocatedBytes int64            `json:"allocated_bytes"` // all that is allocated at that moment
-	AtPeakBytes    int64            `json:"at_peak_bytes"`   // what it counts at the run's peak
+	At             Moment           `json:"at"`               // the first at which it counts so much
+	AllocatedBytes int64            `json:"allocated_bytes"`  // all that is allocated at that moment
+	AtPeakBytes    int64            `json:"at_peak_bytes"`    // what it counts at the run's peak
+	MaxEvidence    Evidence         `json:"max_evidence"`     // of MaxBytes
+	AtPeakEvidence Evidence         `json:"at_peak_evidence"` // of AtPeakBytes
 	// Parts are the bytes of all categories at that moment, in the order of [schemas.Categories].
 	Parts []int64 `json:"-"`
 }
@@ -175,6 +177,7 @@ func (in *Input) deviceTimeline(p place, l *ledger, r EventRange, points int) (D
 	highest := s.highest()
 	d.PeakBytes, d.PeakAt = highest.high, moments.of(highest.highSeq)
 	d.Categories = append(d.Categories, s.categories(atPeak, moments)...)
+	l.evidence(d.Categories, peak.at.Event)
 	for i := range s.all {
 		w := &s.all[i]
 		pt := TimelinePoint{FromEvent: w.from, ToEvent: w.to, LowBytes: w.low, LowEvent: w.lowSeq, HighBytes: w.high, HighEvent: w.highSeq}
@@ -186,6 +189,21 @@ func (in *Input) deviceTimeline(p place, l *ledger, r EventRange, points int) (D
 		d.Points = append(d.Points, pt)
 	}
 	return d, nil
+}
+
+// evidence says how the categories' bytes are known, each at its own maximum, and all at the peak.
+func (l *ledger) evidence(categories []CategoryMaximum, peak int64) {
+	at := map[int64][]Evidence{}
+	of := func(seq int64, c schemas.Category) Evidence {
+		if at[seq] == nil {
+			at[seq] = l.evidenceAt(seq)
+		}
+		return at[seq][schemas.Precedence(c)]
+	}
+	for i := range categories {
+		c := &categories[i]
+		c.MaxEvidence, c.AtPeakEvidence = of(c.At.Event, c.Category), of(peak, c.Category)
+	}
 }
 
 // pick takes of all categories' bytes those of the listed ones.

@@ -93,6 +93,14 @@ func checkDevice(t *testing.T, in *Input, p place, d *DeviceTimeline, counts []i
 		if m.MaxBytes != states[first][c] || m.At.Event != first || m.AllocatedBytes != counts[first] || m.AtPeakBytes != atPeak[c] {
 			t.Fatalf("%+v, want %d at %d", m, states[first][c], first)
 		}
+		for _, k := range []struct {
+			Evidence
+			bytes int64
+		}{{m.MaxEvidence, m.MaxBytes}, {m.AtPeakEvidence, m.AtPeakBytes}} {
+			if k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != k.bytes {
+				t.Fatalf("%s: %+v of %d bytes", m.Category, k, k.bytes)
+			}
+		}
 	}
 	for c, name := range schemas.Categories {
 		for seq := from; seq <= to; seq++ {

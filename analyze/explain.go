@@ -70,12 +70,14 @@ type ExplainedRun struct {
 
 // ExplainedCategory is one category's part in the difference of the peaks.
 type ExplainedCategory struct {
-	Category   schemas.Category  `json:"category"`
-	FromBytes  int64             `json:"from_bytes"`
-	ToBytes    int64             `json:"to_bytes"`
-	DeltaBytes int64             `json:"delta_bytes"`
-	Modules    []ExplainedModule `json:"modules"` // sum to the category; the largest difference first
-	Phases     []ExplainedBirth  `json:"phases"`  // sum to the category, as MemoryPhases do to the peak; empty where those are
+	Category     schemas.Category  `json:"category"`
+	FromBytes    int64             `json:"from_bytes"`
+	ToBytes      int64             `json:"to_bytes"`
+	DeltaBytes   int64             `json:"delta_bytes"`
+	FromEvidence Evidence          `json:"from_evidence"` // of FromBytes
+	ToEvidence   Evidence          `json:"to_evidence"`
+	Modules      []ExplainedModule `json:"modules"` // sum to the category; the largest difference first
+	Phases       []ExplainedBirth  `json:"phases"`  // sum to the category, as MemoryPhases do to the peak; empty where those are
 }
 
 // ExplainedModule is the part of modules that differ in the number of their layer only.
@@ -239,7 +241,9 @@ func explainCategories(from, to *Dissection) []ExplainedCategory {
 		if by == nil {
 			continue
 		}
-		c := ExplainedCategory{Category: schemas.Categories[place], Modules: []ExplainedModule{}, Phases: []ExplainedBirth{}}
+		name := schemas.Categories[place]
+		c := ExplainedCategory{Category: name, FromEvidence: from.Main().Category(name).Evidence, ToEvidence: to.Main().Category(name).Evidence,
+			Modules: []ExplainedModule{}, Phases: []ExplainedBirth{}}
 		for _, g := range by {
 			g.DeltaBytes, g.Modules = g.ToBytes-g.FromBytes, len(g.paths)
 			c.FromBytes, c.ToBytes, c.DeltaBytes = c.FromBytes+g.FromBytes, c.ToBytes+g.ToBytes, c.DeltaBytes+g.DeltaBytes

@@ -50,6 +50,9 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 				t.Errorf("%s: %+v", c.Category, m)
 			}
 		}
+		if e, f := c.FromEvidence, c.ToEvidence; e.TaggedBytes+e.LifetimeBytes+e.PhaseOnlyBytes != c.FromBytes || f.TaggedBytes+f.LifetimeBytes+f.PhaseOnlyBytes != c.ToBytes {
+			t.Errorf("%s: evidence %+v and %+v of %+v", c.Category, e, f, c)
+		}
 		if births := sumBirths(t, c.Phases); births.FromBytes != c.FromBytes || births.ToBytes != c.ToBytes {
 			t.Errorf("%s: phases sum to %+v of %+v", c.Category, births, c)
 		}

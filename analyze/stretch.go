@@ -98,7 +98,8 @@ func (s *stretches) see(seq int64, bytes []int64) {
 func (s *stretches) categories(atPeak []int64, m *moments) (out []CategoryMaximum) {
 	for c := range s.maxima {
 		if x := &s.maxima[c]; x.bytes > 0 || atPeak[c] > 0 {
-			out = append(out, CategoryMaximum{schemas.Categories[c], x.bytes, m.of(x.seq), total(x.parts), atPeak[c], x.parts})
+			out = append(out, CategoryMaximum{Category: schemas.Categories[c], MaxBytes: x.bytes, At: m.of(x.seq), AllocatedBytes: total(x.parts), AtPeakBytes: atPeak[c],
+				Parts: x.parts})
 		}
 	}
 	return out
@@ -152,6 +153,19 @@ func (l *ledger) partsAt(seq int64) []int64 {
 		}
 	}
 	return parts
+}
+
+// evidenceAt says how every category's bytes just after event seq are known.
+func (l *ledger) evidenceAt(seq int64) []Evidence {
+	known := make([]Evidence, nCategories)
+	for i, a := range l.allocs {
+		if a.LiveAt(seq) {
+			p, evidence := l.owner(i, seq)
+			known[p].add(a.RequestedBytes, evidence)
+			known[slackPlace].add(a.BlockBytes-a.RequestedBytes, "")
+		}
+	}
+	return known
 }
 
 // moments finds the step and phase of many events of one device, where [Input.phaseOf] goes through all phases for each.

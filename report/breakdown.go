@@ -98,7 +98,7 @@ func machineCells(id *analyze.Identity, device, rank table.Cell) []table.Cell {
 
 var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true},
 	{Title: "Shared", Key: "shared_bytes", Right: true}, {Title: "Tagged", Key: "tagged_bytes", Right: true},
-	{Title: "By phase only", Key: "phase_only_bytes", Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}
+	{Title: "By lifetime", Key: "lifetime_bytes", Right: true}, {Title: "By phase only", Key: "phase_only_bytes", Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}
 
 // emptyTable lists runs without a breakdown: to programs as rows without figures.
 func emptyTable(runs []*analyze.BreakdownRun) table.Table {
@@ -140,7 +140,7 @@ func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Tabl
 	}
 	for _, c := range d.Categories {
 		row(c.Category, table.Bytes(c.Bytes), percent(c.Bytes, d.AllocatedBytes), table.Bytes(c.SharedBytes),
-			table.Bytes(c.TaggedBytes), table.Bytes(c.PhaseOnlyBytes), table.Count(c.Blocks), table.Bytes(c.MaxBytes))
+			table.Bytes(c.TaggedBytes), table.Bytes(c.LifetimeBytes), table.Bytes(c.PhaseOnlyBytes), table.Count(c.Blocks), table.Bytes(c.MaxBytes))
 	}
 	row("allocated", table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
 	if d.ReservedBytes != nil {

@@ -42,7 +42,7 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 	for _, d := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Key: string(d)})
 	}
-	for _, k := range []string{"modules", "bytes", "tagged_bytes", "phase_only_bytes", "blocks"} {
+	for _, k := range []string{"modules", "bytes", "tagged_bytes", "lifetime_bytes", "phase_only_bytes", "blocks"} {
 		t.Columns = append(t.Columns, table.Column{Key: k})
 	}
 	for i := range doc.Runs {
@@ -64,7 +64,7 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 						continue
 					}
 					t.Rows = append(t.Rows, slices.Concat(head, at, []table.Cell{table.Count(int64(paths)), table.Bytes(w.Bytes),
-						table.Bytes(w.TaggedBytes), table.Bytes(w.PhaseOnlyBytes), table.Count(w.Blocks)}))
+						table.Bytes(w.TaggedBytes), table.Bytes(w.LifetimeBytes), table.Bytes(w.PhaseOnlyBytes), table.Count(w.Blocks)}))
 				}
 			}
 			leaves(nil, 0, d.Rows)
@@ -136,14 +136,15 @@ func byGrid(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 		}
 		t.Rows = append(t.Rows, append(row, table.Bytes(bytes), percent(bytes, d.AllocatedBytes)))
 	}
-	var tagged, byPhase int64
+	var known analyze.Evidence
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		line(keyCell(r, true), r.Rows, r.Bytes)
-		tagged, byPhase = tagged+r.TaggedBytes, byPhase+r.PhaseOnlyBytes
+		known.TaggedBytes, known.LifetimeBytes, known.PhaseOnlyBytes = known.TaggedBytes+r.TaggedBytes, known.LifetimeBytes+r.LifetimeBytes, known.PhaseOnlyBytes+r.PhaseOnlyBytes
 	}
 	line(table.Text("allocated"), d.Columns, d.AllocatedBytes)
-	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by phase only", table.MiB(tagged), table.MiB(byPhase)))
+	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by lifetime, of %s MiB by phase only",
+		table.MiB(known.TaggedBytes), table.MiB(known.LifetimeBytes), table.MiB(known.PhaseOnlyBytes)))
 }
 
 func sameKey(a, b *string) bool {
@@ -159,7 +160,7 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
 	}
 	t.Columns = append(t.Columns, table.Column{Title: "MiB", Right: true}, table.Column{Title: "%", Right: true}, table.Column{Title: "Tagged", Right: true},
-		table.Column{Title: "By phase only", Right: true}, table.Column{Title: "Blocks", Right: true})
+		table.Column{Title: "By lifetime", Right: true}, table.Column{Title: "By phase only", Right: true}, table.Column{Title: "Blocks", Right: true})
 	line := func(level int, name table.Cell, cells ...table.Cell) {
 		row := make([]table.Cell, len(doc.By))
 		for i := range row {
@@ -176,7 +177,7 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 	walk = func(level int, rows []analyze.ByRow) {
 		for i := range rows {
 			r := &rows[i]
-			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes), table.Bytes(r.TaggedBytes), table.Bytes(r.PhaseOnlyBytes), table.Count(r.Blocks))
+			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes), table.Bytes(r.TaggedBytes), table.Bytes(r.LifetimeBytes), table.Bytes(r.PhaseOnlyBytes), table.Count(r.Blocks))
 			walk(level+1, r.Rows)
 		}
 	}

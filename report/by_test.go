@@ -14,7 +14,7 @@ import (
 func byDocument() analyze.BreakdownByDocument {
 	const mib = 1 << 20
 	row := func(key string, modules int, mibs int64, rows ...analyze.ByRow) analyze.ByRow {
-		r := analyze.ByRow{Modules: modules, Bytes: mibs * mib, TaggedBytes: mibs * mib, Blocks: mibs, Rows: rows}
+		r := analyze.ByRow{Modules: modules, Bytes: mibs * mib, Evidence: analyze.Evidence{TaggedBytes: mibs * mib}, Blocks: mibs, Rows: rows}
 		if key != "" {
 			r.Key = &key
 		}
@@ -57,32 +57,32 @@ layers.*.q ×2        4.00         2.00     6.00   60.0
 head                 3.00                  3.00   30.0
 –                                 1.00     1.00   10.0
 allocated            7.00         3.00    10.00  100.0
-note: 10.00 MiB are tagged, of 0.00 MiB the category is known by phase only
+note: 10.00 MiB are tagged, of 0.00 MiB the category is known by lifetime, of 0.00 MiB by phase only
 `
 	if got, want := printed(t, "table", report.BreakdownByTables(doc)), grid+byNotes; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// Rows that were folded have no column of their own: the second dimension goes below the first.
 	d := &doc.Runs[0].Devices[0]
-	d.Rows[0].Rows[1] = analyze.ByRow{Others: 3, Bytes: 2 << 20, PhaseOnlyBytes: 1 << 20, Blocks: 4}
+	d.Rows[0].Rows[1] = analyze.ByRow{Others: 3, Bytes: 2 << 20, Evidence: analyze.Evidence{LifetimeBytes: 1 << 20, PhaseOnlyBytes: 1 << 20}, Blocks: 4}
 	const tree = `ghost [predicted (phantom)], cuda:0, after event 7, by module and category
-Module         Category       MiB      %  Tagged  By phase only  Blocks
--------------  -----------  -----  -----  ------  -------------  ------
-layers.*.q ×2                6.00   60.0    6.00           0.00       6
-               parameters    4.00   40.0    4.00           0.00       4
-               3 others      2.00   20.0    0.00           1.00       4
-head                         3.00   30.0    3.00           0.00       3
-               parameters    3.00   30.0    3.00           0.00       3
-–                            1.00   10.0    1.00           0.00       1
-               activations   1.00   10.0    1.00           0.00       1
-allocated                   10.00  100.0       –              –       –
+Module         Category       MiB      %  Tagged  By lifetime  By phase only  Blocks
+-------------  -----------  -----  -----  ------  -----------  -------------  ------
+layers.*.q ×2                6.00   60.0    6.00         0.00           0.00       6
+               parameters    4.00   40.0    4.00         0.00           0.00       4
+               3 others      2.00   20.0    0.00         1.00           1.00       4
+head                         3.00   30.0    3.00         0.00           0.00       3
+               parameters    3.00   30.0    3.00         0.00           0.00       3
+–                            1.00   10.0    1.00         0.00           0.00       1
+               activations   1.00   10.0    1.00         0.00           0.00       1
+allocated                   10.00  100.0       –            –              –       –
 `
 	if got, want := printed(t, "table", report.BreakdownByTables(doc)), tree+byNotes; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	for format, want := range map[string]string{
-		"markdown": `| layers.\*.q ×2 |  | 6.00 | 60.0 | 6.00 | 0.00 | 6 |`,
-		"latex":    `layers.*.q $\times$2 &  & 6.00 & 60.0 & 6.00 & 0.00 & 6 \\`,
+		"markdown": `| layers.\*.q ×2 |  | 6.00 | 60.0 | 6.00 | 0.00 | 0.00 | 6 |`,
+		"latex":    `layers.*.q $\times$2 &  & 6.00 & 60.0 & 6.00 & 0.00 & 0.00 & 6 \\`,
 		"json":     `"schema": "dpsight.breakdown_by/1"`,
 	} {
 		if got := printed(t, format, report.BreakdownByTables(doc)); !strings.Contains(got, want) {
@@ -92,12 +92,12 @@ allocated                   10.00  100.0       –              –       –
 }
 
 func TestBreakdownByRecords(t *testing.T) {
-	const want = `run_id,name,status,source,profile,device,rank,event,module,category,modules,bytes,tagged_bytes,phase_only_bytes,blocks
-r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,parameters,2,4194304,4194304,0,4
-r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,activations,2,2097152,2097152,0,2
-r1,ghost,ok,predicted,,cuda:0,0,7,head,parameters,1,3145728,3145728,0,3
-r1,ghost,ok,predicted,,cuda:0,0,7,,activations,0,1048576,1048576,0,1
-r2,bare,ok,measured,,,,,,,,,,,
+	const want = `run_id,name,status,source,profile,device,rank,event,module,category,modules,bytes,tagged_bytes,lifetime_bytes,phase_only_bytes,blocks
+r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,parameters,2,4194304,4194304,0,0,4
+r1,ghost,ok,predicted,,cuda:0,0,7,layers.*.q,activations,2,2097152,2097152,0,0,2
+r1,ghost,ok,predicted,,cuda:0,0,7,head,parameters,1,3145728,3145728,0,0,3
+r1,ghost,ok,predicted,,cuda:0,0,7,,activations,0,1048576,1048576,0,0,1
+r2,bare,ok,measured,,,,,,,,,,,,
 `
 	if got := printed(t, "csv", []table.Table{report.BreakdownByRecords(byDocument())}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -374,8 +374,9 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 // One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
 func TestKnownTable(t *testing.T) {
 	d := analyze.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20, Conservation: analyze.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
-		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028, TaggedBytes: 1<<20 - 1028}, {Category: schemas.Slack, Bytes: 512},
-			{Category: schemas.Other, Bytes: 4, PhaseOnlyBytes: 4}, {Category: schemas.Untraced, Bytes: 512}}}
+		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028, Evidence: analyze.Evidence{TaggedBytes: 1<<20 - 1028}},
+			{Category: schemas.Slack, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}}, {Category: schemas.Other, Bytes: 4, Evidence: analyze.Evidence{PhaseOnlyBytes: 4}},
+			{Category: schemas.Untraced, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}}}}
 	if k := d.Known(); k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != d.AllocatedBytes || k.LifetimeBytes != 1024 || k.UnownedBytes != 516 {
 		t.Errorf("%+v", k)
 	}

@@ -13,10 +13,12 @@ import (
 
 var explainedPhases = list{object{"phase": "string", "from_ms": "number?", "to_ms": "number?", "delta_ms": "number?"}}
 
+var evidenceShape = object{"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int"}
+
 var explainedBirths = list{object{"phase": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}
 
 var explainShape = object{"schema": "string", "from": "string", "to": "string", "peak_delta_bytes": "int?",
-	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int",
+	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int", "from_evidence": evidenceShape, "to_evidence": evidenceShape,
 		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}, "phases": explainedBirths}},
 	"memory_phases": explainedBirths,
 	"stacks":        list{object{"stack": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}},

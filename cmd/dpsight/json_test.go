@@ -27,6 +27,7 @@ type breakdownDoc struct {
 				Held          int64 `json:"held_bytes"`
 				Shared        int64 `json:"shared_bytes"`
 				Tagged        int64 `json:"tagged_bytes"`
+				Lifetime      int64 `json:"lifetime_bytes"`
 				PhaseOnly     int64 `json:"phase_only_bytes"`
 				Max           int64 `json:"max_bytes"`
 			}
@@ -108,7 +109,7 @@ func TestBreakdownDocument(t *testing.T) {
 						t.Errorf("%s: %s is unknown or out of the order of precedence", r.Name, c.Category)
 					}
 					order = place
-					if c.Max <= 0 && c.Held <= 0 || c.Bytes > c.Max || c.Bytes < 0 || c.Tagged+c.PhaseOnly > c.Bytes || c.Shared > c.Held || (c.Bytes > 0) != (c.Blocks > 0) {
+					if c.Max <= 0 && c.Held <= 0 || c.Bytes > c.Max || c.Bytes < 0 || c.Tagged+c.Lifetime+c.PhaseOnly != c.Bytes || c.Shared > c.Held || (c.Bytes > 0) != (c.Blocks > 0) {
 						t.Errorf("%s: %+v", r.Name, c)
 					}
 				}

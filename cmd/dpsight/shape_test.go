@@ -37,7 +37,7 @@ var (
 			"device": "string", "rank": "int", "at": object{"event": "int", "step": "int?", "phase": "string?"},
 			"allocated_bytes": "int", "reserved_bytes": "int?", "torch_peak_allocated_bytes": "int?",
 			"categories": list{object{"category": "string", "bytes": "int", "held_bytes": "int", "shared_bytes": "int", "shared_with?": "any",
-				"tagged_bytes": "int", "phase_only_bytes": "int", "blocks": "int", "max_bytes": "int"}},
+				"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int", "blocks": "int", "max_bytes": "int"}},
 			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"},
 			"warnings":     list{"string"},
 		}},

@@ -15,7 +15,8 @@ var (
 	timelineShape = object{"schema": "string", "points": "int", "runs": list{with(identity, object{
 		"devices": list{object{"device": "string", "rank": "int", "from_event": "int", "to_event": "int", "peak_bytes": "int", "peak_at": momentShape,
 			"run_peak_bytes": "int", "run_peak_at": momentShape,
-			"categories": list{object{"category": "string", "max_bytes": "int", "at": momentShape, "allocated_bytes": "int", "at_peak_bytes": "int"}},
+			"categories": list{object{"category": "string", "max_bytes": "int", "at": momentShape, "allocated_bytes": "int", "at_peak_bytes": "int",
+				"max_evidence": evidenceShape, "at_peak_evidence": evidenceShape}},
 			"points": list{object{"from_event": "int", "to_event": "int", "step": "int?", "phase": "string?", "low_bytes": "int", "low_event": "int",
 				"high_bytes": "int", "high_event": "int", "bytes": list{"int"}, "max_bytes": list{"int"}}},
 			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string"},
