@@ -445,6 +445,41 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// An activation whose autograd owner is gone but whose hook owner lives on changes category at that event: where autograd is seen to
+// let go within backward, and else where the run ends that gives up the graph.
+func TestHookOutlivesAutograd(t *testing.T) {
+	w := newWorld(t)
+	w.forward(func() {
+		w.alloc(main, "released", 3*mib)
+		w.alloc(main, "kept", 3*mib)
+		w.tag(main, spool.TagHookActivation, "released", "kept")
+	})
+	w.label("forward")
+	w.tag(main, spool.TagSavedTensor, "released", "kept")
+	w.backward(0, func() {
+		w.alloc(engine, "gradient", kib)
+		w.untag(engine, spool.TagSavedTensor, "released")
+		w.label("let go") // states are those just before the next event
+		w.drop(engine, "gradient")
+		w.alloc(engine, "next", kib)
+		w.label("in backward")
+		w.drop(engine, "next")
+	})
+	w.label("given up")
+	w.alloc(main, "factor", kib)
+	w.label("clip")
+	w.drop(main, "factor")
+	w.drop(main, "released", "kept")
+	w.update()
+	w.at["before"] = w.at["let go"] - 1
+	w.expect(w.join(), [][4]any{
+		{"released", 0, "forward", "activations/tagged"}, {"released", 0, "before", "activations/tagged"}, {"released", 0, "let go", "hook_activations/tagged"},
+		{"released", 0, "clip", "hook_activations/tagged"},
+		{"kept", 0, "let go", "activations/tagged"}, {"kept", 0, "in backward", "activations/tagged"}, {"kept", 0, "given up", "hook_activations/tagged"},
+		{"kept", 0, "clip", "hook_activations/tagged"},
+	})
+}
+
 // What hooks hold in a forward pass that never came to backward is autograd's too, by phase; a backward that begins shows
 // what autograd holds, and then nothing is assumed.
 func TestUnfinishedForward(t *testing.T) {
