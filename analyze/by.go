@@ -17,7 +17,7 @@ const BreakdownBySchema = "dpsight.breakdown_by/1"
 type By struct {
 	Dimensions []Dimension // one, or two: the second within the first
 	Depth      int         // names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
-	Fold       bool        // like modules that differ by their number are one row
+	Fold       bool        // like modules that differ by their number are one row, and so are the tensors that are named after them
 	Top        int         // rows beyond the largest are one: "12 others"; 0 = none are
 }
 
@@ -31,7 +31,7 @@ func (b *By) Check() error {
 		return fmt.Errorf("top %d is not a number of rows, 0 or more", b.Top)
 	case b.Depth > 0 && !has(DimensionModule) && !has(DimensionStack):
 		return fmt.Errorf("depth is of module paths and stacks, and the breakdown is by %s", joined(b.Dimensions))
-	case b.Fold && !has(DimensionModule):
+	case b.Fold && !has(DimensionModule) && !has(DimensionName):
 		return fmt.Errorf("modules are to be folded, and the breakdown is by %s", joined(b.Dimensions))
 	}
 	return nil
@@ -138,7 +138,7 @@ func (in *Input) deviceBy(p place, l *ledger, d *DeviceBreakdown, by By) DeviceB
 			out.Warnings = append(out.Warnings, fmt.Sprintf("%s: the %s of no block is known", d.Device, dim))
 		}
 	}
-	if t.modules != nil {
+	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) {
 		out.ModuleBytes = &t.module
 	}
 	return out
@@ -150,7 +150,7 @@ type tally struct {
 	seq     int64
 	by      By
 	keyers  []*keyer
-	modules *moduleIndex // nil where no dimension is of modules
+	modules *moduleIndex // nil where no dimension asks for modules
 	rows    *group       // by the first dimension, then by the second
 	columns *group       // by the second alone
 	unknown []int64
@@ -159,7 +159,7 @@ type tally struct {
 
 func (in *Input) newTally(p place, l *ledger, seq int64, by By) *tally {
 	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(), unknown: make([]int64, len(by.Dimensions))}
-	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) {
+	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) || slices.Contains(by.Dimensions, DimensionName) {
 		t.modules = in.newModuleIndex(p.rank)
 	}
 	for _, d := range by.Dimensions {
@@ -183,7 +183,7 @@ func (t *tally) add(i int) {
 		}
 	}
 	var o *schemas.Owner
-	if slices.Contains(t.by.Dimensions, DimensionOp) {
+	if slices.ContainsFunc(t.by.Dimensions, Dimension.needsOwner) {
 		o = t.l.first(i, t.seq)
 	}
 	keys := t.keys(a, category, m, o)

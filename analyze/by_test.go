@@ -258,6 +258,13 @@ func TestKeys(t *testing.T) {
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},        // a tag of the script's own
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"}, ""}, // a parameter's name
 		{DimensionOp, By{}, &schemas.Allocation{Op: "aten::mm"}, 0, nil, "aten::mm"},
+		{DimensionName, By{}, block, 0, &schemas.Owner{Category: schemas.OptimizerState, Name: "blocks.3.attn.q.weight.exp_avg"}, "blocks.3.attn.q.weight.exp_avg"},
+		{DimensionName, By{Fold: true}, block, 0, &schemas.Owner{Category: schemas.Gradients, Name: "blocks.3.attn.q.weight"}, "blocks.*.attn.q.weight"},
+		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"}, "blocks.4.attn.q AddmmBackward0"},
+		{DimensionName, By{Fold: true}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"}, "blocks.*.attn.q AddmmBackward0"},
+		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, "cache"}, // a tag of the script's own
+		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations}, ""},
+		{DimensionName, By{}, block, 1, nil, ""},
 		{DimensionStack, By{}, block, 0, nil, "linear nn/functional.py:7 < forward model.py:3"},
 		{DimensionStack, By{Depth: 1}, block, 0, nil, "linear nn/functional.py:7"},
 		{DimensionStack, By{}, &schemas.Allocation{}, 0, nil, ""},

@@ -27,11 +27,12 @@ const (
 	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
+	DimensionName     Dimension = "name"   // of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
 )
 
 // Dimensions lists every dimension.
 var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase, DimensionStep,
-	DimensionOp, DimensionDType, DimensionSize, DimensionStack}
+	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionName}
 
 // maxDimensions is how many dimensions can be crossed: a table has rows and columns.
 const maxDimensions = 2
@@ -67,6 +68,9 @@ func joined(list []Dimension) string {
 func (d Dimension) needsModule() bool {
 	return d == DimensionModule || d == DimensionClass || d == DimensionRole
 }
+
+// needsOwner reports whether the dimension is a property of the ownership that the block is counted under.
+func (d Dimension) needsOwner() bool { return d == DimensionOp || d == DimensionName }
 
 // A dimensionKey is a block's value of one dimension. The zero key is that of blocks whose value is not known.
 type dimensionKey struct {
@@ -110,7 +114,7 @@ func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
 		}
 	}
 	switch d {
-	case DimensionModule:
+	case DimensionModule, DimensionName:
 		k.folds = foldsOf(in.Modules)
 	case DimensionStack:
 		k.frames = in.framesOf(p.rank)
@@ -147,6 +151,8 @@ func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 		return sizeClass(a.RequestedBytes)
 	case DimensionStack:
 		return dimensionKey{text: stackText(k.frames[a.Stack], k.by.Depth, true)}
+	case DimensionName:
+		return dimensionKey{text: k.name(m, o)}
 	}
 	if m == nil {
 		return dimensionKey{}
@@ -157,11 +163,30 @@ func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module, o *s
 	case DimensionRole:
 		return dimensionKey{text: m.Role}
 	}
-	path := modulePath(m, k.by.Depth)
-	if k.by.Fold {
-		path = k.folds.fold(path)
+	return dimensionKey{text: k.path(m, k.by.Depth)}
+}
+
+// path is the module's, as far as depth goes, folded if it is to be.
+func (k *keyer) path(m *schemas.Module, depth int) string {
+	if path := modulePath(m, depth); !k.by.Fold {
+		return path
+	} else {
+		return k.folds.fold(path)
 	}
-	return dimensionKey{text: path}
+}
+
+// name is what the owner calls the tensor: the parameter that it is, or is the gradient or the optimizer's state of; or what the script
+// calls it. What autograd holds is called by the node that holds it, and many nodes have one name: that of the module goes with it.
+func (k *keyer) name(m *schemas.Module, o *schemas.Owner) string {
+	switch {
+	case o == nil || o.Name == "":
+		return ""
+	case slices.Contains(namedCategories, o.Category) && k.by.Fold:
+		return k.folds.fold(o.Name)
+	case m != nil && o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
+		return k.path(m, 0) + " " + o.Name
+	}
+	return o.Name
 }
 
 // autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.

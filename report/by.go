@@ -80,7 +80,7 @@ func keyCell(r *analyze.ByRow, counted bool) table.Cell {
 		return table.Text(fmt.Sprintf("%d others", r.Others))
 	case r.Key == nil:
 		return table.Absent()
-	case counted && (r.Modules > 1 || strings.Contains(*r.Key, "*")):
+	case counted && (r.Modules > 1 || r.Modules == 1 && strings.Contains(*r.Key, "*")):
 		return table.Text(fmt.Sprintf("%s ×%d", *r.Key, r.Modules))
 	}
 	return table.Text(*r.Key)

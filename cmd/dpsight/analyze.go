@@ -33,9 +33,9 @@ type analysis struct {
 type breakdownCmd struct {
 	analysis
 	At    string `help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
-	By    string `xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack." placeholder:"D[,D]"`
+	By    string `xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack, name." placeholder:"D[,D]"`
 	Depth int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
-	Fold  bool   `help:"With --by module: like layers are one row, as in blocks.*.attention.q."`
+	Fold  bool   `help:"With --by module or name: like layers are one row, as in blocks.*.attention.q."`
 	Top   *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`
 	Known bool   `help:"Instead of the categories, a row a run: how much is tagged, known by lifetime, known by phase only, and of no owner." xor:"known"`
 }
@@ -44,13 +44,15 @@ func (breakdownCmd) Help() string {
 	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
 With --by, each is in one row, and the rows sum to that total; with --known the evidence for them is, a row a run. A block belongs to the module of the owner that it is
 counted under, else to the one that ran when it was allocated. The phase, step and stack are those of its birth; the op is
-the one that keeps it for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says.
+the one that keeps it for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says. The name is the tensor's: that of the parameter which it is, or is the gradient
+or the optimizer's state of; of what autograd holds, the module's and that of the node.
 
 Examples:
   dpsight analyze breakdown
   dpsight analyze breakdown ghost --at step=2,phase=backward.norm
   dpsight analyze breakdown ghost --by category,module --fold
   dpsight analyze breakdown ghost --by module,phase --depth 2 --top 0
+  dpsight analyze breakdown ghost --by category,name --top 0
   dpsight analyze breakdown examples/headline --known
   dpsight analyze breakdown --store examples/headline --format json`
 }
