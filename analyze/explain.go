@@ -132,7 +132,9 @@ func Dissect(in Input) Dissection {
 	p := in.placeOf(main)
 	l, index := newLedger(&in, p), in.newModuleIndex(p.rank)
 	phase := in.newKeyer(DimensionPhase, &By{}, p)
-	d.born = len(phase.phases) > 0
+	for name := range phase.phases {
+		d.born = d.born || name != schemas.PhaseBetween // an imported file has nothing else
+	}
 	bytes := map[peakKey]int64{}
 	for i, a := range l.allocs {
 		if !a.LiveAt(main.At.Event) {
