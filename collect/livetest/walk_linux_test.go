@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // A storage is one that a walk found: its address and its bytes.
@@ -27,7 +30,8 @@ type walk struct {
 }
 
 // In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at the end of
-// each backward and of each step; in all steps they hold as many bytes in all.
+// each backward and of each step. In bare ones, which have no tags of their own, the breakdown has as many bytes under each category, and in
+// all steps the tables hold as many in all.
 func TestTablesAgreeWithAWalk(t *testing.T) {
 	python := testkit.Python(t)
 	for _, c := range []struct {
@@ -48,7 +52,7 @@ func TestTablesAgreeWithAWalk(t *testing.T) {
 			if len(walks) != steps*(c.microbatches+1) {
 				t.Fatalf("%d walks", len(walks))
 			}
-			expectWalks(t, r.dir, walks, c.microbatches)
+			expectWalks(t, r.dir, r.manifest, walks, c.microbatches)
 		})
 	}
 }
@@ -68,7 +72,7 @@ func walksOf(t *testing.T, stdout string) []walk {
 	return out
 }
 
-func expectWalks(t *testing.T, dir string, walks []walk, microbatches int) {
+func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []walk, microbatches int) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)
 	if err != nil {
@@ -90,7 +94,12 @@ func expectWalks(t *testing.T, dir string, walks []walk, microbatches int) {
 	for i := range allocations {
 		blocks[allocations[i].AllocID] = &allocations[i]
 	}
-	microbatch, compared := 0, 0
+	tables, err := store.Load(store.Run{ID: filepath.Base(dir), Dir: dir, Manifest: manifest}, store.WantMemory|store.WantTimes|store.WantEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := analyze.Input(*tables)
+	microbatch, compared, bare := 0, 0, 0
 	for _, w := range walks {
 		if w.Step >= int64(len(steps)) {
 			t.Fatalf("step %d is not among the %d of the table", w.Step, len(steps))
@@ -113,6 +122,7 @@ func expectWalks(t *testing.T, dir string, walks []walk, microbatches int) {
 			t.Errorf("step %d, %s: %d bytes are allocated after event %d, the walk reads %d", w.Step, w.Edge, sum, seq, w.Allocated)
 		}
 		if !s.Instrumented {
+			bare += expectSums(t, in, w, seq)
 			continue
 		}
 		compared++
@@ -124,9 +134,30 @@ func expectWalks(t *testing.T, dir string, walks []walk, microbatches int) {
 			}
 		}
 	}
-	if compared < len(walks)/2 {
-		t.Errorf("only %d of %d walks were in instrumented steps", compared, len(walks))
+	if compared < len(walks)/2 || bare < 1 {
+		t.Errorf("%d of %d walks were in instrumented steps, %d in bare ones", compared, len(walks), bare)
 	}
+}
+
+// expectSums compares what a walk finds in a bare step, whose blocks have no tags of their own, with the breakdown of that moment: by
+// bytes, since which block of another step is like one of this one is all that is known.
+func expectSums(t *testing.T, in analyze.Input, w walk, seq int64) (compared int) {
+	t.Helper()
+	run, err := analyze.Breakdown(in, analyze.At{Event: &seq})
+	if err != nil || len(run.Devices) != 1 {
+		t.Fatalf("%v, %d devices", err, len(run.Devices))
+	}
+	for category, walked := range map[string][]storage{schemas.Parameters: w.Parameters, schemas.Buffers: w.Buffers,
+		schemas.Gradients: w.Gradients, schemas.OptimizerState: w.State} {
+		want := int64(0)
+		for _, s := range walked {
+			want += int64(s[1])
+		}
+		if got := run.Devices[0].Category(category).Bytes; got != want {
+			t.Errorf("step %d, which is bare, %s: %s hold %d bytes after event %d, the walk finds %d", w.Step, w.Edge, category, got, seq, want)
+		}
+	}
+	return 1
 }
 
 // endOfBackward is the last event of a microbatch's backward; of the step's last one if that is -1.
