@@ -87,7 +87,7 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 		j.atMost(schemas.Indicative, "the recording does not hold together: events are missing")
 	}
 	if n := len(m.Collector.Uninjected); n > 0 {
-		j.atMost(schemas.Indicative, "%s without the agent: what it took is not in the peak", plural(n, "1 process used torch", "processes used torch"))
+		j.atMost(schemas.Indicative, "%s without the agent: what it took is not in the peak", plural(n, "process used torch", "processes used torch"))
 	}
 	if r.Prediction != nil && !r.Prediction.Told {
 		j.atMost(schemas.Indicative, "a process did not live to say what it had read")

@@ -68,7 +68,7 @@ func overheadTable(s *analyze.Study) table.Table {
 	}
 	for i := range s.Cells {
 		if s.Cells[i].Overhead.KeptGradientBytes != nil {
-			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
+			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps, and that nothing has written to since, hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
 			break
 		}
 	}

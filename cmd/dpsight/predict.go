@@ -52,7 +52,7 @@ Examples:
   dpsight predict --device h100,a100-40,t4 --method ghost --preset small --batch-size 64
   dpsight predict --method dpsgd --preset small --gpu-memory 24GiB
   dpsight predict --method ghost --seeds 5 --format json
-  dpsight predict --fit 80GiB --vary batch_size=1..512 --method vanilla,dpsgd,ghost --preset small
+  dpsight predict --fit 24GiB --vary batch_size=1..512 --method vanilla,dpsgd,ghost --preset small
   dpsight predict --device h100,a100-40,t4 --vary seq_len=512..16384:512 --method flash --preset small -o out
   dpsight predict --vary batch_size=1..512 -- python train.py --batch-size {batch_size}
   dpsight predict --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
