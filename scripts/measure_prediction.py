@@ -18,7 +18,7 @@ LLAMA = str(Path(__file__).with_name("llama7b.py"))
 
 # Name, what to collect, on how many processors, and at most how many seconds and MB.
 ROWS = [
-    (f"7 B, {how}, {dtype}", ["--", "PYTHON", LLAMA, how, dtype], 1, 10.0, 2000)
+    (f"7 B, {how}, {dtype}", ["--", "PYTHON", LLAMA, how, dtype], 1, 10.0, 1000)
     for how, dtype in (
         ("host", "float32"),
         ("host", "bfloat16"),

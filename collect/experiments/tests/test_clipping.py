@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import unittest
+from pathlib import Path
 from typing import Any
 
 import torch
 from dpsight_experiments.clipping import gradients, norms
 from dpsight_experiments.clipping.tiles import TILES, WHOLE, Tiles, cheaper_form, gram_cost, outer_cost
+from dpsight_experiments.models import make_model
+from dpsight_experiments.options import parse
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -207,6 +211,57 @@ class CostTest(Base):
         # Half of the products are saved only where there are many tiles.
         self.assertEqual(cheaper_form(3000, 4096, 4096, Tiles(side=64)), "tiled_gram")
         self.assertEqual(cheaper_form(3000, 4096, 4096, WHOLE), "tiled_outer")
+
+    def test_documented_bytes(self) -> None:
+        """docs/methods.md: what a sample's tiles take where nothing is cast, and how many samples go together."""
+        for tokens, d, p, batch in itertools.product((16, 33, 100), (24, 112), (40, 160), (1, 3)):
+            for bound in (Tiles(side=32, bytes=4 << 10), Tiles(side=32, bytes=8 << 10), Tiles(side=32, bytes=64 << 10)):
+                side = min(bound.side, tokens)
+                while 2 * side * side * 4 > bound.bytes:
+                    side = (side + 1) // 2
+                rows, columns = min(bound.side, p), min(bound.side, d)
+                while rows * columns * 4 > bound.bytes:
+                    rows, columns = (rows + 1) // 2, (columns + 1) // 2
+                for form, sample in (("tiled_gram", 2 * side * side * 4), ("tiled_outer", rows * columns * 4)):
+                    with self.subTest(form=form, tokens=tokens, d=d, p=p, batch=batch, bound=bound):
+                        together = min(batch, max(1, bound.bytes // sample))
+                        found = temporaries(form, batch, tokens, d, p, bound)
+                        self.assertGreaterEqual(found, together * sample)
+                        self.assertLessEqual(found, together * sample + 64)  # the norms themselves
+
+    def test_documented_model(self) -> None:
+        """docs/methods.md: each line of its table of the headline model."""
+        options, _ = parse(["--method=flash", "--preset=seed"])
+        tokens = options.seq_len
+        layers = collections.Counter(
+            (m.in_features, m.out_features)
+            for m in make_model(options, torch.device("meta")).modules()
+            if isinstance(m, nn.Linear)
+        )
+        lines, totals = [], [0, 0, 0]
+        for (d, p), n in layers.items():
+            costs = [tokens * tokens * (d + p), gram_cost(tokens, d, p, TILES.side), outer_cost(tokens, d, p)]
+            totals = [total + n * cost for total, cost in zip(totals, costs, strict=True)]
+            tera = " | ".join(f"{2 * cost / 1e12:.2f}" for cost in costs)
+            mib = " | ".join(f"{temporaries(form, 1, tokens, d, p, TILES) / 2**20:.0f}" for form in FORMS)
+            lines.append(f"| {d:,} → {p:,} | {n} | {tera} | `{cheaper_form(tokens, d, p, TILES)}` | {mib} |")
+        tera = " | ".join(f"{2 * total / 1e12:.1f}" for total in totals)
+        lines.append(f"| all | {layers.total()} | {tera} | | | |")
+        docs = Path(__file__).resolve().parents[3] / "docs"
+        table = (docs / "methods.md").read_text(encoding="utf-8").split("## The headline model")[1]
+        self.assertEqual([line for line in table.splitlines() if line.startswith("| ")][1:], lines)
+        claims = (docs / "claims.md").read_text(encoding="utf-8")
+        for name, total in (("ghost", 2 * totals[0]), ("flash", 2 * totals[2])):
+            self.assertIn(f"{total / 1e12:.0f} TFLOP", claims, name)
+
+
+def temporaries(form: str, batch: int, tokens: int, d: int, p: int, bound: Tiles) -> int:
+    """The bytes that a layer's norm holds at most, with inputs that take no memory."""
+    layer = nn.Linear(d, p, bias=False, device="meta")
+    a, g = torch.empty(batch, tokens, d, device="meta"), torch.empty(batch, tokens, p, device="meta")
+    with Peak() as peak:
+        norms.linear(layer, a, g, form, bound)
+    return peak.bytes
 
 
 class EmbeddingTest(Base):
