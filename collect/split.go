@@ -41,8 +41,12 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 }
 
 // environ is the environment of an experiment: of a part of a machine, with the part's GPU alone in sight. The UUID is
-// the one name of a GPU that nothing renumbers.
+// the one name of a GPU that nothing renumbers. Which of this machine's GPUs are to be seen says nothing of a phantom one, which would
+// be hidden too: that they all are is a reason to take it.
 func (m *Machine) environ(base []string) []string {
+	if m.Predicted {
+		return Without(base, "CUDA_VISIBLE_DEVICES")
+	}
 	if m.only == "" {
 		return base
 	}

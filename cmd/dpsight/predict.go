@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -90,7 +89,6 @@ func (c *predictCmd) Run(s *streams) error {
 	signals, stop := collect.Interrupts()
 	defer stop()
 	e := c.recordFlags.experiment(c.Store, console, s.err, signals)
-	e.Environ = collect.Without(os.Environ(), "CUDA_VISIBLE_DEVICES")
 	var err error
 	if e.World, err = c.world(); err != nil {
 		return err
