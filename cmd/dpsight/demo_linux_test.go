@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -58,6 +61,75 @@ func TestDemoThatCannotRecord(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The demo on a machine without a GPU: the real script and the real Makefile record the quick suite on the phantom GPU, report on it and
+// say where the report lies, in two minutes on two cores. What builds dpsight is replaced by the program under test, and what makes the
+// Python environment, which would download it, by the environment that the tests have.
+func TestDemoOnThePhantom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it records five experiments")
+	}
+	interpreter := python(t)
+	program, err := exec.LookPath("dpsight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, _ := checkout(t)
+	environment := `case "$*" in
+-m\ venv\ *) mkdir -p "$3/bin" && printf '#!/bin/sh\ncase "$*" in -m\\ pip\\ *) exit 0 ;; esac\nexec "` + interpreter + `" "$@"\n' > "$3/bin/python" && chmod 755 "$3/bin/python" ;;
+*) exec "` + interpreter + `" "$@" ;;
+esac`
+	bin := tools(t, map[string]string{"go": `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program + `' dpsight`, "python3": environment})
+	cache := t.TempDir()
+	if err := os.Mkdir(filepath.Join(cache, "dpsight"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := os.UserCacheDir(); err == nil { // the phantom GPU need not be compiled anew
+		compiled := filepath.Join(own, "dpsight", "phantom")
+		if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(cache, "dpsight", "phantom"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("make", "demo")
+	cmd.Dir = here
+	for _, v := range os.Environ() { // neither a store nor an interpreter of the machine's
+		if !strings.HasPrefix(v, "DPSIGHT_") && !strings.HasPrefix(v, "VIRTUAL_ENV=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cache, "CUDA_VISIBLE_DEVICES=")
+	begin := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("recorded example instead")) || !bytes.Contains(out, []byte("runs/demo-report")) || !bytes.Contains(out, []byte("\nOverhead over the baseline ")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// Of make and all that it has waited for. Two minutes of two cores are the most that a quiet machine could have spent on it.
+	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	t.Logf("%s of CPU time in %s", took.Round(time.Second), time.Since(begin).Round(time.Second))
+	if took > 2*2*time.Minute {
+		t.Errorf("the demo takes %s of CPU time, more than two minutes of two cores", took)
+	}
+	runs, err := filepath.Glob(filepath.Join(here, "runs", "*", schemas.ManifestFile))
+	if err != nil || len(runs) != 5 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	summary, err := os.ReadFile(filepath.Join(here, "runs", "demo-report", "summary.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manifest := range runs {
+		m, err := schemas.ReadManifest(filepath.Dir(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Status != schemas.StatusOK || m.Source != schemas.Predicted || len(m.Warnings) > 0 || m.Collector.SealedJournals != 1 || m.Suite == nil || m.Suite.Name != "quick" {
+			t.Errorf("%s: %s (%s), %s, warnings %q, %d journals", m.Name, m.Status, m.Reason, m.Source, m.Warnings, m.Collector.SealedJournals)
+		}
+		if !bytes.Contains(summary, []byte(m.Name)) {
+			t.Errorf("the report lacks %s", m.Name)
+		}
 	}
 }
 

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -124,32 +122,5 @@ func TestRunWithoutPython(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(left) > 0 {
 		t.Errorf("left in the store: %v", left)
-	}
-}
-
-// The quick suite must be done in two minutes on two cores without a GPU.
-func TestQuickSuiteOnThePhantom(t *testing.T) {
-	python := testkit.Python(t)
-	s, err := Load("quick")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := collect.OpenMachine("phantom")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	out, err := s.Run(t.Context(), Options{Template: collect.Experiment{Store: t.TempDir(), Python: python, Machine: m}})
-	if err != nil || !out.OK() {
-		for _, r := range out.Results {
-			t.Logf("%s: %s (%s) %q", r.Manifest.Name, r.Manifest.Status, r.Manifest.Reason, r.Manifest.Warnings)
-		}
-		t.Fatalf("%+v, %v", out.Failures, err)
-	}
-	t.Logf("%d runs in %s", len(out.Results), time.Since(begin).Round(time.Second))
-	for _, r := range out.Results {
-		if len(r.Manifest.Warnings) > 0 || r.Manifest.Collector.SealedJournals != 1 {
-			t.Errorf("%s: warnings %q, %d journals", r.Manifest.Name, r.Manifest.Warnings, r.Manifest.Collector.SealedJournals)
-		}
 	}
 }
