@@ -140,6 +140,14 @@ func (t *trial) from(what string) string {
 	return fmt.Sprintf("medians of %d runs%s, %s among them", len(t.runs), what, t.run.RunID)
 }
 
+// how says whether a trial's figures were measured. Where they were not, who reads of a saving must know.
+func (t *trial) how() string {
+	if t.run.Source == schemas.Predicted {
+		return schemas.Predicted
+	}
+	return schemas.Measured
+}
+
 // peakFigure and stepFigure add a trial's figures to a finding.
 func (t *trial) peakFigure(f *Finding) {
 	f.bytes("peak of "+t.run.title(), t.peak, t.from(""))
@@ -186,7 +194,7 @@ func cheaperMethod(s *Summary, inspected, all []Summary) []Finding {
 	best.stepFigure(&f)
 	f.Sentence = fmt.Sprintf("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
 		best.run.title(), best.stepText(), mib(best.peak), own.run.title(), own.stepText(), mib(own.peak))
-	f.saves(bytes, "measured: "+best.from(" of the same parameters"))
+	f.saves(bytes, best.how()+": "+best.from(" of the same parameters"))
 	if best.fasterThan(&own) {
 		f.ofStep(ms, own.step.Median)
 		f.SavesMS = new(ms)
@@ -212,7 +220,7 @@ func speaksFor(s *Summary, runs []*Summary, inspected []Summary) bool {
 	return first != nil && first.RunID == s.RunID
 }
 
-// measureAgainst replaces a saving that is a bound by one that was measured: what the method that does without and has the
+// measureAgainst replaces a saving that is a bound by one that was measured, or predicted where the run is: what the method that does without and has the
 // lowest peak takes less.
 func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
@@ -229,7 +237,7 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 		return
 	}
 	method := " (method " + best.run.Method() + ")"
-	condition := fmt.Sprintf("measured: a peak of %s, %s", mib(best.peak), best.from(method+" of the same parameters"))
+	condition := fmt.Sprintf("%s: a peak of %s, %s", best.how(), mib(best.peak), best.from(method+" of the same parameters"))
 	if best.peak >= *s.PeakBytes {
 		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(best.peak) + ", " + best.from(method)
 	}

@@ -229,6 +229,22 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	}
 }
 
+// A saving that a predicted run shows is not said to be measured.
+func TestSavingsOfPredictedRuns(t *testing.T) {
+	for _, source := range []string{schemas.Measured, schemas.Predicted} {
+		ghost, flash := private("g", "ghost", 1000, 100), private("f", "flash", 900, 50)
+		ghost.Source, flash.Source = source, source
+		if source == schemas.Predicted { // which has no times
+			ghost.StepMS, flash.StepMS = nil, nil
+		}
+		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		f := theFinding(t, Findings([]Inspection{n}, []Summary{flash}).Runs[0].Findings, FindingClipTemporaries)
+		if *f.SavesBytes != 100 || !strings.HasPrefix(f.Assumption, source+": a peak of ") {
+			t.Errorf("%s: %+v", source, f)
+		}
+	}
+}
+
 // Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a difference.
 func TestAlikeRuns(t *testing.T) {
 	with := func(s Summary, facts ...Fact) Summary {
