@@ -13,12 +13,16 @@ var lengthParams = []string{"num_iter", "warmup_iter", "seed"}
 var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
 
 // alike reports whether two runs are of experiments that differ in their method only. A parameter that one of them lacks is
-// a difference: two scripts of a user's are known by their parameters alone. Of what they ran on, what both know must agree.
+// a difference, and so is an argument of a script's command that no parameter accounts for: who does not say what varies may have
+// varied anything. Of what they ran on, what both know must agree.
 func alike(a, b *Summary) bool {
 	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
 		return false
 	}
 	if (a.Profile == nil) != (b.Profile == nil) || a.Profile != nil && *a.Profile != *b.Profile {
+		return false
+	}
+	if ours, theirs := unaccounted(a, b); len(ours)+len(theirs) > 0 {
 		return false
 	}
 	return a.agrees(b) && b.agrees(a)

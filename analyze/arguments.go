@@ -30,12 +30,21 @@ func commandText(words []string) string { return strings.Join(words, "\x00") }
 
 // argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word alone.
 func argumentsOf(words []string) []string {
+	short := make([]string, len(words))
+	for i, w := range words {
+		short[i] = shortened(w)
+	}
+	return wholeArguments(short)
+}
+
+// wholeArguments is [argumentsOf] with words as long as they are, which compares them all.
+func wholeArguments(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
-		word := shortened(words[i])
+		word := words[i]
 		if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
 			i++
-			word += " " + shortened(words[i])
+			word += " " + words[i]
 		}
 		out = append(out, word)
 	}
@@ -125,6 +134,62 @@ func commandsDiffer(base, now []string) []string {
 		}
 	}
 	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
+}
+
+// unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in which the two
+// differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by its value, as --clip ghost and
+// --ghost do the method ghost. Neither the program nor the folder that the script lies in is an argument, nor is what says how long the
+// run is. All are nil where nothing is known of a command.
+func unaccounted(a, b *Summary) (ours, theirs []string) {
+	if a.command == nil || b.command == nil {
+		return nil, nil
+	}
+	x, y := a.ownArguments(), b.ownArguments()
+	differ := map[string]bool{}
+	for _, k := range sortedKeys(a.Params, b.Params) {
+		differ[k] = textOf(a.Params[k]) != textOf(b.Params[k])
+	}
+	rest := func(s *Summary, list, other []string) (out []string) {
+		for _, arg := range list {
+			if slices.Contains(other, arg) {
+				continue
+			}
+			name, value := parted(arg)
+			said := slices.Contains(lengthParams, name) || differ[name]
+			for k, v := range s.Params {
+				_, flag := v.(bool) // true and false are values of much else, and so is a number of steps
+				said = said || differ[k] && v != nil && !flag && !slices.Contains(lengthParams, k) && (textOf(v) == value || plainName(textOf(v)) == name)
+			}
+			if !said {
+				out = append(out, arg)
+			}
+		}
+		return out
+	}
+	return rest(a, x, y), rest(b, y, x)
+}
+
+// ownArguments are those behind the program, with the script's name in the place of its path.
+func (s *Summary) ownArguments() []string {
+	words := slices.Clone(s.command[1:])
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, ".py") }); i >= 0 {
+		words[i] = s.script
+	}
+	return wholeArguments(words)
+}
+
+// parted splits an argument into its option, as a parameter is named, and its value.
+func parted(arg string) (name, value string) {
+	name, value, _ = strings.Cut(arg, " ")
+	if n, v, ok := strings.Cut(name, "="); ok && value == "" {
+		name, value = n, v
+	}
+	return plainName(name), value
+}
+
+// plainName is an option, or a value, as a parameter is named: --batch-size is batch_size.
+func plainName(word string) string {
+	return strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_")
 }
 
 // tellCommands gives runs of one name whose commands differ the arguments by which they do.

@@ -286,6 +286,39 @@ func TestAlikeRuns(t *testing.T) {
 	}
 }
 
+// Runs of a script are of one experiment where their commands agree, too, but for what says the method.
+func TestAlikeCommands(t *testing.T) {
+	const long = "/a/folder/that/is/longer/than/forty/letters/"
+	for _, c := range []struct {
+		ours, theirs string
+		alike        bool
+	}{
+		{"python train.py --batch-size 32", "python train.py --batch-size 4", false},
+		{"python train.py --method ghost --batch-size 4", "python train.py --method flash --batch-size 4", true},
+		{"python train.py --method=ghost", "python train.py --method=flash", true},
+		{"python train.py --clip ghost", "/venv/bin/python3 src/train.py --clip flash", true},
+		{"python train.py --ghost", "python train.py --flash", true},
+		{"python train.py --ghost", "python train.py", true},
+		{"python train.py ghost", "python train.py flash", true},
+		{"python train.py --ghost --fast", "python train.py --flash", false},
+		{"python train.py --seed 1 --ghost", "python train.py --seed 2 --flash", true},
+		{"python train.py --data x" + long, "python train.py --data y" + long, false},
+		{"python train.py", "python other.py", false},
+		{"", "python train.py --batch-size 4", true}, // nothing is known of the one
+	} {
+		ghost, flash := private("g", "ghost", 1000, 100), private("f", "flash", 900, 50)
+		for i, s := range []*Summary{&ghost, &flash} {
+			words := strings.Fields([]string{c.ours, c.theirs}[i])
+			s.command, s.script = commandOf(&schemas.Manifest{Command: words}), scriptOf(words)
+		}
+		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		f := theFinding(t, Findings([]Inspection{n}, []Summary{flash}).Runs[0].Findings, FindingClipTemporaries)
+		if (f.SavesBytes != nil) != c.alike || alike(&flash, &ghost) != c.alike {
+			t.Errorf("%q beside %q: alike %v", c.ours, c.theirs, !c.alike)
+		}
+	}
+}
+
 // The fastest method is named, with its full run where there is one.
 func TestFastestMethodIsNamed(t *testing.T) {
 	bare := func(s Summary) Summary {
