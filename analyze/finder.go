@@ -126,6 +126,19 @@ func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool)
 	return out
 }
 
+// bytesAtPeak are those of a category's blocks at the peak that are wanted.
+func (x *finder) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation) bool) (bytes int64) {
+	for i, a := range x.l.allocs {
+		if !a.LiveAt(x.d.At.Event) || !want(a) {
+			continue
+		}
+		if now, _ := x.l.owner(i, x.d.At.Event); now == categoryPlace(c) {
+			bytes += a.RequestedBytes
+		}
+	}
+	return bytes
+}
+
 // moduleOf is the module that block i counts under at the peak, nil where it is not known.
 func (x *finder) moduleOf(i int) *schemas.Module {
 	var known ModuleBytes

@@ -15,6 +15,7 @@ type part struct {
 	module   int64
 	stream   uint64
 	slack    int64
+	phase    string
 }
 
 // peakOf is a run of one instrumented step whose blocks are all live at its end.
@@ -24,7 +25,7 @@ func peakOf(parts ...part) Input {
 	var peak int64
 	for i, p := range parts {
 		seq := int64(i + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, Address: uint64(seq) << 20, RequestedBytes: p.bytes, BlockBytes: p.bytes + p.slack, AllocSeq: seq, Module: p.module, Stream: p.stream})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, Address: uint64(seq) << 20, RequestedBytes: p.bytes, BlockBytes: p.bytes + p.slack, AllocSeq: seq, Module: p.module, Stream: p.stream, Phase: p.phase})
 		for _, c := range []schemas.Category{p.category, p.more} {
 			if c != "" {
 				in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq, Evidence: schemas.Tagged, Module: p.module})
@@ -42,6 +43,7 @@ func peakOf(parts ...part) Input {
 func TestThresholds(t *testing.T) {
 	of := func(c schemas.Category, bytes int64) part { return part{category: c, bytes: bytes} }
 	in := func(p part, module int64) part { p.module = module; return p }
+	born := func(p part, phase string) part { p.phase = phase; return p }
 	on := func(p part, stream uint64) part { p.stream = stream; return p }
 	for _, c := range []struct {
 		id           string
@@ -59,7 +61,11 @@ func TestThresholds(t *testing.T) {
 		{FindingThreadWorkspaces, []part{of(schemas.Parameters, 980), of(schemas.Workspace, 10), of(schemas.Workspace, 10)}, []part{of(schemas.Parameters, 979), of(schemas.Workspace, 10), of(schemas.Workspace, 11)}, 10},
 		{FindingOutputCopies, []part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), of(schemas.ActivationGradients, 32)},
 			[]part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), in(of(schemas.ActivationGradients, 32), 3)}, 56},
-		{FindingOptimizerPeak, []part{of(schemas.Parameters, 950), of(schemas.OptimizerTemporaries, 50)}, []part{of(schemas.Parameters, 951), of(schemas.OptimizerTemporaries, 49)}, 50},
+		{FindingOptimizerPeak, []part{of(schemas.Parameters, 950), born(of(schemas.OptimizerTemporaries, 50), schemas.PhaseOptimizer)},
+			[]part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49), schemas.PhaseOptimizer)}, 50},
+		// What came with the noise, Opacus' sum of it and the gradient, no other optimizer does without.
+		{FindingOptimizerPeak, []part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50), schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
+			[]part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350), schemas.PhaseNoise)}, 50},
 		{FindingSlack, []part{{category: schemas.Parameters, bytes: 980, slack: 20}}, []part{{category: schemas.Parameters, bytes: 981, slack: 19}}, 20},
 		{FindingRuleOfThumb, []part{of(schemas.Parameters, 500), of(schemas.Activations, 450), of(schemas.Inputs, 50)}, []part{of(schemas.Parameters, 500), of(schemas.Activations, 451), of(schemas.Inputs, 49)}, -1},
 	} {

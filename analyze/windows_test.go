@@ -156,7 +156,7 @@ func TestReservedInGap(t *testing.T) {
 // Where torch counted a higher peak than was recorded, nothing is said of the peak, and no saving of it.
 func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	parts := []part{{category: schemas.Parameters, bytes: 300 << 20}, {category: schemas.PerSampleGradients, bytes: 400 << 20}, {category: schemas.ClipTemporaries, bytes: 200 << 20},
-		{category: schemas.OptimizerTemporaries, bytes: 100 << 20}, {category: schemas.Activations, bytes: 200 << 20, more: schemas.HookActivations}, {category: schemas.HookActivations, bytes: 100 << 20},
+		{category: schemas.OptimizerTemporaries, bytes: 100 << 20, phase: schemas.PhaseOptimizer}, {category: schemas.Activations, bytes: 200 << 20, more: schemas.HookActivations}, {category: schemas.HookActivations, bytes: 100 << 20},
 		{category: schemas.Outputs, bytes: 100 << 20, module: 2}, {category: schemas.ActivationGradients, bytes: 100 << 20, slack: 100 << 20}, {category: schemas.Other, bytes: 100 << 20},
 		{category: schemas.Workspace, bytes: 64 << 20}, {category: schemas.Workspace, bytes: 64 << 20}, {category: schemas.Workspace, bytes: 64 << 20, stream: 7}}
 	in := peakOf(parts...)
