@@ -136,6 +136,35 @@ func commandsDiffer(base, now []string) []string {
 	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
 }
 
+// argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script, but for those that
+// a parameter says, which is a note of its own.
+func argumentsDiffer(baseline, run *Summary) []string {
+	if baseline.script != run.script {
+		return nil
+	}
+	ours, theirs := unaccounted(run, baseline)
+	if len(ours)+len(theirs) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s", argumentText(ours), argumentText(theirs))}
+}
+
+// argumentText shows arguments that one side has, each word cut to its end where it is long.
+func argumentText(arguments []string) string {
+	if len(arguments) == 0 {
+		return "none"
+	}
+	short := make([]string, len(arguments))
+	for i, a := range arguments {
+		if option, value, ok := strings.Cut(a, " "); ok && strings.HasPrefix(a, "-") {
+			short[i] = shortened(option) + " " + shortened(value)
+		} else {
+			short[i] = shortened(a)
+		}
+	}
+	return strings.Join(short, " ")
+}
+
 // unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in which the two
 // differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by its value, as --clip ghost and
 // --ghost do the method ghost. Neither the program nor the folder that the script lies in is an argument, nor is what says how long the

@@ -120,6 +120,7 @@ func unfair(baseline, run *Summary) []string {
 	if baseline.script != run.script && baseline.script != "" && run.script != "" {
 		w = append(w, fmt.Sprintf("script differs: %s, baseline %s", run.script, baseline.script))
 	}
+	w = append(w, argumentsDiffer(baseline, run)...)
 	ours, theirs := run.Method(), baseline.Method()
 	switch {
 	case ours == theirs:

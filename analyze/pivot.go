@@ -248,6 +248,10 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 // no byte, and kept gradients hardly any time.
 func (p *pivot) withoutAxes(s *Summary) Summary {
 	out := *s
+	keys := slices.Concat(p.rows.keys, p.cols.keys)
+	if slices.Contains(keys, argumentsKey) {
+		out.command = nil
+	}
 	if p.pair { // all values are shown, and no row or column says what differs
 		return out
 	}
@@ -256,7 +260,6 @@ func (p *pivot) withoutAxes(s *Summary) Summary {
 	} else {
 		out.KeptGradientBytes = nil
 	}
-	keys := slices.Concat(p.rows.keys, p.cols.keys)
 	out.facts = slices.DeleteFunc(slices.Clone(s.facts), func(f Fact) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, f.What) })
 	})
