@@ -31,7 +31,8 @@ type OverheadCell struct {
 	OverheadRun
 }
 
-// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it.
+// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it. A run that did not end
+// well has neither.
 type OverheadRun struct {
 	Identity
 	Baseline          string   `json:"baseline"` // run id of what this run is compared with
@@ -118,6 +119,26 @@ func overheadOf(base, run *Summary) OverheadRun {
 		if text := hooksInsteadOfAutograd(base, run, "the baseline"); text != "" {
 			o.Warnings = append(o.Warnings, text)
 		}
+	}
+	return o
+}
+
+// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one of its experiment:
+// its figures are given and not compared, whatever they were until then.
+func besideBaseline(base, run *Summary) OverheadRun {
+	o := overheadOf(base, run)
+	if run.Status == schemas.StatusOK {
+		return o
+	}
+	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
+	o.Categories = []CategoryDelta{}
+	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil }) // the baseline's alone
+	for i := range o.Phases {
+		p := &o.Phases[i]
+		*p = PhaseDelta{Phase: p.Phase, MS: p.MS, PeakBytes: p.PeakBytes}
+	}
+	if o.PeakBytes != nil || o.StepMS != nil {
+		o.Warnings = append(o.Warnings, "no overhead: what ended early is not compared")
 	}
 	return o
 }
@@ -262,7 +283,7 @@ func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) 
 		return bytes
 	}
 	peak = highest(c)
-	if peak == nil || c.Baseline == nil {
+	if peak == nil || c.Baseline == nil || c.Status != schemas.StatusOK {
 		return peak, nil, nil
 	}
 	if base := highest(c.Baseline); base != nil {

@@ -182,7 +182,7 @@ func TestFamilyTime(t *testing.T) {
 // Peaks of phases are compared phase by phase, and those of a family by the highest.
 func TestPeaksByPhase(t *testing.T) {
 	cell := func(id string, peaks map[string]int64) *Cell {
-		s := Summary{Identity: Identity{RunID: id}}
+		s := Summary{Identity: Identity{RunID: id, Status: schemas.StatusOK}}
 		for _, phase := range slices.Sorted(maps.Keys(peaks)) {
 			s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: "cuda:0", Phase: phase, PeakBytes: new(peaks[phase])})
 		}
@@ -453,5 +453,29 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	}
 	if s := Summarize(in); s.JoulesPerStep != nil {
 		t.Errorf("beyond the readings without any power: %v", *s.JoulesPerStep)
+	}
+}
+
+// A run that ended early has a peak of what it did until then, which is no overhead, neither in a study nor by phase.
+func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
+	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed} {
+		base, run := Summarize(sized("vanilla", map[schemas.Category]int64{schemas.Parameters: 1000})), Summarize(sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700}))
+		base.Params, run.Params = map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
+		base.StepMS, run.StepMS = &Interval{Median: 2, Clock: ClockWall}, &Interval{Median: 1, Clock: ClockWall}
+		base.RunID, run.RunID, run.Status = "v", "g", status
+		s := NewMatchedStudy([]Summary{base, run}, nil, "")
+		for _, o := range []*OverheadRun{s.Cells[1].Overhead, &s.Overhead.Runs[1], &s.Overhead.Cells[1].OverheadRun} {
+			given := o.PeakDeltaBytes != nil && o.PeakRatio != nil && o.StepDeltaMS != nil && o.StepRatio != nil && len(o.Categories) > 0
+			none := o.PeakDeltaBytes == nil && o.PeakRatio == nil && o.StepDeltaMS == nil && o.StepRatio == nil && len(o.Categories) == 0
+			noted := slices.Contains(o.Warnings, "no overhead: what ended early is not compared")
+			if *o.PeakBytes != 700 || o.StepMS == nil || status == schemas.StatusOK && (!given || noted) || status != schemas.StatusOK && (!none || !noted) {
+				t.Errorf("%s: %+v", status, o)
+			}
+			for _, p := range o.Phases {
+				if status != schemas.StatusOK && (p.DeltaMS != nil || p.PeakDeltaBytes != nil || p.PeakDeltaPercent != nil) {
+					t.Errorf("%s: %+v", status, p)
+				}
+			}
+		}
 	}
 }

@@ -178,7 +178,7 @@ func (s *Study) compare(main *Cell) {
 	ofRun := map[string]*Cell{}
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		o := overheadOf(&c.Baseline.Summary, &c.Summary)
+		o := besideBaseline(&c.Baseline.Summary, &c.Summary)
 		if s.alone(c) {
 			o.Warnings = append(o.Warnings, "compared with nothing: no other run here is of its work")
 		}
@@ -199,7 +199,7 @@ func (s *Study) compare(main *Cell) {
 				}
 			}
 		}
-		doc.Runs = append(doc.Runs, overheadOf(&base.Summary, &s.Runs[i]))
+		doc.Runs = append(doc.Runs, besideBaseline(&base.Summary, &s.Runs[i]))
 	}
 	s.Overhead = &doc
 	s.BaselineLabel = main.marked()
