@@ -73,6 +73,11 @@ func (c *breakdownCmd) Run(s *streams) error {
 	if by != nil {
 		return c.breakdownBy(s, sel, at, *by)
 	}
+	if c.Known { // a row a run that has a peak: without any there would be none, and no note of why
+		if err := nothingIngested(sel); err != nil {
+			return err
+		}
+	}
 	var rows []analyze.BreakdownRun
 	many := len(sel.Runs) > 1
 	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes|store.WantEvents, many, func(in analyze.Input) error {
