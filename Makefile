@@ -6,8 +6,9 @@
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
-# Tests that draw hundreds of pictures on one goroutine: under the race detector they take ten minutes and find nothing.
-DRAWN := Gallery|Geometry
+# Tests that draw hundreds of pictures, or go through every recording, on one goroutine: under the race detector they take ten
+# minutes each and find nothing.
+ALONE := Gallery|Geometry|BreakdownSums|Conservation|SumAtEveryEvent
 # Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
 LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
 
@@ -34,7 +35,7 @@ test-long: setup
 	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
-	go test -race -short -skip '$(DRAWN)' -timeout 20m ./...
+	go test -race -short -skip '$(ALONE)' -timeout 20m ./...
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
