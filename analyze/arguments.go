@@ -167,7 +167,7 @@ func argumentText(arguments []string) string {
 
 // unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in which the two
 // differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by its value, as --clip ghost and
-// --ghost do the method ghost. Neither the program nor the folder that the script lies in is an argument, nor is what says how long the
+// --ghost do the method ghost. Neither Python nor the folder that the script lies in is an argument, nor is what says how long the
 // run is. All are nil where nothing is known of a command.
 func unaccounted(a, b *Summary) (ours, theirs []string) {
 	if a.command == nil || b.command == nil {
@@ -198,11 +198,14 @@ func unaccounted(a, b *Summary) (ours, theirs []string) {
 	return rest(a, x, y), rest(b, y, x)
 }
 
-// ownArguments are those behind the program, with the script's name in the place of its path.
+// ownArguments are all words but for a Python's or a launcher's name, with the script's in the place of its path.
 func (s *Summary) ownArguments() []string {
-	words := slices.Clone(s.command[1:])
+	words := slices.Clone(s.command)
+	if takesModule(words[0]) {
+		words = words[1:]
+	}
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, ".py") }); i >= 0 {
-		words[i] = s.script
+		words[i] = path.Base(strings.ReplaceAll(words[i], `\`, "/"))
 	}
 	return wholeArguments(words)
 }

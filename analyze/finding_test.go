@@ -304,6 +304,9 @@ func TestAlikeCommands(t *testing.T) {
 		{"python train.py --seed 1 --ghost", "python train.py --seed 2 --flash", true},
 		{"python train.py --data x" + long, "python train.py --data y" + long, false},
 		{"python train.py", "python other.py", false},
+		{"./train.py --config a.py", "bin/train.py --config b.py", false},
+		{"./train-a", "./train-b", false},
+		{"./train --ghost", "/opt/bin/train --flash", true},
 		{"", "python train.py --batch-size 4", true}, // nothing is known of the one
 	} {
 		ghost, flash := private("g", "ghost", 1000, 100), private("f", "flash", 900, 50)

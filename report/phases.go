@@ -133,12 +133,12 @@ func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 // A family is divided where one run or its baseline has it as one phase and another has parts of it: those of set-up are no such parts.
 func phaseFamilies(s *analyze.Study, from, to int, has func(*analyze.PhaseDelta) bool) (families []string, members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}
-	whole := map[string]bool{}
+	whole, parts := map[string]bool{}, map[string]bool{}
 	for i := from; i < to; i++ {
 		for k := range s.Cells[i].Overhead.Phases {
 			p := &s.Cells[i].Overhead.Phases[k]
 			f := analyze.PhaseFamily(p.Phase)
-			whole[f] = whole[f] || f == p.Phase
+			whole[f], parts[f] = whole[f] || f == p.Phase, parts[f] || f != p.Phase
 			if !has(p) || slices.Contains(members[f], p.Phase) {
 				continue
 			}
@@ -149,7 +149,7 @@ func phaseFamilies(s *analyze.Study, from, to int, has func(*analyze.PhaseDelta)
 		}
 	}
 	for f := range members {
-		divided[f] = whole[f] && (len(members[f]) > 1 || members[f][0] != f)
+		divided[f] = whole[f] && parts[f]
 	}
 	return families, members, divided
 }

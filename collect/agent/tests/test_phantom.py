@@ -104,6 +104,8 @@ class TestMemory(Phantom):
                 lasting = (K.PARAMETER, K.OPTIMIZER_STATE)
                 said = Counter((t.kind, t.address, t.name) for t in j.tags if t.kind in lasting)
                 self.assertEqual(max(said.values()), 2, "what stays where it is need not be said again")
+                if "unfriendly" in args:
+                    self.assertIn(K.HELD, {t.kind for t in j.tags}, "one odd object costs the others no tags")
 
     def test_graphs_of_two_threads(self) -> None:
         with run("threads", env=self.env) as r:

@@ -118,9 +118,9 @@ def _between_steps() -> None:
         steps.steps.mode()  # tags are bound in what is recorded only
     try:
         modules.tag_roots()
+        held.step_ended(steps.steps.number)
     except Exception as error:
         failed("tagging the model", error, fatal=False)
-    held.step_ended(steps.steps.number)
 
 
 def _forked() -> None:

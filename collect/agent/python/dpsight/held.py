@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dpsight import gradients, kinds, modules, tags
@@ -22,24 +22,18 @@ _CONTAINERS = (list, tuple, dict)
 _internal: set[str] = set()  # attributes that every module has
 _uncalled: list[Any] = []  # weak references to models that are never called
 _was_instrumented = True
-_refused = False  # something could not be looked at: what is kept stays unnamed
 
 
 def step_ended(finished: int) -> None:
     """Tags what is kept at the end of a step; finished: steps so far. What an instrumented step has made is looked at
     even if the next one is bare: it may not outlive that one."""
-    global _refused, _was_instrumented
+    global _was_instrumented
     was, _was_instrumented = _was_instrumented, state.instrumented
-    if _refused or not (state.cuda and state.recording and state.tagging and (was or state.instrumented)):
+    if not (state.cuda and state.recording and state.tagging and (was or state.instrumented)):
         return
-    try:
-        if finished in (1, state.warmup):  # some make their average only after the first step
-            _find_uncalled()
-        tags.emit(_attributes() + _models())
-    except Exception as error:  # a module of the script's refuses to be walked: the other tags do without
-        if by_script(error):
-            raise
-        _refused = True
+    if finished in (1, state.warmup):  # some make their average only after the first step
+        _find_uncalled()
+    tags.emit(_attributes() + _models())
 
 
 @quiet
@@ -49,13 +43,13 @@ def _attributes() -> list[tags.Record]:
         _internal.update(vars(state.torch.nn.Module()))
     out: list[tags.Record] = []
     for root in modules.roots():
-        for path, module in root.named_modules():
+        for path, module in _walked(root.named_modules):
             own, prefix = vars(module), path and path + "."
-            for key in [k for k in own if k not in _internal]:
+            for key in [k for k in list(own) if k not in _internal]:
                 out += _kept(own[key], root, prefix + key, module)
             for name, p in module._parameters.items():
                 if p is not None and p.__dict__:
-                    for key in [k for k in p.__dict__ if k not in gradients.ATTRIBUTES]:
+                    for key in [k for k in list(p.__dict__) if k not in gradients.ATTRIBUTES]:
                         out += _kept(p.__dict__[key], root, f"{prefix}{name}.{key}", module)
     return out
 
@@ -79,11 +73,21 @@ def _models() -> list[tags.Record]:
     out: list[tags.Record] = []
     for root in _alive():
         own = type(root).__name__
-        for kind, named in ((kinds.PARAMETER, root.named_parameters()), (kinds.BUFFER, root.named_buffers())):
-            for path, tensor in named:
+        for kind, named in ((kinds.PARAMETER, root.named_parameters), (kinds.BUFFER, root.named_buffers)):
+            for path, tensor in _walked(named):
                 if tensor.is_cuda and id(tensor) not in modules.names:
                     out += tags.of(kind, tensor, tag_name(f"{own}.{modules.plain(path, root)}"))
     return out
+
+
+def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:
+    """What a walk of a module gives; nothing of one that refuses to be walked, half made or closed to others."""
+    try:
+        return list(walk())
+    except Exception as error:
+        if by_script(error):
+            raise
+        return []
 
 
 def _alive() -> Iterator[Any]:
@@ -99,7 +103,9 @@ def _find_uncalled() -> None:
     module = state.torch.nn.Module
     # type(), not isinstance(): that asks lazy proxies for their class, and they import something.
     found = [o for o in gc.get_objects() if issubclass(type(o), module) and not modules.known(o)]
-    inner = {id(m) for o in found if "_modules" in vars(o) for child in o.children() for m in child.modules()}
+    inner = {
+        id(m) for o in found if "_modules" in vars(o) for child in _walked(o.children) for m in _walked(child.modules)
+    }
     _uncalled[:] = [weakref.ref(o) for o in found if id(o) not in inner and "_parameters" in vars(o)]
 
 

@@ -6,12 +6,13 @@ the handler in the main one."""
 from __future__ import annotations
 
 import _signal  # what signal wraps in enumerations, at ten times the price: every step enters the context
+import functools
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-_ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGBREAK")
+_ASKED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGBREAK")
 # The others are of errors, or nobody has them raise: asking for all sixty-four would take longer than a small drain.
 _SIGNALS = [int(getattr(signal, name)) for name in _ASKED if hasattr(signal, name)]
 
@@ -88,12 +89,20 @@ class Uninterrupted:
 uninterrupted = Uninterrupted()
 
 
+def _code(handler: Any) -> CodeType | None:
+    """What runs first when a handler is called."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
+        handler = getattr(type(handler), "__call__", None)  # noqa: B004
+    return getattr(getattr(handler, "__func__", handler), "__code__", None)
+
+
 def by_script(error: BaseException) -> bool:
     """Whether a signal handler of the script's raised this in the middle of the agent's work: it is not the agent's to
-    catch."""
+    catch. A handler that gave its place away before it raised is not known again."""
     handlers = [*map(_signal.getsignal, _SIGNALS), *uninterrupted._handlers.values()]
-    codes = {getattr(getattr(h, "__func__", h), "__code__", None) for h in handlers}
-    codes.add(Uninterrupted._deliver.__code__)
+    codes = {*filter(None, map(_code, handlers)), Uninterrupted._deliver.__code__}
     at = error.__traceback__
     while at is not None:
         if at.tb_frame.f_code in codes:

@@ -15,6 +15,7 @@ import threading
 from typing import Any
 
 from dpsight import kinds
+from dpsight.interruptions import by_script
 from dpsight.marks import frame, mark
 from dpsight.state import failed, state
 
@@ -125,6 +126,8 @@ def flush(wait: bool = False) -> None:
 
 def _give_up(error: RuntimeError) -> None:
     """A device that failed gives no more times; the script will hear of it by itself."""
+    if by_script(error):
+        raise error
     if state.timing:
         state.timing = False
         mark(kinds.TIMED_OUT)

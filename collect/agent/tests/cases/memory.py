@@ -38,7 +38,7 @@ if "unfriendly" in sys.argv:  # what cannot be looked at: a proxy of what is gon
     class Peer:
         pass
 
-    closed = Closed()
+    closed, model.cache = Closed(), torch.ones(1000, device="cuda")
     optimizer.peers = [weakref.proxy(Peer())]
     model.peers = [weakref.proxy(Peer())]
 if mode != "vanilla":

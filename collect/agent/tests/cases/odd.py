@@ -1,5 +1,6 @@
 """Loops that are not plain: odd.py MODE, with the modes below."""
 
+import functools
 import sys
 import threading
 
@@ -96,7 +97,7 @@ elif mode == "timeout":  # alarms whose handler raises an ordinary exception, wh
     def late(*_):
         raise Timeout
 
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, functools.partial(late) if "partial" in sys.argv else late)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     plain_step(optimizer)
     caught = 0
