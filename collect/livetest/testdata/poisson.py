@@ -73,8 +73,15 @@ def private() -> None:
     way, *more = mode.split("-")
     if "conv" in more:
         model = nn.Sequential(
-            nn.Conv2d(3, 32, 3, padding=1), nn.GroupNorm(4, 32), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(1024, 10)).cuda()
+            nn.Conv2d(3, 32, 3, padding=1),
+            nn.GroupNorm(4, 32),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 3, stride=2),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
+            nn.Linear(1024, 10),
+        ).cuda()
         inputs = torch.randn(1500, 3, 32, 32)
     else:
         model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).cuda()
@@ -82,8 +89,15 @@ def private() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = DataLoader(TensorDataset(inputs, torch.randint(0, 10, (1500,))), batch_size=64)
     model, optimizer, *loss_function, loader = PrivacyEngine().make_private(
-        module=model, optimizer=optimizer, data_loader=loader, criterion=criterion, noise_multiplier=1.0,
-        max_grad_norm=1.0, poisson_sampling=True, grad_sample_mode=way)
+        module=model,
+        optimizer=optimizer,
+        data_loader=loader,
+        criterion=criterion,
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+        poisson_sampling=True,
+        grad_sample_mode=way,
+    )
     loss_function = loss_function[0] if loss_function else criterion
 
     def train(batches) -> None:

@@ -3,8 +3,12 @@ counters beside it, so that a lost event is seen."""
 
 from __future__ import annotations
 
+import gc
 import pickle
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dpsight import environment, kinds, prediction, tags, timing
@@ -20,6 +24,8 @@ _EVERY_ALLOCATIONS = 200_000
 # A drain makes a dictionary of each event: beyond this it would take gigabytes.
 _EMERGENCY = 500_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the counter
+_TRIES = 5  # at least, and for this long, to find a moment in which no thread allocates
+_PATIENCE_NS = 1_000_000_000
 
 KEYS = [
     (f"{group}.all.{part}", group, part)
@@ -35,6 +41,9 @@ KEYS = [
     for part in parts
 ]
 COUNTERS = ("num_alloc_retries", "num_ooms")
+_ACTS = ("allocation.all.allocated", "allocation.all.freed", "active.all.freed")
+
+_WINDOW = "window"  # of a drain that has no events, but the list to go on from
 
 drains = 0
 drain_ns = 0
@@ -46,6 +55,7 @@ _last_ns = 0
 _last_allocations = 0
 _looks = 0
 _seen: set[int] = set()  # devices that were ever used
+_at_drain: dict[int, tuple[int, ...]] = {}  # how often memory was taken and given back until the last drain, by device
 _identified: set[int] = set()  # those of which the journal has the UUID
 _record: Any = None
 
@@ -121,7 +131,7 @@ def resume_recording() -> None:
         drain("step")
         record(clear=True)
         state.recording = True
-        drain("window")
+        drain(_WINDOW)
 
 
 def _allocations() -> int:
@@ -173,29 +183,31 @@ def drain(reason: str) -> None:
     if draining or not state.cuda or state.dead:
         return
     with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
-        _drain(reason)
+        if not _drain(reason) and not state.dead:
+            _drain(_WINDOW)
 
 
-def _drain(reason: str) -> None:
+def _drain(reason: str) -> bool:
+    """Returns False if an event was lost: torch has no call that takes the events and empties the ring at once, and
+    threads that run without the interpreter's lock (autograd's, a process group's) may allocate or free in between."""
     global drains, drain_ns, draining, _last_ns, _last_allocations
     draining = True
+    complete = True
     began = time.monotonic_ns()
     try:
         if state.torch.cuda.is_current_stream_capturing():
-            return
+            return True
         drains += 1
         k = mark(kinds.DRAIN_BEGIN, 0, drains)
         tags.flush()
-        traces: list[Any] = []
         if state.recording:
-            snapshot = state.torch._C._cuda_memorySnapshot(None)
-            traces = snapshot["device_traces"]
-        # Straight after the snapshot: an allocation in between would be in the counters and not in the events.
-        stats = _stats([len(t) for t in traces])
-        if state.recording:
-            record(clear=True)
+            with still():
+                snapshot, stats = _taken(reason == _WINDOW)
+                complete = reason == _WINDOW or _emptied()
             frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
-            _keep_for_user(traces)
+            _keep_for_user(snapshot["device_traces"])
+        else:
+            stats = _stats([])
         _write(k, reason, stats, began)
         timing.flush()
         prediction.write()
@@ -207,6 +219,70 @@ def _drain(reason: str) -> None:
         draining = False
         _last_ns = time.monotonic_ns()
         drain_ns += _last_ns - began
+    return complete
+
+
+def go_on() -> None:
+    """Empties the ring where it was drained a moment ago and a script's own call came between."""
+    with uninterrupted:
+        if not _emptied():
+            _drain(_WINDOW)
+
+
+@contextmanager
+def still() -> Iterator[None]:
+    """No other thread is given the interpreter's lock that does not find it free: most then wait at their next line.
+    And no garbage is collected: tensors may be among it."""
+    interval, collecting = sys.getswitchinterval(), gc.isenabled()
+    sys.setswitchinterval(60)
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        sys.setswitchinterval(interval)
+
+
+def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A snapshot, and torch's counters of that same moment: none moved while it was taken. Nothing is lost by another
+    try, since the ring is emptied later. empty: the list of blocks is wanted, of a moment from which on the ring has
+    every event. Out of patience it returns what there is, and the counters tell that events are missing."""
+    global _at_drain
+    until, tries = time.monotonic_ns() + _PATIENCE_NS, 0
+    while True:
+        before = _acts()
+        snapshot = state.torch._C._cuda_memorySnapshot(None)
+        traces = snapshot["device_traces"]
+        stats = _stats([len(t) for t in traces])
+        _at_drain = {d["device"]: tuple(d["stats"][key] for key in _ACTS) for d in stats}
+        same = _none_since(before, _at_drain)
+        if empty and any(event["action"] != "snapshot" for trace in traces for event in trace):
+            record(clear=True)
+            same = False
+        tries += 1
+        if same or (tries >= _TRIES and time.monotonic_ns() > until):
+            return snapshot, stats
+
+
+def _emptied() -> bool:
+    """Empties the ring, and returns whether that was everything since the counters were last read."""
+    record(clear=True)
+    return _none_since(_at_drain, _acts())
+
+
+def _acts() -> dict[int, tuple[int, ...]]:
+    """How often the memory of each device in use was taken and given back so far."""
+    found = {}
+    for device in {*_seen, state.torch._C._cuda_getDevice()}:
+        nested = state.torch._C._cuda_memoryStats(device)
+        found[device] = tuple(nested[group]["all"][part] for key, group, part in KEYS if key in _ACTS)
+    return found
+
+
+def _none_since(before: dict[int, tuple[int, ...]], after: dict[int, tuple[int, ...]]) -> bool:
+    never = (0,) * len(_ACTS)
+    return all(before.get(device, never) == acts for device, acts in after.items())
 
 
 def _checkpoint(k: int, reason: str, events: list[int], began: int) -> None:
@@ -267,5 +343,6 @@ def after_fork() -> None:
     draining = _stacks = False
     user_options = None
     user_traces.clear()
+    _at_drain.clear()
     _seen.clear()
     _identified.clear()

@@ -51,7 +51,7 @@ def _resetting(function: Callable[..., Any]) -> Callable[..., Any]:
         global _inside
         if _inside or not state.cuda or state.dead:
             return function(*args, **kwargs)
-        with uninterrupted:
+        with uninterrupted, allocator.still():
             _inside = True
             try:
                 allocator.drain("script")
@@ -79,13 +79,13 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
                     allocator.user_traces.clear()  # torch forgets too
             return result
         try:
-            with uninterrupted:
+            with uninterrupted, allocator.still():
                 allocator.drain("script")
                 mark(kinds.HISTORY_RESET, 0, name(function.__name__))
                 result = function(enabled, *args, **kwargs)
                 allocator.user_traces.clear()
                 allocator.user_options = _options(enabled, args, kwargs) if enabled else None
-                allocator.record(clear=True)  # at least as much as we need, with the script's own options if it has any
+                allocator.go_on()  # at least as much as we need, with the script's own options if it has any
         except Exception as error:
             failed("sharing the recording", error)
             raise

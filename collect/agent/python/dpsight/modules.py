@@ -60,8 +60,8 @@ def _register(root: Any, outermost: bool) -> None:
         infos.append(_infos[key])
     if outermost:
         # A root that turned out to be part of another (wrapped after its first call) is a root no more.
-        for key in [k for k in _roots if k in inner]:
-            del _roots[key]
+        for key in inner.intersection(list(_roots)):  # a list at once: another thread may call its own model
+            _roots.pop(key, None)
         _roots[id(root)] = weakref.ref(root)
     if infos:
         frame(kinds.FRAME_MODULES, {"modules": infos})

@@ -41,6 +41,7 @@ _names: dict[type, int] = {}
 # when backward has run over them; none = it lives as long as its node)
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
 _reached: set[_Node] = set()  # the nodes that this run, or one nested in it, reaches
+_alone = threading.RLock()  # threads with graphs of their own share what is held; a weak reference is freed once
 
 
 def enter(module: int) -> None:
@@ -53,7 +54,8 @@ def step_ended() -> None:
     """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
     _sequence.clear()
     _owners.clear()
-    _forget()
+    with _alone:
+        _forget()
 
 
 @quiet
@@ -65,7 +67,8 @@ def tag(roots: Any) -> None:
     for root in roots:
         if isinstance(root, state.torch.Tensor):
             records += tags.of(kinds.OUTPUT, root)
-    new = _walk(roots)
+    with _alone:
+        new = _walk(roots)
     records += [(kinds.SAVED_TENSOR, *at) for at in new]
     tags.emit(records)
 
@@ -175,8 +178,9 @@ def _module(number: int) -> int:
 
 def _alive() -> set[int]:
     """Addresses held since an earlier run over the same graph; those that died are forgotten."""
-    for address in [a for a, h in _held.items() if expired(h[3])]:
-        free_weak(_held.pop(address)[3])
+    for address, held in list(_held.items()):
+        if expired(held[3]):
+            free_weak(_held.pop(address)[3])
     return set(_held)
 
 
@@ -185,12 +189,13 @@ def released() -> None:
     """A run has released its graph. What somebody else still holds is no saved tensor any more, unless that is another
     graph: the head of a loss whose backward was told to retain it."""
     untagged: list[tags.Record] = []
-    for address, (size, name, module, ref, nodes) in list(_held.items()):
-        if nodes and nodes <= _reached:
-            if not expired(ref):
-                untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
-            free_weak(_held.pop(address)[3])
-        nodes -= _reached
+    with _alone:
+        for address, (size, name, module, ref, nodes) in list(_held.items()):
+            if nodes and nodes <= _reached:
+                if not expired(ref):
+                    untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
+                free_weak(_held.pop(address)[3])
+            nodes -= _reached
     tags.emit(untagged, untag=True)
 
 
@@ -202,7 +207,9 @@ def _forget() -> None:
 
 
 def after_fork() -> None:
-    """Names are numbered anew."""
+    """Names are numbered anew, and no thread of the parent's is in the middle of a walk."""
+    global _alone
+    _alone = threading.RLock()
     _names.clear()
     _sequence.clear()
     _owners.clear()

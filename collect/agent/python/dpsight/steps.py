@@ -51,7 +51,7 @@ class Steps:
             self._first = self.number
         if new or self.warming():
             best = key
-            for k, n in counts.items():
+            for k, n in list(counts.items()):
                 if n <= counts[best]:
                     best = k
             if best != self._boundary:
@@ -68,7 +68,7 @@ class Steps:
 
     def _choose_boundary(self, key: Hashable) -> None:
         self._boundary = key
-        self._most = sum(n for k, n in self._updates.items() if k != key)
+        self._most = sum(n for k, n in list(self._updates.items()) if k != key)
 
     def user(self, samples: int | None, tokens: int | None) -> None:
         """dpsight.step(): from now on only these calls end a step."""

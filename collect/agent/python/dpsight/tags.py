@@ -64,8 +64,8 @@ def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
     records = of(kind, tensor, name)
     if len(records) == 1 and type(tensor) in plain_types():
         key, pointer = (id(tensor), kind), tensor.data_ptr()
-        _, ref, times = _lasting.get(key, (0, None, 0))
-        if expired(ref) or _lasting[key][0] != pointer:
+        known, ref, times = _lasting.get(key, (0, None, 0))
+        if expired(ref) or known != pointer:
             free_weak(ref)
             ref, times = weak(tensor.untyped_storage()), 0
         _lasting[key] = (pointer, ref, times + 1)
@@ -74,9 +74,8 @@ def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
 
 def forget() -> None:
     """What lives from step to step is tagged anew."""
-    for _, ref, _ in _lasting.values():
-        free_weak(ref)
-    _lasting.clear()
+    for key in list(_lasting):
+        free_weak(_lasting.pop(key, (0, None, 0))[1])
 
 
 @quiet

@@ -1,0 +1,31 @@
+package livetest_test
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Torch has no call that takes the events and empties their ring at once: what other threads do in between is not lost, and
+// their models do not get in the agent's way.
+func TestBusyThreadsLoseNothing(t *testing.T) {
+	python := testkit.Python(t)
+	for range 3 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			r := record(t, environment(), python, script(t, "busy.py"))
+			if r.manifest.Status != schemas.StatusOK || len(r.report.Devices) != 1 {
+				t.Fatalf("status %s, devices %+v", r.manifest.Status, r.report.Devices)
+			}
+			// The exact number is the scheduler's; a thread that was held back for good would show.
+			if d := r.report.Devices[0]; d.Verdict != schemas.Exact || d.Events < 2_000 {
+				t.Errorf("%s (%s), %d events, %d missing", d.Verdict, d.Reason, d.Events, d.MissingEvents)
+			}
+			if len(r.report.Warnings) > 0 {
+				t.Errorf("warnings: %q", r.report.Warnings)
+			}
+		})
+	}
+}
