@@ -135,7 +135,11 @@ func (in *Input) deviceBy(p place, l *ledger, d *DeviceBreakdown, by By) DeviceB
 	for i, dim := range by.Dimensions {
 		out.UnknownBytes[dim] = t.unknown[i]
 		if t.unknown[i] == d.AllocatedBytes && d.AllocatedBytes > 0 {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("%s: the %s of no block is known", d.Device, dim))
+			text := fmt.Sprintf("%s: the %s of no block is known", d.Device, dim)
+			if dim == DimensionStack {
+				text += ": collect --stacks python records stacks"
+			}
+			out.Warnings = append(out.Warnings, text)
 		}
 	}
 	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) {

@@ -218,12 +218,18 @@ func studyBeside(sel *store.Selection, runs []analyze.Summary, base *analyze.Sum
 	return analyze.NewMatchedStudy(runs, sel.Suite.Baseline, sel.Suite.ID)
 }
 
-// namedBaseline is the run of a name, and where it lies if it is none of runs; nil without a name.
+// namedBaseline is the run of a name, and where it lies if it is none of runs; nil without a name. Runs that came as folders are
+// of no store that the name could be looked up in: what the store does not have is looked for among them.
 func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (base *analyze.Summary, elsewhere *store.Run, err error) {
 	if name == "" {
 		return nil, nil, nil
 	}
 	one, err := selectRuns(s.err, dir, []string{name})
+	if missing := new(store.NotFoundError); errors.As(err, &missing) {
+		if base = calledSo(runs, name); base != nil {
+			return base, nil, nil
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,4 +247,17 @@ func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) 
 	}
 	sum := analyze.Summarize(in)
 	return &sum, &one.Runs[0], nil
+}
+
+// calledSo is the last of the runs with that id or name; nil where there is none.
+func calledSo(runs []analyze.Summary, name string) (found *analyze.Summary) {
+	for i := range runs {
+		if runs[i].RunID == name {
+			return &runs[i]
+		}
+		if runs[i].Name == name {
+			found = &runs[i]
+		}
+	}
+	return found
 }

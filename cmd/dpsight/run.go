@@ -107,8 +107,18 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, er
 		kong.Description("Where the GPU memory and time of differentially private training go, to the byte."),
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ValueFormatter(helpWithDefault),
 		kong.Exit(exit),
 	)
+}
+
+// helpWithDefault adds what a flag is where it is left out, which the parser's own help does not show beside a placeholder.
+func helpWithDefault(v *kong.Value) string {
+	help := kong.DefaultHelpValueFormatter(v)
+	if !v.HasDefault || v.Default == "" || v.IsBool() || strings.Contains(help, "(default") || strings.Contains(help, "; default ") {
+		return help
+	}
+	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)
 }
 
 // complain prints an error in one line, and in another the hint that it or the caller has.
