@@ -158,8 +158,8 @@ func methodsTable(s *analyze.Study) table.Table {
 		{Title: "Repeats", Key: "repeats", Right: true}, {Title: "Peak allocated MiB", Key: "peak_bytes", Right: true},
 		{Title: "Lowest", Key: "peak_low_bytes", Right: true}, {Title: "Highest", Key: "peak_high_bytes", Right: true},
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Device MiB", Key: "peak_device_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
-		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
+		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
 		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	spread, repeated, metered := false, false, hasEnergy(s)
 	var notes runNotes

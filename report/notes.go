@@ -7,32 +7,56 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 )
 
-// runNotes gathers what must be said of single runs under a table. That a run has no tables yet is said in one note of all
-// such runs: of a store that nobody ingested it would be a page.
+// runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a run has no
+// tables yet is said last, after what it is: of a store that nobody ingested it would be a page.
 type runNotes struct {
-	lines, pending []string
+	lines   []runNote
+	pending []string
+}
+
+type runNote struct {
+	labels []string // of which runs; none = of the table
+	text   string
 }
 
 // add says something of a run, once.
 func (n *runNotes) add(label, text string) {
-	if text != analyze.NotIngested {
-		n.say(label + ": " + text)
-	} else if !slices.Contains(n.pending, label) {
-		n.pending = append(n.pending, label)
+	if text == analyze.NotIngested {
+		n.pending = include(n.pending, label)
+		return
 	}
+	if i := slices.IndexFunc(n.lines, func(l runNote) bool { return l.labels != nil && l.text == text }); i >= 0 {
+		n.lines[i].labels = include(n.lines[i].labels, label)
+		return
+	}
+	n.lines = append(n.lines, runNote{[]string{label}, text})
 }
 
 // say says something of several runs, once.
 func (n *runNotes) say(text string) {
-	if !slices.Contains(n.lines, text) {
-		n.lines = append(n.lines, text)
+	if !slices.ContainsFunc(n.lines, func(l runNote) bool { return l.labels == nil && l.text == text }) {
+		n.lines = append(n.lines, runNote{text: text})
 	}
 }
 
-// all are the notes.
-func (n *runNotes) all() []string {
-	if len(n.pending) == 0 {
-		return n.lines
+func include(labels []string, label string) []string {
+	if slices.Contains(labels, label) {
+		return labels
 	}
-	return append(slices.Clone(n.lines), analyze.NotIngested+": "+strings.Join(n.pending, ", "))
+	return append(labels, label)
+}
+
+// all are the notes.
+func (n *runNotes) all() (out []string) {
+	for _, l := range n.lines {
+		if l.labels == nil {
+			out = append(out, l.text)
+		} else {
+			out = append(out, analyze.Some(l.labels, mostNamed)+": "+l.text)
+		}
+	}
+	if len(n.pending) > 0 {
+		out = append(out, analyze.NotIngested+": "+strings.Join(n.pending, ", "))
+	}
+	return out
 }

@@ -18,7 +18,7 @@ func TestRunNotes(t *testing.T) {
 	n.add("c", analyze.NotIngested)
 	n.add("b", analyze.NotIngested)
 	n.say("all are predicted")
-	if want := []string{"a: slow", "b: slow", "all are predicted", "not ingested yet: b, c"}; !slices.Equal(n.all(), want) {
+	if want := []string{"a, b: slow", "all are predicted", "not ingested yet: b, c"}; !slices.Equal(n.all(), want) {
 		t.Errorf("%q", n.all())
 	}
 }

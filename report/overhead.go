@@ -39,9 +39,9 @@ func overheadTable(s *analyze.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
 		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio", Right: true},
 		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true}, {Title: "Δ MiB if freed", Key: "freed_delta_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
+		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	metered := hasEnergy(s)
 	var notes runNotes
 	for i := range s.Cells {

@@ -12,8 +12,8 @@ import (
 
 var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase", Key: "phase"}, {Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Right: true},
 	{Title: "MiB at begin", Key: "allocated_begin_bytes", Right: true}, {Title: "MiB at end", Key: "allocated_end_bytes", Right: true},
-	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "% of peak", Key: "peak_percent", Right: true}, {Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true},
-	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true}, {Title: "Wall ms", Key: "wall_ms", Right: true},
+	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "% of peak", Key: "peak_percent", Right: true}, {Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true, Begins: true},
+	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true, Begins: true}, {Title: "Wall ms", Key: "wall_ms", Right: true},
 	{Title: "% of step", Key: "step_percent", Right: true}})
 
 // PhasesTables prints a table a run. All of them carry the whole document.

@@ -12,7 +12,7 @@ import (
 // RunsTable prints a store.
 func RunsTable(doc analyze.RunsDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Run id", Key: "run_id"}, {Title: "Name", Key: "name"}, {Title: "Suite", Key: "suite"},
-		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
+		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true, Begins: true},
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}

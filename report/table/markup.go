@@ -46,16 +46,36 @@ var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", 
 
 func markdown(s string) string { return clean(markdownEscapes.Replace(s)) }
 
-// writeLaTeX writes a tabular with booktabs' rules, ready for \input. Caption and float are the paper's own affair.
+// latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
+const latexWidth = 110
+
+// writeLaTeX writes a tabular with booktabs' rules, ready for \input; one that is wider than a page is continued below itself,
+// with its first column again. Caption and float are the paper's own affair.
 func writeLaTeX(w io.Writer, t *Table) error {
 	var b strings.Builder
 	b.WriteString("% needs \\usepackage{booktabs}\n")
 	if t.Title != "" {
 		b.WriteString("% " + strings.ReplaceAll(clean(t.Title), "\n", " ") + "\n")
 	}
+	for i, columns := range t.pages(latexWidth) {
+		if i > 0 {
+			b.WriteString("\\par\\medskip\\noindent\n")
+		}
+		t.tabular(&b, columns)
+	}
+	// Notes stand below the tabular: a row of \linewidth inside it would stretch the last column.
+	for _, n := range t.Notes {
+		b.WriteString("\\par\\smallskip\\noindent{\\footnotesize " + latex(n) + "\\par}\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// tabular writes some of the columns.
+func (t *Table) tabular(b *strings.Builder, columns []int) {
 	b.WriteString("\\begin{tabular}{@{}")
-	for _, c := range t.Columns {
-		if c.Right {
+	for _, j := range columns {
+		if t.Columns[j].Right {
 			b.WriteByte('r')
 		} else {
 			b.WriteByte('l')
@@ -63,12 +83,12 @@ func writeLaTeX(w io.Writer, t *Table) error {
 	}
 	b.WriteString("@{}}\n\\toprule\n")
 	line := func(text func(j int) string) {
-		for j := range t.Columns {
-			if j > 0 {
+		for i, j := range columns {
+			if i > 0 {
 				b.WriteString(" & ")
 			}
 			s := latex(text(j))
-			if j == 0 && strings.HasPrefix(s, "[") { // the \\ before it would take it for its argument
+			if i == 0 && strings.HasPrefix(s, "[") { // the \\ before it would take it for its argument
 				s = "{}" + s
 			}
 			b.WriteString(s)
@@ -81,12 +101,65 @@ func writeLaTeX(w io.Writer, t *Table) error {
 		line(func(j int) string { return row[j].Text })
 	}
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
-	// Notes stand below the tabular: a row of \linewidth inside it would stretch the last column.
-	for _, n := range t.Notes {
-		b.WriteString("\\par\\smallskip\\noindent{\\footnotesize " + latex(n) + "\\par}\n")
+}
+
+// pages divides the columns into as few parts of at most that width as there can be, of about the same width each. Columns of one
+// subject stay together unless they are too wide themselves.
+func (t *Table) pages(most int) [][]int {
+	widths := make([]int, len(t.Columns))
+	var subjects [][]int
+	for j, c := range t.Columns {
+		widths[j] = width(c.Title)
+		for _, row := range t.Rows {
+			widths[j] = max(widths[j], width(row[j].Text))
+		}
+		widths[j] += 2 // the space between columns
+		if j == 1 || j > 1 && c.Begins {
+			subjects = append(subjects, nil)
+		}
+		if n := len(subjects); n > 0 {
+			subjects[n-1] = append(subjects[n-1], j)
+		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	if len(widths) < 2 {
+		return [][]int{{0}}[:len(widths)]
+	}
+	parts := divided(widths, subjects, most)
+	for narrower := most - 1; narrower > 0; narrower-- {
+		tighter := divided(widths, subjects, narrower)
+		if len(tighter) > len(parts) {
+			break
+		}
+		parts = tighter
+	}
+	return parts
+}
+
+// divided fills parts from the left, each with the first column.
+func divided(widths []int, subjects [][]int, most int) (parts [][]int) {
+	at := most // as if the part before were full
+	put := func(columns []int, w int) {
+		if at+w > most {
+			parts, at = append(parts, []int{0}), widths[0]
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], columns...)
+		at += w
+	}
+	for _, columns := range subjects {
+		all := 0
+		for _, j := range columns {
+			all += widths[j]
+		}
+		if widths[0]+all <= most {
+			put(columns, all)
+			continue
+		}
+		at = most
+		for _, j := range columns {
+			put([]int{j}, widths[j])
+		}
+	}
+	return parts
 }
 
 var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%", `\%`,

@@ -27,6 +27,8 @@ type Column struct {
 	Key   string
 	Right bool
 	For   Audience
+	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there first.
+	Begins bool
 }
 
 // An Audience is whom a column is for. A table of one run names the run in its title, a CSV file in every row.

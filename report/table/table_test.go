@@ -5,8 +5,10 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -108,5 +110,35 @@ func TestNumbers(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got %s, want %s", c.got, c.want)
 		}
+	}
+}
+
+// A table that is wider than a page goes on below itself: as few parts as can be, each with the first column, none wider than it must.
+func TestWideLaTeX(t *testing.T) {
+	wide := Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("vanilla")}}}
+	for j := range 10 {
+		wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("Column %d of ten", j)}) // 17 characters with its space
+		wide.Rows[0] = append(wide.Rows[0], Text(fmt.Sprint(j)))
+	}
+	if got, want := wide.pages(latexWidth), [][]int{{0, 1, 2, 3, 4, 5}, {0, 6, 7, 8, 9, 10}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := wide.pages(1000); len(got) != 1 || len(got[0]) != 11 {
+		t.Errorf("there is room for all: %v", got)
+	}
+	if got := wide.pages(1); len(got) != 10 {
+		t.Errorf("a column that is wider than the page stands beside the first: %v", got)
+	}
+	wide.Columns[4].Begins = true
+	if got, want := wide.pages(150), [][]int{{0, 1, 2, 3}, {0, 4, 5, 6, 7, 8, 9, 10}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("a subject stays together: %v, want %v", got, want)
+	}
+	wide.Columns[4].Begins = false
+	var b bytes.Buffer
+	if err := Write(&b, "latex", wide); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.Count(got, "\\begin{tabular}") != 2 || strings.Count(got, "vanilla & ") != 2 || strings.Count(got, "\\medskip") != 1 {
+		t.Error(got)
 	}
 }
