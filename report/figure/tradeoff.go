@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/report/canvas"
@@ -43,13 +44,20 @@ type tradeAxis struct {
 	low, high float64 // values at the ends
 	from, to  float64 // pixels at the ends
 	unit      unit    // of bytes; of cost it is {1, ""}
+	log       bool
 }
 
 func (a *tradeAxis) at(v float64) float64 {
+	if a.log {
+		return a.from + math.Log(v/a.low)/math.Log(a.high/a.low)*(a.to-a.from)
+	}
 	return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
 func (a *tradeAxis) ticks(most int) []float64 {
+	if a.log {
+		return logTicks(a.low, a.high, most)
+	}
 	return ticksBetween(a.low/a.unit.bytes, a.high/a.unit.bytes, most, 0)
 }
 
@@ -65,6 +73,45 @@ func axisOver(low, high float64, u unit) tradeAxis {
 		a.high = a.low + 1
 	}
 	return a
+}
+
+// farApart is how many times the median the largest cost may be before a linear axis would press the others together.
+const farApart = 6
+
+// costAxis spans the costs: on a logarithmic scale if one is far from most.
+func costAxis(points []Point, low, high float64) tradeAxis {
+	var costs []float64
+	for i := range points {
+		costs = append(costs, points[i].Cost)
+	}
+	slices.Sort(costs)
+	if n := len(costs); n > 2 && low > 0 && high > farApart*costs[n/2] {
+		return tradeAxis{low: low / 1.25, high: high * 1.25, unit: unit{1, ""}, log: true}
+	}
+	return axisOver(low, high, unit{1, ""})
+}
+
+// logTicks are the powers of ten between low and high: with twice and five times these where there is room, or not all of them
+// where there is none.
+func logTicks(low, high float64, most int) (ticks []float64) {
+	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
+	step := 1
+	for factors := []float64{1, 2, 5}; ; factors = factors[:1] {
+		ticks = ticks[:0]
+		for k := first; k <= last; k += step {
+			for _, f := range factors {
+				if v := f * math.Pow10(k); v >= low && v <= high {
+					ticks = append(ticks, v)
+				}
+			}
+		}
+		if len(ticks) <= most {
+			return ticks
+		}
+		if len(factors) == 1 {
+			step++
+		}
+	}
 }
 
 type tradeoffLayout struct {
@@ -97,7 +144,7 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 	if len(m.Points) > manyPoints { // as high as the column of labels
 		height = max(height, float64(len(m.Points))*keyLine+nameSize)
 	}
-	l.x, l.y = axisOver(lowX, highX, unit{1, ""}), axisOver(lowY, highY, unitOf(int64(highY)))
+	l.x, l.y = costAxis(m.Points, lowX, highX), axisOver(lowY, highY, unitOf(int64(highY)))
 	left := margin + 40.0
 	if len(m.Points) > 0 {
 		for _, v := range l.y.ticks(6) {
@@ -121,7 +168,10 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 		labels = append(labels, p.Label)
 	}
 	notes := missingNote(labels)
-	switch x, y := l.x.low > 0, l.y.low > 0; {
+	if l.x.log {
+		notes = append(notes, "the horizontal axis is logarithmic")
+	}
+	switch x, y := l.x.low > 0 && !l.x.log, l.y.low > 0; {
 	case len(m.Points) == 0:
 	case x && y:
 		notes = append(notes, "axes do not begin at zero")

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,8 @@ func TestAxesThatDoNotBeginAtZero(t *testing.T) {
 		{[]float64{1, 101}, []float64{1e9, 1.01e9}, "the vertical axis does not begin at zero"},
 		{[]float64{100, 101}, []float64{1, 1e9}, "the horizontal axis does not begin at zero"},
 		{[]float64{1, 101}, []float64{1, 1e9}, ""},
+		{[]float64{20, 35, 300}, []float64{1, 1e9, 2e9}, "the horizontal axis is logarithmic"},
+		{[]float64{0, 35, 300}, []float64{1, 1e9, 2e9}, ""},
 	} {
 		m := &Tradeoff{Cost: "step time (ms)"}
 		for i := range c.cost {
@@ -24,6 +27,21 @@ func TestAxesThatDoNotBeginAtZero(t *testing.T) {
 		}
 		if got := strings.Join(m.layout().legend.notes, "; "); got != c.want {
 			t.Errorf("%v, %v: %q, want %q", c.cost, c.peak, got, c.want)
+		}
+	}
+}
+
+func TestLogTicks(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      []float64
+	}{
+		{8, 400, []float64{10, 20, 50, 100, 200}},
+		{0.5, 1000, []float64{1, 10, 100, 1000}},
+		{1, 1e9, []float64{1, 100, 1e4, 1e6, 1e8}},
+	} {
+		if got := logTicks(c.low, c.high, 6); !slices.Equal(got, c.want) {
+			t.Errorf("%g to %g: %g, want %g", c.low, c.high, got, c.want)
 		}
 	}
 }
