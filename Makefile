@@ -35,6 +35,7 @@ test-long: setup
 	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
+	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x ./ingest/join
 	go test -race -short -skip '$(ALONE)' -timeout 20m ./...
 
 lint:

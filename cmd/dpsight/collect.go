@@ -181,6 +181,7 @@ func digest(console *collect.Console, r *collect.Result) error {
 
 // digested is digest for who looks at the report.
 func digested(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
+	defer frugal()()
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version, Confide: analyze.Confide})
 	if err != nil {
 		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
