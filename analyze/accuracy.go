@@ -35,6 +35,7 @@ type AccuracyExperiment struct {
 	Torch       *string        `json:"torch"`
 	Runs        int            `json:"runs"`                 // that were measured and ended well
 	Confidence  string         `json:"confidence,omitempty"` // of the prediction
+	Doubts      []string       `json:"doubts,omitempty"`     // kinds of what speaks against the prediction: of [schemas.Doubts]
 	Allocated   Prediction     `json:"peak_bytes"`
 	Reserved    Prediction     `json:"peak_reserved_bytes"`
 	Allocations Prediction     `json:"allocations"` // how many, in the recorded steps
@@ -65,8 +66,13 @@ type AccuracyErrors struct {
 // Accuracy holds predictions beside measured runs of the same experiments. Runs that did not end well are passed over, and so are
 // predictions among the runs and measured ones among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyDocument {
+	return AccuracyOf(predicted, Measurements(runs), name)
+}
+
+// Measurements are the measured ones of some runs that ended well, reduced.
+func Measurements(runs []Summary) schemas.Baseline {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool { return s.Source != schemas.Measured || s.Status != schemas.StatusOK })
-	return AccuracyOf(predicted, BaselineOf(runs, ""), name)
+	return BaselineOf(runs, "")
 }
 
 // AccuracyOf is [Accuracy] of measured runs that were reduced before.
@@ -114,7 +120,7 @@ func Predictions(runs []Summary) []Summary {
 }
 
 func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperiment {
-	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params, Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs, Confidence: predicted.Confidence,
+	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params, Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs, Confidence: predicted.Confidence, Doubts: predicted.Doubts,
 		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes, measured.PeakReservedBytes),
 		Allocations: heldTo(predicted.Allocations, measured.Allocations)}
 	if predicted.Categories == nil || measured.Categories == nil {

@@ -84,7 +84,7 @@ func plural(n int, one, many string) string {
 // experimentOf reduces the repeats of one experiment.
 func experimentOf(runs []*Summary) schemas.BaselineExperiment {
 	c := newCell(runs)
-	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Command: c.command, Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Status: schemas.StatusOK, Runs: c.Good,
+	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Command: c.command, Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.doubts, Status: schemas.StatusOK, Runs: c.Good,
 		Versions: schemas.Versions{Torch: c.factOrNull("torch"), CUDA: c.factOrNull("CUDA"), Opacus: c.factOrNull("Opacus"), GPU: c.factOrNull("GPU"), Driver: c.factOrNull("driver")}}
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK {

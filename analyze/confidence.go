@@ -73,7 +73,11 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		j.reasons = []string{"nothing was read that nobody had computed", "no library was estimated or left out",
 			fmt.Sprintf("predictions for %s under torch %s were compared with recordings", device, f.CheckedTorch)}
 	}
-	return &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons, Unchecked: unchecked(f)}
+	c := &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons, Unchecked: unchecked(f)}
+	if c.Level == schemas.Close {
+		c.KnownError = knownError(doubts(m, r))
+	}
+	return c
 }
 
 // run looks at how the run ended.

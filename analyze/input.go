@@ -40,6 +40,8 @@ type Identity struct {
 	// Confidence is how sure the figures of a predicted run are, and why; see [Confide]. Empty for other runs.
 	Confidence        string   `json:"confidence,omitempty"`
 	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
+	// KnownError is how far off recorded cases of these reasons were, as a sentence; null where no recordings say.
+	KnownError *string `json:"known_error,omitempty"`
 
 	command []string // see [commandOf]
 	label   string   // see [Identity.Shown]
@@ -56,7 +58,7 @@ func (in *Input) identity() Identity {
 	}
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source, Profile: m.Profile, Params: params, command: commandOf(m)}
 	if c := in.confidence(); c != nil {
-		id.Confidence, id.ConfidenceReasons = c.Level, c.Reasons
+		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError
 	}
 	return id
 }

@@ -45,8 +45,9 @@ type Summary struct {
 
 	phaseTimes  map[string]phaseTime
 	facts       []Fact
-	script      string // that the command runs, empty where none can be seen
-	arguments   string // see [tellCommands]
+	doubts      []string // kinds of what speaks against a predicted peak; see [doubts]
+	script      string   // that the command runs, empty where none can be seen
+	arguments   string   // see [tellCommands]
 	throttled   throttle
 	devicesUsed int
 }
@@ -63,7 +64,7 @@ func SummarizeWithLadder(in Input) (Summary, LadderRun, error) {
 }
 
 func (in *Input) summarize(ledgers *ledgers) Summary {
-	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
+	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), doubts: doubts(in.Manifest, in.Report), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.SuiteID, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
@@ -55,6 +56,34 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 	}
 	hideEmpty(&t)
 	return t
+}
+
+// KnownErrorsTable prints by kind of doubt how far off predictions were.
+func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
+	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc, Columns: []table.Column{{Title: "Doubt", Key: "doubt"}, {Title: "Scripts", Key: "scripts", Right: true},
+		{Title: "Allocated median", Key: "allocated_median", Right: true}, {Title: "Worst", Key: "allocated_worst", Right: true}, {Title: "In", Key: "allocated_worst_in"},
+		{Title: "Reserved median", Key: "reserved_median", Right: true}, {Title: "Worst", Key: "reserved_worst", Right: true}, {Title: "In", Key: "reserved_worst_in"}}}
+	for i := range doc.Doubts {
+		k := &doc.Doubts[i]
+		row := []table.Cell{table.Text(k.Doubt), table.Count(int64(k.Allocated.Of))}
+		for _, e := range []*analyze.AccuracyErrors{&k.Allocated, &k.Reserved} {
+			where := table.Absent()
+			if e.Where != "" {
+				where = table.Text(e.Where)
+			}
+			row = append(row, table.Optional(e.Median, sizeCell), table.Optional(e.Worst, sizeCell), where)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Notes = append(t.Notes, "errors without their signs; a script with several doubts counts under each, and under "+schemas.DoubtReads+" where it has no other")
+	return t
+}
+
+// sizeCell is an error of a prediction without its sign.
+func sizeCell(e float64) table.Cell {
+	c := errorCell(e)
+	c.Text = strings.TrimPrefix(c.Text, "+")
+	return c
 }
 
 // errorCell is an error of a prediction. What is not 0 never prints as 0.

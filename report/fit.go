@@ -156,6 +156,9 @@ func fitNotes(doc *analyze.FitDocument) []string {
 		}
 		if c.Confidence != nil {
 			notes.say("confidence " + c.Confidence.Level + ": " + strings.Join(c.Confidence.Reasons, "; "))
+			if c.Confidence.KnownError != nil {
+				notes.say(*c.Confidence.KnownError)
+			}
 		}
 	}
 	return notes.all()

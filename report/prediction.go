@@ -66,6 +66,9 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 		for _, reason := range c.Reasons {
 			notes.add(label, c.Level+", because "+reason)
 		}
+		if c.KnownError != nil {
+			notes.add(label, *c.KnownError)
+		}
 		if len(c.Unchecked) > 0 {
 			notes.add(label, "never compared with such a device: "+strings.Join(c.Unchecked, "; "))
 		}
@@ -103,7 +106,11 @@ func confidenceNotes(id *analyze.Identity) []string {
 	if id.Confidence == "" {
 		return nil
 	}
-	return []string{"confidence " + id.Confidence + ": " + strings.Join(id.ConfidenceReasons, "; ")}
+	notes := []string{"confidence " + id.Confidence + ": " + strings.Join(id.ConfidenceReasons, "; ")}
+	if id.KnownError != nil {
+		notes = append(notes, *id.KnownError)
+	}
+	return notes
 }
 
 func times(n int64) string {

@@ -30,6 +30,9 @@ type BaselineExperiment struct {
 	Profile *string `json:"profile"`
 	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
 	Confidence string `json:"confidence,omitempty"`
+	// Doubts are the kinds of what speaks against a predicted peak, of [Doubts]; empty where nothing does, and in documents of before
+	// they were kept.
+	Doubts []string `json:"doubts,omitempty"`
 	// Status is ok where every run ended well, else that of the first that did not; Reason is its reason.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`

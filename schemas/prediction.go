@@ -63,9 +63,24 @@ type Confidence struct {
 	Reasons []string `json:"reasons"`
 	// Unchecked is what the device's profile decides and was never compared with such a device.
 	Unchecked []string `json:"unchecked"`
-	// KnownError is how far off predictions of this kind were, by docs/accuracy.md; null where no recordings say.
+	// KnownError is how far off predictions with the same doubts were, as a sentence (docs/accuracy.md has the table); null where the level
+	// is another than [Close], and where no recordings say.
 	KnownError *string `json:"known_error"`
 }
+
+// The kinds of doubt that make a prediction no better than [Close]. Recordings say by kind how far off predictions were.
+const (
+	DoubtReads   = "unknown reads"   // values that nobody had computed were read
+	DoubtFinite  = "finite values"   // such values were taken to be finite
+	DoubtSizes   = "sizes by values" // an upper bound stood for a size that depends on values
+	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
+	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
+	DoubtCompile = "torch.compile"
+	DoubtOther   = "other" // a device, a torch, a placement or a library that no recording is of
+)
+
+// Doubts are the kinds of doubt, in the order in which tables have them.
+var Doubts = []string{DoubtReads, DoubtFinite, DoubtSizes, DoubtCuDNN, DoubtRanks, DoubtCompile, DoubtOther}
 
 // Counted is how often something happened.
 type Counted struct {

@@ -79,6 +79,34 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// byDoubt is the command of docs/accuracy.md that writes what dpsight knows of its predictions' errors.
+var byDoubt = regexp.MustCompile(`(?m)^dpsight (analyze accuracy --by-doubt .*) > analyze/known\.json$`)
+
+// The errors that stand beside predictions are those of the recordings, as the page's command writes them.
+func TestKnownErrorsAreTheRecordings(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docs", "accuracy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := byDoubt.FindSubmatch(text)
+	if command == nil {
+		t.Fatal("docs/accuracy.md does not say how analyze/known.json is written")
+	}
+	t.Chdir(withTables(t, root))
+	path, fresh := filepath.Join(root, "analyze", "known.json"), printed(t, strings.Fields(string(command[1])))
+	if *update {
+		if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if kept, err := os.ReadFile(path); err != nil || string(kept) != fresh {
+		t.Errorf("analyze/known.json is not what its command prints: go test ./cmd/dpsight -run TestKnownErrorsAreTheRecordings -update (%v)", err)
+	}
+}
+
 // docs/categories.md says of every recording with allocator events how much of its peak is known: a new store is shown there too.
 func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 	text, err := os.ReadFile("../../docs/categories.md")

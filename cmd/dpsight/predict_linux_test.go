@@ -108,6 +108,14 @@ func TestPredict(t *testing.T) {
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 || !strings.Contains(p.Confidence.Reasons[0], "3 times in one place") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
+	if p.Confidence.KnownError == nil || !strings.HasPrefix(*p.Confidence.KnownError, "cases with unknown reads were off by at most ") {
+		t.Errorf("confidence %+v says not how far off such cases were", p.Confidence)
+	}
+	for _, args := range [][]string{{"analyze", "breakdown", p.RunID, "--store", store}, {"predict", "--store", t.TempDir(), "--", interpreter, script, "8"}} {
+		if shown := must(t, t.TempDir(), args...); !strings.Contains(shown.stdout, *p.Confidence.KnownError) {
+			t.Errorf("no %q in\n%s", *p.Confidence.KnownError, shown.stdout)
+		}
+	}
 	if ingested, err := schemas.ReadIngestReport(filepath.Join(store, p.RunID)); err != nil || ingested.Prediction.Confidence.Level != schemas.Close {
 		t.Errorf("ingest.json holds no confidence, %v", err)
 	}

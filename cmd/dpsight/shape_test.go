@@ -17,7 +17,7 @@ type (
 )
 
 var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string", "profile": "string?", "params": "any",
-	"confidence?": "string?", "confidence_reasons?": list{"string"}} // of predicted runs
+	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?"} // of predicted runs
 
 func with(base object, more object) object {
 	all := object{}

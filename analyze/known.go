@@ -1,0 +1,125 @@
+package analyze
+
+import (
+	_ "embed" // the table of known errors
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// KnownErrorsSchema is the version of [KnownErrorsDocument].
+const KnownErrorsSchema = "dpsight.known-errors/1"
+
+// KnownErrorsDocument is what "dpsight analyze accuracy --by-doubt --format json" prints: how far off predictions called [schemas.Close]
+// were, by kind of doubt.
+type KnownErrorsDocument struct {
+	Schema string        `json:"schema"`
+	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
+}
+
+// KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but for
+// [schemas.DoubtReads]: nearly every script reads its loss, so its cases are those with no other doubt.
+type KnownErrors struct {
+	Doubt     string         `json:"doubt"`
+	Allocated AccuracyErrors `json:"allocated"`
+	Reserved  AccuracyErrors `json:"reserved"`
+}
+
+// KnownErrorsOf sorts the predictions that were called close, and that say their doubts, by kind of doubt.
+func KnownErrorsOf(doc AccuracyDocument) KnownErrorsDocument {
+	out := KnownErrorsDocument{KnownErrorsSchema, []KnownErrors{}}
+	for _, kind := range schemas.Doubts {
+		cases := slices.DeleteFunc(slices.Clone(doc.Experiments), func(x AccuracyExperiment) bool {
+			return x.Confidence != schemas.Close || !slices.Contains(decisive(x.Doubts), kind)
+		})
+		if len(cases) > 0 {
+			out.Doubts = append(out.Doubts, KnownErrors{kind, errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Allocated }),
+				errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })})
+		}
+	}
+	return out
+}
+
+// decisive leaves out what nearly every script reads, where there is more to doubt.
+func decisive(kinds []string) []string {
+	if len(kinds) < 2 {
+		return kinds
+	}
+	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == schemas.DoubtReads })
+}
+
+// doubts are the kinds of what speaks against a predicted peak: nil where nothing does, and for runs of which that is not known.
+func doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
+	if m.Source != schemas.Predicted || r == nil || r.Prediction == nil || m.Phantom == nil {
+		return nil
+	}
+	f, p := m.Phantom, r.Prediction
+	found := map[string]bool{
+		schemas.DoubtReads: len(unknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0, schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
+		schemas.DoubtOther: !f.Checked || m.Environment == nil || !sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
+			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] || slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool { return x.Status != m.Status })}
+	for _, n := range p.Notes {
+		found[doubtOf(n)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(schemas.Doubts), func(kind string) bool { return !found[kind] })
+}
+
+// noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
+var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks}, {"were taken for finite", schemas.DoubtFinite},
+	{"a kernel read from the device what no kernel had computed", schemas.DoubtReads}, {"a read of more than the copy limit", schemas.DoubtReads}}
+
+func doubtOf(note string) string {
+	for _, n := range noteKinds {
+		if strings.Contains(note, n.part) {
+			return n.kind
+		}
+	}
+	return schemas.DoubtOther
+}
+
+// knownJSON is what a command of docs/accuracy.md prints of the recordings in examples. A test holds it to them.
+//
+//go:embed known.json
+var knownJSON []byte
+
+var knownByKind = sync.OnceValue(func() map[string]*KnownErrors {
+	var doc KnownErrorsDocument
+	if err := json.Unmarshal(knownJSON, &doc); err != nil {
+		panic("analyze/known.json: " + err.Error())
+	}
+	byKind := map[string]*KnownErrors{}
+	for i := range doc.Doubts {
+		byKind[doc.Doubts[i].Doubt] = &doc.Doubts[i]
+	}
+	return byKind
+})
+
+// knownError says how far off the recorded cases of these doubts were, nil where no recordings are of one of them.
+func knownError(kinds []string) *string {
+	var said []string
+	for _, kind := range decisive(kinds) {
+		k := knownByKind()[kind]
+		if k == nil {
+			return nil
+		}
+		said = append(said, fmt.Sprintf("cases with %s were off by at most %s in allocated, %s in reserved (%s, half of them by no more than %s and %s)", kind,
+			atMostPercent(*k.Allocated.Worst), atMostPercent(*k.Reserved.Worst), plural(k.Allocated.Of, "script", "scripts"), atMostPercent(*k.Allocated.Median), atMostPercent(*k.Reserved.Median)))
+	}
+	if said == nil {
+		return nil
+	}
+	return new(strings.Join(said, "; "))
+}
+
+// atMostPercent rounds a share up, so that "at most" holds.
+func atMostPercent(share float64) string {
+	if share == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", math.Ceil(1000*share)/10)
+}
