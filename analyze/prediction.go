@@ -40,6 +40,8 @@ type PredictionRun struct {
 	// SpareBytes is what the highest reserved leaves of MemoryBytes. A run that is near the limit gives cached memory
 	// back and goes on, so 0 is not yet too much.
 	SpareBytes *int64 `json:"spare_bytes"`
+	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
+	Ranks []RankPeaks `json:"ranks"`
 	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the request
 	// that failed. Module is the one that asked then. Categories are the largest first, without those that have no bytes.
 	Device         *string         `json:"device"`
@@ -58,6 +60,37 @@ type PredictionRun struct {
 	Warnings     []string               `json:"warnings"`
 }
 
+// RankPeaks is what a rank had of a device at its highest.
+type RankPeaks struct {
+	Rank              int32  `json:"rank"`
+	Device            string `json:"device"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	SpareBytes        *int64 `json:"spare_bytes"` // what the highest reserved leaves of the device's memory
+}
+
+// ranks are the peaks of each rank, those of its devices that it took anything of.
+func (in *Input) ranks(memory *int64) []RankPeaks {
+	out := []RankPeaks{}
+	if in.Report == nil {
+		return out
+	}
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		r := RankPeaks{Rank: v.Rank, Device: place{v.Rank, v.Device}.String(), PeakBytes: higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes),
+			PeakReservedBytes: higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)}
+		if r.PeakBytes == nil {
+			continue
+		}
+		if memory != nil && r.PeakReservedBytes != nil {
+			r.SpareBytes = new(*memory - *r.PeakReservedBytes)
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b RankPeaks) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device)) })
+	return out
+}
+
 // Predict reduces a predicted run. It wants all tables, with detail.
 func Predict(in Input) PredictionRun {
 	s := Summarize(in)
@@ -66,6 +99,7 @@ func Predict(in Input) PredictionRun {
 	if f := in.Manifest.Phantom; f != nil {
 		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
 	}
+	p.Ranks = in.ranks(p.MemoryBytes)
 	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
 		p.SpareBytes = new(*p.MemoryBytes - *p.PeakReservedBytes)
 	}

@@ -13,6 +13,11 @@ import (
 func PredictionTables(doc analyze.PredictionDocument) []table.Table {
 	tables := []table.Table{predictionTable(doc)}
 	for i := range doc.Runs {
+		if r := &doc.Runs[i]; len(r.Ranks) > 1 {
+			tables = append(tables, rankTable(r))
+		}
+	}
+	for i := range doc.Runs {
 		if r := &doc.Runs[i]; len(r.Categories) > 0 {
 			tables = append(tables, predictedCategories(r))
 		}
@@ -54,6 +59,19 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		restsOn(&notes, label, r)
 	}
 	t.Notes = append(notes.all(), "memory: what a process can take of the device; spare: what the highest reserved leaves of it", predictedNote)
+	return t
+}
+
+// rankTable has a row a rank and device, where a run has several.
+func rankTable(r *analyze.PredictionRun) table.Table {
+	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU), Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
+		{Title: "Rank", Key: "rank", Right: true}, {Title: "Device", Key: "device"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Spare MiB", Key: "spare_bytes", Right: true}}}
+	for i := range r.Ranks {
+		p := &r.Ranks[i]
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Count(int64(p.Rank)), table.Text(p.Device), table.Optional(p.PeakBytes, table.Bytes),
+			table.Optional(p.PeakReservedBytes, table.Bytes), table.Optional(p.SpareBytes, table.Bytes)})
+	}
 	return t
 }
 

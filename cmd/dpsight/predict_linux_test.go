@@ -278,3 +278,45 @@ func TestPredictSeeds(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
+
+// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them all.
+func TestPredictRanks(t *testing.T) {
+	interpreter, store := python(t), t.TempDir()
+	script := scriptFile(t, `
+import os, torch
+import torch.distributed as dist
+rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local)
+dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+kept = torch.empty((2 * rank + 20) << 20, dtype=torch.uint8, device="cuda")
+dist.destroy_process_group()
+`)
+	r, doc := predict(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter, script)
+	if r.code != exitDone || len(doc.Runs) != 1 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	p := &doc.Runs[0]
+	want := []struct {
+		rank   int32
+		device string
+		bytes  int64
+	}{{0, "cuda:0", 20 << 20}, {15, "cuda:3", 50 << 20}}
+	if len(p.Ranks) != len(want) {
+		t.Fatalf("%+v", p.Ranks)
+	}
+	for i, w := range want {
+		got := p.Ranks[i]
+		if got.Rank != w.rank || got.Device != w.device || *got.PeakBytes != w.bytes || *got.PeakReservedBytes < w.bytes || *got.SpareBytes != *p.MemoryBytes-*got.PeakReservedBytes {
+			t.Errorf("rank %d on %s: %d bytes, %d reserved, %d spare", got.Rank, got.Device, *got.PeakBytes, *got.PeakReservedBytes, *got.SpareBytes)
+		}
+	}
+	if *p.PeakBytes != 50<<20 {
+		t.Errorf("%d bytes are not those of the fullest rank", *p.PeakBytes)
+	}
+	text := must(t, t.TempDir(), "predict", "--store", store, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter, script).stdout
+	for _, row := range []string{`(?m)^ *0 +cuda:0 +20\.00 `, `(?m)^ *15 +cuda:3 +50\.00 `} {
+		if !regexp.MustCompile(row).MatchString(text) {
+			t.Errorf("no %s in\n%s", row, text)
+		}
+	}
+}
