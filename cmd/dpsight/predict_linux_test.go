@@ -279,18 +279,21 @@ func TestPredictSeeds(t *testing.T) {
 	}
 }
 
-// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them all.
-func TestPredictRanks(t *testing.T) {
-	interpreter, store := python(t), t.TempDir()
-	script := scriptFile(t, `
+// meeting joins a process group, and takes SIZE MiB.
+const meeting = `
 import os, torch
 import torch.distributed as dist
 rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
 dist.init_process_group("nccl", device_id=torch.device("cuda", local))
-kept = torch.empty((2 * rank + 20) << 20, dtype=torch.uint8, device="cuda")
+kept = torch.empty((SIZE) << 20, dtype=torch.uint8, device="cuda")
 dist.destroy_process_group()
-`)
+`
+
+// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them all.
+func TestPredictRanks(t *testing.T) {
+	interpreter, store := python(t), t.TempDir()
+	script := scriptFile(t, strings.Replace(meeting, "SIZE", "2 * rank + 20", 1))
 	r, doc := predict(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter, script)
 	if r.code != exitDone || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// planting is a shell's: it gives its command a /dev in which a GPU's files are one regular file, that of its first argument's
+// folder, so that whoever opens one is seen. They lie in a mount namespace of their own.
+const planting = `set -e
+old=$1; shift
+mkdir -p "$old/dev"
+mount --rbind /dev "$old/dev"
+mount -t tmpfs tmpfs /dev
+for f in null zero full random urandom; do touch /dev/$f; mount --bind "$old/dev/$f" /dev/$f; done
+mkdir /dev/shm
+mount --bind "$old/dev/shm" /dev/shm
+ln -s /proc/self/fd /dev/fd
+for f in nvidia0 nvidiactl nvidia-uvm; do touch /dev/$f; mount --bind "$old/gpu" /dev/$f; done
+exec "$@"
+`
+
+// apart runs commands without a network and with a planted GPU, and says whether one opened the GPU.
+type apart struct {
+	folder string
+	watch  int // of inotify
+}
+
+func newApart(t *testing.T) *apart {
+	t.Helper()
+	a := &apart{folder: t.TempDir()}
+	file := filepath.Join(a.folder, "gpu")
+	if err := os.WriteFile(file, []byte("a GPU\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := a.run("true"); r.code != 0 {
+		t.Skipf("no namespaces can be made here: %s", r.stderr)
+	}
+	var err error
+	if a.watch, err = syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Close(a.watch) })
+	if _, err := syscall.InotifyAddWatch(a.watch, file, syscall.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *apart) run(command ...string) (r result, opened bool) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command("unshare", append([]string{"--map-root-user", "--net", "--mount", "sh", "-c", planting, "sh", a.folder}, command...)...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, a.folder
+	r.code = -1
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		fmt.Fprintln(&stderr, err)
+	} else {
+		r.code = cmd.ProcessState.ExitCode()
+	}
+	r.stdout, r.stderr = stdout.String(), stderr.String()
+	if a.watch == 0 {
+		return r, false
+	}
+	n, _ := syscall.Read(a.watch, make([]byte, 4096))
+	return r, n > 0
+}
+
+// A prediction needs no network, and opens no file of a GPU that is there; nor does a rank of a larger world.
+func TestPredictionsTouchNothing(t *testing.T) {
+	interpreter, a := python(t), newApart(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	reaching := "import socket\ntry:\n    socket.create_connection(" + fmt.Sprintf("(%q, %d)", "127.0.0.1", listener.Addr().(*net.TCPAddr).Port) +
+		", 10)\nexcept OSError:\n    pass\nelse:\n    raise SystemExit('there is a network')\n"
+	// That both would be seen.
+	if r, opened := a.run("cat", "/dev/nvidiactl"); r.code != 0 || r.stdout != "a GPU\n" || !opened {
+		t.Fatalf("exit code %d, opened %v: %s%s", r.code, opened, r.stdout, r.stderr)
+	}
+	if r, opened := a.run(interpreter, "-c", reaching); r.code != 0 || opened {
+		t.Fatalf("exit code %d, opened %v: %s", r.code, opened, r.stderr)
+	}
+	store := t.TempDir()
+	ranked := scriptFile(t, strings.Replace(meeting, "SIZE", "20", 1))
+	for _, args := range [][]string{{"--", interpreter, scriptFile(t, reaching+stepping), "8"}, {"--world-size", "16", "--ranks", "15", "--", interpreter, ranked}} {
+		r, opened := a.run(append([]string{"dpsight", "predict", "--store", store}, args...)...)
+		if r.code != exitDone || !strings.Contains(r.stdout, "predicted (phantom h200, close)") {
+			t.Errorf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+		if opened {
+			t.Errorf("%q: the GPU was opened", args)
+		}
+	}
+}
