@@ -44,7 +44,7 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 	python := testkit.Python(t)
 	kinds := []string{"fsdp"}
 	if long() {
-		kinds = append(kinds, "ddp", "gloo", "mesh", "private")
+		kinds = append(kinds, "ddp", "gloo", "mesh", "private", "ghost", "fgc")
 	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -91,6 +91,45 @@ func TestWorldOfAThousand(t *testing.T) {
 	first, last := peaksOf(world(t, 1024, "0", 8, python, "objects")), peaksOf(world(t, 1024, "1023", 8, python, "objects"))
 	if len(first) != 1 || len(last) != 1 || last[0].rank != 1023 || last[0].device != 7 || first[0].allocated != last[0].allocated {
 		t.Errorf("the first %+v, the last %+v", first, last)
+	}
+}
+
+// FSDP2 gives each of a thousand ranks its rows of a model: of the largest layer's 2,048 two, of layers with 512 and with 7 rows one or
+// none. The last rank lacks a row of 64 elements and one of 2,048, and their biases, that the first holds as parameters and more. That
+// what is gathered and reduced is padded to a row a rank, 8 MiB for the 7 rows, both have.
+func TestWorldOfAThousandShares(t *testing.T) {
+	python := testkit.Python(t)
+	if !long() {
+		t.Skip("DPSIGHT_TEST_LONG is unset")
+	}
+	takeSlot(t)
+	p := peaksOf(world(t, 1024, "0,1023", 8, python, "fsdp"))
+	if len(p) != 2 || p[1].rank != 1023 || p[1].device != 7 {
+		t.Fatalf("%+v", p)
+	}
+	if more := p[0].allocated - p[1].allocated; more < 8<<10 || more > 64<<10 {
+		t.Errorf("%+v: the first rank holds %d bytes more than the last", p, more)
+	}
+}
+
+// Opacus' two-pass methods hold whole models on every rank, however many there are. Ghost clipping takes the norms of these layers
+// from Gram matrices, fast gradient clipping from the per-sample gradients of a layer, of the largest 32 times 4 MiB.
+func TestWorldOfAThousandPrivately(t *testing.T) {
+	python := testkit.Python(t)
+	if !long() {
+		t.Skip("DPSIGHT_TEST_LONG is unset")
+	}
+	takeSlot(t)
+	highest := map[string]int64{}
+	for _, kind := range []string{"ghost", "fgc"} {
+		few, many := peaksOf(world(t, 2, "1", 8, python, kind)), peaksOf(world(t, 1024, "1023", 8, python, kind))
+		if len(few) != 1 || len(many) != 1 || many[0].rank != 1023 || many[0].allocated != few[0].allocated {
+			t.Errorf("%s: of two %+v, of 1,024 %+v", kind, few, many)
+		}
+		highest[kind] = many[0].allocated
+	}
+	if more := highest["fgc"] - highest["ghost"]; more < 100<<20 {
+		t.Errorf("fast gradient clipping takes %d bytes more than ghost clipping", more)
 	}
 }
 

@@ -1,4 +1,4 @@
-"""A rank of a distributed script: world.py ddp|gloo|fsdp|mesh|private|objects|errors|none."""
+"""A rank of a distributed script: world.py ddp|gloo|fsdp|mesh|private|ghost|fgc|objects|errors|none."""
 
 import os
 import sys
@@ -22,10 +22,10 @@ def model():
     )
 
 
-def train(net, optimizer, steps=4):
+def train(net, optimizer, steps=4, criterion=cross_entropy):
     for _ in range(steps):
         optimizer.zero_grad()
-        cross_entropy(net(torch.randn(32, 64).cuda()), torch.randint(0, 7, (32,)).cuda()).backward()
+        criterion(net(torch.randn(32, 64).cuda()), torch.randint(0, 7, (32,)).cuda()).backward()
         optimizer.step()
 
 
@@ -117,29 +117,34 @@ def main():
 
         mesh = init_device_mesh("cuda", (max(1, size // 2), min(2, size)), mesh_dim_names=("outer", "inner"))
         fully_shard(net, mesh=mesh)
-    optimizer = torch.optim.AdamW(net.parameters())
-    if kind == "private":
+    optimizer, criterion = torch.optim.AdamW(net.parameters()), cross_entropy
+    if kind in ("private", "ghost", "fgc"):
         from opacus import PrivacyEngine
         from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
 
         data = torch.utils.data.TensorDataset(torch.randn(128, 64), torch.randint(0, 7, (128,)))
-        net, optimizer, _ = PrivacyEngine().make_private(
+        two_pass = {} if kind == "private" else {"grad_sample_mode": "ghost", "criterion": torch.nn.CrossEntropyLoss()}
+        net, optimizer, *found = PrivacyEngine().make_private(
             module=DifferentiallyPrivateDistributedDataParallel(net),
             optimizer=optimizer,
             data_loader=torch.utils.data.DataLoader(data, batch_size=32),
             noise_multiplier=1.0,
             max_grad_norm=1.0,
             poisson_sampling=False,
+            **two_pass,
         )
+        if two_pass:
+            criterion = found[0]
+            net.use_ghost_clipping = kind == "ghost"  # without it the same hooks are fast gradient clipping
     if kind == "objects":
         objects(rank, size)
     if kind == "errors":
         errors(size)
-    train(net, optimizer, 1)
+    train(net, optimizer, 1, criterion)
     # DDP's second forward makes its buckets anew, beside the first ones if NCCL's watchdog, which looks ten times a
     # second, still holds them: a bucket more at the peak, by chance.
     time.sleep(1)
-    train(net, optimizer, 3)
+    train(net, optimizer, 3, criterion)
     dist.destroy_process_group()
 
 
