@@ -24,6 +24,7 @@ func (d *RunsDocument) ArgumentNotes() []string {
 type RunsRow struct {
 	Identity
 	Suite             *string   `json:"suite"`
+	Trial             bool      `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64    `json:"peak_bytes"`
 	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
 	StepMS            *float64  `json:"step_ms"` // median
@@ -40,7 +41,7 @@ func Runs(runs []Summary) RunsDocument {
 	doc := RunsDocument{RunsSchema, []RunsRow{}}
 	for i := range runs {
 		s := &runs[i]
-		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes,
+		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes,
 			SamplesPerS: s.SamplesPerS, GPU: orNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median
@@ -55,7 +56,7 @@ func Runs(runs []Summary) RunsDocument {
 func ListRun(in Input) RunsRow {
 	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}}
 	if in.Manifest.Suite != nil {
-		s.Suite = in.Manifest.Suite.Name
+		s.Suite, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.Search
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name

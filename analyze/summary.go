@@ -14,6 +14,7 @@ type Summary struct {
 	Identity
 	Started   time.Time
 	Suite     string // name; empty = none
+	Trial     bool   // a run of a search of predict --vary
 	SuiteID   string
 	Key       string // of the experiment's content in its suite; empty = not of a suite
 	GPU       string // name of the first; empty = unknown
@@ -66,7 +67,7 @@ func SummarizeWithLadder(in Input) (Summary, LadderRun, error) {
 func (in *Input) summarize(ledgers *ledgers) Summary {
 	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), doubts: doubts(in.Manifest, in.Report), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
 	if in.Manifest.Suite != nil {
-		s.Suite, s.SuiteID, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key
+		s.Suite, s.SuiteID, s.Key, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key, in.Manifest.Suite.Search
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name

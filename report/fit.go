@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,46 @@ func FitTables(doc analyze.FitDocument) []table.Table {
 	return tables
 }
 
+// FitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2, dir-3, …
+func FitFolders(dir string) []string {
+	dir = filepath.Clean(dir)
+	for folders := []string{dir}; ; {
+		last := folders[len(folders)-1]
+		if _, err := os.Stat(filepath.Join(last, fitFile)); err != nil {
+			return folders
+		}
+		folders = append(folders, fmt.Sprintf("%s-%d", dir, len(folders)+1))
+	}
+}
+
+// fitFile is the document in a folder that [WriteFit] wrote.
+const fitFile = "fit.json"
+
+// FitFolder is the first of [FitFolders] in which nothing is lost: it has no search, or one whose every run the new search has too, as where
+// the same command goes on from what was interrupted.
+func FitFolder(dir string, doc *analyze.FitDocument) string {
+	folders, has := FitFolders(dir), map[string]bool{}
+	for i := range doc.Cells {
+		for _, p := range doc.Cells[i].Probes {
+			has[p.RunID] = true
+		}
+	}
+	for _, folder := range folders[:len(folders)-1] {
+		var old analyze.FitDocument
+		text, err := os.ReadFile(filepath.Join(folder, fitFile))
+		if err != nil || json.Unmarshal(text, &old) != nil || old.Schema != analyze.FitSchema {
+			continue
+		}
+		lost := slices.ContainsFunc(old.Cells, func(c analyze.FitCell) bool {
+			return slices.ContainsFunc(c.Probes, func(p analyze.FitProbe) bool { return !has[p.RunID] })
+		})
+		if !lost {
+			return folder
+		}
+	}
+	return folders[len(folders)-1]
+}
+
 // WriteFit writes the tables and the picture of a search into a folder, and gives the paths.
 func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -33,7 +74,7 @@ func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
 	}
 	f, tables := FitFigure(doc), FitTables(doc)
 	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG},
-		{"fit.json", func(w io.Writer) error { return table.Write(w, "json", tables...) }},
+		{fitFile, func(w io.Writer) error { return table.Write(w, "json", tables...) }},
 		{"fit.md", func(w io.Writer) error { return table.Write(w, "markdown", tables...) }},
 		{"fit.csv", func(w io.Writer) error { return table.Write(w, "csv", probesTable(&doc)) }}}
 	for i := range tables {

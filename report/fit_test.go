@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,48 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 || across/unit > []float64{10, 20, 40}[i]+0.1 {
 			t.Errorf("point %d stands at the value %.1f", i, across/unit)
 		}
+	}
+}
+
+// What a search wrote is written over only by one that has all of its runs: the same, or the rest of one that was interrupted. Another's
+// tables lie beside it.
+func TestFitFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "fit-n")
+	doc := func(runs ...string) *analyze.FitDocument {
+		c := analyze.FitCell{Outcome: analyze.FitNone}
+		for _, id := range runs {
+			c.Probes = append(c.Probes, analyze.FitProbe{RunID: id})
+		}
+		return &analyze.FitDocument{Schema: analyze.FitSchema, Vary: analyze.Vary{Name: "n", Low: 1, High: 8, Step: 1}, Cells: []analyze.FitCell{c}}
+	}
+	for _, c := range []struct {
+		what, folder string
+		doc          *analyze.FitDocument
+	}{
+		{"the first", dir, doc("r1", "r2")},
+		{"the same", dir, doc("r2", "r1")},
+		{"the same, further", dir, doc("r1", "r2", "r3")},
+		{"a part of it", dir + "-2", doc("r1", "r2")},
+		{"another", dir + "-3", doc("r4")},
+		{"the first again", dir, doc("r1", "r2", "r3")},
+		{"both", dir, doc("r1", "r2", "r3", "r4")},
+	} {
+		got := report.FitFolder(dir, c.doc)
+		if got != c.folder {
+			t.Errorf("%s: %s, want %s", c.what, got, c.folder)
+		}
+		if _, err := report.WriteFit(got, *c.doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := report.FitFolders(dir); !slices.Equal(got, []string{dir, dir + "-2", dir + "-3", dir + "-4"}) {
+		t.Errorf("%q", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "fit.json"), []byte("no search"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := report.FitFolder(dir, doc("r9")); got != dir+"-4" {
+		t.Errorf("beside a file that is no search's: %s", got)
 	}
 }
 

@@ -16,7 +16,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
-	superseded := false
+	superseded, trials := false, false
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		source := r.Mark()
@@ -32,7 +32,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			status.Text += ", superseded"
 			superseded = true
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), table.Optional(r.Suite, table.Text), status, table.Text(source),
+		suite := table.Optional(r.Suite, table.Text)
+		if r.Trial {
+			suite.Text += ", trial"
+			trials = true
+		}
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), suite, status, table.Text(source),
 			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.StepMS, table.Milliseconds),
 			table.Optional(r.SamplesPerS, rate), table.Optional(r.GPU, table.Text), started,
 			table.Optional(r.SupersededBy, table.Text)})
@@ -42,6 +47,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 	}
 	if superseded {
 		t.Notes = append(t.Notes, "superseded: the same experiment was run again; its name stands for the newest run")
+	}
+	if trials {
+		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is named, none is taken while there are others")
 	}
 	t.Notes = append(t.Notes, doc.ArgumentNotes()...)
 	return t

@@ -54,6 +54,8 @@ type SuiteRef struct {
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
+	// Search is whether the suite is a search of predict --vary: its runs are trials of values, of which no command takes one by itself.
+	Search bool `json:"search,omitempty"`
 }
 
 // Host is the machine of the run.

@@ -19,7 +19,7 @@ type fitFlags struct {
 	Fit   string `help:"With --vary: the memory to fit into, as 80GiB (default: what the device leaves to a process)." placeholder:"SIZE" group:"Search"`
 	Vary  string `help:"Find the largest value of a parameter that fits, by bisection: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
 	Fresh bool   `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
-	Out   string `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME)." placeholder:"DIR" group:"Search"`
+	Out   string `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
 }
 
 // check refuses what has no effect.
@@ -47,7 +47,11 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	if out == "" {
 		out = filepath.Join(c.Store, "fit-"+collect.SafeName(vary.Name))
 	}
-	search := &fit.Search[analyze.FitRun]{Range: vary, Template: e, Machines: machines, Fresh: c.Fresh, Ours: []string{out, filepath.Join(out, "fit.json")}, Load: fitLoaded,
+	var written []string
+	for _, folder := range report.FitFolders(out) {
+		written = append(written, folder, filepath.Join(folder, "fit.json"))
+	}
+	search := &fit.Search[analyze.FitRun]{Range: vary, Template: e, Machines: machines, Fresh: c.Fresh, Ours: written, Load: fitLoaded,
 		Run: func(e collect.Experiment) (analyze.FitRun, error) { return fitRun(console, e) }}
 	if len(given) > 0 {
 		search.Given = given
@@ -92,10 +96,14 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	if err := table.Write(s.out, c.Format, report.FitTables(doc)...); err != nil {
 		return err
 	}
-	if _, err := report.WriteFit(out, doc); err != nil {
+	folder := report.FitFolder(out, &doc)
+	if _, err := report.WriteFit(folder, doc); err != nil {
 		return withHint{err, "name a folder that can be written"}
 	}
-	fmt.Fprintf(s.err, "dpsight: tables and figure in %s\n", filepath.Clean(out))
+	if folder != filepath.Clean(out) {
+		fmt.Fprintf(s.err, "dpsight: note: %s has the tables of another search, which are kept\n", filepath.Clean(out))
+	}
+	fmt.Fprintf(s.err, "dpsight: tables and figure in %s\n", folder)
 	if len(bad) > 0 {
 		return failure{withHint{errors.New("the search did not come to its end: " + bad[0]), "what was predicted is kept: the same command goes on from there"}}
 	}

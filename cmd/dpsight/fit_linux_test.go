@@ -83,9 +83,29 @@ func TestFit(t *testing.T) {
 	if err := os.Chtimes(script, later, later); err != nil {
 		t.Fatal(err)
 	}
+	was, err := os.ReadFile(filepath.Join(out, "fit.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	args[3] = "n=90..90"
 	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != analyze.FitAll || again.Cells[0].Probes[0].Kept {
 		t.Errorf("a script that changed: exit code %d\n%s", r.code, r.stdout)
+	} else if !strings.Contains(r.stderr, "dpsight: note: "+out+" has the tables of another search, which are kept\ndpsight: tables and figure in "+out+"-2\n") {
+		t.Errorf("%s", r.stderr)
+	}
+	if is, err := os.ReadFile(filepath.Join(out, "fit.json")); err != nil || !bytes.Equal(is, was) {
+		t.Errorf("the first search's document was changed, %v", err)
+	}
+	// What lies beside the script since is dpsight's own, and makes nothing anew.
+	if err := os.Chtimes(script, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if r, again := searched(t, store, args...); r.code != exitDone || !again.Cells[0].Probes[0].Kept || !strings.Contains(r.stderr, "in "+out+"-2\n") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	listed := must(t, t.TempDir(), "runs", "--store", store)
+	if !strings.Contains(listed.stdout, "fit-n, trial  ") || !strings.Contains(listed.stdout, "trial: a value that a search of dpsight predict --vary tried") {
+		t.Errorf("%s", listed.stdout)
 	}
 }
 
@@ -128,6 +148,7 @@ func TestFitRefuses(t *testing.T) {
 		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this experiment (vanilla)"},
 		{"--vary batch_size=4..64 --method ghost --preset tiny --physical-batch-size 4", "give a step: --vary batch_size=4..64:4"},
 		{"--vary batch_size=4..8 --method ghost,ghost --preset tiny", "--method names ghost twice"},
+		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run is of one\ndpsight: hint: dpsight predict takes several with --vary"},
 		{"--vary batch_size=4..8 --method ghost --preset tiny --device t4,t4", "--device names t4 twice"},
 	} {
 		store := t.TempDir()

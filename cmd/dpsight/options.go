@@ -61,6 +61,10 @@ func (c *modelFlags) values() map[string]string {
 
 // resolved completes the options of a built-in experiment, and names those that it has no use for.
 func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
+	if strings.Contains(given["method"], ",") {
+		return nil, withHint{fmt.Errorf("--method names several methods (%s), and a run is of one", given["method"]),
+			"dpsight predict takes several with --vary, as in --vary batch_size=1..512; else give them one by one, or dpsight collect --suite FILE, which has a matrix of them"}
+	}
 	params, err := experiments.Resolve(given)
 	if err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (s *Search[A]) probe(ctx context.Context, cell *Cell, value int64) (Found[A
 	if s.id == "" {
 		s.id = collect.NewRunID(time.Now(), name)
 	}
-	e.Suite = &schemas.SuiteRef{ID: s.id, Name: name, Key: key}
+	e.Suite = &schemas.SuiteRef{ID: s.id, Name: name, Key: key, Search: true}
 	f.Answer, err = s.Run(e)
 	return f, err
 }

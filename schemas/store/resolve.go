@@ -281,6 +281,12 @@ func (s *Store) newest(sel *Selection) error {
 		return err
 	}
 	last := runs[len(runs)-1]
+	for _, r := range slices.Backward(runs) { // a trial of a search is not what a user made last, unless there is nothing else
+		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
+			last = r
+			break
+		}
+	}
 	if len(suites) > 0 {
 		suite := suites[len(suites)-1]
 		inSuite := last.Manifest.Suite != nil && last.Manifest.Suite.ID == suite.ID
@@ -288,7 +294,15 @@ func (s *Store) newest(sel *Selection) error {
 			return nil
 		}
 	}
-	*sel = Selection{Damaged: damaged, Runs: []Run{last}, Chosen: fmt.Sprintf("run %s, the newest in %s", last.ID, s.dir)}
+	what := "the newest"
+	switch newest := runs[len(runs)-1].Manifest.Suite; {
+	case newest == nil || !newest.Search:
+	case last.ID == runs[len(runs)-1].ID:
+		what = "the newest trial of a search"
+	default:
+		what = "the newest that is no trial of a search"
+	}
+	*sel = Selection{Damaged: damaged, Runs: []Run{last}, Chosen: fmt.Sprintf("run %s, %s in %s", last.ID, what, s.dir)}
 	return nil
 }
 

@@ -75,6 +75,34 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Where nothing is named, what was tried in a search is not taken, as long as there is anything else.
+func TestTrialsAreNotTakenByThemselves(t *testing.T) {
+	s := fill(t, "r1 ghost", "r2 ghost-n1 fit-n", "r3 ghost-n2 fit-n")
+	for _, id := range []string{"r2", "r3"} {
+		dir := filepath.Join(s.Dir(), id)
+		m, err := schemas.ReadManifest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Suite.Search = true
+		if err := schemas.WriteManifest(dir, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r1" || !strings.HasPrefix(sel.Chosen, "run r1, the newest that is no trial of a search in ") {
+		t.Errorf("%+v, %v", sel, err)
+	}
+	if sel, err := s.Resolve([]string{"ghost-n1"}); err != nil || ids(sel.Runs) != "r2" {
+		t.Errorf("by its name: %+v, %v", sel, err)
+	}
+	if err := os.RemoveAll(filepath.Join(s.Dir(), "r1")); err != nil {
+		t.Fatal(err)
+	}
+	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r3" || !strings.HasPrefix(sel.Chosen, "run r3, the newest trial of a search in ") {
+		t.Errorf("%+v, %v", sel, err)
+	}
+}
+
 // A suite records events in the first repeat only: that one is what a name means.
 func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite", "r5 flash suite")
