@@ -178,15 +178,7 @@ var (
 // scriptStores hold recordings of scripts that know nothing of dpsight; those that train privately are DP examples all the same.
 var scriptStores = []string{plain, "accuracy-first", "accuracy-second"}
 
-// beyond is what misses its limits, with what it is held to instead. The peak of accuracy-first/graph lies in the one step that is captured,
-// its last: of what is other there, 33 MiB are workspaces of cuBLAS on the stream that the capture makes, with 32 more among the activation
-// gradients, which no later step proves to stay; 8 are the targets, which no call of the model takes.
-var beyond = map[string]limits{"accuracy-first/graph": {0.06, 0.15}}
-
 func limitsOf(name string, e *example) limits {
-	if l, ok := beyond[name]; ok {
-		return l
-	}
 	private := e.Manifest.Privacy != nil
 	if store, _, _ := strings.Cut(name, "/"); slices.Contains(scriptStores, store) && !private {
 		return scriptLimits

@@ -34,8 +34,10 @@
 // For every moment of a block's life that no tag covers, the first rule that fits:
 //
 //   - untraced: it was alive before recording began, or was born in a gap between two windows of recorded steps.
-//   - workspace: of the size of a workspace of cuBLAS or cuBLASLt, born in forward, eval or backward up to the first step, and
-//     not freed before the last step's end. While no step is complete, only the first such block of each thread, stream and size.
+//   - workspace: of the size of a workspace of cuBLAS or cuBLASLt, born in forward, eval or backward up to the first step, the first
+//     such block of its thread, stream and size, and not freed before the last step's end (while no step is complete, not freed). On a
+//     stream that comes later (a graph's capture makes one): never freed, the only such block of its thread and stream, and born where the
+//     first step's was: in the call of the same module, next after a block of the same size.
 //     Where no cuBLAS workspace stays (torch 2.15 takes one for each call): a block of that size that the next event frees.
 //   - clip_temporaries: born in a DP hook's norm or per-sample-gradient computation, or in clip or accumulate.
 //   - born in forward: activations if it is live when backward begins, else forward_temporaries. In recompute and eval:

@@ -14,8 +14,10 @@ type rules struct {
 	workspaces map[int64]bool
 	perCall    map[int64]bool // sizes of workspaces that are taken for one call
 	seen       map[workspaceKey]bool
-	complete   bool  // some step is
-	lastEnd    int64 // last event of the last step
+	places     map[workspacePlace]bool  // at which workspaces of the first step were made
+	later      map[workspaceKey][]int32 // lives of later steps that may be workspaces, in order
+	complete   bool                     // some step is
+	lastEnd    int64                    // last event of the last step
 	groupEnd   []int64
 	stepEnd    []int64
 	graphs     *graphs
@@ -29,9 +31,18 @@ type workspaceKey struct {
 	size   int64
 }
 
+// workspacePlace is what makes the block of a later step the workspace of another stream: the call that it was made in, and the block
+// that this call made just before, its result.
+type workspacePlace struct {
+	size, before int64
+	fam          family
+	module       uint32
+}
+
 func newRules(j *Joined) *rules {
 	c := j.ctx
-	r := &rules{j: j, workspaces: map[int64]bool{}, seen: map[workspaceKey]bool{}, graphs: newGraphs(j)}
+	r := &rules{j: j, workspaces: map[int64]bool{}, seen: map[workspaceKey]bool{}, places: map[workspacePlace]bool{},
+		later: map[workspaceKey][]int32{}, graphs: newGraphs(j)}
 	for _, s := range workspaceSizes {
 		r.workspaces[s] = true
 	}
@@ -54,6 +65,13 @@ func newRules(j *Joined) *rules {
 	r.groupEnd = make([]int64, len(c.groupEnd))
 	for g, k := range c.groupEnd {
 		r.groupEnd[g] = j.seqAt(k)
+	}
+	for l := range j.dev.Replay.Allocs {
+		a := &j.dev.Replay.Allocs[l]
+		if r.workspaces[a.Requested] && !j.untraced(a) && a.FreeRequestedSeq == 0 && c.rank.Steps.Spans[j.births[l].span].Step > 0 {
+			key := r.workspaceKey(int32(l))
+			r.later[key] = append(r.later[key], int32(l))
+		}
 	}
 	return r
 }
@@ -253,21 +271,49 @@ func (r *rules) stays(a *replay.Alloc) bool {
 	return lifeEnd(a.FreeRequestedSeq) > r.lastEnd && r.lastEnd > a.AllocSeq
 }
 
+func (r *rules) workspaceKey(life int32) workspaceKey {
+	a := &r.j.dev.Replay.Allocs[life]
+	return workspaceKey{r.j.ctx.thread[r.j.mark(int(a.AllocSeq)-1)], a.Stream, a.Requested}
+}
+
+// workspacePlace is the place that a block was made at; false if no block was made just before it in the same call.
+func (r *rules) workspacePlace(life int32) (p workspacePlace, ok bool) {
+	if life == 0 {
+		return p, false
+	}
+	lives, births, spans := r.j.dev.Replay.Allocs, r.j.births, r.j.ctx.rank.Steps.Spans
+	was, is := &births[life-1], &births[life]
+	if r.j.untraced(&lives[life-1]) || was.module != is.module || spans[was.span].Group != spans[is.span].Group || lives[life-1].Stream != lives[life].Stream {
+		return p, false
+	}
+	return workspacePlace{size: lives[life].Requested, before: lives[life-1].Requested, fam: families[spans[is.span].Under], module: is.module}, true
+}
+
+// isWorkspace reports whether a block that no tag names is a workspace. torch makes one for each thread and stream when the
+// first product there needs it, and keeps it. Streams that the first step does not know are met later, by a graph's capture say: then a
+// kept block of the size is one only if it is the single one of its thread and stream, and was made where the first step made
+// its own: by the same module's call, just after a block of the same size. A script may keep a tensor of that size, too.
 func (r *rules) isWorkspace(life int32, fam family, step int64) bool {
 	a := &r.j.dev.Replay.Allocs[life]
 	if r.perCall[a.Requested] && a.FreeRequestedSeq == a.AllocSeq+1 {
 		return true
 	}
-	if !r.workspaces[a.Requested] || step > 0 || fam != famForward && fam != famBackward && fam != famEval || !r.stays(a) {
+	if !r.workspaces[a.Requested] || fam != famForward && fam != famBackward && fam != famEval || !r.stays(a) {
 		return false
 	}
-	if r.complete {
-		return true
+	key := r.workspaceKey(life)
+	place, placed := r.workspacePlace(life)
+	if step > 0 {
+		return placed && r.places[place] && !r.seen[key] && len(r.later[key]) == 1 && r.later[key][0] == life
 	}
-	key := workspaceKey{r.j.ctx.thread[r.j.mark(int(a.AllocSeq)-1)], a.Stream, a.Requested}
-	first := !r.seen[key]
+	if r.seen[key] {
+		return false
+	}
 	r.seen[key] = true
-	return first
+	if placed {
+		r.places[place] = true
+	}
+	return true
 }
 
 // update judges what the optimizer made.

@@ -31,6 +31,7 @@ type world struct {
 	next   uint64
 	at     map[string]int64 // labels
 	gaps   []replay.Gap
+	stream uint64 // that blocks are made for
 }
 
 type segment struct {
@@ -71,7 +72,7 @@ func (w *world) name(s string) uint32 {
 }
 
 func (w *world) event(th uint16, a schemas.Action, addr uint64, size int64) {
-	w.events.Append(a, addr, size, 0, int64(w.events.Len())*1000, w.last[th], 0, 0)
+	w.events.Append(a, addr, size, w.stream, int64(w.events.Len())*1000, w.last[th], 0, 0)
 }
 
 func (w *world) alloc(th uint16, name string, bytes int64) {

@@ -1,0 +1,106 @@
+package join
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// captured plays a warm-up step and a step that a CUDA graph captures on a stream of its own, each with a product in forward and one in
+// backward. planted is called in the captured step's forward, just before its first product and just after.
+func captured(t *testing.T, before, after func(*world)) (*world, *Joined) {
+	w := newWorld(t)
+	w.alloc(main, "weights", 3*mib)
+	for step := range 3 {
+		w.stream = 7
+		if step == 2 {
+			w.stream = 9
+			w.free = nil // a private pool
+		}
+		w.forward(func() {
+			w.mark(main, spool.ModuleBegin, 0, 5)
+			if step == 2 {
+				before(w)
+			}
+			w.alloc(main, "product", 24*mib)
+			if step != 1 {
+				w.alloc(main, "cublas", 32*mib)
+				w.alloc(main, "cublaslt", mib)
+			}
+			if step == 2 {
+				after(w)
+			}
+			w.mark(main, spool.ModuleEnd, 0, 5)
+		})
+		w.backward(0, func() {
+			w.alloc(engine, "gradient", 16*mib)
+			if step != 1 {
+				w.alloc(engine, "engine's", 32*mib)
+			}
+			w.drop(engine, "product", "gradient")
+		})
+		w.update()
+		w.label([]string{"first", "second", "captured"}[step])
+		if step == 1 { // the world knows one block of a name
+			for _, name := range []string{"cublas", "cublaslt", "engine's"} {
+				w.live["first "+name] = w.live[name]
+				delete(w.live, name)
+			}
+		}
+	}
+	return w, w.join()
+}
+
+// The stream of a graph's capture has workspaces of its own, in the one step that is captured.
+func TestWorkspacesOfACapture(t *testing.T) {
+	w, j := captured(t, func(*world) {}, func(*world) {})
+	for life := range 2 {
+		w.expect(j, [][4]any{
+			{"cublas", life, "captured", "workspace/lifetime"}, {"cublaslt", life, "captured", "workspace/lifetime"},
+			{"engine's", life, "captured", "workspace/lifetime"},
+		})
+	}
+}
+
+// A tensor that a script keeps is none, whatever its size: before the product or after, in the place of the workspace itself, with a
+// tag or without.
+func TestKeptTensorIsNoWorkspace(t *testing.T) {
+	plant := func(names ...string) func(*world) {
+		return func(w *world) {
+			for i, name := range names {
+				w.alloc(main, name, []int64{32 * mib, mib}[i])
+			}
+		}
+	}
+	none := func(*world) {}
+	for name, c := range map[string][2]func(*world){"before": {plant("kept"), none}, "after": {none, plant("kept")}, "two": {none, plant("kept", "small")},
+		"twin": {func(w *world) { w.alloc(main, "like the product", 24*mib); w.alloc(main, "kept", 32*mib) }, none}} {
+		w, j := captured(t, c[0], c[1])
+		for planted := range w.blocks {
+			if planted == "kept" || planted == "small" {
+				if got := w.category(j, planted, 0, "captured"); got != "other/phase" {
+					t.Errorf("%s: %s is %s", name, planted, got)
+				}
+			}
+		}
+		w.expect(j, [][4]any{{"cublas", 0, "captured", "workspace/lifetime"}, {"engine's", 1, "captured", "workspace/lifetime"}})
+	}
+}
+
+// Of the blocks of the first step that have a workspace's size and stay, one for each thread and stream is one.
+func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
+	w := newWorld(t)
+	for step := range 2 {
+		w.forward(func() {
+			w.alloc(main, "h", 3*mib)
+			if step == 0 {
+				w.alloc(main, "workspace", 32*mib)
+				w.alloc(main, "kept", 32*mib)
+			}
+		})
+		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "h", "gradient") })
+		w.update()
+		w.label("end")
+	}
+	w.expect(w.join(), [][4]any{{"workspace", 0, "end", "workspace/lifetime"}, {"kept", 0, "end", "other/phase"}})
+}
