@@ -42,7 +42,9 @@ type Context struct {
 	// backwardEnds holds the k at which outermost backward runs ended.
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
-	groupEnd     []uint32    // k at which a group of spans ends
+	reducers     []reducer
+	reducing     map[uint32]int // marks while a reducer makes its buckets: which of reducers, from 1
+	groupEnd     []uint32       // k at which a group of spans ends
 }
 
 // NewContext computes the context of every mark.
@@ -53,7 +55,7 @@ func NewContext(r *Rank) *Context {
 	}
 	n := int(maxK) + 2
 	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n), dp: make([]bool, n),
-		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}}
+		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}}
 	spans := r.Steps.Spans
 	for i := range spans {
 		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
@@ -78,12 +80,19 @@ func NewContext(r *Rank) *Context {
 	return c
 }
 
+// reducer is a time in which DDP's reducer makes its buckets.
+type reducer struct {
+	name uint32
+	done uint32 // the mark that ends it; 0 = it never ended
+}
+
 // threadState is what one thread is in the middle of.
 type threadState struct {
 	modules  []uint32 // calls under way, outermost first
 	samplers []uint32 // DP hooks under way
 	backward []uint32 // modules whose backward runs, outermost first
 	runs     []uint8  // flags of the backward runs under way
+	reducer  int      // under way: which of the context's, from 1
 }
 
 func (s *threadState) module() uint32 {
@@ -167,6 +176,14 @@ func (c *Context) walk() {
 					c.backwardEnds = append(c.backwardEnds, m.K)
 				}
 			}
+		case spool.Reducer:
+			if s.reducer > 0 && m.A == 0 {
+				c.reducers[s.reducer-1].done = m.K
+			}
+			if s.reducer = 0; m.A > 0 {
+				c.reducers = append(c.reducers, reducer{name: id})
+				s.reducer = len(c.reducers)
+			}
 		case spool.DrainBegin:
 			c.drains = append(c.drains, m.K)
 		case spool.CudaReady: // recording begins before the next mode is marked
@@ -180,6 +197,9 @@ func (c *Context) walk() {
 		}
 		c.module[m.K], c.thread[m.K], c.dp[m.K], c.recording[m.K] = s.module(), m.Thread, len(s.samplers) > 0, recording
 		c.paused[m.K] = began && !recording
+		if s.reducer > 0 {
+			c.reducing[m.K] = s.reducer
+		}
 		k = m.K + 1
 	}
 }

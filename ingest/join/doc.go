@@ -39,6 +39,7 @@
 //     stream that comes later (a graph's capture makes one): never freed, the only such block of its thread and stream, and born where the
 //     first step's was: in the call of the same module, next after a block of the same size.
 //     Where no cuBLAS workspace stays (torch 2.15 takes one for each call): a block of that size that the next event frees.
+//   - gradients: DDP's reducer made it, and kept it: a bucket of gradients.
 //   - clip_temporaries: born in a DP hook's norm or per-sample-gradient computation, or in clip or accumulate.
 //   - born in forward: activations if it is live when backward begins, else forward_temporaries. In recompute and eval:
 //     forward_temporaries if it dies inside; what outlives recompute is activations. What outlives the backward run that gives

@@ -88,6 +88,11 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 		owners = append(owners, o)
 	}
 	add := func(from, to int64) {
+		if bucket, ok := r.j.bucket(life); ok {
+			put(gradients, lifetime, from, to)
+			owners[len(owners)-1].name = bucket
+			return
+		}
 		category, evidence := r.judge(life, to, from == a.AllocSeq && to == end)
 		switch {
 		case category != activations:
@@ -122,6 +127,7 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 
 var (
 	untraced             = index(schemas.Untraced)
+	gradients            = index(schemas.Gradients)
 	workspace            = index(schemas.Workspace)
 	clipTemporaries      = index(schemas.ClipTemporaries)
 	hookActivations      = index(schemas.HookActivations)
@@ -205,6 +211,20 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 // alone reports whether a life was born in a bare step and has no twin: nothing but its phase tells what it was.
 func (r *rules) alone(life int32) bool {
 	return !r.j.ctx.instrumented(&r.j.ctx.rank.Steps.Spans[r.j.births[life].span]) && (r.twins == nil || r.twins.of == nil || r.twins.of[life] < 0)
+}
+
+// bucket reports whether a reducer made a block and kept it, and its name: it holds a copy of gradients, or they themselves.
+func (j *Joined) bucket(life int32) (name uint32, ok bool) {
+	a := &j.dev.Replay.Allocs[life]
+	if len(j.ctx.reducers) == 0 || j.untraced(a) {
+		return 0, false
+	}
+	n := j.ctx.reducing[j.mark(int(a.AllocSeq)-1)]
+	if n == 0 {
+		return 0, false
+	}
+	made := j.ctx.reducers[n-1]
+	return made.name, made.done > 0 && lifeEnd(a.FreeRequestedSeq) > j.seqAt(made.done)
 }
 
 // sinceBirth gives a per-sample gradient that a bare step made, and that a tag of the next step names, to its category from its birth

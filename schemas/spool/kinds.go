@@ -49,6 +49,7 @@ const (
 	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
 	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
+	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -105,7 +106,7 @@ var kindNames = map[Kind]string{
 	SamplerBegin: "sampler_begin", SamplerEnd: "sampler_end", DrainBegin: "drain_begin", DrainEnd: "drain_end",
 	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode", Start: "start",
 	Exit: "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
-	HistoryReset: "history_reset", StepBegin: "step_begin",
+	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer",
 }
 
 func (k Kind) String() string {

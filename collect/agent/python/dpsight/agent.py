@@ -13,6 +13,7 @@ from dpsight import (
     backward,
     checkpointing,
     compiled,
+    distributed,
     dynamo,
     endings,
     expanded_weights,
@@ -85,6 +86,8 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
             callbacks[module] = lambda m: _late(callback, m)
 
     when("torch.utils.checkpoint", checkpointing.install)
+    when(distributed.DDP, distributed.install_ddp)
+    when(distributed.FSDP, distributed.install_fsdp)
     when("opacus.privacy_engine", privacy.install)
     for module in opacus_hooks.MODULES:
         when(module, opacus_hooks.install)
@@ -110,8 +113,8 @@ def _opened() -> None:
 def _between_steps() -> None:
     saved.step_ended()
     gradients.step_ended()
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+    ranks = sys.modules.get("torch.distributed")
+    if ranks is not None and ranks.is_available() and ranks.is_initialized():
         tags.forget()  # sharding resizes storages: what comes back to the same address is another block
     if allocator.between_steps(steps.steps.number, windows.windows):
         tags.forget()

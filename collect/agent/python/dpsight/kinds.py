@@ -44,6 +44,7 @@ CUDA_READY = 51
 TIMED_OUT = 52
 HISTORY_RESET = 53
 STEP_BEGIN = 54
+REDUCER = 55
 
 # Flags of forward marks.
 GRAD = 1 << 0
