@@ -101,7 +101,7 @@ func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
 		var broken error
 		switch {
 		case c.Pickle == nil:
-		case c.Checkpoint != nil && c.Checkpoint.Reason == schemas.ReasonWindow:
+		case c.Checkpoint != nil && listsBlocks(c.Checkpoint.Reason):
 			broken = r.openWindow(c)
 			for d, rec := range r.devices {
 				from[d] = rec.events.Len()
@@ -245,7 +245,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			}
 			last = map[string]int64{} // first seen by this drain: its counters began at nothing
 		}
-		recorded := p.Recording && rec.broken == nil && p.Reason != schemas.ReasonWindow
+		recorded := p.Recording && rec.broken == nil && !listsBlocks(p.Reason)
 		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K), Seq: int64(rec.events.Len()),
 			TimeNS: p.TimeNS, DrainNS: p.DrainNS,
 			AllocatedBytes: s["allocated_bytes.all.current"], AllocatedPeakBytes: s["allocated_bytes.all.peak"],
@@ -273,7 +273,7 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 		if cleared.peaks {
 			since, unseen, rec.resetPeaks = int64(from[d.Device]), replay.Peaks{}, true
 		}
-		if p.Reason == schemas.ReasonWindow {
+		if listsBlocks(p.Reason) {
 			unseen = replay.Peaks{Allocated: row.AllocatedPeakBytes, Reserved: row.ReservedPeakBytes}
 			if n := int64(rec.events.Len()); since == n-1 && since > 0 { // reset while nothing was recorded
 				since = n

@@ -11,6 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
+// listsBlocks reports whether a drain of that reason has a list of blocks to go on from, and no events.
+func listsBlocks(reason string) bool {
+	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
+}
+
 // openWindow takes the first drain of a later window: it has no events, but the allocator's own list of blocks, which the
 // replay goes on from.
 func (r *reader) openWindow(c *spool.Chunk) error {
@@ -21,7 +26,10 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 	for i := range c.Checkpoint.Devices {
 		r.device(c.Checkpoint.Devices[i].Device)
 	}
-	mark := r.closingMark()
+	mark := r.closed // other threads have tagged what was lost while the drain went on
+	if c.Checkpoint.Reason == schemas.ReasonWindow {
+		mark = r.closingMark()
+	}
 	for _, rec := range r.devices {
 		if rec.broken != nil {
 			continue

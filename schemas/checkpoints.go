@@ -6,7 +6,7 @@ type Checkpoint struct {
 	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
 	Device int32  `parquet:"device,dict"`   // torch's ordinal, from 0
 	Drain  int64  `parquet:"drain,delta"`   // from 1
-	Reason string `parquet:"reason,dict"`   // step, oom, exit, full, request, script, window
+	Reason string `parquet:"reason,dict"`   // step, oom, exit, full, request, script, window, lost
 	K      int64  `parquet:"k,delta"`       // the agent's counter, from 1
 	Seq    int64  `parquet:"seq,delta"`     // events 1..Seq came before it
 	TimeNS int64  `parquet:"time_ns,delta"` // ns, Unix time
@@ -40,6 +40,10 @@ type Checkpoint struct {
 
 // ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of blocks.
 const ReasonWindow = "window"
+
+// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost: it has none either,
+// but the list that the replay goes on from.
+const ReasonLost = "lost"
 
 // Checkpoints is checkpoints.parquet.
 var Checkpoints = Table[Checkpoint]{Name: "checkpoints", Version: 2}

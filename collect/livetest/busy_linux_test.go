@@ -8,14 +8,14 @@ import (
 )
 
 // Torch has no call that takes the events and empties their ring at once: what other threads do in between is not lost, and
-// their models do not get in the agent's way.
+// their models do not get in the agent's way, nor the agent in theirs.
 func TestBusyThreadsLoseNothing(t *testing.T) {
 	python := testkit.Python(t)
-	for range 3 {
-		t.Run("", func(t *testing.T) {
+	for _, name := range []string{"busy.py", "busy.py", "trainers.py", "trainers.py"} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			takeSlot(t)
-			r := record(t, environment(), python, script(t, "busy.py"))
+			r := record(t, environment(), python, script(t, name))
 			if r.manifest.Status != schemas.StatusOK || len(r.report.Devices) != 1 {
 				t.Fatalf("status %s, devices %+v", r.manifest.Status, r.report.Devices)
 			}

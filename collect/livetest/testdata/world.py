@@ -101,8 +101,8 @@ def main():
     assert (dist.get_rank(), dist.get_world_size()) == (rank, size)
     net = model().cuda()
     if kind in ("ddp", "gloo", "objects"):
-        # One of gloo's threads lets go of the first broadcast's buffer when it comes to it, before or after the buckets are
-        # made: a block is then reused whole or not, by chance.
+        # One of gloo's threads lets go of the first broadcast's buffer when it comes to it, before or after the buckets
+        # are made: a block is then reused whole or not, by chance.
         net = torch.nn.parallel.DistributedDataParallel(net, device_ids=[local], init_sync=kind != "gloo")
     elif kind == "fsdp":
         from torch.distributed.fsdp import fully_shard

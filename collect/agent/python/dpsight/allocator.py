@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +25,9 @@ _EVERY_ALLOCATIONS = 200_000
 # A drain makes a dictionary of each event: beyond this it would take gigabytes.
 _EMERGENCY = 500_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the counter
-_TRIES = 5  # at least, and for this long, to find a moment in which no thread allocates
+# For how long a moment is looked for in which no thread allocates.
 _PATIENCE_NS = 1_000_000_000
+_LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
 
 KEYS = [
     (f"{group}.all.{part}", group, part)
@@ -43,7 +45,10 @@ KEYS = [
 COUNTERS = ("num_alloc_retries", "num_ooms")
 _ACTS = ("allocation.all.allocated", "allocation.all.freed", "active.all.freed")
 
-_WINDOW = "window"  # of a drain that has no events, but the list to go on from
+# Of drains without events, but with the list to go on from: after steps that nobody recorded, and after a lost event.
+_WINDOW = "window"
+_LOST = "lost"
+_LISTS = (_WINDOW, _LOST)
 
 drains = 0
 drain_ns = 0
@@ -55,6 +60,9 @@ _last_ns = 0
 _last_allocations = 0
 _looks = 0
 _seen: set[int] = set()  # devices that were ever used
+_stilled = 0  # how deep in still(), all threads together
+_usual = (0.005, True)  # what the script had before: how often threads change, and whether garbage is collected
+_still_lock = threading.Lock()
 _at_drain: dict[int, tuple[int, ...]] = {}  # how often memory was taken and given back until the last drain, by device
 _identified: set[int] = set()  # those of which the journal has the UUID
 _record: Any = None
@@ -184,7 +192,7 @@ def drain(reason: str) -> None:
         return
     with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
         if not _drain(reason) and not state.dead:
-            _drain(_WINDOW)
+            _drain(_LOST)
 
 
 def _drain(reason: str) -> bool:
@@ -202,8 +210,8 @@ def _drain(reason: str) -> bool:
         tags.flush()
         if state.recording:
             with still():
-                snapshot, stats = _taken(reason == _WINDOW)
-                complete = reason == _WINDOW or _emptied()
+                snapshot, stats = _taken(reason in _LISTS)
+                complete = reason in _LISTS or _emptied()
             frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
             _keep_for_user(snapshot["device_traces"])
         else:
@@ -226,22 +234,29 @@ def go_on() -> None:
     """Empties the ring where it was drained a moment ago and a script's own call came between."""
     with uninterrupted:
         if not _emptied():
-            _drain(_WINDOW)
+            _drain(_LOST)
 
 
 @contextmanager
 def still() -> Iterator[None]:
     """No other thread is given the interpreter's lock that does not find it free: most then wait at their next line.
     And no garbage is collected: tensors may be among it."""
-    interval, collecting = sys.getswitchinterval(), gc.isenabled()
-    sys.setswitchinterval(60)
-    gc.disable()
+    global _stilled, _usual
+    with _still_lock:  # threads may be in here together: the last one out gives back what the first one found
+        if not _stilled:
+            _usual = sys.getswitchinterval(), gc.isenabled()
+            sys.setswitchinterval(60)
+            gc.disable()
+        _stilled += 1
     try:
         yield
     finally:
-        if collecting:
-            gc.enable()
-        sys.setswitchinterval(interval)
+        with _still_lock:
+            _stilled -= 1
+            if not _stilled:
+                sys.setswitchinterval(_usual[0])
+                if _usual[1]:
+                    gc.enable()
 
 
 def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -249,9 +264,9 @@ def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     try, since the ring is emptied later. empty: the list of blocks is wanted, of a moment from which on the ring has
     every event. Out of patience it returns what there is, and the counters tell that events are missing."""
     global _at_drain
-    until, tries = time.monotonic_ns() + _PATIENCE_NS, 0
+    until = time.monotonic_ns() + _PATIENCE_NS
     while True:
-        before = _acts()
+        before = _settled(until)
         snapshot = state.torch._C._cuda_memorySnapshot(None)
         traces = snapshot["device_traces"]
         stats = _stats([len(t) for t in traces])
@@ -260,9 +275,18 @@ def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if empty and any(event["action"] != "snapshot" for trace in traces for event in trace):
             record(clear=True)
             same = False
-        tries += 1
-        if same or (tries >= _TRIES and time.monotonic_ns() > until):
+        if same or time.monotonic_ns() > until:
             return snapshot, stats
+
+
+def _settled(until: int) -> dict[int, tuple[int, ...]]:
+    """Waits until nothing is taken or given back any more, and returns the counters: a snapshot that turns out to be of
+    no such moment was made for nothing, at a microsecond an event."""
+    acts, equal = _acts(), 0
+    while equal < _LOOKS and time.monotonic_ns() < until:
+        acts, previous = _acts(), acts
+        equal = equal + 1 if acts == previous else 0
+    return acts
 
 
 def _emptied() -> bool:
@@ -338,11 +362,16 @@ def _keep_for_user(traces: list[Any]) -> None:
 
 def after_fork() -> None:
     """Counts anew; whether CUDA can be used at all is the parent's doing."""
-    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, user_options
+    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, _still_lock, _stilled, user_options
     drains = drain_ns = _last_allocations = _looks = 0
     draining = _stacks = False
     user_options = None
     user_traces.clear()
+    if _stilled:  # the thread that would have given it back is the parent's
+        sys.setswitchinterval(_usual[0])
+        if _usual[1]:
+            gc.enable()
+    _stilled, _still_lock = 0, threading.Lock()
     _at_drain.clear()
     _seen.clear()
     _identified.clear()

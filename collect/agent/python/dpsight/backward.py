@@ -107,6 +107,9 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
     except Exception as error:
         failed("the backward hook", error)
     local.backward += 1
+    if not local.trains:
+        local.trains = True
+        state.trainers += 1
     return nested, releases
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +23,7 @@ _alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: ad
 _count = itertools.count(1).__next__
 _infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
 _roots: dict[int, Any] = {}  # id(module) → weak reference
+_callers: dict[int, int] = {}  # id(module) → the thread that called this root last
 _tagged: set[int] = set()  # id(module) of roots tagged in this step
 names: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
 
@@ -29,6 +31,8 @@ names: dict[int, int] = {}  # id(parameter) → number of its name; written anew
 def number(module: Any, outermost: bool) -> int:
     """The module's number. A root that was never seen brings its whole tree."""
     found = _ids.get(id(module))
+    if outermost:
+        _callers[id(module)] = threading.get_ident()
     if found is None or (outermost and id(module) not in _roots):
         _register(module, outermost)
         found = _ids[id(module)]
@@ -72,6 +76,7 @@ def _forget(key: int, _ref: Any) -> None:
     _alive.pop(key, None)
     _infos.pop(key, None)
     _roots.pop(key, None)
+    _callers.pop(key, None)
 
 
 def _bytes(parameter: Any) -> int:
@@ -162,13 +167,16 @@ def after_fork() -> None:
     _alive.clear()
     _infos.clear()
     _roots.clear()
+    _callers.clear()
     names.clear()
     _tagged.clear()
 
 
 def tag_roots() -> None:
-    """Tags all models that were seen, as they lie when a step begins."""
+    """Tags all models that were seen, as they lie when a step begins. Where several threads train, each tags its own:
+    the engine replaces the others' gradients meanwhile, and holds no lock that would keep them from being read."""
     _tagged.clear()
     if state.instrumented and state.cuda:
         for root in roots():
-            tags.emit(tag_model(root))
+            if state.trainers < 2 or _callers.get(id(root)) == threading.get_ident():
+                tags.emit(tag_model(root))

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from typing import Any
 
 from dpsight import kinds, tags
+from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import state
 from dpsight.tensors import expired, free_weak, inside, quiet, storages, weak
@@ -22,38 +23,50 @@ _threads = itertools.count()
 
 
 class _Thread(threading.local):
-    """A thread's number, which no other gets; its identifier is given again when it has ended."""
+    """What a thread knows of its own graphs. No other gets its number; its identifier is given again after its end."""
 
     def __init__(self) -> None:
         self.number = next(_threads)
+        self.step = 0  # in which the rest was gathered
+        # In which module each autograd node was made: sequence numbers at which a module was entered or left,
+        # and which.
+        self.sequence: list[int] = []
+        self.owners: list[int] = []
+        self.reached: set[_Node] = set()  # the nodes that its run, or one nested in it, reaches
+
+    def now(self) -> _Thread:
+        """Itself, with nothing left of an earlier step: the thread that ends steps may be another."""
+        if self.step != _step:
+            self.step = _step
+            self.sequence.clear()
+            self.owners.clear()
+            self.reached.clear()
+        return self
 
 
-_thread = _Thread()
 # A node: the thread that walked to it and its sequence number. Each thread counts the nodes of its own graphs.
 _Node = tuple[int, int]
-
-# In which module each autograd node was made: sequence numbers at which a module was entered or left, and which.
-_sequence: list[int] = []
-_owners: list[int] = []
+_thread = _Thread()
+_step = 0  # goes up when a step ends
 _slots: dict[type, list[str]] = {}  # node type → names of its _raw_saved_ attributes
 _names: dict[type, int] = {}
 # What is held: address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it
 # when backward has run over them; none = it lives as long as its node)
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
-_reached: set[_Node] = set()  # the nodes that this run, or one nested in it, reaches
 _alone = threading.RLock()  # threads with graphs of their own share what is held; a weak reference is freed once
 
 
 def enter(module: int) -> None:
     """From here on new nodes belong to this module."""
-    _sequence.append(state.torch.autograd._get_sequence_nr())
-    _owners.append(module)
+    mine = _thread.now()
+    mine.sequence.append(state.torch.autograd._get_sequence_nr())
+    mine.owners.append(module)
 
 
 def step_ended() -> None:
     """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
-    _sequence.clear()
-    _owners.clear()
+    global _step
+    _step += 1
     with _alone:
         _forget()
 
@@ -63,7 +76,7 @@ def tag(roots: Any) -> None:
     """Tags everything that the graph below roots holds, and the roots themselves."""
     records: list[tags.Record] = []
     if state.torch._C._current_graph_task_id() == -1:
-        _reached.clear()
+        _thread.now().reached.clear()
     for root in roots:
         if isinstance(root, state.torch.Tensor):
             records += tags.of(kinds.OUTPUT, root)
@@ -77,7 +90,7 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
     """Walks the graph. Returns address, bytes, name, module and dtype of what was not known to be held."""
     from dpsight import modules
 
-    known, thread = _alive(), _thread.number
+    known, thread, reached = _alive(), _thread.number, _thread.now().reached
     for p in (p for root in modules.roots() for p in root.parameters()):
         for storage, _ in storages(p):
             known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
@@ -95,7 +108,7 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
             slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
         number = _number(node)
         this = (thread, number)
-        _reached.add(this)
+        reached.add(this)
         name = module = -1
         for tensor, by_graph in _tensors(node, slots, todo):
             for storage, dtype in storages(tensor):
@@ -124,14 +137,18 @@ def _tensors(node: Any, slots: list[str], todo: list[Any]) -> Any:
     for slot in slots:
         try:
             value = getattr(node, slot)
-        except (RuntimeError, AttributeError):
+        except (RuntimeError, AttributeError) as error:
+            if by_script(error):
+                raise
             continue  # released already
         for variable in value if isinstance(value, (tuple, list)) else (value,):
             if variable is None:
                 continue
             try:
                 data = variable.data
-            except RuntimeError:
+            except RuntimeError as error:
+                if by_script(error):
+                    raise
                 continue
             if isinstance(data, state.torch.Tensor):
                 yield data, True
@@ -170,10 +187,11 @@ def _number(node: Any) -> int:
 
 
 def _module(number: int) -> int:
-    if number < 0 or not _sequence:
+    mine = _thread.now()
+    if number < 0 or not mine.sequence:
         return 0
-    i = bisect_right(_sequence, number) - 1
-    return _owners[i] if i >= 0 else 0
+    i = bisect_right(mine.sequence, number) - 1
+    return mine.owners[i] if i >= 0 else 0
 
 
 def _alive() -> set[int]:
@@ -189,13 +207,14 @@ def released() -> None:
     """A run has released its graph. What somebody else still holds is no saved tensor any more, unless that is another
     graph: the head of a loss whose backward was told to retain it."""
     untagged: list[tags.Record] = []
+    reached = _thread.now().reached
     with _alone:
         for address, (size, name, module, ref, nodes) in list(_held.items()):
-            if nodes and nodes <= _reached:
+            if nodes and nodes <= reached:
                 if not expired(ref):
                     untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
                 free_weak(_held.pop(address)[3])
-            nodes -= _reached
+            nodes -= reached
     tags.emit(untagged, untag=True)
 
 
@@ -203,14 +222,12 @@ def _forget() -> None:
     for held in _held.values():
         free_weak(held[3])
     _held.clear()
-    _reached.clear()
 
 
 def after_fork() -> None:
     """Names are numbered anew, and no thread of the parent's is in the middle of a walk."""
-    global _alone
+    global _alone, _step
     _alone = threading.RLock()
+    _step += 1
     _names.clear()
-    _sequence.clear()
-    _owners.clear()
     _held.clear()

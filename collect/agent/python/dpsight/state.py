@@ -30,6 +30,7 @@ class State:
         "tagging",
         "timing",
         "torch",
+        "trainers",
         "warmup",
         "window_steps",
     )
@@ -52,6 +53,7 @@ class State:
         self.tagging = not self.bare  # tags are possible at all
         self.timing = False  # CUDA events are recorded
         self.active = False  # something trained since the last step's end
+        self.trainers = 0  # threads that have run a backward
         self.forks = 0
         self.pid = os.getpid()
 
@@ -76,6 +78,7 @@ class Local(threading.local):
         self.dp_step = 0
         self.scaler = 0
         self.updated = 0  # key of the optimizer that stepped inside the enclosing DP step or scaler; 0 = none
+        self.trains = False  # it has run a backward
         self.recompute: list[str] = []
         self.sampler = 0
 
@@ -87,6 +90,7 @@ local = Local()
 def after_fork() -> None:
     """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
     state.forks += 1
+    state.trainers = 0
     state.pid = os.getpid()
     state.dead = state.dead or state.cuda
     state.cuda = state.recording = state.timing = state.active = False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterable
 from typing import Any
 
 from dpsight import kinds
-from dpsight.interruptions import uninterrupted
+from dpsight.interruptions import by_script, uninterrupted
 from dpsight.marks import flush_names, frame, mark, tag_name
 from dpsight.state import state
 from dpsight.tensors import addresses, expired, free_weak, inside, plain_types, quiet, weak
@@ -15,6 +16,7 @@ from dpsight.tensors import addresses, expired, free_weak, inside, plain_types, 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
 _buffer = bytearray()
+_alone = threading.RLock()  # several threads may tag: one at a time writes, and a weak reference is freed once
 
 # kind, address, bytes, number of the name, number of the module, number of the dtype
 Record = tuple[int, int, int, int, int, int]
@@ -29,9 +31,14 @@ def emit(records: Iterable[Record], untag: bool = False) -> int:
     if not k:
         return 0
     op = 2 if untag else 1
-    for kind, address, size, name, module, dtype in records:
-        _buffer.extend(_TAG.pack(k, op, kind, dtype, address, size, name, module))
-    if len(_buffer) >= _FLUSH:
+    packed = b"".join(
+        _TAG.pack(k, op, kind, dtype, address, size, name, module)
+        for kind, address, size, name, module, dtype in records
+    )
+    with _alone:
+        _buffer.extend(packed)
+        full = len(_buffer) >= _FLUSH
+    if full:
         flush()
     return k
 
@@ -50,12 +57,15 @@ _ENOUGH = 2  # beside a first allocation of its size a tag may be ambiguous; the
 def settled(kind: int, tensor: Any) -> bool:
     """Whether tags have said where a tensor lies that lives from step to step, and it lies there still: a tag holds
     for the whole life of a block. Call it with __torch_function__ off."""
-    found = _lasting.get((id(tensor), kind))
-    if found is None or found[2] < _ENOUGH or expired(found[1]):
-        return False
+    with _alone:
+        found = _lasting.get((id(tensor), kind))
+        if found is None or found[2] < _ENOUGH or expired(found[1]):
+            return False
     try:
         return tensor.data_ptr() == found[0]
-    except RuntimeError:
+    except RuntimeError as error:
+        if by_script(error):
+            raise
         return False  # another tensor in its place, without storage
 
 
@@ -64,18 +74,21 @@ def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
     records = of(kind, tensor, name)
     if len(records) == 1 and type(tensor) in plain_types():
         key, pointer = (id(tensor), kind), tensor.data_ptr()
-        known, ref, times = _lasting.get(key, (0, None, 0))
-        if expired(ref) or known != pointer:
-            free_weak(ref)
-            ref, times = weak(tensor.untyped_storage()), 0
-        _lasting[key] = (pointer, ref, times + 1)
+        with _alone:
+            known, ref, times = _lasting.get(key, (0, None, 0))
+            if expired(ref) or known != pointer:
+                free_weak(ref)
+                ref, times = weak(tensor.untyped_storage()), 0
+            _lasting[key] = (pointer, ref, times + 1)
     return records
 
 
 def forget() -> None:
     """What lives from step to step is tagged anew."""
-    for key in list(_lasting):
-        free_weak(_lasting.pop(key, (0, None, 0))[1])
+    with _alone:
+        for _, ref, _ in _lasting.values():
+            free_weak(ref)
+        _lasting.clear()
 
 
 @quiet
@@ -97,14 +110,17 @@ def user(tensor: Any, category: str, name: str) -> None:
 def flush() -> None:
     """Writes what is buffered: names first, or a kill in between would leave tags without them."""
     global _buffer
-    if _buffer:
-        with uninterrupted:
-            flush_names()
+    with uninterrupted:
+        with _alone:
             full, _buffer = _buffer, bytearray()
+        if full:
+            flush_names()
             frame(kinds.FRAME_TAGS, full)
 
 
 def after_fork() -> None:
     """The parent writes its own."""
+    global _alone
+    _alone = threading.RLock()
     _buffer.clear()
     _lasting.clear()

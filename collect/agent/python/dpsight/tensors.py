@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dpsight import kinds
+from dpsight.interruptions import by_script
 from dpsight.state import state
 
 _MAX_DEPTH = 4
@@ -85,7 +86,9 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
         return [(storage.data_ptr(), n, dtype(tensor))] if n else []
     try:
         return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor) if s.nbytes()]
-    except (RuntimeError, NotImplementedError):
+    except RuntimeError as error:  # NotImplementedError is one
+        if by_script(error):
+            raise
         return []  # a subclass without a storage of its own
 
 
