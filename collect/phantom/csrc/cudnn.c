@@ -1,6 +1,10 @@
 /* cuDNN's graph interface: the real library, run "deviceless" with the profile's properties (cuDNN 9.8 and later), so that
  * its own heuristics choose engines and say what workspace they need. Only execution does nothing. Descriptors that would
- * take a handle take a device property instead, as cuDNN documents for compiling without a device. */
+ * take a handle take a device property instead, as cuDNN documents for compiling without a device.
+ *
+ * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
+ * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), and engines that need
+ * a device to be made are left out. A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
 #include "phantom.h"
 
 #include <dlfcn.h>
