@@ -1,6 +1,7 @@
 package phantom
 
 import (
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -71,5 +72,29 @@ func TestPlaces(t *testing.T) {
 	runScript(t, library, &got, "places.py", nil, wants)
 	if !reflect.DeepEqual(got, recorded) {
 		t.Errorf("offsets in MiB\n%v, recorded\n%v", got, recorded)
+	}
+}
+
+// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says. Where this
+// fails, cuDNN minds the property: the page, README's limits and the note on cuDNN's engines want another look.
+func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
+	h200 := testLibrary(t)
+	for _, multiprocessors := range []int64{132, 66} {
+		profile, err := LoadProfile("h200")
+		if err != nil {
+			t.Fatal(err)
+		}
+		profile.Properties = maps.Clone(profile.Properties)
+		profile.Properties["multiprocessors"] = multiprocessors
+		library, err := Build(t.Context(), Options{Python: h200.Python, CacheDir: filepath.Dir(h200.Dir), Profile: profile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		library.ScratchDir = t.TempDir()
+		var got struct{ Workspaces []int64 }
+		runScript(t, library, &got, "convolution.py", nil)
+		if !slices.Equal(got.Workspaces, []int64{295107}) { // two copies of 147,456 bytes; an H200 takes 13
+			t.Errorf("%d multiprocessors: workspaces of %v bytes", multiprocessors, got.Workspaces)
+		}
 	}
 }
