@@ -39,9 +39,9 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t ids;
 static size_t deferred_blocks;
 static uint64_t moved; /* how often values were moved into their place */
-/* Recipes that nobody needs any more, until Python asks for them. */
-static uint64_t *dropped;
-static size_t drops, drops_room;
+/* Those whose recipes nobody needs any more, until Python asks for them. A list, since nothing may be allocated under the lock:
+ * malloc's doors take it too. */
+static struct block *dropped;
 static void (*maker)(uint64_t id);
 
 /* Those being made, each on the stack of the thread that makes it. */
@@ -71,21 +71,15 @@ static struct block *deferred_over(const void *address, size_t bytes) {
     return NULL;
 }
 
-static void drop_recipe(struct block *b) {
-    if (!b->deferred)
-        return;
+static void settle(struct block *b) {
     b->deferred = 0;
     b->making = false;
     __atomic_sub_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
-    if (drops == drops_room) {
-        size_t room = drops_room ? 2 * drops_room : 64;
-        uint64_t *more = realloc(dropped, room * sizeof *more);
-        if (!more)
-            return;
-        dropped = more;
-        drops_room = room;
-    }
-    dropped[drops++] = b->id;
+}
+
+static void drop(struct block *b) {
+    b->next = dropped;
+    dropped = b;
 }
 
 /* ---- blocks of pages of their own */
@@ -134,14 +128,19 @@ static bool release(void *address) {
         if ((*b)->from == address) {
             found = *b;
             *b = found->next;
-            drop_recipe(found);
             break;
         }
     }
+    size_t bytes = found ? found->bytes : 0;
+    if (found && found->deferred) {
+        settle(found);
+        drop(found);
+        found = NULL; /* Python's */
+    }
     pthread_rwlock_unlock(&lock);
-    if (!found)
+    if (!bytes)
         return false;
-    munmap(found->from, found->bytes);
+    munmap(address, bytes);
     free(found);
     return true;
 }
@@ -427,19 +426,28 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
 
 PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
     uint64_t id = 0;
+    struct block *before = malloc(sizeof *before); /* for the recipe that it may have */
+    if (!before)
+        return 0;
     pthread_rwlock_wrlock(&lock);
     struct block *b = block_at(address);
     /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it, and
      * what is behind is another's then. */
     if (b && maker && bytes == b->asked &&
         mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
-        drop_recipe(b);
+        if (b->deferred) {
+            settle(b);
+            *before = *b;
+            drop(before);
+            before = NULL;
+        }
         b->deferred = rounded(bytes);
         b->id = id = ++ids;
         b->making = false;
         __atomic_add_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
     }
     pthread_rwlock_unlock(&lock);
+    free(before);
     return id;
 }
 
@@ -471,19 +479,28 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
         if (mremap(pages, rounded(bytes), b->deferred, MREMAP_MAYMOVE | MREMAP_FIXED, b->from) == MAP_FAILED)
             abort();
         moved++;
-        drop_recipe(b);
+        settle(b);
     } else {
         munmap(pages, rounded(bytes)); /* freed, or given another recipe, meanwhile */
     }
     pthread_rwlock_unlock(&lock);
 }
 
+/* The recipes of tensors that were freed or given another; that of one that was made is known to whoever made it. */
 PHANTOM_API size_t phantom_deferred_dropped(uint64_t *to, size_t room) {
+    size_t n = 0;
     pthread_rwlock_wrlock(&lock);
-    size_t n = drops < room ? drops : room;
-    for (size_t i = 0; i < n; i++)
-        to[i] = dropped[--drops];
+    struct block *taken = dropped, **end = &taken;
+    for (; *end && n < room; end = &(*end)->next)
+        to[n++] = (*end)->id;
+    dropped = *end;
+    *end = NULL;
     pthread_rwlock_unlock(&lock);
+    while (taken) {
+        struct block *next = taken->next;
+        free(taken);
+        taken = next;
+    }
     return n;
 }
 

@@ -1,0 +1,23 @@
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+#define CHECK(WHAT)                                           \
+    do                                                        \
+        if (!(WHAT)) {                                        \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #WHAT); \
+            _exit(1);                                         \
+        }                                                     \
+    while (0)
+
+void phantom_defer_to(void (*make)(uint64_t));
+uint64_t phantom_defer(void *address, size_t bytes);
+size_t phantom_deferred_dropped(uint64_t *to, size_t room);
