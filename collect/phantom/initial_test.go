@@ -80,3 +80,22 @@ ctypes.string_at(16)
 		}
 	}
 }
+
+// Threads of a script meet at its deferred tensors, and none of them ends it or waits for ever.
+func TestInitialValuesOfThreads(t *testing.T) {
+	library := testLibrary(t)
+	module := t.TempDir()
+	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	for _, test := range [][2]string{
+		{"freed", "((2, 1), True)"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		command := exec.CommandContext(ctx, library.Python, filepath.Join("testdata", "recipes.py"), module, test[0])
+		command.Env = library.Env(nil)
+		output, err := command.CombinedOutput()
+		cancel()
+		if said := strings.TrimSpace(string(output)); err != nil || said != test[1] {
+			t.Errorf("%s: %v, it says %s, want %s", test[0], err, said, test[1])
+		}
+	}
+}

@@ -139,7 +139,9 @@ class Init:
         self._local.makes = True
         try:
             with self._lock:
-                recipe = self._recipes[number]
+                recipe = self._recipes.get(number)
+                if recipe is None:  # freed meanwhile, or given another
+                    return
                 self._counts[1] += 1
             self._compute(number, recipe)
             self._recipes.pop(number, None)
