@@ -1,7 +1,7 @@
 """Runs a command once for each of several ranks: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND…
 
 They do not talk to each other, so no more of them run at a time than there are processors. Each prints where this
-prints. The exit code is that of the first that failed.
+prints. The exit code is that of the one that failed first, whose exception is what the collector tells of.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def run(variables: str, command: list[str]) -> int:
 def main() -> int:
     ranks, command = sys.argv[1].split(";"), sys.argv[2:]
     with ThreadPoolExecutor(min(len(ranks), len(os.sched_getaffinity(0)))) as pool:
-        return next(filter(None, list(pool.map(lambda rank: run(rank, command), ranks))), 0)
+        codes: list[int] = []  # as they end
+        list(pool.map(lambda rank: codes.append(run(rank, command)), ranks))
+        return next(filter(None, codes), 0)
 
 
 if __name__ == "__main__":
