@@ -203,7 +203,7 @@ func unpackModules(dir string) (string, error) {
 		file   string
 		source []byte
 	}{
-		{"phantom_sizes.py", phantom.PythonModule()},
+		{"phantom_values.py", phantom.PythonModule()},
 		{"phantom_init.py", phantom.InitModule()},
 	} {
 		path := filepath.Join(dir, module.file)

@@ -99,7 +99,7 @@ def environment(folder: str) -> None:
 
     torch.zeros(1, device="cuda")
     found = {k: v for k, v in os.environ.items() if k in PHANTOM or k.startswith("PHANTOM_")}
-    shutil.copy(os.environ["DPSIGHT_PLUGIN"].split(os.pathsep)[0], Path(folder) / "phantom_values.py")
+    shutil.copy(os.environ["DPSIGHT_PLUGIN"].split(os.pathsep)[0], folder)
     (Path(folder) / "phantom.json").write_text(json.dumps(found))
 
 

@@ -1,0 +1,31 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A plugin has the name that its source has in the repository: what goes wrong in one is said under its name.
+func TestModulesOfThePhantom(t *testing.T) {
+	dir := t.TempDir()
+	listed, err := unpackModules(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range filepath.SplitList(listed) {
+		name := filepath.Base(path)
+		names = append(names, name)
+		got, err := os.ReadFile(path)
+		want, missing := os.ReadFile(filepath.Join("phantom", "pysrc", name))
+		if err != nil || missing != nil || string(got) != string(want) || filepath.Dir(path) != dir {
+			t.Errorf("%s: %v, %v", path, err, missing)
+		}
+	}
+	if !slices.Contains(names, "phantom_values.py") {
+		t.Errorf("unpacked: %s", strings.Join(names, " "))
+	}
+}
