@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The memory that is deferred, without torch: each program of testdata/deferred is linked with deferred.c alone, and ends with 0.
+// The memory that is deferred, without torch: each program of testdata/deferred is linked with deferred.c and reads.c, and ends with 0.
 func TestDeferredMemory(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -23,7 +23,8 @@ func TestDeferredMemory(t *testing.T) {
 		}
 	}
 	library := filepath.Join(dir, "libdeferred.so")
-	compile("-fPIC", "-shared", "-fvisibility=hidden", "-o", library, filepath.Join("csrc", "deferred.c"), "-lpthread", "-ldl")
+	compile("-fPIC", "-shared", "-fvisibility=hidden", "-o", library,
+		filepath.Join("csrc", "deferred.c"), filepath.Join("csrc", "reads.c"), "-lpthread", "-ldl")
 	programs, err := filepath.Glob(filepath.Join("testdata", "deferred", "*.c"))
 	if err != nil || len(programs) == 0 {
 		t.Fatal(programs, err)

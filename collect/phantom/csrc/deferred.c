@@ -197,6 +197,10 @@ static void in_child(void) {
             b->making = false;
 }
 
+/* As the library is loaded: whoever wants to know of forks later is told outside of the lock, by which it may give back memory,
+ * before one and, the other way round, after it. And there are blocks before anything is deferred. */
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
+
 /* ---- making
  *
  * The recipes are Python's, and a thread of its own makes each: the one that was stopped may be inside of an operator, a dispatch
@@ -419,7 +423,6 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
     find_python();
     /* A stack that has overflown has no room for a handler; those that tell of it have one of their own. */
     install_handler(SA_ONSTACK, &others);
-    pthread_atfork(before_fork, after_fork, in_child);
     __atomic_store_n(&maker, make, __ATOMIC_RELEASE);
 }
 

@@ -21,3 +21,5 @@
 void phantom_defer_to(void (*make)(uint64_t));
 uint64_t phantom_defer(void *address, size_t bytes);
 size_t phantom_deferred_dropped(uint64_t *to, size_t room);
+void *phantom_deferred_pages(size_t bytes);
+void phantom_deferred_made(uint64_t id, void *pages, size_t bytes);
