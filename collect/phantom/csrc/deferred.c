@@ -52,6 +52,29 @@ struct job {
 
 static struct job *jobs;
 
+/* Holds back the signals that come from outside; what a thread itself does wrong stays its own. */
+static void hold_signals(sigset_t *before) {
+    sigset_t asynchronous;
+    sigfillset(&asynchronous);
+    sigdelset(&asynchronous, SIGSEGV);
+    sigdelset(&asynchronous, SIGBUS);
+    sigdelset(&asynchronous, SIGFPE);
+    sigdelset(&asynchronous, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &asynchronous, before);
+}
+
+/* A handler may write, which takes the lock to read, and its own thread may be changing what is locked: that is neither had nor
+ * waited for. Two that read do not disturb each other. */
+static void lock_to_change(sigset_t *before) {
+    hold_signals(before);
+    pthread_rwlock_wrlock(&lock);
+}
+
+static void unlock_changed(const sigset_t *before) {
+    pthread_rwlock_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 static size_t rounded(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
 static struct block **bucket(const void *address) { return &blocks[((uintptr_t)address / PAGE * 0x9e3779b97f4a7c15u) >> 54]; }
@@ -110,10 +133,11 @@ PHANTOM_API int posix_memalign(void **to, size_t alignment, size_t bytes) {
         return ENOMEM;
     }
     *b = (struct block){.from = pages, .bytes = size, .asked = bytes};
-    pthread_rwlock_wrlock(&lock);
+    sigset_t signals;
+    lock_to_change(&signals);
     b->next = *bucket(pages);
     *bucket(pages) = b;
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
     *to = pages;
     return 0;
 }
@@ -123,7 +147,8 @@ static bool release(void *address) {
     if ((uintptr_t)address % PAGE || !address)
         return false;
     struct block *found = NULL;
-    pthread_rwlock_wrlock(&lock);
+    sigset_t signals;
+    lock_to_change(&signals);
     for (struct block **b = bucket(address); *b; b = &(*b)->next) {
         if ((*b)->from == address) {
             found = *b;
@@ -137,7 +162,7 @@ static bool release(void *address) {
         drop(found);
         found = NULL; /* Python's */
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
     if (!bytes)
         return false;
     munmap(address, bytes);
@@ -184,9 +209,18 @@ PHANTOM_API void *realloc(void *address, size_t bytes) {
     return moved;
 }
 
-static void before_fork(void) { pthread_rwlock_wrlock(&lock); }
+static sigset_t signals_of_fork; /* of the thread that has the lock */
 
-static void after_fork(void) { pthread_rwlock_unlock(&lock); }
+static void before_fork(void) {
+    sigset_t before;
+    lock_to_change(&before);
+    signals_of_fork = before;
+}
+
+static void after_fork(void) {
+    sigset_t before = signals_of_fork;
+    unlock_changed(&before);
+}
 
 /* glibc's lock knows its writer by a number that the child's thread does not have. */
 static void in_child(void) {
@@ -195,6 +229,7 @@ static void in_child(void) {
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct block *b = blocks[i]; b; b = b->next)
             b->making = false;
+    pthread_sigmask(SIG_SETMASK, &signals_of_fork, NULL);
 }
 
 /* As the library is loaded: whoever wants to know of forks later is told outside of the lock, by which it may give back memory,
@@ -263,17 +298,12 @@ static void *make_one(void *id) {
 }
 
 static void make_apart(uint64_t id) {
-    sigset_t asynchronous, before;
-    sigfillset(&asynchronous);
-    sigdelset(&asynchronous, SIGSEGV);
-    sigdelset(&asynchronous, SIGBUS);
-    sigdelset(&asynchronous, SIGFPE);
-    sigdelset(&asynchronous, SIGILL);
+    sigset_t before;
     pthread_t thread;
     /* An interpreter that goes away lets no other thread in. */
     bool apart = !python.ends || !python.ends();
     if (apart) {
-        pthread_sigmask(SIG_SETMASK, &asynchronous, &before);
+        hold_signals(&before);
         apart = !pthread_create(&thread, NULL, make_one, &id);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
@@ -287,8 +317,9 @@ static void make_apart(uint64_t id) {
 }
 
 static void make(uint64_t id) {
+    sigset_t signals;
     struct job mine = {.id = id};
-    pthread_rwlock_wrlock(&lock);
+    lock_to_change(&signals);
     struct block *b = with_id(id);
     bool first = b && !b->making;
     if (first) {
@@ -296,18 +327,18 @@ static void make(uint64_t id) {
         mine.next = jobs;
         jobs = &mine;
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
     if (!first) {
         wait_for(id);
         return;
     }
     make_apart(id);
-    pthread_rwlock_wrlock(&lock);
+    lock_to_change(&signals);
     struct job **at = &jobs;
     while (*at != &mine)
         at = &(*at)->next;
     *at = mine.next;
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
 }
 
 /* ---- faults */
@@ -429,11 +460,12 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
 /* ---- what Python asks for */
 
 PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
+    sigset_t signals;
     uint64_t id = 0;
     struct block *before = malloc(sizeof *before); /* for the recipe that it may have */
     if (!before)
         return 0;
-    pthread_rwlock_wrlock(&lock);
+    lock_to_change(&signals);
     struct block *b = block_at(address);
     /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it, and
      * what is behind is another's then. */
@@ -450,7 +482,7 @@ PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
         b->making = false;
         __atomic_add_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
     free(before);
     return id;
 }
@@ -476,7 +508,8 @@ PHANTOM_API void *phantom_deferred_pages(size_t bytes) {
 }
 
 PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
-    pthread_rwlock_wrlock(&lock);
+    sigset_t signals;
+    lock_to_change(&signals);
     struct block *b = with_id(id);
     if (b) {
         /* In one step: threads that are stopped find all of it. */
@@ -487,19 +520,20 @@ PHANTOM_API void phantom_deferred_made(uint64_t id, void *pages, size_t bytes) {
     } else {
         munmap(pages, rounded(bytes)); /* freed, or given another recipe, meanwhile */
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
 }
 
 /* The recipes of tensors that were freed or given another; that of one that was made is known to whoever made it. */
 PHANTOM_API size_t phantom_deferred_dropped(uint64_t *to, size_t room) {
+    sigset_t signals;
     size_t n = 0;
-    pthread_rwlock_wrlock(&lock);
+    lock_to_change(&signals);
     struct block *taken = dropped, **end = &taken;
     for (; *end && n < room; end = &(*end)->next)
         to[n++] = (*end)->id;
     dropped = *end;
     *end = NULL;
-    pthread_rwlock_unlock(&lock);
+    unlock_changed(&signals);
     while (taken) {
         struct block *next = taken->next;
         free(taken);
