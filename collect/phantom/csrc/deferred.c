@@ -454,6 +454,11 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
     find_python();
     /* A stack that has overflown has no room for a handler; those that tell of it have one of their own. */
     install_handler(SA_ONSTACK, &others);
+    /* Held back by what this process was started by, perhaps. From here on nobody can. */
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
     __atomic_store_n(&maker, make, __ATOMIC_RELEASE);
 }
 
