@@ -78,7 +78,8 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
 
 PHANTOM_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream) {
     PHANTOM_USES_CUDA;
-    (void)kind, (void)stream;
+    (void)kind;
+    phantom_works(stream);
     phantom_copy(to, from, bytes);
     return cudaSuccess;
 }
@@ -95,7 +96,8 @@ PHANTOM_API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void 
 PHANTOM_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows, int kind,
                                           void *stream) {
     PHANTOM_USES_CUDA;
-    (void)kind, (void)stream;
+    (void)kind;
+    phantom_works(stream);
     if (width && rows > phantom_copy_limit() / width && phantom_device_of(to) >= 0)
         return cudaSuccess;
     for (size_t row = 0; row < rows; row++)
@@ -111,7 +113,7 @@ PHANTOM_API cudaError_t cudaMemcpyToSymbol(void) {
 
 PHANTOM_API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, void *stream) {
     PHANTOM_USES_CUDA;
-    (void)stream;
+    phantom_works(stream);
     if (bytes <= phantom_copy_limit() || phantom_device_of(to) < 0)
         memset(to, value, bytes);
     else

@@ -1,22 +1,41 @@
 /* CUDA graphs: capturing runs the script once as usual, with the allocator told that a capture is on, and a replay does
- * nothing. So a graph is only an address, and what torch sees is the state of each stream (stream.c). */
+ * nothing. What torch sees is the state of each stream (stream.c), and the nodes: it warns about a graph without any, and its
+ * allocator can look which come after which (graph_capture_record_stream_reuse). Kernels and copies have a node each. What
+ * libraries launch has none, since their streams are not known: that there was some is. */
 #include "phantom.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
 #include <driver_types.h>
 
-/* torch's allocator asks for the graph of a running capture, and never looks into it. */
-static char running_graph, instance;
+static char instance;
+
+struct phantom_node *phantom_graph_add(struct phantom_graph *graph, struct phantom_node *const *after, size_t count) {
+    if (graph->count == graph->room) {
+        size_t room = graph->room ? 2 * graph->room : 64;
+        struct phantom_node **grown = realloc(graph->nodes, room * sizeof *grown);
+        if (!grown)
+            return NULL;
+        graph->nodes = grown;
+        graph->room = room;
+    }
+    struct phantom_node *node = malloc(sizeof *node + count * sizeof *after);
+    if (!node)
+        return NULL;
+    node->count = count;
+    if (count)
+        memcpy(node->after, after, count * sizeof *after);
+    return graph->nodes[graph->count++] = node;
+}
 
 PHANTOM_API cudaError_t cudaStreamBeginCapture(void *stream, int mode) {
     PHANTOM_USES_CUDA;
     (void)mode;
     if (phantom_is_capturing(stream))
         return cudaErrorIllegalState;
-    phantom_capture_begin(stream);
-    return cudaSuccess;
+    return phantom_capture_begin(stream) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 PHANTOM_API cudaError_t cudaStreamBeginCaptureToGraph(void *stream) { return cudaStreamBeginCapture(stream, 0); }
@@ -25,9 +44,8 @@ PHANTOM_API cudaError_t cudaStreamEndCapture(void *stream, void **graph) {
     PHANTOM_USES_CUDA;
     if (!phantom_is_capturing(stream))
         return cudaErrorIllegalState;
-    phantom_capture_end(stream);
-    *graph = malloc(1);
-    return *graph ? cudaSuccess : cudaErrorMemoryAllocation;
+    *graph = phantom_capture_end(stream);
+    return cudaSuccess;
 }
 
 PHANTOM_API cudaError_t cudaStreamIsCapturing(void *stream, int *status) {
@@ -36,39 +54,68 @@ PHANTOM_API cudaError_t cudaStreamIsCapturing(void *stream, int *status) {
     return cudaSuccess;
 }
 
-static void capture_info(void *stream, int *status, unsigned long long *id, void **graph) {
-    unsigned long long capture = phantom_capture_id(stream);
+/* The edges have nothing to say. CUDA 13 took over the arguments of CUDA 12's _v3 for the plain name. */
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, void **edges,
+                                                    size_t *count) {
+    PHANTOM_USES_CUDA;
+    void *its_graph, *its_nodes;
+    size_t its_count;
+    unsigned long long capture = phantom_capture_id(stream, &its_graph, &its_nodes, &its_count);
     *status = capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     if (id)
         *id = capture;
     if (graph)
-        *graph = &running_graph;
-}
-
-/* The dependencies and their edges are empty. CUDA 13 took over the arguments of CUDA 12's _v3 for the plain name. */
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph, void *nodes, void *edges,
-                                                    size_t *count) {
-    PHANTOM_USES_CUDA;
-    (void)nodes, (void)edges;
-    capture_info(stream, status, id, graph);
+        *graph = its_graph;
+    if (nodes)
+        *nodes = its_nodes;
+    if (edges)
+        *edges = NULL;
     if (count)
-        *count = 0;
+        *count = its_count;
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, void **graph, void *nodes, size_t *count) {
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, size_t *count) {
     return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, NULL, count);
 }
 
 #if PHANTOM_CUDART_VERSION >= 13000
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id, void **graph, void *nodes, void *edges,
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, void **edges,
                                                  size_t *count) {
     return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, edges, count);
 }
 #else
 PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id) {
-    capture_info(stream, status, id, NULL);
+    return cudaStreamGetCaptureInfo_v3(stream, status, id, NULL, NULL, NULL, NULL);
+}
+#endif
+
+/* As many as there is room for, and how many there are where there is none. */
+static cudaError_t give_nodes(struct phantom_node **to, size_t *count, struct phantom_node *const *nodes, size_t have) {
+    if (!to) {
+        *count = have;
+        return cudaSuccess;
+    }
+    if (have && nodes)
+        memcpy(to, nodes, (*count < have ? *count : have) * sizeof *to);
+    if (*count > have)
+        *count = have;
     return cudaSuccess;
+}
+
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies_v2(struct phantom_node *node, struct phantom_node **to, void *edges, size_t *count) {
+    PHANTOM_USES_CUDA;
+    (void)edges;
+    return give_nodes(to, count, node->after, node->count);
+}
+
+#if PHANTOM_CUDART_VERSION >= 13000
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to, void *edges, size_t *count) {
+    return cudaGraphNodeGetDependencies_v2(node, to, edges, count);
+}
+#else
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to, size_t *count) {
+    return cudaGraphNodeGetDependencies_v2(node, to, NULL, count);
 }
 #endif
 
@@ -80,12 +127,14 @@ PHANTOM_API cudaError_t cudaThreadExchangeStreamCaptureMode(int *mode) {
     return cudaSuccess;
 }
 
-/* One node: torch warns about a graph without any. */
-PHANTOM_API cudaError_t cudaGraphGetNodes(void *graph, void *nodes, size_t *count) {
+/* A graph that only libraries worked in is told to have one node: torch asks whether there is any. */
+PHANTOM_API cudaError_t cudaGraphGetNodes(struct phantom_graph *graph, struct phantom_node **to, size_t *count) {
     PHANTOM_USES_CUDA;
-    (void)graph, (void)nodes;
-    *count = 1;
-    return cudaSuccess;
+    if (!to && !graph->count && graph->libraries) {
+        *count = 1;
+        return cudaSuccess;
+    }
+    return give_nodes(to, count, graph->nodes, graph->count);
 }
 
 PHANTOM_API cudaError_t cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
@@ -111,10 +160,13 @@ PHANTOM_API cudaError_t cudaGraphExecDestroy(void *exec) {
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaGraphDestroy(void *graph) {
+PHANTOM_API cudaError_t cudaGraphDestroy(struct phantom_graph *graph) {
     PHANTOM_USES_CUDA;
-    if (graph != &running_graph)
-        free(graph);
+    for (size_t i = 0; graph && i < graph->count; i++)
+        free(graph->nodes[i]);
+    if (graph)
+        free(graph->nodes);
+    free(graph);
     return cudaSuccess;
 }
 
@@ -128,6 +180,7 @@ PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(voi
 
 PHANTOM_API cudaError_t cudaLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
     PHANTOM_USES_CUDA;
+    phantom_works(stream);
     if (!phantom_is_capturing(stream))
         function(data);
     return cudaSuccess;

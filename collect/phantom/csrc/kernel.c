@@ -1,6 +1,7 @@
 /* Kernels are registered and launched, and do nothing. */
 #include "phantom.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -50,42 +51,77 @@ static void launched(const void *kernel) {
     pthread_mutex_unlock(&lock);
 }
 
-static cudaError_t launched_with(const void *kernel, const void *caller, void **arguments) {
+/* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. Known by the function that launches
+ * it, whose code is a few hundred bytes. */
+static bool from_sleep(const void *caller) {
+    static const char *start;
+    static int looked;
+    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
+        void *torch = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+        start = torch ? dlsym(torch, "_ZN2at4cuda5sleepEl") : NULL;
+        __atomic_store_n(&looked, torch != NULL, __ATOMIC_RELEASE);
+    }
+    return start && (const char *)caller > start && (const char *)caller < start + 512;
+}
+
+/* What a kernel's stub asks back. */
+static __thread struct {
+    dim3 blocks, threads;
+    size_t shared;
+    void *stream;
+    bool sleeps;
+} pushed;
+
+static cudaError_t launched_with(const void *kernel, const void *caller, void **arguments, const void *stream) {
     PHANTOM_USES_CUDA;
     launched(kernel);
-    if (phantom_launched_from(caller))
+    phantom_works(stream);
+    if (pushed.sleeps) {
+        pushed.sleeps = false;
+        double cycles = (double)*(int64_t *)arguments[0], khz = (double)phantom_profile()->core_clock_khz;
+        if (cycles > 0 && khz > 0)
+            phantom_sleeps(stream, (uint64_t)(cycles / khz * 1e6));
+    } else if (phantom_launched_from(caller)) {
         phantom_launched_with(arguments, NULL);
+    }
     return cudaSuccess;
 }
 
 /* What nvcc makes of f<<<...>>>() calls the kernel's stub only if this returns 0; the stub gives its arguments away. */
-PHANTOM_API unsigned __cudaPushCallConfiguration(void) {
-    if (phantom_launched_from(__builtin_return_address(0)))
+PHANTOM_API unsigned __cudaPushCallConfiguration(dim3 blocks, dim3 threads, size_t shared, void *stream) {
+    const void *caller = __builtin_return_address(0);
+    pushed.sleeps = from_sleep(caller);
+    if (pushed.sleeps || phantom_launched_from(caller)) {
+        pushed.blocks = blocks, pushed.threads = threads, pushed.shared = shared, pushed.stream = stream;
         return 0;
-    launched(__builtin_return_address(0));
+    }
+    launched(caller);
+    phantom_works(stream);
     return 1;
 }
 
-PHANTOM_API cudaError_t __cudaPopCallConfiguration(void) { return cudaSuccess; }
-
-PHANTOM_API cudaError_t __cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
-    (void)blocks, (void)threads;
-    return launched_with(kernel, __builtin_return_address(0), arguments);
+PHANTOM_API cudaError_t __cudaPopCallConfiguration(dim3 *blocks, dim3 *threads, size_t *shared, void **stream) {
+    *blocks = pushed.blocks, *threads = pushed.threads, *shared = pushed.shared, *stream = pushed.stream;
+    return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
-    (void)blocks, (void)threads;
-    return launched_with(kernel, __builtin_return_address(0), arguments);
+PHANTOM_API cudaError_t __cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+    (void)blocks, (void)threads, (void)shared;
+    return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernelExC(const void *configuration, const void *kernel, void **arguments) {
-    (void)configuration;
-    return launched_with(kernel, __builtin_return_address(0), arguments);
+PHANTOM_API cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+    (void)blocks, (void)threads, (void)shared;
+    return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
 
-PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments) {
-    (void)blocks, (void)threads;
-    return launched_with(kernel, __builtin_return_address(0), arguments);
+PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments) {
+    return launched_with(kernel, __builtin_return_address(0), arguments, configuration ? configuration->stream : NULL);
+}
+
+PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+    (void)blocks, (void)threads, (void)shared;
+    return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
 
 PHANTOM_API cudaError_t __cudaGetKernel(void **kernel, const void *function) {

@@ -111,7 +111,7 @@ static size_t element_bytes(int type) {
 }
 
 PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type, void *comm, void *stream) {
-    (void)stream;
+    phantom_works(stream);
     size_t bytes = count * element_bytes(type);
     for (int rank = 0; rank < ((struct comm *)comm)->ranks; rank++)
         phantom_copy((char *)to + (size_t)rank * bytes, from, bytes);
@@ -134,14 +134,15 @@ static void reduced(void *comm, int operation) {
 }
 
 PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
-    (void)stream;
+    phantom_works(stream);
     reduced(comm, operation);
     phantom_copy(to, from, count * element_bytes(type));
     return 0;
 }
 
 PHANTOM_API int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, void *comm, void *stream) {
-    (void)root, (void)comm, (void)stream;
+    phantom_works(stream);
+    (void)root, (void)comm;
     phantom_copy(to, from, count * element_bytes(type));
     return 0;
 }
@@ -149,7 +150,8 @@ PHANTOM_API int ncclBroadcast(const void *from, void *to, size_t count, int type
 PHANTOM_API int ncclBcast(void) { return 0; }
 
 PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm, void *stream) {
-    (void)root, (void)stream;
+    phantom_works(stream);
+    (void)root;
     reduced(comm, operation);
     if (to)
         phantom_copy(to, from, count * element_bytes(type));
@@ -157,7 +159,8 @@ PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, i
 }
 
 PHANTOM_API int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
-    (void)operation, (void)comm, (void)stream;
+    phantom_works(stream);
+    (void)operation, (void)comm;
     phantom_copy(to, from, count * element_bytes(type));
     return 0;
 }

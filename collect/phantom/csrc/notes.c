@@ -49,6 +49,7 @@ int phantom_refuse(const char *name, int status) {
 }
 
 int phantom_ignore(const char *name, int status) {
+    phantom_works_somewhere();
     if (phantom_debug() && add(name, false))
         fprintf(stderr, "phantom: %s does nothing\n", name);
     return status;

@@ -194,9 +194,35 @@ PHANTOM_API int phantom_set_current_device(int device);
 PHANTOM_API int phantom_is_capturing(const void *stream);
 /* How many captures are going on, on any stream. */
 PHANTOM_API int phantom_captures_running(void);
+/* 0 where there is no memory for it. */
 unsigned long long phantom_capture_begin(void *stream);
-/* 0 when the stream is not being captured. */
-unsigned long long phantom_capture_id(const void *stream);
-void phantom_capture_end(const void *stream);
+/* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next one will come after, which stay
+ * as they are until the thread's next call on this stream. */
+unsigned long long phantom_capture_id(const void *stream, void **graph, void **nodes, size_t *count);
+/* The graph is the caller's. */
+void *phantom_capture_end(const void *stream);
+/* Work on a stream: a node where it is being captured. */
+PHANTOM_API void phantom_works(const void *stream);
+/* Work on a stream that is not known: a library's, mostly. */
+void phantom_works_somewhere(void);
+/* The stream's work so far ends that much later: what else takes no time, this does. */
+void phantom_sleeps(const void *stream, uint64_t nanoseconds);
+
+/* ---- graph.c: what was captured */
+
+struct phantom_node {
+    size_t count;
+    struct phantom_node *after[];
+};
+
+struct phantom_graph {
+    struct phantom_node **nodes;
+    size_t count, room;
+    uint64_t work_before; /* of libraries, in the whole process, when the capture began */
+    bool libraries;       /* there was some until its end */
+};
+
+/* NULL where there is no memory for it. */
+struct phantom_node *phantom_graph_add(struct phantom_graph *graph, struct phantom_node *const *after, size_t count);
 
 #endif

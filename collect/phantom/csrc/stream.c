@@ -1,7 +1,11 @@
 /* Streams, events and the state of graph capture.
  *
  * Work is done the moment it is submitted, so an event is complete at once. With PHANTOM_LAG=1 it completes only when
- * the host synchronises, which is how blocks freed on another stream stay pending on a busy device. */
+ * the host synchronises, which is how blocks freed on another stream stay pending on a busy device.
+ *
+ * One kernel takes time, since it is all that it does: torch.cuda._sleep. The time is the device's own and not the machine's, so that
+ * runs are alike however busy the machine is: it goes on where the host waits, to what it waits for, and a little whenever
+ * the host asks and learns that something is not done. */
 #include "phantom.h"
 
 #include <pthread.h>
@@ -14,23 +18,44 @@
 #define FIRST_HANDLE 0x5000
 #define HANDLE_STEP 16
 
+/* How far the device's time goes on when the host asks in vain. */
+#define STEP_NANOSECONDS 1000000
+
+/* The nodes of a graph that are the last on a stream, or were when an event was recorded. */
+struct last {
+    struct phantom_node **nodes;
+    size_t count;
+};
+
 struct stream {
     int priority;
     unsigned flags;
     unsigned long long capture; /* the capture it takes part in, or 0 */
+    struct last last;           /* in that capture */
+    uint64_t done_at;           /* the device's time when its work ends */
 };
 
 struct event {
     uint64_t recorded_at;       /* 0: never */
     unsigned flags;
     unsigned long long capture; /* of the stream it was recorded on */
+    struct last last;
+    uint64_t done_at;
+};
+
+struct capture {
+    struct capture *next;
+    unsigned long long id;
+    struct phantom_graph *graph;
 };
 
 static struct stream *streams; /* 0 stands for the default streams, which have no handle of ours */
 static size_t stream_count = 1, stream_room;
 static unsigned long long captures;
+static struct capture *underway;
 static int running;
 static uint64_t clock_now = 1, synced;
+static uint64_t device_time, library_work;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool lagging(void) {
@@ -68,7 +93,7 @@ static cudaError_t create(void **handle, unsigned flags, int priority) {
         streams = grown;
         stream_room *= 2;
     }
-    streams[stream_count] = (struct stream){priority < -5 ? -5 : priority > 0 ? 0 : priority, flags, 0};
+    streams[stream_count] = (struct stream){.priority = priority < -5 ? -5 : priority > 0 ? 0 : priority, .flags = flags};
     *handle = (void *)(uintptr_t)(FIRST_HANDLE + HANDLE_STEP * stream_count++);
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
@@ -122,15 +147,62 @@ static void sync_to(uint64_t time) {
 
 static uint64_t now(void) { return __atomic_load_n(&clock_now, __ATOMIC_RELAXED); }
 
+/* The host waits for the device's time. */
+static void wait_until(uint64_t time) {
+    pthread_mutex_lock(&lock);
+    if (time > device_time)
+        device_time = time;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Whether it is not yet that time; the host has asked. Held lock. */
+static bool before(uint64_t time) {
+    if (device_time >= time)
+        return false;
+    device_time += STEP_NANOSECONDS;
+    return true;
+}
+
+static uint64_t done_at(const void *stream) {
+    pthread_mutex_lock(&lock);
+    uint64_t time = stream_of(stream)->done_at;
+    pthread_mutex_unlock(&lock);
+    return time;
+}
+
+static uint64_t all_done_at(void) {
+    uint64_t time = 0;
+    pthread_mutex_lock(&lock);
+    stream_of(NULL);
+    for (size_t i = 0; i < stream_count; i++)
+        if (streams[i].done_at > time)
+            time = streams[i].done_at;
+    pthread_mutex_unlock(&lock);
+    return time;
+}
+
+void phantom_sleeps(const void *stream, uint64_t nanoseconds) {
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (!s->capture)
+        s->done_at = (s->done_at > device_time ? s->done_at : device_time) + nanoseconds;
+    pthread_mutex_unlock(&lock);
+}
+
 PHANTOM_API cudaError_t cudaDeviceSynchronize(void) {
     PHANTOM_USES_CUDA;
     sync_to(now());
+    wait_until(all_done_at());
     return phantom_device_count() ? cudaSuccess : cudaErrorNoDevice;
 }
 
 PHANTOM_API cudaError_t cudaStreamQuery(void *stream) {
     PHANTOM_USES_CUDA;
-    return phantom_is_capturing(stream) ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    cudaError_t status = s->capture ? cudaErrorStreamCaptureUnsupported : before(s->done_at) ? cudaErrorNotReady : cudaSuccess;
+    pthread_mutex_unlock(&lock);
+    return status;
 }
 
 PHANTOM_API cudaError_t cudaStreamSynchronize(void *stream) {
@@ -138,6 +210,7 @@ PHANTOM_API cudaError_t cudaStreamSynchronize(void *stream) {
     if (phantom_is_capturing(stream))
         return cudaErrorStreamCaptureUnsupported;
     sync_to(now());
+    wait_until(done_at(stream));
     return cudaSuccess;
 }
 
@@ -157,8 +230,28 @@ PHANTOM_API cudaError_t cudaEventCreate(void **event) { return cudaEventCreateWi
 
 PHANTOM_API cudaError_t cudaEventDestroy(void *event) {
     PHANTOM_USES_CUDA;
+    if (event)
+        free(((struct event *)event)->last.nodes);
     free(event);
     return cudaSuccess;
+}
+
+/* Puts copies of nodes behind those that are there, each once. Held lock. */
+static bool append(struct last *last, struct phantom_node *const *nodes, size_t count) {
+    if (!count)
+        return true;
+    struct phantom_node **grown = realloc(last->nodes, (last->count + count) * sizeof *grown);
+    if (!grown)
+        return false;
+    last->nodes = grown;
+    for (size_t i = 0; i < count; i++) {
+        size_t j = 0;
+        while (j < last->count && grown[j] != nodes[i])
+            j++;
+        if (j == last->count)
+            grown[last->count++] = nodes[i];
+    }
+    return true;
 }
 
 PHANTOM_API cudaError_t cudaEventRecordWithFlags(void *event, void *stream, unsigned flags) {
@@ -167,9 +260,13 @@ PHANTOM_API cudaError_t cudaEventRecordWithFlags(void *event, void *stream, unsi
     struct event *e = event;
     pthread_mutex_lock(&lock);
     e->recorded_at = ++clock_now;
-    e->capture = stream_of(stream)->capture;
+    struct stream *s = stream_of(stream);
+    e->capture = s->capture;
+    e->done_at = s->done_at;
+    e->last.count = 0;
+    bool done = append(&e->last, s->last.nodes, s->capture ? s->last.count : 0);
     pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    return done ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 PHANTOM_API cudaError_t cudaEventRecord(void *event, void *stream) { return cudaEventRecordWithFlags(event, stream, 0); }
@@ -178,7 +275,7 @@ PHANTOM_API cudaError_t cudaEventQuery(void *event) {
     PHANTOM_USES_CUDA;
     struct event *e = event;
     pthread_mutex_lock(&lock);
-    bool pending = lagging() && e->recorded_at > synced;
+    bool pending = lagging() && e->recorded_at > synced || before(e->done_at);
     pthread_mutex_unlock(&lock);
     return pending ? cudaErrorNotReady : cudaSuccess;
 }
@@ -186,7 +283,16 @@ PHANTOM_API cudaError_t cudaEventQuery(void *event) {
 PHANTOM_API cudaError_t cudaEventSynchronize(void *event) {
     PHANTOM_USES_CUDA;
     sync_to(((struct event *)event)->recorded_at);
+    wait_until(((struct event *)event)->done_at);
     return cudaSuccess;
+}
+
+/* Held lock. */
+static struct capture *capture_with(unsigned long long id) {
+    struct capture *c = id ? underway : NULL;
+    while (c && c->id != id)
+        c = c->next;
+    return c;
 }
 
 /* A stream that waits for an event of a captured stream joins that capture. */
@@ -195,10 +301,18 @@ PHANTOM_API cudaError_t cudaStreamWaitEvent(void *stream, void *event, unsigned 
     (void)flags;
     struct event *e = event;
     pthread_mutex_lock(&lock);
-    if (e->capture)
-        stream_of(stream)->capture = e->capture;
+    struct stream *s = stream_of(stream);
+    bool done = true;
+    if (capture_with(e->capture)) {
+        if (s->capture != e->capture)
+            s->last.count = 0;
+        s->capture = e->capture;
+        done = append(&s->last, e->last.nodes, e->last.count);
+    } else if (!s->capture && e->done_at > s->done_at) {
+        s->done_at = e->done_at;
+    }
     pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    return done ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 /* Nothing takes time here, so all spans are the same: a made-up spread would let autotuners make up a winner. */
@@ -218,23 +332,69 @@ PHANTOM_API cudaError_t cudaEventElapsedTime_v2(float *milliseconds, void *begin
 /* ---- capture: called by graph.c */
 
 unsigned long long phantom_capture_begin(void *stream) {
+    struct capture *c = calloc(1, sizeof *c);
+    if (!c || !(c->graph = calloc(1, sizeof *c->graph))) {
+        free(c);
+        return 0;
+    }
     pthread_mutex_lock(&lock);
-    unsigned long long capture = ++captures;
-    stream_of(stream)->capture = capture;
+    unsigned long long capture = c->id = ++captures;
+    c->graph->work_before = __atomic_load_n(&library_work, __ATOMIC_RELAXED);
+    c->next = underway;
+    underway = c;
+    struct stream *s = stream_of(stream);
+    s->capture = capture;
+    s->last.count = 0;
     __atomic_add_fetch(&running, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     return capture;
 }
 
-unsigned long long phantom_capture_id(const void *stream) { return capture_of(stream); }
+unsigned long long phantom_capture_id(const void *stream, void **graph, void **nodes, size_t *count) {
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    unsigned long long capture = s->capture;
+    struct capture *c = capture_with(capture);
+    *graph = c ? c->graph : NULL;
+    *nodes = c ? s->last.nodes : NULL;
+    *count = c ? s->last.count : 0;
+    pthread_mutex_unlock(&lock);
+    return capture;
+}
 
-void phantom_capture_end(const void *stream) {
+void *phantom_capture_end(const void *stream) {
+    struct phantom_graph *graph = NULL;
     pthread_mutex_lock(&lock);
     unsigned long long capture = stream_of(stream)->capture;
-    if (capture)
+    for (struct capture **at = &underway, *c; (c = *at); at = &c->next) {
+        if (c->id != capture)
+            continue;
+        graph = c->graph;
+        graph->libraries = __atomic_load_n(&library_work, __ATOMIC_RELAXED) != graph->work_before;
+        *at = c->next;
+        free(c);
         __atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
+        break;
+    }
     for (size_t i = 0; i < stream_count; i++)
         if (streams[i].capture == capture)
             streams[i].capture = 0;
     pthread_mutex_unlock(&lock);
+    return graph;
 }
+
+void phantom_works(const void *stream) {
+    if (!phantom_captures_running())
+        return;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    struct capture *c = capture_with(s->capture);
+    struct phantom_node *node = c ? phantom_graph_add(c->graph, s->last.nodes, s->last.count) : NULL;
+    if (node) {
+        s->last.count = 0;
+        append(&s->last, &node, 1);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void phantom_works_somewhere(void) { __atomic_add_fetch(&library_work, 1, __ATOMIC_RELAXED); }
