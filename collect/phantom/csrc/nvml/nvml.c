@@ -101,6 +101,26 @@ PHANTOM_API int nvmlDeviceGetP2PStatus(void *one, void *other, int index, int *s
     return SUCCESS;
 }
 
+/* The members that all versions of nvmlGpuFabricInfoV_t begin with. It is in no fabric: torch 2.13 asks before it makes the first
+ * expandable segment, and takes a refusal for a fault of its own. */
+struct fabric_info {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+};
+
+PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(void *handle, struct fabric_info *info) {
+    if (!valid(device_of(handle)))
+        return INVALID_ARGUMENT;
+    memset(info->cluster, 0, sizeof info->cluster);
+    info->status = SUCCESS;
+    info->clique = 0;
+    info->state = 0; /* NVML_GPU_FABRIC_STATE_NOT_SUPPORTED */
+    return SUCCESS;
+}
+
 #define UNSUPPORTED(name) \
     PHANTOM_API int name(void) { return NOT_SUPPORTED; }
 
@@ -110,7 +130,6 @@ UNSUPPORTED(nvmlDeviceGetUtilizationRates)
 UNSUPPORTED(nvmlDeviceGetTemperature)
 UNSUPPORTED(nvmlDeviceGetPowerUsage)
 UNSUPPORTED(nvmlDeviceGetClockInfo)
-UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)
 UNSUPPORTED(nvmlDeviceGetNvLinkState)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
 UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
