@@ -1,8 +1,9 @@
 # make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
 # make test       every test that torch 2.11.0 and two cores allow in 15 minutes
 # make test-long  adds torch 2.15.0, all kill tests and every recording on the phantom GPU
+# make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8) or 2.13
 # make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that has nothing else
-.PHONY: build setup demo test test-long lint alone clean
+.PHONY: build setup demo test test-long test-torch lint alone clean
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -37,6 +38,9 @@ test-long: setup
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x ./ingest/join
 	go test -race -short -skip '$(ALONE)' -timeout 20m ./...
+
+test-torch:
+	python=$$($(VENV)/torch-$(TORCH).txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m ./collect/phantom ./collect/agent && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
