@@ -1,0 +1,59 @@
+// Onphantom runs a Python script on the phantom GPU as it is, without dpsight's agent:
+//
+//	go run ./scripts/onphantom [-memory BYTES] PYTHON [ARGUMENT…]
+//
+// The agent records torch's memory history itself, and so would be in the way of scripts that test that history. The module
+// that follows small values lies in the folder that PHANTOM_MODULE names; the script installs it or does not.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+func main() {
+	memory := flag.Int64("memory", 0, "bytes that the device can hand out (0: the profile's)")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: onphantom [-memory BYTES] PYTHON [ARGUMENT…]")
+		os.Exit(2)
+	}
+	code, err := run(*memory, flag.Arg(0), flag.Args()[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "onphantom:", err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func run(memory int64, python string, arguments []string) (int, error) {
+	library, err := phantom.Build(context.Background(), phantom.Options{Python: python})
+	if err != nil {
+		return 0, err
+	}
+	library.MemoryBytes = memory
+	module, err := os.MkdirTemp("", "onphantom-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(module) }()
+	if err := os.WriteFile(filepath.Join(module, "phantom_values.py"), phantom.PythonModule(), 0o600); err != nil {
+		return 0, err
+	}
+	command := exec.Command(python, arguments...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.Env = append(library.Env(os.Environ()), "PHANTOM_MODULE="+module)
+	err = command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
