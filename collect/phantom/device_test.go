@@ -1,6 +1,7 @@
 package phantom
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -97,4 +98,30 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 			t.Errorf("%d multiprocessors: workspaces of %v bytes", multiprocessors, got.Workspaces)
 		}
 	}
+}
+
+// Segments lie among what the process itself has mapped. examples/accuracy/first/accumulate.py moves eight layers of 32 MiB to the
+// device one by one, and an H200's driver put these segments into the gaps that they left above all others, as soon as a gap was
+// 32 MiB larger than the block; then the first kernel, after copies, freed the context's block. How far above they lie depends on
+// what else is mapped, so the order is compared.
+func TestPlacesAmongTheHosts(t *testing.T) {
+	library := testLibrary(t)
+	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", 20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap",
+		20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, "fill", 96]]`
+	recorded := []int64{0, -74, -520, -500, -552, -532, 8760, 8780, -584, -564, 8728, 8748, 8696, 8716, 8664, 8684, 8632, -488}
+	var got [][]int64
+	runScript(t, library, &got, "places.py", nil, wants)
+	if !slices.Equal(order(got[0]), order(recorded)) || !slices.Equal(got[0][:6], recorded[:6]) || got[0][17] != -488 {
+		t.Errorf("offsets in MiB\n%v, recorded\n%v", got[0], recorded)
+	}
+}
+
+// order has the indices of places from the lowest to the highest.
+func order(places []int64) []int {
+	indices := make([]int, len(places))
+	for i := range indices {
+		indices[i] = i
+	}
+	slices.SortFunc(indices, func(a, b int) int { return cmp.Compare(places[a], places[b]) })
+	return indices
 }

@@ -32,8 +32,8 @@ type Library struct {
 	// context takes.
 	MemoryBytes int64
 	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "h200" or "blocks" (as a driver
-	// was seen to do it, csrc/blocks.c; "" is the profile's choice), "up", "down", a number that seeds random places, or "@PATH",
-	// the segments of a recording.
+	// was seen to do it, csrc/blocks.c; "" is the profile's choice), both with "+0" to "+31" for another grid of blocks; "up",
+	// "down", a number that seeds random places, or "@PATH", the segments of a recording.
 	AddressPolicy string
 }
 

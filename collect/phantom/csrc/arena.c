@@ -2,8 +2,10 @@
  * a phantom of 140 GB costs nothing. Where a new segment lands decides which of several equally good free blocks torch's
  * best fit takes, so the policy is selectable (PHANTOM_ADDR): a prediction's reserved bytes are a band over policies.
  *
- *   h200    as an H200's driver: blocks of 32 MiB downwards, filled upwards, around what a context takes (blocks.c)
+ *   h200    as an H200's driver: blocks of 32 MiB in the gaps that the process's own mappings leave, filled upwards, around
+ *           what a context takes (blocks.c)
  *   blocks  the same without what a context takes, which other devices' contexts may do otherwise
+ *   either with +N: the grid of blocks lies N MiB lower, from 0 to 31; 16 if it is not said
  *   up, down          first fit from the bottom or the top
  *   a number          a seed: random places
  *   @PATH             where a recording's segments were, a line each: its bytes and its address, in hexadecimal
@@ -23,6 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum policy { UNKNOWN, H200, BLOCKS, UP, DOWN, RANDOM, RECORDED } policy;
 static uint64_t seeded = 88172645463325252ull;
 static struct list recorded; /* with offsets into the arena */
+static uint64_t grid = 16 * MIB;
 
 static void read_recorded(const char *path) {
     FILE *file = fopen(path, "r");
@@ -38,13 +41,28 @@ static void read_recorded(const char *path) {
         recorded.at[i].offset += ARENA_MIDDLE - lowest / GRANULE * GRANULE;
 }
 
+/* Whether text is a policy of this name, with its grid. */
+static bool is_blocks(const char *text, const char *name) {
+    size_t length = strlen(name);
+    if (strncmp(text, name, length))
+        return false;
+    if (!text[length])
+        return true;
+    char *end = NULL;
+    unsigned long long lower = text[length] == '+' ? strtoull(text + length + 1, &end, 10) : 0;
+    if (!end || end == text + length + 1 || *end || lower > 31)
+        return false;
+    grid = lower * MIB;
+    return true;
+}
+
 static enum policy read_policy(void) {
     const char *text = getenv("PHANTOM_ADDR");
     if (!text || !*text)
         text = phantom_profile()->addresses;
-    if (!strcmp(text, "h200"))
+    if (is_blocks(text, "h200"))
         return H200;
-    if (!strcmp(text, "blocks"))
+    if (is_blocks(text, "blocks"))
         return BLOCKS;
     if (!strcmp(text, "up"))
         return UP;
@@ -57,7 +75,7 @@ static enum policy read_policy(void) {
     char *end;
     seeded += strtoull(text, &end, 10) * 0x9E3779B97F4A7C15ull;
     if (*end) {
-        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: h200, blocks, up, down, @PATH or a seed\n", text);
+        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: h200, blocks, either with +0 to +31, up, down, @PATH or a seed\n", text);
         exit(2);
     }
     return RANDOM;
@@ -160,6 +178,7 @@ static struct arena *arena_of(int device) {
     }
     madvise(base, ARENA_BYTES, MADV_DONTDUMP);
     madvise(base, ARENA_BYTES, MADV_NOHUGEPAGE);
+    arena->grid = grid;
     if (policy == H200 && !phantom_blocks_begin(arena)) {
         fprintf(stderr, "phantom: the host has no memory left\n");
         exit(2);

@@ -27,7 +27,13 @@ struct list {
 struct arena {
     char *base;
     struct list taken;
-    struct list blocks; /* the driver's: blocks.c */
+    /* blocks.c */
+    struct list blocks;   /* the driver's */
+    struct list reserved; /* those of them that hold their place in the process's addresses */
+    uint64_t opened;      /* the block that is filled until a kernel is loaded */
+    uint64_t origin;      /* the process's address that is offset 0 */
+    uint64_t grid;        /* how far below the context's addresses the first block ends */
+    bool laid;
 };
 
 static inline uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }

@@ -1,36 +1,93 @@
-/* Where the driver puts what is asked for, as 54 recordings of an H200 under driver 580 (examples/) show it: where their 15
- * thousand segments lie follows from these rules, but for one to five in each, where something unseen had taken the place,
- * and for the gaps: the process's other mappings lie in some of them.
+/* Where the driver puts what is asked for, as 80 recordings of an H200 under driver 580 show it.
  *
  *   - It hands out parts of blocks. A request takes the lowest place in any block that has room for it.
- *   - Where none has, a new block is made: a multiple of 32 MiB, in the highest gap between blocks that holds it.
+ *   - Where none has, a new block is made: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address space, so
+ *     the block takes a place of the process's own: the highest gap in which a place on the grid is sure to be (a page less
+ *     than 32 MiB beyond its size), there the highest place. What the script has mapped is in the way. What it gave back is
+ *     filled: parameters that went to the device leave gaps above all that a context has, and the next segments lie there.
  *   - A block in which nothing is left is given back, and its place is a gap again.
- *   - A context begins with one block whose upper 24 MiB are free, and 64 MiB below it with one of 416 MiB that is taken up
- *     but for the last 2 MiB. What fills it (local memory, by its size) is given back when the second kernel is loaded. If
+ *   - A context begins with more than 8 GiB of addresses that hold no segment; then one block whose upper 24 MiB are free, one
+ *     of 64 MiB that is taken, and one of 416 MiB that is taken but for the last 2 MiB. What fills it (local memory, by its
+ *     size) is given back when the second kernel is loaded, or the first if something was copied to the device before it. If
  *     anything lies in its last 2 MiB the block stays, and is filled from its lower end; otherwise its place becomes a gap.
- *   - The first kernel takes 2 MiB, the second 26 MiB, the third 10 MiB, a cuBLAS handle 64 MiB.
+ *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the next 10 MiB, a cuBLAS handle 64 MiB.
  *
- * Later kernels take 2, 8 or 10 MiB at times. Which, launches do not tell, so it is left out. */
+ * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in this
+ * process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An arena's offsets
+ * lie over these addresses at a fixed distance. What only the driver and its libraries map is missing.
+ *
+ * Where the grid lies beside the process's mappings is chance, as the system moves those from run to run: a gap holds a block in
+ * one run and not in the next. Here it stays, so that a prediction stays, and the policy can name another (arena.c). Later kernels
+ * take 2, 8 or 10 MiB at times; which, launches do not tell, so it is left out. */
 #include "arena.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #define BLOCK (32 * MIB)
 
-#define TOP_BLOCK (ARENA_TOP - BLOCK)
+/* The recordings have 8,480 MiB or more between the host's mappings and the first block, up to 32 of them for the grid. */
+#define CONTEXT_ADDRESSES (8448 * MIB)
 #define TOP_TAKEN (8 * MIB)
-#define CLOSED_BLOCK (TOP_BLOCK - 64 * MIB)
-#define OPENED_BLOCK (CLOSED_BLOCK - 416 * MIB)
 #define OPENED_LATER (414 * MIB)
+
+/* Where a context's addresses begin, as an offset. Blocks in gaps above a context lie above it. */
+#define FIRST_END (ARENA_TOP - TIB)
 
 static bool add(struct list *list, struct region region) {
     return phantom_list_insert(list, phantom_list_beyond(list, region.offset), region);
 }
 
+static void *addresses(uint64_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* Lays the arena's offsets over the process's addresses. A process whose address space is limited does without. */
+static void lay(struct arena *arena) {
+    uint64_t context = (uint64_t)addresses(CONTEXT_ADDRESSES);
+    arena->laid = true;
+    arena->origin = context ? context - arena->grid - FIRST_END : 0;
+}
+
+static uint64_t fit_in_process(struct arena *arena, uint64_t bytes) {
+    if (!arena->laid)
+        lay(arena);
+    /* Enough that a place on the grid is in it. No multiple of 2 MiB, which Linux would align, in a larger gap. */
+    uint64_t enough = bytes + BLOCK - 4096, from = arena->origin ? (uint64_t)addresses(enough) : 0, end = from + enough;
+    if (!from)
+        return NOWHERE;
+    uint64_t offset = (end - bytes - arena->origin) / BLOCK * BLOCK, at = arena->origin + offset;
+    bool inside = at >= from && offset >= ARENA_MIDDLE && offset + bytes <= ARENA_TOP &&
+                  phantom_fit_up(&arena->blocks, offset, offset + bytes, bytes, BLOCK) == offset &&
+                  add(&arena->reserved, (struct region){offset, bytes});
+    if (!inside) {
+        munmap((void *)from, end - from);
+        return NOWHERE;
+    }
+    if (at > from)
+        munmap((void *)from, at - from);
+    if (end > at + bytes)
+        munmap((void *)(at + bytes), end - at - bytes);
+    return offset;
+}
+
+static uint64_t new_block(struct arena *arena, uint64_t bytes) {
+    struct region block = {fit_in_process(arena, bytes), bytes};
+    if (block.offset == NOWHERE)
+        block.offset = phantom_fit_down(&arena->blocks, ARENA_MIDDLE, FIRST_END, bytes, BLOCK);
+    return block.offset != NOWHERE && add(&arena->blocks, block) ? block.offset : NOWHERE;
+}
+
+static bool begin_block(struct arena *arena, uint64_t *offset, uint64_t bytes, uint64_t taken) {
+    *offset = new_block(arena, bytes);
+    return *offset != NOWHERE && add(&arena->taken, (struct region){*offset, taken});
+}
+
 bool phantom_blocks_begin(struct arena *arena) {
-    return add(&arena->blocks, (struct region){TOP_BLOCK, BLOCK}) && add(&arena->taken, (struct region){TOP_BLOCK, TOP_TAKEN}) &&
-           add(&arena->blocks, (struct region){CLOSED_BLOCK, 64 * MIB}) && add(&arena->taken, (struct region){CLOSED_BLOCK, 64 * MIB}) &&
-           add(&arena->blocks, (struct region){OPENED_BLOCK, 416 * MIB}) && add(&arena->taken, (struct region){OPENED_BLOCK, OPENED_LATER});
+    uint64_t top, closed;
+    return begin_block(arena, &top, BLOCK, TOP_TAKEN) && begin_block(arena, &closed, 64 * MIB, 64 * MIB) &&
+           begin_block(arena, &arena->opened, 416 * MIB, OPENED_LATER);
 }
 
 uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granule) {
@@ -40,9 +97,7 @@ uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granul
         if (at != NOWHERE)
             return at;
     }
-    struct region block = {0, round_up(bytes, BLOCK)};
-    block.offset = phantom_fit_down(&arena->blocks, ARENA_MIDDLE, ARENA_TOP, block.bytes, BLOCK);
-    return block.offset != NOWHERE && add(&arena->blocks, block) ? block.offset : NOWHERE;
+    return new_block(arena, round_up(bytes, BLOCK));
 }
 
 void phantom_blocks_left(struct arena *arena, uint64_t offset) {
@@ -50,8 +105,14 @@ void phantom_blocks_left(struct arena *arena, uint64_t offset) {
     if (i == arena->blocks.count || arena->blocks.at[i].offset > offset)
         return;
     const struct region *block = &arena->blocks.at[i];
-    if (phantom_fit_up(&arena->taken, block->offset, block->offset + block->bytes, block->bytes, 1) == block->offset)
-        phantom_list_remove(&arena->blocks, i);
+    if (phantom_fit_up(&arena->taken, block->offset, block->offset + block->bytes, block->bytes, 1) != block->offset)
+        return;
+    size_t place = phantom_list_beyond(&arena->reserved, block->offset);
+    if (place < arena->reserved.count && arena->reserved.at[place].offset == block->offset) {
+        munmap((void *)(arena->origin + block->offset), block->bytes);
+        phantom_list_remove(&arena->reserved, place);
+    }
+    phantom_list_remove(&arena->blocks, i);
 }
 
 static void take(struct arena *arena, uint64_t bytes) {
@@ -67,8 +128,8 @@ void phantom_blocks_use(struct arena *arena, enum phantom_use use) {
         break;
     case PHANTOM_SECOND_KERNEL:
         take(arena, 26 * MIB);
-        phantom_list_remove(&arena->taken, phantom_list_beyond(&arena->taken, OPENED_BLOCK));
-        phantom_blocks_left(arena, OPENED_BLOCK);
+        phantom_list_remove(&arena->taken, phantom_list_beyond(&arena->taken, arena->opened));
+        phantom_blocks_left(arena, arena->opened);
         break;
     case PHANTOM_THIRD_KERNEL:
         take(arena, 10 * MIB);

@@ -29,26 +29,40 @@ PHANTOM_API char __cudaInitModule(void **handle) {
 
 /* The driver loads a kernel's code at its first launch, and takes memory for it: blocks.c. A kernel is known by where it is
  * launched from, since the stubs that would name it are never called. */
-static void launched(const void *kernel) {
-    static struct {
-        const void *seen[3];
-        int count;
-    } devices[PHANTOM_MAX_DEVICES];
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    const void *seen[3];
+    int count, copied; /* copied: before the first kernel */
+} devices[PHANTOM_MAX_DEVICES];
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+void phantom_launched(const void *kernel) {
     static const enum phantom_use uses[] = {PHANTOM_FIRST_KERNEL, PHANTOM_SECOND_KERNEL, PHANTOM_THIRD_KERNEL};
     int device = phantom_current_device(), *count = &devices[device].count;
     if (__atomic_load_n(count, __ATOMIC_RELAXED) == 3)
         return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&loading);
     int i = 0;
     while (i < *count && devices[device].seen[i] != kernel)
         i++;
     if (i == *count && i < 3) {
         devices[device].seen[i] = kernel;
         phantom_arena_used(device, uses[i]);
+        if (i == 0 && devices[device].copied) {
+            devices[device].seen[++i] = kernel;
+            phantom_arena_used(device, uses[i]);
+        }
         __atomic_store_n(count, i + 1, __ATOMIC_RELAXED);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&loading);
+}
+
+void phantom_copied_to(int device) {
+    if (__atomic_load_n(&devices[device].copied, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&loading);
+    if (!devices[device].count)
+        __atomic_store_n(&devices[device].copied, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&loading);
 }
 
 /* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. Known by the function that launches
@@ -74,7 +88,7 @@ static __thread struct {
 
 static cudaError_t launched_with(const void *kernel, const void *caller, void **arguments, const void *stream) {
     PHANTOM_USES_CUDA;
-    launched(kernel);
+    phantom_launched(kernel);
     phantom_works(stream);
     if (pushed.sleeps) {
         pushed.sleeps = false;
@@ -95,7 +109,7 @@ PHANTOM_API unsigned __cudaPushCallConfiguration(dim3 blocks, dim3 threads, size
         pushed.blocks = blocks, pushed.threads = threads, pushed.shared = shared, pushed.stream = stream;
         return 0;
     }
-    launched(caller);
+    phantom_launched(caller);
     phantom_works(stream);
     return 1;
 }

@@ -137,6 +137,10 @@ void *phantom_arena_reserve(int device, uint64_t bytes);
 /* To be told when a device is used in a way that makes the driver take memory of its own. */
 enum phantom_use { PHANTOM_FIRST_KERNEL, PHANTOM_SECOND_KERNEL, PHANTOM_THIRD_KERNEL, PHANTOM_CUBLAS_HANDLE };
 void phantom_arena_used(int device, enum phantom_use use);
+/* To be told of each launch on the current device. */
+PHANTOM_API void phantom_launched(const void *kernel);
+/* To be told of a copy from the host to a device: what its first kernel takes depends on it. */
+void phantom_copied_to(int device);
 /* Gives an address back, drops its pages and returns its bytes; 0 when it was not handed out. */
 uint64_t phantom_arena_give(void *address);
 /* The device an address belongs to, or -1 for the host's. */

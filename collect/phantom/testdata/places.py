@@ -1,7 +1,12 @@
-"""Where segments land, in MiB from the first, by device. What is wanted: a number is a request, a word is a kernel."""
+"""Where segments land, in MiB from the first, by device.
+
+What is wanted: a number is a request; "map N" takes N MiB of the host's and "unmap" gives the oldest of them back,
+"copy" is a copy to the last place, and any other word is a kernel.
+"""
 
 import ctypes
 import json
+import mmap
 import sys
 
 library = ctypes.CDLL(None)
@@ -11,7 +16,17 @@ kernels: dict[str, ctypes.c_char] = {}
 def offsets(device: int, wants: list[object]) -> list[int]:
     library.cudaSetDevice(device)
     places: list[int] = []
+    mapped: list[mmap.mmap] = []
     for want in wants:
+        if isinstance(want, str) and want.startswith("map "):
+            mapped.append(mmap.mmap(-1, (int(want[4:]) << 20) + 4096))  # as malloc does, with a page for its own
+            continue
+        if want == "unmap":
+            mapped.pop(0).close()
+            continue
+        if want == "copy":
+            library.cudaMemcpy(ctypes.c_void_p(places[-1]), ctypes.create_string_buffer(8), ctypes.c_size_t(8), 1)
+            continue
         if isinstance(want, str):
             library.cudaLaunchKernel(ctypes.byref(kernels.setdefault(want, ctypes.c_char())))
             continue

@@ -19,6 +19,7 @@
 #pragma weak phantom_launched_from
 #pragma weak phantom_launched_with
 #pragma weak phantom_works
+#pragma weak phantom_launched
 #pragma weak phantom_virtual_reserve
 #pragma weak phantom_virtual_free
 #pragma weak phantom_physical_create

@@ -7,10 +7,12 @@ struct configuration {
     void *stream;
 };
 
-static int launched(const void *caller, const void *stream, void **arguments, void **packed) {
+/* All functions of the driver interface have one handle (module.c), so they are one kernel to what is loaded. */
+static int launched(const void *function, const void *caller, const void *stream, void **arguments, void **packed) {
     if (!phantom_launched_from)
         return CUDA_ERROR_NO_DEVICE;
     USES_CUDA;
+    phantom_launched(function);
     phantom_works(stream);
     if (phantom_launched_from(caller))
         phantom_launched_with(arguments, packed);
@@ -19,18 +21,17 @@ static int launched(const void *caller, const void *stream, void **arguments, vo
 
 PHANTOM_API int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y, unsigned threads_z,
                                unsigned shared, void *stream, void **arguments, void **packed) {
-    (void)function, (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
-    return launched(__builtin_return_address(0), stream, arguments, packed);
+    (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
+    return launched(function, __builtin_return_address(0), stream, arguments, packed);
 }
 
 PHANTOM_API int cuLaunchCooperativeKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
                                           unsigned threads_z, unsigned shared, void *stream, void **arguments) {
-    (void)function, (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
-    return launched(__builtin_return_address(0), stream, arguments, NULL);
+    (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
+    return launched(function, __builtin_return_address(0), stream, arguments, NULL);
 }
 
 PHANTOM_API int cuLaunchKernelEx(const void *configuration, void *function, void **arguments, void **packed) {
     const struct configuration *given = configuration;
-    (void)function;
-    return launched(__builtin_return_address(0), given ? given->stream : NULL, arguments, packed);
+    return launched(function, __builtin_return_address(0), given ? given->stream : NULL, arguments, packed);
 }
