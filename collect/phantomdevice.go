@@ -56,14 +56,10 @@ func (m *Machine) Placed(addresses string) *Machine {
 }
 
 // Policies are n policies of addresses, the profile's own last: where segments lie decides which of several equal free
-// blocks torch takes, so reserved bytes differ from one to the next. Those that a driver could follow come before random ones.
+// blocks torch takes, so reserved bytes differ from one to the next. First comes the profile's with its grid of blocks elsewhere
+// beside the process's mappings, which is chance on a device too (csrc/blocks.c); then what bounds any driver, then random places.
 func (m *Machine) Policies(n int) []string {
-	var others []string
-	for _, p := range []string{"blocks", "up", "down"} {
-		if p != m.profile.Addresses {
-			others = append(others, p)
-		}
-	}
+	others := []string{m.profile.Addresses + "+0", "up", "down"}
 	for seed := 1; len(others) < n-1; seed++ {
 		others = append(others, fmt.Sprint(seed))
 	}

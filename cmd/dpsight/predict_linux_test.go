@@ -257,7 +257,7 @@ func TestPredictSeeds(t *testing.T) {
 		t.Fatalf("%+v, %v", m.Phantom, err)
 	}
 	low, high := *p.PeakReservedBytes, *p.PeakReservedBytes
-	for i, policy := range []string{"blocks", "up"} {
+	for i, policy := range []string{"h200+0", "up"} {
 		x := m.Phantom.Placements[i]
 		report, err := schemas.ReadIngestReport(filepath.Join(store, x.RunID))
 		if err != nil || x.Addresses != policy || x.Status != schemas.StatusOK || report.Devices[0].PeakReservedBytes != x.PeakReservedBytes {
