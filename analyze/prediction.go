@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -205,6 +206,19 @@ func (in *Input) moduleAt(p place, seq int64) *string {
 
 // Reads is how often the script read what nobody had computed.
 func (p *PredictionRun) Reads() int64 { return sumOf(p.UnknownReads) }
+
+// Advice says what can be done about what ended the run, empty where nothing is known.
+func (p *PredictionRun) Advice() string {
+	if p.Fits != nil {
+		return ""
+	}
+	for _, n := range p.Notes {
+		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
+			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script is predicted with torch's own kernels, which take other memory"
+		}
+	}
+	return ""
+}
 
 // Sentence says in one line whether the run fits.
 func (p *PredictionRun) Sentence() string {

@@ -235,7 +235,11 @@ func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
 		case r.Status == schemas.StatusOK:
 			continue
 		case r.Fits == nil:
-			return failure{withHint{errors.New(r.Sentence()), "its output is kept in " + dirs[i]}}
+			hint := "its output is kept in " + dirs[i]
+			if advice := r.Advice(); advice != "" {
+				hint = advice + "; " + hint
+			}
+			return failure{withHint{errors.New(r.Sentence()), hint}}
 		}
 		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] + " says what was in the way"}}
 	}

@@ -230,6 +230,21 @@ func TestPredictFailure(t *testing.T) {
 	}
 }
 
+// A recurrent network of cuDNN's is refused with what can be done about it, and that can be done.
+func TestPredictRecurrent(t *testing.T) {
+	interpreter := python(t)
+	const recurrent = "import torch\nSETTING\nnet = torch.nn.LSTM(8, 8).cuda()\nnet(torch.randn(4, 2, 8).cuda())\n"
+	r, _ := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", "", 1)))
+	const hint = "torch.backends.cudnn.enabled = False"
+	if r.code != exitFailed || !strings.Contains(r.stderr, "dpsight: hint: cuDNN's recurrent networks need a device: with "+hint) {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", hint, 1)))
+	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // tied has two segments of 20 MiB with a free block of 8 MiB each; torch takes the one at the lower address. If that is the first
 // segment's, what is freed of it next lies in two pieces, and the last request needs a third segment.
 const tied = `
