@@ -32,7 +32,7 @@ func (j *judgement) atMost(level, format string, args ...any) {
 //     was not, and nothing else speaks against it.
 //   - indicative: both, or it cannot be told what was unknown.
 //
-// It looks at facts alone: the manifest, and what the phantom GPU said. What a script does at random is not among them.
+// It looks at facts alone: the manifest, and what the phantom GPU said. Of what a script does at random it sees Poisson sampling alone.
 func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
@@ -48,6 +48,9 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		device += " (" + m.GPUs[0].Name + ")"
 	}
 	j.run(m, r)
+	if drawnAnew(m) {
+		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches and another peak, on a device too")
+	}
 	j.values(f, p)
 	j.libraries(f, p)
 	if f.Checked && m.Environment == nil {
@@ -78,6 +81,18 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		c.KnownError = knownError(doubts(m, r))
 	}
 	return c
+}
+
+// mostSeed is the largest seed that is taken for one that a script set: torch's own is a random 64-bit number, and one in four billion of
+// these is no larger.
+const mostSeed = 1<<32 - 1
+
+// drawnAnew is whether each run of the experiment has batches of other sizes.
+func drawnAnew(m *schemas.Manifest) bool {
+	if m.Privacy == nil || m.Privacy.Poisson == nil || !*m.Privacy.Poisson {
+		return false
+	}
+	return m.Environment == nil || m.Environment.Seed == nil || *m.Environment.Seed > mostSeed
 }
 
 // run looks at how the run ended.

@@ -52,6 +52,16 @@ func TestConfide(t *testing.T) {
 			r.Prediction.Notes = []string{"kernels of libmine.so ran as no-ops: what depends on what they compute is not known"}
 		}, schemas.Indicative, []string{"libmine.so ran as no-ops"}},
 		{"torch.compile", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.Prediction.Compiled = true }, schemas.Close, []string{"torch.compile"}},
+		{"batches drawn anew", func(m *schemas.Manifest, _ *schemas.IngestReport) {
+			m.Privacy, m.Environment.Seed = &schemas.Privacy{Poisson: new(true)}, new(int64(798936206860814937))
+		}, schemas.Close, []string{"draws the sizes of batches at random, and no seed was seen"}},
+		{"batches drawn anew, by a seed that does not fit", func(m *schemas.Manifest, _ *schemas.IngestReport) {
+			m.Privacy = &schemas.Privacy{Poisson: new(true)}
+		}, schemas.Close, []string{"draws the sizes of batches at random"}},
+		{"batches drawn by a seed", func(m *schemas.Manifest, _ *schemas.IngestReport) {
+			m.Privacy, m.Environment.Seed = &schemas.Privacy{Poisson: new(true)}, new(int64(0))
+		}, schemas.ExactExpected, nil},
+		{"batches of one size", func(m *schemas.Manifest, _ *schemas.IngestReport) { m.Privacy = &schemas.Privacy{Poisson: new(false)} }, schemas.ExactExpected, nil},
 		{"another torch", func(m *schemas.Manifest, _ *schemas.IngestReport) { m.Environment.Torch = "2.15.0" }, schemas.Close, []string{"under torch 2.15.0"}},
 		{"another profile", func(m *schemas.Manifest, _ *schemas.IngestReport) { unchecked(m) }, schemas.Close, []string{"ever compared with this kind of device (Tesla T4)"}},
 		{"another profile, and reads", func(m *schemas.Manifest, r *schemas.IngestReport) { unchecked(m); r.Prediction.UnknownReads = reads }, schemas.Indicative,

@@ -76,7 +76,7 @@ const (
 	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
 	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
 	DoubtCompile = "torch.compile"
-	DoubtOther   = "other" // a device, a torch, a placement or a library that no recording is of
+	DoubtOther   = "other" // a device, a torch, a placement or a library that no recording is of; batches that are drawn anew
 )
 
 // Doubts are the kinds of doubt, in the order in which tables have them.
