@@ -221,7 +221,7 @@ func (c *FitCell) Sentence(v *Vary) string {
 	case FitNone:
 		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, v.Low)
 	case FitAll:
-		return fmt.Sprintf("%s: everything fits: %s %d, the highest that was asked for, too", on, v.Name, v.High)
+		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, v.High)
 	case FitUnset:
 		if c.Largest == nil {
 			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)

@@ -43,7 +43,7 @@ func TestFit(t *testing.T) {
 		{"less for more", FitSearch{Runs: []FitRun{probe(1, yes, 3<<20, schemas.Close), probe(2, yes, 2<<20, schemas.Close), probe(3, no, 0, schemas.Close)}},
 			FitSome, 2, 3, []string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"}, schemas.Close, "batch_size 2 fits"},
 		{"less reserved for more", FitSearch{Runs: []FitRun{probe(1, yes, 1<<20, schemas.Close), cached(probe(2, yes, 2<<20, schemas.Close), 9<<20), probe(64, yes, 3<<20, schemas.Close)}},
-			FitAll, 64, 0, []string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"}, schemas.Close, "everything fits"},
+			FitAll, 64, 0, []string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"}, schemas.Close, "everything that was tried fits"},
 	} {
 		doc := Fit(v, []FitSearch{c.search})
 		got := &doc.Cells[0]
