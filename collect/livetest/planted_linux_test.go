@@ -29,7 +29,8 @@ func always(f finding) map[string]finding {
 
 // planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is released,
 // whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may have been an
-// activation up to there, and is none any more. Of what neither torch nor a module knows only the bytes and the phase are certain.
+// activation up to there, and is none any more. What the script's globals and closures keep is other, and tagged with their names. Of what none of
+// these knows only the bytes and the phase are certain.
 var planted = map[string]map[string]finding{
 	"cache": { // a module's, made anew in each forward
 		backwardBegins: {schemas.Other, schemas.Tagged, "0"},
@@ -49,13 +50,13 @@ var planted = map[string]map[string]finding{
 		graphReleased:  {schemas.Other, schemas.ByPhase, "1"}},
 	"forward hook": { // saved by GELU, which is the block's; made by its first layer
 		backwardBegins: {schemas.Activations, schemas.Tagged, "2"},
-		graphReleased:  {schemas.Other, schemas.ByPhase, "2.up"}},
+		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
 	"focal": { // class weights that the loss has as an attribute
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
 	"closure": { // class weights that nobody but the loss's closure knows
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
-		graphReleased:  {schemas.Other, schemas.ByPhase, ""}},
+		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
 	"retained": { // by the graph of a loss whose backward was told to
 		backwardBegins: {schemas.Activations, schemas.Tagged, ""},
 		graphReleased:  {schemas.Activations, schemas.Tagged, ""}},
@@ -68,9 +69,9 @@ var planted = map[string]map[string]finding{
 		nextBackward:   {schemas.Outputs, schemas.Tagged, ""}},
 	"loss":            always(finding{schemas.Outputs, schemas.Tagged, ""}),
 	"validation":      {nextBackward: {schemas.Outputs, schemas.Tagged, ""}},
-	"stray global":    {nextBackward: {schemas.Other, schemas.ByPhase, ""}},
-	"gradient copies": {nextBackward: {schemas.Other, schemas.ByPhase, ""}},
-	"average":         always(finding{schemas.Other, schemas.ByPhase, ""}),
+	"stray global":    {nextBackward: {schemas.Other, schemas.Tagged, ""}},
+	"gradient copies": {nextBackward: {schemas.Other, schemas.Tagged, ""}},
+	"average":         always(finding{schemas.Other, schemas.Tagged, ""}),
 }
 
 // weights are of losses: older than the steps that use them.

@@ -18,11 +18,11 @@
 // too, are that from birth or from the step's forward pass on: autograd holds no batch that is still on its way. Two kinds
 // begin at their tag, for the block was something else before: gradients (a temporary of backward that autograd hands
 // over) and stored backprops (a gradient on its way). What DP code makes begins at birth if the block was born in DP code,
-// else at the tag. What a module has as a plain attribute between two steps is other, known by name; if a bare step's
+// else at the tag. What a module has as a plain attribute between two steps, or the script as a global or in a closure, is other, known by name; if a bare step's
 // forward made it, from the end of the graph on.
 //
 // An ownership ends where an untag says so; autograd's also at the end of the first backward run that does not keep the
-// graph, if somebody else is known to hold the block from there on. Otherwise it ends with the block, not observed.
+// graph, if somebody else is known to hold the block from there on (who keeps it by a name may keep the graph, too). Otherwise it ends with the block, not observed.
 // Weights that autograd saved are not activations.
 //
 // What autograd holds is seen only when backward begins. Where no backward followed a forward pass (it ran out of memory, say),

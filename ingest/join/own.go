@@ -174,7 +174,8 @@ func (j *Joined) beginning(category categoryIndex, life int32, later bool, tag i
 	return birth
 }
 
-// release ends autograd's ownership where the graph is given up, if another owner holds the block from there to its end.
+// release ends autograd's ownership where the graph is given up, if another owner holds the block from there to its end. That a script
+// keeps it, by a name, says nothing: it may keep the graph as well.
 func (j *Joined) release(owners []owner, tags []bound, free int64) {
 	for i := range owners {
 		o := &owners[i]
@@ -201,7 +202,7 @@ func (j *Joined) release(owners []owner, tags []bound, free int64) {
 			continue
 		}
 		for m := range owners {
-			if p := &owners[m]; m != i && p.category != activations && p.begin <= end && lifeEnd(p.end) == lifeEnd(free) {
+			if p := &owners[m]; m != i && p.category != activations && p.category != other && p.begin <= end && lifeEnd(p.end) == lifeEnd(free) {
 				o.end, o.observed = end, true
 				break
 			}

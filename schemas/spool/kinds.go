@@ -136,7 +136,7 @@ const (
 	TagOutput         TagKind = 13 // result of the outermost forward call, or a root of backward
 	TagUser           TagKind = 14 // dpsight.tag(): the module field holds the name id of the category
 	TagClipTemporary  TagKind = 15
-	TagHeld           TagKind = 16 // between two steps a module or a parameter has it as a plain attribute
+	TagHeld           TagKind = 16 // between two steps a module or a parameter has it as a plain attribute, or the script as a global or in a closure
 )
 
 var tagKindNames = [...]string{"unknown", "parameter", "buffer", "gradient", "optimizer_state", "saved_tensor", "hook_activation",

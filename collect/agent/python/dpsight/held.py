@@ -1,8 +1,9 @@
 """What a model and its losses keep beside parameters and buffers (caches, masks, class weights: plain attributes), and
 the models that are never called (an average of the weights, a teacher yet to come).
 
-Looked at between steps, when what belongs to one call alone has gone. Who else keeps tensors, a list or a closure say,
-is not asked: the garbage collector would need seconds to name the referrers of each.
+Looked at between steps, when what belongs to one call alone has gone. What the script keeps by names of its own is
+found by strays.py. Who else keeps tensors, a function's variable say, is not asked: the garbage collector would need
+seconds to name the referrers of each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from dpsight import gradients, kinds, modules, tags
+from dpsight import gradients, kinds, modules, strays, tags
 from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import state
@@ -22,6 +23,7 @@ _CONTAINERS = (list, tuple, dict)
 _internal: set[str] = set()  # attributes that every module has
 _uncalled: list[Any] = []  # weak references to models that are never called
 _was_instrumented = True
+_straying = True
 
 
 def step_ended(finished: int) -> None:
@@ -29,11 +31,32 @@ def step_ended(finished: int) -> None:
     even if the next one is bare: it may not outlive that one."""
     global _was_instrumented
     was, _was_instrumented = _was_instrumented, state.instrumented
+    owned = set(tags.owned)
+    tags.owned.clear()
     if not (state.cuda and state.recording and state.tagging and (was or state.instrumented)):
         return
     if finished in (1, state.warmup):  # some make their average only after the first step
         _find_uncalled()
-    tags.emit(_attributes() + _models())
+    records = _attributes() + _models()
+    if was and (finished <= state.warmup or strays.affordable()):  # a bare step does not say what has an owner
+        records += _strays(owned.union(r[1] for r in records))
+    tags.emit(records)
+
+
+def _strays(known: set[int]) -> list[tags.Record]:
+    """Records of what the script keeps; none from the first failure on, and all other tags go on."""
+    global _straying
+    if not _straying:
+        return []
+    try:
+        found = strays.records(known)
+        settled = tags.settled_at() if found else ()
+        return [r for r in found if r[1] not in settled]
+    except Exception as error:
+        if by_script(error):
+            raise
+        _straying = False
+        return []
 
 
 @quiet
@@ -113,4 +136,5 @@ def after_fork() -> None:
     """The parent's models are not ours to tell of."""
     global _was_instrumented
     _was_instrumented = True
+    strays.after_fork()
     _uncalled.clear()

@@ -22,6 +22,23 @@ _alone = threading.RLock()  # several threads may tag: one at a time writes, and
 Record = tuple[int, int, int, int, int, int]
 
 
+# Who owns a tensor beyond autograd: the script that keeps it, too, adds nothing.
+_OWNED = {
+    kinds.PARAMETER,
+    kinds.BUFFER,
+    kinds.GRADIENT,
+    kinds.OPTIMIZER_STATE,
+    kinds.GRAD_SAMPLE,
+    kinds.NORM_SAMPLE,
+    kinds.SUMMED_GRADIENT,
+    kinds.NOISE,
+    kinds.INPUT,
+    kinds.OUTPUT,
+    kinds.USER,
+}
+owned: set[int] = set()  # addresses of what was tagged as something of its own since the step began
+
+
 def emit(records: Iterable[Record], untag: bool = False) -> int:
     """Writes tags under one mark of their own, and returns its number."""
     records = list(records)
@@ -35,6 +52,7 @@ def emit(records: Iterable[Record], untag: bool = False) -> int:
         _TAG.pack(k, op, kind, dtype, address, size, name, module)
         for kind, address, size, name, module, dtype in records
     )
+    owned.update(record[1] for record in records if record[0] in _OWNED)
     with _alone:
         _buffer.extend(packed)
         full = len(_buffer) >= _FLUSH
@@ -83,6 +101,11 @@ def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
     return records
 
 
+def settled_at() -> set[int]:
+    """Where the tensors lie that live from step to step, and that tags have settled."""
+    return {pointer for pointer, _, _ in list(_lasting.values())}
+
+
 def forget() -> None:
     """What lives from step to step is tagged anew."""
     with _alone:
@@ -124,3 +147,4 @@ def after_fork() -> None:
     _alone = threading.RLock()
     _buffer.clear()
     _lasting.clear()
+    owned.clear()

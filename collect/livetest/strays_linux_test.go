@@ -1,0 +1,58 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times what it takes.
+const mostWalkMS = 50
+
+// What a script keeps by names of its own is found under them, and nothing of the script's is run to find it.
+func TestStrays(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	r := record(t, environment(), python, script(t, "strays.py"))
+	if r.manifest.Status != schemas.StatusOK || r.stderr == "" {
+		t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+	}
+	expectConserved(t, r.dir, r.report)
+	lines := linesOf(t, r.stdout, "STRAYS ")
+	var said struct {
+		Planted map[string]storage
+		Ran     []string
+		MS      float64
+	}
+	if len(lines) != 1 || json.Unmarshal([]byte(lines[0]), &said) != nil {
+		t.Fatalf("%q", lines)
+	}
+	if len(said.Ran) > 0 {
+		t.Errorf("was run: %q", said.Ran)
+	}
+	t.Logf("a walk takes %.3f ms", said.MS)
+	if said.MS <= 0 || said.MS > mostWalkMS {
+		t.Errorf("a walk takes %.3f ms", said.MS)
+	}
+	steps, err := schemas.Steps.Read(r.dir)
+	if err != nil || len(steps) != 5 || len(said.Planted) < 9 {
+		t.Fatalf("%d steps, %v; %d tensors", len(steps), err, len(said.Planted))
+	}
+	blocks := countedAt(t, r.dir, steps[4].EndSeq)
+	for name, s := range said.Planted {
+		i := slices.IndexFunc(blocks, func(b counted) bool { return b.block.Address == s[0] })
+		if i < 0 || blocks[i].block.RequestedBytes != int64(s[1]) {
+			t.Errorf("%s: no block of %d bytes at %#x", name, s[1], s[0])
+			continue
+		}
+		if b := blocks[i]; b.category != schemas.Other || b.evidence != schemas.Tagged || b.name != name {
+			t.Errorf("%s is %s by %s, under the name %q", name, b.category, b.evidence, b.name)
+		}
+		if name == "closure of hooked.<locals>.hook" && blocks[i].module != "1" {
+			t.Errorf("%s is of the module %q", name, blocks[i].module)
+		}
+	}
+}
