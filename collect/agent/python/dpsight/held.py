@@ -86,7 +86,7 @@ def _kept(value: Any, root: Any, path: str, module: Any) -> list[tags.Record]:
     tensors = [t for t in tensors if t.is_cuda and not isinstance(t, parameter)]
     if not tensors:
         return []
-    name, number = tag_name(modules.plain(path, root)), modules.known(module)
+    name, number = tag_name(modules.labelled(path, root)), modules.known(module)
     return [r for tensor in tensors for r in tags.of(kinds.HELD, tensor, name, number)]
 
 

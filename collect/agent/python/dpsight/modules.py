@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpsight import kinds, tags
+from dpsight.interruptions import by_script
 from dpsight.marks import frame, tag_name
 from dpsight.state import state
 from dpsight.tensors import quiet
 
 # What wrappers put into a path: the same layer keeps its name under every method.
 _WRAPPERS = {"_module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+_MOST_ROOTS = 50  # that a new root's names are compared with
 _PARALLEL = {"DistributedDataParallel", "DataParallel"}
 
 _ids: dict[int, int] = {}  # id(module) → number
@@ -24,6 +26,8 @@ _count = itertools.count(1).__next__
 _infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
 _roots: dict[int, Any] = {}  # id(module) → weak reference
 _callers: dict[int, int] = {}  # id(module) → the thread that called this root last
+# id(module) of roots → what its paths begin with: nothing, but for a second model of such paths
+_labels: dict[int, str] = {}
 _tagged: set[int] = set()  # id(module) of roots tagged in this step
 names: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
 
@@ -48,6 +52,8 @@ def known(module: Any) -> int:
 def _register(root: Any, outermost: bool) -> None:
     infos = []
     inner = {id(m) for m in root.modules()}
+    if outermost and id(root) not in _labels:
+        _labels[id(root)] = _label(root, inner)
     for path, module in root.named_modules():
         key = id(module)
         if key in _ids:
@@ -56,7 +62,7 @@ def _register(root: Any, outermost: bool) -> None:
         _alive[key] = weakref.ref(module, functools.partial(_forget, key))
         _infos[key] = {
             "id": _ids[key],
-            "path": plain(path, root) if outermost or path else type(module).__name__,
+            "path": labelled(path, root) if outermost or path else type(module).__name__,
             "class": type(module).__name__,
             "parameter_bytes": sum(_bytes(p) for p in module.parameters(recurse=False)),
             "norm_by": norm_by(module),
@@ -71,12 +77,41 @@ def _register(root: Any, outermost: bool) -> None:
         frame(kinds.FRAME_MODULES, {"modules": infos})
 
 
+def _label(root: Any, inner: set[int]) -> str:
+    """The class of a root whose parameters have the names of another model's (a teacher's, of its student's class),
+    numbered if need be: else the two would be one in every table. A wrapper of what was a root is none such."""
+    others = [r for r in roots() if id(r) not in inner and r is not root]
+    try:
+        own = {plain(path, root): id(p) for path, p in root.named_parameters()}
+        if not own or not any(_another(own, r) for r in others[:_MOST_ROOTS]):
+            return ""
+    except Exception as error:  # a model that refuses to be walked
+        if by_script(error):
+            raise
+        return ""
+    taken = {_labels.get(id(r), "") for r in others}
+    cls = type(root).__name__
+    return next(s for s in itertools.chain([cls], (f"{cls}#{n}" for n in itertools.count(2))) if s not in taken)
+
+
+def _another(own: dict[str, int], root: Any) -> bool:
+    """Whether some name is of another parameter there."""
+    return any(own.get(plain(path, root), id(p)) != id(p) for path, p in root.named_parameters())
+
+
+def labelled(path: str, root: Any) -> str:
+    """A path as it stands in tables: without wrappers, with its model's class where another has the same."""
+    label, rest = _labels.get(id(root), ""), plain(path, root)
+    return f"{label}.{rest}" if label and rest else label or rest
+
+
 def _forget(key: int, _ref: Any) -> None:
     _ids.pop(key, None)
     _alive.pop(key, None)
     _infos.pop(key, None)
     _roots.pop(key, None)
     _callers.pop(key, None)
+    _labels.pop(key, None)
 
 
 def _bytes(parameter: Any) -> int:
@@ -150,14 +185,14 @@ def tag_model(root: Any) -> list[tags.Record]:
     _tagged.add(id(root))
     out: list[tags.Record] = []
     for path, p in root.named_parameters():
-        name = names[id(p)] = tag_name(plain(path, root))
+        name = names[id(p)] = tag_name(labelled(path, root))
         gradients.watch(p)
         if not tags.settled(kinds.PARAMETER, p):
             out += tags.lasting(kinds.PARAMETER, p, name)
         out += gradients.attached(p, name)
     for path, buffer in root.named_buffers():
         if not tags.settled(kinds.BUFFER, buffer):
-            out += tags.lasting(kinds.BUFFER, buffer, tag_name(plain(path, root)))
+            out += tags.lasting(kinds.BUFFER, buffer, tag_name(labelled(path, root)))
     return out
 
 
@@ -168,6 +203,7 @@ def after_fork() -> None:
     _infos.clear()
     _roots.clear()
     _callers.clear()
+    _labels.clear()
     names.clear()
     _tagged.clear()
 

@@ -1,0 +1,53 @@
+package livetest_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Tensors of models that have the same names are told apart by the models' classes; those of other names keep theirs.
+func TestModelsOfOneClass(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	r := record(t, environment(), python, script(t, "pair.py"))
+	if r.manifest.Status != schemas.StatusOK {
+		t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+	}
+	steps, err := schemas.Steps.Read(r.dir)
+	if err != nil || len(steps) != 3 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	blocks := map[string]int{}
+	for _, b := range countedAt(t, r.dir, steps[2].EndSeq) {
+		if b.category == schemas.Parameters || b.category == schemas.Buffers {
+			blocks[b.name]++
+		}
+	}
+	want := map[string]int{"0.weight": 1, "0.bias": 1}
+	for _, model := range []string{"", "Net.", "Net#2."} {
+		for _, name := range []string{"up.weight", "up.bias", "down.weight", "down.bias", "shift"} {
+			want[model+name] = 1
+		}
+	}
+	if !maps.Equal(blocks, want) {
+		t.Errorf("%v, not %v", blocks, want)
+	}
+	modules, err := schemas.Modules.Read(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, m := range modules {
+		if m.Class == "Linear" {
+			paths = append(paths, m.Path)
+		}
+	}
+	slices.Sort(paths)
+	if want := []string{"0", "Net#2.down", "Net#2.up", "Net.down", "Net.up", "down", "up"}; !slices.Equal(paths, want) {
+		t.Errorf("modules %q, not %q", paths, want)
+	}
+}
