@@ -19,6 +19,7 @@ type AccuracyDocument struct {
 	Experiments []AccuracyExperiment `json:"experiments"`
 	Allocated   AccuracyErrors       `json:"allocated"`
 	Reserved    AccuracyErrors       `json:"reserved"`
+	Fitting     AccuracyFitting      `json:"fitting"`
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
 	Unpredicted []string `json:"unpredicted"`
 	Unmeasured  []string `json:"unmeasured"`
@@ -63,23 +64,41 @@ type AccuracyErrors struct {
 	Where  string   `json:"where,omitempty"` // the worst is
 }
 
-// Accuracy holds predictions beside measured runs of the same experiments. Runs that did not end well are passed over, and so are
-// predictions among the runs and measured ones among the predictions.
+// AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory. One of which
+// some runs ended well and others ran out of memory is not counted.
+type AccuracyFitting struct {
+	Of          int `json:"of"` // experiments of which both say it
+	Agree       int `json:"agree"`
+	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
+	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to run out of it and
+	// ended well.
+	Overrun []string `json:"overrun"`
+	Refused []string `json:"refused"`
+}
+
+// Accuracy holds predictions beside measured runs of the same experiments. Runs that ran out of memory say that it does not fit, and
+// nothing else; others that did not end well are passed over, and so are predictions among the runs and measured ones among the
+// predictions.
 func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyDocument {
 	return AccuracyOf(predicted, Measurements(runs), name)
 }
 
-// Measurements are the measured ones of some runs that ended well, reduced.
+// Measurements are the measured ones of some runs that ended well or ran out of memory, reduced.
 func Measurements(runs []Summary) schemas.Baseline {
-	runs = slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool { return s.Source != schemas.Measured || s.Status != schemas.StatusOK })
+	runs = slices.DeleteFunc(slices.Clone(runs), func(s Summary) bool {
+		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM
+	})
 	return BaselineOf(runs, "")
 }
 
 // AccuracyOf is [Accuracy] of measured runs that were reduced before.
 func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
-	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
 	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Predicted })
-	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Measured || e.Runs == 0 })
+	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool {
+		return e.Source != schemas.Measured || fitted(&e) == nil && e.Runs == 0
+	})
+	now = oneEnding(now)
 	pairs, labels, theirs := matchExperiments(base, now, false), experimentLabels(now), experimentLabels(base)
 	warnings := newGrouped()
 	for i := range base {
@@ -88,18 +107,21 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 		case !matched:
 			doc.Unmeasured = append(doc.Unmeasured, theirs[i])
 			continue
-		case base[i].Runs == 0:
+		case base[i].Runs == 0 && base[i].Status != schemas.StatusOOM:
 			warnings.add("the prediction did not end well ("+base[i].Status+")", labels[j])
 			continue
 		}
-		x := accuracyOf(&base[i], &now[j])
-		x.Label = labels[j]
-		doc.Experiments = append(doc.Experiments, x)
+		doc.Fitting.add(fitted(&base[i]), fitted(&now[j]), labels[j])
+		if base[i].Runs > 0 && now[j].Runs > 0 {
+			x := accuracyOf(&base[i], &now[j])
+			x.Label = labels[j]
+			doc.Experiments = append(doc.Experiments, x)
+		}
 		if was, is := base[i].Versions.GPU, now[j].Versions.GPU; was != nil && is != nil && *was != *is {
-			warnings.add("predicted for "+*was+" and measured on "+*is, x.Label)
+			warnings.add("predicted for "+*was+" and measured on "+*is, labels[j])
 		}
 		if was, is := base[i].Versions.Torch, now[j].Versions.Torch; was != nil && is != nil && *was != *is {
-			warnings.add("predicted with torch "+*was+" and measured with "+*is, x.Label)
+			warnings.add("predicted with torch "+*was+" and measured with "+*is, labels[j])
 		}
 	}
 	matched := slices.Collect(maps.Values(pairs))
@@ -112,6 +134,48 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	doc.Reserved = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })
 	doc.Warnings = append(doc.Warnings, warnings.lines()...)
 	return doc
+}
+
+// fitted says whether an experiment fits; nil where its runs do not say, or say both.
+func fitted(e *schemas.BaselineExperiment) *bool {
+	oom := e.Status == schemas.StatusOOM
+	if oom == (e.Runs > 0) {
+		return nil
+	}
+	return new(!oom)
+}
+
+// oneEnding leaves an experiment out that ran out of memory where it also ended well, as another document or store has it: two of one
+// content would have no prediction.
+func oneEnding(list []schemas.BaselineExperiment) []schemas.BaselineExperiment {
+	var kept []schemas.BaselineExperiment
+	all := contents(list)
+	for i := range all {
+		if all[i].Runs > 0 || !slices.ContainsFunc(all, func(c content) bool {
+			return c.Runs > 0 && c.key == all[i].key && c.Name == all[i].Name && c.params == all[i].params && slices.Equal(c.Command, all[i].Command)
+		}) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+func (f *AccuracyFitting) add(predicted, measured *bool, label string) {
+	if predicted == nil || measured == nil {
+		return
+	}
+	f.Of++
+	if !*predicted || !*measured {
+		f.OutOfMemory++
+	}
+	switch {
+	case *predicted == *measured:
+		f.Agree++
+	case *predicted:
+		f.Overrun = append(f.Overrun, label)
+	default:
+		f.Refused = append(f.Refused, label)
+	}
 }
 
 // Predictions are the predicted ones of some runs.

@@ -63,3 +63,36 @@ func TestAccuracy(t *testing.T) {
 		t.Errorf("experiments %q", names)
 	}
 }
+
+// Whether something fits is what predictions are asked most, so where a prediction of that was wrong it is named, in either direction.
+func TestAccuracyFitting(t *testing.T) {
+	run := func(source, name, status string) Summary {
+		in := sized(name, map[schemas.Category]int64{schemas.Parameters: 1000})
+		in.Manifest.Source, in.Manifest.Status = source, status
+		return Summarize(in)
+	}
+	ok, oom, failed := schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed
+	predicted := BaselineOf([]Summary{run(schemas.Predicted, "fits", ok), run(schemas.Predicted, "short", ok), run(schemas.Predicted, "refused", oom),
+		run(schemas.Predicted, "large", oom), run(schemas.Predicted, "broken", failed), run(schemas.Predicted, "mixed", ok), run(schemas.Predicted, "apart", ok)}, "test")
+	measured := []Summary{run(schemas.Measured, "fits", ok), run(schemas.Measured, "short", oom), run(schemas.Measured, "refused", ok), run(schemas.Measured, "large", oom),
+		run(schemas.Measured, "broken", oom), run(schemas.Measured, "mixed", ok), run(schemas.Measured, "mixed", oom), run(schemas.Measured, "alone", oom), run(schemas.Measured, "apart", ok)}
+	doc := Accuracy(predicted, measured, "predicted.json")
+	f := doc.Fitting
+	if f.Of != 5 || f.Agree != 3 || f.OutOfMemory != 3 || !slices.Equal(f.Overrun, []string{"short"}) || !slices.Equal(f.Refused, []string{"refused"}) {
+		t.Errorf("fitting: %+v", f)
+	}
+	var compared []string
+	for _, x := range doc.Experiments {
+		compared = append(compared, x.Name)
+	}
+	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) || !slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
+		!slices.Equal(doc.Warnings, []string{"broken: the prediction did not end well (failed)"}) {
+		t.Errorf("compared %q, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+	}
+	// An experiment that ended well in one document and ran out of memory in another is compared as before.
+	both := BaselineOf(measured, "")
+	both.Experiments = append(both.Experiments, BaselineOf([]Summary{run(schemas.Measured, "apart", oom)}, "").Experiments...)
+	if got := AccuracyOf(predicted, both, "predicted.json"); len(got.Experiments) != 3 || got.Fitting.Of != 5 {
+		t.Errorf("%d compared, fitting %+v", len(got.Experiments), got.Fitting)
+	}
+}

@@ -44,6 +44,9 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 			t.Notes = append(t.Notes, e.what+": "+errorsSentence(&e.of))
 		}
 	}
+	if f := &doc.Fitting; f.OutOfMemory > 0 {
+		t.Notes = append(t.Notes, fittingSentence(f))
+	}
 	if len(doc.Unpredicted) > 0 {
 		t.Notes = append(t.Notes, "measured and not predicted: "+analyze.Some(doc.Unpredicted, mostNamed))
 	}
@@ -108,4 +111,18 @@ func errorsSentence(e *analyze.AccuracyErrors) string {
 		return s
 	}
 	return s + ", worst " + strings.TrimPrefix(errorCell(*e.Worst).Text, "+") + " (" + e.Where + ")"
+}
+
+// fittingSentence says how often a prediction of whether something fits was right, and where it was not.
+func fittingSentence(f *analyze.AccuracyFitting) string {
+	s := fmt.Sprintf("whether it fits: %d of %d predicted as measured", f.Agree, f.Of)
+	for _, x := range []struct {
+		what string
+		of   []string
+	}{{"predicted to fit, and ran out of memory", f.Overrun}, {"predicted to run out of memory, and ended well", f.Refused}} {
+		if len(x.of) > 0 {
+			s += "; " + x.what + ": " + analyze.Some(x.of, mostNamed)
+		}
+	}
+	return s
 }

@@ -18,7 +18,7 @@ type accuracyCmd struct {
 
 func (accuracyCmd) Help() string {
 	return `Holds predictions beside measured runs of the same experiments: peak allocated and reserved, how many blocks were allocated, and how
-many bytes of the peak are under another category. Experiments are matched by content, as dpsight check does. A file that dpsight
+many bytes of the peak are under another category; and whether what was predicted to fit did. Experiments are matched by content, as dpsight check does. A file that dpsight
 check --write-baseline wrote of the measured runs stands for them.
 
 With --by-doubt it prints, for each kind of what made predictions no better than close, how far off these were.
@@ -71,7 +71,7 @@ func (c *accuracyCmd) Run(s *streams) error {
 }
 
 func (c *accuracyCmd) write(s *streams, doc analyze.AccuracyDocument) error {
-	if len(doc.Experiments) == 0 {
+	if len(doc.Experiments) == 0 && (c.ByDoubt || doc.Fitting.Of == 0) {
 		return withHint{errors.New("no experiment was both measured and predicted"),
 			"predict what was measured, with the same name and parameters: dpsight collect --device phantom --store predicted …"}
 	}
