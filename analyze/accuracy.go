@@ -40,8 +40,8 @@ type AccuracyExperiment struct {
 	Allocated   Prediction     `json:"peak_bytes"`
 	Reserved    Prediction     `json:"peak_reserved_bytes"`
 	Allocations Prediction     `json:"allocations"` // how many, in the recorded steps
-	// Moved is half of what the categories of the two peaks differ by, all without their signs: bytes that the prediction has
-	// under another category, or has too many or too few of. Null where either peak is not broken down.
+	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more of, summed over the
+	// categories, or what it has less of, whichever is larger. Null where either peak is not broken down.
 	Moved *int64 `json:"moved_bytes"`
 	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
 	Most      schemas.Category `json:"most,omitempty"`
@@ -190,16 +190,15 @@ func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperim
 	if predicted.Categories == nil || measured.Categories == nil {
 		return x
 	}
-	var moved int64
+	var more, less int64
 	for _, c := range schemas.Categories {
 		d := predicted.Categories[c] - measured.Categories[c]
-		moved += max(d, -d)
+		more, less = more+max(d, 0), less+max(-d, 0)
 		if max(d, -d) > max(x.MostBytes, -x.MostBytes) {
 			x.Most, x.MostBytes = c, d
 		}
 	}
-	moved = (moved + 1) / 2
-	x.Moved = &moved
+	x.Moved = new(max(more, less))
 	return x
 }
 

@@ -53,7 +53,7 @@ func TestAccuracy(t *testing.T) {
 			moved, most int64
 			category    schemas.Category
 			blocks      int64
-		}{"exact": {blocks: 2}, "low": {500, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations, 3}}[x.Name]
+		}{"exact": {blocks: 2}, "low": {1000, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations, 3}}[x.Name]
 		if x.Moved == nil || *x.Moved != want.moved || x.MostBytes != want.most || x.Most != want.category || *x.Allocations.Predicted != want.blocks || *x.Allocations.Measured != 2 {
 			text, _ := json.Marshal(x)
 			t.Errorf("%s, not %+v", text, want)
