@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -42,35 +41,14 @@ type FitRun struct {
 	Value int64
 	Kept  bool // it was in the store before
 	Run   PredictionRun
-	// Caught is how many requests failed without ending the run: the script took a failure and went on, as with a smaller batch.
-	Caught int
 }
 
 // NewFitRun reduces the run of a probe. It wants all tables, with detail.
-func NewFitRun(in Input) FitRun {
-	r := FitRun{Run: Predict(in)}
-	if in.Report != nil {
-		for i := range in.Report.OOMs {
-			if !in.Report.OOMs[i].Fatal {
-				r.Caught++
-			}
-		}
-	}
-	return r
-}
+func NewFitRun(in Input) FitRun { return FitRun{Run: Predict(in)} }
 
-// Verdict says whether the value fits, with a word on why not where that is not plain; nil with the reason where the run ended for
-// another reason than memory. A run that ended well after a request had failed does not fit: what it did then is not what was asked for, and a
-// script that halves its batch until it goes through would make every batch fit.
-func (r FitRun) Verdict() (fits *bool, why string) {
-	switch {
-	case r.Run.Fits == nil:
-		return nil, strings.TrimSpace(r.Run.Status + ": " + r.Run.Reason)
-	case *r.Run.Fits && r.Caught > 0:
-		return new(false), "the script caught " + plural(r.Caught, "request that failed", "requests that failed") + " for want of memory and went on"
-	}
-	return r.Run.Fits, ""
-}
+// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the reason where the run
+// ended for another reason than memory.
+func (r FitRun) Verdict() (fits *bool, why string) { return r.Run.Fits, r.Run.Why }
 
 // The outcomes of a search.
 const (
@@ -135,7 +113,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		if fits == nil {
 			why = "" // the search's end says it
 		}
-		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status, Fits: fits, CaughtOOMs: r.Caught, Why: why,
+		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status, Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
 			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
 		if fits != nil && *fits {
 			largest = r

@@ -34,8 +34,12 @@ type PredictionRun struct {
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null where the script ended for another reason before its end: what it would have taken is not known.
+	// Fits is null where the script ended for another reason before its end: what it would have taken is not known. A run that ended well
+	// after a request had failed does not fit: what it did then is not what was asked for, and a script that halves its batch until
+	// it goes through would make every batch fit. Why says what the status does not: that, or how the script ended.
 	Fits              *bool  `json:"fits"`
+	Why               string `json:"why,omitempty"`
+	CaughtOOMs        int    `json:"caught_ooms"` // requests that failed without ending the run
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	// SpareBytes is what the highest reserved leaves of MemoryBytes. A run that is near the limit gives cached memory
@@ -109,13 +113,9 @@ func Predict(in Input) PredictionRun {
 		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, unknownReads(r), r.Guesses, r.Notes, r.Band
 	}
 	p.Failure = in.fatal()
-	p.Warnings = append(p.Warnings, in.survived()...)
-	switch {
-	case s.Status == schemas.StatusOK:
-		p.Fits = new(true)
-	case s.Status == schemas.StatusOOM:
-		p.Fits = new(false)
-	}
+	survived := in.survived()
+	p.Warnings, p.CaughtOOMs = append(p.Warnings, survived...), len(survived)
+	p.Fits, p.Why = p.verdict()
 	d := s.Main()
 	if p.Failure != nil {
 		if failed := in.failedBreakdown(p.Failure); failed != nil {
@@ -139,6 +139,19 @@ func Predict(in Input) PredictionRun {
 	return p
 }
 
+// verdict says whether a run fits, by how it ended.
+func (p *PredictionRun) verdict() (fits *bool, why string) {
+	switch {
+	case p.Status == schemas.StatusOOM:
+		return new(false), ""
+	case p.Status != schemas.StatusOK:
+		return nil, strings.TrimSpace(p.Status + ": " + p.Reason)
+	case p.CaughtOOMs > 0:
+		return new(false), "the script caught " + plural(p.CaughtOOMs, "request that failed", "requests that failed") + " for want of memory and went on"
+	}
+	return new(true), ""
+}
+
 // fatal is the request that ended the run, nil without one.
 func (in *Input) fatal() *schemas.OOM {
 	if in.Report == nil {
@@ -152,14 +165,14 @@ func (in *Input) fatal() *schemas.OOM {
 	return nil
 }
 
-// survived says which requests failed without ending the run: what the script did then, it may have done with less.
+// survived says which requests failed without ending the run.
 func (in *Input) survived() (warnings []string) {
 	if in.Report == nil {
 		return nil
 	}
 	for i := range in.Report.OOMs {
 		if o := &in.Report.OOMs[i]; !o.Fatal {
-			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: it may have gone on with less, and then what it was to do does not fit",
+			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: what is said of it later may be of less than it was to do",
 				mib(o.RequestedBytes), o.Step))
 		}
 	}
@@ -233,6 +246,8 @@ func (p *PredictionRun) Sentence() string {
 		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.title(), on, mib(*p.PeakReservedBytes))
 	case *p.Fits:
 		return fmt.Sprintf("%s took no memory of %s", p.title(), on)
+	case p.Why != "":
+		return fmt.Sprintf("%s does not fit on %s: %s", p.title(), on, p.Why)
 	case p.Failure == nil:
 		return fmt.Sprintf("%s does not fit on %s", p.title(), on)
 	}

@@ -123,7 +123,7 @@ func TestFitThatFindsNothing(t *testing.T) {
 	}
 }
 
-// A script that halves what it asks for until it goes through does not fit with what it was asked for.
+// A script that halves what it asks for until it goes through does not fit with what it was asked for, in a search and in a single prediction.
 func TestFitOfAScriptThatCatches(t *testing.T) {
 	script := scriptFile(t, `
 import sys, torch
@@ -138,6 +138,10 @@ while True:
 	r, doc := searched(t, t.TempDir(), "--fit", "100MiB", "--vary", "n=300..300", "--", python(t), script, "{n}")
 	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 || doc.Cells[0].Probes[0].Status != "ok" ||
 		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of memory and went on)") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	r = dpsight(t, t.TempDir(), "predict", "--gpu-memory", "100MiB", "--", python(t), script, "300")
+	if r.code != exitFailed || !strings.Contains(r.stderr, "the script caught 2 requests that failed for want of memory and went on") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -39,7 +38,8 @@ a GPU that is there is left alone. The run is kept in the store like any other, 
 What the script reads from the device without anyone having computed it reads as zeros: such places are listed by file and line, since
 on a device the script may go another way there.
 
-It exits 1 where the experiment does not fit, and then shows what was held when the request failed.
+It exits 1 where the experiment does not fit, and then shows what was held when the request failed. A script that catches the failure and goes
+on does not fit either: what it does then need not be what was asked for.
 
 With --vary it finds the largest value of a parameter that fits, by bisection, for each --method and --device. Each value that is tried is a predicted
 run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder, is not
@@ -232,14 +232,14 @@ func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
 	for i := range runs {
 		r := &runs[i]
 		switch {
-		case r.Status == schemas.StatusOK:
-			continue
 		case r.Fits == nil:
 			hint := "its output is kept in " + dirs[i]
 			if advice := r.Advice(); advice != "" {
 				hint = advice + "; " + hint
 			}
 			return failure{withHint{errors.New(r.Sentence()), hint}}
+		case *r.Fits:
+			continue
 		}
 		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] + " says what was in the way"}}
 	}
