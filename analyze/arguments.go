@@ -2,11 +2,11 @@ package analyze
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // builtinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight writes more
@@ -21,7 +21,7 @@ func commandOf(m *schemas.Manifest) []string {
 		return nil
 	}
 	words := slices.Clone(m.Command)
-	words[0] = path.Base(strings.ReplaceAll(words[0], `\`, "/"))
+	words[0] = launch.Base(words[0])
 	return words
 }
 
@@ -201,11 +201,11 @@ func unaccounted(a, b *Summary) (ours, theirs []string) {
 // ownArguments are all words but for a Python's or a launcher's name, with the script's in the place of its path.
 func (s *Summary) ownArguments() []string {
 	words := slices.Clone(s.command)
-	if takesModule(words[0]) {
+	if launch.IsPython(words[0]) || launch.IsLauncher(words[0]) {
 		words = words[1:]
 	}
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, ".py") }); i >= 0 {
-		words[i] = path.Base(strings.ReplaceAll(words[i], `\`, "/"))
+		words[i] = launch.Base(words[i])
 	}
 	return wholeArguments(words)
 }

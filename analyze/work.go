@@ -2,33 +2,20 @@ package analyze
 
 import (
 	"fmt"
-	"path"
-	"slices"
-	"strings"
+
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// scriptOf names what a command runs: the base name of its first word that ends in .py, so that a launcher and its options do not
-// count, else the module after the -m or --module of a Python or a launcher: other programs have options of that name. It is empty where neither can be seen.
+// scriptOf names what a command runs: the base name of its script, else -m and the module; empty where neither can be seen.
 func scriptOf(command []string) string {
-	for i, word := range command {
-		switch {
-		case strings.HasSuffix(word, ".py"):
-			return path.Base(strings.ReplaceAll(word, `\`, "/"))
-		case (word == "-m" || word == "--module") && i+1 < len(command) && !isLauncher(command[i+1]) && slices.ContainsFunc(command[:i], takesModule):
-			return "-m " + command[i+1]
-		}
+	script, module := launch.Work(command)
+	switch {
+	case script != "":
+		return launch.Base(script)
+	case module != "":
+		return "-m " + module
 	}
 	return ""
-}
-
-// takesModule reports whether a word of a command is a program whose -m names a module.
-func takesModule(word string) bool {
-	base := path.Base(strings.ReplaceAll(word, `\`, "/"))
-	return strings.HasPrefix(base, "python") || base == "torchrun" || base == "deepspeed" || base == "accelerate"
-}
-
-func isLauncher(module string) bool {
-	return slices.Contains([]string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}, module)
 }
 
 // otherWork says why two runs are not one experiment done in two ways, empty where nothing says so: they name different models, or

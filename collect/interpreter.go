@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // pythonVariable names the interpreter of the built-in experiments.
@@ -68,8 +69,6 @@ func setupPython() string {
 	return p
 }
 
-var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
-
 // commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as torchrun,
 // or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a shell script.
 func commandPython(argv []string) *schemas.Interpreter {
@@ -80,14 +79,14 @@ func commandPython(argv []string) *schemas.Interpreter {
 	if err != nil {
 		return nil
 	}
-	if pythonName.MatchString(filepath.Base(argv[0])) {
+	if launch.IsPython(argv[0]) {
 		return found(path)
 	}
 	if p := shebangPython(path); p != "" {
 		return found(p)
 	}
 	for _, arg := range argv[1:] {
-		if pythonName.MatchString(filepath.Base(arg)) {
+		if launch.IsPython(arg) {
 			if p, err := exec.LookPath(arg); err == nil {
 				return found(p)
 			}
@@ -117,7 +116,7 @@ func shebangPython(path string) string {
 	}
 	if filepath.Base(words[0]) == "sh" {
 		line, _ = r.ReadString('\n')
-		if m := longShebang.FindStringSubmatch(line); m != nil && pythonName.MatchString(filepath.Base(m[1])) {
+		if m := longShebang.FindStringSubmatch(line); m != nil && launch.IsPython(m[1]) {
 			return m[1]
 		}
 		return ""
@@ -128,7 +127,7 @@ func shebangPython(path string) string {
 			words = words[1:]
 		}
 	}
-	if len(words) == 0 || !pythonName.MatchString(filepath.Base(words[0])) {
+	if len(words) == 0 || !launch.IsPython(words[0]) {
 		return ""
 	}
 	p, err := exec.LookPath(words[0])

@@ -17,6 +17,7 @@ import (
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // A plan is an experiment made ready: everything that can be refused has been looked at, and nothing was written.
@@ -60,7 +61,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	if p.path, err = exec.LookPath(p.argv[0]); err != nil {
 		return nil, notFound(p.argv[0], err)
 	}
-	if script := scriptOf(p.argv); script != "" {
+	if script, _ := launch.Started(p.argv); script != "" {
 		if _, err := os.Stat(inFolder(p.dir, script)); errors.Is(err, fs.ErrNotExist) {
 			return nil, &UsageError{fmt.Sprintf("%s: no such script", script), "it is looked for in " + p.dir}
 		}
@@ -106,7 +107,7 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	case p.world != nil:
 		library.Devices = p.world.devices()
 	case !slices.ContainsFunc(p.environ, func(v string) bool { return strings.HasPrefix(v, "PHANTOM_DEVICES=") }):
-		library.Devices = min(ranksOf(p.argv), phantom.MostDevices) // each rank takes one
+		library.Devices = min(launch.Ranks(p.argv), phantom.MostDevices) // each rank takes one
 	}
 	p.phantom = &library
 	return p, nil

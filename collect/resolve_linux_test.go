@@ -63,33 +63,6 @@ func TestBuiltinPython(t *testing.T) {
 	}
 }
 
-func TestScriptOf(t *testing.T) {
-	for command, want := range map[string]string{
-		"python train.py -c x": "train.py", "/x/python3.11 -uB -W ignore -Xdev --check-hash-based-pycs never sub/t.py --a": "sub/t.py", "python": "",
-		"python -c print(1)": "", "python -um http.server": "", "python - x": "", "torchrun train.py": "train.py", "python -Wcm t.py": "t.py",
-		"/x/torchrun --nproc-per-node 2 sub/t.py --config c.py": "sub/t.py", "torchrun -m pkg.mod": "", "torchrun": "", "accelerate config": "",
-		"accelerate launch --num_processes 2 t.py": "t.py", "python -u -m torch.distributed.run --standalone t.py": "t.py", "python -m pkg t.py": "", "python -m": "",
-		"torchrun -m pkg configs/a.py": "", "torchrun --nproc-per-node 2 --module pkg a.py": "", "accelerate launch -m pkg.train a.py": "", "deepspeed --module pkg a.py": "",
-		"python -m torch.distributed.run -m pkg a.py": "", "torchrun t.py -m a.py": "t.py", "python t.py -m a.py": "t.py",
-	} {
-		if got := scriptOf(strings.Fields(command)); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
-		}
-	}
-}
-
-func TestRanksOf(t *testing.T) {
-	for command, want := range map[string]int{
-		"torchrun --nproc-per-node 2 t.py": 2, "torchrun --standalone --nproc_per_node=4 -m pkg": 4, "torchrun t.py --nproc-per-node 2": 1, "python t.py --nproc-per-node 2": 1,
-		"torchrun --nproc-per-node gpu t.py": 1, "torchrun --nproc-per-node": 1, "accelerate launch --num_processes 3 t.py": 3, "deepspeed --num_gpus=2 t.py": 2,
-		"python -m torch.distributed.run --nproc-per-node 2 t.py": 2, "torchrun -m pkg --nproc-per-node 2": 1, "torchrun t.py": 1,
-	} {
-		if got := ranksOf(strings.Fields(command)); got != want {
-			t.Errorf("%s: %d, want %d", command, got, want)
-		}
-	}
-}
-
 // A launcher that is not there comes with torch; what dpsight knows of it is said.
 func TestLauncherHint(t *testing.T) {
 	dir := t.TempDir()

@@ -4,9 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 const runTimeLayout = "20060102T150405Z"
@@ -50,7 +51,7 @@ func nameOf(argv []string) string {
 		if strings.HasSuffix(arg, ".py") {
 			return base(arg)
 		}
-		if startsModule(arg) && i+1 < len(argv) && !slices.Contains(launchModules, argv[i+1]) {
+		if launch.StartsModule(arg) && i+1 < len(argv) && !launch.IsModule(argv[i+1]) {
 			return base(argv[i+1])
 		}
 	}

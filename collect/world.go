@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // Limits of a world that is played without its GPUs.
@@ -56,7 +57,7 @@ func (w *World) check(m *Machine, e *Experiment, python string) error {
 		return &UsageError{"--world-size plays ranks on phantom GPUs, and this is " + m.Note, "add --device phantom; on GPUs, run torchrun itself"}
 	case len(e.Command) == 0:
 		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments do not", "give a command after --"}
-	case launched(e.Command) != nil:
+	case launch.Behind(e.Command) != nil:
 		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])), "give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
 	case python == "":
 		return &UsageError{fmt.Sprintf("--world-size needs to know the script's Python, and %s does not show it", e.Command[0]), "as in: dpsight collect --device phantom --world-size 8 -- python train.py"}

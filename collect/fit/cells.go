@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // A Cell is one method on one device.
@@ -152,7 +153,7 @@ func (s *Search[A]) experiment(cell *Cell, value int64) (collect.Experiment, err
 
 // calledBy names a command by its script, or else by its program.
 func calledBy(command []string) string {
-	if script := collect.ScriptOf(command); script != "" {
+	if script, _ := launch.Started(command); script != "" {
 		return strings.TrimSuffix(filepath.Base(script), ".py")
 	}
 	return filepath.Base(command[0])

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // mostFiles bounds the look at what a script may import.
@@ -49,7 +49,7 @@ func Changed(dir string, command []string, ours ...string) Change {
 		return filepath.Join(dir, path)
 	}
 	root := dir
-	if script := collect.ScriptOf(command); script != "" {
+	if script, _ := launch.Started(command); script != "" {
 		root = filepath.Dir(at(script))
 		c.look(at(script)) // itself first, whatever its name ends in and however much lies beside it
 	}

@@ -1,0 +1,164 @@
+// Package launch reads commands: what of them is a launcher, such as torchrun, or a Python interpreter, and which script or module these start.
+package launch
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// modules are launchers as Python modules; programs are launchers, with what stands between them and their options.
+var (
+	modules  = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
+	programs = map[string]string{"torchrun": "", "deepspeed": "", "accelerate": "launch"}
+)
+
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+
+// Base is a program or a script without its folder, whichever system's path it is.
+func Base(word string) string { return path.Base(strings.ReplaceAll(word, `\`, "/")) }
+
+// IsPython reports whether a word is a Python interpreter, by its name.
+func IsPython(word string) bool {
+	return pythonName.MatchString(strings.TrimSuffix(Base(word), ".exe"))
+}
+
+// IsLauncher reports whether a word is a launcher's program.
+func IsLauncher(word string) bool { _, ok := programs[Base(word)]; return ok }
+
+// IsModule reports whether a Python module is a launcher.
+func IsModule(name string) bool { return slices.Contains(modules, name) }
+
+// StartsModule reports whether a launcher's option says that what it starts is a module: torchrun and accelerate have both spellings,
+// deepspeed the long one.
+func StartsModule(word string) bool { return word == "-m" || word == "--module" }
+
+// Behind gives the words behind a launcher, which are its options, the script and the script's arguments; nil where the command is none.
+func Behind(argv []string) []string {
+	if len(argv) == 0 {
+		return nil
+	}
+	if second, ok := programs[Base(argv[0])]; ok {
+		switch {
+		case second == "":
+			return argv[1:]
+		case len(argv) > 1 && argv[1] == second:
+			return argv[2:]
+		}
+		return nil
+	}
+	if !IsPython(argv[0]) {
+		return nil
+	}
+	switch module, rest := interpreted(argv); {
+	case IsModule(module):
+		return rest
+	case module == "" && len(rest) > 0 && IsLauncher(rest[0]): // python /x/bin/torchrun
+		return Behind(rest)
+	}
+	return nil
+}
+
+// interpreted gives what an interpreter starts: a module with its arguments, or a script and its arguments; nothing behind -c.
+func interpreted(argv []string) (module string, rest []string) {
+	for i := 1; i < len(argv); i++ {
+		word := argv[i]
+		switch {
+		case word == "-":
+			return "", nil
+		case !strings.HasPrefix(word, "-"):
+			return "", argv[i:]
+		case word == "--check-hash-based-pycs":
+			i++ // its value
+			continue
+		case strings.HasPrefix(word, "--"):
+			continue
+		}
+		at := strings.IndexAny(word, "cmWX") // what follows in the word, or else the next word, is this option's
+		if at < 0 {
+			continue
+		}
+		value := word[at+1:]
+		switch {
+		case word[at] == 'c':
+			return "", nil
+		case word[at] == 'm' && value != "":
+			return value, argv[i+1:]
+		case word[at] == 'm' && i+1 < len(argv):
+			return argv[i+1], argv[i+2:]
+		case value == "":
+			i++
+		}
+	}
+	return "", nil
+}
+
+// Started is the script or the module of a command that is a launcher or a Python interpreter with its arguments; both are empty where
+// there is none to see. Behind a launcher, whose options cannot all be known, the script is the first word that ends in .py and is no option, if
+// the launcher is not told before to start a module: what ends in .py behind that is the module's.
+func Started(argv []string) (script, module string) {
+	if len(argv) == 0 {
+		return "", ""
+	}
+	if words := Behind(argv); words != nil || IsLauncher(argv[0]) {
+		for i, word := range words {
+			switch {
+			case StartsModule(word) && i+1 < len(words):
+				return "", words[i+1]
+			case isScript(word):
+				return word, ""
+			}
+		}
+		return "", ""
+	}
+	if !IsPython(argv[0]) {
+		return "", ""
+	}
+	module, rest := interpreted(argv)
+	if module == "" && len(rest) > 0 {
+		return rest[0], ""
+	}
+	return "", module
+}
+
+// Work is [Started] of a command that another program may start, such as numactl or uv: of the first word that is a launcher or an
+// interpreter. Where a word before, or of a command without either, ends in .py, that is the script.
+func Work(argv []string) (script, module string) {
+	for i, word := range argv {
+		switch {
+		case isScript(word):
+			return word, ""
+		case IsPython(word), IsLauncher(word):
+			return Started(argv[i:])
+		}
+	}
+	return "", ""
+}
+
+// isScript reports whether a word may be a script: the value of an option that is in one word with it is none.
+func isScript(word string) bool {
+	return strings.HasSuffix(word, ".py") && !strings.HasPrefix(word, "-")
+}
+
+// Ranks is how many processes a launcher starts on this machine, 1 where none can be seen.
+func Ranks(argv []string) int {
+	words := Behind(argv)
+	for i, word := range words {
+		if StartsModule(word) || isScript(word) {
+			break // what follows is the script's
+		}
+		name, value, given := strings.Cut(strings.ReplaceAll(word, "-", "_"), "=")
+		if !given && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch name {
+		case "__nproc_per_node", "__num_processes", "__num_gpus":
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	return 1
+}
