@@ -31,6 +31,7 @@ type partFinder struct {
 		places          []int32
 		furthest        []int32
 		trace           []int32
+		lives           []int
 	}
 	work int
 }
@@ -64,17 +65,20 @@ func (f *finder) likeInParts(i int) []*alignment {
 		if al == nil {
 			continue
 		}
-		before := left
-		al.pair(f.j, f.p, &f.bench, func(m match) {
-			taken[al]++
-			if !known[m.life-first] {
-				known[m.life-first] = true
+		lives := f.parts.buffer.lives[:0]
+		al.pair(f.j, f.p, &f.bench, func(m match) { lives = append(lives, m.life-first) })
+		f.parts.buffer.lives = lives
+		// Only what is taken hides from those behind it what they have too.
+		if 2*len(lives) < births || !slices.ContainsFunc(lives, func(l int) bool { return !known[l] }) {
+			continue
+		}
+		for _, l := range lives {
+			if !known[l] {
+				known[l] = true
 				left--
 			}
-		})
-		if 2*taken[al] >= births && left < before {
-			found = append(found, al)
 		}
+		found, taken[al] = append(found, al), len(lives)
 		if left == 0 {
 			break
 		}

@@ -238,3 +238,39 @@ func TestTwinsOfUnequalSteps(t *testing.T) {
 		t.Error("no step was put together from parts")
 	}
 }
+
+// A step that shares too little to be taken hides nothing from one that shares enough.
+func TestTwinsBesideStepsThatShareLittle(t *testing.T) {
+	w := newWorld(t)
+	temporaries := func(th uint16, n int) {
+		for range n {
+			w.alloc(th, "temporary", 64*kib)
+			w.drop(th, "temporary")
+		}
+	}
+	step := func(forward, backward, optimizer, saved int, next uint8) { // next is how the step behind it is recorded
+		w.forward(func() {
+			temporaries(main, forward)
+			for i := range saved {
+				w.alloc(main, "saved"+strconv.Itoa(i), 64*kib)
+			}
+		})
+		w.backward(0, func() {
+			temporaries(engine, backward)
+			for i := range saved {
+				w.drop(engine, "saved"+strconv.Itoa(i))
+			}
+		})
+		w.span(spool.OptimizerBegin, main, 1, func() { temporaries(main, optimizer) })
+		w.mode(next)
+		w.span(spool.ZeroGradBegin, main, 0, func() {})
+	}
+	step(4, 2, 0, 0, instrumented) // shares six of ten
+	step(4, 0, 0, 0, bareMode)     // the nearest: four
+	step(4, 2, 2, 2, instrumented)
+	step(0, 2, 2, 0, instrumented) // as near: four others
+	got := w.join().BareSteps
+	if len(got) != 1 || got[0].Blocks != 10 || got[0].Like == nil || *got[0].Like != 0 || got[0].How != schemas.LikeParts || got[0].Known != 6 {
+		t.Errorf("%+v", got)
+	}
+}
