@@ -43,7 +43,14 @@ KEYS = [
     for part in parts
 ]
 COUNTERS = ("num_alloc_retries", "num_ooms")
-_ACTS = ("allocation.all.allocated", "allocation.all.freed", "active.all.freed")
+# What goes up with every event but a snapshot's.
+_ACTS = (
+    ("allocation", "allocated"),
+    ("allocation", "freed"),
+    ("active", "freed"),
+    ("segment", "allocated"),
+    ("segment", "freed"),
+)
 
 # Of drains without events, but with the list to go on from: after steps that nobody recorded, and after a lost event.
 _WINDOW = "window"
@@ -270,7 +277,7 @@ def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         snapshot = state.torch._C._cuda_memorySnapshot(None)
         traces = snapshot["device_traces"]
         stats = _stats([len(t) for t in traces])
-        _at_drain = {d["device"]: tuple(d["stats"][key] for key in _ACTS) for d in stats}
+        _at_drain = _acts()
         same = _none_since(before, _at_drain)
         if empty and any(event["action"] != "snapshot" for trace in traces for event in trace):
             record(clear=True)
@@ -300,7 +307,7 @@ def _acts() -> dict[int, tuple[int, ...]]:
     found = {}
     for device in {*_seen, state.torch._C._cuda_getDevice()}:
         nested = state.torch._C._cuda_memoryStats(device)
-        found[device] = tuple(nested[group]["all"][part] for key, group, part in KEYS if key in _ACTS)
+        found[device] = tuple(nested[group]["all"][part] for group, part in _ACTS)
     return found
 
 
