@@ -42,8 +42,8 @@ It exits 1 where the experiment does not fit, and then shows what was held when 
 on does not fit either: what it does then need not be what was asked for.
 
 With --vary it finds the largest value of a parameter that fits, by bisection, for each --method and --device. Each value that is tried is a predicted
-run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder, is not
-made again.
+run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder and
+in the working folder, is not made again.
 
 Examples:
   dpsight predict -- python train.py --epochs 1

@@ -34,8 +34,8 @@ func (c *Change) look(path string) {
 }
 
 // Changed looks at the command's script, at the files that its words name, and at every Python file and file of settings in the
-// script's folder and below it: the hash of the script alone would not know of what it imports. Where no script can be seen (a
-// module, a shell script) it is the folder that the command runs in. ours are the files and folders that dpsight itself writes:
+// script's folder and in the one that the command runs in, and below them: the hash of the script alone would not know of what it
+// imports, and python scripts/train.py may import a package that lies beside scripts. Hidden folders and environments are left out. ours are the files and folders that dpsight itself writes:
 // each search makes them newer than its own runs. A built-in experiment has no command, and its files are in its key.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
@@ -48,9 +48,9 @@ func Changed(dir string, command []string, ours ...string) Change {
 		}
 		return filepath.Join(dir, path)
 	}
-	root := dir
+	roots := []string{dir}
 	if script, _ := launch.Started(command); script != "" {
-		root = filepath.Dir(at(script))
+		roots = []string{filepath.Dir(at(script)), dir}
 		c.look(at(script)) // itself first, whatever its name ends in and however much lies beside it
 	}
 	for _, word := range command {
@@ -61,37 +61,61 @@ func Changed(dir string, command []string, ours ...string) Change {
 			c.look(at(word))
 		}
 	}
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real // a walk does not enter a link
-	}
 	skip := map[string]bool{}
 	for _, path := range ours {
 		skip[real(at(path))] = true
 	}
-	files := 0
+	l := &looker{change: &c, skip: skip, seen: map[string]bool{}}
+	for _, root := range roots {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real // a walk does not enter a link
+		}
+		l.walk(root)
+	}
+	return c
+}
+
+// A looker goes through folders, one of them possibly in another.
+type looker struct {
+	change *Change
+	skip   map[string]bool // dpsight's own
+	seen   map[string]bool // folders
+	files  int
+}
+
+func (l *looker) walk(root string) {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // what cannot be read cannot be imported
 		}
 		if d.IsDir() {
-			if path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "__pycache__" || d.Name() == "node_modules" || skip[path]) {
+			if l.seen[path] || path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "__pycache__" || d.Name() == "node_modules" || l.skip[path] || isEnvironment(path)) {
 				return filepath.SkipDir
 			}
-			if _, err := os.Stat(filepath.Join(path, schemas.ManifestFile)); err == nil {
+			l.seen[path] = true
+			if exists(path, schemas.ManifestFile) {
 				return filepath.SkipDir // a run
 			}
 			return nil
 		}
-		if files++; files > mostFiles {
-			c.Unknown = true
+		if l.files++; l.files > mostFiles {
+			l.change.Unknown = true
 			return filepath.SkipAll
 		}
-		if slices.Contains(written, filepath.Ext(path)) && !skip[path] {
-			c.look(path)
+		if slices.Contains(written, filepath.Ext(path)) && !l.skip[path] {
+			l.change.look(path)
 		}
 		return nil
 	})
-	return c
+}
+
+// isEnvironment reports whether a folder is an environment of Python's. It has more files than may be looked at, and the key knows of its
+// torch and Opacus.
+func isEnvironment(dir string) bool { return exists(dir, "pyvenv.cfg") || exists(dir, "conda-meta") }
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
 }
 
 // real is a path without links, as far as there is one.

@@ -130,8 +130,30 @@ func TestChanged(t *testing.T) {
 	f.changed(3, Changed(f.dir, []string{"python", "train"}))
 	f.put("elsewhere/conf.yaml", 5)
 	f.put("src/train.py", 0)
-	f.changed(0, Changed(f.dir, []string{"python", "src/train.py"}))
-	f.changed(5, Changed(f.dir, []string{"python", "src/train.py", "--config=elsewhere/conf.yaml"}))
+	f.changed(0, Changed(filepath.Join(f.dir, "src"), []string{"python", "train.py"}))
+	f.changed(5, Changed(filepath.Join(f.dir, "src"), []string{"python", "train.py", "--config=../elsewhere/conf.yaml"}))
+}
+
+// A script in a folder of its own imports what lies beside that: what is in the folder that the command runs in counts too, but for environments
+// and hidden folders.
+func TestChangedBesideTheScriptsFolder(t *testing.T) {
+	f := newFolder(t)
+	command := []string{"python", "scripts/train.py"}
+	f.put("scripts/train.py", 0)
+	f.put(".hidden/net.py", 9)
+	f.put("env/pyvenv.cfg", 0)
+	f.put("env/lib/net.py", 9)
+	f.put("conda/conda-meta/history", 0)
+	f.put("conda/lib/net.py", 9)
+	f.changed(0, Changed(f.dir, command))
+	f.put("model/net.py", 1)
+	f.changed(1, Changed(f.dir, command))
+	f.put(".hidden/train.py", 2) // the script's own folder counts, whatever its name
+	f.changed(9, Changed(f.dir, []string{"python", ".hidden/train.py"}))
+	other := newFolder(t)
+	f.changed(0, Changed(other.dir, []string{"python", filepath.Join(f.dir, "scripts", "train.py")}))
+	other.put("model/net.py", 3)
+	f.changed(3, Changed(other.dir, []string{"python", filepath.Join(f.dir, "scripts", "train.py")}))
 }
 
 // A command whose script cannot be seen runs what lies in its folder.
