@@ -25,8 +25,9 @@ type stage struct {
 	step   int64
 	kept   bool // what is left at the end, rather than the highest in between
 	// published is what the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping and Ghost Clipping in
-	// Opacus", PyTorch blog, August 2024), in terms of this stage; today is what the code of torch and Opacus now makes of the sizes.
-	published, today float64
+	// Opacus", PyTorch blog, August 2024), to the letter. explained is what has to be added to it here, for the reason beside it:
+	// the two are compared together. today is what the code of torch and Opacus now makes of the sizes.
+	published, explained, today float64
 }
 
 // disagreement is what ghost clipping's update takes today beyond what was published.
@@ -38,27 +39,27 @@ var updatePhases = []string{schemas.PhaseOptimizer, schemas.PhaseClip, schemas.P
 const leftByForward = sampleCount*(2560+1280)*4/float64(1<<20) + 3*512/float64(1<<20)
 
 var stages = []stage{
-	{"vanilla", []string{schemas.PhaseSetupModel}, -1, true, 62.5, allGradients},
-	{"vanilla", []string{schemas.PhaseForward}, 0, true, 0.5, leftByForward},
-	{"vanilla", []string{schemas.PhaseBackward}, 0, false, 62.5, allGradients},
-	{"vanilla", updatePhases, 0, false, 0, 0},
+	{"vanilla", []string{schemas.PhaseSetupModel}, -1, true, 62.5, 0, allGradients},
+	{"vanilla", []string{schemas.PhaseForward}, 0, true, 0.5, 0, leftByForward},
+	{"vanilla", []string{schemas.PhaseBackward}, 0, false, 62.5, 0, allGradients},
+	{"vanilla", updatePhases, 0, false, 0, 0, 0},
 
-	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, leftByForward},
+	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
 	// The per-sample gradients, those of the first layer twice while Opacus copies them. The published figure has all
 	// gradients besides. In the first step those of the first layer are not there yet at that moment; from the second on
 	// all are, and were before, for Opacus keeps them.
-	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663 - firstLayer, sampleCount*(2*firstLayer+secondLayer) + secondLayer},
-	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663 - allGradients, sampleCount * (2*firstLayer + secondLayer)},
+	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) + secondLayer},
+	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients, sampleCount * (2*firstLayer + secondLayer)},
 	// The clipped sum of all parameters; then noise of the first layer, and its sum with that, which becomes the gradient.
-	{"dpsgd", updatePhases, 0, false, 162.5, allGradients + 2*firstLayer},
-	{"dpsgd", updatePhases, 1, false, 162.5, allGradients + 2*firstLayer},
+	{"dpsgd", updatePhases, 0, false, 162.5, 0, allGradients + 2*firstLayer},
+	{"dpsgd", updatePhases, 1, false, 162.5, 0, allGradients + 2*firstLayer},
 
-	{"ghost", []string{schemas.PhaseForward}, 0, true, 0.47, leftByForward},
-	{"ghost", []string{schemas.PhaseBackwardNorm}, 0, false, 63.13, allGradients},
-	{"ghost", []string{schemas.PhaseBackwardGrad}, 0, false, 50, firstLayer},
-	// The one disagreement: published are 125 MiB, and Opacus now takes here what it takes for per-sample gradients.
-	{"ghost", updatePhases, 0, false, 125 + disagreement, allGradients + 2*firstLayer},
-	{"ghost", updatePhases, 1, false, 125 + disagreement, allGradients + 2*firstLayer},
+	{"ghost", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
+	{"ghost", []string{schemas.PhaseBackwardNorm}, 0, false, 63.13, 0, allGradients},
+	{"ghost", []string{schemas.PhaseBackwardGrad}, 0, false, 50, 0, firstLayer},
+	// The one disagreement: Opacus now takes here what it takes for per-sample gradients.
+	{"ghost", updatePhases, 0, false, 125, disagreement, allGradients + 2*firstLayer},
+	{"ghost", updatePhases, 1, false, 125, disagreement, allGradients + 2*firstLayer},
 }
 
 // The published test of Opacus' ghost clipping, phase by phase, on a real GPU.
@@ -85,12 +86,12 @@ func (s *stage) expect(t *testing.T, in analyze.Input) {
 	)
 	name := strings.Join(s.phases, "+")
 	got := s.growth(t, in)
-	t.Logf("step %d, %s: %.4f MiB; by the sizes %.4f, published %.4f", s.step, name, got, s.today, s.published)
+	t.Logf("step %d, %s: %.4f MiB; by the sizes %.4f, published %g, explained %+.4f", s.step, name, got, s.today, s.published, s.explained)
 	if math.Abs(got-s.today) > batch {
 		t.Errorf("step %d, %s: memory grew by %.4f MiB, by the sizes it is %.4f", s.step, name, got, s.today)
 	}
-	if math.Abs(got-s.published) > batch+rounding {
-		t.Errorf("step %d, %s: memory grew by %.4f MiB, published are %.4f", s.step, name, got, s.published)
+	if math.Abs(got-s.published-s.explained) > batch+rounding {
+		t.Errorf("step %d, %s: memory grew by %.4f MiB, published are %g, and %+.4f is explained", s.step, name, got, s.published, s.explained)
 	}
 }
 
