@@ -102,6 +102,14 @@ func Fit(v Vary, searches []FitSearch) FitDocument {
 	return doc
 }
 
+// Failure says that nothing fits, with no method on no device; empty where something does, or may.
+func (d *FitDocument) Failure() string {
+	if len(d.Cells) == 0 || slices.ContainsFunc(d.Cells, func(c FitCell) bool { return c.Outcome != FitNone }) {
+		return ""
+	}
+	return d.Cells[0].Sentence(&d.Vary)
+}
+
 func fitCell(v Vary, s *FitSearch) FitCell {
 	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
 	runs := slices.Clone(s.Runs)

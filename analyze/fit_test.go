@@ -64,6 +64,21 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// A search failed where nothing fits anywhere.
+func TestFitFailure(t *testing.T) {
+	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
+	none, some := FitSearch{Method: "ghost", Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}}, FitSearch{Method: "flash", Runs: []FitRun{probe(1, new(true), 10, schemas.Close)}}
+	for _, c := range []struct {
+		searches []FitSearch
+		nothing  bool
+	}{{nil, false}, {[]FitSearch{none}, true}, {[]FitSearch{none, none}, true}, {[]FitSearch{none, some}, false}, {[]FitSearch{none, {Stopped: "interrupted"}}, false}} {
+		doc := Fit(v, c.searches)
+		if got := doc.Failure(); strings.Contains(got, "nothing fits: not even batch_size 1") != c.nothing || got == "" == c.nothing {
+			t.Errorf("%d searches: %q", len(c.searches), got)
+		}
+	}
+}
+
 // A script that catches a failed request and goes on with less fits with nothing: what it asked for did not go through.
 func TestFitThatWasCaught(t *testing.T) {
 	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 20})

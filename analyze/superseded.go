@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -17,17 +18,17 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	}
 }
 
-// MadeAgain are the superseded runs that did not end well. Those that did are repeats of their experiment, whoever made them again,
+// WithoutSuperseded leaves those of some runs out that did not end well and that were made again since, by any of all runs, unless they were
+// named: who names such a run wants to see it. Those that ended well are repeats of their experiment, whoever made them again,
 // and the runs before a change of torch are what the ones after it are compared with: leaving out all that is superseded would take
-// both away.
-func MadeAgain(all []*schemas.Manifest) map[string]bool {
-	again, by := map[string]bool{}, superseded(all)
-	for _, m := range all {
-		if by[m.RunID] != nil && m.Status != schemas.StatusOK {
-			again[m.RunID] = true
-		}
+// both away. All runs are asked for only where one did not end well.
+func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool, all func() []*schemas.Manifest) []R {
+	ended := func(r R) bool { return manifest(r).Status == schemas.StatusOK || named(r) }
+	if !slices.ContainsFunc(runs, func(r R) bool { return !ended(r) }) {
+		return runs
 	}
-	return again
+	by := superseded(all())
+	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !ended(r) && by[manifest(r).RunID] != nil })
 }
 
 // superseded gives, by run id, the run that stands in a run's place: the newest one of the same experiment, for which their name

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,8 +52,25 @@ func TestSupersede(t *testing.T) {
 	all[len(all)-1].Params = map[string]any{"n": 1, "gpu_memory": int64(1 << 30)}
 	add("told", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 1, "world_size": 8} })
 	doc.Supersede(all)
-	if again := MadeAgain(all); len(again) != 3 || !again["between"] || !again["B0 again"] || !again["B1 first"] {
-		t.Errorf("made again: %v", again)
+	// What did not end well is left out, unless it is named, also where what stands in its place is not selected.
+	left := func(runs []*schemas.Manifest, named string) (ids []string) {
+		kept := WithoutSuperseded(runs, func(m *schemas.Manifest) *schemas.Manifest { return m }, func(m *schemas.Manifest) bool { return m.RunID == named },
+			func() []*schemas.Manifest { return all })
+		for _, m := range runs {
+			if !slices.Contains(kept, m) {
+				ids = append(ids, m.RunID)
+			}
+		}
+		return ids
+	}
+	if got := left(all, ""); !slices.Equal(got, []string{"between", "B0 again", "B1 first"}) {
+		t.Errorf("left out: %q", got)
+	}
+	if got := left(all[8:9], ""); !slices.Equal(got, []string{"between"}) {
+		t.Errorf("left out of one: %q", got)
+	}
+	if got := left(all, "between"); !slices.Equal(got, []string{"B0 again", "B1 first"}) {
+		t.Errorf("left out where one is named: %q", got)
 	}
 	for _, r := range doc.Runs {
 		if by := r.SupersededBy; (by == nil) != (want[r.RunID] == "") || by != nil && *by != want[r.RunID] {

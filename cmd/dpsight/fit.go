@@ -107,12 +107,10 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	if len(bad) > 0 {
 		return failure{withHint{errors.New("the search did not come to its end: " + bad[0]), "what was predicted is kept: the same command goes on from there"}}
 	}
-	for i := range doc.Cells {
-		if doc.Cells[i].Outcome != analyze.FitNone {
-			return nil
-		}
+	if nothing := doc.Failure(); nothing != "" {
+		return failure{withHint{errors.New(nothing), "dpsight analyze findings on its run says what was in the way"}}
 	}
-	return failure{withHint{errors.New(doc.Cells[0].Sentence(&doc.Vary)), "dpsight analyze findings on its run says what was in the way"}}
+	return nil
 }
 
 // fitProgress is the line of the last run of a search.

@@ -3,23 +3,16 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// withoutSuperseded leaves out of a selection what was made again after it did not end well, and says so. Who names such a run wants
-// to see it.
+// withoutSuperseded leaves out of a selection what was made again after it did not end well, and says so.
 func withoutSuperseded(errw io.Writer, sel *store.Selection) {
-	ended := func(r store.Run) bool { return r.Manifest.Status == schemas.StatusOK || sel.IsNamed(r) }
-	if !slices.ContainsFunc(sel.Runs, func(r store.Run) bool { return !ended(r) }) {
-		return
-	}
-	again := analyze.MadeAgain(manifests(sel))
 	before := len(sel.Runs)
-	sel.Runs = slices.DeleteFunc(sel.Runs, func(r store.Run) bool { return !ended(r) && again[r.ID] })
+	sel.Runs = analyze.WithoutSuperseded(sel.Runs, func(r store.Run) *schemas.Manifest { return r.Manifest }, sel.IsNamed, func() []*schemas.Manifest { return manifests(sel) })
 	if sel.Superseded = before - len(sel.Runs); sel.Superseded > 0 {
 		fmt.Fprintln(errw, "dpsight: note: "+supersededNote(sel.Superseded))
 	}

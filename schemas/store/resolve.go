@@ -23,7 +23,7 @@ type Selection struct {
 	Damaged []Damaged
 	// Named are the folders of the runs that an argument of their own stood for, by id, name or folder.
 	Named map[string]bool
-	// Superseded is how many runs of stores were left out because they were made again; see analyze.MadeAgain.
+	// Superseded is how many runs of stores were left out because they were made again; see analyze.WithoutSuperseded.
 	Superseded int
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
