@@ -88,8 +88,11 @@ func TestInitialValuesOfThreads(t *testing.T) {
 	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
 	for _, test := range [][2]string{
 		{"freed", "((2, 1), True)"},
+		{"forked", "0"},
+		{"read", "((2, 1), True)"},
+		{"raised", "True"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		command := exec.CommandContext(ctx, library.Python, filepath.Join("testdata", "recipes.py"), module, test[0])
 		command.Env = library.Env(nil)
 		output, err := command.CombinedOutput()

@@ -36,8 +36,8 @@ struct block {
 
 static struct block *blocks[BUCKETS];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static uint64_t ids;
 static size_t deferred_blocks;
+static uint64_t deferrals;
 static uint64_t moved; /* how often values were moved into their place */
 /* Those whose recipes nobody needs any more, until Python asks for them. A list, since nothing may be allocated under the lock:
  * malloc's doors take it too. */
@@ -464,12 +464,12 @@ PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
 
 /* ---- what Python asks for */
 
-PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
+PHANTOM_API bool phantom_defer(void *address, size_t bytes, uint64_t id) {
     sigset_t signals;
-    uint64_t id = 0;
+    bool done = false;
     struct block *before = malloc(sizeof *before); /* for the recipe that it may have */
     if (!before)
-        return 0;
+        return false;
     lock_to_change(&signals);
     struct block *b = block_at(address);
     /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it, and
@@ -483,13 +483,15 @@ PHANTOM_API uint64_t phantom_defer(void *address, size_t bytes) {
             before = NULL;
         }
         b->deferred = rounded(bytes);
-        b->id = id = ++ids;
+        b->id = id;
         b->making = false;
+        done = true;
+        deferrals++;
         __atomic_add_fetch(&deferred_blocks, 1, __ATOMIC_RELAXED);
     }
     unlock_changed(&signals);
     free(before);
-    return id;
+    return done;
 }
 
 PHANTOM_API bool phantom_deferrable(void *address) {
@@ -505,6 +507,14 @@ PHANTOM_API uint64_t phantom_deferred(void *address) {
     uint64_t id = b && b->deferred ? b->id : 0;
     pthread_rwlock_unlock(&lock);
     return id;
+}
+
+/* How often something was deferred, and made after all. */
+PHANTOM_API void phantom_deferred_counts(uint64_t counts[2]) {
+    pthread_rwlock_rdlock(&lock);
+    counts[0] = deferrals;
+    counts[1] = moved;
+    pthread_rwlock_unlock(&lock);
 }
 
 PHANTOM_API void *phantom_deferred_pages(size_t bytes) {

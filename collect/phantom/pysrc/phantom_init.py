@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import itertools
 import os
 import sys
 import threading
@@ -51,8 +52,7 @@ class Init:
         self._torch = torch
         self._phantom = phantom
         self._recipes: dict[int, _Recipe] = {}
-        self._lock = threading.RLock()
-        self._counts = [0, 0]  # tensors deferred, and made after all
+        self._numbers = itertools.count(1)
         self._agreed: dict[tuple[str, Any], bool] = {}
         self._local = threading.local()  # makes: this thread makes one
         self._word_draws = {torch.float32: 1, torch.bfloat16: 1, torch.float16: 1, torch.float64: 2}
@@ -66,7 +66,9 @@ class Init:
 
     def counts(self) -> tuple[int, int]:
         """How many tensors were deferred so far, and how many of them were made after all."""
-        return self._counts[0], self._counts[1]
+        counts = (ctypes.c_uint64 * 2)()
+        self._phantom.phantom_deferred_counts(counts)
+        return counts[0], counts[1]
 
     # -- deferring
 
@@ -88,15 +90,14 @@ class Init:
         return storage.nbytes() == size and self._phantom.phantom_deferrable(storage.data_ptr())
 
     def _defer(self, tensor: Any, recipe: _Recipe) -> bool:
-        storage = tensor.untyped_storage()
-        with self._lock:
-            # Whoever reads it from now on waits for the recipe.
-            number = self._phantom.phantom_defer(storage.data_ptr(), storage.nbytes())
-            if not number:
-                return False
-            self._recipes[number] = recipe
-            self._counts[0] += 1
-            self._forget()
+        # The recipe is there before anybody can ask for it, so there is no lock. A handler of signals may run at each
+        # line, and raise, or read what is deferred; and a child has inherited the locks of threads that it has not.
+        storage, number = tensor.untyped_storage(), next(self._numbers)
+        self._recipes[number] = recipe
+        if not self._phantom.phantom_defer(storage.data_ptr(), storage.nbytes(), number):
+            self._recipes.pop(number, None)
+            return False
+        self._forget()
         return True
 
     def _forget(self) -> None:
@@ -138,11 +139,9 @@ class Init:
         """Makes a deferred tensor. Called on a thread of its own, for which the one that touched the tensor waits."""
         self._local.makes = True
         try:
-            with self._lock:
-                recipe = self._recipes.get(number)
-                if recipe is None:  # freed meanwhile, or given another
-                    return
-                self._counts[1] += 1
+            recipe = self._recipes.get(number)
+            if recipe is None:  # freed meanwhile, or given another
+                return
             self._compute(number, recipe)
             self._recipes.pop(number, None)
         except BaseException as error:  # nowhere to raise it to: the thread that waits stands in an instruction's midst
@@ -292,9 +291,10 @@ def install(torch: Any) -> Init | None:
     for name, result, arguments in (
         ("phantom_advance", ctypes.c_bool, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)),
         ("phantom_defer_to", None, (_Maker,)),
-        ("phantom_defer", ctypes.c_uint64, (ctypes.c_void_p, ctypes.c_size_t)),
+        ("phantom_defer", ctypes.c_bool, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)),
         ("phantom_deferrable", ctypes.c_bool, (ctypes.c_void_p,)),
         ("phantom_deferred", ctypes.c_uint64, (ctypes.c_void_p,)),
+        ("phantom_deferred_counts", None, (ctypes.c_void_p,)),
         ("phantom_deferred_pages", ctypes.c_void_p, (ctypes.c_size_t,)),
         ("phantom_deferred_made", None, (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)),
         ("phantom_defer_at_exit", None, ()),

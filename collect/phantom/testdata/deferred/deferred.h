@@ -19,7 +19,7 @@
     while (0)
 
 void phantom_defer_to(void (*make)(uint64_t));
-uint64_t phantom_defer(void *address, size_t bytes);
+bool phantom_defer(void *address, size_t bytes, uint64_t id);
 size_t phantom_deferred_dropped(uint64_t *to, size_t room);
 void *phantom_deferred_pages(size_t bytes);
 void phantom_deferred_made(uint64_t id, void *pages, size_t bytes);

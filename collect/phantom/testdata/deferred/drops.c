@@ -11,13 +11,13 @@ int main(void) {
     phantom_defer_to(nothing);
     for (int i = 0; i < BLOCKS; i++) {
         CHECK(!posix_memalign(&blocks[i], 64, MIB));
-        CHECK(phantom_defer(blocks[i], MIB));
+        CHECK(phantom_defer(blocks[i], MIB, i + 1));
     }
     do
         last = malloc(512);
     while ((uintptr_t)last % 4096);
     free(last); /* the next of this size */
-    CHECK(phantom_defer(blocks[0], MIB) == BLOCKS + 1);
+    CHECK(phantom_defer(blocks[0], MIB, BLOCKS + 1));
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);
     uint64_t ids[64];

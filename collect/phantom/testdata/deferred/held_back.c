@@ -14,7 +14,7 @@ int main(void) {
     sigprocmask(SIG_SETMASK, &all, NULL);
     char *block;
     phantom_defer_to(make);
-    CHECK(!posix_memalign((void **)&block, 64, MIB) && phantom_defer(block, MIB));
+    CHECK(!posix_memalign((void **)&block, 64, MIB) && phantom_defer(block, MIB, 1));
     CHECK(block[5000] == 7);
     return 0;
 }

@@ -14,7 +14,7 @@ int main(void) {
     void *deferred, *block;
     out = open("/dev/null", O_WRONLY);
     phantom_defer_to(nothing);
-    CHECK(!posix_memalign(&deferred, 64, MIB) && phantom_defer(deferred, MIB));
+    CHECK(!posix_memalign(&deferred, 64, MIB) && phantom_defer(deferred, MIB, 1));
     signal(SIGALRM, note);
     setitimer(ITIMER_REAL, &(struct itimerval){{0, 100}, {0, 100}}, NULL);
     for (int i = 0; i < 100000; i++) {
