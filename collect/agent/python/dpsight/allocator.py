@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ _EMERGENCY = 500_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the counter
 # For how long a moment is looked for in which no thread allocates.
 _PATIENCE_NS = 1_000_000_000
+_LONG = 60.0  # s, between two changes of thread that nobody asked for
 _LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
 
 KEYS = [
@@ -67,9 +67,8 @@ _last_ns = 0
 _last_allocations = 0
 _looks = 0
 _seen: set[int] = set()  # devices that were ever used
-_stilled = 0  # how deep in still(), all threads together
+_still: list[None] = []  # one for each still() that a thread is in
 _usual = (0.005, True)  # what the script had before: how often threads change, and whether garbage is collected
-_still_lock = threading.Lock()
 _at_drain: dict[int, tuple[int, ...]] = {}  # how often memory was taken and given back until the last drain, by device
 _identified: set[int] = set()  # those of which the journal has the UUID
 _record: Any = None
@@ -248,22 +247,25 @@ def go_on() -> None:
 def still() -> Iterator[None]:
     """No other thread is given the interpreter's lock that does not find it free: most then wait at their next line.
     And no garbage is collected: tensors may be among it."""
-    global _stilled, _usual
-    with _still_lock:  # threads may be in here together: the last one out gives back what the first one found
-        if not _stilled:
-            _usual = sys.getswitchinterval(), gc.isenabled()
-            sys.setswitchinterval(60)
-            gc.disable()
-        _stilled += 1
+    global _usual
+    usual = sys.getswitchinterval(), gc.isenabled()
+    if not _still and usual[0] < _LONG:  # threads may be in here together: the last one out gives back what was before
+        _usual = usual
+    _still.append(None)
+    sys.setswitchinterval(_LONG)
+    gc.disable()
     try:
         yield
     finally:
-        with _still_lock:
-            _stilled -= 1
-            if not _stilled:
-                sys.setswitchinterval(_usual[0])
-                if _usual[1]:
-                    gc.enable()
+        _still.pop()
+        if not _still:
+            _unstill()
+
+
+def _unstill() -> None:
+    sys.setswitchinterval(_usual[0])
+    if _usual[1]:
+        gc.enable()
 
 
 def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -369,16 +371,14 @@ def _keep_for_user(traces: list[Any]) -> None:
 
 def after_fork() -> None:
     """Counts anew; whether CUDA can be used at all is the parent's doing."""
-    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, _still_lock, _stilled, user_options
+    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, user_options
     drains = drain_ns = _last_allocations = _looks = 0
     draining = _stacks = False
     user_options = None
     user_traces.clear()
-    if _stilled:  # the thread that would have given it back is the parent's
-        sys.setswitchinterval(_usual[0])
-        if _usual[1]:
-            gc.enable()
-    _stilled, _still_lock = 0, threading.Lock()
+    if _still:  # the thread that would have given it back is the parent's
+        _unstill()
+    _still.clear()
     _at_drain.clear()
     _seen.clear()
     _identified.clear()

@@ -16,7 +16,7 @@ from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import state
-from dpsight.tensors import expired, free_weak, inside, quiet, storages, weak
+from dpsight.tensors import expired, inside, quiet, storages, weak
 
 _MOST_NODES = 200_000
 _threads = itertools.count()
@@ -53,7 +53,6 @@ _names: dict[type, int] = {}
 # What is held: address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it
 # when backward has run over them; none = it lives as long as its node)
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
-_alone = threading.RLock()  # threads with graphs of their own share what is held; a weak reference is freed once
 
 
 def enter(module: int) -> None:
@@ -67,8 +66,7 @@ def step_ended() -> None:
     """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
     global _step
     _step += 1
-    with _alone:
-        _forget()
+    _held.clear()
 
 
 @quiet
@@ -80,8 +78,7 @@ def tag(roots: Any) -> None:
     for root in roots:
         if isinstance(root, state.torch.Tensor):
             records += tags.of(kinds.OUTPUT, root)
-    with _alone:
-        new = _walk(roots)
+    new = _walk(roots)
     records += [(kinds.SAVED_TENSOR, *at) for at in new]
     tags.emit(records)
 
@@ -196,10 +193,13 @@ def _module(number: int) -> int:
 
 def _alive() -> set[int]:
     """Addresses held since an earlier run over the same graph; those that died are forgotten."""
-    for address, held in list(_held.items()):
-        if expired(held[3]):
-            free_weak(_held.pop(address)[3])
-    return set(_held)
+    alive = set()
+    for address, held in list(_held.items()):  # at once: threads with graphs of their own share it
+        if not expired(held[3]):
+            alive.add(address)
+        elif _held.get(address) is held:
+            _held.pop(address, None)
+    return alive
 
 
 @quiet
@@ -208,26 +208,18 @@ def released() -> None:
     graph: the head of a loss whose backward was told to retain it."""
     untagged: list[tags.Record] = []
     reached = _thread.now().reached
-    with _alone:
-        for address, (size, name, module, ref, nodes) in list(_held.items()):
-            if nodes and nodes <= reached:
-                if not expired(ref):
-                    untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
-                free_weak(_held.pop(address)[3])
-            nodes -= reached
+    for address, (size, name, module, ref, nodes) in list(_held.items()):
+        if nodes and nodes <= reached:
+            if not expired(ref):
+                untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
+            _held.pop(address, None)
+        nodes -= reached
     tags.emit(untagged, untag=True)
 
 
-def _forget() -> None:
-    for held in _held.values():
-        free_weak(held[3])
-    _held.clear()
-
-
 def after_fork() -> None:
-    """Names are numbered anew, and no thread of the parent's is in the middle of a walk."""
-    global _alone, _step
-    _alone = threading.RLock()
+    """Names are numbered anew."""
+    global _step
     _step += 1
     _names.clear()
     _held.clear()

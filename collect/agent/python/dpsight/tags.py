@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import struct
-import threading
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpsight import kinds
 from dpsight.interruptions import by_script, uninterrupted
 from dpsight.marks import flush_names, frame, mark, tag_name
 from dpsight.state import state
-from dpsight.tensors import addresses, expired, free_weak, inside, plain_types, quiet, weak
+from dpsight.tensors import Weak, addresses, expired, inside, plain_types, quiet, weak
 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
-_buffer = bytearray()
-_alone = threading.RLock()  # several threads may tag: one at a time writes, and a weak reference is freed once
+# What is not written yet. Several threads may tag: each adds and takes in one go, without a lock, which would stay held
+# where a script's signal handler raises.
+_buffer: deque[bytes] = deque()
+_bytes = 0  # in it, about
 
 # kind, address, bytes, number of the name, number of the module, number of the dtype
 Record = tuple[int, int, int, int, int, int]
@@ -41,6 +43,7 @@ owned: set[int] = set()  # addresses of what was tagged as something of its own 
 
 def emit(records: Iterable[Record], untag: bool = False) -> int:
     """Writes tags under one mark of their own, and returns its number."""
+    global _bytes
     records = list(records)
     if not records:
         return 0
@@ -53,10 +56,9 @@ def emit(records: Iterable[Record], untag: bool = False) -> int:
         for kind, address, size, name, module, dtype in records
     )
     owned.update(record[1] for record in records if record[0] in _OWNED)
-    with _alone:
-        _buffer.extend(packed)
-        full = len(_buffer) >= _FLUSH
-    if full:
+    _buffer.append(packed)
+    _bytes += len(packed)
+    if _bytes >= _FLUSH:
         flush()
     return k
 
@@ -68,17 +70,16 @@ def of(kind: int, tensor: Any, name: int = 0, module: int = 0) -> list[Record]:
 
 # What lives from step to step: (id, kind) → where its data begin, a weak reference to its storage, and how often it was
 # tagged there.
-_lasting: dict[tuple[int, int], tuple[int, Any, int]] = {}
+_lasting: dict[tuple[int, int], tuple[int, Weak | None, int]] = {}
 _ENOUGH = 2  # beside a first allocation of its size a tag may be ambiguous; the next is not
 
 
 def settled(kind: int, tensor: Any) -> bool:
     """Whether tags have said where a tensor lies that lives from step to step, and it lies there still: a tag holds
     for the whole life of a block. Call it with __torch_function__ off."""
-    with _alone:
-        found = _lasting.get((id(tensor), kind))
-        if found is None or found[2] < _ENOUGH or expired(found[1]):
-            return False
+    found = _lasting.get((id(tensor), kind))
+    if found is None or found[2] < _ENOUGH or expired(found[1]):
+        return False
     try:
         return tensor.data_ptr() == found[0]
     except RuntimeError as error:
@@ -92,12 +93,10 @@ def lasting(kind: int, tensor: Any, name: int) -> list[Record]:
     records = of(kind, tensor, name)
     if len(records) == 1 and type(tensor) in plain_types():
         key, pointer = (id(tensor), kind), tensor.data_ptr()
-        with _alone:
-            known, ref, times = _lasting.get(key, (0, None, 0))
-            if expired(ref) or known != pointer:
-                free_weak(ref)
-                ref, times = weak(tensor.untyped_storage()), 0
-            _lasting[key] = (pointer, ref, times + 1)
+        known, ref, times = _lasting.get(key, (0, None, 0))
+        if expired(ref) or known != pointer:
+            ref, times = weak(tensor.untyped_storage()), 0
+        _lasting[key] = (pointer, ref, times + 1)
     return records
 
 
@@ -108,10 +107,7 @@ def settled_at() -> set[int]:
 
 def forget() -> None:
     """What lives from step to step is tagged anew."""
-    with _alone:
-        for _, ref, _ in _lasting.values():
-            free_weak(ref)
-        _lasting.clear()
+    _lasting.clear()
 
 
 @quiet
@@ -132,19 +128,27 @@ def user(tensor: Any, category: str, name: str) -> None:
 
 def flush() -> None:
     """Writes what is buffered: names first, or a kill in between would leave tags without them."""
-    global _buffer
+    global _bytes
     with uninterrupted:
-        with _alone:
-            full, _buffer = _buffer, bytearray()
+        _bytes = 0
+        full = b"".join(_taken())
         if full:
             flush_names()
             frame(kinds.FRAME_TAGS, full)
 
 
+def _taken() -> Iterator[bytes]:
+    while True:
+        try:
+            yield _buffer.popleft()
+        except IndexError:
+            return
+
+
 def after_fork() -> None:
     """The parent writes its own."""
-    global _alone
-    _alone = threading.RLock()
+    global _bytes
+    _bytes = 0
     _buffer.clear()
     _lasting.clear()
     owned.clear()

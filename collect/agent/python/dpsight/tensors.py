@@ -129,17 +129,31 @@ def needs_grad(value: Any) -> bool:
     return any(t.requires_grad for t in inside(value))
 
 
-def weak(storage: Any) -> Any:
-    """A weak reference, which lets the memory go: to see later who still holds it. Free it in the end."""
-    return storage._weak_ref() if hasattr(storage, "_weak_ref") else None
+class Weak:
+    """A weak reference to a storage, which lets the memory go: to see later who still holds it. torch has such a
+    reference freed by hand. It is an object so that Python counts who uses it: threads share them, and a lock around
+    that would stay held where a script's signal handler raises."""
+
+    __slots__ = ("_reference",)
+
+    def __init__(self, storage: Any) -> None:
+        self._reference = storage._weak_ref()
+
+    def expired(self) -> bool:
+        """Whether the storage is gone."""
+        return state.torch.UntypedStorage._expired(self._reference)
+
+    def __del__(self) -> None:
+        reference, torch = getattr(self, "_reference", None), state.torch
+        if reference is not None and torch is not None:
+            torch.UntypedStorage._free_weak_ref(reference)
 
 
-def expired(ref: Any) -> bool:
+def weak(storage: Any) -> Weak | None:
+    """A weak reference to a storage; None if torch makes none of it."""
+    return Weak(storage) if hasattr(storage, "_weak_ref") else None
+
+
+def expired(ref: Weak | None) -> bool:
     """Whether the storage behind a weak reference is gone."""
-    return ref is None or state.torch.UntypedStorage._expired(ref)
-
-
-def free_weak(ref: Any) -> None:
-    """Frees a weak reference."""
-    if ref is not None:
-        state.torch.UntypedStorage._free_weak_ref(ref)
+    return ref is None or ref.expired()
