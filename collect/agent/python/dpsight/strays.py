@@ -25,6 +25,7 @@ from dpsight.tensors import MOST_ENTRIES, addresses, plain_types, quiet
 _MOST = 20_000  # objects that one walk looks at
 _FEW = 4_000  # beyond warm-up a walk must have been content with so many
 _MOST_MODULES = 200
+_LEAST = 4096  # bytes: what DP code's closures hold of scalars has its category by the phase that it was born in
 _DEPTH = 4  # containers and objects inside each other
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type, range, CellType)
@@ -156,7 +157,7 @@ class _Walk:
         if type(tensor) is not plain_types()[0] or not tensor.is_cuda:  # parameters have tags; subclasses have methods
             return
         for address, size, dtype in addresses(tensor):
-            if address not in self._known:
+            if size >= _LEAST and address not in self._known:
                 self._known.add(address)
                 self.out.append((kinds.HELD, address, size, tag_name(where), self.module, dtype))
 
