@@ -160,10 +160,11 @@ func factsOf(t *testing.T, stdout string) []facts {
 	return out
 }
 
+// complaints are what the agent says, and what Python says when the agent's objects go at the interpreter's end.
 func complaints(stderr string) []string {
 	var out []string
 	for line := range strings.Lines(stderr) {
-		if strings.HasPrefix(line, "dpsight:") {
+		if strings.HasPrefix(line, "dpsight:") || strings.HasPrefix(line, "Exception ignored") {
 			out = append(out, line)
 		}
 	}

@@ -132,21 +132,22 @@ def needs_grad(value: Any) -> bool:
 class Weak:
     """A weak reference to a storage, which lets the memory go: to see later who still holds it. torch has such a
     reference freed by hand. It is an object so that Python counts who uses it: threads share them, and a lock around
-    that would stay held where a script's signal handler raises."""
+    that would stay held where a script's signal handler raises. It keeps torch's functions itself: when the interpreter
+    ends, modules lose their names before the last objects go."""
 
-    __slots__ = ("_reference",)
+    __slots__ = ("_expired", "_free", "_reference")
 
     def __init__(self, storage: Any) -> None:
+        self._expired, self._free = storage._expired, storage._free_weak_ref
         self._reference = storage._weak_ref()
 
     def expired(self) -> bool:
         """Whether the storage is gone."""
-        return state.torch.UntypedStorage._expired(self._reference)
+        return self._expired(self._reference)
 
     def __del__(self) -> None:
-        reference, torch = getattr(self, "_reference", None), state.torch
-        if reference is not None and torch is not None:
-            torch.UntypedStorage._free_weak_ref(reference)
+        if hasattr(self, "_reference"):
+            self._free(self._reference)
 
 
 def weak(storage: Any) -> Weak | None:
