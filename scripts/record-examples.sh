@@ -2,7 +2,8 @@
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
 #   headline, headline-batch, trainers, quick, seq    the built-in suites
-#   claims, lora, mlp    examples/suites/claims.yaml, lora.yaml and mlp.yaml (lora as plain)
+#   pairs, claims, presets, lora, mlp    examples/suites/pairs.yaml and so on (lora as plain)
+#   windows         a script of 450 steps, so with events in windows, and with Python stacks
 #   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
 #   accuracy-first, accuracy-second, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, as plain; those of ranks need two GPUs
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
@@ -23,12 +24,14 @@ for part in "$@"; do
   fi
   case $name in
     checks) "$dpsight" collect --store "$out/checks" --name idle --device cuda -- sleep 20 || status=1 ;;
+    windows) "$dpsight" collect --store "$out/windows" --name gan --device cuda --stacks python --record-steps 10 --window-steps 3 -- "$DPSIGHT_PYTHON" examples/scripts/gan.py --steps 450 --batch-size 16 --width 16 || status=1 ;;
     *)
       suite=$name
-      case $name in claims | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
+      case $name in pairs | claims | presets | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       resume=()
       [ -d "$out/$name/suites" ] && resume=(--resume)
+      [ "$name" = presets ] && resume+=(--sample-interval 200ms)
       "$dpsight" collect --store "$out/$name" --suite "$suite" --device cuda --no-report "${only[@]}" "${resume[@]}" || status=1
       ;;
   esac
