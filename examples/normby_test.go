@@ -13,7 +13,7 @@ func TestNormsOfHeadline(t *testing.T) {
 		"bk":    {"ghost": 123, "per_sample": 41},
 		"ghost": {"ghost": 123, "per_sample": 41},
 	}
-	full, _ := recorded(t)
+	full, _ := recorded(t, headline)
 	for method, rules := range want {
 		got := map[string]int{}
 		for _, m := range full[method].in.Modules {

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
-#   headline, headline-batch, trainers, quick, seq    the built-in suites
-#   pairs, claims, presets, lora, mlp    examples/suites/pairs.yaml and so on (lora as plain)
-#   windows         a script of 450 steps, so with events in windows, and with Python stacks
+#   headline, headline-batch, trainers, quick, seq    the built-in suites (examples/pairs is headline:method=vanilla,method=dpsgd,method=ghost once more)
+#   claims, presets, lora, mlp    examples/suites/claims.yaml and so on (lora as plain)
 #   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
 #   accuracy-first, accuracy-second, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, as plain; those of ranks need two GPUs
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
@@ -24,10 +23,9 @@ for part in "$@"; do
   fi
   case $name in
     checks) "$dpsight" collect --store "$out/checks" --name idle --device cuda -- sleep 20 || status=1 ;;
-    windows) "$dpsight" collect --store "$out/windows" --name gan --device cuda --stacks python --record-steps 10 --window-steps 3 -- "$DPSIGHT_PYTHON" examples/scripts/gan.py --steps 450 --batch-size 16 --width 16 || status=1 ;;
     *)
       suite=$name
-      case $name in pairs | claims | presets | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
+      case $name in claims | presets | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       resume=()
       [ -d "$out/$name/suites" ] && resume=(--resume)

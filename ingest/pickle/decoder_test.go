@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,12 @@ type sample struct {
 
 func samples(t testing.TB) []sample {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/values.json")
+	file, err := os.Open("testdata/values.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	raw, err := gzip.NewReader(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +37,7 @@ func samples(t testing.TB) []sample {
 		Value   any
 		Pickles map[string]string
 	}
-	if err := json.Unmarshal(raw, &values); err != nil {
+	if err := json.NewDecoder(raw).Decode(&values); err != nil {
 		t.Fatal(err)
 	}
 	var out []sample

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes values.json beside it: values pickled by Python in every protocol, with the JSON that stands for them.
+"""Writes values.json.gz beside it: values pickled by Python in every protocol, with the JSON that stands for them.
 
 A value's JSON tags what JSON cannot tell apart: {"int": "…"}, {"float": "…"}, {"bytes": hex}, {"tuple": […]}, {"dict":
 [[k, v], …]}.
 """
 
+import gzip
 import json
 import pickle
 import sys
@@ -64,7 +65,8 @@ def main() -> None:
         protocols = range(3 if name in BYTES else 0, pickle.HIGHEST_PROTOCOL + 1)
         pickles = {str(p): pickle.dumps(value, protocol=p).hex() for p in protocols}
         out.append({"name": name, "value": tagged(value), "pickles": pickles})
-    Path(sys.argv[0]).with_name("values.json").write_text("[\n" + ",\n".join(json.dumps(x) for x in out) + "\n]\n")
+    text = "[\n" + ",\n".join(json.dumps(x) for x in out) + "\n]\n"
+    Path(sys.argv[0]).with_name("values.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 if __name__ == "__main__":
