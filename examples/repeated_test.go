@@ -14,9 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Two suites were recorded again, on another H200, by a later agent: every figure in bytes, by category and by phase too, is what it was.
-// Times are another host's, and not compared.
-func TestRecordedAgain(t *testing.T) {
+// Two suites were recorded twice, on two H200s, a day apart and by two versions of the agent: every figure in bytes, by category and by phase
+// too, is the same. Times are another host's, and not compared.
+func TestRecordedTwice(t *testing.T) {
 	for _, s := range []string{"headline-batch", "quick"} {
 		again, err := schemas.ReadBaseline(filepath.Join("repeated", s+".json"))
 		if err != nil {
@@ -31,11 +31,11 @@ func TestRecordedAgain(t *testing.T) {
 			first[*x.Key] = x
 		}
 		if len(again.Experiments) != len(first) {
-			t.Errorf("%s: %d experiments were recorded again, of %d", s, len(again.Experiments), len(first))
+			t.Errorf("%s: %d experiments were recorded twice, of %d", s, len(again.Experiments), len(first))
 		}
 		for _, x := range again.Experiments {
 			if got, want := bytesOf(x), bytesOf(first[*x.Key]); x.PeakBytes == nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s/%s: %+v, and at first %+v", s, x.Name, got, want)
+				t.Errorf("%s/%s: %+v, and in the store %+v", s, x.Name, got, want)
 			}
 		}
 	}

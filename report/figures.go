@@ -120,7 +120,7 @@ func spreadWords(v *analyze.Interval, cost analyze.StepCost) string {
 	if v.Of == analyze.OfMedian {
 		return "points: medians over " + over + "; bars: 95 % confidence intervals of the median"
 	}
-	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over
+	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
 // commonMark is what must stand beside every run of the report, where that is the same of all; else empty.

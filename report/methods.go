@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -260,5 +261,13 @@ func spreadNote(v *analyze.Interval) string {
 	if v.Of == analyze.OfMedian {
 		return what + "; low and high enclose the true median with at least 95 % confidence (order statistics)"
 	}
-	return what + "; low and high are " + ends
+	return what + "; low and high are " + ends + enclosing(v)
+}
+
+// enclosing says how surely a range has the true median in it: with fewer than six values no interval reaches 95 %.
+func enclosing(v *analyze.Interval) string {
+	if v.N < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %% confidence of the true median)", strconv.FormatFloat(100*v.Confidence, 'f', -1, 64))
 }
