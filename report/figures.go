@@ -21,6 +21,9 @@ func (m *Model) Figures() []figure.Figure {
 	if ladder := m.deviceLadder(); ladder != nil {
 		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in use down to categories", Picture: ladder})
 	}
+	for i := range figures {
+		figures[i].Mark = m.commonMark()
+	}
 	return figures
 }
 

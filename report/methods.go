@@ -22,12 +22,14 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 	if len(common.Rows) == 0 {
 		common.Notes = append(common.Notes, "the runs have no setting in common")
 	}
+	common.Notes = append(common.Notes, unmeasured(s)...)
 	tables := []table.Table{common}
 	if len(s.Configuration.Some) > 0 {
 		some := table.Table{Title: "Settings of some runs, equal in those", Columns: []table.Column{setting, value, {Title: "Runs", Key: "runs"}}}
 		for _, f := range s.Configuration.Some {
 			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value), table.Text(havingIt(s, f.Runs))})
 		}
+		some.Notes = unmeasured(s)
 		tables = append(tables, some)
 	}
 	if len(s.Configuration.Varying) == 0 || len(s.Cells) == 0 {
@@ -50,6 +52,31 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 		differ.Rows = append(differ.Rows, row)
 	}
 	return append(tables, differ)
+}
+
+// unmeasured says which runs no GPU was measured in: a GPU among the settings may be one that a phantom stood for.
+func unmeasured(s *analyze.Study) []string {
+	var notes runNotes
+	markOf := func(c *analyze.Cell) string {
+		if c.Source == schemas.Measured {
+			return ""
+		}
+		return c.Mark()
+	}
+	marks := map[string]bool{}
+	for i := range s.Cells {
+		marks[markOf(&s.Cells[i])] = true
+	}
+	for i := range s.Cells {
+		switch mark := markOf(&s.Cells[i]); {
+		case mark == "":
+		case len(marks) == 1:
+			return []string{"all runs: " + mark}
+		default:
+			notes.add(s.Cells[i].Label, mark)
+		}
+	}
+	return notes.all()
 }
 
 // havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the CSV

@@ -24,6 +24,8 @@ type Figure struct {
 	Name    string // without ending
 	Title   string
 	Picture Picture
+	// Mark is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the picture a note says it.
+	Mark string
 }
 
 // WritePNG draws the figure at twice its nominal size.
@@ -37,7 +39,11 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", f.Name, err)
 	}
-	return c.Save(w, f.Title, f.Picture.describe())
+	description := f.Picture.describe()
+	if f.Mark != "" {
+		description += " All runs: " + f.Mark + "."
+	}
+	return c.Save(w, f.Title, description)
 }
 
 // Canvas draws the figure and gives where everything in it stands.
