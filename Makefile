@@ -37,6 +37,8 @@ test-long: setup
 	go test -run '^$$' -bench Report -benchtime 3x ./examples
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x ./ingest/join
+	for at in schemas/spool:FuzzParse schemas:FuzzDecode ingest/pickle:FuzzDecode ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead; do \
+	go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
 	go test -race -short -skip '$(ALONE)' -timeout 20m ./...
 
 test-torch:

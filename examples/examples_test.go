@@ -255,6 +255,20 @@ func TestInstrumentMovesNothing(t *testing.T) {
 			if math.Abs(r-1) > 0.01 {
 				t.Errorf("%s/%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", folder, m, a.StepMS.Median, b.StepMS.Median)
 			}
+			// Of the timed steps most come after the recorded ones. Those among them have no median of their own: each is held to the bare run's.
+			recordedBare := 0
+			for _, s := range e.in.Steps {
+				if !s.Recorded || s.Instrumented || s.Warmup || s.GPUNS == 0 {
+					continue
+				}
+				recordedBare++
+				if r := float64(s.GPUNS) / 1e6 / b.StepMS.Median; math.Abs(r-1) > 0.01 {
+					t.Errorf("%s/%s: step %d, bare and recorded, takes %.2f ms, %.2f ms in the bare run", folder, m, s.Step, float64(s.GPUNS)/1e6, b.StepMS.Median)
+				}
+			}
+			if recordedBare == 0 {
+				t.Errorf("%s/%s: no timed step was recorded", folder, m)
+			}
 			for _, r := range []*example{e, bare[m]} {
 				c := r.Manifest.Collector
 				share := float64(c.CPUNS) / float64(r.Manifest.End.Sub(r.Manifest.Start))

@@ -32,7 +32,7 @@ type output struct {
 }
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
-// whole or not there.
+// whole or not there. What an earlier report wrote there and this one does not is removed.
 func Write(dir string, m Model) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
 		return nil, fmt.Errorf("making the report's folder: %w", err)
@@ -52,7 +52,11 @@ func Write(dir string, m Model) ([]string, error) {
 	for i := range sets {
 		files = append(files, sets[i].outputs()...)
 	}
-	return writeAll(dir, files)
+	written, err := writeAll(dir, files)
+	if err != nil {
+		return written, err
+	}
+	return written, removeStale(dir, files)
 }
 
 // writeAll writes files at once, so that none waits for another's way to the disk. As many are made at a time as there are

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +63,36 @@ func TestReportGolden(t *testing.T) {
 			rel, _ := filepath.Rel(dir, f)
 			golden(t, filepath.Join(name, rel), got)
 		}
+	}
+}
+
+// A report takes the place of the one before, and of nothing else.
+func TestReportLeavesNothingStale(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := report.Write(dir, report.Model{Study: gallery()["twelve"]}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"notes.txt", filepath.Join("tables", "mine.tex")} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := report.Write(dir, report.Model{Study: gallery()["one"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(files, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "tables", "mine.tex"), filepath.Join(dir, ".dpsight-report"))
+	var got []string
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			got = append(got, path)
+		}
+		return err
+	})
+	slices.Sort(got)
+	slices.Sort(want)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the folder has\n%q, want\n%q, %v", got, want, err)
 	}
 }
 
