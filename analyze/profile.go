@@ -34,9 +34,11 @@ type Components struct {
 type MemoryPoint struct {
 	Point     Point
 	Iteration int // of the steps after warm-up, from 0; -1 = not of an iteration
-	// Highest is the highest allocated since the point after warm-up, or since the start for the points up to it.
+	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the points before it.
 	Allocated, Reserved, Highest *int64
-	TimeNS                       *int64 // since the epoch
+	// TimeNS is since the epoch: when the process was there. That of a phantom GPU's process puts points in order and says nothing
+	// of a GPU's times.
+	TimeNS *int64
 }
 
 // A Point is where in the loop a [MemoryPoint] is.
@@ -205,11 +207,15 @@ func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 		w.add(p, iteration, t.EndSeq, t.AllocatedEnd, t.EndNS)
 		return
 	}
-	w.out = append(w.out, MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd), TimeNS: w.time(t.EndNS)})
+	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd), TimeNS: known(t.EndNS)}
+	if p == AfterWarmup { // nothing has come since
+		m.Highest = m.Allocated
+	}
+	w.out = append(w.out, m)
 }
 
 func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
-	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: w.time(ns)}
+	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: known(ns)}
 	if w.recorded {
 		m.Allocated, m.Reserved = &allocated, w.in.reservedAt(w.p, seq)
 		if p == AfterWarmup { // the tools reset the counter here
@@ -230,14 +236,6 @@ func (w *walk) highest(seq int64) (bytes int64) {
 		}
 	}
 	return bytes
-}
-
-// time is a measured time. A phantom GPU's moments say nothing of a GPU's.
-func (w *walk) time(ns int64) *int64 {
-	if w.in.Manifest.Source == schemas.Predicted {
-		return nil
-	}
-	return known(ns)
 }
 
 // known is n, nil where it is 0: what a table leaves out.
