@@ -22,7 +22,8 @@ type exportCmd struct {
 
 func (exportCmd) Help() string {
 	return `Writes runs for other tools. result-json is the *_result.json of the component profiler that dpsight replaces: the same keys with true
-values, MiB under the "mb" keys, null for what a run does not hold. Of several runs each gets a file, NAME_result.json.
+values, MiB under the "mb" keys, null for what a run does not hold; a snapshot is written where all of it is known. Of several runs each gets
+a file, NAME_result.json.
 
 Examples:
   dpsight export ghost --format result-json

@@ -1,15 +1,18 @@
 // Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces, so that notebooks
 // and scripts that read those files go on working: the same keys, with true values.
 //
-// "mb" means MiB there. What a run does not hold is null, never 0. One key is added, "dpsight": the run's id and how its
-// figures are known, since a prediction must not pass for a measurement.
+// "mb" means MiB there. What a run does not hold is null, never 0. But those files' snapshots have no nulls, and what reads them
+// takes the highest of each key and sorts them: one of which anything is unknown is left out. One key is added, "dpsight": the
+// run's id and how its figures are known, since a prediction must not pass for a measurement.
 package resultjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -50,11 +53,11 @@ type breakdown struct {
 }
 
 type snapshot struct {
-	Name           string   `json:"name"`
-	AllocatedMB    *float64 `json:"allocated_mb"`
-	ReservedMB     *float64 `json:"reserved_mb"`
-	MaxAllocatedMB *float64 `json:"max_allocated_mb"`
-	Timestamp      *float64 `json:"timestamp"` // seconds since the epoch
+	Name           string  `json:"name"`
+	AllocatedMB    float64 `json:"allocated_mb"`
+	ReservedMB     float64 `json:"reserved_mb"`
+	MaxAllocatedMB float64 `json:"max_allocated_mb"`
+	Timestamp      float64 `json:"timestamp"` // seconds since the epoch
 }
 
 type provenance struct {
@@ -70,7 +73,7 @@ type provenance struct {
 // New makes the document of a run.
 func New(p analyze.ComponentProfile) Document {
 	param := func(key string) any { return p.Params[key] }
-	d := Document{Experiment: experiment(&p), AvgTimeMS: p.MeanStepMS, PeakMemoryMB: mb(p.PeakBytes), Snapshots: []snapshot{},
+	d := Document{Experiment: experiment(&p), AvgTimeMS: p.MeanStepMS, PeakMemoryMB: mb(p.PeakBytes),
 		Config: config{param("vocab_size"), param("hidden_dim"), param("num_layers"), param("num_heads"), param("seq_len"), param("batch_size")},
 		Breakdown: breakdown{TotalAllocatedMB: mb(p.EndAllocated), TotalReservedMB: mb(p.EndReserved),
 			PeakAllocatedMB: mb(p.PeakBytes)},
@@ -80,33 +83,55 @@ func New(p analyze.ComponentProfile) Document {
 		b.ModelParametersMB, b.GradientsMB, b.ActivationHooksMB = mb(&c.Parameters), mb(&c.Gradients), mb(&c.HookActivations)
 		b.NormSamplesMB, b.TempMatricesMB, b.OptimizerStatesMB = mb(&c.NormSamples), mb(&c.ClipTemporaries), mb(&c.OptimizerState)
 	}
-	for i := range p.Points {
-		at := &p.Points[i]
-		plain := d.Experiment == "vanilla"
-		if plain && at.Point < analyze.AfterWarmup { // the profiler takes none of plain training's set-up
-			continue
-		}
-		s := snapshot{Name: pointName(at, plain), AllocatedMB: mb(at.Allocated), ReservedMB: mb(at.Reserved), MaxAllocatedMB: mb(at.Highest)}
-		if at.TimeNS != nil {
-			t := float64(*at.TimeNS) / 1e9
-			s.Timestamp = &t
-		}
-		d.Snapshots = append(d.Snapshots, s)
-	}
+	d.Snapshots = snapshots(&p, d.Experiment == "vanilla")
 	return d
 }
 
-// pointName is the profiler's name of a point. It numbers those of plain training from after the warm-up.
-func pointName(at *analyze.MemoryPoint, plain bool) string {
+// snapshots are the points of which all is known, in the order of time as the profiler takes them: dpsight's experiments make the
+// optimizer before they wrap it, and its own wrap first. A run makes twice the steps that it was asked for, half of them bare, and
+// records the events of some: those are numbered from 0, and are no more than were asked for, as notebooks count on.
+func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
+	asked, limited := p.Params["num_iter"].(float64)
+	number := map[int]int{} // by iteration of the run
+	out := []snapshot{}
+	for i := range p.Points {
+		at := &p.Points[i]
+		if plain && at.Point < analyze.AfterWarmup { // the profiler takes none of plain training's set-up
+			continue
+		}
+		if at.Allocated == nil || at.Reserved == nil || at.Highest == nil || at.TimeNS == nil {
+			continue
+		}
+		iteration := -1
+		if at.Iteration >= 0 {
+			n, ok := number[at.Iteration]
+			if !ok {
+				n = len(number)
+				number[at.Iteration] = n
+			}
+			if limited && float64(n) >= asked {
+				continue
+			}
+			iteration = n
+		}
+		out = append(out, snapshot{Name: pointName(at.Point, iteration, plain), AllocatedMB: *mb(at.Allocated), ReservedMB: *mb(at.Reserved),
+			MaxAllocatedMB: *mb(at.Highest), Timestamp: float64(*at.TimeNS) / 1e9})
+	}
+	slices.SortStableFunc(out, func(a, b snapshot) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	return out
+}
+
+// pointName is the profiler's name of a point; iteration -1 is none. It numbers those of plain training from after the warm-up.
+func pointName(point analyze.Point, iteration int, plain bool) string {
 	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp", analyze.OptimizerCreated: "optimizer_created",
 		analyze.AfterWarmup: "after_warmup", analyze.BeforeForward: "before_forward", analyze.AfterForward: "after_forward",
-		analyze.AfterBackward: "after_backward", analyze.AfterStep: "after_step"}[at.Point]
-	number := int(at.Point)
+		analyze.AfterBackward: "after_backward", analyze.AfterStep: "after_step"}[point]
+	number := int(point)
 	if plain {
 		number -= int(analyze.AfterWarmup) - 1
 	}
-	if at.Iteration >= 0 {
-		return fmt.Sprintf("%d_iter%d_%s", number, at.Iteration, place)
+	if iteration >= 0 {
+		return fmt.Sprintf("%d_iter%d_%s", number, iteration, place)
 	}
 	return fmt.Sprintf("%d_%s", number, place)
 }

@@ -3,7 +3,9 @@ package resultjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +13,15 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/schemas/store"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	ingesttest.Remove()
+	os.Exit(code)
+}
 
 // profile has two iterations, as the profiler's own files in testdata.
 func profile(method string) analyze.ComponentProfile {
@@ -55,21 +65,26 @@ func written(t *testing.T, p analyze.ComponentProfile) map[string]any {
 // An export has every key that the profiler's own file has, each of the same type, and the same snapshots by name.
 func TestSameKeysAsTheProfiler(t *testing.T) {
 	for _, method := range []string{"vanilla", "ghost"} {
-		text, err := os.ReadFile(filepath.Join("testdata", method+"_result.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var theirs map[string]any
-		if err := json.Unmarshal(text, &theirs); err != nil {
-			t.Fatal(err)
-		}
 		ours := written(t, profile(method))
 		if _, ok := ours["dpsight"]; !ok {
 			t.Error("it does not say how it is known")
 		}
 		delete(ours, "dpsight")
-		same(t, method, ours, theirs)
+		same(t, method, ours, theirs(t, method))
 	}
+}
+
+// theirs is a file that the profiler itself wrote, of two iterations.
+func theirs(t *testing.T, method string) (d map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", method+"_result.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func same(t *testing.T, path string, ours, theirs any) {
@@ -107,31 +122,130 @@ func same(t *testing.T, path string, ours, theirs any) {
 	}
 }
 
-// The profiler's own charts read a file thus.
-func TestReadAsTheProfilersChartsDo(t *testing.T) {
-	d := written(t, profile("ghost"))
-	breakdown := d["breakdown"].(map[string]any)
-	sum := 0.0
-	for _, k := range []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb", "norm_samples_mb", "temp_matrices_mb"} {
-		sum += breakdown[k].(float64)
+// A notebook reads the files of recorded runs: it takes the highest and the sum of each key, rounds, sorts and looks snapshots
+// up by name.
+func TestReadAsNotebooksDo(t *testing.T) {
+	runs, damaged, err := store.Open(ingesttest.Store(t, filepath.Join("..", "..", "examples", "headline"))).Runs()
+	if err != nil || len(damaged) > 0 {
+		t.Fatal(damaged, err)
 	}
-	peak := d["peak_memory_mb"].(float64)
-	if peak != 512 || breakdown["peak_allocated_mb"] != 512.0 || sum > peak || sum != 32+16+64+816.0/(1<<20) {
-		t.Errorf("components of %v MiB in a peak of %v", sum, peak)
-	}
-	if d["avg_time_ms"] != 24.5 || breakdown["total_allocated_mb"] != 128.0 || breakdown["total_reserved_mb"] != 256.0 {
-		t.Errorf("%v", d)
-	}
-	snapshots := d["snapshots"].([]any)
-	for i, s := range snapshots {
-		at := s.(map[string]any)
-		name := at["name"].(string)
-		if i == 0 && name != "0_model_loaded" || i == len(snapshots)-1 && name != "7_iter1_after_step" {
-			t.Errorf("snapshot %d is %s", i, name)
+	full := 0
+	for _, r := range runs {
+		tab, err := store.Load(r, store.WantAll)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if at["allocated_mb"] != 100.0 || at["reserved_mb"] != 200.0 || at["max_allocated_mb"] != 300.0 || at["timestamp"] != 1795223003.510865 {
-			t.Errorf("%v", at)
+		p := analyze.Profile(analyze.Input(*tab))
+		t.Run(p.Name, func(t *testing.T) {
+			d := written(t, p)
+			number := func(of any, key string) float64 {
+				t.Helper()
+				v, ok := of.(map[string]any)[key].(float64)
+				if !ok {
+					t.Fatalf("%s is no number in %v", key, of)
+				}
+				return v
+			}
+			snapshots := d["snapshots"].([]any)
+			var names []string
+			highest, before := map[string]float64{}, 0.0
+			for _, s := range snapshots {
+				names = append(names, s.(map[string]any)["name"].(string))
+				for _, k := range []string{"allocated_mb", "reserved_mb", "max_allocated_mb"} {
+					highest[k] = max(highest[k], math.Round(number(s, k)*100)/100)
+				}
+				if a, m, r := number(s, "allocated_mb"), number(s, "max_allocated_mb"), number(s, "reserved_mb"); a > m || a > r || a <= 0 {
+					t.Errorf("%v", s)
+				}
+				if at := number(s, "timestamp"); at < before {
+					t.Errorf("%v comes before its time", s)
+				} else {
+					before = at
+				}
+			}
+			peak, breakdown := number(d, "peak_memory_mb"), d["breakdown"]
+			if number(breakdown, "peak_allocated_mb") != peak || number(d, "avg_time_ms") <= 0 || number(breakdown, "total_allocated_mb") > number(breakdown, "total_reserved_mb") {
+				t.Errorf("%v", breakdown)
+			}
+			if tab.Manifest.Bare { // nothing is known but what torch counts at the ends of steps
+				if len(names) != 1 || !strings.HasSuffix(names[0], "_after_warmup") || breakdown.(map[string]any)["gradients_mb"] != nil {
+					t.Errorf("snapshots %v, %v", names, breakdown)
+				}
+				return
+			}
+			full++
+			recorded := float64(tab.Report.Devices[0].PeakAllocatedBytes) / (1 << 20)
+			if rounded := math.Round(recorded*100) / 100; peak != recorded || highest["max_allocated_mb"] != rounded || highest["allocated_mb"] > rounded || highest["reserved_mb"] < rounded {
+				t.Errorf("peak %v, the highest of the snapshots %v, recorded %v", peak, highest, recorded)
+			}
+			sum := 0.0
+			for _, k := range []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb", "norm_samples_mb", "temp_matrices_mb"} {
+				sum += number(breakdown, k)
+			}
+			if sum <= number(breakdown, "model_parameters_mb") || sum > peak {
+				t.Errorf("components of %v MiB in a peak of %v", sum, peak)
+			}
+			like := "ghost"
+			if p.Method() == "vanilla" {
+				like = "vanilla"
+			}
+			if want := namesOf(t, like, int(p.Params["num_iter"].(float64))); !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+				t.Errorf("snapshots %v, want %v", names, want)
+			}
+		})
+	}
+	if full != 7 {
+		t.Errorf("%d runs with events", full)
+	}
+}
+
+// namesOf are the snapshots of the profiler's own file, sorted, and as many iterations as asked for in place of its two.
+func namesOf(t *testing.T, method string, iterations int) (names []string) {
+	t.Helper()
+	for _, s := range theirs(t, method)["snapshots"].([]any) {
+		name := s.(map[string]any)["name"].(string)
+		switch {
+		case !strings.Contains(name, "_iter"):
+			names = append(names, name)
+		case strings.Contains(name, "_iter0_"):
+			for i := range iterations {
+				names = append(names, strings.Replace(name, "_iter0_", fmt.Sprintf("_iter%d_", i), 1))
+			}
 		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A run that is recorded throughout has twice the iterations that were asked for, and one that is recorded for a while begins late;
+// the file has those asked for, numbered from 0. A snapshot that lacks anything is none.
+func TestSnapshotsAreWhole(t *testing.T) {
+	p := profile("ghost")
+	p.Params["num_iter"] = 1.0
+	for i := range p.Points {
+		at := &p.Points[i]
+		if at.Iteration >= 0 {
+			at.Iteration += 5
+		}
+		switch at.Point {
+		case analyze.ModelLoaded:
+			at.Allocated = nil
+		case analyze.WrappedWithDP:
+			later := *at.TimeNS + 1e9
+			at.TimeNS = &later
+		case analyze.AfterForward:
+			at.Highest = nil
+		case analyze.AfterBackward:
+			at.Reserved = nil
+		}
+	}
+	p.Points = append([]analyze.MemoryPoint{{Point: analyze.BeforeForward, Iteration: 0, TimeNS: p.Points[0].TimeNS}}, p.Points...)
+	var names []string
+	for _, s := range written(t, p)["snapshots"].([]any) {
+		names = append(names, s.(map[string]any)["name"].(string))
+	}
+	if got, want := strings.Join(names, " "), "2_optimizer_created 3_after_warmup 4_iter0_before_forward 7_iter0_after_step 1_wrapped_with_dp"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
@@ -156,8 +270,11 @@ func TestWhatIsNotKnownIsNull(t *testing.T) {
 		}
 	}
 	walk("document", d)
-	if seen < 20 || d["experiment"] != "r" {
+	if seen < 17 || d["experiment"] != "r" {
 		t.Errorf("%d nulls in %v", seen, d)
+	}
+	if s, ok := d["snapshots"].([]any); !ok || len(s) > 0 {
+		t.Errorf("snapshots of which nothing is known: %v", d["snapshots"])
 	}
 	if p := d["dpsight"].(map[string]any); p["source"] != "predicted" {
 		t.Errorf("a prediction passes for a measurement: %v", p)
