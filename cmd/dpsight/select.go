@@ -162,6 +162,9 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 		}
 		whole = append(whole, r)
 	}
+	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even their manifests
+		return withHint{fmt.Errorf("no run can be read: %w", &sel.Damaged[0]), "what a newer dpsight recorded wants that dpsight; --store names another store"}
+	}
 	if len(whole) == 0 {
 		return withHint{fmt.Errorf("none of %d runs can be read", len(sel.Runs)), "dpsight ingest --again FOLDER makes the tables anew from the recordings"}
 	}
