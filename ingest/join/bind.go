@@ -99,7 +99,7 @@ func (j *Joined) bind() []bound {
 		life, found := j.holder(index.lives[index.first[slot]:index.first[slot+1]], t, lo, hi)
 		if found {
 			out = append(out, bound{life, int32(i), hi})
-		} else if !t.Untag {
+		} else if !t.Untag && !j.lostAt(t.K) {
 			j.ambiguous(t, index.lives[index.first[slot]:index.first[slot+1]], lo, hi)
 		}
 	}

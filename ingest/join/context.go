@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dpsight/dpsight/ingest/steps"
@@ -39,7 +40,8 @@ type Context struct {
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
 	engine   map[uint16]bool // the autograd engine's threads
-	// backwardEnds holds the k at which outermost backward runs ended.
+	// backwardEnds holds the k at which outermost backward runs ended, and no other thread had one under way: the engine's threads,
+	// which all threads share, have done with everything.
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
 	reducers     []reducer
@@ -78,6 +80,16 @@ func NewContext(r *Rank) *Context {
 	c.tags = slices.Clone(r.Tags)
 	slices.SortStableFunc(c.tags, func(a, b spool.Tag) int { return int(int64(a.K) - int64(b.K)) })
 	return c
+}
+
+// drainEnd is the mark at which a drain that began at k ended, or k.
+func (c *Context) drainEnd(k uint32) uint32 {
+	all := c.rank.Marks
+	i, _ := slices.BinarySearchFunc(all, k, func(m spool.Mark, k uint32) int { return cmp.Compare(m.K, k) })
+	if end := slices.IndexFunc(all[i:], func(m spool.Mark) bool { return m.Kind == spool.DrainEnd }); end >= 0 {
+		return all[i+end].K
+	}
+	return k
 }
 
 // reducer is a time in which DDP's reducer makes its buckets.
@@ -125,6 +137,7 @@ const noThread = 1<<16 - 1
 const maxStack = 10_000
 
 func (c *Context) walk() {
+	running := 0 // threads with a backward run under way, the engine's own left out
 	states := map[uint16]*threadState{}
 	recording, began, k := true, false, uint32(0)
 	for i := range c.rank.Marks {
@@ -163,6 +176,9 @@ func (c *Context) walk() {
 			s.backward, s.samplers, s.modules = s.backward[:0], s.samplers[:0], s.modules[:0]
 		case spool.BackwardBegin:
 			s.backward = s.backward[:0]
+			if len(s.runs) == 0 && !c.engine[m.Thread] {
+				running++
+			}
 			if len(s.runs) < maxStack {
 				s.runs = append(s.runs, m.Flags)
 			}
@@ -173,7 +189,9 @@ func (c *Context) walk() {
 					c.releases[m.Thread] = append(c.releases[m.Thread], m.K)
 				}
 				if s.runs = s.runs[:n-1]; n == 1 && !c.engine[m.Thread] {
-					c.backwardEnds = append(c.backwardEnds, m.K)
+					if running--; running == 0 {
+						c.backwardEnds = append(c.backwardEnds, m.K)
+					}
 				}
 			}
 		case spool.Reducer:

@@ -1,6 +1,8 @@
 package join
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -21,6 +23,7 @@ type Joined struct {
 	dev Device
 
 	gaps    []int64 // events that stand for a time in which nothing was recorded
+	lost    []marks // those of them that came by chance, while other threads went on
 	pos     []int32 // events before mark k
 	last    []int32 // seq of the last event with own mark k; 0 = none
 	births  []birth // by life
@@ -121,6 +124,19 @@ func (j *Joined) place() {
 			j.gaps = append(j.gaps, int64(i)+1)
 		}
 	}
+	for i, p := range j.dev.Checkpoints {
+		if p.Reason == schemas.ReasonLost && i > 0 {
+			j.lost = append(j.lost, marks{uint32(j.dev.Checkpoints[i-1].K), j.ctx.drainEnd(uint32(p.K))})
+		}
+	}
+}
+
+// marks are the numbers first to last.
+type marks struct{ first, last uint32 }
+
+// lostAt reports whether events were being lost at mark k: a block that lived then may have come and gone without one.
+func (j *Joined) lostAt(k uint32) bool {
+	return slices.ContainsFunc(j.lost, func(m marks) bool { return m.first <= k && k <= m.last })
 }
 
 // untraced reports whether no event tells of a life's birth: it lay before recording, or in a gap of it.

@@ -15,6 +15,21 @@ func (w *world) unrecorded(body func()) {
 	w.span(spool.DrainBegin, main, 1, func() {})
 	closed := uint32(len(w.marks))
 	w.mode(0)
+	w.gap(closed, body)
+	w.mode(instrumented)
+}
+
+// lost plays what other threads do between a drain's snapshot and the emptying of the history, and what mends it: another drain, with
+// the allocator's own list.
+func (w *world) lost(body func()) {
+	closed := w.mark(main, spool.DrainBegin, 0, 1)
+	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step"})
+	w.gap(closed, body)
+	w.drains = append(w.drains, schemas.Checkpoint{K: int64(len(w.marks)), Reason: schemas.ReasonLost})
+	w.mark(main, spool.DrainEnd, 0, 1)
+}
+
+func (w *world) gap(closed uint32, body func()) {
 	before, n := maps.Clone(w.live), w.events.Len()
 	body()
 	w.events = schemas.EventColumns{Action: w.events.Action[:n], Addr: w.events.Addr[:n], Size: w.events.Size[:n], Stream: w.events.Stream[:n],
@@ -22,7 +37,6 @@ func (w *world) unrecorded(body func()) {
 	w.events.Append(schemas.ActionGap, 0, 0, 0, 0, closed, 0, 0)
 	seq := int64(w.events.Len())
 	w.span(spool.DrainBegin, main, 2, func() {})
-	w.mode(instrumented)
 	var list []schemas.SegmentBlock
 	row := func(s segment, at, bytes, requested int64, state string) {
 		list = append(list, schemas.SegmentBlock{SegmentAddress: s.addr, SegmentBytes: s.size, Address: s.addr + uint64(at), BlockBytes: bytes, RequestedBytes: requested, State: state})
@@ -181,5 +195,26 @@ func TestModuleTimes(t *testing.T) {
 	}
 	if rows := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }).ctx.ModuleTimes(); len(rows) != 0 {
 		t.Error("a phantom GPU has no times")
+	}
+}
+
+// What another thread tagged while events were lost, and gave back, is not ambiguous though another block lies there now: it is unknown.
+func TestTagInLostGap(t *testing.T) {
+	const other = uint16(2)
+	w := trained(t, instrumented)
+	trainStep(w, false, true, instrumented)
+	w.lost(func() {
+		w.alloc(other, "short", 64*mib)
+		w.tag(other, spool.TagOutput, "short")
+		w.drop(other, "short")
+		w.alloc(other, "new", 63*mib)
+	})
+	trainStep(w, false, true, instrumented)
+	j := w.join()
+	if a, b := w.blocks["short"][0], w.blocks["new"][0]; a.addr != b.addr {
+		t.Fatalf("the blocks lie at %#x and %#x", a.addr, b.addr)
+	}
+	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
+		t.Errorf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
 	}
 }

@@ -31,6 +31,7 @@ type world struct {
 	next   uint64
 	at     map[string]int64 // labels
 	gaps   []replay.Gap
+	drains []schemas.Checkpoint
 	stream uint64 // that blocks are made for
 }
 
@@ -176,7 +177,7 @@ func (w *world) join(more ...func(*Rank)) *Joined {
 	if s := res.Anomalies.Reason(); s != "" {
 		w.t.Fatalf("the test's allocator is wrong: %s", s)
 	}
-	joined, unbound := Join(NewContext(rank), []Device{{Device: 0, Events: &w.events, Replay: res}})
+	joined, unbound := Join(NewContext(rank), []Device{{Device: 0, Events: &w.events, Replay: res, Checkpoints: w.drains}})
 	j := joined[0]
 	checkOwners(w.t, j)
 	w.at["unbound"] = unbound
