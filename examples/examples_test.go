@@ -329,36 +329,22 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// What the collector takes of a core while an experiment runs, be it short: of a suite's runs half take less than collectorShare, and none
-// takes much more. Where the driver stalls in making a CUDA context, NVML spins meanwhile. That of a process on the host's other GPU is presumably
-// what a run of headline-batch met (its last flash_bk: 0.29 s of CPU in 12.6, and 31 ticks missed; a process started beside it). In the recordings
-// that do not say what set-up took, NVML was asked for gauges then.
+// What the collector takes of a core while an experiment runs, be it short. In the recordings that do not say what set-up took, NVML was
+// asked for gauges while a CUDA context was made, and where the driver stalled then it spun for a tenth of a second.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {
-		var shares []float64
 		for e := range runsOf(t, s) {
 			m := e.Manifest
 			if m.Source != schemas.Measured || !m.Collector.NVML {
 				continue
 			}
-			limit := 1.2 * collectorShare
+			limit := collectorShare
 			if m.Collector.SetupCPUNS == nil {
 				limit = 0.03
 			}
-			share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start))
-			if share > limit || share == 0 {
+			if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > limit || share == 0 {
 				t.Errorf("%s/%s: the collector used %.2f %% of a core", s, m.RunID, 100*share)
 			}
-			if m.Collector.SetupCPUNS != nil {
-				shares = append(shares, share)
-			}
-		}
-		if len(shares) == 0 {
-			continue
-		}
-		slices.Sort(shares)
-		if median := shares[len(shares)/2]; median > collectorShare {
-			t.Errorf("%s: in half of %d runs the collector used more than %.2f %% of a core", s, len(shares), 100*median)
 		}
 	}
 }

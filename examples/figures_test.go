@@ -12,7 +12,6 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -52,7 +51,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 	t.Helper()
 	truth := map[string]int64{}
 	for _, r := range runs {
-		truth[r.ID] = torchPeak(t, r)
+		truth[r.ID] = ingesttest.TorchPeak(t, r.Dir)
 	}
 	peaks, highest := map[string]int64{}, int64(0)
 	for i := range m.Study.Cells {
@@ -125,21 +124,6 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 		}
 	}
 	return bars, panels
-}
-
-// torchPeak is the highest that torch counted as allocated on any device of a run; 0 where it did not say.
-func torchPeak(t *testing.T, r store.Run) (peak int64) {
-	t.Helper()
-	doc, err := schemas.ReadIngestReport(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range doc.Devices {
-		if p := doc.Devices[i].TorchPeakAllocatedBytes; p != nil {
-			peak = max(peak, *p)
-		}
-	}
-	return peak
 }
 
 // reduced is what a report needs of runs.

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -130,7 +130,7 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 		if at < 0 {
 			t.Fatalf("%s is of no run", c.Label)
 		}
-		is := charted{peak: peakByTorch(t, sel.Runs[at])}
+		is := charted{peak: ingesttest.TorchPeak(t, sel.Runs[at].Dir)}
 		is.bar = endOfBar(t, bars, "peak of "+c.Label)
 		if parts := endOfBar(t, bars, "categories of "+c.Label); parts != is.bar {
 			t.Errorf("%s: the categories end at %d B, their bar at %d", c.Label, parts, is.bar)
@@ -178,21 +178,6 @@ func markOf(t *testing.T, c *canvas.Canvas, what string) canvas.Mark {
 		t.Fatalf("no mark %q", what)
 	}
 	return c.Marks[at]
-}
-
-// peakByTorch is what torch counted, which nothing that is drawn is made from.
-func peakByTorch(t *testing.T, r store.Run) (peak int64) {
-	t.Helper()
-	doc, err := schemas.ReadIngestReport(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range doc.Devices {
-		if p := doc.Devices[i].TorchPeakAllocatedBytes; p != nil {
-			peak = max(peak, *p)
-		}
-	}
-	return peak
 }
 
 // endOfBar reads where a bar ends off the numbers below its axis.

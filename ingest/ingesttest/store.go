@@ -87,3 +87,19 @@ func ingested(folder string) (string, error) {
 	wg.Wait()
 	return folder, errors.Join(errs...)
 }
+
+// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 where it did not say. No figure
+// is drawn from it.
+func TorchPeak(t testing.TB, dir string) (peak int64) {
+	t.Helper()
+	doc, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range doc.Devices {
+		if p := doc.Devices[i].TorchPeakAllocatedBytes; p != nil {
+			peak = max(peak, *p)
+		}
+	}
+	return peak
+}
