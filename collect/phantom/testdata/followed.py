@@ -31,6 +31,14 @@ def beside_autograd(ones, **_):
     return x, x.data, x.detach()[0], x.grad
 
 
+def through_aliases(ones, **_):
+    x = torch.nn.Parameter(ones(3))
+    # Each alias has a count of changes of its own, which may lie where that of one before lay.
+    for _ in range(100):
+        x.data.add_(1)
+    return [x.data[i % 3].item() for i in range(100)], x
+
+
 def in_inference(arange, **_):
     with torch.inference_mode():
         x = arange(3).add_(1)
@@ -118,6 +126,7 @@ cases = {
     "out": lambda ones, on, **_: torch.add(ones(2), 1, out=torch.empty(2, **on)),
     "types": lambda arange, ones, **_: (arange(3).to(torch.bfloat16).float(), (ones(2) * 1j).conj().imag),
     "beside autograd": beside_autograd,
+    "through aliases": through_aliases,
     "inference": in_inference,
     # More than the phantom copies by itself.
     "long": lambda on, **_: (torch.arange(100_000, **on), torch.arange(100_000, **on).sum()),

@@ -69,7 +69,7 @@ public:
         entry.data = storage->data();
         entry.bytes = storage->nbytes();
         entry.uniform = uniform;
-        entry.counter = counter(tensor);
+        entry.counter = Counter(c10::intrusive_ptr<c10::intrusive_ptr_target>::reclaim_copy(counter(tensor)));
         entry.version = version(tensor);
         entry.learned = ++clock_;
     }
@@ -85,7 +85,7 @@ public:
             return;
         std::lock_guard<std::mutex> guard(lock_);
         Entry* entry = find(tensor);
-        if (entry && entry->learned > since && entry->counter == counter(tensor))
+        if (entry && entry->learned > since && entry->counter._unsafe_get_target() == counter(tensor))
             entry->version = version(tensor);
     }
 
@@ -124,12 +124,13 @@ public:
 
 private:
     using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+    using Counter = c10::weak_intrusive_ptr<c10::intrusive_ptr_target>;
 
     struct Entry {
         Weak storage;
         const void* data = nullptr; // a storage that was resized has other memory
         size_t bytes = 0;
-        const void* counter = nullptr;
+        Counter counter = Counter::reclaim(nullptr); // held, or another tensor's could come to stand where it stood
         uint32_t version = 0;
         uint64_t learned = 0;
         bool uniform = false;
@@ -141,9 +142,9 @@ private:
 
     // Writers that the dispatcher does not see (compiled code, extensions) are seen by autograd's count of changes. Aliases
     // may have a counter each (x.data), so it says something only where it is the one that was there before.
-    static const void* counter(const at::Tensor& tensor) {
+    static c10::intrusive_ptr_target* counter(const at::Tensor& tensor) {
         static_assert(sizeof(c10::VariableVersion) == sizeof(void*), "a version counter is a pointer");
-        const void* pointer;
+        c10::intrusive_ptr_target* pointer;
         std::memcpy(&pointer, &tensor.unsafeGetTensorImpl()->version_counter(), sizeof pointer);
         return pointer;
     }
@@ -159,7 +160,7 @@ private:
         auto* storage = tensor.storage().unsafeGetStorageImpl();
         if (entry.data != storage->data() || entry.bytes != storage->nbytes())
             return false;
-        return entry.counter != counter(tensor) || entry.version == version(tensor);
+        return entry.counter._unsafe_get_target() != counter(tensor) || entry.version == version(tensor);
     }
 
     void purge() {
