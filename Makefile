@@ -7,9 +7,9 @@
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
-# Tests that draw hundreds of pictures, or go through every recording, on one goroutine: under the race detector they take ten
-# minutes each and find nothing.
-ALONE := Gallery|Geometry|BreakdownSums|Conservation|SumAtEveryEvent|RecordedTwice
+# Tests that draw hundreds of pictures, or go through every recording, on one goroutine: under the race detector they take one
+# to ten minutes each and find nothing.
+ALONE := Gallery|Geometry|Legible|BreakdownSums|Conservation|SumAtEveryEvent|RecordedTwice|KnownErrorsAre|^TestSanitised$$|Repetitions
 # Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
 LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
 
