@@ -3,6 +3,8 @@ package report_test
 import (
 	"bytes"
 	"fmt"
+	"image/color"
+	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,6 +86,39 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 		}
 		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 || across/unit > []float64{10, 20, 40}[i]+0.1 {
 			t.Errorf("point %d stands at the value %.1f", i, across/unit)
+		}
+	}
+}
+
+// Curves that go the same way are all seen, the one beneath around the one on top.
+func TestFitCurvesBeneathAreSeen(t *testing.T) {
+	points := []figure.FitPoint{{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 40, Reserved: 1000 << 20, Fits: true}}
+	series := []figure.FitSeries{{Label: "whole", Limit: 2 << 30, Points: points}, {Label: "same", Limit: 2 << 30, Points: points},
+		{Label: "part", Limit: 700 << 20, Points: []figure.FitPoint{points[0], {Value: 20, Reserved: 500 << 20, Fits: true}, {Value: 40}}}, {Label: "on top", Limit: 2 << 30, Points: points}}
+	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n", Series: series}}
+	c, err := f.Canvas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drawn bytes.Buffer
+	if err := f.WritePNG(&drawn); err != nil {
+		t.Fatal(err)
+	}
+	picture, err := png.Decode(&drawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plot, scale := c.Marks[0].Within, float64(picture.Bounds().Dx())/c.Width
+	// Where the curves are halfway between the first two points of the part.
+	x, y := int(scale*(plot.X0+15*(c.Marks[0].Box.X0-plot.X0)/10)), int(scale*(plot.Y1-1.5*(plot.Y1-c.Marks[0].Box.Y0)))
+	seen := map[color.Color]bool{}
+	for dy := -12; dy <= 12; dy++ {
+		r, g, b, _ := picture.At(x, y+dy).RGBA()
+		seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}] = true
+	}
+	for i, want := range []color.RGBA{{0x20, 0x4d, 0x8b, 255}, {0xe1, 0x61, 0x14, 255}, {0x58, 0xb7, 0x93, 255}, {0x73, 0x46, 0xa5, 255}} {
+		if !seen[want] {
+			t.Errorf("%s is not seen", series[i].Label)
 		}
 	}
 }

@@ -100,6 +100,12 @@ func (m *Fit) layout() *fitLayout {
 	if hollow {
 		notes = append(notes, "hollow: does not fit; what it would take is not known, and it stands on the line of its device's memory")
 	}
+	for i := range l.shown {
+		if l.covers(i) > 0 {
+			notes = append(notes, "a wide curve lies under narrower ones that go the same way")
+			break
+		}
+	}
 	if n := len(m.Series) - len(l.shown); n > 0 {
 		notes = append(notes, fmt.Sprintf("%d more are in the table alone", n))
 	}
@@ -164,9 +170,57 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 		}
 	}
 	for i := range l.shown {
-		l.drawSeries(c, &l.shown[i], fitColors[i])
+		l.drawSeries(c, &l.shown[i], fitColors[i], l.covers(i))
 	}
 	return c, nil
+}
+
+// covers says how many later curves lie one over another on a curve, or on a part of it: it is drawn that much wider, or it would not be
+// seen. To set them apart by their places was rejected: what a method takes would be read off wrongly.
+func (l *fitLayout) covers(i int) int {
+	most := 0
+	for j := i + 1; j < len(l.shown); j++ {
+		if l.lies(&l.shown[i], &l.shown[j]) || l.lies(&l.shown[j], &l.shown[i]) {
+			most = max(most, 1+l.covers(j))
+		}
+	}
+	return most
+}
+
+// lies says whether a curve is another one, or a part of it, as far as a picture shows.
+func (l *fitLayout) lies(s, on *FitSeries) bool {
+	fitting := 0
+	for i := range s.Points {
+		if !s.Points[i].Fits {
+			continue
+		}
+		fitting++
+		if x, y := l.at(s, &s.Points[i]); !l.passes(on, x, y) {
+			return false
+		}
+	}
+	return fitting > 1
+}
+
+// passes says whether a curve goes through a place.
+func (l *fitLayout) passes(s *FitSeries, x, y float64) bool {
+	const near = 1.5
+	var x0, y0 float64
+	before := false
+	for i := range s.Points {
+		if !s.Points[i].Fits {
+			continue
+		}
+		x1, y1 := l.at(s, &s.Points[i])
+		if math.Abs(x1-x) <= near && math.Abs(y1-y) <= near {
+			return true
+		}
+		if before && x0 < x && x < x1 && math.Abs(y0+(y1-y0)*(x-x0)/(x1-x0)-y) <= near {
+			return true
+		}
+		x0, y0, before = x1, y1, true
+	}
+	return false
 }
 
 // at is where a point stands.
@@ -178,14 +232,14 @@ func (l *fitLayout) at(s *FitSeries, p *FitPoint) (x, y float64) {
 	return l.x.at(float64(p.Value)), l.y.at(float64(bytes))
 }
 
-func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Color) {
+func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Color, covers int) {
 	var before *FitPoint
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Fits {
 			if before != nil {
 				x0, y0 := l.at(s, before)
 				x1, y1 := l.at(s, p)
-				c.Segment(x0, y0, x1, y1, 1.4, color)
+				c.Segment(x0, y0, x1, y1, 1.4+2.4*float64(covers), color)
 			}
 			before = p
 		}
@@ -193,9 +247,9 @@ func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Colo
 	for i := range s.Points {
 		p := &s.Points[i]
 		x, y := l.at(s, p)
-		c.Diamond(x, y, pointRadius, color)
+		c.Diamond(x, y, pointRadius+1.6*float64(covers), color)
 		if !p.Fits {
-			c.Diamond(x, y, pointRadius-2, paper)
+			c.Diamond(x, y, pointRadius-2+1.6*float64(covers), paper)
 		}
 		c.Mark(fmt.Sprintf("%s %d of %s", l.m.Vary, p.Value, s.Label), canvas.Box{X0: x, Y0: y, X1: x, Y1: y}, l.plot)
 	}
