@@ -53,7 +53,7 @@ func (r FitRun) Verdict() (fits *bool, why string) { return r.Run.Fits, r.Run.Wh
 // The outcomes of a search.
 const (
 	FitSome  = "some"       // the next value does not fit
-	FitAll   = "all"        // the highest value of the range fits
+	FitAll   = "all"        // the highest value of the range fits; Odd says what below it does not
 	FitNone  = "none"       // not even the lowest does
 	FitUnset = "unfinished" // the search was stopped: Largest is what was found by then
 )
@@ -207,6 +207,9 @@ func (c *FitCell) Sentence(v *Vary) string {
 	case FitNone:
 		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, v.Low)
 	case FitAll:
+		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name, v.High)
+		}
 		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, v.High)
 	case FitUnset:
 		if c.Largest == nil {

@@ -36,6 +36,8 @@ func TestFit(t *testing.T) {
 			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 fits, 33 does not"},
 		{"nothing", FitSearch{Runs: []FitRun{probe(1, no, 10, schemas.Close)}}, FitNone, 0, 1, nil, schemas.Close, "not even batch_size 1"},
 		{"everything", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.ExactExpected)}}, FitAll, 64, 0, nil, schemas.ExactExpected, "batch_size 64, the highest"},
+		{"a hole below the highest", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.Close), probe(63, no, 700, schemas.Close), probe(32, yes, 320, schemas.Close)}},
+			FitAll, 64, 0, []string{"batch_size 64 fits, though 63 does not"}, schemas.Close, "batch_size 64 fits, the highest that was asked for, and not all below it do"},
 		{"stopped", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"}, FitUnset, 1, 0, nil, schemas.Close, "stopped at batch_size 1, which fits: interrupted"},
 		{"stopped at once", FitSearch{Stopped: "it failed"}, FitUnset, 0, 0, nil, "", "before anything was known to fit: it failed"},
 		{"a hole", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(8, no, 80, schemas.Close), probe(9, yes, 70, schemas.Close), probe(10, no, 90, schemas.Close)}},

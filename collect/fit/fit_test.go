@@ -62,12 +62,23 @@ func TestSearchFindsTheLargest(t *testing.T) {
 	}
 }
 
-// A hole in what fits: values beyond it are found where the one probe out of order falls on them, and whatever is found, the value
-// after it does not fit.
+// A hole in what fits: values beyond it are found where a probe out of order falls on them, and whatever is found, the two values after
+// it do not fit and the one before it was asked for.
 func TestSearchBeyondAHole(t *testing.T) {
 	r := Range{"n", 1, 64, 1}
-	if got, _ := search(t, r, func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }); got != 13 {
-		t.Errorf("beyond the hole: %d", got)
+	for _, c := range []struct {
+		what string
+		fits func(int64) bool
+		want int64
+	}{
+		{"the probe further beyond", func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }, 13},
+		// Segments of a cache that two values fill badly: 32 is the one that bisection ends at, and 33 falls out of its order.
+		{"the value after the lowest that does not fit", func(v int64) bool { return v <= 31 || v == 33 }, 33},
+		{"and from there on", func(v int64) bool { return v <= 31 || v >= 33 && v <= 38 }, 38},
+	} {
+		if got, _ := search(t, r, c.fits); got != c.want {
+			t.Errorf("%s: %d", c.what, got)
+		}
 	}
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -75,9 +86,26 @@ func TestSearchBeyondAHole(t *testing.T) {
 		for v := int64(2); v <= 64; v++ {
 			good[v] = rng.IntN(3) > 0 && v < 60
 		}
-		got, probes := search(t, r, func(v int64) bool { return good[v] })
-		if !good[got] || good[got+1] || probes > 64 {
+		asked := map[int64]bool{}
+		got, probes := search(t, r, func(v int64) bool { asked[v] = true; return good[v] })
+		if !good[got] || good[got+1] || good[got+2] || got > 1 && !asked[got-1] || probes > 64 {
 			t.Errorf("seed %d: %d in %d probes", seed, got, probes)
+		}
+	}
+}
+
+// Where the whole range seems to fit, holes in it are looked for in the middle and just below its end.
+func TestSearchLooksBelow(t *testing.T) {
+	for _, hole := range []int64{32, 63} {
+		var refused []int64
+		got, probes := search(t, Range{"n", 1, 64, 1}, func(v int64) bool {
+			if v == hole {
+				refused = append(refused, v)
+			}
+			return v != hole
+		})
+		if got != 64 || len(refused) == 0 || probes != 4 {
+			t.Errorf("a hole at %d: %d in %d probes, refused %d", hole, got, probes, refused)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Probes is the most that a search over a memory that grows with the value asks for: what one probe beyond the answer finds
+// Probes is the most that a search over a memory that grows with the value asks for: what the probes beyond the answer find
 // may need more.
 func (r Range) Probes() int {
 	n, probes := (r.High-r.Low)/r.Step, 2
@@ -64,5 +64,5 @@ func (r Range) Probes() int {
 	if r.Low == r.High {
 		return 1
 	}
-	return probes + 1
+	return probes + 3 // two beyond the answer and one below it
 }

@@ -1,9 +1,11 @@
 package fit
 
 // Search asks for values of the range until the largest that fits is known: its ends, then by bisection. Bisection believes
-// that what fits with a value fits with every smaller one. Memory need not grow so (a library may choose another algorithm for a larger
-// batch), so one value beyond the answer, outside bisection's order, is asked for too; where that fits the search goes on from
-// there. Each value is asked for once. It ends at the first error, which it gives.
+// that what fits with a value fits with every smaller one. Memory need not grow so: a library may choose another algorithm for a larger
+// batch, and what is reserved goes by the sizes of cached segments. So values that bisection has no need of are asked for too: the one
+// after the lowest that does not fit and one further beyond, from where the search goes on if one of them fits; then the one before the
+// largest that fits (where all of the range does, also its middle), which changes nothing but tells the caller of a hole below. Each
+// value is asked for once. It ends at the first error, which it gives.
 func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 	asked := map[int64]bool{}
 	ask := func(i int64) (bool, error) {
@@ -17,10 +19,21 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 		return fits, err
 	}
 	last := (r.High - r.Low) / r.Step
-	for _, end := range []int64{0, last} {
-		if fits, err := ask(end); err != nil || fits == (end == last) {
-			return err // nothing fits, or everything does
+	lowest, err := ask(0)
+	if err != nil || !lowest || last == 0 {
+		return err
+	}
+	all, err := ask(last)
+	if err != nil {
+		return err
+	}
+	if all {
+		for _, below := range []int64{last - 1, last / 2} {
+			if _, err := ask(below); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
 	for good, bad := int64(0), last; ; {
 		for bad-good > 1 {
@@ -35,20 +48,35 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 				bad = middle
 			}
 		}
-		next := last // the lowest value above bad that is known not to fit
-		for i, fits := range asked {
-			if i > bad && !fits {
-				next = min(next, i)
+		answer, next := good, above(asked, bad, last)
+		for _, beyond := range []int64{bad + (next-bad)/2, bad + 1} {
+			if beyond == bad || beyond > next {
+				continue
+			}
+			fits, err := ask(beyond)
+			if err != nil {
+				return err
+			}
+			if fits {
+				good, bad = beyond, above(asked, beyond, last)
+				break
 			}
 		}
-		beyond := bad + (next-bad)/2
-		if beyond == bad {
-			return nil
-		}
-		fits, err := ask(beyond)
-		if err != nil || !fits {
+		if good == answer {
+			if good > 0 {
+				_, err = ask(good - 1)
+			}
 			return err
 		}
-		good, bad = beyond, next
 	}
+}
+
+// above is the lowest value above i that is known not to fit: the last one does not.
+func above(asked map[int64]bool, i, last int64) int64 {
+	for value, fits := range asked {
+		if value > i && !fits {
+			last = min(last, value)
+		}
+	}
+	return last
 }
