@@ -1,10 +1,14 @@
-"""torch's own tests of its CUDA memory on the phantom GPU: test_cuda.py FILE REASONS LIST.
+"""torch's own tests of its CUDA memory on the phantom GPU.
 
-FILE is torch's test/test_cuda.py of the version that runs. Those of its tests that concern the allocator, streams,
-events, graphs and their pools, pinned memory and the memory history run, one after another in one process, anew after
-one that hangs or ends it; what fails runs again in a process of its own, since a test that failed leaves memory behind.
-LIST is written: each test with its result, and REASONS has one for each that does not pass. A failure without a reason
-is an error.
+    test_cuda.py run FILE ABOUT RESULTS [ONLY]
+    test_cuda.py write REASONS LIST RESULTS…
+
+FILE is a test/test_cuda.py of torch's, and ABOUT says in words which. Those of its tests that concern the allocator,
+streams, events, graphs and their pools, pinned memory and the memory history run, one after another in one process,
+anew after one that hangs or ends it; what fails runs again in a process of its own, since a test that failed leaves
+memory behind. RESULTS is written. LIST is made of one or more of them, of several files and under several versions of
+torch: each test with its result, and REASONS has one for each that does not pass. A failure without a reason is an
+error.
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ import threading
 import time
 from pathlib import Path
 
-# Of the classes about kernels' results nothing is run; of the others, what the name says is about memory and order.
+# Of the classes about kernels' results only what looks for leaks is run; of the others, what the name says is about
+# memory and order.
 CLASSES = re.compile(r"Optims|Autocast|GDS|CompileKernel|Parametrized")
 NAMES = re.compile(
     r"memory|alloc|stream|event|graph|pinned|mempool|pool\b|snapshot|history|segment|out_of_memory|oom|cudart|cache|block"
@@ -63,8 +68,8 @@ def child(file: str, done: set[str], only: str) -> None:
     chosen = []
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == "test_cuda":
-            if not CLASSES.search(value.__name__):
-                chosen += cases(unittest.defaultTestLoader.loadTestsFromTestCase(value))
+            found = list(cases(unittest.defaultTestLoader.loadTestsFromTestCase(value)))
+            chosen += [c for c in found if "leak" in c.id()] if CLASSES.search(value.__name__) else found
     for case in chosen:
         _, owner, name = case.id().rsplit(".", 2)
         key = f"{owner}.{name}"
@@ -129,7 +134,7 @@ def run_together(file: str, only: str) -> dict[str, tuple[str, str]]:
 
 
 def read_reasons(path: Path) -> list[tuple[re.Pattern[str], str, str]]:
-    """Lines of a pattern of names, "values" or "failed", and a sentence, apart by tabs."""
+    """Lines of a pattern of names, a kind of KINDS and a sentence, apart by tabs."""
     reasons = []
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -143,59 +148,117 @@ def last_line(why: str) -> str:
     return lines[-1] if lines else why
 
 
-def write(path: Path, about: str, results: dict[str, tuple[str, str]], reasons) -> list[str]:
-    complaints, rows = [], collections.defaultdict(list)
-    for name, (result, why) in sorted(results.items()):
-        if result == "skipped":
-            rows["skipped"].append((name, why.splitlines()[0]))
-            continue
-        found = next(((kind, sentence) for pattern, kind, sentence in reasons if pattern.fullmatch(name)), None)
-        if result == "passed":
-            rows["passed"].append((name, ""))
-        elif found is None:
-            complaints.append(f"{name} failed without a reason: {last_line(why)}")
-            rows["failed"].append((name, "?"))
-        else:
-            rows[found[0]].append((name, found[1]))
-    titles = {
-        "passed": "Passed",
-        "values": "Need computed values",
-        "failed": "Failed",
-        "skipped": "Skipped by torch",
-    }
-    text = [
+KINDS = {
+    "passed": "passed",
+    "values": "needs computed values",
+    "gone": "calls what this torch has otherwise",
+    "failed": "failed",
+    "skipped": "skipped by torch",
+}
+
+
+def grouped(names: list[str], methods: list[str]) -> list[tuple[str, int]]:
+    """Names without their parameters' values, each with how many there are."""
+    count: collections.Counter[str] = collections.Counter()
+    for name in names:
+        owner, _, test = name.partition(".")
+        of = [m for m in methods if test == m or test.startswith(m + "_")]
+        count[f"{owner}.{max(of, key=len, default=test)}"] += 1
+    return sorted(count.items())
+
+
+def result_of(torches: list[str], kinds: list[str]) -> str:
+    """What a test did under each torch, said once where it is the same."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    return "; ".join(
+        f"{', '.join(t for t, k in zip(torches, kinds, strict=True) if k == kind)}: {kind}"
+        for kind in dict.fromkeys(kinds)
+    )
+
+
+def write(path: Path, runs: list[dict], reasons) -> list[str]:
+    complaints, text, done = [], [], set()
+    totals: dict[tuple[str, str], collections.Counter[str]] = {}
+    abouts, torches = list(dict.fromkeys(r["about"] for r in runs)), list(dict.fromkeys(r["torch"] for r in runs))
+    for number, about in enumerate(abouts, 1):
+        of = {r["torch"]: r for r in runs if r["about"] == about}
+        methods = sorted({m for r in of.values() for m in r["methods"]})
+        names = sorted(
+            {n for r in of.values() for n in r["results"]} - done
+        )  # a later file's, if an earlier one's did not pass
+        passed, others = [], collections.defaultdict(list)
+        for name in names:
+            kinds, why = [], ""
+            for torch in torches:
+                result, said = of[torch]["results"].get(name, ("", "")) if torch in of else ("", "")
+                kind = result
+                if result == "failed":
+                    found = next(((k, sentence) for pattern, k, sentence in reasons if pattern.fullmatch(name)), None)
+                    if found is None:
+                        complaints.append(f"{name} failed under torch {torch} without a reason: {last_line(said)}")
+                        found = ("failed", "?")
+                    kind, why = found
+                elif result == "skipped":
+                    why = why or said.splitlines()[0]
+                kinds.append(KINDS.get(kind, "–"))
+                totals.setdefault((about, torch), collections.Counter())[kind] += 1
+            if set(kinds) == {KINDS["passed"]}:
+                passed.append(name)
+            else:
+                others[(result_of(torches, kinds), why)].append(name)
+        done |= set(passed)
+        text += [
+            "",
+            f"## {number}. {about[0].upper() + about[1:]}",
+            "",
+            f"Passed under torch {', '.join(torches)}:",
+            "",
+        ]
+        owners: dict[str, list[str]] = {}
+        for name, n in grouped(passed, methods):
+            owner, _, test = name.partition(".")
+            owners.setdefault(owner, []).append(f"`{test}`" + (f" ×{n}" if n > 1 else ""))
+        text += [f"- {owner}: {', '.join(tests)}" for owner, tests in owners.items()]
+        if others:
+            text += ["", "| Test | Result | Reason |", "|:---|:---|:---|"]
+        for (result, why), tests in sorted(others.items(), key=lambda x: x[1][0]):
+            shown = ", ".join(f"`{name}`" + (f" ×{n}" if n > 1 else "") for name, n in grouped(tests, methods))
+            text.append(f"| {shown} | {result} | {why.replace('|', chr(92) + '|')} |")
+    head = [
         "# torch's own tests on the phantom GPU",
         "",
-        f"`scripts/test-cuda.sh` runs, of torch's `test/test_cuda.py` ({about}), the tests that concern the",
-        "allocator, streams, events, graphs and their pools, pinned memory and the memory history. It wrote this list;",
-        "the reasons are kept in `scripts/test-cuda-reasons.txt`.",
+        "`scripts/test-cuda.sh` runs, of torch's `test/test_cuda.py`, the tests that concern the allocator, streams,",
+        "events, graphs and their pools, pinned memory and the memory history, on the phantom GPU, and writes this",
+        "list; the reasons are kept in `scripts/test-cuda-reasons.txt`. A test of a later file is listed where the",
+        "earlier one has none of that name that passes; ×N: with N sets of parameters.",
         "",
-        "| Result | Tests |",
-        "|:---|---:|",
-        *[f"| {titles[kind]} | {len(rows[kind])} |" for kind in titles],
+        f"| File | Result | {' | '.join('torch ' + t for t in torches)} |",
+        "|:---|:---|" + "---:|" * len(torches),
     ]
-    for kind, title in titles.items():
-        if not rows[kind]:
-            continue
-        text += ["", f"## {title}", ""]
-        if kind == "passed":
-            text += [f"- `{name}`" for name, _ in rows[kind]]
-        else:
-            text += ["| Test | Reason |", "|:---|:---|"]
-            text += [f"| `{name}` | {sentence.replace('|', chr(92) + '|')} |" for name, sentence in rows[kind]]
-    path.write_text("\n".join(text) + "\n")
+    for number, about in enumerate(abouts, 1):
+        for kind, title in KINDS.items():
+            counts = [totals.get((about, t), collections.Counter())[kind] for t in torches]
+            if any(counts):
+                head.append(f"| {number} | {title} | {' | '.join(map(str, counts))} |")
+    path.write_text("\n".join(head + text) + "\n")
     return complaints
 
 
 def main() -> None:
-    file, reasons, path, *only = sys.argv[1:]
-    import importlib.metadata
+    if sys.argv[1] == "run":
+        file, about, out, *only = sys.argv[2:]
+        import importlib.metadata
 
-    results = run(file, only[0] if only else "")
-    if os.environ.get("TEST_CUDA_WHY"):
-        Path(os.environ["TEST_CUDA_WHY"]).write_text(json.dumps(results, indent=1))
-    about = f"of {os.environ.get('TEST_CUDA_TAG', Path(file).name)}, under torch {importlib.metadata.version('torch')}"
-    complaints = write(Path(path), about, results, read_reasons(Path(reasons)))
+        results = run(file, only[0] if only else "")
+        methods = re.findall(r"^    def (test_\w+)", Path(file).read_text(), re.M)
+        version = importlib.metadata.version("torch")
+        Path(out).write_text(
+            json.dumps({"torch": version, "about": about, "methods": methods, "results": results}, indent=1)
+        )
+        return
+    reasons, path, *outs = sys.argv[2:]
+    complaints = write(Path(path), [json.loads(Path(out).read_text()) for out in outs], read_reasons(Path(reasons)))
     for complaint in complaints:
         print("test_cuda:", complaint, file=sys.stderr)
     if complaints:
