@@ -170,7 +170,7 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 		}
 	}
 	for i := range l.shown {
-		l.drawSeries(c, &l.shown[i], fitColors[i], l.covers(i))
+		l.drawSeries(c, i)
 	}
 	return c, nil
 }
@@ -202,9 +202,11 @@ func (l *fitLayout) lies(s, on *FitSeries) bool {
 	return fitting > 1
 }
 
+// near is how far apart, in the picture's units, two places look like one.
+const near = 1.5
+
 // passes says whether a curve goes through a place.
 func (l *fitLayout) passes(s *FitSeries, x, y float64) bool {
-	const near = 1.5
 	var x0, y0 float64
 	before := false
 	for i := range s.Points {
@@ -232,7 +234,22 @@ func (l *fitLayout) at(s *FitSeries, p *FitPoint) (x, y float64) {
 	return l.x.at(float64(p.Value)), l.y.at(float64(bytes))
 }
 
-func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Color, covers int) {
+// coversAt says how many later curves have a point at a place of one.
+func (l *fitLayout) coversAt(i int, x, y float64) int {
+	n := 0
+	for j := i + 1; j < len(l.shown); j++ {
+		for k := range l.shown[j].Points {
+			if atX, atY := l.at(&l.shown[j], &l.shown[j].Points[k]); math.Abs(atX-x) <= near && math.Abs(atY-y) <= near {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+func (l *fitLayout) drawSeries(c *canvas.Canvas, series int) {
+	s, color, covers := &l.shown[series], fitColors[series], l.covers(series)
 	var before *FitPoint
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Fits {
@@ -247,9 +264,10 @@ func (l *fitLayout) drawSeries(c *canvas.Canvas, s *FitSeries, color canvas.Colo
 	for i := range s.Points {
 		p := &s.Points[i]
 		x, y := l.at(s, p)
-		c.Diamond(x, y, pointRadius+1.6*float64(covers), color)
+		radius := pointRadius + 1.6*float64(max(covers, l.coversAt(series, x, y)))
+		c.Diamond(x, y, radius, color)
 		if !p.Fits {
-			c.Diamond(x, y, pointRadius-2+1.6*float64(covers), paper)
+			c.Diamond(x, y, radius-2, paper)
 		}
 		c.Mark(fmt.Sprintf("%s %d of %s", l.m.Vary, p.Value, s.Label), canvas.Box{X0: x, Y0: y, X1: x, Y1: y}, l.plot)
 	}
