@@ -2,6 +2,7 @@ package phantom
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -76,26 +77,95 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says. Where this
-// fails, cuDNN minds the property: the page, README's limits and the note on cuDNN's engines want another look.
-func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
+// A convolution of which an H200 recorded the workspace: of its output, or of the gradient of its image or weight.
+type convolution struct {
+	Of       string  `json:"of"`
+	DType    string  `json:"dtype"`
+	Last     bool    `json:"channels_last"`
+	Image    []int64 `json:"image"`
+	Weight   []int64 `json:"weight"`
+	Output   []int64 `json:"output"`
+	Stride   int64   `json:"stride"`
+	Padding  int64   `json:"padding"`
+	recorded int64
+}
+
+var convolutions = []convolution{
+	// unet: 13 copies of the gradient, for 39 clusters of three, and 15 for as many clusters of eight
+	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{64, 64, 3, 3}, []int64{8, 64, 128, 128}, 1, 1, 1917591},
+	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, 1966719},
+	// parallel: what is left of a wave is cut into fewer parts than there is room for, clusters of one and two, and no third wave
+	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, 16777535},
+	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{64, 64, 3, 3}, []int64{64, 64, 32, 32}, 1, 1, 35766951},
+	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{128, 64, 3, 3}, []int64{64, 128, 16, 16}, 2, 1, 29721311},
+	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, 10747920},
+	// gan: beside two whole waves, and the output of a convolution
+	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, 45613811},
+	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1, 82969139},
+	// diffusion and swa: clusters of sixteen, four and five
+	{"weight", "bfloat16", false, []int64{64, 512, 16, 16}, []int64{256, 512, 3, 3}, []int64{64, 256, 16, 16}, 1, 1, 30671407},
+	{"output", "bfloat16", false, []int64{64, 512, 32, 32}, []int64{128, 512, 3, 3}, []int64{64, 128, 32, 32}, 1, 1, 89260275},
+	{"weight", "bfloat16", false, []int64{64, 256, 8, 8}, []int64{512, 256, 3, 3}, []int64{64, 512, 8, 8}, 1, 1, 11927927},
+	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1, 35687055},
+}
+
+// workspaces are those of convolutions on a device with this profile, and cuDNN's version.
+func workspaces(t *testing.T, profile Profile, of []convolution) (bytes [][]int64, cudnn int) {
+	t.Helper()
 	h200 := testLibrary(t)
-	for _, multiprocessors := range []int64{132, 66} {
+	library, err := Build(t.Context(), Options{Python: h200.Python, CacheDir: filepath.Dir(h200.Dir), Profile: profile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	library.ScratchDir = t.TempDir()
+	cases, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		CuDNN      int
+		Workspaces [][]int64
+	}
+	runScript(t, library, &got, "convolution.py", nil, string(cases))
+	return got.Workspaces, got.CuDNN
+}
+
+// Kernels in clusters take the workspaces that an H200 recorded, to the byte: clusters.c. Other versions of cuDNN choose other
+// kernels for some of these convolutions.
+func TestWorkspacesOfClusters(t *testing.T) {
+	profile, err := LoadProfile("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, cudnn := workspaces(t, profile, convolutions)
+	for i, got := range taken {
+		if c := convolutions[i]; (i < 2 || cudnn/100 == 919) && !slices.Equal(got, []int64{c.recorded}) {
+			t.Errorf("%s of %v by %v in %s: workspaces of %v bytes, recorded %d", c.Of, c.Image, c.Weight, c.DType, got, c.recorded)
+		}
+	}
+}
+
+// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says, and that it
+// stays so where a profile does not say how many clusters the device holds. Where this fails, cuDNN minds the property: the page,
+// README's limits and the note on cuDNN's engines want another look.
+func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
+	for _, test := range []struct {
+		multiprocessors int64
+		clusters        map[int]int64
+	}{{132, nil}, {66, nil}, {132, map[int]int64{1: 132, 2: 66}}} {
 		profile, err := LoadProfile("h200")
 		if err != nil {
 			t.Fatal(err)
 		}
 		profile.Properties = maps.Clone(profile.Properties)
-		profile.Properties["multiprocessors"] = multiprocessors
-		library, err := Build(t.Context(), Options{Python: h200.Python, CacheDir: filepath.Dir(h200.Dir), Profile: profile})
-		if err != nil {
-			t.Fatal(err)
+		profile.Properties["multiprocessors"] = test.multiprocessors
+		profile.Clusters = test.clusters
+		if test.clusters == nil {
+			profile.ClustersSource = ""
 		}
-		library.ScratchDir = t.TempDir()
-		var got struct{ Workspaces []int64 }
-		runScript(t, library, &got, "convolution.py", nil)
-		if !slices.Equal(got.Workspaces, []int64{295107}) { // two copies of 147,456 bytes; an H200 takes 13
-			t.Errorf("%d multiprocessors: workspaces of %v bytes", multiprocessors, got.Workspaces)
+		got, _ := workspaces(t, profile, convolutions[:1])
+		if !slices.Equal(got[0], []int64{295107}) { // two copies of 147,456 bytes; an H200 takes 13
+			t.Errorf("%d multiprocessors, clusters %v: workspaces of %v bytes", test.multiprocessors, test.clusters, got)
 		}
 	}
 }

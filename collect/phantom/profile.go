@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,11 @@ type Profile struct {
 	// counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of it a
 	// process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
+	// Clusters has, by how many multiprocessors a cluster takes, how many of them the device holds at once. Where it is missing,
+	// cuDNN's workspaces for kernels in clusters are left as cuDNN says without a device; sizes missing in it are not known.
+	Clusters map[int]int64 `json:"clusters,omitempty"`
+	// ClustersSource says where they come from.
+	ClustersSource string `json:"clusters_source,omitempty"`
 }
 
 //go:embed profiles/*.json
@@ -105,6 +111,9 @@ func (p Profile) check() error {
 	if p.Addresses != "h200" && p.Addresses != "blocks" {
 		return fmt.Errorf("field %q is %q: h200 or blocks", "addresses", p.Addresses)
 	}
+	if err := p.checkClusters(); err != nil {
+		return err
+	}
 	names := PropertyNames()
 	if err := p.checkOrigins(names); err != nil {
 		return err
@@ -130,6 +139,34 @@ func (p Profile) check() error {
 	}
 	if p.Properties["context_bytes"] >= p.Properties["total_memory_bytes"] {
 		return fmt.Errorf("property %q is not below %q", "context_bytes", "total_memory_bytes")
+	}
+	return nil
+}
+
+// maxCluster is the largest cluster that CUDA has: phantom.h has a place for each size.
+const maxCluster = 16
+
+func (p Profile) checkClusters() error {
+	if len(p.Clusters) == 0 && p.ClustersSource == "" {
+		return nil
+	}
+	if err := checkText(p.ClustersSource); err != nil {
+		return fmt.Errorf("field %q %w", "clusters_source", err)
+	}
+	if p.Clusters[1] != p.Properties["multiprocessors"] {
+		return errors.New("field \"clusters\" has not as many clusters of one as there are multiprocessors")
+	}
+	var smaller int64
+	for _, size := range slices.Sorted(maps.Keys(p.Clusters)) {
+		count := p.Clusters[size]
+		if size < 1 || size > maxCluster || count < 1 || count > p.Properties["multiprocessors"]/int64(size) {
+			return fmt.Errorf("field %q: %d clusters of %d cannot be", "clusters", count, size)
+		}
+		// A place for a larger cluster is one for a smaller.
+		if smaller != 0 && count > smaller {
+			return fmt.Errorf("field %q has more clusters of %d than of fewer", "clusters", size)
+		}
+		smaller = count
 	}
 	return nil
 }
@@ -186,6 +223,13 @@ func (p Profile) encode(kernels kernelVersion) []byte {
 	var b bytes.Buffer
 	b.WriteString("name=" + p.Name + "\naddresses=" + p.Addresses + "\n")
 	fmt.Fprintf(&b, "kernel_ptx_version=%d\nkernel_binary_version=%d\n", kernels.ptx, kernels.binary)
+	if len(p.Clusters) > 0 {
+		var clusters []string
+		for _, size := range slices.Sorted(maps.Keys(p.Clusters)) {
+			clusters = append(clusters, fmt.Sprintf("%d:%d", size, p.Clusters[size]))
+		}
+		b.WriteString("clusters=" + strings.Join(clusters, ",") + "\n")
+	}
 	for _, name := range PropertyNames() {
 		b.WriteString(name + "=" + strconv.FormatInt(p.Properties[name], 10) + "\n")
 	}

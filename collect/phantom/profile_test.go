@@ -91,6 +91,11 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"assumed and sourced", checked, `"assumed": {"ecc": "a guess"}, "sources": {"ecc": "read off"}`, "ecc"},
 		{"assumed though checked", `"source"`, `"assumed": {"ecc": "a guess"}, "source"`, "checked"},
 		{"unknown addresses", `"addresses": "h200"`, `"addresses": "h100"`, "addresses"},
+		{"clusters without a source", `"clusters_source": "fitted`, `"clusters_source": "", "_": "`, "_"},
+		{"clusters of one that are not the multiprocessors", `"1": 132`, `"1": 131`, "clusters"},
+		{"more clusters than go", `"5": 22`, `"5": 27`, "clusters"},
+		{"more of a larger size", `"5": 22`, `"5": 14`, "clusters"},
+		{"a size that CUDA does not have", `"16": 7`, `"17": 7`, "clusters"},
 		{"quote in name", `"NVIDIA H200"`, `"NVIDIA \"H200\""`, "name"},
 	} {
 		text := strings.Replace(string(good), test.from, test.to, 1)
@@ -112,7 +117,10 @@ func TestEncodeHasEachPropertyOnce(t *testing.T) {
 	if !slices.Contains(lines, "kernel_ptx_version=80") || !slices.Contains(lines, "kernel_binary_version=90") {
 		t.Error("the kernels' version is missing")
 	}
-	if len(lines) != 4+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
+	if !slices.Contains(lines, "clusters=1:132,2:66,3:39,4:30,5:22,8:15,16:7") {
+		t.Error("no line for the clusters")
+	}
+	if len(lines) != 5+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
 		t.Fatalf("got %d lines, the first %q", len(lines), lines[0])
 	}
 	if !slices.Contains(lines, "total_memory_bytes=150109880320") {

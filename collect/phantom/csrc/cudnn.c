@@ -3,8 +3,9 @@
  * take a handle take a device property instead, as cuDNN documents for compiling without a device.
  *
  * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
- * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), and engines that need
- * a device to be made are left out. A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
+ * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), so their workspaces are
+ * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
+ * left out. A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -15,15 +16,17 @@
 
 /* From cuDNN's interface: cudnnStatus_t, cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t */
 enum { SUCCESS = 0, NOT_INITIALIZED = 1001 };
-enum { ENGINE_DESCRIPTOR = 2, ENGINEHEUR_DESCRIPTOR = 4, DEVICEPROP_DESCRIPTOR = 38 };
+enum { ENGINE_DESCRIPTOR = 2, ENGINEHEUR_DESCRIPTOR = 4, EXECUTION_PLAN_DESCRIPTOR = 5, DEVICEPROP_DESCRIPTOR = 38 };
 enum {
     ATTR_ENGINEHEUR_DEVICEPROP = 204,
     ATTR_EXECUTION_PLAN_HANDLE = 400,
+    ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
+    ATTR_EXECUTION_PLAN_JSON = 405,
     ATTR_EXECUTION_PLAN_DEVICEPROP = 407,
     ATTR_ENGINE_DEVICEPROP = 1307,
     ATTR_DEVICEPROP_JSON = 2702,
 };
-enum { TYPE_HANDLE = 0, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24 };
+enum { TYPE_HANDLE = 0, TYPE_INT64 = 3, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24 };
 
 struct real {
     size_t (*version)(void);
@@ -167,8 +170,47 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
+/* ---- the workspaces of kernels in clusters: clusters.c */
+
+static int64_t workspace_of(const char *json) {
+    void *plan = NULL, *device = property();
+    int64_t workspace = -1, count = 0;
+    if (!device || real.create(EXECUTION_PLAN_DESCRIPTOR, &plan))
+        return -1;
+    if (real.set(plan, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) ||
+        real.set(plan, ATTR_EXECUTION_PLAN_JSON, TYPE_CHAR, (int64_t)strlen(json), json) || real.finalize(plan) ||
+        real.get(plan, ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, TYPE_INT64, 1, &count, &workspace))
+        workspace = -1;
+    real.destroy(plan);
+    return workspace;
+}
+
+static void correct_workspace(void *plan, int64_t *workspace) {
+    static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+    static char text[1 << 14], last[1 << 14];
+    static int64_t last_answer;
+    if (!phantom_profile()->clusters[1])
+        return;
+    int64_t length = 0;
+    pthread_mutex_lock(&asking);
+    memset(text, 0, sizeof text);
+    if (!real.get(plan, ATTR_EXECUTION_PLAN_JSON, TYPE_CHAR, sizeof text - 1, &length, text) && strstr(text, "TILE_CGA_M")) {
+        if (strcmp(text, last)) {
+            last_answer = phantom_clusters_workspace(text, *workspace, workspace_of);
+            strcpy(last, text);
+        }
+        *workspace = last_answer;
+    }
+    pthread_mutex_unlock(&asking);
+}
+
 PHANTOM_API int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements) {
-    return loaded() ? real.get(descriptor, name, type, wanted, count, elements) : NOT_INITIALIZED;
+    if (!loaded())
+        return NOT_INITIALIZED;
+    int status = real.get(descriptor, name, type, wanted, count, elements);
+    if (!status && name == ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == TYPE_INT64 && wanted > 0 && elements)
+        correct_workspace(descriptor, elements);
+    return status;
 }
 
 PHANTOM_API int cudnnBackendFinalize(void *descriptor) {

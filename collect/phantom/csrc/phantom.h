@@ -64,6 +64,7 @@
 struct phantom_profile {
     char name[256];
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
+    int64_t clusters[17]; /* by size, how many clusters of multiprocessors are resident at once; 0 where that is not known */
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
     PHANTOM_KERNELS(PHANTOM_FIELD)
@@ -127,6 +128,12 @@ PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *pack
 
 /* How many ranks this thread's last reduction was of, since it was last asked, and NCCL's number of its operation. */
 PHANTOM_API int phantom_reduction(int *operation);
+
+/* ---- clusters.c: the workspaces of cuDNN's kernels in clusters */
+
+/* What the device would say instead of `workspace`, which cuDNN says of a plan without one; `workspace` where that is not certain.
+ * text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses it. */
+int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json));
 
 /* ---- arena.c: addresses; callers hold no lock */
 

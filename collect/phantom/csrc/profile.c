@@ -26,6 +26,18 @@ static struct property properties[] = {PHANTOM_PROPERTIES(PROPERTY) PHANTOM_KERN
 #undef PROPERTY
 #define PROPERTY_COUNT (sizeof properties / sizeof properties[0])
 
+/* SIZE:COUNT,SIZE:COUNT... */
+static void set_clusters(const char *path, const char *text) {
+    for (const char *at = text; *at;) {
+        char *end;
+        long long size = strtoll(at, &end, 10), count = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
+        if (size < 1 || size >= (long long)(sizeof profile.clusters / sizeof *profile.clusters) || count < 1 || (*end && *end != ','))
+            fail(path, "no SIZE:COUNT in", "clusters");
+        profile.clusters[size] = count;
+        at = *end ? end + 1 : end;
+    }
+}
+
 static void set(const char *path, const char *key, const char *text) {
     if (!strcmp(key, "name")) {
         snprintf(profile.name, sizeof profile.name, "%s", text);
@@ -33,6 +45,10 @@ static void set(const char *path, const char *key, const char *text) {
     }
     if (!strcmp(key, "addresses")) {
         snprintf(profile.addresses, sizeof profile.addresses, "%s", text);
+        return;
+    }
+    if (!strcmp(key, "clusters")) {
+        set_clusters(path, text);
         return;
     }
     for (size_t i = 0; i < PROPERTY_COUNT; i++) {

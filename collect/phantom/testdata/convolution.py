@@ -1,20 +1,32 @@
-"""What workspace the gradient of a convolution's weight takes: 64 by 64 channels, bf16, channels-last."""
+"""What workspaces convolutions take: the cases are the first argument."""
 
 import json
 import sys
 
 import torch
 
-
-def channels_last(*shape: int) -> torch.Tensor:
-    return torch.zeros(shape, dtype=torch.bfloat16).cuda().to(memory_format=torch.channels_last)
-
-
-x, weight, gradient = channels_last(8, 64, 128, 128), channels_last(64, 64, 3, 3), channels_last(8, 64, 128, 128)
-torch.cuda.memory._record_memory_history(stacks="python")
-one, wanted = [1, 1], [False, True, False]
 backward = torch.ops.aten.convolution_backward
-result = backward(gradient, x, weight, None, one, one, one, False, [0, 0], 1, wanted)[1]
-sizes = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
-sizes.remove(result.nbytes)
-json.dump({"workspaces": sizes}, sys.stdout)
+
+
+def workspaces(case: dict) -> list[int]:
+    dtype, stride, padding = getattr(torch, case["dtype"]), [case["stride"]] * 2, [case["padding"]] * 2
+    layout = torch.channels_last if case["channels_last"] else torch.contiguous_format
+
+    def zeros(shape: list[int]) -> torch.Tensor:
+        return torch.empty(shape, dtype=dtype, device="cuda", memory_format=layout)
+
+    x, weight, y = (zeros(case[name]) for name in ("image", "weight", "output"))
+    torch.cuda.memory._record_memory_history(stacks="python")
+    if case["of"] == "output":
+        result = torch.conv2d(x, weight, None, stride, padding)
+    else:
+        wanted = [case["of"] == "image", case["of"] == "weight", False]
+        result = backward(y, x, weight, None, stride, padding, [1, 1], False, [0, 0], 1, wanted)[wanted.index(True)]
+    sizes = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
+    torch.cuda.memory._record_memory_history(enabled=None)
+    sizes.remove(result.nbytes)
+    return sizes
+
+
+taken = [workspaces(case) for case in json.loads(sys.argv[1])]
+json.dump({"cudnn": torch.backends.cudnn.version(), "workspaces": taken}, sys.stdout)

@@ -1,0 +1,363 @@
+/* The workspaces of cuDNN's kernels in clusters (compute capability 9.0). Without a device cuDNN plans them for 18 multiprocessors
+ * (cudnn.c), and a kernel's workspace has copies of what it reduces: as many as clusters can be resident at once. How many an H200
+ * holds is in its profile; how cuDNN cuts the work for a number of clusters was found by asking it for 1 to 18 of them:
+ *
+ * The output is cut into tiles, and they into clusters of tiles, T of them. C clusters are resident: of T, those that fill whole
+ * waves of C are not cut; the R that are left are cut into S parts each, S being C / R at most. How many parts are worth while
+ * depends on how much there is to sum up, on the tile and on whether there are whole waves, in ways that cuDNN keeps to itself: it
+ * is asked for a convolution of one tile more than whole waves, of the same tile and the same sums, on C / R multiprocessors. A
+ * part has a copy of its tile in fp32, and there are counters for the steps of adding the parts pairwise.
+ *
+ * No plan is corrected of which all this does not say to the byte what cuDNN itself says for each number of clusters up to 18
+ * multiprocessors. */
+#include "phantom.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows and columns of a tile by the number that cuDNN has for it, as its own workspaces show them. Rows are pixels; of the gradient
+ * of a weight they are the channels of the output. Columns are channels. */
+static const struct tile {
+    int rows, columns;
+} tiles[] = {
+    [0] = {128, 128}, [1] = {128, 64}, [3] = {256, 128}, [4] = {256, 64},  [5] = {64, 64},
+    [6] = {128, 256}, [7] = {64, 128}, [9] = {64, 256},  [18] = {64, 192}, [19] = {128, 192},
+};
+
+enum { DIMENSIONS = 5, MOST = 18, HELD = 64, NO_SPLIT = 0, UNSURE = -1 };
+
+struct plan {
+    const char *text;
+    int64_t (*ask)(const char *json);
+    char operation; /* f(orward), d(ata) or w(eight) */
+    char tensor_type[40], math[40];
+    const char *device, *engine; /* the rest of the text from there on */
+    int64_t image[DIMENSIONS], weight[DIMENSIONS], output[DIMENSIONS];
+    int dimensions;
+    int64_t cluster_rows, cluster_columns;
+    bool uncut; /* cuDNN chose the kernel that takes no copies */
+    struct tile tile;
+    int64_t clusters; /* of tiles */
+    int known[2][MOST + 1]; /* parts() up to MOST, plus 1 */
+};
+
+/* ---- reading cuDNN's JSON, which has no blanks */
+
+static const char *after(const char *text, const char *key) {
+    const char *found = text ? strstr(text, key) : NULL;
+    return found ? found + strlen(key) : NULL;
+}
+
+static bool number(const char *text, const char *key, int64_t *value) {
+    const char *at = after(text, key);
+    if (at)
+        *value = strtoll(at, NULL, 10);
+    return at;
+}
+
+static bool word(const char *text, const char *key, char *out, size_t size) {
+    const char *at = after(text, key);
+    size_t length = at ? strcspn(at, "\"") : size;
+    if (length >= size)
+        return false;
+    memcpy(out, at, length);
+    out[length] = 0;
+    return true;
+}
+
+static int list(const char *at, int64_t *values) {
+    int count = 0;
+    while (at && *at != ']' && count < DIMENSIONS) {
+        char *end;
+        values[count++] = strtoll(at, &end, 10);
+        if (end == at)
+            return 0;
+        at = *end == ',' ? end + 1 : end;
+    }
+    return at && *at == ']' ? count : 0;
+}
+
+/* The dimensions of the tensor that the node names under key. */
+static bool tensor(struct plan *p, const char *node, const char *key, int64_t *dimensions) {
+    char name[40], entry[64];
+    if (!word(node, key, name, sizeof name))
+        return false;
+    snprintf(entry, sizeof entry, "{\"name\":\"%s\"", name);
+    const char *at = after(p->text, entry);
+    int count = list(after(at, "\"dim\":["), dimensions);
+    char type[sizeof p->tensor_type];
+    if (count < 4 || (p->dimensions && count != p->dimensions) || !word(at, "\"dataType\":\"", type, sizeof type))
+        return false;
+    if (p->dimensions && strcmp(type, p->tensor_type))
+        return false;
+    p->dimensions = count;
+    strcpy(p->tensor_type, type);
+    return true;
+}
+
+static int64_t product(const int64_t *values, int count) {
+    int64_t all = 1;
+    for (int i = 0; i < count; i++)
+        all *= values[i];
+    return all;
+}
+
+static int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static bool read_plan(struct plan *p) {
+    const char *node = after(p->text, "\"nodes\":["), *graph_end = after(p->text, "\"GPUProfile\":");
+    p->device = graph_end;
+    p->engine = after(p->text, "\"engine\":");
+    if (!node || !graph_end || !p->engine || strstr(node, "},{\"operation\"") || strstr(p->engine, "targetSMcount"))
+        return false;
+    char operation[80];
+    if (!word(node, "{\"operation\":\"CUDNN_BACKEND_OPERATION_CONVOLUTION_", operation, sizeof operation) ||
+        !word(node, "\"mathPrec\":\"", p->math, sizeof p->math))
+        return false;
+    p->operation = !strcmp(operation, "FORWARD_DESCRIPTOR")           ? 'f'
+                   : !strcmp(operation, "BACKWARD_DATA_DESCRIPTOR")   ? 'd'
+                   : !strcmp(operation, "BACKWARD_FILTER_DESCRIPTOR") ? 'w'
+                                                                      : 0;
+    char op = p->operation;
+    if (!op || !tensor(p, node, op == 'd' ? "\"dX\":\"" : "\"X\":\"", p->image) ||
+        !tensor(p, node, op == 'w' ? "\"dW\":\"" : "\"W\":\"", p->weight) ||
+        !tensor(p, node, op == 'f' ? "\"Y\":\"" : "\"dY\":\"", p->output) ||
+        p->weight[1] != p->image[1])
+        return false;
+    int64_t tile, uncut;
+    if (!number(p->engine, "TILE_CGA_M\":", &p->cluster_rows) || !number(p->engine, "TILE_CGA_N\":", &p->cluster_columns) ||
+        !number(p->engine, "KNOB_TYPE_TILE_SIZE\":", &tile) || !number(p->engine, "KNOB_TYPE_WORKSPACE\":", &uncut) || tile < 0 ||
+        tile >= (int64_t)(sizeof tiles / sizeof *tiles) || !tiles[tile].rows || p->cluster_rows < 1 || p->cluster_columns < 1 ||
+        (uncut != 0 && uncut != 1))
+        return false;
+    p->tile = tiles[tile];
+    p->uncut = uncut == 1;
+    int spatial = p->dimensions - 2;
+    int64_t rows, columns;
+    if (op == 'w') {
+        rows = over(p->weight[0], p->tile.rows);
+        columns = over(p->weight[1], p->tile.columns) * product(p->weight + 2, spatial);
+    } else {
+        const int64_t *to = op == 'f' ? p->output : p->image;
+        rows = over(to[0] * product(to + 2, spatial), p->tile.rows);
+        columns = over(to[1], p->tile.columns);
+    }
+    p->clusters = over(rows, p->cluster_rows) * over(columns, p->cluster_columns);
+    return true;
+}
+
+/* ---- asking cuDNN */
+
+/* The plan as it is, for so many multiprocessors; -1 where cuDNN refuses. */
+static int64_t ask_itself(struct plan *p, int64_t multiprocessors) {
+    size_t length = strlen(p->text);
+    char *json = malloc(length + 64);
+    if (!json)
+        return -1;
+    /* It ends with the braces of the knobs, of the engine and of all: the target is the engine's. */
+    memcpy(json, p->text, length - 2);
+    sprintf(json + length - 2, ",\"targetSMcount\":%lld}}", (long long)multiprocessors);
+    int64_t workspace = p->ask(json);
+    free(json);
+    return workspace;
+}
+
+static int tensor_json(char *out, size_t size, const char *name, const char *type, const int64_t d[4]) {
+    return snprintf(out, size,
+                    "{\"name\":\"%s\",\"dataType\":\"%s\",\"dim\":[%lld,%lld,%lld,%lld],\"stride\":[%lld,1,%lld,%lld],\"isVirtual\":false,"
+                    "\"isByValue\":false,\"vectCount\":1,\"vectDim\":-1,\"ptrAlignment\":32,"
+                    "\"reordering\":\"CUDNN_TENSOR_REORDERING_NONE\"}",
+                    name, type, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)(d[1] * d[2] * d[3]),
+                    (long long)(d[1] * d[3]), (long long)d[1]);
+}
+
+/* A convolution of so many tiles and nothing but tiles, channels last, with this plan's kernel and tile, and as much to sum up, or
+ * num / den of it; -1 where cuDNN refuses. */
+static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors, int64_t num, int64_t den) {
+    int spatial = p->dimensions - 2;
+    int64_t few = 16, x[4], w[4], y[4], pad[2] = {0, 0};
+    if (p->operation == 'w') {
+        /* Summed up are the pixels of the output, 32 or 64 at a time. */
+        int64_t sums = p->output[0] * product(p->output + 2, spatial), high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
+        memcpy(x, (int64_t[]){1, few, high, 32}, sizeof x);
+        memcpy(w, (int64_t[]){count * p->tile.rows, few, 1, 1}, sizeof w);
+        memcpy(y, (int64_t[]){1, w[0], high, 32}, sizeof y);
+    } else {
+        /* Summed up are the channels of each of the filter's taps. */
+        bool forward = p->operation == 'f';
+        int64_t channels = over(p->weight[forward ? 1 : 0], 8) * 8;
+        int64_t r = product(p->weight + 2, spatial - 1), s = p->weight[p->dimensions - 1];
+        int64_t to[4] = {1, few, p->tile.rows, count}, from[4] = {1, channels, p->tile.rows + r - 1, count + s - 1};
+        memcpy(forward ? y : x, to, sizeof to);
+        memcpy(forward ? x : y, from, sizeof from);
+        memcpy(w, (int64_t[]){forward ? few : channels, forward ? channels : few, r, s}, sizeof w);
+        if (!forward)
+            memcpy(pad, (int64_t[]){r - 1, s - 1}, sizeof pad);
+    }
+    /* The engine with clusters of one tile. */
+    char engine[1024];
+    int used = 0;
+    for (const char *at = p->engine; *at && used < (int)sizeof engine - 64;) {
+        engine[used++] = *at++;
+        const char *key = engine + used - 12;
+        if (used > 12 && (!memcmp(key, "TILE_CGA_M\":", 12) || !memcmp(key, "TILE_CGA_N\":", 12))) {
+            engine[used++] = '1';
+            at += strspn(at, "0123456789");
+        }
+    }
+    if (used < 3 || used >= (int)sizeof engine - 64)
+        return -1;
+    sprintf(engine + used - 2, ",\"targetSMcount\":%lld}}", (long long)multiprocessors);
+    size_t size = strlen(p->text) + 2048;
+    char *json = malloc(size), tensors[3][512];
+    if (!json)
+        return -1;
+    tensor_json(tensors[0], sizeof tensors[0], "119", p->tensor_type, w);
+    tensor_json(tensors[1], sizeof tensors[1], "120", p->tensor_type, x);
+    tensor_json(tensors[2], sizeof tensors[2], "121", p->tensor_type, y);
+    static const char *const names[] = {"FORWARD", "BACKWARD_DATA", "BACKWARD_FILTER"};
+    static const char *const modes[] = {"CONV_FORWARD", "CONV_BWD_DATA", "CONV_BWD_FILTER"};
+    int kind = p->operation == 'f' ? 0 : p->operation == 'd' ? 1 : 2;
+    const char *graph = strstr(p->text, "\"operationGraph\":"), *device_end = strstr(p->device, ",\"engine\":");
+    int64_t workspace = -1;
+    if (graph && device_end &&
+        snprintf(json, size,
+                 "%.*s\"operationGraph\":{\"finalizeMode\":\"%s\",\"tensors\":[%s,%s,%s],\"nodes\":[{"
+                 "\"operation\":\"CUDNN_BACKEND_OPERATION_CONVOLUTION_%s_DESCRIPTOR\","
+                 "\"mode\":\"CUDNN_CROSS_CORRELATION\",\"mathPrec\":\"%s\",\"alpha\":1.0,\"beta\":0.0,"
+                 "\"pad\":[%lld,%lld],\"stride\":[1,1],\"dilation\":[1,1],"
+                 "\"%s\":\"120\",\"%s\":\"119\",\"%s\":\"121\"}]},\"GPUProfile\":%.*s,\"engine\":%s",
+                 (int)(graph - p->text), p->text, modes[kind], tensors[0], tensors[1], tensors[2], names[kind], p->math,
+                 (long long)pad[0], (long long)pad[1], kind == 1 ? "dX" : "X", kind == 2 ? "dW" : "W", kind == 0 ? "Y" : "dY",
+                 (int)(device_end - p->device), p->device, engine) < (int)size)
+        workspace = p->ask(json);
+    free(json);
+    return workspace;
+}
+
+/* ---- how cuDNN cuts */
+
+/* Steps of adding s parts pairwise, and then the sums so: each has a counter. */
+static int64_t steps(int64_t s) {
+    int64_t all = 0;
+    do
+        all += s = over(s, 2);
+    while (s > 1);
+    return all;
+}
+
+/* Bytes for `count` tiles cut into s parts each. */
+static int64_t cut_bytes(const struct plan *p, int64_t count, int64_t s) {
+    return count * (s * p->tile.rows * p->tile.columns * (int64_t)sizeof(float) + 4 * steps(s)) + 159;
+}
+
+/* Into how many parts cuDNN cuts one tile for `most` multiprocessors, beside a whole wave or not: NO_SPLIT or 2 and more, or UNSURE. */
+static int ask_parts(struct plan *p, bool waves, int64_t most, int64_t num, int64_t den) {
+    int64_t workspace = ask_tiles(p, waves ? most + 1 : 1, most, num, den);
+    if (workspace <= 0)
+        return workspace ? UNSURE : NO_SPLIT;
+    for (int64_t s = 2; s <= most; s++)
+        if (cut_bytes(p, 1, s) == workspace)
+            return s;
+    return UNSURE;
+}
+
+static int parts(struct plan *p, bool waves, int64_t most) {
+    int64_t asked = most < MOST ? most : MOST;
+    int *known = &p->known[waves][asked];
+    if (!*known)
+        *known = ask_parts(p, waves, asked, 1, 1) + 2;
+    int s = *known - 2;
+    if (most <= MOST || s < 0)
+        return s;
+    /* More than cuDNN takes without a device. One that did not take half of what it could would not take more of more. */
+    if (s <= MOST / 2)
+        return s;
+    if (waves)
+        return UNSURE;
+    if (s < MOST)
+        return s;
+    if (p->operation != 'w')
+        return UNSURE;
+    /* Without waves so many parts are taken as have enough to sum up each, which is the same with fewer parts of less to sum up. */
+    int64_t least = MOST, limit = most + 1;
+    while (least + 1 < limit) {
+        int64_t middle = (least + limit) / 2;
+        int taken = ask_parts(p, false, MOST, MOST, middle);
+        if (taken < 0)
+            return UNSURE;
+        *(taken == MOST ? &least : &limit) = middle;
+    }
+    return least;
+}
+
+/* Bytes beyond those that do not depend on the number of resident clusters; UNSURE. */
+static int64_t extra_bytes(struct plan *p, int64_t resident) {
+    int64_t waves = p->clusters / resident, rest = p->clusters % resident;
+    if (!p->uncut && rest && resident / rest >= 2) {
+        int s = parts(p, waves > 0, resident / rest);
+        if (s < 0)
+            return UNSURE;
+        if (s)
+            return cut_bytes(p, rest * p->cluster_rows * p->cluster_columns, s) + (waves > 1 ? 4 : 0);
+    }
+    return waves + !!rest > 2 ? 131 : 0;
+}
+
+/* How many clusters of a size the device holds at least and at most. A place for a larger cluster is one for a smaller. */
+static bool residents(int64_t size, int64_t *least, int64_t *most) {
+    const struct phantom_profile *profile = phantom_profile();
+    int64_t count = sizeof profile->clusters / sizeof *profile->clusters;
+    if (size < 1 || size >= count || !profile->clusters[1])
+        return false;
+    *least = *most = profile->clusters[size];
+    if (*least)
+        return true;
+    *most = profile->multiprocessors / size;
+    for (int64_t i = size + 1; i < count && !*least; i++)
+        *least = profile->clusters[i];
+    for (int64_t i = size - 1; i > 0; i--)
+        if (profile->clusters[i]) {
+            *most = profile->clusters[i] < *most ? profile->clusters[i] : *most;
+            break;
+        }
+    return *least;
+}
+
+int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json)) {
+    int64_t least, most;
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return workspace;
+    *p = (struct plan){.text = text, .ask = ask};
+    int64_t answer = -1;
+    size_t length = strlen(text);
+    if (length < 3 || strcmp(text + length - 3, "}}}") || !read_plan(p))
+        goto done;
+    int64_t size = p->cluster_rows * p->cluster_columns;
+    if (!residents(size, &least, &most))
+        goto done;
+    /* What cuDNN says for 1, 2, 3... clusters; at the last it is what it says without being told how many. */
+    int64_t said[MOST + 1], count = 0;
+    while (count < MOST && (said[count + 1] = ask_itself(p, (count + 1) * size)) >= 0)
+        count++;
+    if (!count || said[count] != workspace)
+        goto done;
+    int64_t extra = extra_bytes(p, count), base = workspace - extra;
+    if (extra < 0 || base < 0)
+        goto done;
+    for (int64_t i = 1; i < count; i++)
+        if ((extra = extra_bytes(p, i)) < 0 || said[i] != base + extra)
+            goto done;
+    for (int64_t i = least; i <= most; i++) {
+        if ((extra = extra_bytes(p, i)) < 0 || (answer >= 0 && base + extra != answer)) {
+            answer = -1;
+            break;
+        }
+        answer = base + extra;
+    }
+done:
+    free(p);
+    return answer < 0 ? workspace : answer;
+}
