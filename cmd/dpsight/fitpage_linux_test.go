@@ -63,14 +63,10 @@ func TestFitPage(t *testing.T) {
 		if err := os.WriteFile(page, bytes.Replace(text, m[0], []byte(fresh), 1), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(picture, picked, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	} else if string(m[0]) != fresh {
 		t.Errorf("%s shows another search than examples/fit: go test ./cmd/dpsight -run TestFitPage -update", page)
-	} else if is, err := os.ReadFile(picture); err != nil || !bytes.Equal(is, picked) {
-		t.Errorf("%s is not what examples/fit draws: go test ./cmd/dpsight -run TestFitPage -update (%v)", picture, err)
 	}
+	showsPicture(t, picture, picked, "TestFitPage")
 	if len(picked) > mostPicture {
 		t.Errorf("the picture takes %d bytes, over %d", len(picked), mostPicture)
 	}
