@@ -15,7 +15,7 @@ import (
 //	B backward; B{ ... }. Letters: k keep_graph, c create_graph, G accumulates nothing, n nested, T functorch
 //	O0 optimizer number 0; O0< ... >     D Opacus' step; D( ... )    X two-pass backward; X( ... )
 //	Z zero_grad    R recompute; R( ... )    W compiled region; W( ... ), W~( without grad    U scaler.step; U( ... )    Uu scaler.update
-//	P:name( ... ) a phase    S a dpsight.step(), S:4,8 with samples and tokens    | a drain
+//	P:name( ... ) a phase, Ps:name( ... ) one of the agent's set-up stages    S a dpsight.step(), S:4,8 with samples and tokens    | a drain
 //	M:iwr the mode: instrumented, warm-up, recording    OOM    EXC    EXIT    E an engine's first mark
 //	t1: before a word: on thread 1
 //
@@ -115,7 +115,10 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 				o.a = 1
 			}
 		case 'P':
-			name := strings.TrimPrefix(body, "P:")
+			stage := strings.HasPrefix(body, "Ps:")
+			name := strings.TrimPrefix(strings.TrimPrefix(body, "Ps:"), "P:")
+			flags = flag(stage, spool.FlagSetup)
+			o.end = flags
 			if ids[name] == 0 {
 				ids[name] = uint32(len(ids) + 1)
 				names[ids[name]] = name

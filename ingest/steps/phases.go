@@ -161,7 +161,13 @@ func (w *walker) openPhase(c *node, l *level) {
 	case len(l.open) > 0:
 		under, group = l.open[len(l.open)-1].under, l.open[len(l.open)-1].group
 	}
-	if vocabulary[name] || strings.HasPrefix(name, "setup.") {
+	if c.flags&spool.FlagSetup != 0 && (w.inForward || w.pairBegin != 0 || len(w.pairs) > 0) {
+		// A loss function moved to the device in every iteration is no set-up in the first.
+		name = under
+		if n := len(l.open); n > 0 {
+			name = l.open[n-1].phase
+		}
+	} else if vocabulary[name] || strings.HasPrefix(name, "setup.") {
 		under, group = name, w.newGroup()
 	}
 	l.open = append(l.open, change{phase: name, under: under, group: group})

@@ -27,7 +27,7 @@ const (
 	ModuleEnd           Kind = 20
 	ModuleBackwardBegin Kind = 21 // on the engine's thread. a: module id
 	ModuleBackwardEnd   Kind = 22
-	PhaseBegin          Kind = 23 // a phase named by the script (dpsight.phase), or by the agent where Opacus names it (clip, accumulate, noise). a: name id
+	PhaseBegin          Kind = 23 // a phase named by the script (dpsight.phase), or by the agent where Opacus names it (clip, accumulate, noise) or a call sets something up. a: name id. Bits: [FlagSetup]
 	PhaseEnd            Kind = 24
 	SamplerBegin        Kind = 25 // a DP hook computes norms or per-sample gradients. a: module id
 	SamplerEnd          Kind = 26
@@ -88,6 +88,9 @@ const (
 	FlagNested  = 1 << 0 // inside another optimizer's step
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
 )
+
+// Flag of phase marks.
+const FlagSetup = 1 << 0 // the agent's own, around a call that sets something up; in training it says nothing
 
 // Flags of Mode marks.
 const (

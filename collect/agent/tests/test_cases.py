@@ -141,6 +141,14 @@ class TestLoops(Case):
             self.assertIn("steps 4", r.out)
 
 
+class TestSetups(Case):
+    def test_no_stage_opens_a_journal(self) -> None:
+        # A launcher that only builds a model stays out: the first mark is the first forward pass.
+        j = self.check("setups", "cpu", steps=3)
+        first = next(m for m in j.marks if m.kind in (K.FORWARD_BEGIN, K.PHASE_BEGIN))
+        self.assertEqual(first.kind, K.FORWARD_BEGIN)
+
+
 class TestOpacus(Case):
     def test_modes(self) -> None:
         for mode in ("hooks", "functorch", "ew", "ghost", "fgc"):

@@ -357,6 +357,46 @@ class TestMemory(Phantom):
         return r.journal
 
 
+class TestSetups(Phantom):
+    """Stages of scripts that name none."""
+
+    def stages(self, j: Journal) -> list[str]:
+        begun, ended = ([m for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
+        self.assertEqual([m.a for m in begun if m.flags], [m.a for m in ended if m.flags])
+        return [j.names[m.a] for m in begun if m.flags & K.SETUP]
+
+    def test_stages(self) -> None:
+        with run("setups", "cuda", env=self.env) as r:
+            j = self.checked(r)
+            before = ["setup.model", "setup.model", "setup.model", "setup.optimizer", "setup.data"]
+            loss = ["setup.model"]  # moved to the device in each iteration: marked until the first update
+            self.assertEqual(self.stages(j), before + loss)
+            # All that is allocated until the loader is made is in a stage: weights packed after a move, and Adagrad's
+            # sums.
+            begins, ends = ([m.k for m in j.marks if m.kind == k] for k in (K.PHASE_BEGIN, K.PHASE_END))
+            spans = list(zip(begins, ends, strict=True))
+            ks = [int(e["user_metadata"]) for e in Replay(j).events if e["action"] == "alloc"]
+            set_up = [k for k in ks if k < ends[len(before) - 1]]
+            self.assertGreater(len(set_up), 8)
+            for k in set_up:
+                self.assertTrue(any(b <= k < e for b, e in spans), f"{k} lies in none of {spans}")
+
+    def test_script_names_its_own(self) -> None:
+        with run("setups", "cuda", "phases", env=self.env) as r:
+            stages = self.stages(self.checked(r))
+            self.assertEqual(stages[:3], ["setup.model", "setup.optimizer", "setup.data"])
+
+    def test_opacus(self) -> None:
+        with run("private", "cuda", "hooks", env=self.env) as r:
+            stages = self.stages(self.checked(r))
+            self.assertEqual(stages, ["setup.model", "setup.optimizer", "setup.data", "setup.privacy"])
+
+    def test_ranks(self) -> None:
+        for mode in ("ddp", "fsdp2"):
+            with self.subTest(mode), run("wrapped", mode, env=self.env) as r:
+                self.assertIn("setup.wrap", self.stages(self.checked(r)))
+
+
 class TestEnds(Phantom):
     def test_out_of_memory(self) -> None:
         for mode, code in (("caught", 0), ("fatal", 1)):

@@ -30,6 +30,7 @@ from dpsight import (
     prediction,
     privacy,
     saved,
+    setups,
     steps,
     tags,
     timing,
@@ -70,6 +71,7 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
     backward.install(patches)
     optimizers.install(patches)
     compiled.install(patches)
+    setups.install(patches)
     endings.install(patches)
     if torch.version.cuda is not None:
         allocator.install()
@@ -88,6 +90,11 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
     when("torch.utils.checkpoint", checkpointing.install)
     when(distributed.DDP, distributed.install_ddp)
     when(distributed.FSDP, distributed.install_fsdp)
+    when("torch.utils.data.dataloader", setups.install_data)
+    when("torch.distributed.fsdp.fully_sharded_data_parallel", setups.install_fsdp1)
+    when("torch.distributed.fsdp._fully_shard._fully_shard", setups.install_fsdp2)
+    when("transformers.modeling_utils", setups.install_transformers)
+    when("opacus.distributed", setups.install_opacus_ddp)
     when("opacus.privacy_engine", privacy.install)
     for module in opacus_hooks.MODULES:
         when(module, opacus_hooks.install)

@@ -46,7 +46,9 @@ class phase:
         number = 0
         if _recording():
             from dpsight import kinds, marks, timing
+            from dpsight.state import local
 
+            local.phases += 1
             number = marks.name(self.name)
             timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))
         self._open.append(number)
@@ -56,7 +58,9 @@ class phase:
         number = self._open.pop()
         if number and _recording():
             from dpsight import kinds, marks, timing
+            from dpsight.state import local
 
+            local.phases = max(0, local.phases - 1)
             timing.stamp(marks.mark(kinds.PHASE_END, 0, number))
 
     def __call__(self, function: _F) -> _F:

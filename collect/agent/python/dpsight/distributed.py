@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import gradients, kinds, modules, tags
+from dpsight import gradients, kinds, modules, setups, tags
 from dpsight.marks import mark, name, tag_name
 from dpsight.patch import Patches, method
 from dpsight.state import failed, state
@@ -24,6 +24,7 @@ FSDP = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 def install_ddp(module: Any, patches: Patches) -> None:
     """Watches the reducer being made, and making its buckets anew in the second forward."""
     cls = module.DistributedDataParallel
+    setups.wrap(cls, "__init__", setups.WRAP, patches)
     helper = method(cls, "_ddp_init_helper")
     if helper is not None:
         patches.set(cls, "_ddp_init_helper", _making(helper))

@@ -68,6 +68,9 @@ FUNCTORCH = 1 << 5
 NESTED = 1 << 0
 SKIPPED = 1 << 1
 
+# Flag of phase marks.
+SETUP = 1 << 0
+
 # Flags of mode marks.
 INSTRUMENTED = 1 << 0
 WARMUP = 1 << 1

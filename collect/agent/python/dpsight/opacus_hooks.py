@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import gradients, kinds, modules, privacy, tags, timing
+from dpsight import gradients, kinds, modules, privacy, setups, tags, timing
 from dpsight.marks import mark, name
 from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
@@ -91,7 +91,7 @@ def _patch_optimizer(cls: type, patches: Patches) -> None:
         if function is not None:
             patches.set(cls, attribute, _phase(function, phase))
     if cls.__name__ == "DPOptimizer":
-        patches.set(cls, "__init__", _made(cls, vars(cls)["__init__"]))
+        patches.set(cls, "__init__", setups.stage(_made(cls, vars(cls)["__init__"]), setups.PRIVACY))
         patches.set(cls, "_get_flat_grad_sample", _flat(cls._get_flat_grad_sample))  # type: ignore[attr-defined]
     if not hasattr(cls, "original_optimizer") and not hasattr(cls, "signal_skip_step"):
         return
@@ -229,7 +229,7 @@ def _noise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _patch_hooks(cls: type, patches: Patches) -> None:
     if cls.__name__ == "AbstractGradSampleHooks":
-        patches.set(cls, "__init__", _attaching(cls, vars(cls)["__init__"]))
+        patches.set(cls, "__init__", setups.stage(_attaching(cls, vars(cls)["__init__"]), setups.PRIVACY))
     forward, backward = method(cls, "capture_activations_hook"), method(cls, "capture_backprops_hook")
     if forward is not None:
         patches.set(cls, "capture_activations_hook", _activations(forward))

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import kinds
+from dpsight import kinds, setups
 from dpsight.marks import frame
 from dpsight.patch import Patches
 from dpsight.state import failed
@@ -51,7 +51,7 @@ def install(module: Any, patches: Patches) -> None:
     """Wraps opacus.privacy_engine.PrivacyEngine."""
     cls = module.PrivacyEngine
     for attribute in ("make_private", "make_private_with_epsilon"):
-        patches.set(cls, attribute, _making(getattr(cls, attribute)))
+        patches.set(cls, attribute, setups.stage(_making(getattr(cls, attribute)), setups.PRIVACY))
     patches.set(cls, "get_epsilon", _asking(cls.get_epsilon))
 
 

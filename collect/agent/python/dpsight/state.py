@@ -81,6 +81,9 @@ class Local(threading.local):
         self.trains = False  # it has run a backward
         self.recompute: list[str] = []
         self.sampler = 0
+        self.phases = 0  # of the script
+        self.stage = ""  # the stage of the set-up
+        self.stage_number = 0  # of its name, once it is marked
 
 
 state = State()
