@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,6 +133,42 @@ func TestBuiltinExperimentOnThePhantom(t *testing.T) {
 	journals, err := spool.ReadDir(filepath.Join(r.Dir, spool.Dir))
 	if err != nil || len(journals) != 1 || journals[0].End == nil || journals[0].Torn != nil {
 		t.Errorf("%d journals, %v", len(journals), err)
+	}
+}
+
+const compiledTraining = `
+import sys, torch
+weight = torch.ones(1024, 1024, device="cuda", requires_grad=True)
+constant = float(sys.argv[1])
+@torch.compile
+def loss(x):
+    return (torch.softmax(x @ weight * constant, -1) * x).sum(0).sin().sum()
+for step in range(2):
+    loss(torch.ones(512, 1024, device="cuda")).backward()
+print(torch.cuda.memory_stats()["allocation.all.allocated"], "allocations")
+`
+
+// What one prediction has compiled and timed must not be another's: a run that finds in TorchInductor's cache which kernel was the
+// fastest does not time them, and timing allocates. The constant makes the kernels ones that no earlier test has compiled.
+func TestPredictionsCompileAnew(t *testing.T) {
+	python := testkit.Python(t)
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, []byte(compiledTraining), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	constant := fmt.Sprintf("1.%09d", time.Now().UnixNano()%1e9)
+	var said []string
+	for range 2 {
+		r := run(t, phantomExperiment(t, python, script, constant))
+		out, err := os.ReadFile(filepath.Join(r.Dir, StdoutFile))
+		if err != nil || r.Manifest.Status != schemas.StatusOK {
+			stderr, _ := os.ReadFile(filepath.Join(r.Dir, StderrFile))
+			t.Fatalf("status %s (%s), %v\n%s", r.Manifest.Status, r.Manifest.Reason, err, stderr)
+		}
+		said = append(said, string(out))
+	}
+	if said[0] != said[1] {
+		t.Errorf("the first prediction made %s, the second %s", said[0], said[1])
 	}
 }
 

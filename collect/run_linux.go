@@ -211,7 +211,9 @@ func (r *recording) run(ctx context.Context) error {
 	}
 	env := childEnv(r.plan.environ, r.e, r.manifest.RunID, r.spool, path, plugin, r.machine.Predicted)
 	if r.plan.phantom != nil {
-		env = r.plan.phantom.Env(env)
+		library := *r.plan.phantom
+		library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
+		env = library.Env(env)
 	}
 	command, argv := r.plan.path, r.plan.argv
 	if world := r.plan.world; world != nil {

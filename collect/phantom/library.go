@@ -22,10 +22,13 @@ type Library struct {
 	TorchVersion string
 	CUDAVersion  string
 
-	// ScratchDir is where TorchInductor and Triton keep what they compile, apart from the user's own caches: on a device
-	// that takes no time, autotuning picks at random, and those picks must not reach a real run. Build sets it to a folder of
-	// the cache; a run that wants compilation from cold gives a folder of its own.
+	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if InductorDir is
+	// "". Build sets it to a folder of the cache.
 	ScratchDir string
+	// InductorDir is TorchInductor's cache. It holds which of a kernel's variants was the fastest, and timing them allocates: who
+	// finds them there times nothing. A run whose memory is to be what it is the first time, whatever ran before it, gives an
+	// empty folder of its own. On a device that takes no time the fastest is one by chance, so it is never the user's cache.
+	InductorDir string
 	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
 	Devices int
 	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without what a
@@ -50,13 +53,17 @@ func PythonModule() []byte { return slices.Clone(pythonModule) }
 // Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges
 // them into an environment.
 func (l *Library) Vars() map[string]string {
+	inductor := l.InductorDir
+	if inductor == "" {
+		inductor = filepath.Join(l.ScratchDir, "inductor")
+	}
 	vars := map[string]string{
 		"LD_PRELOAD":              l.Preload(),
 		"LD_LIBRARY_PATH":         l.Dir,
 		"PHANTOM_VALUES":          filepath.Join(l.Dir, valuesLibrary),
 		"TRITON_LIBCUDA_PATH":     l.Dir,
 		"PHANTOM_PROFILE":         l.ProfilePath,
-		"TORCHINDUCTOR_CACHE_DIR": filepath.Join(l.ScratchDir, "inductor"),
+		"TORCHINDUCTOR_CACHE_DIR": inductor,
 		"TRITON_CACHE_DIR":        filepath.Join(l.ScratchDir, "triton"),
 		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c); torch
 		// would wait ten seconds for the thread.

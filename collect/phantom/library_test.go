@@ -31,6 +31,14 @@ func TestEnvMerges(t *testing.T) {
 	}
 }
 
+// What Triton compiles is kept though a run has a cache of TorchInductor's of its own.
+func TestInductorsOwnFolder(t *testing.T) {
+	vars := (&Library{ScratchDir: "/cache/compiled", InductorDir: "/run/inductor"}).Vars()
+	if vars["TORCHINDUCTOR_CACHE_DIR"] != "/run/inductor" || vars["TRITON_CACHE_DIR"] != "/cache/compiled/triton" {
+		t.Errorf("TorchInductor's %s, Triton's %s", vars["TORCHINDUCTOR_CACHE_DIR"], vars["TRITON_CACHE_DIR"])
+	}
+}
+
 func TestEnvLeavesDefaultsToTheLibrary(t *testing.T) {
 	library := &Library{Dir: "/cache/lib"}
 	for _, name := range []string{"PHANTOM_DEVICES", "PHANTOM_MEM", "PHANTOM_ADDR"} {
