@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -88,7 +89,7 @@ type FitProbe struct {
 	Status            string `json:"status"`
 	Fits              *bool  `json:"fits"`
 	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed and that the script caught: a run that has some does not fit
-	Why               string `json:"why,omitempty"` // a run that ended well does not fit
+	Why               string `json:"why,omitempty"` // a run that ended well does not fit, or, where Fits is null, how it ended
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 }
@@ -118,8 +119,8 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	for i := range runs {
 		r := &runs[i]
 		fits, why := r.Verdict()
-		if fits == nil {
-			why = "" // the search's end says it
+		if fits == nil && strings.HasSuffix(s.Stopped, why) {
+			why = "" // Stopped says it
 		}
 		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status, Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
 			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
@@ -209,6 +210,9 @@ func (c *FitCell) Sentence(v *Vary) string {
 	case FitAll:
 		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
 			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name, v.High)
+		}
+		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits == nil }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, v.High)
 		}
 		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, v.High)
 	case FitUnset:

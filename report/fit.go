@@ -191,7 +191,11 @@ func fitNotes(doc *analyze.FitDocument) []string {
 			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can be otherwise")
 		}
 		for _, p := range c.Probes {
-			if p.Why != "" {
+			switch {
+			case p.Why == "":
+			case p.Fits == nil:
+				notes.add(fitLabel(doc, c), fmt.Sprintf("whether %s %d fits is not known, and the answer does not rest on it: its run ended for another reason than memory (%s)", doc.Vary.Name, p.Value, p.Why))
+			default:
 				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, though its run went on: %s", doc.Vary.Name, p.Value, p.Why))
 			}
 		}

@@ -184,6 +184,28 @@ func TestFitTables(t *testing.T) {
 			}
 		}
 	}
+	// A value of which nothing was learned is named once: beside an answer, or as what stopped the search.
+	run := func(value int64, fits *bool) analyze.FitRun {
+		r := analyze.FitRun{Value: value, Run: analyze.PredictionRun{Fits: fits}}
+		if fits == nil {
+			r.Run.Why = "failed: ValueError"
+		}
+		return r
+	}
+	for stopped, want := range map[string]string{
+		"": "note: train: whether n 2 fits is not known, and the answer does not rest on it: its run ended for another reason than memory (failed: ValueError)",
+		"n 2 ended for another reason than memory: failed: ValueError": "the search was stopped at n 3, which fits: n 2 ended for another reason than memory: failed: ValueError",
+	} {
+		doc := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 3, Step: 1}, []analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,
+			Runs: []analyze.FitRun{run(1, new(true)), run(3, new(true)), run(2, nil)}}})
+		var b bytes.Buffer
+		if err := table.Write(&b, "table", report.FitTables(doc)...); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); strings.Count(got, "ValueError") != 1 || !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
 	dir := filepath.Join(t.TempDir(), "out")
 	written, err := report.WriteFit(dir, searches()["grid"])
 	if err != nil || len(written) != 8 {

@@ -75,9 +75,7 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 			run := f.Answer
 			run.Value, run.Kept = f.Value, f.Kept
 			done.Runs = append(done.Runs, run)
-			if fits, _ := run.Verdict(); fits != nil {
-				console.Println(fitProgress(&done, &vary))
-			}
+			console.Println(fitProgress(&done, &vary))
 		})
 		var usage *collect.UsageError
 		if errors.As(err, &usage) && len(searches) == 0 && len(done.Runs) == 0 { // nothing was run: it is a mistake in what was asked for
@@ -118,6 +116,11 @@ func fitProgress(done *analyze.FitSearch, vary *fit.Range) string {
 	run := &done.Runs[len(done.Runs)-1]
 	text := fmt.Sprintf("dpsight: %s on %s, %s %d: ", done.Method, done.GPU, vary.Name, run.Value)
 	switch fits, why := run.Verdict(); {
+	case fits == nil:
+		text += "ended for another reason than memory"
+		if why != "" {
+			text += " (" + oneLine(why) + ")"
+		}
 	case !*fits:
 		text += "does not fit"
 		if why != "" {

@@ -123,6 +123,17 @@ func TestFitThatFindsNothing(t *testing.T) {
 	}
 }
 
+// A value that was tried beside the answer and cannot be leaves the answer what it is, and is named.
+func TestFitBesideAValueThatCannotBe(t *testing.T) {
+	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+holding)
+	r, doc := searched(t, t.TempDir(), "--vary", "n=10..30:10", "--", python(t), script, "{n}")
+	if r.code != exitDone || doc.Cells[0].Outcome != analyze.FitAll || *doc.Cells[0].Largest != 30 || doc.Cells[0].Probes[1].Fits != nil ||
+		doc.Cells[0].Probes[1].Why != "failed: ValueError: that many are not known" ||
+		!strings.Contains(r.stderr, "n 20: ended for another reason than memory (failed: ValueError: that many are not known) (run 3 of about ") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // A script that halves what it asks for until it goes through does not fit with what it was asked for, in a search and in a single prediction.
 func TestFitOfAScriptThatCatches(t *testing.T) {
 	script := scriptFile(t, `

@@ -56,7 +56,7 @@ func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) 
 		found(f)
 		fits, why := f.Answer.Verdict()
 		if fits == nil {
-			return false, fmt.Errorf("%s %d ended for another reason than memory: %s", s.Range.Name, value, why)
+			return false, &UnansweredError{fmt.Sprintf("%s %d ended for another reason than memory: %s", s.Range.Name, value, why)}
 		}
 		return *fits, nil
 	})

@@ -2,7 +2,9 @@ package fit
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -106,6 +108,49 @@ func TestSearchLooksBelow(t *testing.T) {
 		})
 		if got != 64 || len(refused) == 0 || probes != 4 {
 			t.Errorf("a hole at %d: %d in %d probes, refused %d", hole, got, probes, refused)
+		}
+	}
+}
+
+// A value of which nothing is learned ends the search where bisection needs it, and nowhere else: of every other one the answer is the same
+// without it. Each is asked for once all the same.
+func TestSearchWithoutAnAnswer(t *testing.T) {
+	r := Range{"n", 1, 64, 1}
+	run := func(limit, broken int64) (answer int64, asked []int64, err error) {
+		err = r.Search(func(v int64) (bool, error) {
+			asked = append(asked, v)
+			if v == broken {
+				return false, fmt.Errorf("wrapped: %w", &UnansweredError{"it fell over"})
+			}
+			if v <= limit {
+				answer = max(answer, v)
+			}
+			return v <= limit, nil
+		})
+		return answer, asked, err
+	}
+	for _, c := range []struct {
+		limit  int64
+		checks []int64 // the others are needed
+	}{{64, []int64{63, 32}}, {20, []int64{19}}, {37, []int64{39}}} {
+		_, all, err := run(c.limit, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range c.checks {
+			if !slices.Contains(all, v) {
+				t.Errorf("up to %d: %d is not among %d", c.limit, v, all)
+			}
+		}
+		for _, v := range all {
+			answer, asked, err := run(c.limit, v)
+			if checked := slices.Contains(c.checks, v); checked != (err == nil) || checked && answer != c.limit {
+				t.Errorf("up to %d without %d: %d, %v", c.limit, v, answer, err)
+			}
+			slices.Sort(asked)
+			if len(slices.Compact(asked)) != len(asked) {
+				t.Errorf("up to %d without %d: asked for %d", c.limit, v, asked)
+			}
 		}
 	}
 }

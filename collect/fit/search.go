@@ -1,20 +1,40 @@
 package fit
 
+import "errors"
+
+// An UnansweredError is that a value's run ended for another reason than memory: whether it fits is not known.
+type UnansweredError struct{ Text string }
+
+func (e *UnansweredError) Error() string { return e.Text }
+
 // Search asks for values of the range until the largest that fits is known: its ends, then by bisection. Bisection believes
 // that what fits with a value fits with every smaller one. Memory need not grow so: a library may choose another algorithm for a larger
 // batch, and what is reserved goes by the sizes of cached segments. So values that bisection has no need of are asked for too: the one
 // after the lowest that does not fit and one further beyond, from where the search goes on if one of them fits; then the one before the
 // largest that fits (where all of the range does, also its middle), which changes nothing but tells the caller of a hole below. Each
-// value is asked for once. It ends at the first error, which it gives.
+// value is asked for once. It ends at the first error, which it gives; but an [UnansweredError] of a value that the search has no need
+// of leaves the answer what it is.
 func (r Range) Search(try func(value int64) (fits bool, err error)) error {
-	asked := map[int64]bool{}
+	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}
 	ask := func(i int64) (bool, error) {
 		if fits, ok := asked[i]; ok {
 			return fits, nil
 		}
+		if err := unanswered[i]; err != nil {
+			return false, err
+		}
 		fits, err := try(r.Low + i*r.Step)
-		if err == nil {
+		if other := (*UnansweredError)(nil); errors.As(err, &other) {
+			unanswered[i] = other
+		} else if err == nil {
 			asked[i] = fits
+		}
+		return fits, err
+	}
+	check := func(i int64) (bool, error) {
+		fits, err := ask(i)
+		if unanswered[i] != nil {
+			return false, nil
 		}
 		return fits, err
 	}
@@ -29,7 +49,7 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 	}
 	if all {
 		for _, below := range []int64{last - 1, last / 2} {
-			if _, err := ask(below); err != nil {
+			if _, err := check(below); err != nil {
 				return err
 			}
 		}
@@ -53,7 +73,7 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 			if beyond == bad || beyond > next {
 				continue
 			}
-			fits, err := ask(beyond)
+			fits, err := check(beyond)
 			if err != nil {
 				return err
 			}
@@ -64,7 +84,7 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 		}
 		if good == answer {
 			if good > 0 {
-				_, err = ask(good - 1)
+				_, err = check(good - 1)
 			}
 			return err
 		}
