@@ -196,6 +196,7 @@ func TestRefusals(t *testing.T) {
 	for name, symbol := range map[string]string{
 		"cholesky": "potrf_bufferSize", "lstm": "cudnnGetRNNWeightSpaceSize", "gru": "cudnnGetRNNWeightSpaceSize", "fft": "cufftXtMakePlanMany",
 		"qr": "geqrf_bufferSize", "svd": "gesvdj_bufferSize", "lstsq": "geqrf_bufferSize", "solve": "getrf_bufferSize", "sparse_mm": "cusparseSpMM_bufferSize",
+		"green_context": "cuDeviceGetDevResource",
 	} {
 		if got[name] == "done" || !strings.Contains(stderr, symbol) {
 			t.Errorf("%s: got %q, and on stderr %q", name, got[name], stderr)

@@ -16,6 +16,7 @@
 #pragma weak phantom_device_of
 #pragma weak phantom_is_capturing
 #pragma weak phantom_ignore
+#pragma weak phantom_refuse
 #pragma weak phantom_launched_from
 #pragma weak phantom_launched_with
 #pragma weak phantom_works
@@ -36,6 +37,7 @@ enum {
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
 };
 
 static inline int device_count(void) { return phantom_device_count ? phantom_device_count() : 0; }

@@ -1,4 +1,4 @@
-/* Driver calls that have nothing to do and nothing to answer. */
+/* Driver calls that have nothing to do and nothing to answer, and those that are refused. */
 #include "driver.h"
 
 #define IGNORED(name)        \
@@ -10,13 +10,6 @@ IGNORED(cuCtxGetLimit)
 IGNORED(cuCtxSetLimit)
 IGNORED(cuCtxSynchronize)
 IGNORED(cuDevicePrimaryCtxRelease_v2)
-IGNORED(cuDeviceGetDevResource)
-IGNORED(cuDevResourceGenerateDesc)
-IGNORED(cuDevSmResourceSplitByCount)
-IGNORED(cuCtxFromGreenCtx)
-IGNORED(cuGreenCtxCreate)
-IGNORED(cuGreenCtxDestroy)
-IGNORED(cuGreenCtxStreamCreate)
 IGNORED(cuFuncSetAttribute)
 IGNORED(cuFuncSetCacheConfig)
 IGNORED(cuKernelSetAttribute)
@@ -40,3 +33,18 @@ IGNORED(cuStreamSynchronize)
 IGNORED(cuStreamWriteValue32)
 IGNORED(cuTensorMapEncodeIm2col)
 IGNORED(cuTensorMapEncodeTiled)
+
+/* A green context is some of the multiprocessors, with streams of its own. It is not modelled, and a caller that is told of
+ * success goes on with counts and handles that nothing wrote. */
+#define REFUSED(name)            \
+    PHANTOM_API int name(void) { \
+        return phantom_refuse ? phantom_refuse(#name, CUDA_ERROR_NOT_SUPPORTED) : CUDA_ERROR_NO_DEVICE; \
+    }
+
+REFUSED(cuCtxFromGreenCtx)
+REFUSED(cuDevResourceGenerateDesc)
+REFUSED(cuDevSmResourceSplitByCount)
+REFUSED(cuDeviceGetDevResource)
+REFUSED(cuGreenCtxCreate)
+REFUSED(cuGreenCtxDestroy)
+REFUSED(cuGreenCtxStreamCreate)
