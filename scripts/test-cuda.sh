@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test-cuda.sh [TAG | FILE=WORDS]…: runs torch's own tests of its CUDA memory on the phantom GPU and writes docs/test-cuda.md. test/test_cuda.py
 # is fetched from GitHub at the tag (v2.11.0) and kept in the user's cache: it is torch's, and no part of this repository. Where it was had
-# otherwise, as in Debian's source package of pytorch, FILE is its path and WORDS say which it is. TORCH (2.11) names the versions to run
-# under, apart by spaces, each with a file in requirements.
+# otherwise, as in Debian's source package of pytorch, FILE is its path and WORDS say which it is: a title, then sentences if need be.
+# TORCH (2.11) names the versions to run under, apart by spaces, each with a file in requirements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight/test-cuda
@@ -22,14 +22,30 @@ for what in "${@:-v2.11.0}"; do
   fi
   for version in ${TORCH:-2.11}; do
     python=$(scripts/venv.sh "requirements/torch-$version.txt")
-    # What torch's tests import beside torch.
-    packages=$cache/packages2-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    # What torch's tests import beside torch, and what compiles their extensions.
+    packages=$cache/packages3-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     if [ ! -e "$packages/.complete" ]; then
-      "$python" -m pip install --quiet --disable-pip-version-check --target "$packages" --upgrade expecttest numpy psutil nvidia-ml-py
+      "$python" -m pip install --quiet --disable-pip-version-check --target "$packages" --upgrade \
+        expecttest ninja numpy psutil nvidia-ml-py
       touch "$packages/.complete"
     fi
+    # Some tests compile an allocator in C++, which wants the CUDA headers in one folder: torch's own packages bring most of them. The rest
+    # of a CUDA 13 comes by itself; with a CUDA 12 those tests fail.
+    toolkit=$cache/toolkit-$version cuda=$("$python" -c 'import torch; print(torch.version.cuda)')
+    if [ ! -e "$toolkit/.complete" ] && [ "${cuda%%.*}" = 13 ]; then
+      rm -rf "$toolkit"
+      "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$toolkit/packages" \
+        "nvidia-cuda-crt==$cuda.*" "nvidia-cuda-cccl==$cuda.*"
+      of_torch=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib") + "/nvidia/cu13")')
+      mkdir -p "$toolkit/home/include" "$toolkit/home/lib64"
+      ln -s "$of_torch"/include/* "$toolkit/home/include"
+      ln -sf "$toolkit"/packages/nvidia/cu13/include/* "$toolkit/home/include"
+      ln -s "$of_torch/lib/libcudart.so.13" "$toolkit/home/lib64/libcudart.so"
+      touch "$toolkit/.complete"
+    fi
     n=$((n + 1))
-    PYTHONPATH=$packages go run ./scripts/onphantom "$python" scripts/test_cuda.py run "$file" "$words" "$results/$(printf %03d $n).json"
+    PATH=$packages/bin:$PATH PYTHONPATH=$packages CUDA_HOME=$toolkit/home TORCH_EXTENSIONS_DIR=$toolkit/extensions \
+      go run ./scripts/onphantom "$python" scripts/test_cuda.py run "$file" "$words" "$results/$(printf %03d $n).json"
   done
 done
 "$python" scripts/test_cuda.py write scripts/test-cuda-reasons.txt docs/test-cuda.md "$results"/*.json
