@@ -88,15 +88,19 @@ def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
 
 
 def calibrated(options: argparse.Namespace) -> int:
-    """The batch with which a step takes about 10 ms. Where the smallest takes longer, that one."""
+    """The batch with which a step takes about 10 ms. Halves the layers of a model whose smallest batch takes longer."""
     batch = options.batch
     if not options.target_ms:
         return batch
-    probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})
-    for _ in range(8):
+    for _ in range(10):
+        probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})
         ms = per_step(run(probe, "none", batch, 0), bare_only=False)
+        if 0.93 < ms / options.target_ms < 1.07:
+            break
         wanted = max(1, round(batch * options.target_ms / ms))
-        if wanted == batch or 0.93 < ms / options.target_ms < 1.07:
+        if wanted == batch == 1 and ms > options.target_ms and options.layers > 1:
+            options.layers //= 2
+        elif wanted == batch:
             break
         batch = wanted
     return batch
@@ -111,7 +115,8 @@ def compare(options: argparse.Namespace) -> None:
             blocks = run(options, mode, batch, turn)
             found[mode].append((per_step(blocks, bare_only=True), per_step(blocks, bare_only=False)))
             print(f"turn {turn}, {mode}: {found[mode][-1][0]:.3f}, all {found[mode][-1][1]:.3f} ms a step", flush=True)
-    print(f"batch {batch}, {options.steps} steps, {options.turns} turns; medians, and the range of the turns")
+    what = f"{options.layers} layers, batch {batch}, {options.steps} steps, {options.turns} turns"
+    print(f"{what}; medians, and the range of the turns")
     print(f"{'mode':6} {'bare step ms':>13} {'range':>19} {'cost %':>8} {'all steps ms':>13} {'cost %':>8}")
     base = [statistics.median(v) for v in zip(*found["none"], strict=True)]
     for mode in MODES:

@@ -33,6 +33,7 @@ _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type, ra
 _OTHERS = ("torch.nn.", "torch.optim.", "torch.cuda.", "torch.autograd.", "dpsight.")
 
 _looked = 0  # objects that the latest walk looked at
+_beside: tuple[int, list[str]] = (0, [])  # how many modules there were, and the names of the script's own
 
 
 def affordable() -> bool:
@@ -89,20 +90,28 @@ def _tree(root: Any) -> list[Any]:
 
 def _scripts() -> list[tuple[str, Any]]:
     """The script, and the modules that lie beside it or below, with their names."""
+    global _beside
     main = sys.modules.get("__main__")
     if type(main) is not ModuleType:
         return []
     file = main.__dict__.get("__file__")
     if type(file) is not str:
         return [("__main__", main)]
+    if _beside[0] != len(sys.modules):  # asking thousands of modules where they come from took most of a walk
+        _beside = (len(sys.modules), _names_beside(main, file))
+    found = ((name, sys.modules.get(name)) for name in _beside[1])
+    return [("__main__", main), *((name, module) for name, module in found if type(module) is ModuleType)]
+
+
+def _names_beside(main: ModuleType, file: str) -> list[str]:
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
-    out = [("__main__", main)]
+    out: list[str] = []
     for name, module in list(sys.modules.items()):
         where = module.__dict__.get("__file__") if type(module) is ModuleType else None
         if module is main or type(where) is not str or not where.startswith(folder) or name.startswith("dpsight"):
             continue
         if "site-packages" not in where and "dist-packages" not in where:
-            out.append((name, module))
+            out.append(name)
         if len(out) >= _MOST_MODULES:
             break
     return out
@@ -198,5 +207,5 @@ def _fields(value: Any) -> dict[str, Any] | None:
 
 def after_fork() -> None:
     """The parent's walk says nothing of ours."""
-    global _looked
-    _looked = 0
+    global _beside, _looked
+    _looked, _beside = 0, (0, [])
