@@ -61,6 +61,7 @@ type OutsideTorch struct {
 // The moments of a ladder.
 const (
 	DevicePeak    = "device_peak"    // the highest device used that NVML saw
+	RecordedPeak  = "recorded_peak"  // the highest that NVML saw where allocator events were recorded, if the device's peak lies elsewhere
 	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
 )
 
@@ -147,7 +148,8 @@ func (m *LadderMoment) note(format string, args ...any) {
 	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
 }
 
-// Ladder explains each GPU's memory at its own peak and at the peak of each allocator on it. A run that used no GPU gives
+// Ladder explains each GPU's memory at its own peak, at its highest where events were recorded if that is another moment,
+// and at the peak of each allocator on it. A run that used no GPU gives
 // its identity and a [*NoEventsError].
 func Ladder(in Input) (LadderRun, error) { return in.ladder(in.newLedgers()) }
 
@@ -175,6 +177,11 @@ func (in *Input) ladder(ledgers *ledgers) (LadderRun, error) {
 		}
 		if m := g.devicePeak(); m != nil {
 			l.Moments = append(l.Moments, *m)
+			if m.Rung(RungPendingFree) == nil { // torch's counters alone tell of that moment
+				if m := g.recordedPeak(); m != nil {
+					l.Moments = append(l.Moments, *m)
+				}
+			}
 		}
 		for _, d := range g.devices {
 			if m := g.allocatorPeak(d); m != nil {

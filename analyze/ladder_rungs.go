@@ -39,6 +39,30 @@ func (g *gpu) devicePeak() *LadderMoment {
 	return m
 }
 
+// recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where there is
+// no such sample. The first of equals is taken.
+func (g *gpu) recordedPeak() *LadderMoment {
+	var best reading
+	for _, s := range g.samples {
+		if best.sample != nil && s.UsedBytes <= best.sample.UsedBytes {
+			continue
+		}
+		if r := g.read(s); r.settled && r.replayed && r.reserved > 0 {
+			best = r
+		}
+	}
+	if best.sample == nil {
+		return nil
+	}
+	s := best.sample
+	m := &LadderMoment{At: RecordedPeak, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
+	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
+	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
+	m.outside(g, s, best.outside(), HowSampled)
+	g.torch(m, best.states)
+	return m
+}
+
 // counters says how torch's counters stand to the moment.
 func counters(states []*torchState) string {
 	for _, st := range states {

@@ -60,9 +60,10 @@ func ladderRows(run analyze.LadderRun, label, mark string) []figure.LadderRow {
 		var device *analyze.LadderMoment
 		var peaks []*analyze.LadderMoment
 		for k := range g.Moments {
-			if at := &g.Moments[k]; at.At == analyze.DevicePeak {
+			switch at := &g.Moments[k]; at.At {
+			case analyze.DevicePeak:
 				device = at
-			} else {
+			case analyze.AllocatorPeak:
 				peaks = append(peaks, at)
 			}
 		}

@@ -92,7 +92,10 @@ func ladderGPU(g *analyze.GPULadder) string {
 
 func ladderMoment(m *analyze.LadderMoment) string {
 	s := "at the device's peak"
-	if m.At == analyze.AllocatorPeak {
+	switch m.At {
+	case analyze.RecordedPeak:
+		s = "at the device's highest where events were recorded"
+	case analyze.AllocatorPeak:
 		s = "at the allocator's peak"
 		if m.Rank != nil && *m.Rank != 0 {
 			s += rank(*m.Rank)
