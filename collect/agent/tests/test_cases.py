@@ -79,6 +79,41 @@ class TestLoops(Case):
             else:
                 self.assertEqual(inside.pop(), path)
 
+    def passed(self, j: Journal) -> list[list[str]]:
+        """What backward has entered and left, and which phases it has come by, in the order of each step."""
+        steps, now = [], []
+        for m in j.marks:
+            if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
+                now.append(("+" if m.kind == K.MODULE_BACKWARD_BEGIN else "-") + (j.modules[m.a]["path"] or "net"))
+            elif m.kind == K.PHASE_BEGIN:
+                now.append(j.names[m.a])
+            elif m.kind == K.STEP_END:
+                steps.append(now)
+                now = []
+        return steps
+
+    def test_backward_enters_whatever_modules_return(self) -> None:
+        """Dictionaries, dataclasses, and what is inside each other; and leaves for whatever they are given."""
+        kinds = ["tensor", "tuple", "named", "list", "dict", "ordered", "user dict", "stubborn", "output", "dataclass"]
+        kinds += ["slots", "namespace", "nested"]
+        with run("structures", "cpu", *kinds, env={"DPSIGHT_WARMUP": str(len(kinds))}) as r:
+            self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+            for kind, found in zip(kinds, self.passed(r.journal), strict=True):
+                with self.subTest(kind):
+                    blocks = ["+second", "in block", "+second.down", "-second.down", "+second.up", "-second.up"]
+                    blocks += ["-second", "between", "+first", "in block", "+first.down", "-first.down", "+first.up"]
+                    self.assertEqual(found[: len(blocks) + 3], ["outside", "+net", "in net", *blocks])
+        self.assertEqual(len(set(r.out.splitlines())), 1, r.out)
+        with run("structures", "cpu", *kinds, agent=False) as alone:
+            self.assertEqual(alone.out, r.out)
+
+    def test_backward_enters_no_module_for_what_it_only_gives_back(self) -> None:
+        with run("passing", env={"DPSIGHT_WARMUP": "3"}) as r:
+            self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+            found = [[p[1:].split(".")[-1] for p in step if p[0] == "+"] for step in self.passed(r.journal)]
+        names = ["passing", "inner", "before"]
+        self.assertEqual(found, [["net", "2", "0"], ["net", *names], ["Net", *names]])
+
     def test_accumulation(self) -> None:
         j = self.check("accumulate", steps=2)
         self.assertEqual(j.count(K.BACKWARD_BEGIN), 6)

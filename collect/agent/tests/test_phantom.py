@@ -169,6 +169,7 @@ class TestMemory(Phantom):
             ("compiled", "cuda", "module", "step"),
             ("checkpoint", "plain", "cuda"),
             ("checkpoint", "reentrant", "cuda"),
+            ("structures", "cuda", "tensor", "output", "dataclass", "slots", "nested", "output", "nested"),
         ):
             with self.subTest(case=case, args=args):
                 with run(case, *args, env={k: v for k, v in self.env.items() if k[:7] != "DPSIGHT"}, agent=False) as r:

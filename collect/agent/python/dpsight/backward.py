@@ -8,9 +8,9 @@ from typing import Any
 from dpsight import gradients, kinds, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
-from dpsight.state import failed, local, state
+from dpsight.state import Call, failed, local, state
 from dpsight.steps import steps
-from dpsight.tensors import quiet
+from dpsight.tensors import grad_fns, quiet
 
 # Counted for the whole process: on a GPU an optimizer inside backward runs on the engine's thread.
 optimizers_inside = 0
@@ -191,29 +191,28 @@ def _arrive(k: int) -> None:
 
 
 @quiet
-def watch_inputs(args: Any, serial: int) -> None:
+def watch_inputs(args: Any, kwargs: dict[str, Any], serial: int) -> None:
     """Marks where backward leaves a module: when a node that made one of its inputs begins."""
     if not state.torch.is_grad_enabled() or running() or _functorch_top() is not None:
         return
-    for value in args:
-        node = getattr(value, "grad_fn", None)
-        if node is not None:
-            node.register_prehook(lambda _gradients: _left(serial))
+    for node in grad_fns([*args, *kwargs.values()] if kwargs else args):
+        node.register_prehook(lambda _gradients: _left(serial))
 
 
 @quiet
-def watch_outputs(out: Any, number: int, serial: int, calls: list[tuple[int, int, int]]) -> None:
-    """Marks where backward enters a module: when a node that made one of its outputs begins.
+def watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
+    """Marks where backward enters a module: when a node that made one of its outputs begins, if that was made inside.
 
     Prehooks only: a node with other hooks keeps its gradients longer, and register_full_backward_hook puts nodes of its
     own into the graph; both would raise the peak.
     """
+    _, number, serial, first = call
     if not serial or not state.torch.is_grad_enabled() or running() or _functorch_top() is not None:
         return
-    path = (*((s, n) for _, n, s in calls), (serial, number))
-    for value in out if isinstance(out, (tuple, list)) else (out,):
-        node = getattr(value, "grad_fn", None)
-        if node is not None:
+    nodes = [node for node in grad_fns((out,), objects=True) if not -1 < saved.number(node) < first]
+    if nodes:
+        path = (*((s, n) for _, n, s, _ in calls), (serial, number))
+        for node in nodes:
             node.register_prehook(lambda _gradients: _entered(path))
 
 

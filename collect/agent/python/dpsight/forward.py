@@ -18,7 +18,7 @@ from typing import Any
 from dpsight import allocator, backward, kinds, modules, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
-from dpsight.state import failed, local, state
+from dpsight.state import Call, failed, local, state
 from dpsight.tensors import needs_grad
 
 _serial = itertools.count(1).__next__
@@ -45,7 +45,7 @@ def watched(impl: Callable[..., Any]) -> Any:
             return impl(self, *args, **kwargs)
         out = None
         try:
-            _begins(self, args)
+            _begins(self, args, kwargs)
             out = impl(self, *args, **kwargs)
             return out
         finally:
@@ -61,7 +61,7 @@ def bound_impl(module: Any) -> Any:
     return own.__get__(module)
 
 
-def _begins(module: Any, args: Any) -> None:
+def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
     try:
         calls = local.calls
         if not calls:
@@ -70,10 +70,10 @@ def _begins(module: Any, args: Any) -> None:
         number = modules.number(module, outermost=False)
         serial = _serial()
         timing.module_stamp(mark(kinds.MODULE_BEGIN, 0, number))
-        if not backward.running():
-            saved.enter(number)  # a recompute runs on another thread, which counts nodes for itself
-        backward.watch_inputs(args, serial)
-        calls.append((id(module), number, serial))
+        # A recompute runs on another thread, which counts nodes for itself.
+        first = 0 if backward.running() else saved.enter(number)
+        backward.watch_inputs(args, kwargs, serial)
+        calls.append((id(module), number, serial, first))
     except Exception as error:
         failed("the forward hook", error)
 
@@ -90,16 +90,15 @@ def _outermost(module: Any, args: Any) -> None:
     state.active = True
     serial = _serial() if state.instrumented else 0
     k = mark(kinds.FORWARD_BEGIN, flags, number)
-    local.calls.append((id(module), number, serial))
+    first = saved.enter(number) if state.instrumented and not in_backward else 0
+    local.calls.append((id(module), number, serial, first))
     if in_backward:
         timing.module_stamp(k)
         return
     timing.stamp(k)
     allocator.check()
-    if state.instrumented:
-        saved.enter(number)
-        if state.cuda:
-            tags.emit(tags.within(kinds.INPUT, args) + modules.tag_once(module))
+    if state.instrumented and state.cuda:
+        tags.emit(tags.within(kinds.INPUT, args) + modules.tag_once(module))
 
 
 def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
@@ -115,25 +114,25 @@ def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
         if len(calls) == 1:
             _outermost_ended(module, kwargs, out, calls)
             return
-        _, number, serial = calls.pop()
+        call = calls.pop()
         if not state.instrumented:
             return  # a step has ended inside the call
-        timing.module_stamp(mark(kinds.MODULE_END, 0, number))
+        timing.module_stamp(mark(kinds.MODULE_END, 0, call[1]))
         if not backward.running():
             saved.enter(calls[-1][1])
-        backward.watch_outputs(out, number, serial, calls)
+        backward.watch_outputs(out, call, calls)
     except Exception as error:
         failed("the forward hook", error)
 
 
-def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[tuple[int, int, int]]) -> None:
+def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[Call]) -> None:
     torch, in_backward = state.torch, backward.running()
-    _, number, serial = calls[0]
+    call = calls[0]
     flags = kinds.GRAD if torch.is_grad_enabled() else 0
     flags |= kinds.TRAINING if module.training else 0
     flags |= kinds.IN_BACKWARD if in_backward else 0
     flags |= kinds.DIFFERENTIABLE if needs_grad(out) else 0
-    k = mark(kinds.FORWARD_END, flags, number)
+    k = mark(kinds.FORWARD_END, flags, call[1])
     calls.clear()
     if in_backward:
         timing.module_stamp(k)
@@ -141,7 +140,7 @@ def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[
     timing.stamp(k)
     if state.instrumented:
         saved.enter(0)
-        backward.watch_outputs(out, number, serial, calls)
+        backward.watch_outputs(out, call, calls)
         if state.cuda:
             # Keyword arguments are all that Hugging Face's models are given.
             tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))

@@ -55,11 +55,13 @@ _names: dict[type, int] = {}
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
 
 
-def enter(module: int) -> None:
-    """From here on new nodes belong to this module."""
+def enter(module: int) -> int:
+    """From here on new nodes belong to this module. Returns the sequence number of the first."""
     mine = _thread.now()
-    mine.sequence.append(state.torch.autograd._get_sequence_nr())
+    first = state.torch.autograd._get_sequence_nr()
+    mine.sequence.append(first)
     mine.owners.append(module)
+    return first
 
 
 def step_ended() -> None:
@@ -103,8 +105,8 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
         slots = _slots.get(type(node))
         if slots is None:
             slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
-        number = _number(node)
-        this = (thread, number)
+        sequence = number(node)
+        this = (thread, sequence)
         reached.add(this)
         name = module = -1
         for tensor, by_graph in _tensors(node, slots, todo):
@@ -118,7 +120,7 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
                 if not size:
                     continue
                 if module < 0:
-                    name, module = _name(node), _module(number)
+                    name, module = _name(node), _module(sequence)
                 known.add(address)
                 found.append((address, size, name, module, dtype))
                 _held[address] = (size, name, module, weak(storage), {this} if by_graph else set())
@@ -177,17 +179,17 @@ def _name(node: Any) -> int:
     return name
 
 
-def _number(node: Any) -> int:
+def number(node: Any) -> int:
     """A node's sequence number; -1 = it has none."""
-    number = getattr(node, "_sequence_nr", None)
-    return -1 if number is None else number()
+    found = getattr(node, "_sequence_nr", None)
+    return -1 if found is None else found()
 
 
-def _module(number: int) -> int:
+def _module(sequence: int) -> int:
     mine = _thread.now()
-    if number < 0 or not mine.sequence:
+    if sequence < 0 or not mine.sequence:
         return 0
-    i = bisect_right(mine.sequence, number) - 1
+    i = bisect_right(mine.sequence, sequence) - 1
     return mine.owners[i] if i >= 0 else 0
 
 

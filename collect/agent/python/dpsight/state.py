@@ -66,11 +66,15 @@ def number(text: str | None, default: int) -> int:
         return default
 
 
+Call = tuple[int, int, int, int]
+"""A module's call: its id(), its number, the call's serial, the sequence number of the first node made in it."""
+
+
 class Local(threading.local):
     """What a thread is inside of."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, int, int]] = []  # module calls: id(module), its number, serial of the call
+        self.calls: list[Call] = []  # of modules
         self.open: list[tuple[int, int]] = []  # modules that backward is inside of: serial, number
         self.arrived = 0  # mark at which the latest backward run that this thread works on began
         self.backward = 0

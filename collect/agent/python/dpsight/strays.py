@@ -14,13 +14,13 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from types import CellType, FunctionType, GetSetDescriptorType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from dpsight import kinds, modules, tags
 from dpsight.marks import tag_name
 from dpsight.state import state
-from dpsight.tensors import MOST_ENTRIES, addresses, plain_types, quiet
+from dpsight.tensors import MOST_ENTRIES, addresses, class_dict, fields, plain_types, quiet
 
 _MOST = 20_000  # objects that one walk looks at
 _FEW = 4_000  # beyond warm-up a walk must have been content with so many
@@ -60,7 +60,7 @@ def _places() -> Iterator[tuple[str, int, Any]]:
     the script's own modules."""
     for root in list(modules.roots()):
         for module in _tree(root):
-            own, number = _fields(module) or {}, modules.known(module)
+            own, number = fields(module) or {}, modules.known(module)
             for attribute in _HOOKS:
                 hooks = own.get(attribute)
                 if hooks and issubclass(type(hooks), dict):
@@ -82,7 +82,7 @@ def _tree(root: Any) -> list[Any]:
     while todo and len(out) < _MOST:
         module = todo.pop()
         out.append(module)
-        inner = (_fields(module) or {}).get("_modules")
+        inner = (fields(module) or {}).get("_modules")
         if inner and issubclass(type(inner), dict):
             todo.extend(m for m in list(dict.values(inner)) if issubclass(type(m), state.torch.nn.Module))
     return out
@@ -184,25 +184,11 @@ def _entries(value: Any, kind: type) -> list[Any] | None:
             return list(container.__iter__(value)) if container.__len__(value) <= MOST_ENTRIES else None
     if issubclass(kind, (state.torch.nn.Module, state.torch.optim.Optimizer)):
         return None  # what they have is their own, whoever refers to them
-    module = _dictionary(kind).get("__module__")
+    module = class_dict(kind).get("__module__")
     if type(module) is not str or module.startswith(_OTHERS):
         return None
-    fields = _fields(value)
-    return list(fields.values()) if fields and len(fields) <= MOST_ENTRIES else None
-
-
-_dictionary = type.__dict__["__dict__"].__get__  # a class's, whatever its metaclass says
-_order = type.__dict__["__mro__"].__get__
-
-
-def _fields(value: Any) -> dict[str, Any] | None:
-    """An object's dictionary, by the interpreter's own descriptor: a class may have a property of that name."""
-    for cls in _order(type(value)):
-        found = _dictionary(cls).get("__dict__")
-        if found is not None:
-            fields = found.__get__(value) if type(found) is GetSetDescriptorType else None
-            return fields if type(fields) is dict else None
-    return None
+    own = fields(value)
+    return list(own.values()) if own and len(own) <= MOST_ENTRIES else None
 
 
 def after_fork() -> None:

@@ -3,8 +3,10 @@ kept: a tensor held one moment too long would raise the very peak that is measur
 
 from __future__ import annotations
 
+import collections
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, TypeVar
 
 from dpsight import kinds
@@ -114,13 +116,83 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
     if value is None or depth >= _MAX_DEPTH or isinstance(value, (str, bytes, int, float, type)):
         return
     if isinstance(value, dict):
-        value = value.values()
+        value = dict.values(value)
     elif not isinstance(value, (tuple, list)):
         if isinstance(value, state.torch.nn.Module):
             return  # what a module has is its own, whoever refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
         yield from inside(item, depth + 1)
+
+
+def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
+    """The nodes that made the tensors among values, and those in containers and dataclasses there; with objects, in the
+    attributes of a plain object among them, too. This runs at every call of a module: what else an argument may be, a
+    configuration or a cache of all layers, is not looked into. Call it with __torch_function__ off."""
+    plain, found = plain_types(), []
+    todo = list(values)
+    for _ in range(_MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for value in todo:
+            kind = type(value)
+            if kind in _EMPTY:
+                continue
+            if kind in plain or issubclass(kind, state.torch.Tensor):
+                node = value.grad_fn
+                if node is not None:
+                    found.append(node)
+            elif len(inner) < MOST_ENTRIES:
+                inner += _parts(value, kind, objects)
+        if not inner:
+            break
+        todo, objects = inner, False
+    return found
+
+
+_EMPTY = frozenset((type(None), bool, int, float, str))
+
+
+def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
+    """What is inside a container, a dataclass or, with objects, any object; no method of the script's is asked."""
+    for container in (dict, tuple, list, collections.deque):
+        if issubclass(kind, container):
+            if container.__len__(value) > MOST_ENTRIES:
+                return ()
+            return dict.values(value) if container is dict else container.__iter__(value)
+    if issubclass(kind, collections.UserDict):
+        objects = True
+    known = next((d["__dataclass_fields__"] for d in map(class_dict, _order(kind)) if "__dataclass_fields__" in d), ())
+    if not (known or objects) or issubclass(kind, state.torch.nn.Module):
+        return ()
+    own = fields(value) or {}
+    return [*own.values(), *_slots(value, kind, known)] if len(own) <= MOST_ENTRIES else ()
+
+
+def _slots(value: Any, kind: type, names: Iterable[str]) -> Iterator[Any]:
+    """What a dataclass keeps in slots."""
+    for name in names:
+        for cls in _order(kind):
+            slot = class_dict(cls).get(name)
+            if type(slot) is MemberDescriptorType:
+                try:
+                    yield slot.__get__(value)
+                except AttributeError:
+                    pass  # nothing is in it yet
+                break
+
+
+class_dict = type.__dict__["__dict__"].__get__  # a class's, whatever its metaclass says
+_order = type.__dict__["__mro__"].__get__
+
+
+def fields(value: Any) -> dict[str, Any] | None:
+    """An object's dictionary, by the interpreter's own descriptor: a class may have a property of that name."""
+    for cls in _order(type(value)):
+        found = class_dict(cls).get("__dict__")
+        if found is not None:
+            own = found.__get__(value) if type(found) in (GetSetDescriptorType, MemberDescriptorType) else None
+            return own if type(own) is dict else None
+    return None
 
 
 @quiet
