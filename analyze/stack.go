@@ -3,7 +3,6 @@ package analyze
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -57,11 +56,8 @@ func portable(file string) string {
 	return path.Base(file)
 }
 
-// agentFiles are those of the agent whose frames lie between a script and torch.
-var agentFiles = []string{"backward.py", "compiled.py", "expanded_weights.py", "forward.py", "history.py", "opacus_hooks.py", "patch.py", "privacy.py", "tensors.py"}
-
 // isPlumbing reports whether a frame says nothing of who asked: two or three lie between every module's call and its forward,
-// one under every call in a device context, and the agent's own where it wraps a function.
+// one under every call in a device context, and our own where they wrap a function.
 func isPlumbing(f schemas.StackFrame) bool {
 	switch {
 	case strings.HasSuffix(f.File, "torch/nn/modules/module.py"):
@@ -69,5 +65,20 @@ func isPlumbing(f schemas.StackFrame) bool {
 	case strings.HasSuffix(f.File, "torch/utils/_device.py"):
 		return f.Function == "__torch_function__"
 	}
-	return path.Base(path.Dir(f.File)) == "dpsight" && slices.Contains(agentFiles, path.Base(f.File))
+	return isOurs(f.File)
+}
+
+// isOurs reports whether a file is the agent's or the phantom GPU's: collect writes them into a folder of its own, dpsight- and
+// a number, for each run. What a script has in a folder or file of such a name is the script's.
+func isOurs(file string) bool {
+	i := strings.LastIndex(file, "/dpsight-")
+	if i < 0 {
+		return false
+	}
+	number, rest, _ := strings.Cut(file[i+len("/dpsight-"):], "/")
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return false
+	}
+	folder, name := path.Split(rest)
+	return folder == "python/dpsight/" || rest == "python/sitecustomize.py" || folder == "" && strings.HasPrefix(name, "phantom_")
 }

@@ -3,6 +3,7 @@ package livetest_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,26 @@ func TestStacks(t *testing.T) {
 	keep := slices.IndexFunc(by.Devices[0].Rows, func(r analyze.ByRow) bool { return r.Key != nil && strings.HasPrefix(*r.Key, "keep ") })
 	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
 		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
+	}
+	// Frames of ours, which lie between a script's own, are never shown, and take no place of them.
+	whole, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, move := 0, regexp.MustCompile(`^[\w<>]+ modules/module.py:\d+ < (_apply modules/module.py:\d+ < )+cuda modules/module.py:\d+ < make_model `)
+	for _, r := range whole.Devices[0].Rows {
+		if r.Key == nil {
+			continue
+		}
+		if strings.Contains(*r.Key, "phantom_") || strings.Contains(*r.Key, " dpsight/") {
+			t.Errorf("frames of ours: %s", *r.Key)
+		}
+		if move.MatchString(*r.Key) {
+			moves++
+		}
+	}
+	if moves == 0 {
+		t.Errorf("no move of the model from its script on: %+v", whole.Devices[0].Rows)
 	}
 	doc, err := analyze.Explain(analyze.Dissect(in), analyze.Dissect(tables(t, larger.dir)))
 	if err != nil {
