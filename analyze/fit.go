@@ -33,8 +33,11 @@ type FitSearch struct {
 	Profile     string
 	GPU         string
 	MemoryBytes int64
-	Runs        []FitRun
-	Stopped     string // why the search did not come to its end; empty where it did
+	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another cannot be.
+	Only    []int64
+	Barred  string
+	Runs    []FitRun
+	Stopped string // why the search did not come to its end; empty where it did
 }
 
 // FitRun is one probe of a search.
@@ -65,7 +68,11 @@ type FitCell struct {
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
 	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
-	Outcome     string `json:"outcome"`
+	// Only are the values of the range that the experiment's options allow, where that is not all of them, as the divisors of a batch:
+	// no other was asked for. Barred is why the first of the others cannot be.
+	Only    []int64 `json:"only,omitempty"`
+	Barred  string  `json:"barred,omitempty"`
+	Outcome string  `json:"outcome"`
 	// Largest is the highest value that fits, null where none does; its peaks are beside it.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
@@ -112,7 +119,7 @@ func (d *FitDocument) Failure() string {
 }
 
 func fitCell(v Vary, s *FitSearch) FitCell {
-	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
+	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only, Barred: s.Barred, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
 	runs := slices.Clone(s.Runs)
 	slices.SortStableFunc(runs, func(a, b FitRun) int { return cmp.Compare(a.Value, b.Value) })
 	var largest, refused *FitRun
@@ -145,7 +152,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		c.Outcome = FitUnset
 	case largest == nil:
 		c.Outcome = FitNone
-	case largest.Value == v.High:
+	case largest.Value == c.highest(&v):
 		c.Outcome = FitAll
 	default:
 		c.Outcome = FitSome
@@ -201,20 +208,35 @@ func falls(name string, before, p *FitProbe) []string {
 	return nil
 }
 
+// lowest is the first value that can be asked for.
+func (c *FitCell) lowest(v *Vary) int64 {
+	if len(c.Only) > 0 {
+		return c.Only[0]
+	}
+	return v.Low
+}
+
+func (c *FitCell) highest(v *Vary) int64 {
+	if len(c.Only) > 0 {
+		return c.Only[len(c.Only)-1]
+	}
+	return v.High
+}
+
 // Sentence says in one line what the search found.
 func (c *FitCell) Sentence(v *Vary) string {
 	on := fmt.Sprintf("%s on %s with %s", c.Method, c.GPU, mib(c.MemoryBytes))
 	switch c.Outcome {
 	case FitNone:
-		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, v.Low)
+		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.lowest(v))
 	case FitAll:
 		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name, v.High)
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name, c.highest(v))
 		}
 		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits == nil }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, v.High)
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.highest(v))
 		}
-		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, v.High)
+		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, c.highest(v))
 	case FitUnset:
 		if c.Largest == nil {
 			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)

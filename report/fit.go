@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -184,6 +185,9 @@ func fitNotes(doc *analyze.FitDocument) []string {
 	var notes runNotes
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
+		if c.Only != nil {
+			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s", doc.Vary.Name, shortened(c.Only), c.Barred))
+		}
 		if c.Outcome != analyze.FitSome {
 			notes.say(c.Sentence(&doc.Vary))
 		}
@@ -207,6 +211,21 @@ func fitNotes(doc *analyze.FitDocument) []string {
 		}
 	}
 	return notes.all()
+}
+
+// shortened lists values, of many the first and the last.
+func shortened(values []int64) string {
+	const most = 12
+	var texts []string
+	for i, v := range values {
+		switch {
+		case len(values) <= most || i < most-2 || i == len(values)-1:
+			texts = append(texts, strconv.FormatInt(v, 10))
+		case i == most-2:
+			texts = append(texts, "…")
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // probesTable has a row a predicted run.

@@ -32,6 +32,13 @@ func searches() map[string]analyze.FitDocument {
 	v := analyze.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
 	stopped := one("dpsgd", "Tesla T4", 14*gib, run(1, true, gib))
 	stopped.Stopped = "it was interrupted"
+	some := one("ghost", "Tesla T4", 14*gib, run(1, true, gib), run(16, false, 13*gib), run(8, true, 12*gib))
+	some.Only, some.Barred = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, "physical_batch_size must be a divisor of batch_size 512, not 3"
+	most := one("dpsgd", "Tesla T4", 14*gib, run(2, true, gib), run(60, true, 13*gib))
+	most.Barred = "physical_batch_size must be a divisor of batch_size 512, not 3"
+	for i := range int64(30) {
+		most.Only = append(most.Only, 2*i+2)
+	}
 	many := []analyze.FitSearch{}
 	for i := range int64(11) {
 		many = append(many, one(fmt.Sprintf("a-method-of-a-name-that-is-long-%d-按样本", i), "NVIDIA A100-SXM4-40GB", 39*gib, run(1, true, gib+i<<20), run(512, false, 38*gib), run(100+i, true, 30*gib+i*gib/2)))
@@ -41,6 +48,7 @@ func searches() map[string]analyze.FitDocument {
 			one("vanilla", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 2*gib), run(512, true, 60*gib)),
 			one("vanilla", "Tesla T4", 14*gib, run(1, true, 2*gib), run(512, false, 13*gib), run(96, true, 12*gib), run(97, false, 13*gib)),
 			one("dpsgd", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 3*gib), run(40, false, 78*gib), run(41, true, 70*gib), run(42, false, 78*gib)), stopped}),
+		"some":  analyze.Fit(analyze.Vary{Name: "physical_batch_size", Low: 1, High: 512, Step: 1}, []analyze.FitSearch{some, most}),
 		"none":  analyze.Fit(v, []analyze.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
 		"empty": analyze.Fit(v, nil),
 		"many":  analyze.Fit(v, many),
@@ -67,6 +75,20 @@ func TestFitFigure(t *testing.T) {
 			t.Errorf("%s: %d marks of %d values", name, len(c.Marks), want)
 		}
 		goldenGeometry(t, "fit-"+name, f)
+	}
+}
+
+// Where options allow some values alone, the table and the picture name them, of many the first and the last.
+func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
+	doc := searches()["some"]
+	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
+		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
+		"dpsgd on Tesla T4 with 14,336.00 MiB: everything that was tried fits: physical_batch_size 60, the highest that was asked for, too"}
+	picture, ok := report.FitFigure(doc).Picture.(*figure.Fit)
+	for _, w := range want {
+		if !ok || !slices.Contains(report.FitTables(doc)[0].Notes, w) || !slices.Contains(picture.Notes, w) {
+			t.Errorf("%q is not said: %q", w, report.FitTables(doc)[0].Notes)
+		}
 	}
 }
 

@@ -69,13 +69,14 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	var bad []string
 	for i := range cells {
 		cell := &cells[i]
-		done := analyze.FitSearch{Method: cell.Method, Profile: cell.Machine.Profile(), MemoryBytes: cell.Machine.ProcessBytes(), GPU: cell.Machine.GPUName()}
+		done := analyze.FitSearch{Method: cell.Method, Profile: cell.Machine.Profile(), MemoryBytes: cell.Machine.ProcessBytes(), GPU: cell.Machine.GPUName(),
+			Only: cell.Values.Only, Barred: cell.Values.Barred}
 		console.Println("dpsight: " + cell.Machine.Note)
 		err := search.Find(context.Background(), cell, func(f fit.Found[analyze.FitRun]) {
 			run := f.Answer
 			run.Value, run.Kept = f.Value, f.Kept
 			done.Runs = append(done.Runs, run)
-			console.Println(fitProgress(&done, &vary))
+			console.Println(fitProgress(&done, &cell.Values))
 		})
 		var usage *collect.UsageError
 		if errors.As(err, &usage) && len(searches) == 0 && len(done.Runs) == 0 { // nothing was run: it is a mistake in what was asked for
@@ -112,7 +113,7 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 }
 
 // fitProgress is the line of the last run of a search.
-func fitProgress(done *analyze.FitSearch, vary *fit.Range) string {
+func fitProgress(done *analyze.FitSearch, vary *fit.Values) string {
 	run := &done.Runs[len(done.Runs)-1]
 	text := fmt.Sprintf("dpsight: %s on %s, %s %d: ", done.Method, done.GPU, vary.Name, run.Value)
 	switch fits, why := run.Verdict(); {

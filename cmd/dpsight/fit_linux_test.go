@@ -161,7 +161,7 @@ while True:
 func TestFitRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this experiment (vanilla)"},
-		{"--vary batch_size=4..64 --method ghost --preset tiny --physical-batch-size 4", "give a step: --vary batch_size=4..64:4"},
+		{"--vary physical_batch_size=5..7 --method ghost --preset tiny --batch-size 64", "--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5"},
 		{"--vary batch_size=4..8 --method ghost,ghost --preset tiny", "--method names ghost twice"},
 		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run is of one\ndpsight: hint: dpsight predict takes several with --vary"},
 		{"--vary batch_size=4..8 --method ghost --preset tiny --device t4,t4", "--device names t4 twice"},
@@ -184,6 +184,30 @@ func TestFitOfMethods(t *testing.T) {
 		c := &doc.Cells[i]
 		if got := c.Method + " " + c.Profile; got != want || c.Outcome != analyze.FitAll || *c.Largest != 2 || len(c.Probes) != 1 {
 			t.Errorf("%s: %+v, want %s", got, c, want)
+		}
+	}
+}
+
+// A physical batch must divide the batch: the values that do are searched, and the result says which.
+func TestFitOfPhysicalBatches(t *testing.T) {
+	out := t.TempDir()
+	r, doc := searched(t, t.TempDir(), "--fit", "24GiB", "--vary", "physical_batch_size=3..100", "--method", "dpsgd", "--preset", "tiny", "--batch-size", "96", "--num-iter", "1", "-o", out, "--python", python(t))
+	if r.code != exitDone || len(doc.Cells) != 1 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	c := &doc.Cells[0]
+	if c.Outcome != analyze.FitAll || *c.Largest != 96 || fmt.Sprint(c.Only) != "[3 4 6 8 12 16 24 32 48 96]" || c.Barred != "physical_batch_size must be a divisor of batch_size 96, not 5" {
+		t.Errorf("%s", r.stdout)
+	}
+	for _, p := range c.Probes {
+		if 96%p.Value != 0 {
+			t.Errorf("%d was tried", p.Value)
+		}
+	}
+	for _, name := range []string{"fit.md", "fit.svg"} {
+		text, err := os.ReadFile(filepath.Join(out, name))
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\_`, "_"), "the values that the options allow, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96: ") {
+			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 type Cell struct {
 	Method  string // or what the command is called
 	Machine *collect.Machine
+	Values  Values
 	given   map[string]string // options of a built-in experiment; nil for a command
 }
 
@@ -69,50 +70,69 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have, and steps that reach values it cannot take: the search
-// would end in the middle, after an hour. It gives the parameters with the lowest value.
+// check refuses a parameter that the cell's experiment does not have, and finds which of its values the options allow: at another the
+// search would end in the middle, after an hour. It gives the parameters with the lowest value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
 	for _, value := range []int64{r.Low, r.High} {
-		e, err := s.experiment(cell, value)
-		if err != nil {
+		if _, err := s.experiment(cell, value); err != nil && !isConflict(err) {
 			return nil, err
 		}
-		if _, ok := e.Params[r.Name]; !ok {
-			return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)", r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
-		}
-		if lowest == nil {
-			lowest = e.Params
-		}
 	}
-	bad, err := s.refused(cell, r.Step)
-	if err == nil {
-		return lowest, nil
+	if err := s.allow(cell); err != nil {
+		return nil, err
 	}
-	hint := "no step fits all of them: predict the values that can be taken one by one"
-	for step := r.Step + 1; step <= (r.High-r.Low)/2 && step < 1<<10; step++ {
-		if _, err := s.refused(cell, step); err == nil {
-			hint = fmt.Sprintf("give a step: --vary %s=%d..%d:%d", r.Name, r.Low, r.High, step)
-			break
-		}
+	v := &cell.Values
+	if v.Only != nil && len(v.Only) == 0 {
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d can be: %s", r.Name, r.Low, r.High, v.Barred), Hint: "give a range with values that can be"}
 	}
-	return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", r.Name, bad, err), Hint: hint}
+	e, err := s.experiment(cell, v.at(0))
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := e.Params[r.Name]; !ok {
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)", r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
+	}
+	return e.Params, nil
 }
 
-// refused is the first value of a step that the options do not take. Only they know such rules: a command's own are not seen.
-func (s *Search[A]) refused(cell *Cell, step int64) (int64, error) {
+// allow sets the cell's values. Only options know such rules: a command's own are not seen.
+func (s *Search[A]) allow(cell *Cell) error {
+	v := Values{Range: s.Range}
+	cell.Values = v
 	if s.Given == nil {
-		return 0, nil
+		return nil
 	}
-	value := s.Range.Low
-	for n := 0; value <= s.Range.High && n < mostChecked; n++ {
-		_, err := s.experiment(cell, value)
-		if conflict := (*experiments.ConflictError)(nil); errors.As(err, &conflict) {
-			return value, err
+	only, barred := []int64{}, int64(0)
+	for i := int64(0); i <= v.last(); i++ {
+		if i == mostChecked {
+			if v.Barred != "" {
+				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", v.Name, barred, v.Barred),
+					Hint: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has fewer, %s", mostChecked, varyHint)}
+			}
+			return nil
 		}
-		value += step
+		value := v.Low + i*v.Step
+		_, err := s.experiment(cell, value)
+		switch {
+		case err == nil:
+			only = append(only, value)
+		case !isConflict(err):
+			return err
+		case v.Barred == "":
+			barred, v.Barred = value, err.Error()
+		}
 	}
-	return 0, nil
+	if v.Barred != "" {
+		v.Only = only
+	}
+	cell.Values = v
+	return nil
+}
+
+func isConflict(err error) bool {
+	conflict := (*experiments.ConflictError)(nil)
+	return errors.As(err, &conflict)
 }
 
 // experiment is the one with a value.

@@ -48,7 +48,7 @@ var ErrInterrupted = errors.New("it was interrupted")
 // Find searches in one cell. Each value that has an answer is told to found. The error says why the search did not come to
 // its end.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
-	return s.Range.Search(func(value int64) (bool, error) {
+	return cell.Values.Search(func(value int64) (bool, error) {
 		f, err := s.probe(ctx, cell, value)
 		if err != nil {
 			return false, err

@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -230,8 +231,8 @@ func TestCellsRefuse(t *testing.T) {
 		{"batch_size=4..8", "method=vanilla preset=tiny batch_size=3", "--batch-size is given", "leave one out"},
 		{"batch_size=4..8", "method=ghost,vanilla,ghost preset=tiny", "--method names ghost twice", "leave one out"},
 		{"batch_size=4..8", "method=norm_only,norm-only preset=tiny", "--method names norm_only twice", "leave one out"},
-		{"batch_size=4..64", "method=ghost preset=tiny physical_batch_size=4", "--vary batch_size reaches 5, which cannot be: ", "give a step: --vary batch_size=4..64:4"},
-		{"physical_batch_size=1..64", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size reaches 3, which cannot be: ", "one by one"},
+		{"physical_batch_size=5..7", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5", "values that can be"},
+		{"physical_batch_size=1..20000", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size reaches 3, which cannot be: ", "up to 16384 values"},
 		{"n=4..8", "", "the command has no {n}", "python train.py"},
 	} {
 		s := searching(&played{t: t}, "", c.vary)
@@ -250,9 +251,42 @@ func TestCellsRefuse(t *testing.T) {
 			t.Errorf("%s with %q: %v, %+v", c.vary, c.given, err, usage)
 		}
 	}
-	s := searching(&played{t: t}, "", "batch_size=4..64:4")
-	s.Given = map[string]string{"method": "ghost", "preset": "tiny", "physical_batch_size": "4"}
-	if _, err := s.Cells(); err != nil {
-		t.Errorf("with the step that is hinted at: %v", err)
+}
+
+// Where options must divide each other, only the values that do are the cell's, whatever the ends of the range are.
+func TestCellsOfValuesThatDivide(t *testing.T) {
+	for _, c := range []struct{ vary, given, only string }{
+		{"physical_batch_size=1..512", "batch_size=512", "[1 2 4 8 16 32 64 128 256 512]"},
+		{"physical_batch_size=3..100", "batch_size=96", "[3 4 6 8 12 16 24 32 48 96]"},
+		{"batch_size=6..20", "physical_batch_size=4", "[8 12 16 20]"},
+		{"batch_size=4..20:4", "physical_batch_size=4", "[]"}, // all of the range
+	} {
+		s := searching(&played{t: t}, "", c.vary)
+		name, value, _ := strings.Cut(c.given, "=")
+		s.Given = map[string]string{"method": "ghost,dpsgd", "preset": "tiny", name: value}
+		cells, err := s.Cells()
+		if err != nil || len(cells) != 2 {
+			t.Fatal(cells, err)
+		}
+		for _, cell := range cells {
+			if got := fmt.Sprint(cell.Values.Only); got != c.only || (cell.Values.Barred == "") != (c.only == "[]") || cell.Method == "" {
+				t.Errorf("%s with %s: %s %s, %q", c.vary, c.given, cell.Method, got, cell.Values.Barred)
+			}
+		}
+	}
+}
+
+// The search asks for none but those.
+func TestFindAmongValuesThatDivide(t *testing.T) {
+	p := &played{t: t, most: 100}
+	s := searching(p, t.TempDir(), "batch_size=10..500")
+	s.Given = map[string]string{"method": "ghost", "preset": "tiny", "physical_batch_size": "16"}
+	if largest, _ := find(t, s); largest[0] != 96 {
+		t.Errorf("found %d", largest)
+	}
+	for _, e := range p.made {
+		if value, _ := e.Params["batch_size"].(int64); value%16 != 0 {
+			t.Errorf("asked for %d", value)
+		}
 	}
 }

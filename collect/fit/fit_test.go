@@ -31,7 +31,7 @@ func TestParseRange(t *testing.T) {
 func search(t *testing.T, r Range, fits func(int64) bool) (largest int64, probes int) {
 	t.Helper()
 	seen := map[int64]bool{}
-	err := r.Search(func(v int64) (bool, error) {
+	err := (&Values{Range: r}).Search(func(v int64) (bool, error) {
 		if v < r.Low || v > r.High || (v-r.Low)%r.Step != 0 || seen[v] {
 			t.Fatalf("%+v: asked for %d", r, v)
 		}
@@ -57,8 +57,35 @@ func TestSearchFindsTheLargest(t *testing.T) {
 				want = min(r.High, limit-(limit-r.Low)%r.Step)
 			}
 			got, probes := search(t, r, func(v int64) bool { return v <= limit })
-			if got != want || probes > r.Probes() {
-				t.Errorf("%+v up to %d: %d in %d probes of %d, want %d", r, limit, got, probes, r.Probes(), want)
+			if got != want || probes > (&Values{Range: r}).Probes() {
+				t.Errorf("%+v up to %d: %d in %d probes of %d, want %d", r, limit, got, probes, (&Values{Range: r}).Probes(), want)
+			}
+		}
+	}
+}
+
+// Of values that the options allow alone, as divisors, the largest that fits is found, and no other is asked for.
+func TestSearchAmongSomeValues(t *testing.T) {
+	only := []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+	for n := range only {
+		v := &Values{Range: Range{"n", 1, 512, 1}, Only: only[:n+1]}
+		for limit := range only[n] + 2 {
+			want, got, asked := int64(0), int64(0), map[int64]bool{}
+			for _, value := range v.Only {
+				if value <= limit {
+					want = value
+				}
+			}
+			if err := v.Search(func(value int64) (bool, error) {
+				if !slices.Contains(v.Only, value) || asked[value] {
+					t.Fatalf("asked for %d", value)
+				}
+				if asked[value] = true; value <= limit {
+					got = max(got, value)
+				}
+				return value <= limit, nil
+			}); err != nil || got != want || len(asked) > v.Probes() {
+				t.Errorf("%d values up to %d: %d in %d probes of %d, %v", n+1, limit, got, len(asked), v.Probes(), err)
 			}
 		}
 	}
@@ -115,7 +142,7 @@ func TestSearchLooksBelow(t *testing.T) {
 // A value of which nothing is learned ends the search where bisection needs it, and nowhere else: of every other one the answer is the same
 // without it. Each is asked for once all the same.
 func TestSearchWithoutAnAnswer(t *testing.T) {
-	r := Range{"n", 1, 64, 1}
+	r := &Values{Range: Range{"n", 1, 64, 1}}
 	run := func(limit, broken int64) (answer int64, asked []int64, err error) {
 		err = r.Search(func(v int64) (bool, error) {
 			asked = append(asked, v)
@@ -157,7 +184,7 @@ func TestSearchWithoutAnAnswer(t *testing.T) {
 
 func TestSearchEndsAtAnError(t *testing.T) {
 	stop, probes := errors.New("stop"), 0
-	err := Range{"n", 1, 64, 1}.Search(func(v int64) (bool, error) {
+	err := (&Values{Range: Range{"n", 1, 64, 1}}).Search(func(v int64) (bool, error) {
 		if probes++; probes == 4 {
 			return false, stop
 		}

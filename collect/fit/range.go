@@ -54,15 +54,38 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
+// Values are what a search can ask for: all of a range, or those of its values that the experiment's options allow, as the divisors of
+// a batch.
+type Values struct {
+	Range
+	Only   []int64 // ascending; nil = all
+	Barred string  // why the first of the others cannot be; empty where all can
+}
+
+func (v *Values) last() int64 {
+	if v.Only != nil {
+		return int64(len(v.Only)) - 1
+	}
+	return (v.High - v.Low) / v.Step
+}
+
+func (v *Values) at(i int64) int64 {
+	if v.Only != nil {
+		return v.Only[i]
+	}
+	return v.Low + i*v.Step
+}
+
 // Probes is the most that a search over a memory that grows with the value asks for: what the probes beyond the answer find
 // may need more.
-func (r Range) Probes() int {
-	n, probes := (r.High-r.Low)/r.Step, 2
-	for ; n > 1; n = (n + 1) / 2 {
-		probes++
-	}
-	if r.Low == r.High {
+func (v *Values) Probes() int {
+	last := v.last()
+	if last == 0 {
 		return 1
 	}
-	return probes + 3 // two beyond the answer and one below it
+	probes := int64(2)
+	for n := last; n > 1; n = (n + 1) / 2 {
+		probes++
+	}
+	return int(min(probes+3, last+1)) // two beyond the answer and one below it
 }

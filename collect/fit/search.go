@@ -7,14 +7,14 @@ type UnansweredError struct{ Text string }
 
 func (e *UnansweredError) Error() string { return e.Text }
 
-// Search asks for values of the range until the largest that fits is known: its ends, then by bisection. Bisection believes
+// Search asks for values until the largest that fits is known: its ends, then by bisection. Bisection believes
 // that what fits with a value fits with every smaller one. Memory need not grow so: a library may choose another algorithm for a larger
 // batch, and what is reserved goes by the sizes of cached segments. So values that bisection has no need of are asked for too: the one
 // after the lowest that does not fit and one further beyond, from where the search goes on if one of them fits; then the one before the
-// largest that fits (where all of the range does, also its middle), which changes nothing but tells the caller of a hole below. Each
+// largest that fits (where all do, also its middle), which changes nothing but tells the caller of a hole below. Each
 // value is asked for once. It ends at the first error, which it gives; but an [UnansweredError] of a value that the search has no need
 // of leaves the answer what it is.
-func (r Range) Search(try func(value int64) (fits bool, err error)) error {
+func (v *Values) Search(try func(value int64) (fits bool, err error)) error {
 	asked, unanswered := map[int64]bool{}, map[int64]*UnansweredError{}
 	ask := func(i int64) (bool, error) {
 		if fits, ok := asked[i]; ok {
@@ -23,7 +23,7 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 		if err := unanswered[i]; err != nil {
 			return false, err
 		}
-		fits, err := try(r.Low + i*r.Step)
+		fits, err := try(v.at(i))
 		if other := (*UnansweredError)(nil); errors.As(err, &other) {
 			unanswered[i] = other
 		} else if err == nil {
@@ -38,7 +38,7 @@ func (r Range) Search(try func(value int64) (fits bool, err error)) error {
 		}
 		return fits, err
 	}
-	last := (r.High - r.Low) / r.Step
+	last := v.last()
 	lowest, err := ask(0)
 	if err != nil || !lowest || last == 0 {
 		return err
