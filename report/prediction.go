@@ -104,7 +104,7 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.UnknownReads)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
 	}
 	for _, w := range r.Warnings {
 		notes.add(label, w)

@@ -34,7 +34,8 @@ type Placement struct {
 type Prediction struct {
 	// Told is false where some process did not live to say: what it read is then not known.
 	Told bool `json:"told"`
-	// UnknownReads are the places in the script that read values which nobody had computed. They read as zeros.
+	// UnknownReads are the places in the script that read values which nobody had computed. They read as zeros, single
+	// floating-point numbers as ones that fall.
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
 	Guesses []Counted `json:"guesses"`

@@ -35,8 +35,8 @@ func (predictCmd) Help() string {
 fits on the device, what takes the memory at the peak, and what the figures rest on. No GPU, no driver and no network are touched, and
 a GPU that is there is left alone. The run is kept in the store like any other, marked as predicted; it has no times.
 
-What the script reads from the device without anyone having computed it reads as zeros: such places are listed by file and line, since
-on a device the script may go another way there.
+What the script reads from the device without anyone having computed it reads as zeros, and single floating-point numbers, a loss above all, as ones
+that fall: such places are listed by file and line, since on a device the script may go another way there.
 
 It exits 1 where the experiment does not fit, and then shows what was held when the request failed. A script that catches the failure and goes
 on does not fit either: what it does then need not be what was asked for.

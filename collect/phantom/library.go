@@ -47,7 +47,7 @@ func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so"
 // the library that the variable PHANTOM_VALUES names. Its function install(torch) is to be called once after torch is imported,
 // before or after CUDA is initialised. From then on small tensors with known inputs have their values, operators whose output
 // size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing
-// it reads as zeros and is listed.
+// it reads as zeros, single floating-point numbers as ones that fall, and is listed.
 func PythonModule() []byte { return slices.Clone(pythonModule) }
 
 // Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges

@@ -176,7 +176,7 @@ func TestValues(t *testing.T) {
 		"from_host": []any{7.0, 8.0}, "from_host_float": 1.5, "inference": []any{0.0, 1.0, 2.0},
 		"unique_pairs": []any{4.0, 2.0}, "inverse": []any{5.0},
 		"nonzero": 9.0, "masked": 10.0, "repeats": 6.0, "coalesced": 1000.0,
-		"stale": 0.0, "stale_list": []any{0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, "sum": 0.0, "large": 0.0,
+		"stale": 0.0, "stale_list": []any{0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}, "sum": 127. / 128, "large": 0.0,
 		"changed_known": false,
 		"copied":        []any{[]any{4.0, 5.0, 6.0}, []any{4.0, 5.0, 6.0}}, "copied_changed_known": []any{false, false},
 		"bound": 40.0, "guesses": map[string]any{"_unique2": 1.0},

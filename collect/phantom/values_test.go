@@ -1,6 +1,7 @@
 package phantom
 
 import (
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -132,5 +133,42 @@ func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
 	}
 	if slices.Contains(got.CustomOp, true) || slices.Contains(got.Iterable, true) {
 		t.Errorf("known after a custom operator's change: %v; after a change of two: %v", got.CustomOp, got.Iterable)
+	}
+}
+
+// A loss that nobody computed falls each time that it is read: a loop with patience runs all its epochs, one with a threshold more than one
+// step and not for ever, and each read is listed.
+func TestUnknownScalarsFall(t *testing.T) {
+	library, module := withModule(t)
+	type result struct {
+		Reads, Same, Logic, After []bool
+		Halves                    []bool
+		Patience                  []int
+		Two, Half                 int
+		Until                     []int
+		Zeros                     []any
+		Sites                     map[string]int
+	}
+	var got, again result
+	runScript(t, library, &got, "falling.py", nil, module)
+	for what, all := range map[string][]bool{"falls": got.Reads, "stays until it is changed": got.Same, "goes through logic": got.Logic, "is positive": got.After, "halves every 64 reads": got.Halves} {
+		if len(all) < 3 || slices.Contains(all, false) {
+			t.Errorf("a scalar %s: %v", what, all)
+		}
+	}
+	if want := []int{200, 200, 200, 200, 200}; !reflect.DeepEqual(got.Patience, want) || got.Half != 100 || got.Two != 20 {
+		t.Errorf("loops that had patience ended after %d, %d and %d epochs", got.Patience, got.Half, got.Two)
+	}
+	if len(got.Until) != 3 || slices.Min(got.Until) < 1 || slices.Max(got.Until) > 1000 {
+		t.Errorf("loops with a threshold ended at the steps %d", got.Until)
+	}
+	if want := []any{0., []any{0., 0.}, false, 0.}; !reflect.DeepEqual(got.Zeros, want) {
+		t.Errorf("what is no floating-point scalar reads as %v", got.Zeros)
+	}
+	if len(got.Sites) < 15 || !slices.Contains(slices.Collect(maps.Values(got.Sites)), 9000) {
+		t.Errorf("reads are listed at %v", got.Sites)
+	}
+	if runScript(t, library, &again, "falling.py", nil, module); !reflect.DeepEqual(got, again) {
+		t.Errorf("another run gives %+v, the first %+v", again, got)
 	}
 }

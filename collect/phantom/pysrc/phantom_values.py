@@ -6,7 +6,8 @@ on the device for real: those that came from the host, and what operators make o
 beside the CUDA kernels that do nothing, straight on the phantom device's memory, which is host memory. Then
 
 * a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and :meth:`Values.reads`
-  says where in the script it was;
+  says where in the script it was; of a floating-point scalar, a loss above all, it gives a value below one that falls
+  with each, and comparisons of such scalars go by it, so that loops that watch a loss go on as on a device;
 * an operator that reads a count to know how large its output is (``unique``, ``nonzero``, boolean indexing,
   ``repeat_interleave``) gets it: exactly, where its input is known, else as an upper bound, which
   :meth:`Values.guesses` counts, and :meth:`Values.reads` with where it was;
@@ -67,7 +68,7 @@ class Values:
         return self._tally(_ASSUMED)
 
     def reads(self) -> dict[str, int]:
-        """How often values that nobody knows were read at each ``file:line``, so far. They read as zeros."""
+        """How often values that nobody knows were read at each ``file:line``, so far."""
         return self._tally(_READ)
 
     def notes(self) -> list[str]:

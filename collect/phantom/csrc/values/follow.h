@@ -2,6 +2,7 @@
 #ifndef PHANTOM_VALUES_FOLLOW_H
 #define PHANTOM_VALUES_FOLLOW_H
 
+#include "falling.h"
 #include "finite.h"
 
 namespace values {
@@ -11,7 +12,7 @@ namespace values {
 class Follow : public c10::OperatorKernel {
 public:
     explicit Follow(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA)
-        : plan_(op), finite_(finite_kind(plan_)), before_(op.getComputedKernelForDispatchKey(key)) {}
+        : plan_(op), finite_(finite_kind(plan_)), judges_(is_judgement(plan_)), before_(op.getComputedKernelForDispatchKey(key)) {}
 
     virtual void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
         Call call(plan_, *stack);
@@ -28,13 +29,14 @@ public:
         before_.callBoxed(op, keys, stack);
         if (!capturing && finite_ == Finite::unscale)
             unscale(call);
-        else if (capturing || !(about_finiteness ? assume_finite(plan_, call, op, *stack) : compute_uniform(plan_, call, op, *stack)))
+        else if (capturing || !(about_finiteness ? assume_finite(plan_, call, op, *stack) : compute_uniform(plan_, call, op, *stack) || judges_ && judge(call, plan_, op, *stack)))
             call.forget(*stack);
     }
 
 protected:
     Plan plan_;
     Finite finite_;
+    bool judges_;
     Kernel before_;
 };
 

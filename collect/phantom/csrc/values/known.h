@@ -1,4 +1,4 @@
-// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold.
+// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or what stands for them.
 //
 // A storage is known by a weak reference, so that its entry ends with it: a finalizer of the storage's, as Python's, was
 // rejected, because it puts a Python object on each tensor, and autograd then takes no gradient over.
@@ -38,12 +38,14 @@ inline bool covers(const at::Tensor& tensor) {
 
 class Known {
 public:
+    // How a storage's values are known: all of them; by one that all are; or not, and this is what they read as (falling.h).
+    enum How { every, uniform, given };
+
     bool has(const at::Tensor& tensor) {
         if (!is_plain(tensor) || !is_small(tensor))
             return false;
         std::lock_guard<std::mutex> guard(lock_);
-        Entry* entry = find(tensor);
-        return entry && !entry->uniform && current(*entry, tensor);
+        return is(tensor, every);
     }
 
     // Whether all of a storage, however large, is one value, which stands in its first element.
@@ -51,11 +53,17 @@ public:
         if (!is_plain(tensor))
             return false;
         std::lock_guard<std::mutex> guard(lock_);
-        Entry* entry = find(tensor);
-        return entry && entry->uniform && current(*entry, tensor);
+        return is(tensor, uniform);
     }
 
-    void learn(const at::Tensor& tensor, bool uniform = false) {
+    bool is_given(const at::Tensor& tensor) {
+        if (!is_plain(tensor))
+            return false;
+        std::lock_guard<std::mutex> guard(lock_);
+        return is(tensor, given);
+    }
+
+    void learn(const at::Tensor& tensor, How how = every) {
         auto* storage = tensor.storage().unsafeGetStorageImpl();
         std::lock_guard<std::mutex> guard(lock_);
         if (captured_.count(storage))
@@ -68,7 +76,7 @@ public:
         Entry& entry = found->second;
         entry.data = storage->data();
         entry.bytes = storage->nbytes();
-        entry.uniform = uniform;
+        entry.how = how;
         entry.counter = Counter(c10::intrusive_ptr<c10::intrusive_ptr_target>::reclaim_copy(counter(tensor)));
         entry.version = version(tensor);
         entry.learned = ++clock_;
@@ -133,7 +141,7 @@ private:
         Counter counter = Counter::reclaim(nullptr); // held, or another tensor's could come to stand where it stood
         uint32_t version = 0;
         uint64_t learned = 0;
-        bool uniform = false;
+        How how = every;
     };
 
     static Weak weak(const at::Tensor& tensor) {
@@ -154,6 +162,11 @@ private:
     Entry* find(const at::Tensor& tensor) {
         auto found = entries_.find(tensor.storage().unsafeGetStorageImpl());
         return found == entries_.end() ? nullptr : &found->second;
+    }
+
+    bool is(const at::Tensor& tensor, How how) {
+        Entry* entry = find(tensor);
+        return entry && entry->how == how && current(*entry, tensor);
     }
 
     static bool current(const Entry& entry, const at::Tensor& tensor) {

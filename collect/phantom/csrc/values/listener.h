@@ -10,7 +10,7 @@
 namespace values {
 
 enum class Told : int {
-    read = 0,    // a value that nobody knows was read: it reads as zero
+    read = 0,    // a value that nobody knows was read: as zero, or as falling.h has it
     bound = 1,   // the size of an output is an upper bound
     exact = 2,   // the size of an output was computed from known values
     assumed = 3, // a value that nobody knows was taken for finite

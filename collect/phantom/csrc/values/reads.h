@@ -34,8 +34,9 @@ private:
             return;
         if (!has_values && !uniform)
             tell(Told::read, "copy_");
+        bool has_one = has_values || !uniform && give_value(from);
         OnHost guard;
-        if (has_values)
+        if (has_one)
             to.copy_(on_host(from)); // the phantom's own copies end at a limit
         else
             uniform ? to.fill_(bool(first_byte(from))) : to.zero_();
@@ -71,7 +72,8 @@ public:
             } else {
                 if (!answered)
                     tell(Told::read, "_local_scalar_dense");
-                std::memset(data, 0, tensor.itemsize());
+                if (answered || !give_value(tensor))
+                    std::memset(data, 0, tensor.itemsize());
             }
         }
         Announced read(true);

@@ -18,7 +18,7 @@ inline void make_uniform(const at::Tensor& mask, bool value) {
     if (!bytes)
         return;
     std::memset(const_cast<void*>(mask.storage().data()), value, is_small(mask) ? bytes : 1);
-    known().learn(mask, !is_small(mask));
+    known().learn(mask, is_small(mask) ? Known::every : Known::uniform);
 }
 
 // Operators that give of one value one value, elementwise or all together.

@@ -1,0 +1,91 @@
+// What a program reads of a floating-point scalar that nobody computed, a loss above all: a value that falls with each. As zero, which
+// larger tensors read as, a loop that stops when the loss no longer falls would stop after as many epochs as it has patience for, and one
+// that stops when the loss is small at once. A device goes on.
+#ifndef PHANTOM_VALUES_FALLING_H
+#define PHANTOM_VALUES_FALLING_H
+
+#include "call.h"
+#include "listener.h"
+
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <atomic>
+#include <cmath>
+
+namespace values {
+
+// Halves in 64 equal steps, from 127/128 on: of eight significant bits, as bfloat16 has them, and below one, since it may stand for a
+// probability or a random number. It ends at 2^-lowest, where it stays, and never is zero, which has no logarithm.
+inline double next_value(int lowest) {
+    static std::atomic<int64_t> given{0};
+    int64_t n = std::min<int64_t>(++given, 64 * lowest);
+    return std::ldexp(1 - double(n % 64) / 128, -int(n / 64));
+}
+
+// Puts a value into the memory of an unknown scalar, unless it has one: it stays until something changes the scalar. False where it is none.
+inline bool give_value(const at::Tensor& tensor) {
+    if (known().is_given(tensor))
+        return true;
+    if (!is_plain(tensor) || tensor.numel() != 1 || tensor.is_neg())
+        return false;
+    auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
+    auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
+    constexpr int half = 14, others = 120; // within what is normal
+    switch (tensor.scalar_type()) {
+    case c10::kFloat:
+        put(float(next_value(others)));
+        break;
+    case c10::kDouble:
+        put(next_value(others));
+        break;
+    case c10::kBFloat16:
+        put(c10::BFloat16(float(next_value(others))));
+        break;
+    case c10::kHalf:
+        put(c10::Half(float(next_value(half))));
+        break;
+    default:
+        return false;
+    }
+    // A part says nothing about the rest: another read of it finds another value.
+    if (covers(tensor))
+        known().learn(tensor, Known::given);
+    return true;
+}
+
+inline bool is_judgement(const Plan& plan) {
+    static constexpr std::array<std::string_view, 6> comparisons{"eq", "ne", "lt", "le", "gt", "ge"};
+    static constexpr std::array<std::string_view, 9> logic{"any",         "all",         "logical_not", "logical_and", "logical_or",
+                                                           "logical_xor", "bitwise_not", "bitwise_and", "bitwise_or"};
+    return !plan.changes && plan.results == 1 && (is_one_of(plan.base, comparisons) || is_one_of(plan.base, logic));
+}
+
+// To be called after the CUDA kernel. A comparison of scalars, and what logic makes of it, goes by the values that they read as; a
+// read of it is one of what nobody computed. False where it is none, or more than scalars take part.
+inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle& op, const Stack& stack) {
+    if (answered || !stack.back().isTensor())
+        return false;
+    const at::Tensor& result = stack.back().toTensor();
+    if (!is_plain(result) || result.scalar_type() != c10::kBool || result.numel() != 1 || !covers(result))
+        return false;
+    auto scalar = [](const at::Tensor& tensor) { return tensor.numel() == 1; };
+    for (size_t i : plan.tensors)
+        if (plan.roles[i] == Role::read && !all_tensors(call.argument(i), scalar))
+            return false;
+    auto has_value = [](const at::Tensor& tensor) { return is_known(tensor) || give_value(tensor); };
+    // The last first, and the first is less: in loss < best the new one stands first.
+    for (auto i = plan.tensors.rbegin(); i != plan.tensors.rend(); i++)
+        if (plan.roles[*i] == Role::read && !all_tensors(call.argument(*i), has_value))
+            return false;
+    Stack host;
+    if (!call.run(op, host) || !host.back().isTensor() || host.back().toTensor().numel() != 1)
+        return false;
+    *static_cast<bool*>(const_cast<void*>(result.storage().data())) = *static_cast<const bool*>(host.back().toTensor().data_ptr());
+    known().learn(result, Known::given);
+    return true;
+}
+
+} // namespace values
+
+#endif

@@ -1,0 +1,125 @@
+"""Loops that go by a loss which nobody computed go on as on a device whose loss falls."""
+
+import json
+import sys
+
+import torch
+
+sys.path.insert(0, sys.argv[1])
+import phantom_values  # noqa: E402
+
+values = phantom_values.install(torch)
+model = torch.nn.Linear(512, 512).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+
+
+def step(dtype=torch.float32):
+    optimizer.zero_grad()
+    loss = model(torch.randn(64, 512, device="cuda")).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach().to(dtype)
+
+
+def patience(read, epochs=200, patience=3):
+    best, bad = float("inf"), 0
+    for epoch in range(epochs):
+        value = read(step())
+        if value < best:
+            best, bad = value, 0
+        else:
+            bad += 1
+        if bad >= patience:
+            return epoch + 1
+    return epochs
+
+
+def two_losses():
+    best = [float("inf")] * 2
+    for epoch in range(20):
+        for i in range(2):
+            now = step().item()
+            if not now < best[i]:
+                return epoch
+            best[i] = min(best[i], now)
+    return 20
+
+
+def until(small, enough):
+    for n in range(10000):
+        if small(step(), enough):
+            return n
+    return None
+
+
+sequence = []
+
+
+def reads(dtype):
+    """Values as they are read one after the other: positive, below one, and each less than the last."""
+    got = [torch.rand((), device="cuda", dtype=dtype).item() for _ in range(50)]
+    sequence.extend(got)
+    falls = all(0 < b < a < 1 for a, b in zip(got, got[1:], strict=False))
+    return falls and all(torch.tensor(v, dtype=torch.bfloat16).item() == v for v in got)
+
+
+def after(n):
+    """What is read after many reads is no zero."""
+    scalars = torch.rand(n, device="cuda").unbind()
+    for scalar in scalars:
+        scalar.item()
+    return [torch.rand((), device="cuda", dtype=d).item() > 0 for d in (torch.float16, torch.bfloat16, torch.float32)]
+
+
+def same():
+    """What nothing changes stays, however it is read, and what is changed does not."""
+    loss = step()
+    first = loss.item()
+    stays = [
+        first == x
+        for x in (
+            loss.item(),
+            float(loss.cpu()),
+            loss.detach().tolist(),
+            loss.view(1).tolist()[0],
+            float(loss.numpy(force=True)),
+        )
+    ]
+    stays.append(bool(loss == first) and not bool(loss != first) and not bool(loss < first))
+    return [*stays, loss.add_(1).item() != first]
+
+
+lines = {
+    "reads": [reads(d) for d in (torch.float16, torch.bfloat16, torch.float32, torch.float64)],
+    "halves": [sequence[0] == 127 / 128, *(b == a / 2 for a, b in zip(sequence, sequence[64:], strict=False))],
+    "half": patience(lambda loss: loss.half().item(), 100),
+    "two": two_losses(),
+    "until": [
+        until(lambda loss, small: loss.item() < small, 1e-2),
+        until(lambda loss, small: loss < small, 1e-3),
+        until(lambda loss, small: not loss > small, 1e-4),
+    ],
+    "same": same(),
+    "patience": [
+        patience(torch.Tensor.item),
+        patience(float),
+        patience(lambda loss: loss),
+        patience(lambda loss: loss.cpu()),
+        patience(lambda loss: loss.to("cpu", non_blocking=True)),
+    ],
+    "logic": [
+        bool((step() < 1) & (step() > 0)),
+        bool(torch.logical_not(step() > 1)),
+        bool((step() < 1).any() and (step() < 1).all()),
+        torch.normal(torch.randn(3, device="cuda"), torch.rand(3, device="cuda")).shape == (3,),
+    ],
+    # What is no floating-point scalar reads as zero.
+    "zeros": [
+        torch.randint(9, (), device="cuda").item(),
+        torch.rand(2, device="cuda").tolist(),
+        bool(torch.randint(9, (), device="cuda") > 0),
+        torch.rand((), device="cuda", dtype=torch.complex64).item().real,
+    ],
+    "after": after(9000),
+}
+json.dump({**lines, "sites": {site.rpartition(":")[2]: n for site, n in values.reads().items()}}, sys.stdout)
