@@ -2,15 +2,20 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"image"
 	"image/png"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -109,6 +114,69 @@ func samePixels(a, b image.Image) bool {
 		}
 	}
 	return true
+}
+
+// README says in one sentence how exact predictions are: in the figures of docs/accuracy.md's tables.
+func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads the tables of nearly every recording: slow under the race detector, which finds nothing there")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "accuracy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(withTables(t, root))
+	var first, second, builtIn struct{ all, exact, within, refused int }
+	tables := 0
+	for _, b := range block.FindAllSubmatch(page, -1) {
+		args := strings.Fields(strings.TrimSuffix(string(b[1]), " --format markdown"))
+		of := &builtIn
+		switch joined := strings.Join(args, " "); {
+		case slices.Contains(args, "--by-doubt") || strings.HasSuffix(joined, " examples/plain"):
+			continue
+		case strings.Contains(joined, "predicted-first"):
+			of = &first
+		case strings.Contains(joined, "predicted-second"):
+			of = &second
+		}
+		tables++
+		var doc analyze.AccuracyDocument
+		if err := json.Unmarshal([]byte(printed(t, append(args, "--format", "json"))), &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range doc.Experiments {
+			of.all++
+			switch e := math.Abs(*x.Allocated.Error); {
+			case e == 0:
+				of.exact++
+			case e < 0.02:
+				of.within++
+			}
+		}
+		for _, w := range doc.Warnings { // one for each status, with the names
+			if names, _, found := strings.Cut(w, ": the prediction did not end well"); found {
+				of.refused += len(strings.Split(names, ", "))
+			}
+		}
+	}
+	first.all, second.all = first.all+first.refused, second.all+second.refused
+	if builtIn.exact != builtIn.all || tables != 4 || first.within+second.within+first.exact+second.exact+first.refused+second.refused != first.all+second.all {
+		t.Fatalf("the sentence would not hold: built in %+v, the first half %+v, the second half %+v, of %d tables", builtIn, first, second, tables)
+	}
+	want := fmt.Sprintf("peak allocated to the byte for all %d built-in experiments recorded here, and for %d of %d other scripts (%d of the %d that "+
+		"the phantom GPU was built with at hand, %d of the %d written after it); for %d more within 2 %%, and %d are refused", builtIn.all, first.exact+second.exact, first.all+second.all,
+		first.exact, first.all, second.exact, second.all, first.within+second.within, first.refused+second.refused)
+	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
+		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", want)
+	}
 }
 
 // byDoubt is the command of docs/accuracy.md that writes what dpsight knows of its predictions' errors.
