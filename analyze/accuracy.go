@@ -20,6 +20,8 @@ type AccuracyDocument struct {
 	Allocated   AccuracyErrors       `json:"allocated"`
 	Reserved    AccuracyErrors       `json:"reserved"`
 	Fitting     AccuracyFitting      `json:"fitting"`
+	// Unended are measured experiments of which the prediction did not end well, as where the phantom GPU refused it: none of the errors is of them.
+	Unended []AccuracyUnended `json:"unended"`
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
 	Unpredicted []string `json:"unpredicted"`
 	Unmeasured  []string `json:"unmeasured"`
@@ -46,6 +48,12 @@ type AccuracyExperiment struct {
 	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
 	Most      schemas.Category `json:"most,omitempty"`
 	MostBytes int64            `json:"most_bytes,omitempty"`
+}
+
+// AccuracyUnended is an experiment whose prediction did not end well.
+type AccuracyUnended struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // of the prediction
 }
 
 // Prediction is one figure beside its prediction.
@@ -93,7 +101,7 @@ func Measurements(runs []Summary) schemas.Baseline {
 
 // AccuracyOf is [Accuracy] of measured runs that were reduced before.
 func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
-	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []AccuracyUnended{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
 	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Predicted })
 	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool {
 		return e.Source != schemas.Measured || fitted(&e) == nil && e.Runs == 0
@@ -108,7 +116,7 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 			doc.Unmeasured = append(doc.Unmeasured, theirs[i])
 			continue
 		case base[i].Runs == 0 && base[i].Status != schemas.StatusOOM:
-			warnings.add("the prediction did not end well ("+base[i].Status+")", labels[j])
+			doc.Unended = append(doc.Unended, AccuracyUnended{labels[j], base[i].Status})
 			continue
 		}
 		doc.Fitting.add(fitted(&base[i]), fitted(&now[j]), labels[j])

@@ -86,8 +86,11 @@ func TestAccuracyFitting(t *testing.T) {
 		compared = append(compared, x.Name)
 	}
 	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) || !slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
-		!slices.Equal(doc.Warnings, []string{"broken: the prediction did not end well (failed)"}) {
-		t.Errorf("compared %q, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+		!slices.Equal(doc.Unended, []AccuracyUnended{{"broken", "failed"}}) || len(doc.Warnings) > 0 {
+		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unended, doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+	}
+	if known := KnownErrorsOf(doc); !slices.Equal(known.Unended, doc.Unended) {
+		t.Errorf("by doubt %v is left out, of all %v", known.Unended, doc.Unended)
 	}
 	// An experiment that ended well in one document and ran out of memory in another is compared as before.
 	both := BaselineOf(measured, "")

@@ -20,6 +20,8 @@ const KnownErrorsSchema = "dpsight.known-errors/1"
 type KnownErrorsDocument struct {
 	Schema string        `json:"schema"`
 	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
+	// Unended are measured experiments whose predictions did not end well: they are cases of nothing.
+	Unended []AccuracyUnended `json:"unended"`
 }
 
 // KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but for
@@ -32,7 +34,7 @@ type KnownErrors struct {
 
 // KnownErrorsOf sorts the predictions that were called close, and that say their doubts, by kind of doubt.
 func KnownErrorsOf(doc AccuracyDocument) KnownErrorsDocument {
-	out := KnownErrorsDocument{KnownErrorsSchema, []KnownErrors{}}
+	out := KnownErrorsDocument{KnownErrorsSchema, []KnownErrors{}, doc.Unended}
 	for _, kind := range schemas.Doubts {
 		cases := slices.DeleteFunc(slices.Clone(doc.Experiments), func(x AccuracyExperiment) bool {
 			return x.Confidence != schemas.Close || !slices.Contains(decisive(x.Doubts), kind)

@@ -44,6 +44,7 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 			t.Notes = append(t.Notes, e.what+": "+errorsSentence(&e.of))
 		}
 	}
+	t.Notes = append(t.Notes, unendedNotes(doc.Unended)...)
 	if f := &doc.Fitting; f.OutOfMemory > 0 {
 		t.Notes = append(t.Notes, fittingSentence(f))
 	}
@@ -79,7 +80,20 @@ func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	t.Notes = append(t.Notes, "errors without their signs; a script with several doubts counts under each, and under "+schemas.DoubtReads+" where it has no other")
+	t.Notes = append(t.Notes, unendedNotes(doc.Unended)...)
 	return t
+}
+
+// unendedNotes say which experiments the errors are not of: without them "x of y" would read as if y were all.
+func unendedNotes(list []analyze.AccuracyUnended) (notes []string) {
+	if len(list) == 0 {
+		return nil
+	}
+	var named []string
+	for _, u := range list {
+		named = append(named, u.Name+" ("+u.Status+")")
+	}
+	return []string{"in none of these errors, since the prediction did not end well: " + analyze.Some(named, mostNamed)}
 }
 
 // sizeCell is an error of a prediction without its sign.

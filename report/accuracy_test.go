@@ -18,3 +18,15 @@ func TestAccuracyTableNamesWhatDidNotFit(t *testing.T) {
 		t.Errorf("where everything fits the notes are %q", got)
 	}
 }
+
+// What has no prediction is in none of the errors, and beside them stands which that is.
+func TestAccuracyTablesNameWhatWasNotPredicted(t *testing.T) {
+	unended := []analyze.AccuracyUnended{{Name: "lstm", Status: "failed"}, {Name: "speech", Status: "killed"}}
+	want := "in none of these errors, since the prediction did not end well: lstm (failed), speech (killed)"
+	if got := AccuracyTable(analyze.AccuracyDocument{Unended: unended}).Notes; !slices.Equal(got, []string{want}) {
+		t.Errorf("the notes are %q", got)
+	}
+	if got := KnownErrorsTable(analyze.KnownErrorsDocument{Unended: unended}).Notes; !slices.Contains(got, want) {
+		t.Errorf("by doubt the notes are %q", got)
+	}
+}
