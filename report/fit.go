@@ -175,7 +175,7 @@ func fitTable(doc *analyze.FitDocument) table.Table {
 			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes), table.Optional(c.Refused, table.Count),
 			table.Count(int64(len(c.Probes))), confidence(c.Confidence)})
 	}
-	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device", predictedNote)
+	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device", confidenceNote, predictedNote)
 	return t
 }
 

@@ -58,9 +58,12 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		}
 		restsOn(&notes, label, r)
 	}
-	t.Notes = append(notes.all(), "memory: what a process can take of the device; spare: what the highest reserved leaves of it", predictedNote)
+	t.Notes = append(notes.all(), "memory: what a process can take of the device; spare: what the highest reserved leaves of it", confidenceNote, predictedNote)
 	return t
 }
+
+// confidenceNote says what the confidence is of: nobody should take what is reserved for exact.
+const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts segments too, and can be another on a device (predict --seeds gives a range)"
 
 // rankTable has a row a rank and device, where a run has several.
 func rankTable(r *analyze.PredictionRun) table.Table {

@@ -58,7 +58,7 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how sure a predicted peak is, and why.
+// Confidence is how sure a predicted peak allocated is, and why. What is reserved depends on where the driver puts segments too.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`
