@@ -175,12 +175,9 @@ var (
 	scriptLimits = limits{0.03, 0.15}
 )
 
-// scriptStores hold recordings of scripts that know nothing of dpsight; those that train privately are DP examples all the same.
-var scriptStores = []string{plain, "accuracy-first", "accuracy-second"}
-
-func limitsOf(name string, e *example) limits {
-	private := e.Manifest.Privacy != nil
-	if store, _, _ := strings.Cut(name, "/"); slices.Contains(scriptStores, store) && !private {
+// limitsOf are those of a recording, by its name: the plain scripts have wider ones.
+func limitsOf(name string) limits {
+	if strings.HasPrefix(name, plain+"/") {
 		return scriptLimits
 	}
 	return dpLimits
@@ -212,7 +209,7 @@ func TestBreakdownSums(t *testing.T) {
 			if d.AllocatedBytes != device(t, e).PeakAllocatedBytes {
 				t.Errorf("%s: broken down at %d, the peak is %d", m, d.AllocatedBytes, device(t, e).PeakAllocatedBytes)
 			}
-			limitsOf(m, e).hold(t, m, &d)
+			limitsOf(m).hold(t, m, &d)
 		}
 	}
 }

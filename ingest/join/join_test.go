@@ -711,3 +711,52 @@ func TestHeldOnceMore(t *testing.T) {
 	}
 	checkOwners(t, j)
 }
+
+// What a loss compares with is an input from its birth to its death, also while no graph holds it; a constant that another node saved, and what
+// forward made, are not. By what name the script keeps it changes nothing.
+func TestTargets(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		targets(t, named)
+	}
+}
+
+func targets(t *testing.T, named bool) {
+	w := newWorld(t)
+	node := func(name, node string) {
+		w.tag(main, spool.TagSavedTensor, name)
+		w.tags[len(w.tags)-1].Name = w.name(node)
+	}
+	w.alloc(main, "target", 3*mib)
+	w.alloc(main, "constant", 3*mib)
+	w.label("made")
+	for range 2 {
+		w.alloc(main, "x", kib)
+		w.forward(func() { w.alloc(main, "logits", 3*mib) })
+		node("target", "MseLossBackward0")
+		node("constant", "MulBackward0")
+		node("logits", "MseLossBackward0")
+		w.label("held")
+		w.backward(0, func() { w.alloc(engine, "y", kib) })
+		w.untag(main, spool.TagSavedTensor, "target", "constant", "logits")
+		w.alloc(main, "z", kib)
+		w.label("given up")
+		if named {
+			w.tag(main, spool.TagHeld, "target")
+		}
+		w.drop(main, "logits", "x", "y", "z")
+	}
+	w.alloc(main, "x", kib)
+	w.label("end")
+	j := w.join()
+	for label, want := range map[string][2]string{"made": {"inputs/lifetime", "other/phase"}, "held": {"activations/tagged", "activations/tagged"}, "given up": {"inputs/lifetime", "other/phase"}} {
+		if got := [2]string{w.category(j, "target", 0, label), w.category(j, "constant", 0, label)}; got != want {
+			t.Errorf("%s: target and constant are %v, want %v", label, got, want)
+		}
+	}
+	if got := w.category(j, "logits", 1, "given up"); !strings.HasPrefix(got, "other/") {
+		t.Errorf("what forward made is %s once the graph is gone", got)
+	}
+	if got := w.category(j, "target", 0, "end"); got != "inputs/lifetime" {
+		t.Errorf("at the end the target is %s, kept by a name: %t", got, named)
+	}
+}

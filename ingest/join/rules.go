@@ -2,6 +2,7 @@ package join
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/schemas"
@@ -80,6 +81,7 @@ func newRules(j *Joined) *rules {
 func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (filled, reuse []owner) {
 	a := &r.j.dev.Replay.Allocs[life]
 	end := lifeEnd(a.FreeRequestedSeq)
+	target := r.target(owners[first:], life)
 	put := func(category categoryIndex, evidence uint8, from, to int64) {
 		o := owner{life: life, category: category, evidence: evidence, begin: from, end: to, observed: to < end, module: r.j.births[life].module}
 		if to == end {
@@ -95,6 +97,8 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 		}
 		category, evidence := r.judge(life, to, from == a.AllocSeq && to == end)
 		switch {
+		case target && evidence == byPhase && (category == other || category == inputs):
+			category, evidence = inputs, lifetime
 		case category != activations:
 		case from > a.AllocSeq: // autograd was seen to let go
 			category, evidence = other, byPhase
@@ -111,6 +115,9 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 		return owners, scratch
 	}
 	scratch = append(scratch[:0], owners[first:]...)
+	if target { // by what name a script keeps it says less than what it is for
+		scratch = slices.DeleteFunc(scratch, func(o owner) bool { return o.category == other })
+	}
 	slices.SortFunc(scratch, func(a, b owner) int { return int(a.begin - b.begin) })
 	at := a.AllocSeq
 	for _, o := range scratch {
@@ -138,6 +145,26 @@ var (
 	inputs               = index(schemas.Inputs)
 	perSampleGradients   = index(schemas.PerSampleGradients)
 )
+
+// lossNodes are parts of the names of autograd's nodes for losses.
+var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
+
+// target reports whether a block is what a loss compares with, which no call of a model takes, so that no tag says that it is an input: one that
+// was born outside every pass, and that the loss's own node in the graph held. What it compares with the target is born in forward.
+func (r *rules) target(owners []owner, life int32) bool {
+	if r.j.untraced(&r.j.dev.Replay.Allocs[life]) {
+		return false
+	}
+	switch families[r.j.ctx.rank.Steps.Spans[r.j.births[life].span].Under] {
+	case famOther, famSetupData:
+	default:
+		return false
+	}
+	return slices.ContainsFunc(owners, func(o owner) bool {
+		node := r.j.ctx.rank.Names[o.name]
+		return o.category == activations && slices.ContainsFunc(lossNodes, func(part string) bool { return strings.Contains(node, part) })
+	})
+}
 
 // judge is the category of a life where no tag says it, for a stretch that ends at end; whole = the stretch is all of it.
 func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) {

@@ -11,7 +11,7 @@ import (
 )
 
 // RulesVersion changes with every change to the rules of this package or of the steps package.
-const RulesVersion = 8
+const RulesVersion = 9
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{
@@ -78,7 +78,7 @@ func init() {
 // RulesHash is a hash of the tables that the rules go by.
 func RulesHash() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, RulesVersion, tagCategories, beginnings, workspaceSizes, perCallSizes, schemas.Categories, roles) // fmt sorts maps by key
+	fmt.Fprintln(&b, RulesVersion, tagCategories, beginnings, workspaceSizes, perCallSizes, schemas.Categories, roles, lossNodes) // fmt sorts maps by key
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:8])
 }
