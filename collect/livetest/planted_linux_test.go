@@ -29,7 +29,7 @@ func always(f finding) map[string]finding {
 
 // planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is released,
 // whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may have been an
-// activation up to there, and is none any more. What the script's globals and closures keep is other, and tagged with their names. Of what none of
+// activation up to there, and is none any more. What the script's globals, closures and hooks on tensors keep is other, and tagged with their names. Of what none of
 // these knows only the bytes and the phase are certain.
 var planted = map[string]map[string]finding{
 	"cache": { // a module's, made anew in each forward
@@ -45,9 +45,7 @@ var planted = map[string]map[string]finding{
 	"teacher":        always(finding{schemas.Parameters, schemas.Tagged, ""}),
 	"optimizer":      {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""}, nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
 	"optimizer key":  {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""}, nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
-	"tensor hook": { // the graph's nodes hold the hook as long as the loss lives
-		backwardBegins: {schemas.Activations, schemas.Lifetime, "1"},
-		graphReleased:  {schemas.Other, schemas.ByPhase, "1"}},
+	"tensor hook":    always(finding{schemas.Other, schemas.Tagged, "1"}), // the graph's nodes hold the hook as long as the loss lives
 	"forward hook": { // saved by GELU, which is the block's; made by its first layer
 		backwardBegins: {schemas.Activations, schemas.Tagged, "2"},
 		graphReleased:  {schemas.Other, schemas.Tagged, ""}},

@@ -227,7 +227,7 @@ class TestCheckpointing(Case):
 
 class TestCompile(Case):
     def test_dynamo_sees_no_agent(self) -> None:
-        modes = ("module", "inplace", "subclass", "blocks", "function", "step", "optimizer")
+        modes = ("module", "inplace", "subclass", "blocks", "function", "hooks", "step", "optimizer")
         with run("compiled", "cpu", *modes, agent=False) as r:
             without = r.out
         with run("compiled", "cpu", *modes) as r:

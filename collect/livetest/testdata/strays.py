@@ -116,6 +116,31 @@ def hooked(module):
     module.register_forward_hook(hook)
 
 
+def hooked_tensor(tensor):
+    held = plant("closure of hooked_tensor.<locals>.hook")
+
+    def hook(gradient):
+        return gradient + 0 * held[0]
+
+    tensor.register_hook(hook)
+
+
+def removed(tensor):
+    """Nobody keeps what only a hook kept that is gone."""
+    held = torch.ones(700_001, device="cuda")
+    tensor.register_hook(lambda gradient: gradient + 0 * held[0]).remove()
+
+
+class Scaling:
+    """A hook that is an object, of a leaf."""
+
+    def __init__(self, name):
+        self.held = plant(name)
+
+    def __call__(self, tensor):
+        tensor.grad += 0 * self.held[0]
+
+
 def defaulting(x, scale=plant("default of defaulting")):  # noqa: B008
     return x * scale[:1]
 
@@ -130,6 +155,9 @@ queue = collections.deque([plant("global queue")], maxlen=3)
 loss, double = closing(), functools.partial(partially, plant("partial of partially"))
 model = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8)).cuda()
 hooked(model[1])
+hooked_tensor(model[0].weight)
+removed(model[0].weight)
+model[0].bias.register_post_accumulate_grad_hook(Scaling("tensor hook"))
 targets = plant("global targets")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 many = [str(i) for i in range(900)]

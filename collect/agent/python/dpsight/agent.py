@@ -33,6 +33,7 @@ from dpsight import (
     setups,
     steps,
     tags,
+    tensor_hooks,
     timing,
     windows,
 )
@@ -73,6 +74,8 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
     compiled.install(patches)
     setups.install(patches)
     endings.install(patches)
+    if not state.bare:
+        tensor_hooks.install(patches)
     if torch.version.cuda is not None:
         allocator.install()
         history.install(patches)

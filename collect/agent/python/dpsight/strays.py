@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from dpsight import kinds, modules, tags
+from dpsight import kinds, modules, tags, tensor_hooks
 from dpsight.marks import tag_name
 from dpsight.state import state
 from dpsight.tensors import MOST_ENTRIES, addresses, class_dict, fields, plain_types, quiet
@@ -56,8 +56,8 @@ def records(known: set[int]) -> list[tags.Record]:
 
 
 def _places() -> Iterator[tuple[str, int, Any]]:
-    """Names, numbers of modules, and what goes by them: first the hooks and functions of models, then the globals of
-    the script's own modules."""
+    """Names, numbers of modules, and what goes by them: first the hooks and functions of models, then the hooks of
+    tensors, then the globals of the script's own modules."""
     for root in list(modules.roots()):
         for module in _tree(root):
             own, number = fields(module) or {}, modules.known(module)
@@ -69,6 +69,8 @@ def _places() -> Iterator[tuple[str, int, Any]]:
             for value in list(own.values()):
                 if type(value) in (FunctionType, functools.partial, MethodType):
                     yield "function", number, value
+    for number, hook in list(tensor_hooks.alive()):
+        yield "tensor hook", number, hook
     for name, module in _scripts():
         prefix = "" if name == "__main__" else f"{name}."
         for key, value in list(module.__dict__.items()):
@@ -195,3 +197,4 @@ def after_fork() -> None:
     """The parent's walk says nothing of ours."""
     global _beside, _looked
     _looked, _beside = 0, (0, [])
+    tensor_hooks.after_fork()

@@ -1,5 +1,5 @@
-"""torch.compile: compiled.py DEVICE MODE…, of module, inplace, subclass, blocks, function, step, optimizer. Four steps
-each; prints the loss and Dynamo's counts."""
+"""torch.compile: compiled.py DEVICE MODE…, of module, inplace, subclass, blocks, function, hooks, step, optimizer. Four
+steps each; prints the loss and Dynamo's counts."""
 
 import sys
 
@@ -17,6 +17,15 @@ class Doubling(nn.Sequential):
         return super()._call_impl(*args, **kwargs) * 2
 
 
+class Hooking(nn.Module):
+    """Sets a hook on a tensor of the graph."""
+
+    def forward(self, x):
+        y = x * 2
+        y.register_hook(lambda gradient: gradient * 3)
+        return y.sin()
+
+
 def train(mode):
     torch.manual_seed(0)
     torch._dynamo.reset()
@@ -26,7 +35,10 @@ def train(mode):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     x = torch.randn(8, 16).to(device)
     net = model
-    if mode == "module":
+    if mode == "hooks":
+        model.append(Hooking())
+        model[0].weight.register_hook(lambda gradient: gradient * 2)
+    if mode in ("module", "hooks"):
         net = torch.compile(model, backend="aot_eager")
     elif mode in ("inplace", "subclass"):
         model.compile(backend="aot_eager")

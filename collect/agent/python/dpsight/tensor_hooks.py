@@ -1,0 +1,60 @@
+"""The hooks that a script sets on tensors. Some tensors only such a hook keeps, and the autograd node that has it says
+nobody which hooks it has: so they are noted when they are set. The hook itself is not referred to, only, weakly, the
+dictionary that torch keeps it in."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dpsight import gradients
+from dpsight.patch import Patches, method
+from dpsight.state import local, state
+
+_MOST = 10_000
+# A weak reference to the dictionary, the key in it, and the number of the module inside of which the hook was set.
+_set: deque[tuple[Any, int, int]] = deque(maxlen=_MOST)
+
+
+def install(patches: Patches) -> None:
+    """Takes the place of the methods that set hooks."""
+    tensor = state.torch.Tensor
+    for attribute in ("register_hook", "register_post_accumulate_grad_hook"):
+        function = method(tensor, attribute)
+        if function is not None:
+            patches.set(tensor, attribute, _noted(function))
+
+
+def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    compiling = state.torch.compiler.is_dynamo_compiling
+    handles = state.torch.utils.hooks.RemovableHandle
+
+    @functools.wraps(function)
+    def register(self: Any, hook: Any) -> Any:
+        handle = function(self, hook)
+        # A subclass may give back something of its own.
+        if state.instrumented and not compiling() and type(handle) is handles and type(hook) not in _OURS:
+            _set.append((handle.hooks_dict_ref, handle.id, local.calls[-1][1] if local.calls else 0))
+        return handle
+
+    return register
+
+
+_OURS = (gradients.GradientHook,)
+
+
+def alive() -> Iterator[tuple[int, Any]]:
+    """The hooks that are still set, and the numbers of their modules."""
+    for _ in range(len(_set)):
+        entry = _set.popleft()
+        hooks = entry[0]()
+        if hooks is not None and (hook := hooks.get(entry[1])) is not None:
+            _set.append(entry)
+            yield entry[2], hook
+
+
+def after_fork() -> None:
+    """The parent's modules have other numbers."""
+    _set.clear()
