@@ -59,6 +59,7 @@ type PredictionRun struct {
 	Confidence   *schemas.Confidence    `json:"confidence"`
 	Told         bool                   `json:"told"` // all processes lived to say what they had read
 	UnknownReads []schemas.Counted      `json:"unknown_reads"`
+	AssumedAt    []schemas.Counted      `json:"assumed_at"` // where values that nobody had computed were taken for finite
 	Guesses      []schemas.Counted      `json:"guesses"`
 	Notes        []string               `json:"notes"`
 	Band         *schemas.PlacementBand `json:"band"`
@@ -100,7 +101,7 @@ func (in *Input) ranks(memory *int64) []RankPeaks {
 func Predict(in Input) PredictionRun {
 	s := Summarize(in)
 	p := PredictionRun{Identity: s.Identity, Confidence: in.confidence(), GPU: s.GPU, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes, Categories: []CategoryBytes{},
-		UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
+		UnknownReads: []schemas.Counted{}, AssumedAt: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
 	if f := in.Manifest.Phantom; f != nil {
 		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
 	}
@@ -110,6 +111,7 @@ func Predict(in Input) PredictionRun {
 	}
 	if in.Report != nil && in.Report.Prediction != nil {
 		r := in.Report.Prediction
+		p.AssumedAt = append(p.AssumedAt, r.AssumedAt...)
 		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, unknownReads(r), r.Guesses, r.Notes, r.Band
 	}
 	p.Failure = in.fatal()

@@ -15,7 +15,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		return nil
 	}
 	p := &schemas.Prediction{Told: len(journals) > 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}}
-	reads, guesses, assumptions := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	reads, guesses, assumptions, assumed := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
 	for _, j := range journals {
 		// Without its last word a process may have read more since.
 		p.Told = p.Told && j.Prediction != nil && j.End != nil
@@ -31,6 +31,9 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		for _, c := range j.Prediction.Assumptions {
 			assumptions[c.Name] += c.Count
 		}
+		for _, c := range j.Prediction.AssumedAt {
+			assumed[c.Name] += c.Count
+		}
 		for _, n := range j.Prediction.Notes {
 			if !slices.Contains(p.Notes, n) {
 				p.Notes = append(p.Notes, n)
@@ -38,7 +41,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		}
 		p.Compiled = p.Compiled || j.Prediction.Compiled
 	}
-	p.UnknownReads, p.Guesses, p.Assumptions = tallied(reads), tallied(guesses), tallied(assumptions)
+	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions), tallied(assumed)
 	return p
 }
 

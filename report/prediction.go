@@ -109,6 +109,13 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 		}
 		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
 	}
+	for i, c := range r.AssumedAt {
+		if i == mostNamed {
+			notes.add(label, fmt.Sprintf("and at %d more places", len(r.AssumedAt)-i))
+			break
+		}
+		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite %s: they were taken to be", c.Name, times(c.Count)))
+	}
 	for _, w := range r.Warnings {
 		notes.add(label, w)
 	}

@@ -41,6 +41,8 @@ type Prediction struct {
 	Guesses []Counted `json:"guesses"`
 	// Assumptions are the operators that asked whether values which nobody had computed are finite: the answer was that they are.
 	Assumptions []Counted `json:"assumptions"`
+	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
+	AssumedAt []Counted `json:"assumed_at"`
 	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.

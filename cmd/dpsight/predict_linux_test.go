@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,47 @@ func TestPredict(t *testing.T) {
 		if !strings.Contains(text.stdout, want) {
 			t.Errorf("no %q in\n%s", want, text.stdout)
 		}
+	}
+}
+
+// Where a script asks whether what nobody computed is finite, the place is listed as reads are, with how often.
+func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
+	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    assert not torch.isnan(x).any()\n"), t.TempDir()
+	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
+	if want := script + ":4 asked whether values that nobody had computed are finite 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
+		t.Errorf("no %q in\n%s", want, r.stdout)
+	}
+	var doc analyze.PredictionDocument
+	r = must(t, t.TempDir(), "predict", "--store", store, "--format", "json", "--", python(t), script)
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 0 ||
+		!slices.Equal(doc.Runs[0].AssumedAt, []schemas.Counted{{Name: script + ":4", Count: 3}}) {
+		t.Errorf("%v\n%s", err, r.stdout)
+	}
+}
+
+// A loop with patience for a loss that nobody computed runs all its epochs, and one with a threshold more than one step.
+func TestPredictLoopsThatWatchALoss(t *testing.T) {
+	script := scriptFile(t, `
+import torch
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+def step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(8, 64, device="cuda")).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+best, bad, epochs, steps = float("inf"), 0, 0, 0
+while epochs < 20 and bad < 3:
+    now, epochs = step(), epochs + 1
+    best, bad = (now, 0) if now < best else (best, bad + 1)
+while step() > 0.5:
+    steps += 1
+print(f"{epochs} epochs, {steps} steps")
+`)
+	r := must(t, t.TempDir(), "predict", "--store", t.TempDir(), "--", python(t), script)
+	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") || !strings.Contains(r.stdout, script+":10 read values that nobody had computed 64 times") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
 

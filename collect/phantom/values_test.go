@@ -65,6 +65,7 @@ func TestFiniteIsAssumed(t *testing.T) {
 		Sites         int
 		Guesses       map[string]int
 		Assumed       []string
+		Asked         bool
 		Known, Masked []bool
 	}
 	runScript(t, library, &got, "finite.py", nil, module)
@@ -76,6 +77,9 @@ func TestFiniteIsAssumed(t *testing.T) {
 	// loss.item() is the one read that nobody knows.
 	if got.Sites != 1 || len(got.Guesses) != 0 || !slices.Contains(got.Assumed, "isnan") || !slices.Contains(got.Assumed, "_amp_foreach_non_finite_check_and_unscale_") {
 		t.Errorf("unknown reads at %d places, guesses %v, assumed %v", got.Sites, got.Guesses, got.Assumed)
+	}
+	if !got.Asked {
+		t.Error("questions whether values are finite are not listed by line and count")
 	}
 	if !reflect.DeepEqual(got.Known, []bool{false, true}) {
 		t.Errorf("known infinities: %v", got.Known)

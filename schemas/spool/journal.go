@@ -89,6 +89,7 @@ type PredictionInfo struct {
 	Reads       []schemas.Counted `json:"reads"`
 	Guesses     []schemas.Counted `json:"guesses"`
 	Assumptions []schemas.Counted `json:"assumptions"` // absent from journals of older agents
+	AssumedAt   []schemas.Counted `json:"assumed_at"`  // likewise
 	Notes       []string          `json:"notes"`
 	Compiled    bool              `json:"compiled"`
 }

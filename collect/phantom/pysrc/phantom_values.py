@@ -12,7 +12,7 @@ beside the CUDA kernels that do nothing, straight on the phantom device's memory
   ``repeat_interleave``) gets it: exactly, where its input is known, else as an upper bound, which
   :meth:`Values.guesses` counts, and :meth:`Values.reads` with where it was;
 * a question whether values are finite (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite
-  ones where nobody knows them, which :meth:`Values.assumptions` counts.
+  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where.
 
 This module has what needs Python: the line of the script that is running. Kernels written in Python were rejected: one
 leaves a Python object on each tensor that it touches, and autograd then takes no gradient over, which moves peaks.
@@ -41,6 +41,7 @@ class Values:
         self._phantom = phantom
         self._library = library
         self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(4))
+        self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
         self._lock = threading.Lock()
         # Code that is not the script's own.
         self._outside = (os.path.dirname(torch.__file__) + os.sep, __file__)
@@ -66,6 +67,14 @@ class Values:
     def assumptions(self) -> dict[str, int]:
         """How often each operator's question was answered as for finite values, so far."""
         return self._tally(_ASSUMED)
+
+    def assumed(self) -> dict[str, int]:
+        """How often such questions were asked at each ``file:line``, so far; one may take several operators."""
+        places: dict[str, int] = {}
+        with self._lock:
+            for (place, _), count in self._asked.items():
+                places[place] = max(places.get(place, 0), count)
+        return places
 
     def reads(self) -> dict[str, int]:
         """How often values that nobody knows were read at each ``file:line``, so far."""
@@ -106,9 +115,12 @@ class Values:
             return dict(self._tallies[told])
 
     def _told(self, told: int, name: bytes) -> None:
-        key = _site(self._outside) if told == _READ else name.decode()
+        place = _site(self._outside) if told in (_READ, _ASSUMED) else ""
+        key = place if told == _READ else name.decode()
         with self._lock:
             self._tallies[told][key] += 1
+            if told == _ASSUMED:
+                self._asked[place, key] += 1
 
 
 def _site(outside: tuple[str, ...]) -> str:

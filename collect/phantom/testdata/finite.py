@@ -1,6 +1,7 @@
 """Training loops that ask whether values are finite go on as on a device whose losses are."""
 
 import json
+import re
 import sys
 
 import torch
@@ -9,6 +10,18 @@ sys.path.insert(0, sys.argv[1])
 import phantom_values  # noqa: E402
 
 values = phantom_values.install(torch)
+
+# Each question once, however many operators it takes, at its line.
+x = torch.randn(3000, device="cuda")
+assert not torch.isnan(x).any()  # asked: 1
+for _ in range(3):
+    assert torch.isfinite(x).all()  # asked: 3
+x.requires_grad_().register_hook(lambda gradient: print(gradient.isinf().any().item(), file=sys.stderr))  # asked: 1
+(x * x).sum().backward()
+with open(__file__) as file:
+    lines = [(n, re.search(r"# asked: (\d)$", line)) for n, line in enumerate(file, 1)]
+asked = {n: int(found[1]) for n, found in lines if found}
+asked_as_listed = {f"{__file__}:{n}": count for n, count in asked.items()} == values.assumed()
 
 
 def train(width, **options):
@@ -48,6 +61,7 @@ json.dump(
         "large": [train(300), train(300, fused=True), train(300, foreach=False)],
         "small": [train(30), train(30, fused=True), train(30, foreach=False)],
         "sites": len(values.reads()) - reads_before,
+        "asked": asked_as_listed and len(asked) == 3,
         "guesses": values.guesses(),
         "assumed": sorted(values.assumptions()),
         # What was masked is nobody's guess.

@@ -42,6 +42,7 @@ def gather() -> dict[str, Any]:
         "reads": _counted(_values.reads()),
         "guesses": _counted(_values.guesses()),
         "assumptions": _counted(_values.assumptions() if hasattr(_values, "assumptions") else {}),
+        "assumed_at": _counted(_values.assumed() if hasattr(_values, "assumed") else {}),
         "notes": list(_values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
         "compiled": "torch._inductor.compile_fx" in sys.modules,
