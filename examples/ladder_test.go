@@ -10,7 +10,7 @@ import (
 )
 
 // What nvidia-smi shows of each headline run is explained to the byte, and what lies outside torch is the same whatever
-// the method: context and modules of one model on one GPU.
+// the method, and whether the run is instrumented, to the byte: context and modules of one model on one GPU.
 func TestLadders(t *testing.T) {
 	runs, _, err := store.Open(headline).Runs()
 	if err != nil {
@@ -89,7 +89,48 @@ func TestLadders(t *testing.T) {
 	if lower == 0 {
 		t.Error("no run has its device's peak in a bare step")
 	}
-	if least < 500<<20 || most > 1<<30 || most-least > 4<<20 {
+	if least < 500<<20 || most > 1<<30 || most != least {
 		t.Errorf("context and modules take from %d to %d bytes", least, most)
+	}
+}
+
+// The instrument takes no device memory: of each pair of an instrumented and a bare run, what lies outside torch is the same to the byte, and what
+// torch reserved in as many steps. Device used is the same, then, where the instrumented run's further steps (it takes more of them)
+// reserved no more; where they did, as ghost's do, it is more by that, to the byte.
+func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
+	same := 0
+	for _, folder := range []string{headline, pairs} {
+		full, bare := recorded(t, folder)
+		for m := range bare {
+			var used, outside [2]int64
+			for i, e := range []*example{full[m], bare[m]} {
+				run, err := analyze.Ladder(e.in)
+				if err != nil || len(run.GPUs) != 1 || run.GPUs[0].Moments[0].At != analyze.DevicePeak {
+					t.Fatalf("%s/%s: %+v, %v", folder, e.Manifest.Name, run, err)
+				}
+				top := &run.GPUs[0].Moments[0]
+				used[i], outside[i] = *top.Rung(analyze.RungDeviceUsed).Bytes, *top.Rung("context+modules+non_torch").Bytes
+			}
+			if outside[0] != outside[1] {
+				t.Errorf("%s/%s: outside torch lie %d bytes in the instrumented run, %d in the bare one", folder, m, outside[0], outside[1])
+			}
+			a, b := device(t, full[m]), device(t, bare[m])
+			if a.PeakReservedBytes != *b.TorchPeakReservedBytes {
+				t.Errorf("%s/%s: %d bytes are reserved in the recorded steps, %d in the bare run", folder, m, a.PeakReservedBytes, *b.TorchPeakReservedBytes)
+			}
+			if n, m := len(full[m].in.Steps), len(bare[m].in.Steps); n <= m {
+				t.Errorf("%d and %d steps: the instrumented run has no further ones", n, m)
+			}
+			later := *a.TorchPeakReservedBytes - a.PeakReservedBytes
+			if used[0]-used[1] != later {
+				t.Errorf("%s/%s: device used is %d and %d bytes, and further steps reserved %d more", folder, m, used[0], used[1], later)
+			}
+			if later == 0 {
+				same++
+			}
+		}
+	}
+	if same < 4 {
+		t.Errorf("device used can be compared as it is in %d pairs", same)
 	}
 }
