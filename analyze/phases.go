@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -57,7 +58,38 @@ type PhaseRow struct {
 // Phases tabulates the run's phases.
 func Phases(in Input) PhasesRun {
 	t := in.timed()
-	return in.phasesRun(&t)
+	run := in.phasesRun(&t)
+	run.Warnings = append(run.Warnings, in.recomputing(run.Phases)...)
+	return run
+}
+
+// recomputing says where the time of recompute is, a line a rank: only instrumented steps time it on the GPU, and the table's times are of bare ones.
+func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
+	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
+	modules := byRank(in.ModuleTimes)
+	for i := range rows {
+		r := &rows[i]
+		if r.Phase != schemas.PhaseRecompute || r.GPUMS != nil || !timed || slices.ContainsFunc(rows[:i], func(o PhaseRow) bool { return o.Phase == r.Phase && o.Rank == r.Rank }) {
+			continue
+		}
+		line := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
+		if s, _ := in.scaledTimes(r.Rank, modules[r.Rank]); s.BareSteps > 0 {
+			ms, known := 0.0, false
+			for _, x := range s.rows {
+				if x.phase == schemas.PhaseRecompute {
+					ms, known = ms+x.ms, true
+				}
+			}
+			if known {
+				line += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight analyze time)", ms)
+			}
+		}
+		if len(modules) > 1 {
+			line = fmt.Sprintf("rank %d: %s", r.Rank, line)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 func (in *Input) phasesRun(t *times) PhasesRun {

@@ -125,7 +125,7 @@ func (c *phasesCmd) Run(s *streams) error {
 		return err
 	}
 	var rows []analyze.PhasesRun
-	err = each(s, sel, c.Names, store.WantTimes, len(sel.Runs) > 1, func(in analyze.Input) error {
+	err = each(s, sel, c.Names, store.WantTimes|store.WantModuleTimes, len(sel.Runs) > 1, func(in analyze.Input) error {
 		rows = append(rows, analyze.Phases(in))
 		return nil
 	})
