@@ -136,7 +136,8 @@ func fitText(c *analyze.FitCell) table.Cell {
 		return table.Cell{Text: "none"}
 	}
 	cell := table.Count(*c.Largest)
-	if c.Outcome == analyze.FitAll || c.Outcome == analyze.FitUnset {
+	// Whether there is more where options allow some values alone is not known: no larger physical batch divides a batch.
+	if c.Outcome == analyze.FitAll && c.Only == nil || c.Outcome == analyze.FitUnset {
 		cell.Text += " or more"
 	}
 	return cell

@@ -84,6 +84,9 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
 		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
 		"dpsgd on Tesla T4 with 14,336.00 MiB: everything that was tried fits: physical_batch_size 60, the highest that was asked for, too"}
+	if got := report.FitTables(doc)[0].Rows[1][4].Text; got != "60" {
+		t.Errorf("the largest of all that are allowed is %q", got)
+	}
 	picture, ok := report.FitFigure(doc).Picture.(*figure.Fit)
 	for _, w := range want {
 		if !ok || !slices.Contains(report.FitTables(doc)[0].Notes, w) || !slices.Contains(picture.Notes, w) {
