@@ -57,6 +57,7 @@ var ownHeaders = map[string]bool{
 	"collect/phantom/csrc/values/call.h":              true,
 	"collect/phantom/csrc/values/collective.h":        true,
 	"collect/phantom/csrc/values/counted.h":           true,
+	"collect/phantom/csrc/values/falling.h":           true,
 	"collect/phantom/csrc/values/finite.h":            true,
 	"collect/phantom/csrc/values/follow.h":            true,
 	"collect/phantom/csrc/values/host.h":              true,
