@@ -59,6 +59,9 @@ func (g *gpu) recordedPeak() *LadderMoment {
 	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
 	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
 	m.outside(g, s, best.outside(), HowSampled)
+	if best.outside() < 0 {
+		m.note("torch reserved more than NVML has in use: the clocks, or the GPU, are not the same")
+	}
 	g.torch(m, best.states)
 	return m
 }

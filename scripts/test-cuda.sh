@@ -44,7 +44,9 @@ for what in "${@:-v2.11.0}"; do
       touch "$toolkit/.complete"
     fi
     n=$((n + 1))
-    PATH=$packages/bin:$PATH PYTHONPATH=$packages CUDA_HOME=$toolkit/home TORCH_EXTENSIONS_DIR=$toolkit/extensions \
+    home=()
+    [ ! -e "$toolkit/.complete" ] || home=("CUDA_HOME=$toolkit/home")
+    env "${home[@]}" PATH="$packages/bin:$PATH" PYTHONPATH="$packages" TORCH_EXTENSIONS_DIR="$toolkit/extensions" \
       go run ./scripts/onphantom "$python" scripts/test_cuda.py run "$file" "$words" "$results/$(printf %03d $n).json"
   done
 done

@@ -720,6 +720,21 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// A model that is no module has no forward pass that is seen: what it compares with the target is made outside every pass too.
+func TestNoTargetsWithoutCalls(t *testing.T) {
+	w := newWorld(t)
+	w.alloc(main, "logits", 3*mib)
+	w.tag(main, spool.TagSavedTensor, "logits")
+	w.tags[len(w.tags)-1].Name = w.name("MseLossBackward0")
+	w.backward(0, func() { w.alloc(engine, "y", kib) })
+	w.untag(main, spool.TagSavedTensor, "logits")
+	w.alloc(main, "z", kib)
+	w.label("given up")
+	if got := w.category(w.join(), "logits", 0, "given up"); strings.HasPrefix(got, "inputs/") {
+		t.Errorf("what the model made is %s", got)
+	}
+}
+
 func targets(t *testing.T, named bool) {
 	w := newWorld(t)
 	node := func(name, node string) {

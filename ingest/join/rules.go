@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -24,6 +25,7 @@ type rules struct {
 	graphs     *graphs
 	twins      *twins // nil = there are none
 	private    bool   // per-sample gradients, or their norms, are computed
+	calls      bool   // a model is called
 }
 
 type workspaceKey struct {
@@ -63,6 +65,7 @@ func newRules(j *Joined) *rules {
 		}
 	}
 	r.perCall = j.perCall(r)
+	r.calls = slices.ContainsFunc(c.rank.Steps.Spans, func(s steps.Span) bool { return s.Under == schemas.PhaseForward })
 	r.groupEnd = make([]int64, len(c.groupEnd))
 	for g, k := range c.groupEnd {
 		r.groupEnd[g] = j.seqAt(k)
@@ -150,9 +153,10 @@ var (
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
 // target reports whether a block is what a loss compares with, which no call of a model takes, so that no tag says that it is an input: one that
-// was born outside every pass, and that the loss's own node in the graph held. What it compares with the target is born in forward.
+// was born outside every pass, and that the loss's own node in the graph held. What it compares with the target is born in forward, so that a
+// script whose model is no module, and has no forward pass that is seen, has no targets.
 func (r *rules) target(owners []owner, life int32) bool {
-	if r.j.untraced(&r.j.dev.Replay.Allocs[life]) {
+	if !r.calls || r.j.untraced(&r.j.dev.Replay.Allocs[life]) {
 		return false
 	}
 	switch families[r.j.ctx.rank.Steps.Spans[r.j.births[life].span].Under] {

@@ -164,7 +164,7 @@ func (w *walker) openPhase(c *node, l *level) {
 	if c.flags&spool.FlagSetup != 0 && (w.inForward || w.pairBegin != 0 || len(w.pairs) > 0) {
 		// A loss function moved to the device in every iteration is no set-up in the first.
 		name = under
-		if n := len(l.open); n > 0 {
+		if n := len(l.open); n > 0 && !w.inForward {
 			name = l.open[n-1].phase
 		}
 	} else if vocabulary[name] || strings.HasPrefix(name, "setup.") {

@@ -68,6 +68,7 @@ func TestDerive(t *testing.T) {
 			". setup.model . zg . setup.opt . eval . / fwd bwd . opt / ."},
 		{"stages in training say nothing", "Ps:setup.model( ) F Ps:setup.model( ) B Ps:setup.model( ) O0 F Ps:setup.model( ) B O0", 2, RuleOptimizer,
 			". setup.model . / fwd bwd . opt / . fwd bwd . opt / ."},
+		{"a stage in forward in a phase of the script", "P:train( F Ps:setup.model( ) B O0 )", 1, RuleOptimizer, ". train / fwd bwd train opt / train ."},
 		{"a stage in training in a phase of the script", "F B P:mine( Ps:setup.model( ) ) O0", 1, RuleOptimizer, ". / fwd bwd . mine . opt / ."},
 		{"phases of the script around all", "P:train( Z F B O0 Z F B O0 )", 2, RuleOptimizer,
 			". train / zg train fwd bwd train opt / train zg train fwd bwd train opt / train ."},

@@ -95,7 +95,7 @@ class TestLoops(Case):
     def test_backward_enters_whatever_modules_return(self) -> None:
         """Dictionaries, dataclasses, and what is inside each other; and leaves for whatever they are given."""
         kinds = ["tensor", "tuple", "named", "list", "dict", "ordered", "user dict", "stubborn", "output", "dataclass"]
-        kinds += ["slots", "namespace", "nested"]
+        kinds += ["slots", "namespace", "stale", "nested"]
         with run("structures", "cpu", *kinds, env={"DPSIGHT_WARMUP": str(len(kinds))}) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             for kind, found in zip(kinds, self.passed(r.journal), strict=True):

@@ -48,9 +48,9 @@ class phase:
             from dpsight import kinds, marks, timing
             from dpsight.state import local
 
-            local.phases += 1
             number = marks.name(self.name)
             timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))
+            local.phases += 1
         self._open.append(number)
         return self
 

@@ -35,7 +35,7 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
     def register(self: Any, hook: Any) -> Any:
         handle = function(self, hook)
         # A subclass may give back something of its own.
-        if state.instrumented and not compiling() and type(handle) is handles and type(hook) not in _OURS:
+        if not compiling() and state.instrumented and type(handle) is handles and type(hook) not in _OURS:
             _set.append((handle.hooks_dict_ref, handle.id, local.calls[-1][1] if local.calls else 0))
         return handle
 
@@ -48,7 +48,10 @@ _OURS = (gradients.GradientHook,)
 def alive() -> Iterator[tuple[int, Any]]:
     """The hooks that are still set, and the numbers of their modules."""
     for _ in range(len(_set)):
-        entry = _set.popleft()
+        try:
+            entry = _set.popleft()
+        except IndexError:
+            return  # another thread's walk has the rest
         hooks = entry[0]()
         if hooks is not None and (hook := hooks.get(entry[1])) is not None:
             _set.append(entry)

@@ -138,7 +138,12 @@ def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
             if kind in _EMPTY:
                 continue
             if kind in plain or issubclass(kind, state.torch.Tensor):
-                node = value.grad_fn
+                try:
+                    node = value.grad_fn
+                except RuntimeError as error:
+                    if by_script(error):
+                        raise
+                    continue  # one of several views of what was changed in place since: nobody can use it any more
                 if node is not None:
                     found.append(node)
             elif len(inner) < MOST_ENTRIES:
@@ -159,7 +164,7 @@ def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
             if container.__len__(value) > MOST_ENTRIES:
                 return ()
             return dict.values(value) if container is dict else container.__iter__(value)
-    if issubclass(kind, collections.UserDict):
+    if collections.UserDict in _order(kind):  # issubclass would ask its metaclass, which asks the script's classes
         objects = True
     known = next((d["__dataclass_fields__"] for d in map(class_dict, _order(kind)) if "__dataclass_fields__" in d), ())
     if not (known or objects) or issubclass(kind, state.torch.nn.Module):

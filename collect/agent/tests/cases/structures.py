@@ -57,9 +57,23 @@ class Stubborn(dict):
     __iter__ = keys = items = __len__ = __getitem__ = values
 
 
+class Loud(collections.UserDict):
+    @classmethod
+    def __subclasshook__(cls, other):
+        raise AssertionError("nothing of the script's may run")
+
+
 class Guarded:
     def __getattr__(self, name):
         raise AssertionError("nothing of the script's may run")
+
+
+def stale():
+    """A view that cannot be asked for what made it."""
+    base = torch.ones(4, device=device, requires_grad=True) * 1
+    view = base.chunk(2)[0]
+    base.mul_(2)
+    return view
 
 
 WRAP = {
@@ -75,6 +89,7 @@ WRAP = {
     "dataclass": lambda x: Plain("name", x),
     "slots": lambda x: Slotted("name", x),
     "namespace": lambda x: types.SimpleNamespace(out=x, guarded=Guarded()),
+    "stale": lambda x: {"stale": stale(), "out": x},
     "nested": lambda x: {"parts": [(Plain("name", x), None), Guarded()]},
 }
 UNWRAP = {
@@ -90,6 +105,7 @@ UNWRAP = {
     "dataclass": lambda v: v.out,
     "slots": lambda v: v.out,
     "namespace": lambda v: v.out,
+    "stale": lambda v: v["out"],
     "nested": lambda v: v["parts"][0][0].out,
 }
 
