@@ -15,9 +15,7 @@ func (g *gpu) devicePeak() *LadderMoment {
 	}
 	r, plateau := g.highest()
 	s := r.sample
-	m := &LadderMoment{At: DevicePeak, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
-	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
-	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
+	m := g.sampled(DevicePeak, s)
 	if plateau > 1 {
 		m.note("device used is at this height in %d samples; the first that can be set beside the allocator is shown", plateau)
 	}
@@ -31,12 +29,25 @@ func (g *gpu) devicePeak() *LadderMoment {
 	case !r.replayed:
 		m.note("the peak lies where allocator events were not recorded: torch's part is by its counters at the ends of steps, which %s", counters(r.states))
 	}
-	m.outside(g, s, r.outside(), HowSampled)
+	m.divide(g, &r)
+	return m
+}
+
+// sampled is a moment at a sample, with the device used.
+func (g *gpu) sampled(at string, s *schemas.Sample) *LadderMoment {
+	m := &LadderMoment{At: at, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
+	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
+	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
+	return m
+}
+
+// divide adds what the device used at a reading is: what lies outside torch, and torch's part.
+func (m *LadderMoment) divide(g *gpu, r *reading) {
+	m.outside(g, r.sample, r.outside(), HowSampled)
 	if r.outside() < 0 {
 		m.note("torch reserved more than NVML has in use: the clocks, or the GPU, are not the same")
 	}
 	g.torch(m, r.states)
-	return m
 }
 
 // recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where there is
@@ -54,15 +65,8 @@ func (g *gpu) recordedPeak() *LadderMoment {
 	if best.sample == nil {
 		return nil
 	}
-	s := best.sample
-	m := &LadderMoment{At: RecordedPeak, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
-	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
-	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
-	m.outside(g, s, best.outside(), HowSampled)
-	if best.outside() < 0 {
-		m.note("torch reserved more than NVML has in use: the clocks, or the GPU, are not the same")
-	}
-	g.torch(m, best.states)
+	m := g.sampled(RecordedPeak, best.sample)
+	m.divide(g, &best)
 	return m
 }
 

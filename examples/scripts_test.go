@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -38,13 +40,7 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 			if python == "" {
 				t.Skip("SKIPPED: DPSIGHT_TEST_SCRIPTS_PYTHON names no Python with requirements/scripts.txt")
 			}
-			command := append(slices.Clone(x.Command), "--steps", "6")
-			command[0], command[1] = python, filepath.Join("..", command[1])
-			r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command, Machine: machine,
-				Timeout: plan.Timeout, Stdout: io.Discard, Stderr: io.Discard})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := onPhantom(t, machine, python, plan.Timeout, x, "--steps", "6")
 			if r.Manifest.Status != schemas.StatusOK {
 				t.Fatalf("status %s (%s)", r.Manifest.Status, r.Manifest.Reason)
 			}
@@ -123,13 +119,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				continue // too large to be kept
 			}
 			t.Run(half+"/"+x.Name, func(t *testing.T) {
-				command := slices.Clone(x.Command)
-				command[0], command[1] = python, filepath.Join("..", command[1])
-				r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command, Machine: machine,
-					Timeout: plan.Timeout, Stdout: io.Discard, Stderr: io.Discard})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := onPhantom(t, machine, python, plan.Timeout, x)
 				if r.Manifest.Status != schemas.StatusOK {
 					if strings.Contains(r.Manifest.Reason, "not answered by the phantom GPU's cuDNN") {
 						t.Skip("SKIPPED: it is refused: " + r.Manifest.Reason)
@@ -146,6 +136,19 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 			})
 		}
 	}
+}
+
+// onPhantom runs a suite's script, whose command names it from the repository's root.
+func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time.Duration, x *suite.Experiment, more ...string) *collect.Result {
+	t.Helper()
+	command := append(slices.Clone(x.Command), more...)
+	command[0], command[1] = python, filepath.Join("..", command[1])
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command, Machine: machine,
+		Timeout: limit, Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // expectBrokenDown holds the breakdown at the peak to the limits.
