@@ -1,9 +1,11 @@
 # make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
-# make test       every test that torch 2.11.0 and two cores allow in 15 minutes
-# make test-long  adds torch 2.15.0, all kill tests and every recording on the phantom GPU
+# make test       every test that torch 2.11.0 and two cores allow in half an hour
+# make test-more  what CI runs beside it: test-edges (benchmarks, fuzzing, the race detector) and, first, test-next (the agent and the phantom
+#                 GPU under torch 2.15.0)
+# make test-long  what takes an hour: all of collect under torch 2.15.0, all kill tests, compiled scripts, every recording on the phantom GPU
 # make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8) or 2.13
 # make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that has nothing else
-.PHONY: build setup demo test test-long test-torch lint alone clean
+.PHONY: build setup demo test test-more test-edges test-next test-long test-torch lint alone clean
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -27,19 +29,30 @@ setup: build
 demo: build
 	@scripts/demo.sh
 
+# Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from the others.
+test test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
+
 # Without an interpreter the tests that need torch would be skipped: what makes one has to succeed first.
 test: setup
 	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./...
 
+test-more: test-next test-edges
+
+test-edges: setup
+	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast
+	go test -run '^$$' -bench Report -benchtime 3x ./examples
+	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
+	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x -cpu 2 ./ingest/join
+	for at in schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead; do \
+	go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
+	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples$$)
+
+test-next: setup
+	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/agent ./collect/phantom && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'Walk|MemTracker' ./collect/livetest
+
 test-long: setup
 	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples
 	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
-	go test -run '^$$' -bench Report -benchtime 3x ./examples
-	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
-	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x ./ingest/join
-	for at in schemas/spool:FuzzParse schemas:FuzzDecode ingest/pickle:FuzzDecode ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead; do \
-	go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
-	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples$$)
 
 test-torch:
 	python=$$($(VENV)/torch-$(TORCH).txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m ./collect/phantom ./collect/agent && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples

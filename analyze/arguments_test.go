@@ -54,6 +54,17 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 		t.Errorf("runs: %q", got)
 	}
 
+	failed := scripted("g", 9000, map[string]any{"method": "dp"}, "python", "train.py", "--bs", "32")
+	failed.Status = schemas.StatusOOM
+	listed = Runs(append(slices.Clone(runs), scripted("h", 1000, map[string]any{"method": "dp"}, "python", "train.py", "--bs", "8"), failed))
+	if got := listed.Differing(); !slices.Equal(got, []string{"--bs 8", "--bs 8", "--bs 16 --fast", "method=dp, --bs 8", "method=dp, --bs 32"}) {
+		t.Errorf("what differs in a store: %q", got)
+	}
+	again := Runs(runs[:2])
+	if got := again.Differing(); !slices.Equal(got, []string{"", ""}) {
+		t.Errorf("repeats: %q", got)
+	}
+
 	// With a method, which makes repeats of runs by hand, too.
 	m := map[string]any{"method": "dp"}
 	methods := []Summary{scripted("d", 1000, m, "python", "train.py", "--bs", "8"), scripted("e", 1000, m, "python", "train.py", "--bs", "8"), scripted("f", 2000, m, "python", "train.py", "--bs", "16")}

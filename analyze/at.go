@@ -16,7 +16,7 @@ type At struct {
 	Event *int64 // just after this event
 	OOM   *int64 // when the device's n-th request failed for want of memory, from 1
 	Step  *int64 // with Phase: the highest moment of that phase of that step
-	Phase string // with Step nil: of the phase's highest occurrence
+	Phase string // with Step nil: of the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
 }
 
 // ParseAt reads "peak", "oom", "oom=N", "event=N", "step=N", "phase=P" or "step=N,phase=P".
@@ -146,7 +146,7 @@ func (in *Input) phaseMoment(p place, at At) (found, error) {
 			continue
 		}
 		phases[f.Phase] = true
-		if at.Phase != "" && f.Phase != at.Phase {
+		if at.Phase != "" && f.Phase != at.Phase && PhaseFamily(f.Phase) != at.Phase {
 			continue
 		}
 		switch {

@@ -13,6 +13,23 @@ type ModuleBytes struct {
 	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
 	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
 	NoneBytes  int64 `json:"none_bytes"`  // not known
+	// SharedBytes are of no module, since all share them: see [SharedByModules].
+	SharedBytes int64 `json:"shared_bytes"`
+}
+
+// any reports whether any block's module is known.
+func (m *ModuleBytes) any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
+
+// SharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the first product there
+// needs it, and all later ones use it: the module that happened to be called first is not charged with what every other needs too.
+// A workspace that is taken for one call, and given back in it, is that call's module's.
+const SharedByModules = "shared by all modules"
+
+var sharedByModules = &schemas.Module{Path: SharedByModules, Class: SharedByModules, Role: SharedByModules}
+
+// isShared reports whether a block that is counted under o is a workspace that outlives the call that made it.
+func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
+	return o.Category == schemas.Workspace && o.Evidence != schemas.Tagged && a.FreeRequestedSeq != a.AllocSeq+1
 }
 
 // namedCategories are those whose owners' names are of parameters and buffers. Others are named after autograd's nodes.
@@ -73,6 +90,9 @@ func (x *moduleIndex) enclosing(name string) *schemas.Module {
 // a parameter's gradient is its module's, wherever in backward it was allocated.
 func (x *moduleIndex) module(l *ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
 	if o := l.first(i, seq); o != nil {
+		if isShared(l.allocs[i], o) {
+			return sharedByModules, &m.SharedBytes
+		}
 		if found := x.byID[o.Module]; found != nil {
 			return found, &m.OwnerBytes
 		}

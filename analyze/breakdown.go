@@ -24,10 +24,12 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 	return BreakdownDocument{BreakdownSchema, runs}
 }
 
-// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events.
+// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the moment asked for.
 type BreakdownRun struct {
 	Identity
 	Devices []DeviceBreakdown `json:"devices"`
+	// Missing says which moment a run with allocator events lacks; empty where it lacks none.
+	Missing string `json:"missing,omitempty"`
 	// The rest is of predicted runs; null where it is not known.
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
@@ -137,6 +139,15 @@ func (e *NoEventsError) Error() string {
 	return fmt.Sprintf("run %s has no allocator events: %s", e.RunID, e.Reason)
 }
 
+// A NoMomentError says why a run with allocator events has nothing at the moment asked for: others may.
+type NoMomentError struct {
+	RunID  string
+	Reason string
+	At     At
+}
+
+func (e *NoMomentError) Error() string { return fmt.Sprintf("run %s: %s", e.RunID, e.Reason) }
+
 // noEvents gives the error if the run has nothing to break down.
 func (in *Input) noEvents() error {
 	reason := ""
@@ -149,14 +160,21 @@ func (in *Input) noEvents() error {
 		reason = "it has not been ingested"
 	case in.Manifest.Status != schemas.StatusOK:
 		reason = "it ended (" + in.Manifest.Status + ") before it allocated anything"
+	case in.unsaid():
+		reason = "a process did not live to say what it had allocated"
 	default:
 		reason = "it never allocated on a CUDA device"
 	}
 	return &NoEventsError{in.Manifest.RunID, reason}
 }
 
+// unsaid is whether a process of a predicted run ended without its last word.
+func (in *Input) unsaid() bool {
+	return in.Report.Prediction != nil && !in.Report.Prediction.Told
+}
+
 // Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
-// devices and a [*NoEventsError].
+// devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func Breakdown(in Input, at At) (BreakdownRun, error) {
 	return in.breakdown(at, in.newLedgers())
 }
@@ -166,6 +184,9 @@ func (in *Input) breakdown(at At, ledgers *ledgers) (BreakdownRun, error) {
 	run := BreakdownRun{Identity: in.identity(), Devices: []DeviceBreakdown{}, Warnings: []string{}}
 	if in.Report != nil {
 		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	if died := in.diedOf(); died != "" && at == (At{}) {
+		run.Warnings = append(run.Warnings, died)
 	}
 	run.Confidence = orNull(run.Identity.Confidence)
 	if in.Report != nil && in.Report.Prediction != nil {
@@ -182,7 +203,8 @@ func (in *Input) breakdown(at At, ledgers *ledgers) (BreakdownRun, error) {
 	}
 	if !in.anyAt(at) {
 		_, err := in.moment(in.places()[0], at)
-		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, err)
+		run.Missing = err.Error()
+		return run, &NoMomentError{in.Manifest.RunID, run.Missing, at}
 	}
 	for _, p := range in.places() {
 		l := ledgers.of(p)

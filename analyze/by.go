@@ -56,10 +56,11 @@ func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
 	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
 }
 
-// BreakdownByRun is one run's part. Devices is empty for a run without allocator events.
+// BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked for.
 type BreakdownByRun struct {
 	Identity
 	Devices  []DeviceBy `json:"devices"`
+	Missing  string     `json:"missing,omitempty"` // see [BreakdownRun]
 	Warnings []string   `json:"warnings"`
 }
 
@@ -86,7 +87,7 @@ type DeviceBy struct {
 
 // ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
 type ByRow struct {
-	Key    *string `json:"key"`    // null where the value is not known, and for others
+	Key    *string `json:"key"`    // null where the value is not known, and for others; [SharedByModules] or [NotAnActivation] for what provably has none
 	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
 	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
 	Modules  int     `json:"modules"`
@@ -97,11 +98,11 @@ type ByRow struct {
 }
 
 // BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity, no
-// devices and a [*NoEventsError].
+// devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func BreakdownBy(in Input, at At, by By) (BreakdownByRun, error) {
 	ledgers := in.newLedgers()
 	whole, err := in.breakdown(at, ledgers)
-	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Warnings: whole.Warnings}
+	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing, Warnings: whole.Warnings}
 	if err != nil {
 		return run, err
 	}
@@ -134,7 +135,7 @@ func (in *Input) deviceBy(p place, l *ledger, d *DeviceBreakdown, by By) DeviceB
 	}
 	for i, dim := range by.Dimensions {
 		out.UnknownBytes[dim] = t.unknown[i]
-		if t.unknown[i] == d.AllocatedBytes && d.AllocatedBytes > 0 {
+		if t.unknown[i] > 0 && t.unknown[i]+t.none[i] == d.AllocatedBytes {
 			text := fmt.Sprintf("%s: the %s of no block is known", d.Device, dim)
 			if dim == DimensionStack {
 				text += ": collect --stacks python records stacks"
@@ -158,11 +159,13 @@ type tally struct {
 	rows    *group       // by the first dimension, then by the second
 	columns *group       // by the second alone
 	unknown []int64
+	none    []int64 // bytes of which it is known that they have no value: NotAnActivation
 	module  ModuleBytes
 }
 
 func (in *Input) newTally(p place, l *ledger, seq int64, by By) *tally {
-	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(), unknown: make([]int64, len(by.Dimensions))}
+	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(), unknown: make([]int64, len(by.Dimensions)),
+		none: make([]int64, len(by.Dimensions))}
 	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) || slices.Contains(by.Dimensions, DimensionName) {
 		t.modules = in.newModuleIndex(p.rank)
 	}
@@ -182,7 +185,7 @@ func (t *tally) add(i int) {
 		var how *int64
 		m, how = t.modules.module(t.l, i, t.seq, &t.module)
 		*how += a.BlockBytes
-		if m != nil {
+		if m != nil && m != sharedByModules {
 			name = modulePath(m, t.by.Depth)
 		}
 	}
@@ -211,8 +214,11 @@ func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, 
 	at, again := t.rows, counted != nil
 	for k, key := range keys {
 		again = again && key == counted[k]
-		if key.text == "" {
+		switch key.text {
+		case "":
 			t.unknown[k] += bytes
+		case NotAnActivation:
+			t.none[k] += bytes
 		}
 		at = at.of(key)
 		at.add(bytes, evidence, !again)
@@ -267,11 +273,13 @@ func (g *group) merge(o *group) {
 	}
 }
 
-// list makes rows of what is within: in the order of the dimension, then by bytes, what is not known and others last. Beyond
-// the largest top known ones the rest are one row, where that saves a row.
+// aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
+var aside = []string{SharedByModules, NotAnActivation, ""}
+
+// list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known and others last. Beyond the largest top known ones the rest are one row, where that saves a row.
 func (g *group) list(top int) []ByRow {
 	all := slices.Collect(maps.Values(g.within))
-	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return w.key.text == "" })
+	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.text) })
 	slices.SortFunc(known, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), compareNames(a.key.text, b.key.text))
 	})
@@ -284,9 +292,11 @@ func (g *group) list(top int) []ByRow {
 	for _, w := range known {
 		rows = append(rows, w.row(top))
 	}
-	for _, w := range all {
-		if w.key.text == "" {
-			rows = append(rows, w.row(top))
+	for _, text := range aside {
+		for _, w := range all {
+			if w.key.text == text {
+				rows = append(rows, w.row(top))
+			}
 		}
 	}
 	if len(left) > 0 {

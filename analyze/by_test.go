@@ -39,7 +39,7 @@ func checkBy(plain *DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 				fail("%+v", r)
 			}
 		}
-		if by.Top > 0 && len(rows) > by.Top+2 { // others, and what is not known
+		if by.Top > 0 && len(rows) > by.Top+1+len(aside) { // others, and what is not known or of no value
 			fail("%d rows, and at most %d are asked for", len(rows), by.Top)
 		}
 		return bytes, tagged, phaseOnly, unknown
@@ -71,7 +71,7 @@ func checkBy(plain *DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 	}
 	if m := d.ModuleBytes; (m != nil) != slices.ContainsFunc(by.Dimensions, Dimension.needsModule) {
 		fail("modules are known: %v", m)
-	} else if m != nil && m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes != plain.AllocatedBytes {
+	} else if m != nil && m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes+m.SharedBytes != plain.AllocatedBytes {
 		fail("%+v does not sum to %d", *m, plain.AllocatedBytes)
 	}
 	return wrong
@@ -181,6 +181,62 @@ func TestRowsOfRecordings(t *testing.T) {
 	}
 }
 
+// A workspace that is kept is not charged to the module that happened to run first, by module, class or role; one for a single call is.
+func TestWorkspacesAreShared(t *testing.T) {
+	in := hooked()
+	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.0.q", Class: "Linear", Role: "attention"}}
+	in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime, Module: 1} // 1000 B in a block of 1024
+	for i := range in.Allocations {
+		in.Allocations[i].Module = 1
+	}
+	for _, c := range []struct {
+		freed    int64
+		evidence schemas.Evidence
+		want     int64
+	}{{0, schemas.Lifetime, 1024}, {6, schemas.Lifetime, 1024}, {2, schemas.Lifetime, 0}, {0, schemas.Tagged, 0}} {
+		in.Allocations[0].FreeRequestedSeq, in.Owners[0].Evidence = c.freed, c.evidence
+		at := int64(4)
+		if c.freed == 2 {
+			at = 1 // while the call runs
+		}
+		for _, d := range []Dimension{DimensionModule, DimensionClass, DimensionRole} {
+			run, err := BreakdownBy(in, At{Event: &at}, By{Dimensions: []Dimension{d}, Top: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			shared := int64(0)
+			for _, r := range run.Devices[0].Rows {
+				if r.Key != nil && *r.Key == SharedByModules {
+					if shared = r.Bytes; r.Modules != 0 {
+						t.Errorf("%s: %+v is of no module", d, r)
+					}
+				}
+			}
+			if m := run.Devices[0].ModuleBytes; shared != c.want || m.SharedBytes != c.want || run.Devices[0].UnknownBytes[d] != 0 {
+				t.Errorf("%s, freed at %d, %s: %d bytes are shared, %+v, want %d", d, c.freed, c.evidence, shared, m, c.want)
+			}
+		}
+	}
+}
+
+// What is counted under another category than activations has no op, and that is known.
+func TestOpsOfWhatHasNone(t *testing.T) {
+	in := hooked()
+	in.Owners[1].Name = "GeluBackward0"
+	run, err := BreakdownBy(in, At{}, By{Dimensions: []Dimension{DimensionOp}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := run.Devices[0]
+	var rows []string
+	for _, r := range d.Rows {
+		rows = append(rows, fmt.Sprintf("%s %d", *r.Key, r.Bytes))
+	}
+	if want := []string{"GeluBackward0 2048", "not an activation 2048"}; !slices.Equal(rows, want) || d.UnknownBytes[DimensionOp] != 0 || len(d.Warnings) > 0 {
+		t.Errorf("%v, want %v; unknown %v, %v", rows, want, d.UnknownBytes, d.Warnings)
+	}
+}
+
 func TestModuleOfBlock(t *testing.T) {
 	in := Input{Modules: []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4}, {ID: 2, Path: "body", Class: "Sequential"}, {ID: 3, Path: "body.0", Class: "Linear"},
 		{ID: 4, Class: "Loss"}, {ID: 5, Path: "twice", Class: "A"}, {ID: 6, Path: "twice", Class: "B"}, {ID: 7, Rank: 1, Path: "other.rank"}}}
@@ -255,8 +311,12 @@ func TestKeys(t *testing.T) {
 		{DimensionOp, By{}, block, 0, nil, ""},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "GeluBackward0"}, "GeluBackward0"},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "TiledNormBackward"}, "TiledNormBackward"},
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},        // a tag of the script's own
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"}, ""}, // a parameter's name
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},                     // a tag of the script's own
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"}, NotAnActivation}, // a parameter's name
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.Lifetime}, NotAnActivation},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.ByPhase}, ""},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Other, Evidence: schemas.Lifetime}, ""},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Untraced, Evidence: schemas.Lifetime}, ""},
 		{DimensionOp, By{}, &schemas.Allocation{Op: "aten::mm"}, 0, nil, "aten::mm"},
 		{DimensionName, By{}, block, 0, &schemas.Owner{Category: schemas.OptimizerState, Name: "blocks.3.attn.q.weight.exp_avg"}, "blocks.3.attn.q.weight.exp_avg"},
 		{DimensionName, By{Fold: true}, block, 0, &schemas.Owner{Category: schemas.Gradients, Name: "blocks.3.attn.q.weight"}, "blocks.*.attn.q.weight"},

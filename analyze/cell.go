@@ -179,19 +179,7 @@ func (c *Cell) repeatTimes(runs []*Summary) {
 	c.SamplesPerS = median(func(r *Summary) *float64 { return r.SamplesPerS })
 	c.TokensPerS = median(func(r *Summary) *float64 { return r.TokensPerS })
 	c.StepMS = summarise(collect(runs, func(r *Summary) *float64 { return &r.StepMS.Median }), OverRepeats, clock)
-	times := map[string]phaseTime{}
-	for phase := range runs[0].phaseTimes {
-		over := func(of func(phaseTime) *Interval, clock string) *Interval {
-			return summarise(collect(runs, func(r *Summary) *float64 {
-				if v := of(r.phaseTimes[phase]); v != nil {
-					return &v.Median
-				}
-				return nil
-			}), OverRepeats, clock)
-		}
-		times[phase] = phaseTime{clock, over(func(p phaseTime) *Interval { return p.gpu }, ClockGPU), over(func(p phaseTime) *Interval { return p.wall }, ClockWall)}
-	}
-	c.phaseTimes = times
+	c.phaseTimes = phaseTimesOver(runs, clock, summarise)
 }
 
 // collect gathers the values that runs have.

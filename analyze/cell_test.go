@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -59,6 +60,25 @@ func TestRepeatsAreOneCell(t *testing.T) {
 	}
 	if len(s.Overhead.Runs) != 9 || len(s.Overhead.Cells) != 2 {
 		t.Errorf("%d runs, %d cells in the document", len(s.Overhead.Runs), len(s.Overhead.Cells))
+	}
+}
+
+// A phase that not each repeat has took no time in the others, whichever repeat comes first.
+func TestPhaseOfSomeRepeats(t *testing.T) {
+	v := map[string]any{"method": "vanilla"}
+	runs := []Summary{suiteRun("v1", "v", v, 0, 100), suiteRun("v2", "v", v, 0, 100), suiteRun("v3", "v", v, 0, 100)}
+	for i, ms := range []float64{0, 8, 6} {
+		if ms > 0 {
+			runs[i].phaseTimes = maps.Clone(runs[i].phaseTimes)
+			runs[i].phaseTimes[schemas.PhaseNoise] = phaseTime{clock: ClockGPU, gpu: &Interval{Median: ms, Clock: ClockGPU}}
+		}
+	}
+	for range runs {
+		runs = append(runs[1:], runs[0])
+		times := NewMatchedStudy(runs, nil, "").Cells[0].phaseTimes[schemas.PhaseNoise]
+		if times.gpu == nil || times.gpu.Median != 6 || times.gpu.Low != 0 || times.gpu.High != 8 || times.gpu.N != 3 || times.wall != nil {
+			t.Errorf("%s first: %+v", runs[0].RunID, times.gpu)
+		}
 	}
 }
 

@@ -214,6 +214,16 @@ func TestPivotOfCommands(t *testing.T) {
 	if got := doc.text(); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
 		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
 	}
+	// Two scripts are two experiments, whatever method both name.
+	script := func(id, script string, bytes int64) Summary {
+		s := ran(id, "dpsgd", bytes)
+		s.script = script
+		return s
+	}
+	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 100), script("2", "bmm.py", 300), script("3", "pois.py", 400))
+	if w := strings.Join(doc.Warnings, "\n"); !strings.Contains(w, "different scripts (bmm.py, pois.py), which are no repeats") {
+		t.Errorf("%s, %q", doc.text(), w)
+	}
 	// A cell whose row says nothing of its runs is named by them.
 	doc = compare(t, CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, ran("1", "vanilla", 1000, "batch_size", 8), command("a", 300))
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,6 +52,19 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	if drawnAnew(m) {
 		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches and another peak, on a device too")
 	}
+	const wherever = "where one fails depends on what a context takes, and on what else runs on the device"
+	if caughtOOM(r) {
+		j.atMost(schemas.Close, "the script caught a request that failed for want of memory and went on: "+wherever)
+	} else if absorbedOOM(r) {
+		j.atMost(schemas.Close, "torch tried workspaces that there was no memory for and took smaller ones: "+wherever)
+	}
+	if u := sharedDevice(m); u != nil {
+		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another on a device, where they take time", plural(u.Processes, "process", "processes"))
+		if a, b, same := ranksTogether(r, p); same {
+			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one device: "+
+				`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`, a.Rank, b.Rank, a.Device)
+		}
+	}
 	j.values(f, p)
 	j.libraries(f, p)
 	if f.Checked && m.Environment == nil {
@@ -83,17 +97,67 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	return c
 }
 
+// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had memory at once.
+func ranksTogether(r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict, same bool) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
+		return a, b, false
+	}
+	reserved := func(d schemas.DeviceVerdict) int64 { // a bare run has torch's counter alone
+		if d.TorchPeakReservedBytes != nil {
+			return max(d.PeakReservedBytes, *d.TorchPeakReservedBytes)
+		}
+		return d.PeakReservedBytes
+	}
+	fullest := map[int32]schemas.DeviceVerdict{} // of each rank: a tensor that was loaded onto another's device makes no communicator there
+	for _, d := range r.Devices {
+		if f, ok := fullest[d.Rank]; !ok || reserved(d) > reserved(f) {
+			fullest[d.Rank] = d
+		}
+	}
+	ranks := slices.Sorted(maps.Keys(fullest))
+	for i, x := range ranks {
+		for _, y := range ranks[:i] {
+			if fullest[x].Device == fullest[y].Device {
+				return fullest[y], fullest[x], true
+			}
+		}
+	}
+	return a, b, false
+}
+
 // mostSeed is the largest seed that is taken for one that a script set: torch's own is a random 64-bit number, and one in four billion of
 // these is no larger.
 const mostSeed = 1<<32 - 1
 
 // drawnAnew is whether each run of the experiment has batches of other sizes.
 func drawnAnew(m *schemas.Manifest) bool {
-	if m.Privacy == nil || m.Privacy.Poisson == nil || !*m.Privacy.Poisson {
-		return false
-	}
-	return m.Environment == nil || m.Environment.Seed == nil || *m.Environment.Seed > mostSeed
+	return poisson(m) && (m.Environment == nil || m.Environment.Seed == nil || *m.Environment.Seed > mostSeed)
 }
+
+// poisson is whether batches are drawn by Poisson sampling.
+func poisson(m *schemas.Manifest) bool {
+	return m.Privacy != nil && m.Privacy.Poisson != nil && *m.Privacy.Poisson
+}
+
+// caughtOOM is whether the script went on after a request had failed.
+func caughtOOM(r *schemas.IngestReport) bool {
+	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return !o.Fatal && !o.Absorbed() })
+}
+
+// absorbedOOM is whether torch itself went on after a request had failed.
+func absorbedOOM(r *schemas.IngestReport) bool {
+	return slices.ContainsFunc(r.OOMs, func(o schemas.OOM) bool { return o.Absorbed() })
+}
+
+// tookNothing is whether a run that ended well allocated nothing on a device, as one that trained on the host.
+func tookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
+	return m.Status == schemas.StatusOK && !slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool {
+		return d.PeakAllocatedBytes > 0 || d.TorchPeakAllocatedBytes != nil && *d.TorchPeakAllocatedBytes > 0
+	})
+}
+
+// nothingTaken is what is said of such a run.
+const nothingTaken = "nothing was allocated on a CUDA device"
 
 // run looks at how the run ended.
 func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
@@ -110,6 +174,8 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 	if r.Prediction != nil && !r.Prediction.Told {
 		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
+	} else if tookNothing(m, r) {
+		j.atMost(schemas.Indicative, nothingTaken)
 	}
 }
 
@@ -122,6 +188,10 @@ func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	}
 	if reads := unknownReads(p); len(reads) > 0 {
 		j.atMost(worst, "the script read values that nobody had computed, %s in %s: on a device it may go another way there", timesText(int(sumOf(reads))), placesText(len(reads)))
+	}
+	if len(p.CopiedReads) > 0 {
+		j.atMost(worst, "the script read values that other ranks have a part in, %s in %s: this rank's value was taken for all ranks', and on devices it may go another way there",
+			timesText(int(sumOf(p.CopiedReads))), placesText(len(p.CopiedReads)))
 	}
 	if len(p.Assumptions) > 0 {
 		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were taken to be", joinWords(names(p.Assumptions)))

@@ -12,7 +12,7 @@ func exact() (*schemas.Manifest, *schemas.IngestReport) {
 	return &schemas.Manifest{Source: schemas.Predicted, Status: schemas.StatusOK, Profile: new("h200"), GPUs: []schemas.GPU{{Name: "NVIDIA H200"}},
 			Environment: &schemas.Environment{Torch: "2.11.0+cu130"},
 			Phantom:     &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0", Assumed: []string{}, MemoryBytes: 1 << 30, Addresses: "h200", DefaultAddresses: "h200", ComputeCapability: "9.0"}},
-		&schemas.IngestReport{Prediction: &schemas.Prediction{Told: true}, Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact}}}
+		&schemas.IngestReport{Prediction: &schemas.Prediction{Told: true}, Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1 << 20}}}
 }
 
 // Each thing that speaks against a prediction is named and holds the level to what it is worth; the worst decides.
@@ -36,6 +36,14 @@ func TestConfide(t *testing.T) {
 		{"memory ran out", func(m *schemas.Manifest, r *schemas.IngestReport) { m.Status = schemas.StatusOOM }, schemas.ExactExpected, nil},
 		{"reads", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.Prediction.UnknownReads = reads }, schemas.Close,
 			[]string{"4 times in 2 places"}},
+		{"memory ran out, and the script went on", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.OOMs = []schemas.OOM{{}} }, schemas.Close,
+			[]string{"where one fails depends on what a context takes"}},
+		{"a workspace failed, and torch went on", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.OOMs = []schemas.OOM{{Raised: new(false)}} }, schemas.Close,
+			[]string{"torch tried workspaces that there was no memory for"}},
+		{"memory ran out, and the script did not go on", func(m *schemas.Manifest, r *schemas.IngestReport) {
+			m.Status, r.OOMs = schemas.StatusOOM, []schemas.OOM{{Fatal: true}}
+		}, schemas.ExactExpected, nil},
+		{"a script of the host's", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.Devices = nil }, schemas.Indicative, []string{"nothing was allocated"}},
 		{"a bound", func(_ *schemas.Manifest, r *schemas.IngestReport) {
 			r.Prediction.Guesses = []schemas.Counted{{Name: "nonzero", Count: 2}}
 		}, schemas.Close, []string{"what nonzero gives depends on values"}},
@@ -158,7 +166,7 @@ func TestKnownError(t *testing.T) {
 	}{
 		{what: "nothing"},
 		{"reads", []func(*schemas.Prediction){reads}, "", []string{"cases with unknown reads were off by at most 0 % in allocated, 0 % in reserved (7 scripts, half of them by no more than 0 % and 0 %)"}},
-		{"reads and engines", []func(*schemas.Prediction){reads, engines}, "", []string{"cases with cuDNN's choices were off by at most 2.0 % in allocated, 9.3 % in reserved (20 scripts"}},
+		{"reads and engines", []func(*schemas.Prediction){reads, engines}, "", []string{"cases with cuDNN's choices were off by at most 2.0 % in allocated, 9.3 % in reserved (24 scripts"}},
 		{"engines and ranks", []func(*schemas.Prediction){ranks, engines}, "", []string{"cases with cuDNN's choices", "cases with copied ranks were off by at most 2.0 %"}},
 		{"compiled", []func(*schemas.Prediction){reads, func(p *schemas.Prediction) { p.Compiled = true }}, "", []string{"cases with torch.compile were off by at most 0 %"}},
 		{what: "a library that no recording is of", changes: []func(*schemas.Prediction){reads, pool}},

@@ -98,8 +98,8 @@ type CostRun struct {
 	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
-	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most; InstrumentShare its part of the bare
-	// step. Bare steps are the published ones, so neither is in any figure.
+	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most, by time a sample where batches vary and their
+	// sizes are known; InstrumentShare its part of the bare step. Bare steps are the published ones, so neither is in any figure.
 	InstrumentMS    *float64 `json:"instrument_ms"`
 	InstrumentShare *float64 `json:"instrument_share"`
 	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the median of
@@ -177,7 +177,12 @@ func Cost(in Input) CostRun {
 	}
 	for _, k := range in.Report.Cost {
 		if k.BareStepNS != nil && k.InstrumentedStepNS != nil && *k.BareStepNS > 0 {
-			if ms := float64(*k.InstrumentedStepNS-*k.BareStepNS) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
+			ns := *k.InstrumentedStepNS - *k.BareStepNS
+			if k.InstrumentNS != nil {
+				ns = *k.InstrumentNS
+				c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), "batches vary: Δ is by time a sample, for a bare step of median size"))
+			}
+			if ms := float64(ns) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
 				c.InstrumentMS, c.InstrumentShare = &ms, new(1e6*ms/float64(*k.BareStepNS))
 			}
 		}
@@ -191,6 +196,14 @@ func Cost(in Input) CostRun {
 		slowest(&c.BareStepMS, k.BareStepNS)
 		slowest(&c.InstrumentedStepMS, k.InstrumentedStepNS)
 	}
+	for _, k := range in.Report.Cost {
+		if n := k.CapturedSteps; n > 0 {
+			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), plural(int(n), "step", "steps")+" in no median: forward and backward took no time on the GPU, as where a CUDA graph captures them"))
+		}
+	}
+	if c.InstrumentShare != nil && *c.InstrumentShare < -leastFaster {
+		c.Warnings = append(c.Warnings, "instrumented steps took less time than bare ones: steps differ by more than hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large each is)")
+	}
 	if c.DrainShare != nil && *c.DrainShare > mostDraining {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a longer run, or fewer --record-steps, makes it less",
 			100**c.DrainShare, 100*mostDraining))
@@ -198,6 +211,17 @@ func Cost(in Input) CostRun {
 	return c
 }
 
+// leastFaster is how much less than a bare step an instrumented one may take, as a part of it, before it is said that something else differs.
+const leastFaster = 0.05
+
 // mostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed it;
 // the first steps are recorded in any case.
 const mostDraining = 0.05
+
+// withRank says of which rank a line is, where there are several.
+func withRank(rank int32, ranks int, line string) string {
+	if ranks < 2 {
+		return line
+	}
+	return fmt.Sprintf("rank %d: %s", rank, line)
+}

@@ -3,6 +3,7 @@ package analyze
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,25 @@ func TestCost(t *testing.T) {
 	if c := Cost(in); *c.CollectorShare != 0.015 || *c.CollectorSetupMS != 40 || *c.CollectorSealMS != 60 {
 		t.Errorf("collector %v, set-up %v ms, sealing %v ms", *c.CollectorShare, *c.CollectorSetupMS, *c.CollectorSealMS)
 	}
+	in.Report.Cost[0].InstrumentNS = new(int64(5e6))
+	if c := Cost(in); *c.InstrumentMS != 5 || *c.InstrumentShare != 0.05 || !slices.Equal(c.Warnings, []string{"batches vary: Δ is by time a sample, for a bare step of median size"}) {
+		t.Errorf("%v ms (%v): %q", *c.InstrumentMS, *c.InstrumentShare, c.Warnings)
+	}
+	in.Report.Cost[0].InstrumentNS, inst = nil, 80e6
+	if c := Cost(in); *c.InstrumentMS != -20 || len(c.Warnings) != 1 || !strings.HasPrefix(c.Warnings[0], "instrumented steps took less time than bare ones") {
+		t.Errorf("%v ms: %q", *c.InstrumentMS, c.Warnings)
+	}
+	if inst = 97e6; len(Cost(in).Warnings) != 0 { // as steps differ by themselves
+		t.Errorf("%q", Cost(in).Warnings)
+	}
+	inst = 103e6
+	for n, want := range map[int64]string{1: "1 step in no median: ", 3: "3 steps in no median: "} {
+		in.Report.Cost[0].CapturedSteps = n
+		if w := Cost(in).Warnings; len(w) != 1 || !strings.HasPrefix(w[0], want) {
+			t.Errorf("%d captured steps: %q", n, w)
+		}
+	}
+	in.Report.Cost[0].CapturedSteps = 0
 	in.Report.Cost = append(in.Report.Cost, schemas.InstrumentCost{DrainNS: 10e6, RecordedNS: 100e6})
 	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 || len(c.Warnings) != 1 {
 		t.Errorf("the drains of one process in the time of another: %v (%v)", *c.DrainMS, *c.DrainShare)

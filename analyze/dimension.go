@@ -192,13 +192,21 @@ func (k *keyer) name(m *schemas.Module, o *schemas.Owner) string {
 // autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
 var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 
+// NotAnActivation stands for the op of what is counted under another category, as tags or its life prove: parameters, gradients and
+// temporaries have none that keeps them for backward, and that is known.
+const NotAnActivation = "not an activation"
+
 // opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An activation that
 // several nodes hold is under the first that the walk over the graph found.
 func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	switch {
 	case a.Op != "":
 		return a.Op
-	case o != nil && o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
+	case o == nil || o.Category == schemas.Other || o.Category == schemas.Untraced:
+		return ""
+	case o.Category != schemas.Activations && o.Evidence != schemas.ByPhase:
+		return NotAnActivation
+	case o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
 		return o.Name
 	}
 	return ""

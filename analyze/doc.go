@@ -16,8 +16,9 @@
 //
 // A block belongs to one module at a time: that of the owner that it is counted under, or the one that the owner's
 // parameter is of or lies nearest below, or else the one that ran when the block was allocated. [BreakdownBy] says of how
-// many bytes each is so, and of how many there is no module. Phase, step and stack are those of the block's birth; the op is
-// the one that keeps it for backward, as autograd names it.
+// many bytes each is so, and of how many there is no module: libraries' workspaces all modules share, see [SharedByModules].
+// Phase, step and stack are those of the block's birth; the op is the one that keeps an activation for backward, as autograd
+// names it, and other categories have none.
 //
 // # Repeats
 //

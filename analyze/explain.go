@@ -82,9 +82,9 @@ type ExplainedCategory struct {
 
 // ExplainedModule is the part of modules that differ in the number of their layer only.
 type ExplainedModule struct {
-	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
-	Role       *string `json:"role"`   // null where not known, or where they differ
-	Modules    int     `json:"modules"`
+	Module     *string `json:"module"`  // path with a star for the layers' number, or [SharedByModules]; null = not known
+	Role       *string `json:"role"`    // null where not known, or where they differ
+	Modules    int     `json:"modules"` // 0 where it is not of modules
 	FromBytes  int64   `json:"from_bytes"`
 	ToBytes    int64   `json:"to_bytes"`
 	DeltaBytes int64   `json:"delta_bytes"`
@@ -226,8 +226,11 @@ func explainCategories(from, to *Dissection) []ExplainedCategory {
 				if groups[p.place][title] = g; p.module != nil {
 					g.Module, g.Role = &title, &p.module.Role
 				}
+				if p.module == sharedByModules {
+					g.Role = nil
+				}
 			}
-			if p.module != nil {
+			if p.module != nil && p.module != sharedByModules {
 				g.paths[p.module.Path] = true
 				if g.Role != nil && *g.Role != p.module.Role {
 					g.Role = nil

@@ -63,11 +63,17 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	if b.StepMS.Clock == ClockGPU {
 		clock = "GPU time"
 	}
-	of := fmt.Sprintf("medians of %d and %d steps", b.StepMS.N, a.StepMS.N)
-	if a.StepMS.N == b.StepMS.N {
-		of = fmt.Sprintf("medians of %d steps each", a.StepMS.N)
+	of := fmt.Sprintf("medians of %d and %s", b.StepMS.N, plural(a.StepMS.N, "step", "steps"))
+	switch {
+	case a.StepMS.Over == OverRepeats || b.StepMS.Over == OverRepeats:
+		of = "medians of " + b.StepMS.over() + " and of " + a.StepMS.over()
+	case a.StepMS.N == b.StepMS.N:
+		of = "medians of " + plural(a.StepMS.N, "step each", "steps each")
 	}
 	say("%s: %s, in %s.", comparison("A step of "+b.Label, "takes", b.StepMS.Median, a.StepMS.Median, "one of "+a.Label, msText), of, clock)
+	if a.StepMS.Over == OverRepeats && b.StepMS.Over == OverRepeats && a.StepMS.Low <= b.StepMS.High && b.StepMS.Low <= a.StepMS.High {
+		say("The ranges of the repeats overlap: which of the two is faster depends on the repeat.")
+	}
 	doc.tellPhases(say)
 	if doc.ModuleResidueMS == nil {
 		say("The difference of the steps is not known by module: %s.", doc.untimedModules())
@@ -76,6 +82,14 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	}
 	doc.phases = len(doc.Sentences)
 	doc.tellModuleTimes(say)
+}
+
+// over says what an interval is of: so many steps, or repeats and their range.
+func (v *Interval) over() string {
+	if v.Over == OverRepeats {
+		return fmt.Sprintf("%d repeats (%s to %s)", v.N, msText(v.Low), msText(v.High))
+	}
+	return plural(v.N, "step", "steps")
 }
 
 // untimedModules says why the difference of the steps is not known by module.
@@ -117,7 +131,7 @@ func (doc *ExplainDocument) tellCategories(say func(string, ...any)) {
 	if text := account(delta, excess(delta, b.Label+"'s peak", a.Label+"'s", bytesText), "are", "categories", terms, bytesText); text != "" {
 		say("%s.", text)
 	}
-	if a.Modules.NoneBytes == *a.PeakBytes && b.Modules.NoneBytes == *b.PeakBytes {
+	if !a.Modules.any() && !b.Modules.any() {
 		return // imported runs have no modules at all
 	}
 	largest := slices.Clone(doc.Categories)
@@ -177,21 +191,40 @@ func (m *ExplainedModule) prose() string {
 	switch {
 	case m.Module == nil:
 		return "no known module"
+	case *m.Module == SharedByModules:
+		return "all modules together"
 	case m.Modules > 1:
 		return fmt.Sprintf("%s (%d modules)", *m.Module, m.Modules)
+	case numbered(*m.Module):
+		return "module " + *m.Module
 	}
 	return strings.Trim(*m.Module, "()")
 }
+
+// moduleWords is what sentences call a module: by its class too where the path is but a number, as in an nn.Sequential.
+func moduleWords(m *schemas.Module) string {
+	if path := modulePath(m, 0); !numbered(path) {
+		return path
+	}
+	return "module " + m.Path + " (" + m.Class + ")"
+}
+
+// numbered is whether a module's path has no name in it: a digit alone says nothing in a sentence.
+func numbered(path string) bool { return strings.Trim(path, "0123456789.") == "" }
 
 // when is the moment of a peak.
 func when(m *Moment) string {
 	switch {
 	case m == nil || m.Phase == nil && m.Step == nil:
 		return "outside the steps"
+	case m.Step == nil && *m.Phase == schemas.PhaseBetween:
+		return "outside all phases"
 	case m.Step == nil:
 		return "in " + *m.Phase
 	case m.Phase == nil:
 		return fmt.Sprintf("in step %d", *m.Step)
+	case *m.Phase == schemas.PhaseBetween:
+		return fmt.Sprintf("outside all phases of step %d", *m.Step)
 	}
 	return fmt.Sprintf("in %s of step %d", *m.Phase, *m.Step)
 }

@@ -46,7 +46,7 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 		var ma, mb, mdelta int64
 		for _, m := range c.Modules {
 			ma, mb, mdelta = ma+m.FromBytes, mb+m.ToBytes, mdelta+m.DeltaBytes
-			if m.DeltaBytes != m.ToBytes-m.FromBytes || (m.Module == nil) != (m.Modules == 0) {
+			if m.DeltaBytes != m.ToBytes-m.FromBytes || (m.Module == nil || *m.Module == SharedByModules) != (m.Modules == 0) {
 				t.Errorf("%s: %+v", c.Category, m)
 			}
 		}
@@ -71,7 +71,7 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 		t.Errorf("phases of birth sum to %+v; the peaks are %d and %d, their difference %d", births, a, b, delta)
 	}
 	for _, r := range doc.Runs {
-		if m := r.Modules; m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes != *r.PeakBytes {
+		if m := r.Modules; m.OwnerBytes+m.NameBytes+m.BirthBytes+m.NoneBytes+m.SharedBytes != *r.PeakBytes {
 			t.Errorf("%s: %+v does not sum to %d", r.RunID, m, *r.PeakBytes)
 		}
 	}
@@ -150,6 +150,33 @@ func TestExplainedDifferencesSum(t *testing.T) {
 				t.Errorf("%s differs from itself", doc.From)
 			}
 		}
+	}
+}
+
+// A difference of workspaces is no single module's.
+func TestExplainedWorkspaces(t *testing.T) {
+	var d [2]Dissection
+	for i := range d {
+		in := hooked()
+		in.Modules = []schemas.Module{{ID: 1, Path: "first", Class: "Linear", Role: "mlp"}}
+		for k := range in.Allocations {
+			in.Allocations[k].Module = 1
+		}
+		if i == 1 {
+			in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime, Module: 1}
+		}
+		d[i] = Dissect(in)
+	}
+	doc, err := Explain(d[0], d[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(doc.Categories, func(c ExplainedCategory) bool { return c.Category == schemas.Workspace })
+	if m := doc.Categories[at].Modules; len(m) != 1 || *m[0].Module != SharedByModules || m[0].Modules != 0 || m[0].Role != nil || m[0].DeltaBytes != 1000 {
+		t.Errorf("%+v", m)
+	}
+	if text := strings.Join(doc.Sentences, " "); !strings.Contains(text, "of workspace at ") || !strings.Contains(text, "belong to all modules together") {
+		t.Errorf("%s", text)
 	}
 }
 
@@ -282,6 +309,20 @@ func TestCategoriesInProse(t *testing.T) {
 	for c, want := range map[schemas.Category]string{schemas.PerSampleGradients: "per-sample gradients", schemas.ClipTemporaries: "clip temporaries", schemas.Noise: "noise"} {
 		if got := words(c); got != want {
 			t.Errorf("%s in prose is %q, want %q", c, got, want)
+		}
+	}
+}
+
+// A module that has no name of its own, in an nn.Sequential say, is not a bare digit in a sentence.
+func TestSentencesNameNumberedModules(t *testing.T) {
+	for path, want := range map[string]string{"3": "module 3 (Conv2d)", "0.1": "module 0.1 (Conv2d)", "blocks.3": "blocks.3", "": "(Conv2d)"} {
+		if got := moduleWords(&schemas.Module{Path: path, Class: "Conv2d"}); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+	for title, want := range map[string]string{"3": "module 3", "blocks.*.mlp": "blocks.*.mlp", "(GAN)": "GAN"} {
+		if got := (&ExplainedModule{Module: &title, Modules: 1}).prose(); got != want {
+			t.Errorf("%q: %q, want %q", title, got, want)
 		}
 	}
 }

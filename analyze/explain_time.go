@@ -40,14 +40,16 @@ type ModuleTiming struct {
 	Rank               int32   `json:"rank"`       // the slowest of Ranks
 	Ranks              int     `json:"ranks"`      // that have times of modules
 	BareSteps          int     `json:"bare_steps"` // that times are scaled to
+	Repeats            int     `json:"repeats"`    // over whose medians of phases times are scaled instead; 0 = no other repeats
 	InstrumentedSteps  int     `json:"instrumented_steps"`
-	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // mean
+	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median
 }
 
 // timedParts are what a step's time by module is made of.
 type timedParts struct {
 	ModuleTiming
 	parts []timedPart // phase by phase
+	idles string      // see [scaledTimes]
 }
 
 type timedPart struct {
@@ -64,7 +66,7 @@ func (in *Input) timeByModule() *timedParts {
 	var slowest *scaledTimes
 	ranks := 0
 	for rank, rows := range byRank(in.ModuleTimes) {
-		s, _ := in.scaledTimes(rank, rows) // what it warns of, the run's step time does
+		s, _ := in.scaledTimes(rank, rows) // what it warns of but for idling, the run's step time does
 		if len(s.rows) == 0 {
 			continue
 		}
@@ -77,7 +79,8 @@ func (in *Input) timeByModule() *timedParts {
 		return nil
 	}
 	modules := in.modulesOf(slowest.Rank)
-	t := &timedParts{ModuleTiming: ModuleTiming{slowest.Rank, ranks, slowest.BareSteps, slowest.InstrumentedSteps, *slowest.InstrumentedStepMS}}
+	t := &timedParts{ModuleTiming: ModuleTiming{Rank: slowest.Rank, Ranks: ranks, BareSteps: slowest.BareSteps,
+		InstrumentedSteps: slowest.InstrumentedSteps, InstrumentedStepMS: *slowest.InstrumentedStepMS}, idles: slowest.idles}
 	for _, s := range slowest.rows {
 		t.parts = append(t.parts, timedPart{s, modules[s.module]})
 	}
@@ -187,6 +190,11 @@ func (doc *ExplainDocument) explainModuleTimes(from, to *Dissection) {
 	slices.SortFunc(doc.ModuleTimes, func(a, b ExplainedModuleTime) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.DeltaMS), math.Abs(a.DeltaMS)), cmp.Compare(orZero(b.ToMS), orZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
 	})
+	for i, d := range []*Dissection{from, to} {
+		if d.times.idles != "" {
+			doc.Warnings = append(doc.Warnings, doc.Runs[i].Label+": "+d.times.idles)
+		}
+	}
 	doc.OutsideModules = new(outside.finish(order).ExplainedTime)
 	residue := *doc.StepDeltaMS - doc.OutsideModules.DeltaMS
 	for i := range doc.ModuleTimes {

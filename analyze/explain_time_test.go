@@ -300,3 +300,117 @@ func TestExplainedTimesSum(t *testing.T) {
 		}
 	}
 }
+
+// repeated makes further repeats of a run, of its bare steps, each so many times as slow.
+func repeated(in Input, factors ...float64) []Summary {
+	in.Manifest.Suite = &schemas.SuiteRef{Name: "suite", Key: in.Manifest.Name}
+	var out []Summary
+	for i, f := range factors {
+		m := *in.Manifest
+		m.RunID, m.Bare, m.Suite = fmt.Sprint(m.RunID, i), true, &schemas.SuiteRef{Name: "suite", Key: m.Name, Repetition: i + 1}
+		instrumented := map[int64]bool{}
+		o := Input{Manifest: &m, Report: in.Report}
+		for _, s := range in.Steps {
+			if instrumented[s.Step] = s.Instrumented; !s.Instrumented {
+				o.Steps = append(o.Steps, s)
+			}
+		}
+		for _, p := range in.Phases {
+			if !instrumented[p.Step] {
+				o.Phases = append(o.Phases, p)
+			}
+		}
+		for k := range o.Steps {
+			s := &o.Steps[k]
+			s.GPUNS, s.WallNS = int64(f*float64(s.GPUNS)), int64(f*float64(s.WallNS))
+		}
+		for k := range o.Phases {
+			o.Phases[k].GPUNS = int64(f * float64(o.Phases[k].GPUNS))
+		}
+		out = append(out, Outline(o))
+	}
+	return out
+}
+
+// A recorded run is but one of its repeats: times are medians over all of them, and modules keep their shares of the phases.
+func TestExplainedRepeats(t *testing.T) {
+	from, to := plainTimes(), ghostTimes()
+	around := append(repeated(from, 0.75, 0.6), repeated(to, 0.5, 0.3, 0.15)...)
+	a, b := Dissect(from), Dissect(to)
+	own := a.times
+	TakeRepeats([2]*Dissection{&a, &b}, around)
+	if a.StepMS.N != 3 || a.StepMS.Over != OverRepeats || a.StepMS.Of != OfRange || a.StepMS.Median != 1875 || a.StepMS.Low != 1500 || a.StepMS.High != 2500 || b.StepMS.N != 4 {
+		t.Fatalf("%+v, %+v", a.StepMS, b.StepMS)
+	}
+	if own.Repeats != 0 || a.times == own || a.times.Repeats != 3 {
+		t.Errorf("%+v, and before %+v", a.times.ModuleTiming, own.ModuleTiming)
+	}
+	doc, err := Explain(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkExplainedTimes(t, &doc)
+	head := doc.ModuleTimes[slices.IndexFunc(doc.ModuleTimes, func(m ExplainedModuleTime) bool { return m.Title() == "head" })]
+	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 { // 600 of 2,500 ms are as many of 1,875
+		t.Errorf("%+v, residue %v ms", head, *doc.ModuleResidueMS)
+	}
+	text := strings.Join(doc.Sentences, "\n")
+	for _, want := range []string{"A step of ghost takes 5,558.4 ms, 3,683.4 ms (196 %) more than one of plain (1,875.0 ms): medians of 4 repeats (2,084.4 ms to 13,896.0 ms) and of 3 repeats (1,500.0 ms to 2,500.0 ms), in GPU time.",
+		"The ranges of the repeats overlap: which of the two is faster depends on the repeat."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if want := "plain: times are medians over 3 repeats in the store, whose steps take 1,500.0 ms to 2,500.0 ms; that of run plain takes 2,500.0 ms"; !slices.Contains(doc.Warnings, want) {
+		t.Errorf("no %q in %q", want, doc.Warnings)
+	}
+	// Of two repeats of one experiment each has its own times.
+	again := plainTimes()
+	again.Manifest.Suite, again.Manifest.RunID = from.Manifest.Suite, "again"
+	a, b = Dissect(from), Dissect(again)
+	if TakeRepeats([2]*Dissection{&a, &b}, around); a.StepMS.Over != OverSteps || b.StepMS.Over != OverSteps || a.times.Repeats != 0 {
+		t.Errorf("%+v, %+v", a.StepMS, b.StepMS)
+	}
+}
+
+// The confidence is that of the range, however many repeats there are, and each phase's times are by its own clock.
+func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
+	from, to := plainTimes(), ghostTimes()
+	around := repeated(from, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+	a, b := Dissect(from), Dissect(to)
+	TakeRepeats([2]*Dissection{&a, &b}, around)
+	if want := 1 - math.Pow(2, -9); a.StepMS.N != 10 || a.StepMS.Low != 250 || a.StepMS.High != 2500 || math.Abs(a.StepMS.Confidence-want) > 1e-9 {
+		t.Errorf("%+v, want a confidence of %v", a.StepMS, want)
+	}
+	again := Dissect(from) // of a store and its copy
+	if TakeRepeats([2]*Dissection{&again, &b}, slices.Concat(around, around)); again.StepMS.N != 10 {
+		t.Errorf("%d repeats, of which some are the same run", again.StepMS.N)
+	}
+	again = Dissect(from)
+	if NoteRepeats([]*Summary{&again.Summary}, slices.Concat(around, around)); !strings.HasPrefix(again.Warnings[len(again.Warnings)-1], "one of 10 repeats") {
+		t.Errorf("%q", again.Warnings)
+	}
+	if p := a.phaseTimes["forward"]; p.wall.Clock != ClockWall || p.gpu.Clock != ClockGPU {
+		t.Errorf("%+v, %+v", p.wall, p.gpu)
+	}
+}
+
+// Whatever the repeats take, all still sums.
+func TestExplainedRepeatsSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 5))
+	for seed := range uint64(60) {
+		from, to := randomTimes(rand.New(rand.NewPCG(seed, 1)), "a"), randomTimes(rand.New(rand.NewPCG(seed, 2)), "b")
+		around := append(repeated(from, r.Float64(), r.Float64()), repeated(to, r.Float64())...)
+		a, b := Dissect(from), Dissect(to)
+		if a.times == nil || b.times == nil {
+			continue
+		}
+		TakeRepeats([2]*Dissection{&a, &b}, around)
+		doc, err := Explain(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkExplainedTimes(t, &doc)
+		checkPhasesOfModules(t, &doc)
+	}
+}

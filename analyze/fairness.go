@@ -100,6 +100,9 @@ func (id *Identity) Method() string { m, _ := id.Params["method"].(string); retu
 // methodNormOnly is the method that computes per-sample norms and does nothing with them.
 const methodNormOnly = "norm_only"
 
+// NormsOnly is whether the run computes per-sample norms and does nothing with them: it is not private.
+func (id *Identity) NormsOnly() bool { return id.Method() == methodNormOnly }
+
 // unfair says why a run should not be compared with the baseline as they are.
 func unfair(baseline, run *Summary) []string {
 	var w []string
@@ -131,6 +134,7 @@ func unfair(baseline, run *Summary) []string {
 	case theirs == methodNormOnly:
 		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
 	}
+	w = append(w, poissonBeside(baseline, run)...)
 	switch slowed, theirs := run.throttled.String(), baseline.throttled.String(); {
 	case slowed != "" && theirs != "":
 		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", slowed, theirs))
@@ -140,6 +144,18 @@ func unfair(baseline, run *Summary) []string {
 		w = append(w, "the baseline's GPU was slowed down in "+theirs)
 	}
 	return append(w, keptGradients(baseline, run)...)
+}
+
+// poissonBeside says that only one of two runs draws batches of sizes of its own, unless their parameters have said so.
+func poissonBeside(baseline, run *Summary) []string {
+	if a, b := run.fact("poisson"), baseline.fact("poisson"); run.poisson == baseline.poisson || a != nil && b != nil {
+		return nil
+	}
+	who, other := "the run", "the baseline"
+	if baseline.poisson {
+		who, other = other, who
+	}
+	return []string{fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its peak is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)}
 }
 
 // unlike lists the conditions in which a run differs from the baseline, where both have them.

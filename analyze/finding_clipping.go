@@ -33,7 +33,7 @@ func (x *finder) perSample() []Finding {
 		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of %s", mib(held), shareText(float64(held), float64(whole)), x.peak)
 		if m, bytes := x.largestModule(schemas.PerSampleGradients); m != nil {
 			f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.PerSampleGradients)+", modules.parquet")
-			f.Sentence += fmt.Sprintf("; the largest part, %s, is of %s", mib(bytes), modulePath(m, 0))
+			f.Sentence += fmt.Sprintf("; the largest part, %s, is of %s", mib(bytes), moduleWords(m))
 		}
 		f.Sentence += "."
 		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, ghost clipping, tiles or book-keeping"
@@ -83,7 +83,7 @@ func (x *finder) perSampleEmbedding() *Finding {
 	f.bytes("parameters of "+modulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
 	x.peakFigure(&f)
 	f.Sentence = fmt.Sprintf("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
-		mib(held), shareText(float64(held), float64(whole)), x.peak, modulePath(where, 0), mib(where.ParameterBytes))
+		mib(held), shareText(float64(held), float64(whole)), x.peak, moduleWords(where), mib(where.ParameterBytes))
 	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its per-sample gradient sparse"
 	f.instead = noTable
 	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
@@ -127,7 +127,7 @@ func (x *finder) clipping() []Finding {
 	normBy := ""
 	if m, bytes := x.largestModule(schemas.ClipTemporaries); m != nil {
 		f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.ClipTemporaries)+", modules.parquet")
-		f.Sentence += fmt.Sprintf(", %s of them in %s", mib(bytes), modulePath(m, 0))
+		f.Sentence += fmt.Sprintf(", %s of them in %s", mib(bytes), moduleWords(m))
 		switch normBy = m.NormBy; {
 		case normBy == normGhost:
 			f.Sentence += ", whose norm comes from two T×T Gram matrices for each sample"
@@ -139,6 +139,9 @@ func (x *finder) clipping() []Finding {
 	}
 	f.Sentence += "."
 	f.Change, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
+	if f.instead != nil {
+		f.besides = sumAdvice(x.run.Method(), x.in.Manifest.Privacy)
+	}
 	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no memory of their own")
 	return []Finding{f}
 }

@@ -42,8 +42,7 @@ func clipAdvice(method, normBy string, privacy *schemas.Privacy) (change string,
 		instead = oneLayer
 	}
 	instead = slices.DeleteFunc(slices.Clone(instead), func(m string) bool { return m == method })
-	if privacy != nil && privacy.LossReduction != nil && *privacy.LossReduction == "mean" && !slices.Contains(ownBackprops, method) {
-		sum := `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output gradients to scale them`
+	if sum := sumAdvice(method, privacy); sum != "" {
 		if len(ways) == 0 {
 			return sum + "; norms are taken by tiles already", nil
 		}
@@ -53,4 +52,12 @@ func clipAdvice(method, normBy string, privacy *schemas.Privacy) (change string,
 		return "smaller physical batches; norms are taken by tiles already", nil
 	}
 	return strings.Join(ways, "; or "), instead
+}
+
+// sumAdvice is the part of it that is of the loss, empty where nothing is copied for its mean.
+func sumAdvice(method string, privacy *schemas.Privacy) string {
+	if privacy == nil || privacy.LossReduction == nil || *privacy.LossReduction != "mean" || slices.Contains(ownBackprops, method) {
+		return ""
+	}
+	return `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output gradients to scale them`
 }

@@ -36,7 +36,7 @@ func (x *finder) hooks() []Finding {
 		where := ""
 		if m != nil {
 			f.bytes("of it "+modulePath(m, 0), bytes, x.at(schemas.HookActivations))
-			where = fmt.Sprintf(", the largest part in %s (%s)", modulePath(m, 0), mib(bytes))
+			where = fmt.Sprintf(", the largest part in %s (%s)", moduleWords(m), mib(bytes))
 		}
 		f.Sentence = fmt.Sprintf("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: autograd does not hold them, or no longer, or holds other copies.",
 			x.peak, mib(own), shareText(float64(own), float64(x.d.AllocatedBytes)), where)

@@ -4,48 +4,167 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// A FailedRequest is an allocation that failed for want of memory, and what was in its way.
+type FailedRequest struct {
+	RunID          string  `json:"run_id"`
+	Device         string  `json:"device"`
+	Rank           int32   `json:"rank"`
+	Fatal          bool    `json:"fatal"`    // the run died of it; else something went on
+	Absorbed       bool    `json:"absorbed"` // that was torch itself, which took less; else the script
+	Requests       int     `json:"requests"` // several only of what torch went on without at one place; the largest is told
+	RequestedBytes int64   `json:"requested_bytes"`
+	Module         *string `json:"module"` // null outside of modules
+	At             Moment  `json:"at"`     // event 0: the events around it are not in the journal, and the rest is not known
+	AllocatedBytes *int64  `json:"allocated_bytes"`
+	CachedBytes    *int64  `json:"cached_bytes"` // and free
+	Sentence       string  `json:"sentence"`
+}
+
+// mostFailed bounds the failures that a summary breaks down: a script may try a thousand times.
+const mostFailed = 10
+
+// failed gives the failures of a summary, those that ended the run first, and how many it leaves out.
+func (in *Input) failed(ledgers *ledgers) (out []FailedRequest, more int) {
+	if in.Report == nil {
+		return nil, 0
+	}
+	order := in.failureGroups()
+	slices.SortStableFunc(order, func(a, b []int) int { return cmp.Compare(in.weight(a), in.weight(b)) })
+	for k, group := range order {
+		if k < mostFailed {
+			out = append(out, *in.failure(group, ledgers).failed)
+		} else {
+			more += len(group)
+		}
+	}
+	return out, more
+}
+
+// weight puts first what ended the run, and last what it did not notice.
+func (in *Input) weight(group []int) int {
+	switch o := &in.Report.OOMs[group[0]]; {
+	case o.Fatal:
+		return 0
+	case o.Absorbed():
+		return 2
+	}
+	return 1
+}
+
+// failureGroups are the failures of the report, by their places in it, those together that torch itself went on without at one place: a
+// convolution may try dozens of algorithms in each step. The largest request of a group is its first.
+func (in *Input) failureGroups() (groups [][]int) {
+	type site struct {
+		place
+		module, phase string
+	}
+	at := map[site]int{}
+	for i := range in.Report.OOMs {
+		o := &in.Report.OOMs[i]
+		if !o.Absorbed() {
+			groups = append(groups, []int{i})
+			continue
+		}
+		s := site{place{o.Rank, o.Device}, o.Module, o.Phase}
+		k, ok := at[s]
+		if !ok {
+			k = len(groups)
+			at[s], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], i)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b int) int {
+			return cmp.Compare(in.Report.OOMs[b].RequestedBytes, in.Report.OOMs[a].RequestedBytes)
+		})
+	}
+	return groups
+}
+
 // failures gives a finding for each allocation that failed.
-func (in *Input) failures() []Finding {
+func (in *Input) failures(ledgers *ledgers) (out []Finding) {
 	if in.Report == nil {
 		return nil
 	}
-	var out []Finding
-	ledgers := in.newLedgers()
-	for i := range in.Report.OOMs {
-		o := &in.Report.OOMs[i]
-		p := place{o.Rank, o.Device}
-		from := fmt.Sprintf("ingest.json: ooms[%d]", i)
-		f := Finding{ID: FindingOOM, Device: new(p.String()), Rank: new(o.Rank), fatal: o.Fatal}
-		f.of(o.RequestedBytes, o.LimitBytes, OfLimit)
-		f.bytes("requested", o.RequestedBytes, from)
-		f.bytes("limit of the process", o.LimitBytes, from)
-		f.bytes("free on the device", o.DeviceFreeBytes, from)
-		at := in.failureMoment(p, i)
-		by := ""
-		if o.Module != "" {
-			by = " by module " + o.Module
-		}
-		ended := "and the script went on"
-		if o.Fatal {
-			ended = "and the run died of it"
-		}
-		f.Sentence = fmt.Sprintf("A request for %s%s failed %s, %s", mib(o.RequestedBytes), by, when(&at), ended)
-		if o.Seq == 0 { // the process died before its last drain
-			f.Sentence += "; the events around it are not in the journal."
-			out = append(out, f)
-			continue
-		}
-		f.At = &at
-		d := in.breakdownAt(p, ledgers.of(p), at, -1)
-		lay := in.layoutAt(p, ledgers.of(p), o.Seq)
-		f.holders(&d, o, lay)
-		out = append(out, f)
+	for _, group := range in.failureGroups() {
+		out = append(out, in.failure(group, ledgers))
 	}
 	return out
+}
+
+// failure is that of a group.
+func (in *Input) failure(group []int, ledgers *ledgers) Finding {
+	i := group[0]
+	o := &in.Report.OOMs[i]
+	p := place{o.Rank, o.Device}
+	from := fmt.Sprintf("ingest.json: ooms[%d]", i)
+	at := in.failureMoment(p, i)
+	f := Finding{ID: FindingOOM, Device: new(p.String()), Rank: new(o.Rank),
+		failed: &FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal, Absorbed: o.Absorbed(), Requests: len(group), RequestedBytes: o.RequestedBytes, Module: orNull(o.Module), At: at}}
+	f.of(o.RequestedBytes, o.LimitBytes, OfLimit)
+	f.bytes("requested", o.RequestedBytes, from)
+	f.bytes("limit of the process", o.LimitBytes, from)
+	f.bytes("free on the device", o.DeviceFreeBytes, from)
+	ended := "and the script went on"
+	switch {
+	case o.Fatal:
+		ended = "and the run died of it"
+	case o.Absorbed():
+		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the first whose workspace can be had"
+	}
+	f.Sentence = fmt.Sprintf("A %s failed %s, %s", requestWords(o), when(&at), ended)
+	if n := len(group); n > 1 {
+		f.Sentence = fmt.Sprintf("%d requests of at most %s failed in %s, the largest %s, %s", n, strings.TrimPrefix(requestWords(o), "request for "), o.Phase, when(&at), ended)
+	}
+	if o.Seq == 0 { // the process died before its last drain
+		f.Sentence += "; the events around it are not in the journal."
+	} else {
+		f.At = &at
+		d := in.breakdownAt(p, ledgers.of(p), at, -1)
+		f.holders(&d, o, in.layoutAt(p, ledgers.of(p), o.Seq))
+	}
+	f.failed.Sentence = f.Sentence
+	return f
+}
+
+// requestWords say what was asked, and by whom.
+func requestWords(o *schemas.OOM) string {
+	text := "request for " + mib(o.RequestedBytes)
+	if o.Module != "" {
+		text += " by module " + o.Module
+	}
+	return text
+}
+
+// diedOf says of what a run died that is broken down at its peak; empty where it did not run out of memory.
+func (in *Input) diedOf() string {
+	if in.Report == nil {
+		return ""
+	}
+	for i := range in.Report.OOMs {
+		o := &in.Report.OOMs[i]
+		if !o.Fatal {
+			continue
+		}
+		nth := 0 // of the device's failures, which --at counts
+		for _, x := range in.Report.OOMs[:i+1] {
+			if x.Rank == o.Rank && x.Device == o.Device {
+				nth++
+			}
+		}
+		at := in.failureMoment(place{o.Rank, o.Device}, i)
+		text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(o), when(&at))
+		if o.Seq != 0 {
+			text += fmt.Sprintf("; this is its peak until then, and --at oom=%d is that moment", nth)
+		}
+		return text
+	}
+	return ""
 }
 
 // failureMoment is when the i-th failure of the report happened.
@@ -82,12 +201,21 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout) {
 	if rest > 0 {
 		names = append(names, mib(rest)+" of others")
 	}
+	f.failed.AllocatedBytes = &d.AllocatedBytes
 	f.bytes("allocated", d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", d.At.Event))
-	f.Sentence += fmt.Sprintf(". Of the %s that the process may take, %s were allocated", mib(o.LimitBytes), mib(d.AllocatedBytes))
+	if taken := besideTensors(o, d.ReservedBytes); taken > 0 {
+		from := fmt.Sprintf("ingest.json: limit_bytes less device_free_bytes, less what events.parquet has reserved after event %d", d.At.Event)
+		f.bytes("limit taken by contexts, driver and others", taken, from)
+		f.bytes("limit left for tensors", o.LimitBytes-taken, from)
+	}
+	f.Sentence += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes), mib(d.AllocatedBytes))
 	if len(names) > 0 {
 		f.Sentence += " (" + joinWords(names) + ")"
 	}
 	f.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown --at oom --by category,module says where"
+	if o.Absorbed() {
+		f.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a faster algorithm"
+	}
 	if lay == nil {
 		f.Sentence += "."
 		return
@@ -95,6 +223,7 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout) {
 	from := fmt.Sprintf("events.parquet: segments after event %d, less the blocks in them", d.At.Event)
 	f.bytes("reserved", lay.reserved, from)
 	f.bytes("cached and free", lay.free(), from)
+	f.failed.CachedBytes = new(lay.free())
 	f.bytes("largest free piece", lay.largest, from)
 	f.Sentence += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", mib(lay.free()), mib(lay.largest))
 	if lay.free() >= o.RequestedBytes {
@@ -106,6 +235,27 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout) {
 		f.bytes("short of", short, "requested less what is free on the device, or below the limit")
 		f.Sentence += fmt.Sprintf(" With %s less held or cached it would have been served.", mib(short))
 	}
+}
+
+// besideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known. Torch's limit is all of the
+// device, the CUDA context included, unless the script set a lower one; what "dpsight predict" calls memory leaves the context out.
+func besideTensors(o *schemas.OOM, reserved *int64) int64 {
+	if reserved == nil {
+		return 0
+	}
+	return max(0, o.LimitBytes-o.DeviceFreeBytes-*reserved)
+}
+
+// limitWords say of a failure's limit how much of it tensors could have.
+func limitWords(o *schemas.OOM, reserved *int64) string {
+	text := "limit is " + mib(o.LimitBytes)
+	if reserved == nil {
+		return text + ", with what the CUDA context and others take of it"
+	}
+	if taken := besideTensors(o, reserved); taken > 0 {
+		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were left for tensors", mib(taken), mib(o.LimitBytes-taken))
+	}
+	return text
 }
 
 // failureAt is the moment of the device's n-th request that failed, from 1.
@@ -125,11 +275,7 @@ func (in *Input) failureAt(p place, n int64) (found, error) {
 		if o.Seq == 0 {
 			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p, when(new(in.failureMoment(p, i))))
 		}
-		by := ""
-		if o.Module != "" {
-			by = " by module " + o.Module
-		}
-		note := fmt.Sprintf("%s: a request for %s%s failed here; the process may take %s, and %s were free on the device", p, mib(o.RequestedBytes), by, mib(o.LimitBytes), mib(o.DeviceFreeBytes))
+		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o), limitWords(o, in.reservedAt(p, o.Seq)), mib(o.DeviceFreeBytes))
 		return found{at: in.failureMoment(p, i), allocated: -1, warnings: []string{note}}, nil
 	}
 	if seen == 0 {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -102,10 +103,44 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 	}
 }
 
+// What saves nothing is no advice: where another moment is as high, and where no other method peaks lower.
+func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
+	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.ClipTemporaries, bytes: 400, module: 2}, part{category: schemas.Activations, bytes: 400})
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3 // 900, then 500 with event 3, then 900 with the activations of event 4
+	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
+	in.Steps[0].EndSeq = 4
+	v := &in.Report.Devices[0]
+	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
+	*v.InstrumentedPeakSeq = 2
+	f := theFinding(t, inspected(in), FindingClipTemporaries)
+	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || f.Change != "" || !strings.HasSuffix(f.Sentence, ". Doing without would save nothing: as much is allocated at another moment.") {
+		t.Errorf("%+v", f)
+	}
+
+	for _, c := range []struct {
+		peak          int64
+		step          float64
+		besides, want string
+		saves         int64
+	}{{900, 120, "sum", "tiles; or sum", 100}, {1000, 120, "sum", "sum", -1}, {1000, 120, "", "", 0}, {1100, 120, "", "", 0}, {1000, 80, "", "tiles; or sum", 0}} {
+		n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), SavesBytes: new(int64(300)), Assumption: "at most",
+			Sentence: "So much is held.", Change: "tiles; or sum", besides: c.besides, instead: []string{"flash"}}}}
+		f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", c.peak, c.step)}).Runs[0].Findings, FindingClipTemporaries)
+		saves := int64(-1) // not known
+		if f.SavesBytes != nil {
+			saves = *f.SavesBytes
+		}
+		if f.Change != c.want || saves != c.saves || strings.Contains(f.Sentence, "Another method would save nothing: the lowest recorded peak of those that do without is ") != (c.want != "tiles; or sum") ||
+			(f.Assumption == "") != (f.SavesBytes == nil) || strings.Contains(f.Sentence, "another moment") {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
 // What ended the run comes first, then what saves most, then what is largest.
 func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)), Share: new(0.9)}, {ID: "none"},
-		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, fatal: true},
+		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, failed: &FailedRequest{Fatal: true}},
 		// What saves bytes is weighed by them, whatever its own size is a share of.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}

@@ -508,6 +508,91 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 }
 
+// Torch's limit is the whole device, the CUDA context included; what predict calls memory is without. Both say which they are, and by how
+// much they differ.
+func TestLimitsOfAFailureAreTold(t *testing.T) {
+	in := pieces(4, 2, 320<<20)
+	seq := in.Report.Devices[0].Events
+	in.Manifest.Status = schemas.StatusOOM
+	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 512 << 20}
+	reserved := *in.reservedAt(place{}, seq)
+	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved, Step: -1, Fatal: true}
+	in.Report.OOMs = []schemas.OOM{o}
+	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, so that 512.00 MiB were left for tensors"
+	f := theFinding(t, inspected(in), FindingOOM)
+	if f == nil || !strings.Contains(f.Sentence, ". T"+both+": ") || !slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return g.What == "limit left for tensors" && g.Value == 512<<20 }) {
+		t.Errorf("%+v", f)
+	}
+	at, err := Breakdown(in, At{OOM: new(int64(1))})
+	if err != nil || !strings.Contains(at.Devices[0].Warnings[0], "; t"+both+", and ") {
+		t.Errorf("%+v, %v", at, err)
+	}
+	p := Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of which its CUDA context takes 88.00 MiB): ") {
+		t.Error(got)
+	}
+	// A limit below what is free is one that the script has set: nothing is taken of it.
+	in.Report.OOMs[0].LimitBytes = 400 << 20
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 400.00 MiB: ") || slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return strings.HasPrefix(g.What, "limit left") }) {
+		t.Errorf("%+v", f)
+	}
+	p = Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors: ") {
+		t.Error(got)
+	}
+	in.Events, in.Report.OOMs = nil, []schemas.OOM{o} // what was reserved is not known
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with what the CUDA context and others take of it: ") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A breakdown of the peak of a run that died for want of memory says what it died of, and where that is broken down; a summary has the
+// failures too, what ended the run first, and not a thousand of them.
+func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
+	in := keptRun(false)
+	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
+	in.Report.OOMs = []schemas.OOM{caught}
+	if s := Summarize(in); len(s.Breakdown.Warnings) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal || s.Failed[0].Module != nil {
+		t.Errorf("the script went on: %q, %+v", s.Breakdown.Warnings, s.Failed)
+	}
+	for range 11 {
+		in.Report.OOMs = append(in.Report.OOMs, caught)
+	}
+	in.Report.OOMs = append(in.Report.OOMs, schemas.OOM{Seq: 5, RequestedBytes: 3 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true})
+	in.Manifest.Status = schemas.StatusOOM
+	s := Summarize(in)
+	if f := s.Failed[0]; len(s.Failed) != 10 || s.FailedMore != 3 || !f.Fatal || *f.Module != "head" || f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil || f.Sentence == "" {
+		t.Errorf("%d and %d more, first %+v", len(s.Failed), s.FailedMore, f)
+	}
+	const died = "the run died of a request for 3,072.00 MiB by module head that failed in forward of step 2; this is its peak until then, and --at oom=13 is that moment"
+	if w := s.Breakdown.Warnings; !slices.Equal(w, []string{died}) {
+		t.Errorf("%q", w)
+	}
+	at, err := Breakdown(in, At{OOM: new(int64(13))})
+	if err != nil || at.Devices[0].At.Event != 5 || len(at.Warnings) != 0 {
+		t.Errorf("%+v, %v", at, err)
+	}
+}
+
+// What torch itself went on without is one finding for each place, however often it tried, after what the script noticed.
+func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
+	in := keptRun(false)
+	tried := func(bytes int64, module string) schemas.OOM {
+		return schemas.OOM{Seq: 4, RequestedBytes: bytes, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward, Module: module, Raised: new(false)}
+	}
+	in.Report.OOMs = []schemas.OOM{tried(1<<20, "a"), tried(3<<20, "a"), tried(1<<20, "b"), tried(2<<20, "a"), {Seq: 4, RequestedBytes: 1, Raised: new(true)}}
+	s := Summarize(in)
+	if len(s.Failed) != 3 || s.FailedMore != 0 || s.Failed[0].Absorbed || !s.Failed[1].Absorbed || s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
+		t.Fatalf("%+v", s.Failed)
+	}
+	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests of at most 3.00 MiB by module a failed in forward, the largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
+		t.Errorf("%q", f)
+	}
+	if found := in.failures(in.newLedgers()); len(found) != 3 {
+		t.Errorf("%d findings", len(found))
+	}
+}
+
 func TestUnknownBytesAreFound(t *testing.T) {
 	in := keptRun(true)
 	for i := range in.Owners { // nothing but the phase of birth is known of the activations

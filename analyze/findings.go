@@ -50,9 +50,11 @@ type Finding struct {
 	CostsMS    *float64 `json:"costs_ms,omitempty"`
 	Assumption string   `json:"assumption,omitempty"`
 
-	fatal bool
+	failed *FailedRequest // of a request that failed
 	// instead are the methods whose runs tell what doing without would save.
 	instead []string
+	// besides is the part of the change that no such method's run says anything of.
+	besides string
 }
 
 // FindingFigure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
@@ -102,7 +104,7 @@ const (
 	OfHighestRecorded  = "highest_recorded" // allocated
 	OfRecordedReserved = "highest_recorded_reserved"
 	OfStep             = "step"
-	OfLimit            = "limit" // of what the process may take of the device
+	OfLimit            = "limit" // torch's: of the device with what its CUDA context takes, or a lower one that the process has set
 )
 
 // Findings gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what other
@@ -126,6 +128,7 @@ func Findings(inspected []Inspection, around []Summary) FindingsDocument {
 		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {
 			run.Findings[k].measureAgainst(&n.Summary, all)
+			run.Findings[k].dropIdleAdvice()
 			if run.Findings[k].Figures == nil {
 				run.Findings[k].Figures = []FindingFigure{}
 			}
@@ -137,11 +140,20 @@ func Findings(inspected []Inspection, around []Summary) FindingsDocument {
 	return doc
 }
 
+// dropIdleAdvice says of a change that saves neither bytes nor time that it does not, in the place of advising it.
+func (f *Finding) dropIdleAdvice() {
+	if f.Change == "" || f.SavesBytes == nil || *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
+		return
+	}
+	f.Change = ""
+	f.Sentence += " Doing without would save nothing: as much is allocated at another moment."
+}
+
 // compareFindings puts first what ended the run, then what saves the larger share, be it of bytes or of a step, then the
 // larger share.
 func (s *Summary) compareFindings(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
-		if f.fatal {
+		if f.failed != nil && f.failed.Fatal {
 			fatal = 1
 		}
 		return fatal, max(s.savedBytes(f), s.savedTime(f)), orZero(f.Share)

@@ -36,6 +36,7 @@ type FitSearch struct {
 	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another cannot be.
 	Only    []int64
 	Barred  string
+	Top     bool // the options allow none above the highest
 	Runs    []FitRun
 	Stopped string // why the search did not come to its end; empty where it did
 }
@@ -72,6 +73,7 @@ type FitCell struct {
 	// no other was asked for. Barred is why the first of the others cannot be.
 	Only    []int64 `json:"only,omitempty"`
 	Barred  string  `json:"barred,omitempty"`
+	Top     bool    `json:"top,omitempty"` // the options allow no value above the highest, as no physical batch is above its batch
 	Outcome string  `json:"outcome"`
 	// Largest is the highest value that fits, null where none does; its peaks are beside it.
 	Largest           *int64 `json:"largest"`
@@ -95,7 +97,7 @@ type FitProbe struct {
 	Kept              bool   `json:"kept"` // it was made before and taken from the store
 	Status            string `json:"status"`
 	Fits              *bool  `json:"fits"`
-	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed and that the script caught: a run that has some does not fit
+	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went on by itself
 	Why               string `json:"why,omitempty"` // a run that ended well does not fit, or, where Fits is null, how it ended
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
@@ -119,7 +121,7 @@ func (d *FitDocument) Failure() string {
 }
 
 func fitCell(v Vary, s *FitSearch) FitCell {
-	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only, Barred: s.Barred, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
+	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only, Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
 	runs := slices.Clone(s.Runs)
 	slices.SortStableFunc(runs, func(a, b FitRun) int { return cmp.Compare(a.Value, b.Value) })
 	var largest, refused *FitRun
@@ -223,9 +225,15 @@ func (c *FitCell) highest(v *Vary) int64 {
 	return v.High
 }
 
+// More reports whether a value above Largest may fit that was not tried, or any where there is no Largest.
+func (c *FitCell) More(v *Vary) bool {
+	atTop := c.Top && c.Largest != nil && *c.Largest == c.highest(v)
+	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !atTop
+}
+
 // Sentence says in one line what the search found.
 func (c *FitCell) Sentence(v *Vary) string {
-	on := fmt.Sprintf("%s on %s with %s", c.Method, c.GPU, mib(c.MemoryBytes))
+	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, mib(c.MemoryBytes))
 	switch c.Outcome {
 	case FitNone:
 		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.lowest(v))
@@ -246,5 +254,5 @@ func (c *FitCell) Sentence(v *Vary) string {
 	if c.Refused == nil {
 		return fmt.Sprintf("%s: %s %d fits", on, v.Name, *c.Largest)
 	}
-	return fmt.Sprintf("%s: %s %d fits, %d does not", on, v.Name, *c.Largest, *c.Refused)
+	return fmt.Sprintf("%s: %s %d is the largest seen to fit, %d does not fit", on, v.Name, *c.Largest, *c.Refused)
 }

@@ -33,7 +33,7 @@ func TestFit(t *testing.T) {
 		sentence string
 	}{
 		{"a limit", FitSearch{Runs: []FitRun{probe(64, no, 900, schemas.Close), probe(1, yes, 10, schemas.ExactExpected), probe(32, yes, 320, schemas.ExactExpected), probe(33, no, 800, schemas.Close)}},
-			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 fits, 33 does not"},
+			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 is the largest seen to fit, 33 does not fit"},
 		{"nothing", FitSearch{Runs: []FitRun{probe(1, no, 10, schemas.Close)}}, FitNone, 0, 1, nil, schemas.Close, "not even batch_size 1"},
 		{"everything", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.ExactExpected)}}, FitAll, 64, 0, nil, schemas.ExactExpected, "batch_size 64, the highest"},
 		{"a hole below the highest", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.Close), probe(63, no, 700, schemas.Close), probe(32, yes, 320, schemas.Close)}},
@@ -44,13 +44,13 @@ func TestFit(t *testing.T) {
 		{"stopped", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"}, FitUnset, 1, 0, nil, schemas.Close, "stopped at batch_size 1, which fits: interrupted"},
 		{"stopped at once", FitSearch{Stopped: "it failed"}, FitUnset, 0, 0, nil, "", "before anything was known to fit: it failed"},
 		{"a value that cannot be, beside the answer", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, no, 640, schemas.Close), probe(32, yes, 320, schemas.Close), probe(33, no, 330, schemas.Close), probe(48, nil, 480, schemas.Close)}},
-			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 fits, 33 does not"},
+			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 is the largest seen to fit, 33 does not fit"},
 		{"a value that cannot be, below the highest", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, yes, 640, schemas.Close), probe(63, nil, 630, schemas.Close)}},
 			FitAll, 64, 0, nil, schemas.Close, "batch_size 64 fits, the highest that was asked for"},
 		{"a hole", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(8, no, 80, schemas.Close), probe(9, yes, 70, schemas.Close), probe(10, no, 90, schemas.Close)}},
-			FitSome, 9, 10, []string{"batch_size 9 fits, though 8 does not"}, schemas.Close, "batch_size 9 fits, 10 does not"},
+			FitSome, 9, 10, []string{"batch_size 9 fits, though 8 does not"}, schemas.Close, "batch_size 9 is the largest seen to fit, 10 does not fit"},
 		{"less for more", FitSearch{Runs: []FitRun{probe(1, yes, 3<<20, schemas.Close), probe(2, yes, 2<<20, schemas.Close), probe(3, no, 0, schemas.Close)}},
-			FitSome, 2, 3, []string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"}, schemas.Close, "batch_size 2 fits"},
+			FitSome, 2, 3, []string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"}, schemas.Close, "batch_size 2 is the largest seen to fit"},
 		{"less reserved for more", FitSearch{Runs: []FitRun{probe(1, yes, 1<<20, schemas.Close), cached(probe(2, yes, 2<<20, schemas.Close), 9<<20), probe(64, yes, 3<<20, schemas.Close)}},
 			FitAll, 64, 0, []string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"}, schemas.Close, "everything that was tried fits"},
 	} {
@@ -69,6 +69,27 @@ func TestFit(t *testing.T) {
 			if got.Probes[i].Value > got.Probes[i+1].Value {
 				t.Errorf("%s: the probes are out of order", c.what)
 			}
+		}
+	}
+}
+
+// Above the highest that the options allow there is no more; where the search was stopped before anything was known to fit, there may be.
+func TestFitMore(t *testing.T) {
+	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)
+	for _, c := range []struct {
+		what   string
+		search FitSearch
+		want   bool
+	}{
+		{"all fit", FitSearch{Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, true},
+		{"all that there are fit", FitSearch{Top: true, Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, false},
+		{"stopped at the top", FitSearch{Top: true, Stopped: "it failed", Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, false},
+		{"stopped below it", FitSearch{Top: true, Stopped: "it failed", Runs: []FitRun{probe(2, yes, 10, schemas.Close)}}, true},
+		{"stopped at once", FitSearch{Top: true, Stopped: "it failed"}, true},
+		{"none fits", FitSearch{Top: true, Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}}, false},
+	} {
+		if cell := Fit(v, []FitSearch{c.search}).Cells[0]; cell.More(&v) != c.want {
+			t.Errorf("%s: more %t", c.what, !c.want)
 		}
 	}
 }

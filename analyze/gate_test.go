@@ -344,7 +344,7 @@ func TestThresholdsThatAreNone(t *testing.T) {
 	for text, said := range map[string]string{
 		"peak=0.9": "below 1", "peak": "is not NAME=RATIO", "peak=": `"" is not a ratio`, "peak=x": "is not a ratio", "peak=-1": "is not a ratio", "peak=1/2": "is not a ratio",
 		"peak=1e3": "is not a ratio", "nope=1.1": "is not one of", "category=1.1": "needs a name", "category:nope=1.1": "no category", "peak:x=1.1": "takes no name",
-		"phase:forward=1.1": "phase-peak:forward", "peak=999999999999999999999": "is not a ratio",
+		"phase:forward=1.1": "phase-peak:forward", "peak=5": "for a growth of 5 % write 5%, for the ratio itself 400%", "peak=999999999999999999999": "is not a ratio",
 	} {
 		if _, err := ParseThresholds([]string{text}); err == nil || !strings.Contains(err.Error(), said) {
 			t.Errorf("%s: %v, want %q", text, err, said)

@@ -21,7 +21,7 @@ func Inspect(in Input) Inspection {
 		n.notLooked = append(n.notLooked, "anything: the run has not been ingested")
 		return n
 	}
-	n.findings = append(n.findings, in.failures()...)
+	n.findings = append(n.findings, in.failures(ledgers)...)
 	var none *NoEventsError
 	if err := in.noEvents(); errors.As(err, &none) {
 		n.notLooked = append(n.notLooked, "bytes: "+none.Reason)

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -22,14 +23,19 @@ type KeptGradients struct {
 }
 
 // keptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when they were
-// written. A gradient that is written to in place, by autograd's accumulation, would be a new block from that moment on.
+// written, as in a step without tags: where only such a step reached the peak (a larger batch of Poisson sampling), the peak of
+// the others says nothing about it. A gradient that is written to in place, by autograd's accumulation, would be a new block from that moment on.
 func (in *Input) keptGradients(p place, l *ledger, peak int64) *KeptGradients {
 	spans := in.taggedSpans(p)
 	if len(spans) == 0 {
 		return nil
 	}
+	changes := l.changes()
+	if highestWithout(changes, nil, spans) < highestWithout(changes, nil, []span{{0, math.MaxInt64}}) {
+		return nil
+	}
 	voids := in.voids(p, l, in.zeroed(p))
-	kept := &KeptGradients{FreedPeakBytes: highestWithout(l.changes(), voids, spans)}
+	kept := &KeptGradients{FreedPeakBytes: highestWithout(changes, voids, spans)}
 	for _, v := range voids {
 		if v.from <= peak && peak < v.to {
 			kept.AtPeakBytes += v.bytes

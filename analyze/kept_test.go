@@ -89,6 +89,22 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
+// A larger batch in a step without tags has the peak: what the other steps would take says nothing about it.
+func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
+	in := keptRun(false)
+	last := &in.Steps[len(in.Steps)-1]
+	last.Instrumented = false
+	if l := newLedger(&in, place{}); in.keptGradients(place{}, l, 0) == nil {
+		t.Error("a step like the others hides their peak")
+	}
+	at := last.BeginSeq + 1
+	in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: int64(len(in.Allocations) + 1), RequestedBytes: 500, BlockBytes: 500,
+		AllocSeq: at, FreeRequestedSeq: at + 1})
+	if l := newLedger(&in, place{}); in.keptGradients(place{}, l, 0) != nil {
+		t.Errorf("freed peak %d from steps that never reached the peak", in.keptGradients(place{}, l, 0).FreedPeakBytes)
+	}
+}
+
 // The peak of a loop that frees may lie in the first step, in which nothing is kept yet, or before a step.
 func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 	in := keptRun(false)

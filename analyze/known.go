@@ -63,7 +63,8 @@ func doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 	f, p := m.Phantom, r.Prediction
 	found := map[string]bool{
 		schemas.DoubtReads: len(unknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0, schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
-		schemas.DoubtOther: drawnAnew(m) || !f.Checked || m.Environment == nil || !sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
+		schemas.DoubtRanks: len(p.CopiedReads) > 0,
+		schemas.DoubtOther: drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked || m.Environment == nil || !sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
 			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] || slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool { return x.Status != m.Status })}
 	for _, n := range p.Notes {
 		found[doubtOf(n)] = true

@@ -36,19 +36,26 @@ func sharing(ids []Identity, labels []string, f func(group []int)) {
 
 // experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their commands.
 func experimentsApart(ids []Identity, labels []string) {
+	tellApart(ids, labels, func(int, string) {})
+}
+
+// tellApart is [experimentsApart], and calls told with what it adds to a label.
+func tellApart(ids []Identity, labels []string, told func(i int, text string)) {
+	tell := func(i int, text string) {
+		if text != "" {
+			labels[i] += " (" + text + ")"
+			told(i, text)
+		}
+	}
 	sharing(ids, labels, func(group []int) {
 		keys := tellingParams(ids, group)
 		for _, i := range group {
-			if text := paramWords(&ids[i], keys); text != "" {
-				labels[i] += " (" + text + ")"
-			}
+			tell(i, paramWords(&ids[i], keys))
 		}
 	})
 	sharing(ids, labels, func(group []int) {
 		for k, text := range tellingArguments(ids, group) {
-			if text != "" {
-				labels[group[k]] += " (" + text + ")"
-			}
+			tell(group[k], text)
 		}
 	})
 }

@@ -22,6 +22,7 @@ type allocator struct {
 	p      place
 	ledger *ledger
 	levels []level // of reserved; nil = not known
+	held   []level // of allocated, after each event that changes it; see heldAfter
 	clock  []int64 // of event i+1, never falling
 	end    int64   // of the events, or of the process where that is later: between them nothing happened
 	rises  []int64 // when reserved rose, by time
@@ -108,6 +109,25 @@ func (d *allocator) seqAt(ns int64) int64 {
 func (d *allocator) reservedAfter(seq int64) int64 {
 	i := sort.Search(len(d.levels), func(i int) bool { return d.levels[i].seq > seq })
 	return d.levels[max(i-1, 0)].bytes
+}
+
+// heldAfter is what was allocated just after an event.
+func (d *allocator) heldAfter(seq int64) int64 {
+	if d.held == nil {
+		d.held = []level{{}}
+		for _, a := range d.ledger.allocs {
+			d.held = append(d.held, level{a.AllocSeq, a.BlockBytes})
+			if a.FreeRequestedSeq > 0 {
+				d.held = append(d.held, level{a.FreeRequestedSeq, -a.BlockBytes})
+			}
+		}
+		slices.SortFunc(d.held, func(a, b level) int { return cmp.Compare(a.seq, b.seq) })
+		for i := 1; i < len(d.held); i++ {
+			d.held[i].bytes += d.held[i-1].bytes
+		}
+	}
+	i := sort.Search(len(d.held), func(i int) bool { return d.held[i].seq > seq })
+	return d.held[max(i-1, 0)].bytes
 }
 
 // settled reports whether no segment came or went so near to a time that NVML may have counted it otherwise.
@@ -201,11 +221,30 @@ func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
 	return k > 0 && k < len(g.samples) && g.samples[k-1].UsedBytes == s.UsedBytes && g.samples[k].UsedBytes == s.UsedBytes
 }
 
+// allocated is what all allocators on the GPU had allocated; -1 where that is not known of one.
+func (g *gpu) allocated(r *reading) (bytes int64) {
+	if r.states == nil {
+		return -1
+	}
+	for i, st := range r.states {
+		switch {
+		case st.how == HowReplayed:
+			bytes += g.devices[i].heldAfter(st.seq)
+		case st.allocated != nil:
+			bytes += *st.allocated
+		default:
+			return -1
+		}
+	}
+	return bytes
+}
+
 func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
 // highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it reserves: of
-// its samples the first is taken whose state of the allocator the events tell, else the first whose state torch's counters
-// tell, else the first.
+// its samples those come first whose state of the allocator the events tell, then those whose state torch's counters tell. Of
+// several the one with the most allocated is taken, and the first of equals: the device is as full in all of them, and that one
+// says best what for. The others may lie between steps, where all but the model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {
@@ -222,13 +261,16 @@ func (g *gpu) highest() (best reading, plateau int) {
 		}
 		return 2
 	}
+	most := int64(-1)
 	for _, s := range g.samples {
 		if s.UsedBytes != top {
 			continue
 		}
 		plateau++
-		if r := g.read(s); plateau == 1 || rank(&r) < rank(&best) {
-			best = r
+		r := g.read(s)
+		held := g.allocated(&r)
+		if plateau == 1 || rank(&r) < rank(&best) || rank(&r) == rank(&best) && held > most {
+			best, most = r, held
 		}
 	}
 	return best, plateau

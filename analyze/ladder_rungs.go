@@ -17,7 +17,7 @@ func (g *gpu) devicePeak() *LadderMoment {
 	s := r.sample
 	m := g.sampled(DevicePeak, s)
 	if plateau > 1 {
-		m.note("device used is at this height in %d samples; the first that can be set beside the allocator is shown", plateau)
+		m.note("device used is at this height in %d samples; of those that can be set beside the allocator, the one with the most allocated is shown", plateau)
 	}
 	switch {
 	case r.states == nil: // torch's part cannot be told from the rest
@@ -51,15 +51,20 @@ func (m *LadderMoment) divide(g *gpu, r *reading) {
 }
 
 // recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where there is
-// no such sample. The first of equals is taken.
+// no such sample. Of equals the one with the most allocated is taken, as at the device's peak.
 func (g *gpu) recordedPeak() *LadderMoment {
 	var best reading
+	most := int64(-1)
 	for _, s := range g.samples {
-		if best.sample != nil && s.UsedBytes <= best.sample.UsedBytes {
+		if best.sample != nil && s.UsedBytes < best.sample.UsedBytes {
 			continue
 		}
-		if r := g.read(s); r.settled && r.replayed && r.reserved > 0 {
-			best = r
+		r := g.read(s)
+		if !r.settled || !r.replayed || r.reserved == 0 {
+			continue
+		}
+		if held := g.allocated(&r); best.sample == nil || s.UsedBytes > best.sample.UsedBytes || held > most {
+			best, most = r, held
 		}
 	}
 	if best.sample == nil {

@@ -206,6 +206,34 @@ func TestLadderRungsSum(t *testing.T) {
 	}
 }
 
+// Torch keeps what it reserves, so that a device's peak lasts: of its samples the one shows it at which most was allocated.
+func TestLadderOfAPlateau(t *testing.T) {
+	for seed := range uint64(40) {
+		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20, context: 700 << 20, api: 2}, 1)
+		run, err := Ladder(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := run.GPUs[0].Moments[0]
+		d := in.allocator(place{}, in.newLedgers().of(place{}))
+		var top, most int64
+		for _, s := range in.Samples {
+			if s.Device == 1 {
+				top = max(top, s.UsedBytes)
+			}
+		}
+		for _, s := range in.Samples {
+			if st := d.at(s.TimeNS); s.Device == 1 && s.UsedBytes == top && st != nil && st.settled {
+				plain := plainAt(d.ledger, st.seq)
+				most = max(most, plain.AllocatedBytes)
+			}
+		}
+		if got := checkRungs(t, &m)[RungAllocated]; m.At != DevicePeak || most == 0 || got != most {
+			t.Errorf("seed %d: %s with %d bytes allocated, and %d at the most that was sampled at that height", seed, m.At, got, most)
+		}
+	}
+}
+
 // A block that a stream still uses is neither allocated nor free.
 func TestLadderPendingFree(t *testing.T) {
 	in := simulate(rand.New(rand.NewPCG(4, 4)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2, charged: true}, 1)

@@ -61,14 +61,14 @@ type ModuleTimeRun struct {
 }
 
 // RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which the
-// instrument makes longer, and scaled phase by phase to the bare steps: a module's share of a phase stays as measured.
+// instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // that times are scaled to
 	InstrumentedSteps int   `json:"instrumented_steps"` // that shares come from
 	// StepMS is the median bare step. Rows, OutsideMS and ResidueMS sum to it.
 	StepMS             *float64          `json:"step_ms"`
-	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // mean
+	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median
 	Phases             []ModuleTimePhase `json:"phases"`
 	Rows               []ModuleTimeRow   `json:"rows"`       // the longest first
 	OutsideMS          float64           `json:"outside_ms"` // scaled time inside no module's call: the loss, the optimizer
@@ -81,7 +81,7 @@ type RankModuleTime struct {
 type ModuleTimePhase struct {
 	Phase          string   `json:"phase"`
 	BareMS         *float64 `json:"bare_ms"`         // median; null for recompute, which bare steps count as backward
-	InstrumentedMS float64  `json:"instrumented_ms"` // mean
+	InstrumentedMS float64  `json:"instrumented_ms"` // sum of its modules' medians
 	OutsideMS      float64  `json:"outside_ms"`      // scaled
 	Scale          float64  `json:"scale"`
 }

@@ -2,18 +2,20 @@ package analyze
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// stepKinds are a rank's steps after warm-up: the bare ones and the instrumented ones, each with its GPU time.
+// stepKinds are a rank's steps after warm-up that ran: the bare ones and the instrumented ones, each with its GPU time.
 func (in *Input) stepKinds(rank int32) (bare, instrumented map[int64]int64) {
 	bare, instrumented = map[int64]int64{}, map[int64]int64{}
+	captured := schemas.Captured(in.Phases)
 	for i := range in.Steps {
 		s := &in.Steps[i]
-		if s.Rank != rank || s.Warmup || s.GPUNS <= 0 {
+		if s.Rank != rank || s.Warmup || s.GPUNS <= 0 || captured[schemas.RankStep{Rank: rank, Step: s.Step}] {
 			continue
 		}
 		if s.Instrumented {
@@ -25,20 +27,36 @@ func (in *Input) stepKinds(rank int32) (bare, instrumented map[int64]int64) {
 	return bare, instrumented
 }
 
+// capturedSteps are a rank's steps after warm-up that did not run.
+func (in *Input) capturedSteps(rank int32) (steps []int64) {
+	captured := schemas.Captured(in.Phases)
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank == rank && !s.Warmup && captured[schemas.RankStep{Rank: rank, Step: s.Step}] && !slices.Contains(steps, s.Step) {
+			steps = append(steps, s.Step)
+		}
+	}
+	return steps
+}
+
 // scaledTimes is one rank's bare step by module and phase, before modules are grouped: RankModuleTime without its rows.
 type scaledTimes struct {
 	RankModuleTime
-	rows []share // scaled, phase by phase; module 0 is outside all modules
+	rows  []share // scaled, phase by phase; module 0 is outside all modules
+	idles string  // what is said of shares where the GPU waited in instrumented steps; else empty
 }
 
 func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaledTimes, warnings []string) {
 	bare, instrumented := in.stepKinds(rank)
 	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(bare), InstrumentedSteps: len(instrumented), Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
+	if text := untimed(in.capturedSteps(rank)); text != "" {
+		warnings = append(warnings, text)
+	}
 	if len(instrumented) == 0 {
 		return out, append(warnings, "no instrumented step after warm-up: the times of modules are not known")
 	}
 	shares := newShares(times, instrumented)
-	out.InstrumentedStepMS = new(mean(instrumented))
+	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
 	medians := in.barePhases(rank, bare)
 	if len(bare) == 0 {
 		warnings = append(warnings, "there is no bare step: times are those of instrumented steps, and not scaled")
@@ -69,15 +87,22 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 		out.StepMS = new(middleMS(slices.Collect(maps.Values(bare))))
 	}
 	out.ResidueMS = new(*out.StepMS - (out.OutsideMS + within))
+	if out.idles = out.idling(); out.idles != "" {
+		warnings = append(warnings, out.idles)
+	}
 	return out, warnings
 }
 
-func mean(ns map[int64]int64) float64 {
-	var sum int64
-	for _, n := range ns {
-		sum += n
+// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before it is said what that does to shares.
+const mostWaiting = 0.1
+
+// idling says what it means for the shares where instrumented steps take much longer than bare ones; empty where they do not.
+func (s *scaledTimes) idling() string {
+	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
+		return ""
 	}
-	return float64(sum) / float64(len(ns)) / 1e6
+	return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then include the GPU's idling, and modules of many short calls "+
+		"have too large a share", shareText(*s.InstrumentedStepMS-*s.StepMS, *s.StepMS), msText(*s.InstrumentedStepMS), msText(*s.StepMS))
 }
 
 func middleMS(ns []int64) float64 {
@@ -114,7 +139,10 @@ func (in *Input) barePhases(rank int32, bare map[int64]int64) map[string]float64
 	return out
 }
 
-// share is one module's mean time in one phase of an instrumented step.
+// onceOf is of how many steps a module that only one has says nothing of the others.
+const onceOf = 4
+
+// share is one module's median time in one phase of an instrumented step.
 type share struct {
 	phase  string
 	module int64
@@ -128,26 +156,37 @@ type shares struct {
 	order []string           // of phases, as they first came
 }
 
+// newShares takes the median of what each module takes in each phase over the steps that have it, as phases and steps are medians: one step
+// in which a module waited (for a kernel to be loaded, say) must not be its share. Of modules that take turns, as experts do, it is the part
+// of that which the steps that have it are of all: medians over all steps would leave none of them anything. What one step of several
+// alone has cannot be told from such a wait, and has no time.
 func newShares(times []schemas.ModuleTime, steps map[int64]int64) *shares {
 	type key struct {
 		phase  string
 		module int64
 		hook   bool
 	}
-	ns := map[key]int64{}
+	ns := map[key]map[int64]int64{}
 	s := &shares{phase: map[string]float64{}}
 	for i := range times {
 		t := &times[i]
 		if _, ok := steps[t.Step]; !ok {
 			continue
 		}
-		ns[key{t.Phase, t.Module, t.DPHook}] += t.GPUNS
+		k := key{t.Phase, t.Module, t.DPHook}
+		if ns[k] == nil {
+			ns[k] = map[int64]int64{}
+		}
+		ns[k][t.Step] += t.GPUNS
 		if !slices.Contains(s.order, t.Phase) {
 			s.order = append(s.order, t.Phase)
 		}
 	}
-	for k, n := range ns {
-		ms := float64(n) / float64(len(steps)) / 1e6
+	for k, by := range ns {
+		ms := 0.0
+		if len(by) > 1 || len(steps) < onceOf {
+			ms = middleMS(slices.Collect(maps.Values(by))) * float64(len(by)) / float64(len(steps))
+		}
 		s.rows = append(s.rows, share{k.phase, k.module, k.hook, ms})
 		s.phase[k.phase] += ms
 	}

@@ -9,7 +9,7 @@ func Outline(in Input) Summary {
 	}
 	s.peaks(&in)
 	t := in.timed()
-	s.StepMS = t.step()
+	s.StepMS, s.phaseTimes = t.step(), t.phases(&in)
 	if len(in.Samples) > 0 {
 		s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = in.energy(&t)
 	}

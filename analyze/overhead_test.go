@@ -305,6 +305,8 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *Input) { in.Manifest.Params["batch_size"] = 8.0 }, "batch_size differs"},
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 2097152.0 }, "seq_len differs: 2097152, baseline 512"},
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
+		{func(in *Input) { in.Manifest.Privacy = &schemas.Privacy{Poisson: ptr(true)} }, "at each step of the run and not of the baseline"},
+		{func(in *Input) { in.Manifest.Privacy = &schemas.Privacy{Poisson: ptr(false)} }, ""},
 		{func(in *Input) { in.Manifest.Source = schemas.Predicted }, "predicted beside a baseline that is measured"},
 		{func(in *Input) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
 		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to <0.01 MiB"},

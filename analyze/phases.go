@@ -84,10 +84,7 @@ func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
 				line += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight analyze time)", ms)
 			}
 		}
-		if len(modules) > 1 {
-			line = fmt.Sprintf("rank %d: %s", r.Rank, line)
-		}
-		lines = append(lines, line)
+		lines = append(lines, withRank(r.Rank, len(modules), line))
 	}
 	return lines
 }

@@ -223,6 +223,9 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
 		p.warnings.add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times only, %s", strings.Join(left, ", ")), label)
 	}
+	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys), "name") {
+		p.warnings.add(fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one experiment: --rows name tells them apart", strings.Join(scripts, ", ")), label)
+	}
 	for _, r := range likeFirst(runs, run.Bare()) {
 		for _, w := range r.Warnings {
 			if r.Status == schemas.StatusOK { // what did not end well counts in no cell
@@ -242,6 +245,17 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 	for _, w := range unfair(&a, &b) {
 		p.warnings.add(w, label)
 	}
+}
+
+// scriptsOf lists what the runs' commands run, each once.
+func scriptsOf(runs []*Summary) []string {
+	var out []string
+	for _, r := range runs {
+		if r.script != "" && !slices.Contains(out, r.script) {
+			out = append(out, r.script)
+		}
+	}
+	return out
 }
 
 // withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock moves

@@ -34,15 +34,16 @@ type PredictionRun struct {
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null where the script ended for another reason before its end: what it would have taken is not known. A run that ended well
+	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would have taken is not known. A run that ended well
 	// after a request had failed does not fit: what it did then is not what was asked for, and a script that halves its batch until
 	// it goes through would make every batch fit. Why says what the status does not: that, or how the script ended.
 	Fits              *bool  `json:"fits"`
 	Why               string `json:"why,omitempty"`
-	CaughtOOMs        int    `json:"caught_ooms"` // requests that failed without ending the run
+	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed, that the script caught
+	AbsorbedOOMs      int    `json:"absorbed_ooms"` // that torch itself went on without: the run did all that it was to do
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// SpareBytes is what the highest reserved leaves of MemoryBytes. A run that is near the limit gives cached memory
+	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes have one. A run that is near the limit gives cached memory
 	// back and goes on, so 0 is not yet too much.
 	SpareBytes *int64 `json:"spare_bytes"`
 	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
@@ -59,7 +60,8 @@ type PredictionRun struct {
 	Confidence   *schemas.Confidence    `json:"confidence"`
 	Told         bool                   `json:"told"` // all processes lived to say what they had read
 	UnknownReads []schemas.Counted      `json:"unknown_reads"`
-	AssumedAt    []schemas.Counted      `json:"assumed_at"` // where values that nobody had computed were taken for finite
+	AssumedAt    []schemas.Counted      `json:"assumed_at"`             // where values that nobody had computed were taken for finite
+	CopiedReads  []schemas.Counted      `json:"copied_reads,omitempty"` // where this rank's value was taken for all ranks'
 	Guesses      []schemas.Counted      `json:"guesses"`
 	Notes        []string               `json:"notes"`
 	Band         *schemas.PlacementBand `json:"band"`
@@ -72,7 +74,7 @@ type RankPeaks struct {
 	Device            string `json:"device"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	SpareBytes        *int64 `json:"spare_bytes"` // what the highest reserved leaves of the device's memory
+	SpareBytes        *int64 `json:"spare_bytes"` // what the highest reserved leaves of the device's memory, that of others on the same device too
 }
 
 // ranks are the peaks of each rank, those of its devices that it took anything of.
@@ -90,6 +92,9 @@ func (in *Input) ranks(memory *int64) []RankPeaks {
 		}
 		if memory != nil && r.PeakReservedBytes != nil {
 			r.SpareBytes = new(*memory - *r.PeakReservedBytes)
+			if u := sharedDevice(in.Manifest); u != nil && int32(u.Device) == v.Device {
+				r.SpareBytes = new(min(*r.SpareBytes, *memory-u.TakenBytes))
+			}
 		}
 		out = append(out, r)
 	}
@@ -108,16 +113,31 @@ func Predict(in Input) PredictionRun {
 	p.Ranks = in.ranks(p.MemoryBytes)
 	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
 		p.SpareBytes = new(*p.MemoryBytes - *p.PeakReservedBytes)
+		if u := sharedDevice(in.Manifest); u != nil {
+			p.SpareBytes = new(min(*p.SpareBytes, *p.MemoryBytes-u.TakenBytes))
+		}
 	}
 	if in.Report != nil && in.Report.Prediction != nil {
 		r := in.Report.Prediction
-		p.AssumedAt = append(p.AssumedAt, r.AssumedAt...)
+		p.AssumedAt, p.CopiedReads = append(p.AssumedAt, r.AssumedAt...), r.CopiedReads
 		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, unknownReads(r), r.Guesses, r.Notes, r.Band
 	}
 	p.Failure = in.fatal()
-	survived := in.survived()
-	p.Warnings, p.CaughtOOMs = append(p.Warnings, survived...), len(survived)
+	survived, absorbed := in.survived()
+	p.Warnings, p.CaughtOOMs, p.AbsorbedOOMs = append(p.Warnings, survived...), len(survived), absorbed
+	if absorbed > 0 {
+		p.Warnings = append(p.Warnings, plural(absorbed, "request", "requests")+" for workspaces failed, and torch itself went on with smaller ones: a device with more memory may hold more at the peak")
+	}
 	p.Fits, p.Why = p.verdict()
+	if p.Fits != nil && *p.Fits && in.Report != nil && tookNothing(in.Manifest, in.Report) {
+		p.Fits, p.Why = nil, nothingTaken
+		switch n := len(in.Manifest.Collector.Uninjected); {
+		case n > 0:
+			p.Why = plural(n, "process used torch", "processes used torch") + " without the agent"
+		case !p.Told:
+			p.Why = "a process did not live to say what it took"
+		}
+	}
 	d := s.Main()
 	if p.Failure != nil {
 		if failed := in.failedBreakdown(p.Failure); failed != nil {
@@ -167,18 +187,21 @@ func (in *Input) fatal() *schemas.OOM {
 	return nil
 }
 
-// survived says which requests failed without ending the run.
-func (in *Input) survived() (warnings []string) {
+// survived says which requests the script caught, and counts those that torch itself went on without.
+func (in *Input) survived() (warnings []string, absorbed int) {
 	if in.Report == nil {
-		return nil
+		return nil, 0
 	}
 	for i := range in.Report.OOMs {
-		if o := &in.Report.OOMs[i]; !o.Fatal {
+		switch o := &in.Report.OOMs[i]; {
+		case o.Absorbed():
+			absorbed++
+		case !o.Fatal:
 			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: what is said of it later may be of less than it was to do",
 				mib(o.RequestedBytes), o.Step))
 		}
 	}
-	return warnings
+	return warnings, absorbed
 }
 
 // failedBreakdown is what was held when a request failed; nil where its events are not in the journal.
@@ -227,6 +250,9 @@ func (p *PredictionRun) Advice() string {
 	if p.Fits != nil {
 		return ""
 	}
+	if p.Why == nothingTaken {
+		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
+	}
 	for _, n := range p.Notes {
 		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
 			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script is predicted with torch's own kernels, which take other memory"
@@ -239,15 +265,20 @@ func (p *PredictionRun) Advice() string {
 func (p *PredictionRun) Sentence() string {
 	on := p.GPU
 	if p.MemoryBytes != nil {
-		on += " with " + mib(*p.MemoryBytes) + " for the process"
+		on += " with " + mib(*p.MemoryBytes) + " for its tensors"
+		if f := p.Failure; f != nil && f.LimitBytes > *p.MemoryBytes { // the figure that findings and torch's own error have
+			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", mib(f.LimitBytes), mib(f.LimitBytes-*p.MemoryBytes))
+		}
 	}
 	switch {
+	case p.Fits == nil && p.Status == schemas.StatusOK:
+		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.title(), on, p.Why)
 	case p.Fits == nil:
 		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.title(), p.Status, on)
 	case *p.Fits && p.PeakReservedBytes != nil:
 		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.title(), on, mib(*p.PeakReservedBytes))
 	case *p.Fits:
-		return fmt.Sprintf("%s took no memory of %s", p.title(), on)
+		return fmt.Sprintf("%s fits on %s", p.title(), on)
 	case p.Why != "":
 		return fmt.Sprintf("%s does not fit on %s: %s", p.title(), on, p.Why)
 	case p.Failure == nil:

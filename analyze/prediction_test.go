@@ -11,7 +11,7 @@ import (
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
-	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || len(in.survived()) != 0 {
+	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.CaughtOOMs != 0 || len(p.Warnings) != 0 {
 		t.Errorf("%+v", p)
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
@@ -32,5 +32,83 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in.Manifest.Status, in.Report.OOMs[0].Fatal = schemas.StatusOOM, true
 	if p = Predict(in); *p.Fits || p.Why != "" || p.CaughtOOMs != 0 {
 		t.Errorf("fits %v, %q", *p.Fits, p.Why)
+	}
+}
+
+// A request that torch itself does without, as for a workspace, leaves the script all that it asked for: the run fits.
+func TestPredictFitsWithoutWorkspaces(t *testing.T) {
+	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Raised: new(false)}, {RequestedBytes: 2 << 30, Raised: new(false)}}
+	p := Predict(in)
+	if !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs != 2 || !strings.Contains(strings.Join(p.Warnings, "\n"), "2 requests for workspaces failed, and torch itself went on") {
+		t.Errorf("fits %v, %d caught, %d absorbed, warnings %q", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs, p.Warnings)
+	}
+	in.Report.OOMs[1].Raised = new(true)
+	if p := Predict(in); *p.Fits || p.CaughtOOMs != 1 || p.AbsorbedOOMs != 1 {
+		t.Errorf("fits %v, %d caught, %d absorbed", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs)
+	}
+}
+
+// A value that other ranks have a part in is no known one.
+func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
+	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source, in.Manifest.Environment = schemas.Predicted, &schemas.Environment{Torch: "2.11.0"}
+	in.Manifest.Phantom = &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
+	in.Report.Prediction = &schemas.Prediction{Told: true}
+	if c := Confide(in.Manifest, in.Report); c.Level != schemas.ExactExpected {
+		t.Fatalf("%+v", c)
+	}
+	in.Report.Prediction.CopiedReads = []schemas.Counted{{Name: "world.py:4", Count: 2}}
+	p := Predict(in)
+	if c := Confide(in.Manifest, in.Report); c.Level != schemas.Close || !strings.Contains(c.Reasons[0], "this rank's value was taken for all ranks'") || len(p.CopiedReads) != 1 || doubts(in.Manifest, in.Report)[0] != schemas.DoubtRanks {
+		t.Errorf("%+v, %+v", c, p.CopiedReads)
+	}
+}
+
+// Of what a process did not live to say nothing is taken for nothing.
+func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
+	in := Input{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK, Source: schemas.Predicted}, Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
+	p := Predict(in)
+	if s := p.Sentence(); p.Fits != nil || !strings.HasSuffix(s, "a process did not live to say what it took") || strings.Contains(s+strings.Join(p.Warnings, "\n"), "never allocated") {
+		t.Errorf("fits %v, %q, %q", p.Fits, s, p.Warnings)
+	}
+}
+
+// Of processes that have one device the figures are the device's where they are known, and its devices are counted once.
+func TestPredictCountsDevices(t *testing.T) {
+	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	in.Report.Prediction = &schemas.Prediction{Told: true}
+	other := in.Report.Devices[0]
+	other.Rank = 1
+	in.Report.Devices = append(in.Report.Devices, other)
+	warnings := func(p PredictionRun) string { return strings.Join(p.Warnings, "\n") }
+	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 1 << 30}
+	if p := Predict(in); !strings.Contains(warnings(p), "fullest of 2 devices") {
+		t.Errorf("%q", p.Warnings)
+	}
+	in.Manifest.Phantom.Devices = []schemas.DeviceUse{{Processes: 1, ReservedBytes: 1 << 20, TakenBytes: 1 << 20}}
+	if p := Predict(in); strings.Contains(warnings(p), "devices") || strings.Contains(warnings(p), "at once") {
+		t.Errorf("one after the other: %q", p.Warnings)
+	}
+	in.Manifest.Phantom.Devices[0] = schemas.DeviceUse{Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}
+	p := Predict(in)
+	if strings.Contains(warnings(p), "devices") || !strings.Contains(warnings(p), "2 processes had memory of one device at once") || *p.PeakReservedBytes != 600<<20 || *p.SpareBytes != 124<<20 {
+		t.Errorf("%d reserved, %d spare, %q", *p.PeakReservedBytes, *p.SpareBytes, p.Warnings)
+	}
+	reasons := func() string { return strings.Join(Confide(in.Manifest, in.Report).Reasons, "\n") }
+	if c := Confide(in.Manifest, in.Report); c.Level != schemas.Indicative || !strings.Contains(reasons(), "2 processes had memory of one device at once") || strings.Contains(reasons(), "set_device") {
+		t.Errorf("%+v", c)
+	}
+	// Over gloo they may; NCCL would not start. A rank that has more of a device of its own makes its communicator there.
+	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
+	if !strings.Contains(reasons(), "rank 0 and rank 1 had cuda:0 together and NCCL in use, which refuses two ranks on one device: was torch.cuda.set_device(") {
+		t.Error(reasons())
+	}
+	other.Device, other.PeakReservedBytes = 1, 2*other.PeakReservedBytes+1
+	in.Report.Devices = append(in.Report.Devices, other)
+	if strings.Contains(reasons(), "set_device") {
+		t.Error(reasons())
 	}
 }

@@ -20,6 +20,24 @@ func (d *RunsDocument) ArgumentNotes() []string {
 	return argumentNotes(ids)
 }
 
+// Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended, and how it is
+// known, are columns of their own.
+func (d *RunsDocument) Differing() []string {
+	ids, labels, out := make([]Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
+	for i := range d.Runs {
+		ids[i] = d.Runs[i].Identity
+		ids[i].Status = ""
+		labels[i] = ids[i].title()
+	}
+	tellApart(ids, labels, func(i int, text string) {
+		if out[i] != "" {
+			text = ", " + text
+		}
+		out[i] += text
+	})
+	return out
+}
+
 // RunsRow is one run of a store.
 type RunsRow struct {
 	Identity

@@ -61,6 +61,15 @@ func summarise(values []float64, over, clock string) *Interval {
 	return r
 }
 
+// ranged is [summarise] with the range of the values, however many they are.
+func ranged(values []float64, over, clock string) *Interval {
+	r := summarise(values, over, clock)
+	if r != nil {
+		r.Low, r.High, r.Of, r.Confidence = slices.Min(values), slices.Max(values), OfRange, coverage(len(values), 1)
+	}
+	return r
+}
+
 // middle is the median of sorted values.
 func middle(s []float64) float64 {
 	n := len(s)

@@ -18,7 +18,8 @@ type Study struct {
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: nothing to compare with
-	// BaselineLabel is the baseline's label with its mark, or says that each cell has the one of its own parameters.
+	// BaselineLabel is the baseline's label, with its mark where that is not said of all, or says that each cell has the one of its own
+	// parameters.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.
@@ -202,7 +203,10 @@ func (s *Study) compare(main *Cell) {
 		doc.Runs = append(doc.Runs, besideBaseline(&base.Summary, &s.Runs[i]))
 	}
 	s.Overhead = &doc
-	s.BaselineLabel = main.marked()
+	s.BaselineLabel = main.Label
+	if mark := main.StatusMark(); mark != "" && mark != s.CommonMark() {
+		s.BaselineLabel += " [" + mark + "]"
+	}
 	if s.SeveralBaselines {
 		s.BaselineLabel = "the baseline of the same parameters"
 		for i := range s.Cells {
@@ -221,12 +225,28 @@ func (c *Cell) UnlikeBaseline() []string {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// marked is the cell's label with what must stand beside it.
-func (c *Cell) marked() string {
-	if mark := c.StatusMark(); mark != "" {
-		return c.Label + " [" + mark + "]"
+// CommonMark is what must stand beside each of several runs, where that is the same of all and they ended well, so that it is said
+// once of all of them; else empty, and each says it.
+func CommonMark(ids ...*Identity) string {
+	if len(ids) < 2 {
+		return ""
 	}
-	return c.Label
+	mark := ids[0].StatusMark()
+	for _, id := range ids {
+		if id.Status != schemas.StatusOK || id.StatusMark() != mark {
+			return ""
+		}
+	}
+	return mark
+}
+
+// CommonMark is that of the study's cells.
+func (s *Study) CommonMark() string {
+	ids := make([]*Identity, len(s.Cells))
+	for i := range s.Cells {
+		ids[i] = &s.Cells[i].Identity
+	}
+	return CommonMark(ids...)
 }
 
 // StatusMark is [Identity.Mark] and the status where it is not ok: what must stand beside every figure of the run.
@@ -251,6 +271,7 @@ type StudyDocument struct {
 	Overhead      *OverheadDocument  `json:"overhead"`
 	Cost          []CostRun          `json:"cost"`
 	Success       SuccessDocument    `json:"success"`
+	Failed        []FailedRequest    `json:"failed_requests"`
 	Shared        []SharedActivation `json:"shared_hook_activations"`
 	Notes         []string           `json:"notes"`
 }
@@ -258,11 +279,12 @@ type StudyDocument struct {
 // Document gathers the study's documents.
 func (s *Study) Document() StudyDocument {
 	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: Runs(s.Runs).Runs, Breakdown: []BreakdownRun{}, Phases: []PhasesRun{},
-		Overhead: s.Overhead, Cost: []CostRun{}, Success: Success(s.Runs), Shared: []SharedActivation{}, Notes: append([]string{}, s.Notes...)}
+		Overhead: s.Overhead, Cost: []CostRun{}, Success: Success(s.Runs), Failed: []FailedRequest{}, Shared: []SharedActivation{}, Notes: append([]string{}, s.Notes...)}
 	for i := range s.Runs {
 		doc.Breakdown = append(doc.Breakdown, s.Runs[i].Breakdown)
 		doc.Phases = append(doc.Phases, s.Runs[i].Phases)
 		doc.Cost = append(doc.Cost, s.Runs[i].Cost)
+		doc.Failed = append(doc.Failed, s.Runs[i].Failed...)
 		for k := range s.Runs[i].Breakdown.Devices {
 			if sh := s.Runs[i].Breakdown.Devices[k].SharedHookActivations(); sh != nil {
 				sh.RunID = s.Runs[i].RunID

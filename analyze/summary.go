@@ -22,6 +22,9 @@ type Summary struct {
 	Phases    PhasesRun
 	Timeline  *Timeline // nil for a run without allocator events
 	Cost      CostRun
+	// Failed are requests that failed for want of memory, FailedMore how many more there were.
+	Failed     []FailedRequest
+	FailedMore int
 
 	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's counter
 	// for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
@@ -47,6 +50,7 @@ type Summary struct {
 	phaseTimes  map[string]phaseTime
 	facts       []Fact
 	doubts      []string // kinds of what speaks against a predicted peak; see [doubts]
+	poisson     bool     // batches are drawn by Poisson sampling
 	script      string   // that the command runs, empty where none can be seen
 	arguments   string   // see [tellCommands]
 	throttled   throttle
@@ -65,7 +69,7 @@ func SummarizeWithLadder(in Input) (Summary, LadderRun, error) {
 }
 
 func (in *Input) summarize(ledgers *ledgers) Summary {
-	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), doubts: doubts(in.Manifest, in.Report), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
+	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), doubts: doubts(in.Manifest, in.Report), poisson: poisson(in.Manifest), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.SuiteID, s.Key, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key, in.Manifest.Suite.Search
 	}
@@ -83,6 +87,7 @@ func (in *Input) summarize(ledgers *ledgers) Summary {
 	case err != nil:
 		s.Warnings = append(s.Warnings, err.Error())
 	}
+	s.Failed, s.FailedMore = in.failed(ledgers)
 	s.peaks(in)
 	if d := s.Main(); d != nil {
 		p := in.placeOf(d)
@@ -142,10 +147,32 @@ func (s *Summary) peaks(in *Input) {
 			s.PeakBytes = &d.AllocatedBytes
 		}
 	}
-	if s.devicesUsed > 1 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", s.devicesUsed))
+	devices := s.devicesUsed
+	if f := in.Manifest.Phantom; f != nil && len(f.Devices) > 0 {
+		devices = len(f.Devices)
+	}
+	if devices > 1 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", devices))
+	}
+	if u := sharedDevice(in.Manifest); u != nil && s.PeakReservedBytes != nil {
+		s.PeakReservedBytes = new(max(*s.PeakReservedBytes, u.ReservedBytes))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is the most that they had together, the peak and its breakdown are of the fullest process alone",
+			plural(u.Processes, "process", "processes")))
 	}
 	s.PeakDeviceBytes = in.peakDevice()
+}
+
+// sharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil without one.
+func sharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
+	if m.Phantom == nil {
+		return nil
+	}
+	for i := range m.Phantom.Devices {
+		if u := &m.Phantom.Devices[i]; u.Processes > 1 && (fullest == nil || u.ReservedBytes > fullest.ReservedBytes) {
+			fullest = u
+		}
+	}
+	return fullest
 }
 
 // higher is the replayed highest, or torch's counter where nothing was recorded or the highest came when no event was

@@ -64,7 +64,19 @@ func parseThreshold(s string) (Threshold, error) {
 	if r.Cmp(big.NewRat(1, 1)) < 0 {
 		return Threshold{}, fmt.Errorf("threshold %q: a ratio below 1 would fail without any growth", s)
 	}
+	if !strings.Contains(ratio, "%") && r.Cmp(big.NewRat(mostRatio, 1)) >= 0 {
+		return Threshold{}, fmt.Errorf("threshold %q lets pass %s times the baseline's: for a growth of %s %% write %s%%, for the ratio itself %s%%", s, ratio, ratio, ratio, percentOver(r))
+	}
 	return Threshold{metric, r, ratio}, nil
+}
+
+// mostRatio is the least ratio that nobody means: who writes peak=5 means a growth of 5 %. A larger one can be given in percent.
+const mostRatio = 3
+
+// percentOver is by how many percent a ratio is over 1.
+func percentOver(r *big.Rat) string {
+	over := new(big.Rat).Sub(r, big.NewRat(1, 1))
+	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
 // CheckPhases refuses a threshold on a phase that neither the baseline nor the runs have: a mistyped one would hold nothing, and

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -51,7 +52,11 @@ func (in *Input) timed() times {
 		st.perRank[s.Rank] = max(st.perRank[s.Rank], s.Samples)
 		st.perRankToks[s.Rank] = max(st.perRankToks[s.Rank], s.Tokens)
 	}
-	instrumented := []stepTime{}
+	captured := map[int64]bool{}
+	for s := range schemas.Captured(in.Phases) {
+		captured[s.Step] = true
+	}
+	instrumented, without := []stepTime{}, []int64{}
 	for _, st := range byStep {
 		for r := range st.perRank {
 			st.samples += st.perRank[r]
@@ -60,6 +65,8 @@ func (in *Input) timed() times {
 		t.all = append(t.all, *st)
 		switch {
 		case st.warmup:
+		case captured[st.step]:
+			without = append(without, st.step)
 		case st.bare:
 			t.steps = append(t.steps, *st)
 		default:
@@ -69,6 +76,9 @@ func (in *Input) timed() times {
 	if len(t.steps) == 0 && len(instrumented) > 0 {
 		t.steps = instrumented
 		t.warnings = append(t.warnings, "times come from instrumented steps: there is no bare one")
+	}
+	if text := untimed(without); text != "" {
+		t.warnings = append(t.warnings, text)
 	}
 	byNumber := func(a, b stepTime) int { return cmp.Compare(a.step, b.step) }
 	slices.SortFunc(t.steps, byNumber)
@@ -80,6 +90,20 @@ func (in *Input) timed() times {
 		}
 	}
 	return t
+}
+
+// untimed says why captured steps have no time; empty without any.
+func untimed(steps []int64) string {
+	if len(steps) == 0 {
+		return ""
+	}
+	slices.Sort(steps)
+	who, has := fmt.Sprintf("step %d", steps[0]), "has"
+	if n := len(steps); n > 1 {
+		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
+	}
+	return fmt.Sprintf("%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
+		"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
 }
 
 func (t *times) ns(s *stepTime) int64 {

@@ -19,7 +19,8 @@ func scriptOf(command []string) string {
 }
 
 // otherWork says why two runs are not one experiment done in two ways, empty where nothing says so: they name different models, or
-// methods on models of other sizes, or run different scripts of which one does not say its method. A study compares such runs only where somebody asked for it; a GAN
+// methods on models of other sizes, or run different scripts of which one does not say its method, or is a built-in experiment, whose
+// model is its own. A study compares such runs only where somebody asked for it; a GAN
 // has no overhead over a ResNet.
 func otherWork(a, b *Summary) string {
 	if m, n := a.Params["model"], b.Params["model"]; m != nil && n != nil && textOf(m) != textOf(n) {
@@ -28,7 +29,7 @@ func otherWork(a, b *Summary) string {
 	if text := otherSize(a, b); text != "" {
 		return text
 	}
-	if a.script != "" && b.script != "" && a.script != b.script && (a.Method() == "" || b.Method() == "") {
+	if a.script != "" && b.script != "" && a.script != b.script && (a.Method() == "" || b.Method() == "" || a.builtin() != b.builtin()) {
 		return fmt.Sprintf("scripts (%s and %s)", b.script, a.script)
 	}
 	return ""
@@ -55,3 +56,6 @@ func otherSize(a, b *Summary) string {
 	}
 	return ""
 }
+
+// builtin is whether the run is a built-in experiment.
+func (s *Summary) builtin() bool { return s.script == "-m "+builtinModule }

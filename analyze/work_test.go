@@ -41,6 +41,7 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 		{"unknown scripts", []Summary{scriptRun("a", "", none), scriptRun("b", "train.py", none)}, []string{"a", "a"}},
 		{"methods in scripts of their own", []Summary{scriptRun("a", "plain.py", vanilla), scriptRun("b", "dp.py", ghost)}, []string{"a", "a"}},
 		{"a script beside methods", []Summary{scriptRun("g", "dp.py", ghost), scriptRun("v", "dp.py", vanilla), scriptRun("gan", "gan.py", none)}, []string{"v", "v", "gan"}},
+		{"a built-in experiment beside a script with methods", []Summary{scriptRun("v", "train.py", vanilla), scriptRun("g", "train.py", ghost), scriptRun("b", "-m dpsight_experiments", ghost)}, []string{"v", "v", "b"}},
 		{"two of each", []Summary{scriptRun("r", "resnet.py", none), scriptRun("g", "gan.py", none), scriptRun("g2", "gan.py", none), scriptRun("r2", "resnet.py", none)},
 			[]string{"r", "g", "g", "r"}},
 	} {

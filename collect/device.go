@@ -69,7 +69,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		}
 		return phantomMachine(profile, "", PhantomOptions{})
 	case word != DeviceAuto && word != DeviceCUDA && word != "" || named:
-		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), "known: auto, cuda, phantom, phantom:PROFILE"}
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, DevicePhantom+":"), knownDevices)}
 	}
 	m := &Machine{idle: map[string]int64{}}
 	library, err := open()
@@ -110,7 +110,7 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) {
 	p, err := phantom.LoadProfile(profile)
 	if err != nil {
-		return nil, &UsageError{err.Error(), "name a profile as in --device phantom:" + phantom.DefaultProfile}
+		return nil, &UsageError{err.Error(), cmp.Or(didYouMean(profile, DevicePhantom+":"), "name a profile as in --device phantom:"+phantom.DefaultProfile)}
 	}
 	m := &Machine{Predicted: true, profile: p, memory: o.MemoryBytes, nvmlReason: "the phantom GPU has no sensors",
 		Note: "device: phantom GPU, predicting the memory of the " + p.Name}

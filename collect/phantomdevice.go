@@ -23,17 +23,17 @@ const MostPhantomMemory = 2 << 40
 // profile, as it is or behind "phantom:".
 func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	profile := strings.TrimPrefix(device, DevicePhantom+":")
-	switch device {
-	case "", DevicePhantom, DevicePhantom + ":":
+	switch word, _, _ := strings.Cut(device, ":"); {
+	case device == "" || device == DevicePhantom || device == DevicePhantom+":":
 		profile = phantom.DefaultProfile
-	case DeviceCUDA, DeviceAuto:
+	case word == DeviceCUDA || word == DeviceAuto:
 		return nil, &UsageError{"a prediction does not run on --device " + device, "name the device to predict for: " + strings.Join(phantom.Profiles(), ", ")}
 	}
 	if o.MemoryBytes < 0 || o.MemoryBytes > MostPhantomMemory {
 		return nil, &UsageError{fmt.Sprintf("a phantom GPU cannot have %d bytes of memory", o.MemoryBytes), "give a size up to 2TiB, as in 24GiB"}
 	}
 	if !slices.Contains(phantom.Profiles(), profile) {
-		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), "known: " + strings.Join(phantom.Profiles(), ", ")}
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, ""), "known: "+strings.Join(phantom.Profiles(), ", "))}
 	}
 	return phantomMachine(profile, "", o)
 }
@@ -82,4 +82,12 @@ func (m *Machine) phantomFacts(placements []schemas.Placement) *schemas.Phantom 
 		f.Addresses = m.profile.Addresses
 	}
 	return f
+}
+
+// deviceUses puts into the manifest what the processes of a run held of each device.
+func deviceUses(uses []phantom.Use) (out []schemas.DeviceUse) {
+	for _, u := range uses {
+		out = append(out, schemas.DeviceUse{Device: u.Device, Processes: u.Processes, ReservedBytes: u.ReservedBytes, TakenBytes: u.TakenBytes})
+	}
+	return out
 }

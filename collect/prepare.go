@@ -180,13 +180,11 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 		if plugin, err = unpackModules(dir); err != nil {
 			return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
 		}
-		if p.world != nil {
-			ranks, err := p.world.unpack(dir)
-			if err != nil {
-				return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
-			}
-			plugin += string(os.PathListSeparator) + ranks
+		ranks, err := p.world.unpack(dir)
+		if err != nil {
+			return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
 		}
+		plugin += string(os.PathListSeparator) + ranks
 	}
 	if p.builtin {
 		path = append(path, filepath.Join(dir, "experiments"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect/host"
 	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -107,7 +108,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial, Reason: "the collector did not finish",
 		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.Told(e)), Bare: e.Bare, Suite: e.Suite,
 		Start: start, Host: host.Facts(), GPUs: m.gpus(), Driver: m.driver(), Interpreter: p.interpreter,
-		Collector: schemas.Collector{Version: e.Version, SampleIntervalNS: int64(r.interval()), NVML: m.library != nil,
+		Collector: schemas.Collector{Version: e.Version, Built: new(Built()), SampleIntervalNS: int64(r.interval()), NVML: m.library != nil,
 			NVMLReason: m.nvmlReason, Uninjected: []string{}},
 		Warnings: []string{},
 	}
@@ -210,9 +211,17 @@ func (r *recording) run(ctx context.Context) error {
 		return err
 	}
 	env := childEnv(r.plan.environ, r.e, r.manifest.RunID, r.spool, path, plugin, r.machine.Predicted)
+	var strangers []string // ranks that joined no process group
 	if r.plan.phantom != nil {
 		library := *r.plan.phantom
 		library.InductorDir = filepath.Join(scratch, "inductor") // every prediction compiles as a first run does
+		library.Shared = filepath.Join(scratch, "devices")
+		shared, err := phantom.NewShared(library.Shared, r.plan.world.pages())
+		if err != nil {
+			return err
+		}
+		defer shared.Close()
+		defer func() { r.keepUses(shared, strangers) }()
 		env = library.Env(env)
 	}
 	command, argv := r.plan.path, r.plan.argv
@@ -223,8 +232,9 @@ func (r *recording) run(ctx context.Context) error {
 		}
 		defer os.RemoveAll(joined)
 		defer func() {
-			if ranks := world.strangers(joined); len(ranks) > 0 && r.manifest.Status == schemas.StatusOK {
-				r.warn("rank " + strings.Join(ranks, ", ") + " joined no process group: the script never called torch.distributed.init_process_group, so what was recorded is a process on its own")
+			strangers = world.strangers(joined)
+			if len(strangers) > 0 && r.manifest.Status == schemas.StatusOK {
+				r.warn("rank " + strings.Join(strangers, ", ") + " joined no process group: the script never called torch.distributed.init_process_group, so what was recorded is a process on its own")
 			}
 		}()
 		env = append(env, joinedVariable+"="+joined)
@@ -274,6 +284,22 @@ func (r *recording) run(ctx context.Context) error {
 		r.manifest.Collector.Samples, r.manifest.Collector.MissedTicks = s.gpu.samples, s.gpu.missed
 	}
 	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, errOut.last.String()))
+}
+
+// keepUses puts into the manifest what the processes held of each device together. Strangers are the ranks of a played world
+// that joined no process group.
+func (r *recording) keepUses(shared *phantom.Shared, strangers []string) {
+	uses, err := shared.Uses()
+	if err != nil {
+		r.warn("what processes held of a device together is not known: " + err.Error())
+		return
+	}
+	r.manifest.Phantom.Devices = deviceUses(uses)
+	if world := r.plan.world; world != nil {
+		if warning := world.astray(uses, strangers); warning != "" {
+			r.warn(warning)
+		}
+	}
 }
 
 // stdin is what the experiment reads.

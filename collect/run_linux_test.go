@@ -3,9 +3,11 @@ package collect
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,9 +15,43 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/collect/phantom"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
+
+// What processes held of a device together is in the manifest, or that it is not known.
+func TestDeviceUsesAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices")
+	shared, err := phantom.NewShared(path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	page := binary.NativeEndian.AppendUint64(nil, 2) // processes
+	page = binary.NativeEndian.AppendUint64(page, 5<<20)
+	page = binary.NativeEndian.AppendUint64(page, 6<<20)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(page); err != nil {
+		t.Fatal(err)
+	}
+	r := &recording{plan: &plan{}, secrets: mask.Gather(nil, nil, nil), manifest: &schemas.Manifest{Phantom: &schemas.Phantom{}}}
+	r.keepUses(shared, nil)
+	if got := r.manifest.Phantom.Devices; !slices.Equal(got, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 5 << 20, TakenBytes: 6 << 20}}) || len(r.manifest.Warnings) > 0 {
+		t.Errorf("%+v, %q", got, r.manifest.Warnings)
+	}
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	if r.keepUses(shared, nil); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0], "together is not known: ") {
+		t.Errorf("%q", r.manifest.Warnings)
+	}
+}
 
 func TestRunRecords(t *testing.T) {
 	var out, errOut bytes.Buffer
@@ -37,6 +73,9 @@ func TestRunRecords(t *testing.T) {
 	samples, err := schemas.Samples.Read(r.Dir)
 	if err != nil || int64(len(samples)) != m.Collector.Samples || len(samples) < 10 {
 		t.Errorf("%d samples, the manifest says %d: %v", len(samples), m.Collector.Samples, err)
+	}
+	if b := m.Collector.Built; b == nil || *b != Built() {
+		t.Errorf("recorded by %+v", b)
 	}
 	hosts, err := schemas.HostSamples.Read(r.Dir)
 	if err != nil || len(hosts) == 0 || hosts[0].RSSBytes == 0 || hosts[0].Processes == 0 {

@@ -80,13 +80,22 @@ func (w *World) vars(rank int) map[string]string {
 	} {
 		vars[name] = strconv.Itoa(value)
 	}
+	vars[phantom.SharedPage] = strconv.Itoa(max(0, slices.Index(w.Ranks, rank)))
 	return vars
 }
 
-// unpack writes the module that stands in for the peers, and what starts several ranks; it gives the module's path.
+// pages is how many sets of devices a run has: one, or one for each rank, which has devices of its own as long as it is alone on them.
+func (w *World) pages() int {
+	if w == nil {
+		return 1
+	}
+	return len(w.Ranks)
+}
+
+// unpack writes the module that stands in for the peers, or helps those that there are without a world to play, and what starts several ranks; it gives the module's path.
 func (w *World) unpack(dir string) (module string, err error) {
 	module = filepath.Join(dir, "phantom_ranks.py")
-	if err = os.WriteFile(module, phantom.RanksModule(), 0o600); err == nil && len(w.Ranks) > 1 {
+	if err = os.WriteFile(module, phantom.RanksModule(), 0o600); err == nil && w != nil && len(w.Ranks) > 1 {
 		err = os.WriteFile(w.launcher(dir), phantom.RanksLauncher(), 0o600)
 	}
 	return module, err
@@ -136,4 +145,23 @@ func (w *World) strangers(folder string) (ranks []string) {
 		}
 	}
 	return ranks
+}
+
+// astray says which ranks took memory of a device that is another rank's, empty where none did; of strangers, who are no ranks, there is more
+// to say. What ranks have of one device together is not in a prediction of single ones, and nothing else would show that it matters.
+func (w *World) astray(uses []phantom.Use, strangers []string) string {
+	var ranks, devices []string
+	for _, u := range uses {
+		rank := w.Ranks[u.Page]
+		if name := strconv.Itoa(rank); u.Device != rank%w.PerNode && !slices.Contains(strangers, name) {
+			ranks, devices = append(ranks, name), append(devices, fmt.Sprintf("cuda:%d", u.Device))
+		}
+	}
+	if len(ranks) == 0 {
+		return ""
+	}
+	slices.Sort(devices)
+	return fmt.Sprintf("rank %s took memory of %s, where each rank of a machine is taken to have a device of its own: with others there it has less, and NCCL refuses two ranks on one device; "+
+		`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten, or map_location of torch.load?`,
+		strings.Join(slices.Compact(ranks), ", "), strings.Join(slices.Compact(devices), ", "))
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/phantom"
 )
 
 func TestNewWorld(t *testing.T) {
@@ -60,6 +62,24 @@ func TestWorldOfARank(t *testing.T) {
 	path, argv, got = w.command("/s", "/py", "/bin/x", []string{"x", "-a", "b"}, env)
 	if path != "/bin/x" || len(argv) != 3 || !slices.Contains(got, "RANK=9") || slices.Contains(got, "RANK=0") {
 		t.Errorf("%s %q %q", path, argv, got)
+	}
+}
+
+// A rank whose script forgot which device is its own, or loaded something onto another's, is told of; one on its own device is not.
+func TestWorldSaysWhoIsAstray(t *testing.T) {
+	w, err := NewWorld(16, "0,3,8,12", 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1, Device: 3}, {Page: 2}, {Page: 3, Device: 4}}, nil); said != "" {
+		t.Errorf("each on its own: %q", said)
+	}
+	const want = "rank 3, 12 took memory of cuda:0, cuda:1, where each rank of a machine is taken to have a device of its own: "
+	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1}, {Page: 1, Device: 1}, {Page: 2}, {Page: 3}, {Page: 3, Device: 4}}, nil); !strings.HasPrefix(said, want) {
+		t.Errorf("%q", said)
+	}
+	if said := w.astray([]phantom.Use{{Page: 1}}, []string{"3"}); said != "" {
+		t.Errorf("of a stranger: %q", said)
 	}
 }
 

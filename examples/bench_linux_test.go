@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -12,31 +13,32 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What a report on the headline store may take on two cores: a second for three methods with their bare runs, a second and a half for
-// all seven. CPU time is what is held to that: it is no less than what a report takes, and a machine that does other things too makes
-// it little longer.
+// What a report on the headline store may take: 1 s for three methods with their bare runs and 1.5 s for all seven, on two cores. That is
+// held as a share of the CPU time in which parquet-go gives the rows of three of its tables, in the same process, since machines differ and
+// are busy: twice the shares that were measured where reports took 0.5 and 1.2 s.
 const (
 	reportCores  = 2
 	reportMemory = 300e6 / float64(1<<20) // MiB, of the process
+	threeShare   = 1.7
+	allShare     = 0.75
 )
 
 // BenchmarkReport is the whole of "dpsight report": the tables of the runs read, analysed, drawn and written. It fails over the
 // limits.
 func BenchmarkReport(b *testing.B) {
 	b.Run("three", func(b *testing.B) {
-		benchmarkReport(b, time.Second, func(r store.Run) bool {
+		benchmarkReport(b, threeShare, func(r store.Run) bool {
 			return slices.Contains([]any{"vanilla", "dpsgd", "ghost"}, r.Manifest.Params["method"])
 		})
 	})
-	b.Run("all", func(b *testing.B) {
-		benchmarkReport(b, 1500*time.Millisecond, func(store.Run) bool { return true })
-	})
+	b.Run("all", func(b *testing.B) { benchmarkReport(b, allShare, func(store.Run) bool { return true }) })
 }
 
-func benchmarkReport(b *testing.B, limit time.Duration, of func(store.Run) bool) {
+func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(reportCores))
 	runs, _, err := store.Open(headline).Runs()
 	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return !of(r) })
@@ -44,21 +46,44 @@ func benchmarkReport(b *testing.B, limit time.Duration, of func(store.Run) bool)
 		b.Fatalf("%d runs, %v", len(runs), err)
 	}
 	dir := b.TempDir()
-	before := cpuTime(b)
+	var ours, peer time.Duration
+	fastest := time.Hour
 	for b.Loop() {
+		before, began := cpuTime(b), time.Now()
 		sums, ladders := reduced(b, runs)
 		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0]), Ladders: ladders}); err != nil {
 			b.Fatal(err)
 		}
+		ours, fastest = ours+cpuTime(b)-before, min(fastest, time.Since(began))
 	}
-	each, memory := (cpuTime(b)-before)/time.Duration(b.N), highWater(b)
-	b.ReportMetric(each.Seconds(), "cpu-s/op")
+	memory := highWater(b)
+	for range b.N {
+		before := cpuTime(b)
+		readRows(b, runs)
+		peer += cpuTime(b) - before
+	}
+	share := ours.Seconds() / peer.Seconds()
+	b.ReportMetric(fastest.Seconds(), "fastest-s/op")
+	b.ReportMetric(ours.Seconds()/float64(b.N), "cpu-s/op")
+	b.ReportMetric(share, "of-parquet-go's-rows")
 	b.ReportMetric(memory, "peak-MiB")
-	if each > limit {
-		b.Errorf("a report takes %s of CPU time, at most %s", each, limit)
+	if share > limit {
+		b.Errorf("a report takes %.2f times the CPU time of reading its rows, at most %.2f", share, limit)
 	}
 	if memory > reportMemory {
 		b.Errorf("a report takes %.0f MiB, at most %.0f", memory, reportMemory)
+	}
+}
+
+// readRows has parquet-go give every row of the tables that a report has most of.
+func readRows(b *testing.B, runs []store.Run) {
+	for _, r := range runs {
+		_, err := schemas.Events.ReadOptional(r.Dir)
+		_, err2 := schemas.Allocations.ReadOptional(r.Dir)
+		_, err3 := schemas.Owners.ReadOptional(r.Dir)
+		if err := errors.Join(err, err2, err3); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package examples_test
 
 import (
-	"cmp"
 	"io"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,43 +61,29 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 				if recorded == nil {
 					t.Fatal("there is no recording of it")
 				}
-				expectSameIfAlike(t, in, recorded.in, since[x.Name])
+				expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 			}
 		})
 	}
 }
 
-// asThen is how today's agent's answers become those of the agent that made a recording.
-type asThen struct {
-	root string            // what the modules of a second model are told apart by
-	fold map[string]string // categories by those that their bytes were in
-	pass bool              // backward was not seen to enter all modules, or entered one for an input that it only gives back: by category alone
-}
+// merged is what an agent that took models of one class for one said of the modules of distill's two, by the script's name: their class. Its
+// recording is that agent's.
+var merged = map[string]string{"distill": "BertForMaskedLM"}
 
-// since are scripts of which today's agent says more than it did when they were recorded: that vit's soft labels are kept by a global, too
-// (shared bytes differ); that a global keeps what towers had under activations; which of distill's two models a module is of; and what backward
-// works on where a module returns a dictionary, or what it was given.
-var since = map[string]*asThen{
-	"vit": {pass: true}, "towers": {pass: true, fold: map[string]string{"other": "activations"}}, "distill": {root: "BertForMaskedLM."},
-	"llama_lora": {pass: true},
-}
-
-// cells are the bytes at the peak by category and module.
-func (a *asThen) cells(t *testing.T, in analyze.Input) map[string]int64 {
+// cellsMerged are the bytes at the peak by category and module, with the models of a class taken for one.
+func cellsMerged(t *testing.T, in analyze.Input, class string) map[string]int64 {
 	t.Helper()
-	out := map[string]int64{}
+	out, number := map[string]int64{}, regexp.MustCompile(`^`+class+`#\d+\.`)
 	for key, bytes := range categoriesOfModules(t, in) {
 		category, module, _ := strings.Cut(key, " of ")
-		if a.pass {
-			module = ""
-		}
-		out[cmp.Or(a.fold[category], category)+" of "+strings.TrimPrefix(module, a.root)] += bytes
+		out[category+" of "+number.ReplaceAllString(module, "")] += bytes
 	}
 	return out
 }
 
-// accuracyHalves are the suites whose recordings are kept in part.
-var accuracyHalves = []string{"accuracy-first", "accuracy-second"}
+// accuracyHalves are the suites of such scripts, whose recordings are kept where they are small.
+var accuracyHalves = []string{"accuracy-first", "accuracy-second", "accuracy-fresh"}
 
 // Of the scripts that show how exact predictions are, each one that is recorded here has the recording's breakdown on the phantom GPU, by category
 // and by category and module, wherever it asks for the same blocks. It takes minutes, so it runs where DPSIGHT_TEST_LONG is set.
@@ -132,7 +118,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
 					t.Fatal(err)
 				}
-				expectSameIfAlike(t, load(t, r.Dir), recorded.in, since[x.Name])
+				expectSameIfAlike(t, load(t, r.Dir), recorded.in, merged[x.Name])
 			})
 		}
 	}
@@ -168,19 +154,19 @@ func expectBrokenDown(t *testing.T, in analyze.Input) {
 // expectSameIfAlike is expectSame where the script asked for the same blocks on the phantom GPU as it did on the real one, up to the
 // peak. Libraries that take memory of their own by what a kernel needs, as convolutions do, ask for other blocks there.
 //
-// Where the agent says more today than the recording's did, the bytes by category and by category and module are compared as it knew them.
-func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, then *asThen) {
+// Where the recording's agent took models of a class for one, so are those of the prediction.
+func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedClass string) {
 	t.Helper()
 	got, want := requestsToPeak(predicted), requestsToPeak(recorded)
 	switch same := slices.Equal(got, want); {
-	case same && then == nil:
+	case same && mergedClass == "":
 		expectSame(t, predicted, recorded)
 		return
 	case same:
 		if p, r := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes; p != r {
 			t.Errorf("peak %d, recorded %d", p, r)
 		}
-		if p, r := then.cells(t, predicted), then.cells(t, recorded); !maps.Equal(p, r) {
+		if p, r := cellsMerged(t, predicted, mergedClass), cellsMerged(t, recorded, mergedClass); !maps.Equal(p, r) {
 			t.Errorf("by category and module\n%v, recorded\n%v", p, r)
 		}
 		return

@@ -79,6 +79,12 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 
 // ingestJournal ingests one rank.
 func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) error {
+	modules := join.Modules(m.RunID, j.Rank, j.Modules) // roles are by the names that the model itself gives
+	named := labelsOf(j)
+	for i := range modules {
+		modules[i].Path = named.path(uint32(modules[i].ID), modules[i].Path)
+	}
+	named.relabel(j)
 	stacks := torchsnap.NewStacks()
 	recs := read(j, stacks)
 	s := steps.Derive(j.Marks, j.Names)
@@ -134,7 +140,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	}
 	r.Devices = append(r.Devices, verdicts...)
 	r.rank(m, j, s, ctx, recs)
-	t.modules = append(t.modules, join.Modules(m.RunID, j.Rank, j.Modules)...)
+	t.modules = append(t.modules, modules...)
 	if j.Process != nil && j.Process.ModuleTimes {
 		t.moduleTimes = append(t.moduleTimes, ctx.ModuleTimes()...)
 	}

@@ -14,8 +14,9 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 	if m.Source != schemas.Predicted {
 		return nil
 	}
-	p := &schemas.Prediction{Told: len(journals) > 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}}
-	reads, guesses, assumptions, assumed := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
+	// Where no process used torch there was nothing to say.
+	p := &schemas.Prediction{Told: len(journals) > 0 || m.Status == schemas.StatusOK && len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}}
+	reads, guesses, assumptions, assumed, copied := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
 	for _, j := range journals {
 		// Without its last word a process may have read more since.
 		p.Told = p.Told && j.Prediction != nil && j.End != nil
@@ -34,6 +35,9 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		for _, c := range j.Prediction.AssumedAt {
 			assumed[c.Name] += c.Count
 		}
+		for _, c := range j.Prediction.Copied {
+			copied[c.Name] += c.Count
+		}
 		for _, n := range j.Prediction.Notes {
 			if !slices.Contains(p.Notes, n) {
 				p.Notes = append(p.Notes, n)
@@ -42,6 +46,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		p.Compiled = p.Compiled || j.Prediction.Compiled
 	}
 	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions), tallied(assumed)
+	p.CopiedReads = tallied(copied)
 	return p
 }
 
@@ -65,6 +70,13 @@ func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
 		d := &r.Devices[i]
 		p.PeakAllocatedBytes = max(p.PeakAllocatedBytes, d.PeakAllocatedBytes, known(d.TorchPeakAllocatedBytes))
 		p.PeakReservedBytes = max(p.PeakReservedBytes, d.PeakReservedBytes, known(d.TorchPeakReservedBytes))
+	}
+	if m.Phantom != nil {
+		for _, u := range m.Phantom.Devices {
+			if u.Processes > 1 {
+				p.PeakReservedBytes = max(p.PeakReservedBytes, u.ReservedBytes)
+			}
+		}
 	}
 	return p
 }

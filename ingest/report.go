@@ -61,7 +61,8 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 	if e := j.Environment; e != nil && e.AllocatorBackend != nil && *e.AllocatorBackend != "native" {
 		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank, *e.AllocatorBackend)
 	}
-	if s.Rule == steps.RuleBackward {
+	// Of a run that died in its first step the update was yet to come.
+	if s.Rule == steps.RuleBackward && (j.Exception == nil || len(s.Steps) > 1) {
 		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it better)", j.Rank)
 	}
 	// The rank with the most steps speaks for the run.
@@ -97,8 +98,8 @@ func (r *report) sum() {
 			r.warn("rank %d, device %d: %s", d.Rank, d.Device, d.Reason)
 		}
 		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes && d.Verdict == schemas.Exact {
-			r.warn("rank %d, device %d: torch's peak of %d bytes lies outside the recorded steps (there it is %d) and is not broken down",
-				d.Rank, d.Device, *t, d.PeakAllocatedBytes)
+			r.warn("rank %d, device %d: torch's peak of %.2f MiB lies outside the recorded steps (there it is %.2f MiB) and is not broken down",
+				d.Rank, d.Device, float64(*t)/(1<<20), float64(d.PeakAllocatedBytes)/(1<<20))
 		}
 		if d.UnboundTags > 0 {
 			r.warn("rank %d: %d tags name addresses that the allocator never had", d.Rank, d.UnboundTags)
@@ -123,6 +124,11 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 			c.RecordedSteps++
 		}
 	}
+	for i := range j.OOMs {
+		if j.OOMs[i].Listed && c.Windows > 0 { // of no step
+			c.Windows--
+		}
+	}
 	if c.RecordedSteps > 0 {
 		c.Windows++ // the first needs no drain to open
 	}
@@ -132,13 +138,20 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 	if m.Source != schemas.Measured { // a phantom GPU has no times
 		return c
 	}
-	_, rows := join.Times(ctx)
-	var times [2][]int64 // GPU time where every such step has one, else wall time
+	phases, rows := join.Times(ctx)
+	captured := schemas.Captured(phases)
+	for i := range rows {
+		if !rows[i].Warmup && captured[schemas.RankStep{Rank: rows[i].Rank, Step: rows[i].Step}] {
+			c.CapturedSteps++
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r schemas.Step) bool { return captured[schemas.RankStep{Rank: r.Rank, Step: r.Step}] })
+	var times, samples [2][]int64 // GPU time where every such step has one, else wall time
 	for _, instrumented := range []bool{false, true} {
-		var gpu, wall []int64
+		var gpu, wall, sizes []int64
 		for i := range rows {
 			if row := &rows[i]; !row.Warmup && row.Instrumented == instrumented {
-				wall = append(wall, row.WallNS)
+				wall, sizes = append(wall, row.WallNS), append(sizes, row.Samples)
 				if row.GPUNS > 0 {
 					gpu = append(gpu, row.GPUNS)
 				}
@@ -148,13 +161,33 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 		if instrumented {
 			i = 1
 		}
-		if times[i] = wall; len(gpu) == len(wall) {
+		if times[i], samples[i] = wall, sizes; len(gpu) == len(wall) {
 			times[i] = gpu
 		}
 	}
+	c.InstrumentNS = instrumentOf(times, samples)
 	c.BareStepNS, c.InstrumentedStepNS = median(times[0]), median(times[1])
 	c.BareSteps, c.InstrumentedSteps = int64(len(times[0])), int64(len(times[1]))
 	return c
+}
+
+// instrumentOf is what instrumented steps take more than bare ones if both had as many samples as the median bare step; null where all have
+// as many, or some did not report them. Medians of steps of different batches compare the batches.
+func instrumentOf(times, samples [2][]int64) *int64 {
+	all := slices.Concat(samples[0], samples[1])
+	if len(times[0]) == 0 || len(times[1]) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {
+		return nil
+	}
+	size := *median(samples[0])
+	var of [2]int64
+	for i := range times {
+		each := make([]int64, len(times[i]))
+		for k, ns := range times[i] {
+			each[k] = int64(float64(ns) * float64(size) / float64(samples[i][k]))
+		}
+		of[i] = *median(each)
+	}
+	return new(of[1] - of[0])
 }
 
 func median(v []int64) *int64 {
@@ -179,20 +212,52 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 			paths[m.ID] = m.Class
 		}
 	}
+	noted, raised := map[uint32]bool{}, map[uint32]bool{}
+	for i := range j.Marks {
+		switch m := &j.Marks[i]; {
+		case m.Kind == spool.OOM && m.Flags&spool.FlagNoted != 0:
+			noted[m.K] = true
+		case m.Kind == spool.Raised:
+			raised[uint32(m.A)] = true
+		}
+	}
 	seen := map[int32]int{}
 	for i, o := range j.OOMs {
 		step, phase, module := ctx.At(o.K)
+		if o.Module > 0 {
+			module = o.Module
+		}
 		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free, LimitBytes: o.Limit,
 			Step: step, Phase: phase, Module: paths[module],
 			Fatal: i == len(j.OOMs)-1 && j.Exception != nil && j.Exception.OOM}
+		if noted[o.K] {
+			row.Raised = new(raised[o.K])
+		}
 		for _, rec := range recs {
-			if rec.device == o.Device {
+			switch {
+			case rec.device != o.Device:
+			case o.Listed:
+				row.Seq = rec.listedAfter(o.K)
+			case o.Recorded == nil || *o.Recorded:
 				row.Seq = rec.failure(seen[o.Device])
 			}
 		}
-		seen[o.Device]++
+		if o.Recorded == nil || *o.Recorded {
+			seen[o.Device]++
+		}
 		r.OOMs = append(r.OOMs, row)
 	}
+}
+
+// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none. What it is the
+// list of was tagged by then.
+func (rec *recording) listedAfter(k uint32) int64 {
+	for i := range rec.checkpoints {
+		if c := &rec.checkpoints[i]; c.Reason == "oom" && c.Recorded && c.K > int64(k) {
+			return c.Seq
+		}
+	}
+	return 0
 }
 
 // failure is the event of the n-th allocation that failed (from 0); 0 if the recording has no such event.

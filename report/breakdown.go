@@ -40,10 +40,11 @@ func KnownTable(doc analyze.BreakdownDocument) table.Table {
 		{Title: "By lifetime %", Key: "lifetime_percent", Right: true}, {Title: "By phase only %", Key: "phase_only_percent", Right: true},
 		{Title: "Other and untraced %", Key: "unowned_percent", Right: true}, {Title: "Ambiguous tags", Key: "ambiguous_tags", Right: true}, {Title: "Conservation", Key: "verdict"}})}
 	var notes runNotes
-	bare := false
+	all, bare := ofBroken(doc.Runs), false
+	t.Notes = all.notes()
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		name := identified(&r.Identity)
+		name := all.marked(r.Shown(), &r.Identity)
 		switch {
 		case len(r.Devices) > 0:
 		case r.Bare():
@@ -69,6 +70,12 @@ func KnownTable(doc analyze.BreakdownDocument) table.Table {
 	t.Notes = append(t.Notes, notes.all()...)
 	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in them, by what says so")
 	return t
+}
+
+// ofBroken is the mark of all runs with a breakdown; empty where a run without one, which a note names, has another.
+func ofBroken(runs []analyze.BreakdownRun) common {
+	named := slices.DeleteFunc(slices.Clone(runs), func(r analyze.BreakdownRun) bool { return len(r.Devices) == 0 && r.Bare() })
+	return of(len(named), func(i int) *analyze.Identity { return &named[i].Identity })
 }
 
 // hundredth is a share in percent that never looks like nothing, or all, where it is not.
@@ -118,6 +125,8 @@ func emptyTable(runs []*analyze.BreakdownRun) table.Table {
 // withoutBreakdown is why a run has none; empty where nothing says it.
 func withoutBreakdown(r *analyze.BreakdownRun) string {
 	switch {
+	case r.Missing != "":
+		return r.Missing
 	case r.Reason != "":
 		return r.Reason
 	case r.Bare():
@@ -233,7 +242,7 @@ func sourceNotes(id *analyze.Identity) []string {
 
 // comparisonTable has a row a category and a column a cell, at each run's peak.
 func comparisonTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Peak allocated memory by category (MiB)", Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)", Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	if len(s.Cells) == 0 {
 		t.Notes = append(t.Notes, "there is no run")
 		return t

@@ -21,7 +21,7 @@ func BreakdownByTables(doc analyze.BreakdownByDocument) []table.Table {
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if len(r.Devices) == 0 {
-			empty = append(empty, &analyze.BreakdownRun{Identity: r.Identity})
+			empty = append(empty, &analyze.BreakdownRun{Identity: r.Identity, Missing: r.Missing})
 		}
 		for k := range r.Devices {
 			tables = append(tables, byTable(&doc, r, &r.Devices[k]))
@@ -194,9 +194,13 @@ func unknownNotes(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) (notes 
 			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes), percent(bytes, d.AllocatedBytes).Text))
 		}
 	}
-	if m := d.ModuleBytes; m != nil && m.NoneBytes < d.AllocatedBytes {
-		notes = append(notes, fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the parameter that the owner names, for %s MiB from what ran at the block's birth",
-			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes)))
+	if m := d.ModuleBytes; m != nil && m.NoneBytes+m.SharedBytes < d.AllocatedBytes {
+		text := fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the parameter that the owner names, for %s MiB from what ran at the block's birth",
+			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes))
+		if m.SharedBytes > 0 {
+			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s", table.MiB(m.SharedBytes), analyze.SharedByModules)
+		}
+		notes = append(notes, text)
 	}
 	return notes
 }

@@ -248,10 +248,11 @@ func sourcesOf(doc *analyze.CompareDocument) []string {
 // differenceTable puts two runs side by side, a row a value.
 func differenceTable(doc *analyze.CompareDocument) table.Table {
 	other := *doc.Baseline.RunID
+	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i] })
 	names := map[string]string{}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		names[r.RunID] = identified(r)
+		names[r.RunID] = all.marked(r.Shown(), r)
 		if r.RunID != *doc.Baseline.RunID {
 			other = r.RunID
 		}
@@ -263,7 +264,7 @@ func differenceTable(doc *analyze.CompareDocument) table.Table {
 	if base == run { // repeats of one name
 		base, run = *doc.Baseline.RunID, other
 	}
-	t := table.Table{Title: run + " beside " + base, Document: *doc, Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
+	t := table.Table{Title: run + " beside " + base, Notes: all.notes(), Document: *doc, Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
 		{Title: base, Key: "baseline", Right: true}, {Title: run, Key: "value", Right: true}, {Title: "Δ", Key: "delta", Right: true}, {Title: "Ratio", Key: "ratio", Right: true}}}
 	leftOut := false
 	for i := range doc.Differences {

@@ -32,6 +32,8 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		}
 		return table.Count(n)
 	}
+	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
+	t.Notes = all.notes()
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -41,14 +43,14 @@ func CostTable(doc analyze.CostDocument) table.Table {
 			}
 			return table.Count(n)
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(identified(&r.Identity)), table.Optional(r.PeakBytes, table.Count), table.Optional(r.TorchPeakBytes, table.Count), table.Optional(r.PeakReservedBytes, table.Count),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(r.Shown(), &r.Identity), table.Optional(r.PeakBytes, table.Count), table.Optional(r.TorchPeakBytes, table.Count), table.Optional(r.PeakReservedBytes, table.Count),
 			replayed(r.Events), replayed(r.MissingEvents), replayed(r.ResidueBytes), table.Optional(r.BareStepMS, table.Milliseconds), table.Optional(r.BesideBareRun, signed),
 			table.Optional(r.InstrumentedStepMS, table.Milliseconds), table.Optional(r.InstrumentMS, table.DeltaMilliseconds), table.Optional(r.InstrumentShare, share),
 			table.Count(r.BareSteps), table.Count(r.InstrumentedSteps), known(r.RecordedSteps), known(r.Windows), table.Optional(r.DrainMS, table.Milliseconds),
 			table.Optional(r.DrainShare, share), table.Optional(r.CollectorShare, share),
 			table.Optional(r.CollectorSetupMS, table.Milliseconds), table.Optional(r.CollectorSealMS, table.Milliseconds)})
 		for _, w := range r.Warnings {
-			notes.add(identified(&r.Identity), w)
+			notes.add(all.marked(r.Shown(), &r.Identity), w)
 		}
 	}
 	t.Notes = append(t.Notes, notes.all()...)

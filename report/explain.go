@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -34,16 +36,23 @@ func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 		}
 	}
 	last.Notes = append(last.Notes, doc.Warnings...)
+	all := ofExplained(&doc).notes()
 	for i := range tables {
+		tables[i].Notes = append(slices.Clone(all), tables[i].Notes...)
 		tables[i].Document = doc
 	}
 	return tables
 }
 
+// ofExplained is the mark of both runs.
+func ofExplained(doc *analyze.ExplainDocument) common {
+	return of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
+}
+
 // sides are the titles of the two runs' columns.
 func sides(doc *analyze.ExplainDocument) (from, to string) {
-	a, b := &doc.Runs[0], &doc.Runs[1]
-	return marked(a.Label, &a.Identity), marked(b.Label, &b.Identity)
+	a, b, all := &doc.Runs[0], &doc.Runs[1], ofExplained(doc)
+	return all.marked(a.Label, &a.Identity), all.marked(b.Label, &b.Identity)
 }
 
 func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {

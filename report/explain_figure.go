@@ -21,7 +21,8 @@ const (
 
 // ExplainFigure draws what two runs' peaks and steps differ by.
 func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
-	w := &figure.Waterfall{}
+	all := ofExplained(&doc)
+	w := &figure.Waterfall{Notes: all.notes()}
 	if doc.PeakDeltaBytes != nil {
 		panel, notes := peakFall(&doc)
 		w.Panels, w.Notes = append(w.Panels, panel), append(w.Notes, notes...)
@@ -44,7 +45,7 @@ func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
 		}
 	}
 	w.Notes = append(w.Notes, doc.Warnings...)
-	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w}
+	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Mark: string(all)}
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written.

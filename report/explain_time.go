@@ -72,12 +72,20 @@ func timingNotes(r *analyze.ExplainedRun) []string {
 	m := r.ModuleTiming
 	var notes []string
 	if m.BareSteps > 0 { // else a warning says that times come from instrumented steps
-		notes = append(notes, r.Label+": "+sharesNote(m.InstrumentedSteps, m.InstrumentedStepMS, m.BareSteps, r.StepMS.Median))
+		notes = append(notes, r.Label+": "+sharesNote(m.InstrumentedSteps, m.InstrumentedStepMS, scaledTo(m), r.StepMS.Median))
 	}
 	if m.Ranks > 1 {
 		notes = append(notes, fmt.Sprintf("%s: modules are those of rank %d, the slowest of %d", r.Label, m.Rank, m.Ranks))
 	}
 	return notes
+}
+
+// scaledTo says what times of modules are scaled to.
+func scaledTo(m *analyze.ModuleTiming) string {
+	if m.Repeats > 0 {
+		return fmt.Sprintf("over %d repeats", m.Repeats)
+	}
+	return bareSteps(m.BareSteps)
 }
 
 func others(n int) string { return table.Fixed(float64(n), 0) + " others" }

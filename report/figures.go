@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -10,28 +11,41 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+const tradeoffName = "performance_tradeoff"
+
+// undrawn says which picture the report does not have, and why.
+func (m *Model) undrawn() []string {
+	if len(m.tradeoff().Points) > 0 {
+		return nil
+	}
+	why := "no run has both a peak and a step time"
+	if slices.ContainsFunc(m.Study.Cells, func(c analyze.Cell) bool { return c.PeakBytes != nil && c.CostOf(m.Study.Cost()) != nil }) {
+		why = "no run that has both a peak and a step time ended well"
+	}
+	return []string{tradeoffName + " is left out: " + why}
+}
+
 // Figures are the pictures of the report.
 func (m *Model) Figures() []figure.Figure {
 	figures := []figure.Figure{
 		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
 		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
 		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events", Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
-		{Name: "performance_tradeoff", Title: "Peak GPU memory against the cost of a step", Picture: m.tradeoff()},
+	}
+	if trade := m.tradeoff(); len(trade.Points) > 0 {
+		figures = append(figures, figure.Figure{Name: tradeoffName, Title: "Peak GPU memory against the cost of a step", Picture: trade})
 	}
 	if ladder := m.deviceLadder(); ladder != nil {
 		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in use down to categories", Picture: ladder})
 	}
 	for i := range figures {
-		figures[i].Mark = m.commonMark()
+		figures[i].Mark = m.Study.CommonMark()
 	}
 	return figures
 }
 
 func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel, Notes: m.figureNotes()}
-	if b := m.Study.Baseline; b != nil && !m.Study.SeveralBaselines && b.StatusMark() == m.commonMark() {
-		f.Baseline = b.Label
-	}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
 		row := figure.Row{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes, Overhead: c.Overhead, Baseline: c.IsBaseline()}
@@ -39,6 +53,9 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 			row.Breakdown = c.Main()
 		}
 		f.Rows = append(f.Rows, row)
+		if c.Status != schemas.StatusOK && c.PeakBytes != nil {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s ended early (%s): its bar is of what it did until then", c.Label, c.Status))
+		}
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 			n := c.Good
 			if n == 0 { // none ended well: the figures are of all
@@ -64,10 +81,10 @@ func (m *Model) memoryTimeline() *figure.MemoryTimeline {
 }
 
 // tradeoff shows the cost of a step in time, or the tokens or samples a second where steps are not of one size. Runs
-// without times are left out and named.
+// without times are left out and named; without points there is no picture.
 func (m *Model) tradeoff() *figure.Tradeoff {
 	cost := m.Study.Cost()
-	t := &figure.Tradeoff{Cost: costTitles[cost], Empty: "no run has both a peak and a step time"}
+	t := &figure.Tradeoff{Cost: costTitles[cost]}
 	var left []string
 	ranges, wall := map[string]bool{}, []string{}
 	for i := range m.Study.Cells {
@@ -126,23 +143,9 @@ func spreadWords(v *analyze.Interval, cost analyze.StepCost) string {
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
-// commonMark is what must stand beside every run of the report, where that is the same of all; else empty.
-func (m *Model) commonMark() string {
-	if len(m.Study.Cells) < 2 {
-		return ""
-	}
-	mark := m.Study.Cells[0].StatusMark()
-	for i := range m.Study.Cells {
-		if c := &m.Study.Cells[i]; c.StatusMark() != mark || c.Status != schemas.StatusOK {
-			return ""
-		}
-	}
-	return mark
-}
-
 // mark is what stands beside a run in a figure: nothing, where a note says it of all.
 func (m *Model) mark(c *analyze.Cell) string {
-	if m.commonMark() != "" {
+	if m.Study.CommonMark() != "" {
 		return ""
 	}
 	return c.StatusMark()
@@ -150,11 +153,7 @@ func (m *Model) mark(c *analyze.Cell) string {
 
 // figureNotes stand under every figure.
 func (m *Model) figureNotes() []string {
-	var notes []string
-	if mark := m.commonMark(); mark != "" {
-		notes = append(notes, "all runs: "+mark)
-	}
-	notes = append(notes, captions(&m.Study)...)
+	notes := append(ofStudy(&m.Study).notes(), captions(&m.Study)...)
 	any := func(source string) bool {
 		for i := range m.Study.Cells {
 			if m.Study.Cells[i].Source == source {
@@ -162,6 +161,11 @@ func (m *Model) figureNotes() []string {
 			}
 		}
 		return false
+	}
+	for i := range m.Study.Cells {
+		if c := &m.Study.Cells[i]; c.NormsOnly() {
+			notes = append(notes, c.Label+": computes norms, and clips and adds nothing: not private")
+		}
 	}
 	if any(schemas.Predicted) {
 		notes = append(notes, predictedNote)

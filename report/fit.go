@@ -128,7 +128,7 @@ func fitLabel(doc *analyze.FitDocument, c *analyze.FitCell) string {
 }
 
 // fitText is the largest value that fits, as a reader says it.
-func fitText(c *analyze.FitCell) table.Cell {
+func fitText(v *analyze.Vary, c *analyze.FitCell) table.Cell {
 	if c.Largest == nil {
 		if c.Outcome == analyze.FitUnset {
 			return table.Cell{Text: "not known"}
@@ -136,8 +136,7 @@ func fitText(c *analyze.FitCell) table.Cell {
 		return table.Cell{Text: "none"}
 	}
 	cell := table.Count(*c.Largest)
-	// Whether there is more where options allow some values alone is not known: no larger physical batch divides a batch.
-	if c.Outcome == analyze.FitAll && c.Only == nil || c.Outcome == analyze.FitUnset {
+	if c.More(v) {
 		cell.Text += " or more"
 	}
 	return cell
@@ -156,7 +155,7 @@ func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
 			if i < 0 {
 				row = append(row, table.Absent())
 			} else {
-				row = append(row, fitText(&doc.Cells[i]))
+				row = append(row, fitText(&doc.Vary, &doc.Cells[i]))
 			}
 		}
 		t.Rows = append(t.Rows, row)
@@ -172,11 +171,11 @@ func fitTable(doc *analyze.FitDocument) table.Table {
 		{Title: "Runs", Key: "probes", Right: true}, {Title: "Confidence", Key: "confidence"}}}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Bytes(c.MemoryBytes), fitText(c),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Bytes(c.MemoryBytes), fitText(&doc.Vary, c),
 			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes), table.Optional(c.Refused, table.Count),
 			table.Count(int64(len(c.Probes))), confidence(c.Confidence)})
 	}
-	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device", confidenceNote, predictedNote)
+	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext, confidenceNote, predictedNote)
 	return t
 }
 
@@ -189,7 +188,7 @@ func fitNotes(doc *analyze.FitDocument) []string {
 		if c.Only != nil {
 			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s", doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
-		if c.Outcome != analyze.FitSome {
+		if c.Outcome != analyze.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
 			notes.say(c.Sentence(&doc.Vary))
 		}
 		for _, o := range c.Odd {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -52,11 +53,14 @@ func searches() map[string]analyze.FitDocument {
 		"none":  analyze.Fit(v, []analyze.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
 		"empty": analyze.Fit(v, nil),
 		"many":  analyze.Fit(v, many),
-		"one":   analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1}, []analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
+		// Memories that are nearly the same, beside one far below, and curves that end where these are named.
+		"near": analyze.Fit(v, []analyze.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
+			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4, run(1, true, gib/8), run(2, false, gib/8))}),
+		"one": analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1}, []analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
 	}
 }
 
-// Whatever was searched, no text lies over another or sticks out, and every value that was tried stands in the plot at its height.
+// Whatever was searched, no text lies over another, on a curve or on a point, or sticks out, and every value that was tried stands in the plot at its height.
 func TestFitFigure(t *testing.T) {
 	for name, doc := range searches() {
 		f := report.FitFigure(doc)
@@ -64,8 +68,14 @@ func TestFitFigure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bad := c.Misplaced(); bad != nil {
+		if bad := append(c.Misplaced(), c.Covered()...); bad != nil {
 			t.Errorf("%s: %v", name, bad)
+		}
+		for _, s := range f.Picture.(*figure.Fit).Series[:min(8, len(doc.Cells))] { // all that the plot reaches are named
+			named := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool { return l.Text == "memory "+table.Size(s.Limit) })
+			if !named && slices.ContainsFunc(s.Points, func(p figure.FitPoint) bool { return !p.Fits }) {
+				t.Errorf("%s: the memory of %s has no name", name, s.Label)
+			}
 		}
 		want := 0
 		for i := range doc.Cells[:min(8, len(doc.Cells))] {
@@ -83,9 +93,12 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	doc := searches()["some"]
 	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
 		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
-		"dpsgd on Tesla T4 with 14,336.00 MiB: everything that was tried fits: physical_batch_size 60, the highest that was asked for, too"}
-	if got := report.FitTables(doc)[0].Rows[1][4].Text; got != "60" {
-		t.Errorf("the largest of all that are allowed is %q", got)
+		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: everything that was tried fits: physical_batch_size 60, the highest that was asked for, too"}
+	for _, top := range []bool{false, true} { // options allow more, or not
+		doc.Cells[1].Top = top
+		if got := report.FitTables(doc)[0].Rows[1][4].Text; (got == "60") != top || (got == "60 or more") == top {
+			t.Errorf("the largest of all that are allowed is %q, and none is above: %t", got, top)
+		}
 	}
 	picture, ok := report.FitFigure(doc).Picture.(*figure.Fit)
 	for _, w := range want {
@@ -208,6 +221,17 @@ func TestFitTables(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", name, want, got)
 			}
 		}
+	}
+	// The answer of a single search is a sentence; of several the grid has them all.
+	one := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 9, Step: 1}, []analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
+		Runs: []analyze.FitRun{{Value: 3, Run: analyze.PredictionRun{Fits: new(true)}}, {Value: 4, Run: analyze.PredictionRun{Fits: new(false)}}}}})
+	var answer bytes.Buffer
+	if err := table.Write(&answer, "table", report.FitTables(one)...); err != nil {
+		t.Fatal(err)
+	}
+	const sentence = "note: train on x with 24,576.00 MiB for its tensors: n 3 is the largest seen to fit, 4 does not fit\n"
+	if !strings.Contains(answer.String(), sentence) || strings.Contains(text("grid"), "is the largest seen to fit, ") {
+		t.Errorf("no %q in\n%s", sentence, answer.String())
 	}
 	// A value of which nothing was learned is named once: beside an answer, or as what stopped the search.
 	run := func(value int64, fits *bool) analyze.FitRun {

@@ -151,13 +151,20 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// No text of any picture sticks out or lies over another, and every run is in it, predicted ones marked.
+// No text of any picture sticks out, lies over another or on a curve or a point, and every run is in it, predicted ones marked.
 func TestGalleryIsLegible(t *testing.T) {
 	legible := func(name string, figures ...figure.Figure) {
 		for _, f := range figures {
 			bad, err := f.Misplaced()
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, f.Name, err)
+			}
+			if !strings.HasPrefix(f.Name, "memory_timeline") { // whose letters stand at their maxima
+				c, err := f.Canvas()
+				if err != nil {
+					t.Fatal(err)
+				}
+				bad = append(bad, c.Covered()...)
 			}
 			for _, b := range bad {
 				t.Errorf("%s, %s: %s", name, f.Name, b)
@@ -175,5 +182,8 @@ func TestGalleryIsLegible(t *testing.T) {
 	}
 	for name, doc := range explanations(t) {
 		legible(name, report.ExplainFigure(doc))
+	}
+	for name, doc := range searches() {
+		legible("fit-"+name, report.FitFigure(doc))
 	}
 }

@@ -56,19 +56,29 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 		{Title: "Ratio", Key: "ratio", Right: true}, {Title: "Limit", Key: "limit", Right: true}, {Title: "Verdict", Key: "verdict"}}}
 	leftOut := false
 	predicted := false
+	markOf := func(x *analyze.CheckExperiment) string {
+		if x.Source == nil || *x.Source != schemas.Predicted {
+			return ""
+		}
+		if x.Confidence == "" {
+			return "predicted"
+		}
+		return "predicted, " + x.Confidence
+	}
+	all := sameMark(doc.Experiments, markOf)
+	t.Notes = all.notes()
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
-		label := x.Label
-		if x.Source != nil && *x.Source == schemas.Predicted {
+		label := table.Text(x.Label)
+		if mark := markOf(x); mark != "" {
 			predicted = true
-			mark := "predicted"
-			if x.Confidence != "" {
-				mark += ", " + x.Confidence
-			}
-			label += " [" + mark + "]"
+			label = table.Text(x.Label + " [" + mark + "]")
+		}
+		if all != "" {
+			label.Text = x.Label
 		}
 		if len(x.Comparisons) == 0 || x.State == analyze.StateFailing {
-			t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Text(x.State), table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent(),
+			t.Rows = append(t.Rows, []table.Cell{label, table.Text(x.State), table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Text(stateText(x))})
 		}
 		for k := range x.Comparisons {
@@ -101,13 +111,13 @@ func stateText(x *analyze.CheckExperiment) string {
 	return x.State
 }
 
-func comparisonRow(label, state string, c *analyze.Comparison) []table.Cell {
+func comparisonRow(label table.Cell, state string, c *analyze.Comparison) []table.Cell {
 	value, delta := quantityCells(c.Unit)
 	verdict := c.Verdict
 	if c.Reason != "" {
 		verdict += ": " + c.Reason
 	}
-	return []table.Cell{table.Text(label), table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric}, table.Text(string(c.Unit)), table.Optional(c.Baseline, value),
+	return []table.Cell{label, table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric}, table.Text(string(c.Unit)), table.Optional(c.Baseline, value),
 		table.Optional(c.Current, value), table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio), table.Text(c.Limit), {Text: verdict, Value: c.Verdict}}
 }
 

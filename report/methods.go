@@ -35,13 +35,14 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 	if len(s.Configuration.Varying) == 0 || len(s.Cells) == 0 {
 		return tables
 	}
-	differ := table.Table{Title: "Settings that differ", Columns: []table.Column{{Title: "Run", Key: "run"}}}
+	all := ofStudy(s)
+	differ := table.Table{Title: "Settings that differ", Columns: []table.Column{{Title: "Run", Key: "run"}}, Notes: all.notes()}
 	for _, what := range s.Configuration.Varying {
 		differ.Columns = append(differ.Columns, table.Column{Title: what, Key: what})
 	}
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		row := []table.Cell{table.Text(marked(c.Label, &c.Identity))}
+		row := []table.Cell{all.cell(c.Label, &c.Identity)}
 		for _, what := range s.Configuration.Varying {
 			if v := c.Fact(what); v != "" {
 				row = append(row, table.Text(v))
@@ -190,16 +191,18 @@ func methodsTable(s *analyze.Study) table.Table {
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
 		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	spread, repeated, metered := false, false, hasEnergy(s)
+	all := ofStudy(s)
+	t.Notes = all.notes()
 	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		label := marked(c.Label, &c.Identity)
+		label := all.marked(c.Label, &c.Identity)
 		method := table.Absent()
 		if c.Method() != "" {
 			method = table.Text(c.Method())
 		}
 		step, low, high, n, confidence := intervalCells(c.StepMS)
-		t.Rows = append(t.Rows, []table.Cell{table.Text(label), method, table.Count(int64(len(c.RunIDs))), table.Optional(c.PeakBytes, table.Bytes),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), method, table.Count(int64(len(c.RunIDs))), table.Optional(c.PeakBytes, table.Bytes),
 			table.Optional(c.PeakLow, table.Bytes), table.Optional(c.PeakHigh, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes),
 			table.Optional(c.PeakDeviceBytes, table.Bytes), step, low, high, n, confidence,
 			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep, rate), table.Optional(c.JoulesPerSample, rate)})

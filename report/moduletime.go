@@ -177,7 +177,7 @@ const ownTimeNote = "a module's time is its own work, without what it calls; bac
 func timeNotes(d *analyze.RankModuleTime) []string {
 	notes := []string{ownTimeNote}
 	if d.InstrumentedStepMS != nil && d.StepMS != nil && d.BareSteps > 0 {
-		notes = append(notes, sharesNote(d.InstrumentedSteps, *d.InstrumentedStepMS, d.BareSteps, *d.StepMS))
+		notes = append(notes, sharesNote(d.InstrumentedSteps, *d.InstrumentedStepMS, bareSteps(d.BareSteps), *d.StepMS))
 	}
 	if d.ResidueMS != nil {
 		notes = append(notes, "residue: the median of steps less the medians of their phases, whose sum it need not be")
@@ -186,7 +186,9 @@ func timeNotes(d *analyze.RankModuleTime) []string {
 }
 
 // sharesNote says what times of modules are scaled from, and what to.
-func sharesNote(instrumented int, instrumentedMS float64, bare int, bareMS float64) string {
-	return fmt.Sprintf("shares come from %d instrumented steps of %s ms on average; each phase is scaled to its median in %d bare steps, of %s ms",
-		instrumented, table.Milliseconds(instrumentedMS).Text, bare, table.Milliseconds(bareMS).Text)
+func sharesNote(instrumented int, instrumentedMS float64, in string, bareMS float64) string {
+	return fmt.Sprintf("shares come from %d instrumented steps of %s ms; each phase is scaled to its median %s, of %s ms",
+		instrumented, table.Milliseconds(instrumentedMS).Text, in, table.Milliseconds(bareMS).Text)
 }
+
+func bareSteps(n int) string { return fmt.Sprintf("in %d bare steps", n) }

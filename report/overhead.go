@@ -43,12 +43,14 @@ func overheadTable(s *analyze.Study) table.Table {
 		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	metered := hasEnergy(s)
+	all := ofStudy(s)
+	t.Notes = all.notes()
 	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		o, label := c.Overhead, marked(c.Label, &c.Identity)
+		o, label := c.Overhead, all.marked(c.Label, &c.Identity)
 		step, low, high, n, _ := intervalCells(o.StepMS)
-		t.Rows = append(t.Rows, []table.Cell{table.Text(label), table.Text(c.Baseline.Label), table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), table.Text(c.Baseline.Label), table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
 			table.Optional(o.PeakRatio, table.Ratio), table.Optional(o.KeptGradientBytes, table.Bytes), table.Optional(o.FreedDeltaBytes, table.DeltaBytes), step, low, high, n, table.Optional(o.StepDeltaMS, table.DeltaMilliseconds),
 			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS, rate),
 			table.Optional(o.JoulesPerSample, rate)})
@@ -107,15 +109,15 @@ func withSources(t table.Table, s *analyze.Study) table.Table {
 
 // cellColumns are a first column and one a cell.
 func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Column {
-	columns := []table.Column{first}
+	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
-		columns = append(columns, table.Column{Title: marked(s.Cells[i].Label, &s.Cells[i].Identity), Key: s.Cells[i].RunID, Right: true})
+		columns = append(columns, table.Column{Title: all.marked(s.Cells[i].Label, &s.Cells[i].Identity), Key: s.Cells[i].RunID, Right: true})
 	}
 	return columns
 }
 
 func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB, % of its peak)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB, % of its peak)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "percent")...)
 	runs := s.Overhead.Cells[from:to]
@@ -198,7 +200,7 @@ func percentColumns(s *analyze.Study, from, to int, keys ...string) (columns []t
 // phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where methods
 // divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
 func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ", % of its step)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ", % of its step)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_ms", "delta_step_percent")...)
 	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.MS != nil })

@@ -57,7 +57,7 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 
 // phasePeakTable has a row a phase and a column a cell: the highest allocated in it, on the run's main device.
 func phasePeakTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Highest allocated by phase (MiB)", Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)", Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	var order []string
 	peaks := make([]map[string]int64, to-from)
 	for i := range peaks {
@@ -88,7 +88,7 @@ func phasePeakTable(s *analyze.Study, from, to int) table.Table {
 // phasePeakDeltaTable lists the phases whose highest allocated is known; a run's cell is that and, in brackets, the difference to
 // the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the parts stands below them.
 func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Title: "Peak by phase, difference to " + s.BaselineLabel + " (MiB, %)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + s.BaselineLabel + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_bytes", "delta_percent")...)
 	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.PeakBytes != nil })

@@ -35,6 +35,7 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
 		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads", Right: true},
 		{Title: "Confidence", Key: "confidence"}}}
+	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -46,7 +47,7 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		if r.Told {
 			reads = table.Count(r.Reads())
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(identified(&r.Identity)), table.Text(r.Status), table.Optional(r.Profile, table.Text),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), all.cell(r.Shown(), &r.Identity), table.Text(r.Status), table.Optional(r.Profile, table.Text),
 			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes, table.Bytes),
 			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads, confidence(r.Confidence)})
 		label := r.GPU
@@ -58,12 +59,15 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		}
 		restsOn(&notes, label, r)
 	}
-	t.Notes = append(notes.all(), "memory: what a process can take of the device; spare: what the highest reserved leaves of it", confidenceNote, predictedNote)
+	t.Notes = append(append(all.notes(), notes.all()...), "memory: what a process can take of the device "+besideContext+"; spare: what the highest reserved leaves of it", confidenceNote, predictedNote)
 	return t
 }
 
 // confidenceNote says what the confidence is of: nobody should take what is reserved for exact.
 const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts segments too, and can be another on a device (predict --seeds gives a range)"
+
+// besideContext keeps people from taking a card's own size for what tensors can take of it.
+const besideContext = "for its tensors, beside what its CUDA context and the driver hold"
 
 // rankTable has a row a rank and device, where a run has several.
 func rankTable(r *analyze.PredictionRun) table.Table {
@@ -108,6 +112,13 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 			break
 		}
 		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
+	}
+	for i, c := range r.CopiedReads {
+		if i == mostNamed {
+			notes.add(label, fmt.Sprintf("and at %d more places", len(r.CopiedReads)-i))
+			break
+		}
+		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in %s: this rank's value was taken for all ranks'", c.Name, times(c.Count)))
 	}
 	for i, c := range r.AssumedAt {
 		if i == mostNamed {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -113,7 +114,51 @@ func marked(label string, id *analyze.Identity) string {
 	return label
 }
 
-// identified is the same for a run shown by itself.
+// common is the mark that all runs of a table have, which is said once beneath it; empty, it stands beside each run.
+type common string
+
+// sameMark is the mark of all rows, where it is that of each.
+func sameMark[R any](rows []R, mark func(*R) string) common {
+	if len(rows) < 2 || slices.ContainsFunc(rows, func(r R) bool { return mark(&r) != mark(&rows[0]) }) {
+		return ""
+	}
+	return common(mark(&rows[0]))
+}
+
+// ofStudy is that of a table of a study's cells.
+func ofStudy(s *analyze.Study) common { return common(s.CommonMark()) }
+
+// of is that of a table of so many runs.
+func of(n int, run func(i int) *analyze.Identity) common {
+	ids := make([]*analyze.Identity, n)
+	for i := range ids {
+		ids[i] = run(i)
+	}
+	return common(analyze.CommonMark(ids...))
+}
+
+// marked is a label with what must stand beside it and is not said of all.
+func (c common) marked(label string, id *analyze.Identity) string {
+	if c != "" {
+		return label
+	}
+	return marked(label, id)
+}
+
+// cell shows such a label. Programs read rows and no notes: to them each says it.
+func (c common) cell(label string, id *analyze.Identity) table.Cell {
+	return table.Cell{Text: c.marked(label, id), Value: marked(label, id)}
+}
+
+// notes say it of all.
+func (c common) notes() []string {
+	if c == "" {
+		return nil
+	}
+	return []string{"all runs: " + string(c)}
+}
+
+// identified is [marked] for a run shown by itself.
 func identified(id *analyze.Identity) string {
 	return marked(id.Shown(), id)
 }

@@ -330,6 +330,56 @@ func TestLatePeakInCategories(t *testing.T) {
 	}
 }
 
+// A report of a run that died for want of memory shows the failure, which its peak does not: what was asked, by whom, and what was held.
+func TestReportShowsWhatRunsDiedOf(t *testing.T) {
+	in := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input()
+	in.Manifest.Status = schemas.StatusOOM
+	in.Report.OOMs = []schemas.OOM{{Seq: in.Report.Devices[0].Events, RequestedBytes: 41 << 30, LimitBytes: 60 << 30, DeviceFreeBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
+	write := func() (dir, summary string) {
+		dir = t.TempDir()
+		files, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)}, nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir, string(text)
+	}
+	dir, text := write()
+	for _, want := range []string{"\nvanilla [oom]  cuda:0  41,984.00  head    forward     2      13,440.22", "\nnote: vanilla [oom]: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run died of it. ",
+		" (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	results, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc analyze.StudyDocument
+	if err := json.Unmarshal(results, &doc); err != nil || len(doc.Failed) != 1 || doc.Failed[0].RequestedBytes != 41<<30 || doc.Failed[0].RunID != in.Manifest.RunID {
+		t.Errorf("%+v, %v", doc.Failed, err)
+	}
+	in.Manifest.Status = schemas.StatusOK
+	caught, tried := in.Report.OOMs[0], in.Report.OOMs[0]
+	caught.Fatal, tried.Fatal, tried.Raised = false, false, new(false)
+	in.Report.OOMs = []schemas.OOM{tried, caught, tried}
+	_, text = write()
+	for _, want := range []string{" 1  the script\n", " 2  torch, with less\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	in.Report.OOMs = nil
+	if dir, text := write(); strings.Contains(text, "failed for want of memory") {
+		t.Errorf("a table of no failures:\n%s", text)
+	} else if _, err := os.Stat(filepath.Join(dir, "tables", "failed_requests.md")); err == nil {
+		t.Error("a table of no failures is written")
+	}
+}
+
 // The notes of a trade-off name the runs that wall time is of, and a study of failures counts its repeats.
 func TestFigureNotes(t *testing.T) {
 	a, b := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input(), methodRun("20261121T101501Z-ghost-aaaaa1", "ghost").input()
@@ -430,5 +480,84 @@ note: tagged, by lifetime and by phase only sum to all; other and untraced are c
 `
 	if got := printed(t, "table", []table.Table{report.KnownTable(doc)}); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A figure with a method that is not private says so.
+func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		said   bool
+	}{{"norm_only", true}, {"ghost", false}} {
+		s := study(0, methodRun("v", "vanilla"), methodRun("x", c.method))
+		m := report.Model{Study: s}
+		notes := strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n")
+		if strings.Contains(notes, c.method+": computes norms, and clips and adds nothing: not private") != c.said {
+			t.Errorf("%s:\n%s", c.method, notes)
+		}
+	}
+}
+
+// Why the tradeoff is not drawn is said as it is: runs that ended early may have what it shows.
+func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
+	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: performance_tradeoff is left out: no run that has both a peak and a step time ended well\n"} {
+		run := methodRun("v", "vanilla")
+		run.status = status
+		dir := t.TempDir()
+		if _, err := report.Write(dir, report.Model{Title: "t", Study: study(-1, run)}); err != nil {
+			t.Fatal(err)
+		}
+		summary, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
+		if err != nil || !strings.Contains(string(summary), want) || want == "" && strings.Contains(string(summary), "left out") {
+			t.Errorf("%s: %s, %v", status, summary, err)
+		}
+	}
+}
+
+// What is true of all runs of a table is said once under it, and no row or column repeats it. Rows for programs each say it.
+func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
+	s := gallery()["predicted"]
+	const mark = "predicted (phantom h200, indicative)"
+	if s.CommonMark() != mark || len(s.Cells) < 2 {
+		t.Fatalf("%d runs: %q", len(s.Cells), s.CommonMark())
+	}
+	before, after := headline()[0], headline()[2]
+	before.source, after.source = schemas.Predicted, schemas.Predicted
+	explained, err := analyze.Explain(analyze.Dissect(before.input()), analyze.Dissect(after.input()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cost []analyze.CostRun
+	var broken []analyze.BreakdownRun
+	for i := range s.Runs {
+		cost, broken = append(cost, s.Runs[i].Cost), append(broken, s.Runs[i].Breakdown)
+	}
+	tables := slices.Concat(report.OverheadTables(s), report.ExplainTables(explained, 0), report.ConfigurationTables(&s),
+		[]table.Table{report.CostTable(analyze.NewCostDocument(cost...)), report.KnownTable(analyze.NewBreakdownDocument(broken...)), report.RunsTable(analyze.Runs(s.Runs))})
+	for _, one := range tables {
+		for _, format := range []string{"table", "markdown", "latex"} {
+			text := strings.NewReplacer(`\[`, "[", `\]`, "]").Replace(printed(t, format, []table.Table{one}))
+			if n := strings.Count(text, mark); strings.Contains(text, "["+mark) || !strings.Contains(text, "all runs: "+mark) || n > 3 {
+				t.Errorf("said %d times:\n%s", n, text)
+			}
+		}
+	}
+	if text := printed(t, "csv", report.OverheadTables(s)[:1]); strings.Count(text, "["+mark+"]") != len(s.Cells) {
+		t.Errorf("rows for programs:\n%s", text)
+	}
+
+	// Where runs differ, or one failed, each row says what it is.
+	runs := headline()
+	for i := range runs[:2] {
+		runs[i].source = schemas.Predicted
+	}
+	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM} {
+		if status != schemas.StatusOK {
+			runs[2].source, runs[2].status = schemas.Predicted, status
+		}
+		mixed := study(0, runs...)
+		if text := printed(t, "table", report.OverheadTables(mixed)[:1]); mixed.CommonMark() != "" || strings.Contains(text, "all runs:") || strings.Count(text, "\ndpsgd ["+mark+"]") != 1 {
+			t.Errorf("runs that differ (%s):\n%s", status, text)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -17,6 +18,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
 	superseded, trials := false, false
+	if all := sameMark(doc.Runs, func(r *analyze.RunsRow) string { return r.Mark() }); all != "" {
+		t.Columns[4].For, t.Notes = table.Programs, all.notes()
+	}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		source := r.Mark()
@@ -52,5 +56,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is named, none is taken while there are others")
 	}
 	t.Notes = append(t.Notes, doc.ArgumentNotes()...)
+	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {
+		const name = 1
+		t.Columns = slices.Insert(t.Columns, name+1, table.Column{Title: "Differs in", For: table.People})
+		for i, text := range differing {
+			t.Rows[i] = slices.Insert(t.Rows[i], name+1, table.Text(text))
+		}
+	}
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -51,8 +52,11 @@ func (m *Model) tableSets() []tableSet {
 	sets := []tableSet{
 		{name: "configuration", tables: ConfigurationTables(s), csv: tidyConfiguration(s)},
 		{name: "methods", tables: []table.Table{methodsTable(s)}},
-		across("categories", s, comparisonTable, tidyCategories(s)),
 	}
+	if failed := failedTable(s); len(failed.Rows) > 0 {
+		sets = append(sets, tableSet{name: "failed_requests", tables: []table.Table{failed}})
+	}
+	sets = append(sets, across("categories", s, comparisonTable, tidyCategories(s)))
 	if s.Overhead != nil {
 		sets = append(sets, tableSet{name: "overhead", tables: []table.Table{overheadTable(s)}},
 			across("overhead_categories", s, categoryDeltaTable, tidyCategoryDeltas(s)),
@@ -135,10 +139,11 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 		title = "dpsight report"
 	}
 	var b strings.Builder
+	all := ofStudy(&m.Study)
 	fmt.Fprintf(&b, "%s\n\n", title)
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		fmt.Fprintf(&b, "#%-2d %s", i+1, marked(c.Label, &c.Identity))
+		fmt.Fprintf(&b, "#%-2d %s", i+1, all.marked(c.Label, &c.Identity))
 		if n := len(c.RunIDs); n > 1 {
 			fmt.Fprintf(&b, " (%d repeats)", n)
 		}
@@ -147,7 +152,7 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 	if m.Study.Baseline != nil {
 		fmt.Fprintf(&b, "baseline: %s\n", m.Study.BaselineLabel)
 	}
-	for _, n := range append(append([]string{}, m.Study.Notes...), m.Notes...) {
+	for _, n := range slices.Concat(all.notes(), m.Study.Notes, m.Notes, m.undrawn()) {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

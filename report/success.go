@@ -18,12 +18,13 @@ func SuccessTables(doc analyze.SuccessDocument) []table.Table {
 		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
 	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"}, {Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true}, {Title: "Log", Key: "log"}}}
-	bare := 0
+	bare, all := 0, sameMark(doc.Methods, (*analyze.SuccessRow).Mark)
+	t.Notes = append(t.Notes, all.notes()...)
 	for i := range doc.Methods {
 		r := &doc.Methods[i]
 		bare += r.Bare
 		method := table.Text(r.Method)
-		if mark := r.Mark(); mark != "" {
+		if mark := r.Mark(); mark != "" && all == "" {
 			method.Text += " [" + mark + "]"
 		}
 		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text), table.Count(int64(r.Runs)), table.Count(int64(r.Bare)), table.Count(int64(r.OK)),

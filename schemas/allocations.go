@@ -6,7 +6,7 @@ type Allocation struct {
 	Rank             int32  `parquet:"rank,dict"`                         // the process's RANK, from 0
 	Device           int32  `parquet:"device,dict"`                       // torch's ordinal, from 0
 	AllocID          int64  `parquet:"alloc_id,delta"`                    // from 1, in order of AllocSeq; unique in (rank, device)
-	Address          uint64 `parquet:"address,dict"`                      // on the device; places are used again
+	Address          uint64 `parquet:"address"`                           // on the device; places are used again
 	RequestedBytes   int64  `parquet:"requested_bytes,dict"`              // that the script asked for
 	BlockBytes       int64  `parquet:"block_bytes,dict"`                  // what the allocator counts; >= RequestedBytes
 	Stream           uint64 `parquet:"stream,dict"`                       // CUDA stream handle; 0 = the default stream
@@ -19,7 +19,7 @@ type Allocation struct {
 	Step             int64  `parquet:"step,dict"`                         // -1 = before the first step
 	Microbatch       int32  `parquet:"microbatch,dict"`                   // from 0
 	Phase            string `parquet:"phase,dict"`                        // that it was born in; empty = in a gap
-	Module           int64  `parquet:"module_id,dict,optional"`           // that it was born in
+	Module           int64  `parquet:"module_id,delta,optional"`          // that it was born in
 	Op               string `parquet:"op,dict,optional"`                  // where known
 	Stack            int64  `parquet:"stack_id,dict,optional"`            // in stacks.parquet, from 1; null = none was recorded
 	DType            string `parquet:"dtype,dict,optional"`               // of the tensors seen in it, [MixedDTypes] if they differ; null = none was
@@ -45,12 +45,12 @@ type Owner struct {
 	Device      int32  `parquet:"device,dict"`    // torch's ordinal, from 0
 	AllocID     int64  `parquet:"alloc_id,delta"` // the block, in allocations.parquet
 	Category    string `parquet:"category,dict"`
-	Name        string `parquet:"name,dict,optional"`      // of the tensor, where the tag has one
-	Module      int64  `parquet:"module_id,dict,optional"` // in modules.parquet; null = of none that is known
-	BeginSeq    int64  `parquet:"begin_seq,delta"`         // first event after which it holds
-	EndSeq      int64  `parquet:"end_seq,delta,optional"`  // first event after which it no longer holds; null = to the end of recording
-	EndObserved bool   `parquet:"end_observed"`            // false: the end is the block's own, the owner may have let go before
-	Evidence    string `parquet:"evidence,dict"`           // [Tagged], [Lifetime] or [ByPhase]
+	Name        string `parquet:"name,dict,optional"`       // of the tensor, where the tag has one
+	Module      int64  `parquet:"module_id,delta,optional"` // in modules.parquet; null = of none that is known
+	BeginSeq    int64  `parquet:"begin_seq,delta"`          // first event after which it holds
+	EndSeq      int64  `parquet:"end_seq,delta,optional"`   // first event after which it no longer holds; null = to the end of recording
+	EndObserved bool   `parquet:"end_observed"`             // false: the end is the block's own, the owner may have let go before
+	Evidence    string `parquet:"evidence,dict"`            // [Tagged], [Lifetime] or [ByPhase]
 }
 
 // Owners is owners.parquet.

@@ -93,7 +93,7 @@ type Event struct {
 	Device int32  `parquet:"device,dict"`            // torch's ordinal, from 0
 	Seq    int64  `parquet:"seq,delta"`              // from 1
 	Action int32  `parquet:"action,dict"`            // an [Action]
-	Addr   uint64 `parquet:"address,dict"`           // device address; bytes free for an oom
+	Addr   uint64 `parquet:"address"`                // device address; bytes free for an oom
 	Size   int64  `parquet:"size_bytes,dict"`        // see [EventColumns.Size]
 	Stream uint64 `parquet:"stream,dict"`            // CUDA stream handle; 0 = the default stream
 	TimeNS int64  `parquet:"time_ns,delta"`          // the allocator's clock

@@ -95,12 +95,16 @@ type InstrumentCost struct {
 	// Median step times (GPU time where measured, else wall), null where there is no such step.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
+	// InstrumentNS is what the instrument adds to a step where batches vary: the difference of the median times a sample, for a bare
+	// step of median size. Null where all batches are of one size, or the script does not report samples.
+	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
 	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in reports
 	// of older versions.
 	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
 	Windows           int64 `json:"windows,omitempty"`            // how many
+	CapturedSteps     int64 `json:"captured_steps,omitempty"`     // how many after warm-up; see [Captured]; they are in no median
 }
 
 // OOM is one out-of-memory event, fatal or caught.
@@ -110,12 +114,18 @@ type OOM struct {
 	Seq             int64  `json:"seq"`               // events 1..Seq came before it
 	RequestedBytes  int64  `json:"requested_bytes"`   // of the request that failed
 	DeviceFreeBytes int64  `json:"device_free_bytes"` // as the driver said then
-	LimitBytes      int64  `json:"limit_bytes"`       // what the process may take of the device
+	LimitBytes      int64  `json:"limit_bytes"`       // as torch has it: of the whole device, its CUDA context included, or what the process has set
 	Step            int64  `json:"step"`              // from 0; -1 = before the first
 	Phase           string `json:"phase"`
 	Module          string `json:"module"`
 	Fatal           bool   `json:"fatal"`
+	// Raised says whether the error reached Python, where the script could catch it; null in recordings of older agents. One that did not was
+	// torch's own to deal with: it tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be had.
+	Raised *bool `json:"raised,omitempty"`
 }
+
+// Absorbed is whether torch itself went on without what was asked for: the script has nothing less.
+func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
 
 // Metric is a value that the script reported with dpsight.metric.
 type Metric struct {

@@ -143,7 +143,9 @@ type Isolation struct {
 // Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the same
 // time, each has the CPU time of all.
 type Collector struct {
-	Version          string `json:"version"`
+	Version string `json:"version"`
+	// Built is the code that recorded; null where an older version did, and for an imported file.
+	Built            *Built `json:"built,omitempty"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
 	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its keeper, which holds the
 	// experiment's processes, is in it where SetupCPUNS is known.
@@ -159,6 +161,17 @@ type Collector struct {
 	LeftRunning    int      `json:"left_running"`    // processes of the run that had to be ended with it
 	Uninjected     []string `json:"uninjected"`      // processes that loaded torch without the agent
 	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
+}
+
+// Built says which code a binary of dpsight is made of. Runs whose Agent is one were recorded by the same agent, predictions whose
+// Phantom is one too made on the same phantom GPU, whatever the versions and commits.
+type Built struct {
+	// Revision is the commit, Modified whether files were changed since; null where the build does not say (go build -buildvcs=true does).
+	Revision *string `json:"revision"`
+	Modified *bool   `json:"modified"`
+	// Agent is a digest of the agent's files, Phantom one of the phantom GPU's: its sources, modules and device profiles.
+	Agent   string `json:"agent"`   // "sha256:" and 16 hexadecimal digits
+	Phantom string `json:"phantom"` // likewise
 }
 
 // Import is the provenance of an imported run.

@@ -13,10 +13,10 @@ type Mark struct {
 	Address  uint64 `parquet:"address,optional"` // tags: base address of the storage
 	Bytes    int64  `parquet:"bytes,optional"`   // tags: bytes of the storage
 	Category string `parquet:"category,dict,optional"`
-	Label    string `parquet:"label,dict,optional"`     // name of a phase, mark, tag or optimizer
-	Module   int64  `parquet:"module_id,dict,optional"` // in modules.parquet, from 1; null = none
-	A        uint64 `parquet:"a,optional"`              // the mark's own operands: see spool.Kind
-	B        uint64 `parquet:"b,optional"`              // the mark's own operand
+	Label    string `parquet:"label,delta,optional"`     // name of a phase, mark, tag or optimizer
+	Module   int64  `parquet:"module_id,delta,optional"` // in modules.parquet, from 1; null = none
+	A        uint64 `parquet:"a,dict,optional"`          // the mark's own operands: see spool.Kind
+	B        uint64 `parquet:"b,optional"`               // the mark's own operand
 }
 
 // Marks is marks.parquet.

@@ -18,6 +18,17 @@ type Phantom struct {
 	CheckedTorch string `json:"checked_torch,omitempty"`
 	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a band.
 	Placements []Placement `json:"placements,omitempty"`
+	// Devices are those that processes held memory of; absent from runs of older versions.
+	Devices []DeviceUse `json:"devices,omitempty"`
+}
+
+// DeviceUse is what the processes of a predicted run held of one device together.
+type DeviceUse struct {
+	Device int `json:"device"` // as the processes number it, from 0
+	// Processes is how many held memory of it at once, at most.
+	Processes     int   `json:"processes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // that they held at once, at most
+	TakenBytes    int64 `json:"taken_bytes"`    // the same with what the contexts took beside the first
 }
 
 // Placement is a run under one policy of addresses.
@@ -34,8 +45,8 @@ type Placement struct {
 type Prediction struct {
 	// Told is false where some process did not live to say: what it read is then not known.
 	Told bool `json:"told"`
-	// UnknownReads are the places in the script that read values which nobody had computed. They read as zeros, single
-	// floating-point numbers as ones that fall.
+	// UnknownReads are the places in the script that read values which nobody had computed, times between CUDA events among them. They
+	// read as zeros, single floating-point numbers as ones that fall.
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
 	Guesses []Counted `json:"guesses"`
@@ -43,6 +54,9 @@ type Prediction struct {
 	Assumptions []Counted `json:"assumptions"`
 	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
 	AssumedAt []Counted `json:"assumed_at"`
+	// CopiedReads are the places in the script that read what a collective gave, or what was made of it, where this rank's value was taken
+	// for all ranks'; absent where there are none.
+	CopiedReads []Counted `json:"copied_reads,omitempty"`
 	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.

@@ -54,3 +54,41 @@ type Phase struct {
 
 // Phases is phases.parquet.
 var Phases = Table[Phase]{Name: "phases", Version: 1}
+
+// RankStep names a step of one process.
+type RankStep struct {
+	Rank int32 // the process's RANK, from 0
+	Step int64 // from 0
+}
+
+// Captured are the steps whose forward and backward a CUDA graph captured: these were called and never ran, and no event could be recorded
+// in them. They are known by their phases: the step has GPU time, and neither forward nor backward has any. What time it has is that of
+// what the script did around the capture.
+func Captured(phases []Phase) map[RankStep]bool {
+	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
+	seen := map[RankStep]int{}
+	for i := range phases {
+		p := &phases[i]
+		if p.Step < 0 {
+			continue
+		}
+		is := 0
+		if p.GPUNS > 0 {
+			is = some
+		}
+		switch p.Phase {
+		case PhaseForward, PhaseBackward, PhaseBackwardNorm, PhaseBackwardGrad:
+			if is |= computing; p.GPUNS > 0 {
+				is |= timed
+			}
+		}
+		seen[RankStep{p.Rank, p.Step}] |= is
+	}
+	captured := map[RankStep]bool{}
+	for k, is := range seen {
+		if is == some|computing {
+			captured[k] = true
+		}
+	}
+	return captured
+}

@@ -22,6 +22,9 @@ const MetadataKey = "dpsight.schema"
 // rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
 const rowGroupRows = 256 << 10
 
+// pageBytes is the size of a page before compression: in pages of parquet-go's default, a quarter of it, events take 7 % more.
+const pageBytes = 1 << 20
+
 // A Table is one Parquet file of a run folder, with rows of type T.
 type Table[T any] struct {
 	Name    string // file name without its ending
@@ -84,6 +87,11 @@ func (t Table[T]) newWriter(w io.Writer, codec *zstd.Codec) *TableWriter[T] {
 	return &TableWriter[T]{parquet.NewGenericWriter[T](w,
 		parquet.Compression(codec),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
+		parquet.PageBufferSize(pageBytes),
+		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of samples.
+		parquet.DataPageVersion(1),
+		// Bounds stand in the footer; in the head of every page, four times over, they were two fifths of a short table's columns.
+		parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
 }

@@ -81,6 +81,32 @@ func TestTablesRoundTrip(t *testing.T) {
 	roundTrip(t, HostSamples)
 }
 
+// What a table says of every row alike, or again and again, takes next to nothing: which values are null, what a page's bounds are.
+func TestTablesAreSmall(t *testing.T) {
+	const n = 300_000 // more than a row group holds
+	marks := make([]Mark, n)
+	for i := range marks {
+		marks[i] = Mark{RunID: "a run's name of usual length-0123ab", K: int64(i + 1), Kind: "tag"}
+		if i%3 == 0 {
+			marks[i].Address, marks[i].Label, marks[i].Module = uint64(i%900)<<20, "blocks.3.attention.weight", int64(i%90)
+		}
+	}
+	var large, short bytes.Buffer
+	if err := Marks.Encode(&large, marks); err != nil {
+		t.Fatal(err)
+	}
+	if err := HostSamples.Encode(&short, []HostSample{{RunID: "a run's name of usual length-0123ab", TimeNS: 1 << 60, RSSBytes: 1 << 30, CPUNS: 1 << 30, Processes: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes for %d marks, %d for a sample", large.Len(), n, short.Len())
+	if large.Len() > n/8 { // a bit a row would be the nulls of one column
+		t.Errorf("%d marks that repeat take %d bytes", n, large.Len())
+	}
+	if short.Len() > 1900 {
+		t.Errorf("a table of one row takes %d bytes", short.Len())
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, Steps.File())

@@ -1,14 +1,22 @@
-"""What the instrument costs: one training script, by turns without dpsight, bare, and recorded as by default. See
-measure-instrument.sh. With `train` it is that script itself."""
+"""What the instrument costs: one training script, without dpsight, bare, and recorded as by default. See
+measure-instrument.sh. With `train` it is that script itself.
+
+The three of `steps` and `busy` are alive at once and train by turns, a block of steps each, so that a host that is
+slower for a while is so for all of them: runs one after the other differed by up to 40 % on shared hosts, which hides
+5 %. Each waits for the others two thirds of the time, so that the recorded one drains more often than it would alone;
+and the load of the two collectors, which ask NVML, is in all three."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +24,7 @@ from typing import Any
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 # Steps are timed in blocks between two synchronisations: one a step would hide what the host's queue hides. Blocks with
 # recorded steps in them are left out of what bare steps cost.
-BLOCK = 50
+BLOCK = 25
 RECORDED = 100
 DUE = (200, 400, 800, 1600, 3200)
 MODES = ("none", "bare", "full")
@@ -43,7 +51,13 @@ def train(options: argparse.Namespace) -> None:
 
     blocks = []
     wait()
+    turns = open(options.turnstile, "rb", buffering=0) if options.turnstile else None  # noqa: SIM115
+    ended = open(Path(options.turnstile).parent / "ended", "wb", buffering=0) if options.turnstile else None  # noqa: SIM115
+    if ended:
+        ended.write(b".")
     for begin in range(0, options.steps, options.block):
+        if turns and not turns.read(1):
+            raise SystemExit("no turn came")
         n = min(options.block, options.steps - begin)
         started = time.perf_counter()
         for _ in range(n):
@@ -54,78 +68,151 @@ def train(options: argparse.Namespace) -> None:
             optimizer.step()
         wait()
         blocks.append({"begin": begin, "steps": n, "ms": (time.perf_counter() - started) * 1e3})
+        if ended:
+            ended.write(b".")
+    if turns:
+        turns.read(1)  # to end is work, too, beside the others' last blocks
     print("BLOCKS " + json.dumps(blocks), flush=True)
 
 
-def run(options: argparse.Namespace, mode: str, batch: int, turn: int) -> list[dict[str, Any]]:
-    """Trains once in a process of its own; gives its blocks."""
+def command_of(options: argparse.Namespace, mode: str, batch: int, turn: int, turnstile: str = "") -> list[str]:
+    """What trains once."""
     phantom = options.device == "phantom"  # to try this script out: its times mean nothing
     command = [sys.executable, str(Path(__file__).resolve()), "train", "--batch", str(batch)]
     for name in ("steps", "hidden", "layers", "heads", "length", "vocabulary", "block"):
         command += [f"--{name}", str(getattr(options, name))]
-    command += ["--on", "cpu" if phantom and mode == "none" else "cuda"]
+    command += ["--on", "cpu" if phantom and mode == "none" else "cuda", "--turnstile", turnstile]
     if mode != "none":
         collect = [options.dpsight, "collect", "--store", options.store, "--name", f"{mode}-{turn}"]
         command = [*collect, "--device", options.device, *(["--bare"] if mode == "bare" else []), "--", *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines() + done.stderr.splitlines():
+    return command
+
+
+def blocks_of(command: list[str], code: int, out: str) -> list[dict[str, Any]]:
+    """The blocks that a training that ended printed."""
+    for line in out.splitlines():
         if line.startswith("BLOCKS "):
             return json.loads(line[7:])
-    raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-1000:]}\n{done.stderr[-2000:]}")
+    raise SystemExit(f"{' '.join(command)} ended with {code}:\n{out[-3000:]}")
 
 
-def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
-    """Milliseconds a step: the median block of those that hold no recorded step, or the mean of all but the first."""
-    kept = blocks[1:] or blocks
-    if not bare_only:
-        return sum(b["ms"] for b in kept) / sum(b["steps"] for b in kept)
+def run(options: argparse.Namespace, mode: str, batch: int, turn: int) -> list[dict[str, Any]]:
+    """Trains once in a process of its own; gives its blocks."""
+    command = command_of(options, mode, batch, turn)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return blocks_of(command, done.returncode, done.stdout)
+
+
+def together(options: argparse.Namespace, batch: int, turn: int) -> dict[str, list[dict[str, Any]]]:
+    """Trains in each mode, in processes of their own that take turns block by block; gives each one's blocks."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        for name in (*MODES, "ended"):
+            os.mkfifo(Path(folder, name))
+        running = {}
+        for mode in MODES:
+            command = command_of(options, mode, batch, turn, str(Path(folder, mode)))
+            out = stack.enter_context(open(Path(folder, mode + ".log"), "wb"))
+            running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+            stack.callback(running[mode].kill)
+        gates = {m: os.open(Path(folder, m), os.O_RDWR) for m in MODES}
+        # Open for writing too: it is no end of the file while none of them has opened it.
+        ended = os.open(Path(folder, "ended"), os.O_RDWR)
+
+        def until_ended() -> None:
+            while not select.select([ended], [], [], 1)[0]:
+                for mode, process in running.items():
+                    if process.poll() is not None:
+                        raise SystemExit(f"{mode} ended early:\n{Path(folder, mode + '.log').read_text()[-3000:]}")
+            os.read(ended, 1)
+
+        for _ in MODES:  # each has made its model
+            until_ended()
+        for i, _ in enumerate(range(0, options.steps, options.block)):
+            for m in MODES[i % len(MODES) :] + MODES[: i % len(MODES)]:
+                os.write(gates[m], b".")
+                until_ended()
+        for m in MODES:
+            os.write(gates[m], b".")
+        codes = {m: p.wait() for m, p in running.items()}
+        return {m: blocks_of([m], c, Path(folder, m + ".log").read_text()) for m, c in codes.items()}
+
+
+def bare(blocks: list[dict[str, Any]]) -> list[float]:
+    """Milliseconds a step in each block that holds no recorded step, but for the first and the last."""
+    kept = blocks[1:-1] or blocks
 
     def holds(b: dict[str, Any]) -> bool:
         return b["begin"] < RECORDED or any(b["begin"] <= d < b["begin"] + b["steps"] for d in DUE)
 
-    kept = [b for b in kept if not holds(b)] or kept
-    return statistics.median(b["ms"] / b["steps"] for b in kept)
+    return [b["ms"] / b["steps"] for b in ([b for b in kept if not holds(b)] or kept)]
+
+
+def per_step(blocks: list[dict[str, Any]], bare_only: bool) -> float:
+    """Milliseconds a step: the median block of those that hold no recorded step, or the mean of all but the first and
+    the last."""
+    kept = blocks[1:-1] or blocks
+    return statistics.median(bare(blocks)) if bare_only else sum(b["ms"] for b in kept) / sum(b["steps"] for b in kept)
+
+
+def costs(ours: list[dict[str, Any]], none: list[dict[str, Any]]) -> tuple[float, float]:
+    """Per cent that bare steps and all steps take longer. Blocks of the same steps are compared, which all but the
+    headline model's were trained one after the other."""
+    bares = statistics.median(a / b - 1 for a, b in zip(bare(ours), bare(none), strict=True))
+    return 100 * bares, 100 * (per_step(ours, bare_only=False) / per_step(none, bare_only=False) - 1)
+
+
+def drained(options: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of drains by the runs' names."""
+    command = [options.dpsight, "analyze", "cost", options.store, "--format", "json"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return {r["name"]: r["drain_ms"] or 0.0 for r in found["runs"]}
 
 
 def calibrated(options: argparse.Namespace) -> int:
-    """The batch with which a step takes about 10 ms. Halves the layers of a model whose smallest batch takes longer."""
-    batch = options.batch
-    if not options.target_ms:
-        return batch
-    for _ in range(10):
+    """The batch with which a step takes about 10 ms. Where the host sets the pace the layers are changed instead."""
+    by = "layers" if options.part == "steps" else "batch"
+    for _ in range(10 if options.target_ms else 0):
         probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})
-        ms = per_step(run(probe, "none", batch, 0), bare_only=False)
-        if 0.93 < ms / options.target_ms < 1.07:
+        ms = per_step(run(probe, "none", options.batch, 0), bare_only=False)
+        wanted = max(1, round(getattr(options, by) * options.target_ms / ms))
+        if 0.93 < ms / options.target_ms < 1.07 or wanted == getattr(options, by):
             break
-        wanted = max(1, round(batch * options.target_ms / ms))
-        if wanted == batch == 1 and ms > options.target_ms and options.layers > 1:
-            options.layers //= 2
-        elif wanted == batch:
-            break
-        batch = wanted
-    return batch
+        setattr(options, by, wanted)
+    return options.batch
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs all modes by turns and prints what each costs."""
+    """Runs all modes and prints what each costs."""
     batch = calibrated(options)
     found: dict[str, list[tuple[float, float]]] = {m: [] for m in MODES}
+    every: dict[str, list[list[dict[str, Any]]]] = {m: [] for m in MODES}
     for turn in range(options.turns):
+        all_modes = together(options, batch, turn) if options.part != "headline" else {}
         for mode in MODES:
-            blocks = run(options, mode, batch, turn)
+            blocks = all_modes.get(mode) or run(options, mode, batch, turn)
+            every[mode].append(blocks)
             found[mode].append((per_step(blocks, bare_only=True), per_step(blocks, bare_only=False)))
             print(f"turn {turn}, {mode}: {found[mode][-1][0]:.3f}, all {found[mode][-1][1]:.3f} ms a step", flush=True)
+    drains = drained(options)
     what = f"{options.layers} layers, batch {batch}, {options.steps} steps, {options.turns} turns"
-    print(f"{what}; medians, and the range of the turns")
-    print(f"{'mode':6} {'bare step ms':>13} {'range':>19} {'cost %':>8} {'all steps ms':>13} {'cost %':>8}")
-    base = [statistics.median(v) for v in zip(*found["none"], strict=True)]
+    print(f"{what}; medians of the turns, and the range of what they cost")
+    columns = (
+        f"{'bare step':>10} {'cost %':>7} {'range':>15} {'all steps':>10} {'cost %':>7} {'range':>15} {'drains %':>8}"
+    )
+    print(f"{'mode':6} {columns}")
     for mode in MODES:
-        steps, everything = ([v[i] for v in found[mode]] for i in (0, 1))
-        mid, whole = statistics.median(steps), statistics.median(everything)
-        span = f"{min(steps):.3f}–{max(steps):.3f}"
-        cost, total = 100 * (mid / base[0] - 1), 100 * (whole / base[1] - 1)
-        print(f"{mode:6} {mid:13.3f} {span:>19} {cost:8.2f} {whole:13.3f} {total:8.2f}")
-    print("bare steps: blocks without a recorded step; all steps: every block but the first, drains included")
+        figures, drained_share = [], []
+        for turn, taken in enumerate(found[mode]):
+            dearer = costs(every[mode][turn], every["none"][turn])
+            figures.append((taken[0], dearer[0], taken[1], dearer[1]))
+            drained_share.append(100 * drains.get(f"{mode}-{turn}", 0.0) / sum(b["ms"] for b in every[mode][turn]))
+        step, cost, whole, total = (statistics.median(v) for v in zip(*figures, strict=True))
+        span, spans = (f"{min(f[i] for f in figures):.2f} to {max(f[i] for f in figures):.2f}" for i in (1, 3))
+        share = statistics.median(drained_share)
+        print(f"{mode:6} {step:10.3f} {cost:7.2f} {span:>15} {whole:10.3f} {total:7.2f} {spans:>15} {share:8.2f}")
+    print("bare step: ms, the median block of those without a recorded step; its cost: the median of blocks beside")
+    print("those of the same steps without dpsight; all steps: ms, of all blocks but the first and the last, drains")
+    print("included; drains: of the run, as a part of all blocks")
     print(f"\ndpsight analyze cost {options.store}", flush=True)
     subprocess.run([options.dpsight, "analyze", "cost", options.store], check=True)
     print(f"\ndpsight analyze time full-0 --store {options.store} --fold", flush=True)
@@ -151,25 +238,28 @@ def events() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["train", "steps", "headline", "events"])
+    parser.add_argument("part", choices=["train", "steps", "busy", "headline", "events"])
     parser.add_argument("--dpsight", default="./dpsight")
     parser.add_argument("--store", default="runs")
     parser.add_argument("--device", choices=["cuda", "phantom"], default="cuda")
     parser.add_argument("--on", default="cuda")
     parser.add_argument("--turns", type=int, default=0)
     parser.add_argument("--block", type=int, default=BLOCK)
+    parser.add_argument("--turnstile", default="")
     parser.add_argument("--target-ms", type=float, default=None)
     sizes = ("steps", "batch", "hidden", "layers", "heads", "length", "vocabulary")
     for name in sizes:
         parser.add_argument(f"--{name}", type=int, default=0)
     options = parser.parse_args()
-    # Eight blocks of 80 calls of modules: at 10 ms the host's work shows.
-    small = {"steps": 1000, "batch": 8, "hidden": 512, "layers": 8, "heads": 8, "length": 256, "vocabulary": 8000}
+    # A batch so small that the device waits for the host.
+    small = {"steps": 3000, "batch": 1, "hidden": 512, "layers": 8, "heads": 8, "length": 256, "vocabulary": 8000}
+    # Few and large layers: the host needs about half the time that the device works.
+    busy = {**small, "batch": 10, "hidden": 1024, "layers": 3, "heads": 16, "length": 128}
     large = {"steps": 12, "batch": 1, "hidden": 2048, "layers": 20, "heads": 16, "length": 16384, "vocabulary": 32000}
     for name in sizes:
         if not getattr(options, name):
-            setattr(options, name, (large if options.part == "headline" else small)[name])
-    options.turns = options.turns or (2 if options.part == "headline" else 5)
+            setattr(options, name, {"headline": large, "busy": busy}.get(options.part, small)[name])
+    options.turns = options.turns or 2
     if options.part == "headline":
         options.block, options.target_ms = 2, 0.0
     elif options.target_ms is None:

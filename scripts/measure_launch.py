@@ -20,6 +20,7 @@ EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 CASES = ("mlp vanilla", "transformer vanilla", "transformer dpsgd", "transformer ghost")
 MODES = ("none", "bare", "full")
 WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows of steps
+PAIRS, THEN = 10, 8  # in a window: so many pairs of an instrumented and a bare step, then one instrumented in so many
 PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
@@ -122,6 +123,11 @@ def collect(options: argparse.Namespace, folder: str) -> list[str]:
     return [options.dpsight, "collect", "--store", str(Path(folder) / "store"), "--device", "phantom"]
 
 
+def has_its_turn(n: int) -> bool:
+    """Whether the agent instruments the nth step of a window."""
+    return n % (2 if n < 2 * PAIRS else THEN) == 0
+
+
 def kinds(mode: str, ns: list[int]) -> dict[str, float]:
     """Microseconds of the median step of each kind."""
     windows = {i for w in LATER for i in range(w, w + LASTS)}
@@ -129,8 +135,8 @@ def kinds(mode: str, ns: list[int]) -> dict[str, float]:
     first = range(WARMUP + 8, min(FIRST, len(ns)))  # torch and Python have settled by then
     chosen: dict[str, Any] = {"bare": late or first, "all": range(WARMUP, len(ns))}
     if mode == "full":
-        chosen["recorded"] = [i for i in first if (i - WARMUP) % 2]
-        chosen["instrumented"] = [i for i in first if (i - WARMUP) % 2 == 0]
+        chosen["recorded"] = [i for i in first if not has_its_turn(i - WARMUP)]
+        chosen["instrumented"] = [i for i in first if has_its_turn(i - WARMUP)]
     out = {k: statistics.median(ns[i] for i in v) / 1e3 for k, v in chosen.items() if k != "all" and v}
     out["all"] = sum(ns[i] for i in chosen["all"]) / len(chosen["all"]) / 1e3
     return out

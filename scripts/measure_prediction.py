@@ -1,8 +1,9 @@
-"""What predictions cost, on a machine without a GPU: measure_prediction.py DPSIGHT PYTHON [ROW…].
+"""What predictions cost, on a machine without a GPU: measure_prediction.py [--untimed] DPSIGHT PYTHON [ROW…].
 
 Prints wall time, CPU time and the highest resident memory of a model of 7 B parameters, by how its weights are drawn,
 and of the headline suite with two jobs; and fails over the limits. Those of time are held against CPU time by
-processor, which is what the wall has on a quiet machine: what else a machine does is in the wall time only.
+processor, which is what the wall has on a quiet machine: what else a machine does is in the wall time only. With
+--untimed they are printed and not held: of a machine whose speed nobody knows, they say nothing.
 """
 
 from __future__ import annotations
@@ -49,14 +50,17 @@ def measure(dpsight: str, python: str, command: list[str]) -> tuple[float, float
 
 
 def main() -> int:
-    dpsight, python, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
+    words = sys.argv[1:]
+    if untimed := words[0] == "--untimed":
+        words.pop(0)
+    dpsight, python, wanted = words[0], words[1], words[2:]
     over = 0
     print(f"{'':24} {'wall s':>8} {'CPU s':>8} {'RSS MB':>8}")
     for name, command, processors, seconds, megabytes in ROWS:
         if wanted and not any(word in name for word in wanted):
             continue
         wall, cpu, rss = measure(dpsight, python, command)
-        missed = cpu / processors > seconds or (megabytes is not None and rss > megabytes)
+        missed = (not untimed and cpu / processors > seconds) or (megabytes is not None and rss > megabytes)
         over += missed
         print(f"{name:24} {wall:8.1f} {cpu:8.1f} {rss:8.0f}{'  over the limit' if missed else ''}", flush=True)
     return 1 if over else 0

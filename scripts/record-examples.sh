@@ -1,37 +1,60 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
-#   headline, headline-batch, trainers, quick, seq    the built-in suites (examples/pairs is headline:method=vanilla,method=dpsgd,method=ghost once more)
-#   claims, presets, lora, mlp    examples/suites/claims.yaml and so on (lora as plain)
-#   plain           examples/suites/scripts.yaml: training scripts without DP (torchvision, transformers and peft besides)
-#   accuracy-first, accuracy-second, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, as plain; those of ranks need two GPUs
+#   headline, headline-batch, trainers, quick, seq    the built-in suites
+#   pairs           vanilla, dpsgd and ghost of headline once more
+#   claims, presets, methods, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with an interpreter as plain's, of oom one run
+#                   ends as oom
+#   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision, transformers and peft besides)
+#   accuracy-first, accuracy-second, accuracy-fresh, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; those
+#                   of ranks need two GPUs
+#   untouched       scripts/untouched.sh, whose output becomes OUT/untouched.txt
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
-# DPSIGHT names the binary, PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0.
+# Each part says how long it took. DPSIGHT names the binary (of a clone's go build -buildvcs=true, it knows its commit), PYTHON an interpreter
+# with torch 2.11.0 and Opacus 1.6.0, DEVICE another device: with phantom all of it is tried out without a GPU, but for untouched.
 set -uo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 shift
 dpsight=${DPSIGHT:-./dpsight}
+device=${DEVICE:-cuda}
 export DPSIGHT_PYTHON=${PYTHON:-$(command -v python3)}
+# The suites of scripts say python.
+export PATH=$(dirname "$DPSIGHT_PYTHON"):$PATH
 mkdir -p "$out"
+"$dpsight" version
 status=0
 for part in "$@"; do
+  begin=$SECONDS
+  good=true
   name=${part%%:*}
   only=()
+  [ "$name" = pairs ] && [ "$name" = "$part" ] && part=pairs:method=vanilla,method=dpsgd,method=ghost
   if [ "$name" != "$part" ]; then
     IFS=, read -ra choices <<<"${part#*:}"
     for choice in "${choices[@]}"; do only+=(--only "$choice"); done
   fi
   case $name in
-    checks) "$dpsight" collect --store "$out/checks" --name idle --device cuda -- sleep 20 || status=1 ;;
+    checks) "$dpsight" collect --store "$out/checks" --name idle --device "$device" -- sleep 20 || good=false ;;
+    untouched) DPSIGHT=$dpsight PYTHON=$DPSIGHT_PYTHON "$here/scripts/untouched.sh" 2>&1 | tee "$out/untouched.txt" || good=false ;;
     *)
       suite=$name
-      case $name in claims | presets | lora | mlp | accuracy-*) suite=examples/suites/$name.yaml ;; esac
+      case $name in claims | presets | methods | lora | mlp | stacks | oom | accuracy-*) suite=examples/suites/$name.yaml ;; esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
-      resume=()
-      [ -d "$out/$name/suites" ] && resume=(--resume)
-      [ "$name" = presets ] && resume+=(--sample-interval 200ms)
-      "$dpsight" collect --store "$out/$name" --suite "$suite" --device cuda --no-report "${only[@]}" "${resume[@]}" || status=1
+      [ "$name" = pairs ] && suite=headline
+      more=()
+      [ -d "$out/$name/suites" ] && more=(--resume)
+      case $name in presets | methods) more+=(--sample-interval 200ms) ;; esac
+      [ "$name" = stacks ] && more+=(--stacks python --stack-steps 3)
+      "$dpsight" collect --store "$out/$name" --suite "$suite" --device "$device" --no-report "${only[@]}" "${more[@]}" || good=false
+      # One of oom's two runs is to die of what the other survives.
+      if [ "$name" = oom ]; then
+        good=false
+        [ "$(grep -h '^  "status"' "$out"/oom/*/run.json | sort | tr -d ' \n')" = '"status":"ok","status":"oom",' ] && good=true
+      fi
       ;;
   esac
+  $good || status=1
+  echo "part $part: $($good && echo ok || echo failed) after $((SECONDS - begin)) s"
 done
 exit $status

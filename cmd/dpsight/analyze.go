@@ -43,9 +43,11 @@ type breakdownCmd struct {
 func (breakdownCmd) Help() string {
 	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
 With --by, each is in one row, and the rows sum to that total; with --known the evidence for them is, a row a run. A block belongs to the module of the owner that it is
-counted under, else to the one that ran when it was allocated. The phase, step and stack are those of its birth; the op is
-the one that keeps it for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says. The name is the tensor's: that of the parameter which it is, or is the gradient
+counted under, else to the one that ran when it was allocated; workspaces that libraries keep are shared by all. The phase, step and stack
+are those of its birth; the op is the one that keeps an activation for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says. The name is the tensor's: that of the parameter which it is, or is the gradient
 or the optimizer's state of; of what autograd holds, the module's and that of the node.
+--at phase=backward is the highest moment of backward, backward.norm and backward.grad, whichever the run has. Of several runs,
+those without the moment are listed with the reason.
 
 Examples:
   dpsight analyze breakdown
@@ -80,12 +82,16 @@ func (c *breakdownCmd) Run(s *streams) error {
 	}
 	var rows []analyze.BreakdownRun
 	many := len(sel.Runs) > 1
+	var lacking lacks
 	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes|store.WantEvents, many, func(in analyze.Input) error {
 		row, err := analyze.Breakdown(in, at)
 		rows = append(rows, row)
-		return withoutEvents(err, many)
+		return lacking.note(err, many)
 	})
 	if err != nil {
+		return err
+	}
+	if err := lacking.all(); err != nil {
 		return err
 	}
 	doc := analyze.NewBreakdownDocument(rows...)
@@ -107,6 +113,38 @@ func withoutEvents(err error, many bool) error {
 		return nil
 	}
 	return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
+}
+
+// lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the first says why.
+type lacks struct {
+	first *analyze.NoMomentError
+	any   bool // some run has it
+}
+
+// note is what becomes of one run's error.
+func (l *lacks) note(err error, many bool) error {
+	var missing *analyze.NoMomentError
+	switch {
+	case errors.As(err, &missing):
+		if l.first == nil {
+			l.first = missing
+		}
+		return nil
+	case err == nil:
+		l.any = true
+	}
+	return withoutEvents(err, many)
+}
+
+// all is the error of runs that all lack the moment.
+func (l *lacks) all() error {
+	switch {
+	case l.first == nil || l.any:
+		return nil
+	case l.first.At.OOM != nil: // no phase would help
+		return withHint{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak is the highest moment"}
+	}
+	return withHint{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and events"}
 }
 
 type phasesCmd struct{ analysis }

@@ -39,12 +39,16 @@ func (c *breakdownCmd) breakdownBy(s *streams, sel *store.Selection, at analyze.
 	var rows []analyze.BreakdownByRun
 	many := len(sel.Runs) > 1
 	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantDetail
+	var lacking lacks
 	err := each(s, sel, c.Names, want, many, func(in analyze.Input) error {
 		row, err := analyze.BreakdownBy(in, at, by)
 		rows = append(rows, row)
-		return withoutEvents(err, many)
+		return lacking.note(err, many)
 	})
 	if err != nil {
+		return err
+	}
+	if err := lacking.all(); err != nil {
 		return err
 	}
 	doc := analyze.NewBreakdownByDocument(by, rows...)

@@ -11,7 +11,7 @@ var (
 			"allocated_bytes": "int", "torch_peak_allocated_bytes": "int?",
 			"rows": list{with(byLeaf, object{"rows": list{byLeaf}})}, "columns": list{byLeaf},
 			"unknown_bytes": object{"module": "int", "phase": "int"},
-			"module_bytes":  object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "none_bytes": "int"},
+			"module_bytes":  object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "shared_bytes": "int", "none_bytes": "int"},
 			"shared_hook_activations": nullable{object{"run_id": "string", "device": "string", "rank": "int", "held_bytes": "int", "shared_bytes": "int",
 				"autograd_bytes": "int", "extra_bytes": "int"}},
 			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"},

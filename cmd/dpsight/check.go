@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type checkCmd struct {
@@ -57,17 +58,20 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
 	}
-	_, runs, err := summarized(s, c.Store, c.Names)
+	var baseline *schemas.Baseline
+	var ofRuns bool
+	if c.Baseline != "" { // first: trials that it has are checked
+		if baseline, ofRuns, err = gateBaseline(s, c.Store, c.Baseline); err != nil {
+			return err
+		}
+	}
+	_, runs, err := summarizedBut(s, c.Store, c.Names, func(sel *store.Selection) { withoutTrials(s.err, sel, baseline) })
 	if err != nil {
 		return err
 	}
 	runs = newest(s, runs)
 	var doc *analyze.CheckDocument
-	if c.Baseline != "" {
-		baseline, ofRuns, err := gateBaseline(s, c.Store, c.Baseline)
-		if err != nil {
-			return err
-		}
+	if baseline != nil {
 		if err := analyze.CheckPhases(thresholds, *baseline, runs); err != nil {
 			return withHint{err, "dpsight analyze phases lists the phases"}
 		}
@@ -111,7 +115,7 @@ func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns boo
 	if strings.HasSuffix(name, ".json") {
 		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", name), "dpsight check --write-baseline FILE writes one from runs that are good"}
 	}
-	_, runs, err := summarized(s, dir, []string{name})
+	_, runs, err := summarizedBut(s, dir, []string{name}, func(sel *store.Selection) { withoutTrials(s.err, sel, nil) })
 	if err != nil {
 		return nil, false, err
 	}

@@ -160,11 +160,14 @@ func (c *collectCmd) check() error {
 
 // machine opens what --device names.
 func (c *collectCmd) machine() (*collect.Machine, error) {
-	if c.GPUMemory == "" {
+	word, _, _ := strings.Cut(c.Device, ":")
+	switch {
+	case c.GPUMemory == "":
 		return collect.OpenMachine(c.Device)
-	}
-	if c.Device != collect.DevicePhantom && !strings.HasPrefix(c.Device, collect.DevicePhantom+":") {
+	case c.Device == "", word == collect.DeviceAuto, word == collect.DeviceCUDA:
 		return nil, withHint{errors.New("--gpu-memory is of a phantom GPU"), "choose one with --device phantom, or use dpsight predict"}
+	case word != collect.DevicePhantom:
+		return collect.OpenMachine(c.Device) // which says what it may have been meant for
 	}
 	memory, err := gpuMemory(c.GPUMemory)
 	if err != nil {

@@ -115,9 +115,14 @@ esac`
 	if err != nil || len(runs) != 5 {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
-	summary, err := os.ReadFile(filepath.Join(here, "runs", "demo-report", "summary.txt"))
+	folder := filepath.Join(here, "runs", "demo-report")
+	summary, err := os.ReadFile(filepath.Join(folder, "summary.txt"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	drawn, err := filepath.Glob(filepath.Join(folder, "*.png"))
+	if err != nil || len(drawn) != 3 || !bytes.Contains(summary, []byte("\nnote: performance_tradeoff is left out: no run has both a peak and a step time\n")) {
+		t.Errorf("%v, of runs without times it draws %q", err, drawn)
 	}
 	for _, manifest := range runs {
 		m, err := schemas.ReadManifest(filepath.Dir(manifest))

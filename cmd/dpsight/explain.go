@@ -20,7 +20,7 @@ type explainCmd struct {
 
 func (explainCmd) Help() string {
 	return `Takes two runs, A and B: the difference of their peaks by category and module, and by the phase that the blocks were born in, each of which
-sums to the byte, that of their steps by phase and, where both have times of modules, by module, and sentences that say the same. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
+sums to the byte, that of their steps by phase and, where both have times of modules, by module, and sentences that say the same. Where the store has more repeats of A or B, times are medians over all of them. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
 
 Examples:
   dpsight analyze explain vanilla ghost
@@ -59,7 +59,7 @@ func (c *explainCmd) Run(s *streams) error {
 	for i, label := range c.Labels {
 		runs[i].As = label
 	}
-	noteRepeats(sel, []*analyze.Summary{&runs[0].Summary, &runs[1].Summary})
+	analyze.TakeRepeats([2]*analyze.Dissection{&runs[0], &runs[1]}, repeatsOf(sel, &runs[0].Summary, &runs[1].Summary))
 	doc, err := analyze.Explain(runs[0], runs[1])
 	if err != nil {
 		return withHint{err, hint}

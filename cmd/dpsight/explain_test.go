@@ -30,8 +30,8 @@ var explainShape = object{"schema": "string", "from": "string", "to": "string", 
 	"sentences":         list{"string"},
 	"runs": list{with(identity, object{"label": "string", "peak_bytes": "int?", "device": "string?",
 		"at": nullable{object{"event": "int", "step": "int?", "phase": "string?"}}, "step_ms": nullable{interval},
-		"modules":       nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "none_bytes": "int"}},
-		"module_timing": nullable{object{"rank": "int", "ranks": "int", "bare_steps": "int", "instrumented_steps": "int", "instrumented_step_ms": "number"}},
+		"modules":       nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "shared_bytes": "int", "none_bytes": "int"}},
+		"module_timing": nullable{object{"rank": "int", "ranks": "int", "bare_steps": "int", "repeats": "int", "instrumented_steps": "int", "instrumented_step_ms": "number"}},
 		"conservation":  nullable{object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"}}})},
 	"warnings": list{"string"}}
 

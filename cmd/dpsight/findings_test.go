@@ -106,7 +106,8 @@ func TestFindingsSayWhatToChange(t *testing.T) {
 			for _, f := range found {
 				looked++
 				said := without[f.ID]
-				if f.Change == "" && !strings.Contains(said, "both") {
+				idle := f.Saves != nil && *f.Saves == 0 && strings.Contains(f.Words, "would save nothing: ")
+				if f.Change == "" && !idle && !strings.Contains(said, "both") {
 					t.Errorf("%s: %s says nothing to change, and docs/findings.md not why", run, f.ID)
 				}
 				if f.Saves == nil && f.SavesMS == nil && said == "" {

@@ -16,7 +16,7 @@ import (
 
 // fitFlags are the options of predict that search.
 type fitFlags struct {
-	Fit   string `help:"With --vary: the memory to fit into, as 80GiB (default: what the device leaves to a process)." placeholder:"SIZE" group:"Search"`
+	Fit   string `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
 	Vary  string `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
 	Fresh bool   `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
 	Out   string `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
@@ -70,7 +70,7 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	for i := range cells {
 		cell := &cells[i]
 		done := analyze.FitSearch{Method: cell.Method, Profile: cell.Machine.Profile(), MemoryBytes: cell.Machine.ProcessBytes(), GPU: cell.Machine.GPUName(),
-			Only: cell.Values.Only, Barred: cell.Values.Barred}
+			Only: cell.Values.Only, Barred: cell.Values.Barred, Top: cell.Values.Top}
 		console.Println("dpsight: " + cell.Machine.Note)
 		err := search.Find(context.Background(), cell, func(f fit.Found[analyze.FitRun]) {
 			run := f.Answer

@@ -324,7 +324,7 @@ func TestDoctorDocument(t *testing.T) {
 
 func TestVersionDocument(t *testing.T) {
 	var doc struct{ Version string }
-	decodeOne(t, must(t, "", "version", "--json"), object{"version": "string", "revision?": "string", "go": "string", "platform": "string"}, &doc)
+	decodeOne(t, must(t, "", "version", "--json"), object{"version": "string", "revision": "string?", "modified": "bool?", "agent": "string", "phantom": "string", "go": "string", "platform": "string"}, &doc)
 	if flag, command := must(t, "", "--version"), must(t, "", "version"); flag != command {
 		t.Errorf("--version: %+v, version: %+v", flag, command)
 	}

@@ -55,11 +55,16 @@ func manifests(sel *store.Selection) []*schemas.Manifest {
 // noteRepeats says of selected runs that their stores have more repeats of them. Those have the same name, so that the tables
 // of no other run need be read.
 func noteRepeats(sel *store.Selection, runs []*analyze.Summary) {
+	analyze.NoteRepeats(runs, repeatsOf(sel, runs...))
+}
+
+// repeatsOf are the other runs of those names in the stores that the selected ones lie in.
+func repeatsOf(sel *store.Selection, runs ...*analyze.Summary) []analyze.Summary {
 	names := map[string]bool{}
 	for _, r := range runs {
 		names[r.Name] = true
 	}
-	analyze.NoteRepeats(runs, outlines(sel, store.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] }))
+	return outlines(sel, store.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
 }
 
 // lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend on whether

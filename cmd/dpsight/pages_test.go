@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -144,7 +145,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 			continue
 		case strings.Contains(joined, "predicted-first"):
 			of = &first
-		case strings.Contains(joined, "predicted-second"):
+		case strings.Contains(joined, "predicted-second"), strings.Contains(joined, "predicted-fresh"):
 			of = &second
 		}
 		tables++
@@ -164,7 +165,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		of.refused += len(doc.Unended)
 	}
 	first.all, second.all = first.all+first.refused, second.all+second.refused
-	if builtIn.exact != builtIn.all || tables != 4 || first.within+second.within+first.exact+second.exact+first.refused+second.refused != first.all+second.all {
+	if builtIn.exact != builtIn.all || tables != 6 || first.within+second.within+first.exact+second.exact+first.refused+second.refused != first.all+second.all {
 		t.Fatalf("the sentence would not hold: built in %+v, the first half %+v, the second half %+v, of %d tables", builtIn, first, second, tables)
 	}
 	want := fmt.Sprintf("peak allocated to the byte for all %d built-in experiments recorded here, and for %d of %d other scripts (%d of the %d that "+
@@ -260,4 +261,48 @@ func printed(t *testing.T, args []string) string {
 		t.Fatalf("dpsight %s: exit %d: %s", strings.Join(args, " "), code, errs.String())
 	}
 	return out.String()
+}
+
+// What README says of a script that is not recorded holds for its block: calls, blocks and decorated functions do what they do without.
+func TestReadmeStandsInForTheModule(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```python\n(try:\n    import dpsight\n.*?)```").FindSubmatch(readme)
+	if found == nil {
+		t.Fatal("README.md has no such block")
+	}
+	python := os.Getenv("DPSIGHT_TEST_PYTHON") // make test sets it
+	if python == "" {
+		if python, err = exec.LookPath("python3"); err != nil {
+			t.Skip("SKIPPED: there is no python3")
+		}
+	}
+	script := string(found[1]) + `
+import gc, weakref
+
+class Tensor: pass
+
+@dpsight.phase("augment")
+def augment(x):
+    return 2 * x
+
+x = Tensor()
+kept = weakref.ref(x)
+dpsight.tag(x, "activations", "cache")
+dpsight.step(samples=32, tokens=4096)
+del x
+gc.collect()
+assert kept() is None
+try:
+    with dpsight.phase("augment"):
+        raise KeyError("the script's own")
+except KeyError:
+    print(augment(21))
+`
+	out, err := exec.Command(python, "-I", "-c", script).CombinedOutput()
+	if string(out) != "42\n" {
+		t.Errorf("it prints %q, %v", out, err)
+	}
 }

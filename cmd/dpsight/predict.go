@@ -22,7 +22,8 @@ type predictCmd struct {
 	formatFlag
 	recordFlags
 	Device    []string `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
-	GPUMemory string   `name:"gpu-memory" help:"Memory of the device, as 24GiB (default: what the device leaves to a process); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	GPUMemory string   `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Quiet     bool     `help:"Keep what experiments write in their logs only."`
 	Seeds     int      `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
 	worldFlags
 	fitFlags
@@ -39,7 +40,8 @@ What the script reads from the device without anyone having computed it reads as
 that fall: such places are listed by file and line, since on a device the script may go another way there.
 
 It exits 1 where the experiment does not fit, and then shows what was held when the request failed. A script that catches the failure and goes
-on does not fit either: what it does then need not be what was asked for.
+on does not fit either: what it does then need not be what was asked for. Of a script that took nothing of a device it is not known, and it exits
+1 too.
 
 With --vary it finds the largest value of a parameter that fits, by bisection, for each --method and --device. Each value that is tried is a predicted
 run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder and
@@ -51,6 +53,7 @@ Examples:
   dpsight predict --device h100,a100-40,t4 --method ghost --preset small --batch-size 64
   dpsight predict --method dpsgd --preset small --gpu-memory 24GiB
   dpsight predict --method ghost --seeds 5 --format json
+  dpsight predict --device h100,t4 --quiet -- python train.py
   dpsight predict --fit 24GiB --vary batch_size=1..512 --method vanilla,dpsgd,ghost --preset small
   dpsight predict --device h100,a100-40,t4 --vary seq_len=512..16384:512 --method flash --preset small -o out
   dpsight predict --vary batch_size=1..512 -- python train.py --batch-size {batch_size}
@@ -101,8 +104,10 @@ func (c *predictCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	if c.Quiet || c.Vary != "" { // of a search that is dozens of runs of one script
+		e.Stdout, e.Stderr = io.Discard, io.Discard
+	}
 	if c.Vary != "" {
-		e.Stdout, e.Stderr = io.Discard, io.Discard // dozens of runs of one script: their logs have what they print
 		return c.runFit(s, console, e, given, machines)
 	}
 	e.Command, e.Params = c.Command, c.paramsOfCommand()

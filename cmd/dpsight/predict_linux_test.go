@@ -26,7 +26,7 @@ for step in range(3):
     loss.backward()
     optimizer.step()
     print("loss", loss.item())
-print("memory", torch.cuda.mem_get_info()[1], torch.cuda.get_device_name())
+print("memory", torch.cuda.get_device_properties(0).total_memory, torch.cuda.get_device_name())
 assert torch.tensor([3, 4]).cuda().tolist() == [3, 4]
 `
 
@@ -250,7 +250,7 @@ func TestPredictBeyondMemory(t *testing.T) {
 	if sum != *p.AllocatedBytes || sum == 0 || sum > 200<<20 {
 		t.Errorf("the categories sum to %d of %d", sum, *p.AllocatedBytes)
 	}
-	if !strings.Contains(r.stderr, "dpsight: error: train does not fit on NVIDIA H200 with 200.00 MiB for the process: a request for ") {
+	if !strings.Contains(r.stderr, "dpsight: error: train does not fit on NVIDIA H200 with 200.00 MiB for its tensors: a request for ") {
 		t.Errorf("%s", r.stderr)
 	}
 	if found := must(t, t.TempDir(), "analyze", "findings", p.RunID, "--store", store); !strings.Contains(found.stdout, "failed") {
@@ -262,12 +262,75 @@ func TestPredictBeyondMemory(t *testing.T) {
 	}
 }
 
+// With --quiet what the script writes is in the run's logs only; that it was predicted, and what came of it, is printed all the same.
+func TestPredictQuietly(t *testing.T) {
+	store := t.TempDir()
+	for _, quiet := range []bool{false, true} {
+		args := []string{"--", "sh", "-c", "echo of the script; echo aside >&2"}
+		if quiet {
+			args = append([]string{"--quiet"}, args...)
+		}
+		r, doc := predict(t, store, nil, args...)
+		if r.code != exitFailed || len(doc.Runs) != 1 || !strings.Contains(r.stderr, "dpsight: device: phantom GPU") {
+			t.Fatalf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+		if printed := strings.Contains(r.stderr, "of the script") && strings.Contains(r.stderr, "aside"); printed == quiet || quiet && strings.Contains(r.stdout+r.stderr, "aside") {
+			t.Errorf("%q: %s", args, r.stderr)
+		}
+		for log, want := range map[string]string{"stdout.log": "of the script\n", "stderr.log": "aside\n"} {
+			if kept, err := os.ReadFile(filepath.Join(store, doc.Runs[0].RunID, log)); err != nil || string(kept) != want {
+				t.Errorf("%q: %s has %q, %v", args, log, kept, err)
+			}
+		}
+	}
+}
+
 // A script that fails for another reason has no answer, and is not said to fit.
 func TestPredictFailure(t *testing.T) {
 	interpreter := python(t)
 	script := scriptFile(t, "import torch\nx = torch.zeros(1 << 20, device='cuda')\nraise ValueError('no data')\n")
 	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, script)
 	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil || !strings.Contains(r.stderr, "ended early (failed)") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Of a script that takes nothing of a device it is not said that it fits: it may have wanted to.
+func TestPredictOnTheHost(t *testing.T) {
+	interpreter := python(t)
+	for _, text := range []string{"import torch\ntorch.nn.Linear(5, 5)(torch.randn(2, 5)).sum().backward()\n", "import torch\ntorch.cuda.init()\n", "print('hello')\n"} {
+		r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
+		if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil || !strings.Contains(r.stderr, "nothing was allocated on a CUDA device\n") ||
+			!strings.Contains(r.stderr, "dpsight: hint: was an option as --device cuda forgotten?") || strings.Contains(r.stdout, "live to say") {
+			t.Errorf("%q: exit code %d\n%s%s", text, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// What a script does with what is free, or after a request has failed, depends on what a device has beside it; a time between events is one that
+// nobody measured.
+func TestPredictAsksTheDevice(t *testing.T) {
+	interpreter := python(t)
+	for text, want := range map[string]string{
+		"import torch\nfree, total = torch.cuda.mem_get_info()\nx = torch.empty(free // 2, dtype=torch.uint8, device='cuda')\n":                                                "train.py:2 asked how much of the device is free",
+		"import torch\ntry:\n    torch.empty(1 << 40, dtype=torch.uint8, device='cuda')\nexcept torch.cuda.OutOfMemoryError:\n    torch.empty(1, device='cuda')\n":             "where one fails depends on what a context takes",
+		"import torch\na, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))\na.record()\nx = torch.empty(1, device='cuda')\nb.record()\nprint(a.elapsed_time(b))\n": "times between CUDA events are made up",
+	} {
+		_, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
+		if len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.Close || !strings.Contains(strings.Join(doc.Runs[0].Confidence.Reasons, "\n"), want) {
+			t.Errorf("%q: %+v", text, doc.Runs)
+		}
+		if reads := doc.Runs[0].UnknownReads; strings.Contains(text, "elapsed") != (len(reads) == 1 && strings.HasSuffix(reads[0].Name, "train.py:6")) {
+			t.Errorf("%q: read %+v", text, reads)
+		}
+	}
+}
+
+// A script that waits for what nobody computes, and is ended, has said before what it read, though it never reached a step's end.
+func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
+	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n    pass\n")
+	r, doc := predict(t, t.TempDir(), nil, "--timeout", "20s", "--", python(t), script)
+	if r.code != exitFailed || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 1 || doc.Runs[0].UnknownReads[0].Name != script+":3" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -346,6 +409,26 @@ dist.init_process_group("nccl", device_id=torch.device("cuda", local))
 kept = torch.empty((SIZE) << 20, dtype=torch.uint8, device="cuda")
 dist.destroy_process_group()
 `
+
+// A played rank that takes its memory of the first device, as where torch.cuda.set_device was forgotten, is warned of; one that hides all
+// devices but its own has its own.
+func TestPredictRankOnAnothersDevice(t *testing.T) {
+	interpreter := python(t)
+	set := "torch.cuda.set_device(local)\ndist.init_process_group(\"nccl\", device_id=torch.device(\"cuda\", local))"
+	for with, warned := range map[string]bool{
+		"dist.init_process_group(\"nccl\")": true,
+		"os.environ[\"CUDA_VISIBLE_DEVICES\"] = os.environ[\"LOCAL_RANK\"]\ndist.init_process_group(\"nccl\")": false,
+	} {
+		script := scriptFile(t, strings.Replace(strings.Replace(meeting, set, with, 1), "SIZE", "20", 1))
+		r, doc := predict(t, t.TempDir(), nil, "--world-size", "4", "--ranks", "3", "--", interpreter, script)
+		if r.code != exitDone || len(doc.Runs) != 1 || *doc.Runs[0].PeakBytes != 20<<20 {
+			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+		if strings.Contains(r.stderr, "dpsight: warning: rank 3 took memory of cuda:0, ") != warned {
+			t.Errorf("%s: %s", with, r.stderr)
+		}
+	}
+}
 
 // Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them all.
 func TestPredictRanks(t *testing.T) {

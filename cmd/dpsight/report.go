@@ -23,7 +23,7 @@ type reportCmd struct {
 func (reportCmd) Help() string {
 	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and figures as .png
 and .svg: memory_breakdown_comparison, memory_timeline, memory_timeline_categories (each category's own maximum),
-performance_tradeoff and, of runs that NVML sampled, device_ladder (what the GPU has in use, down to the categories).
+performance_tradeoff of runs with times and, of those that NVML sampled, device_ladder (what the GPU has in use, down to the categories).
 Repeats of an experiment are one row and one bar. Needs no GPU, no Python and no network.
 
 Examples:
@@ -38,6 +38,7 @@ func (c *reportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	withoutTrials(s.err, sel, nil)
 	withoutSuperseded(s.err, sel)
 	if err := nothingIngested(sel); err != nil {
 		return err

@@ -15,7 +15,7 @@ type formatFlag struct {
 type runsCmd struct {
 	storeFlag
 	formatFlag
-	Names []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the whole store)."`
+	Names []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the whole store). A name stands for all runs that have it."`
 }
 
 func (runsCmd) Help() string {
@@ -31,7 +31,7 @@ func (c *runsCmd) Run(s *streams) error {
 	if len(c.Names) == 0 {
 		sel, err = selectAll(s.err, c.Store)
 	} else {
-		sel, err = selectRuns(s.err, c.Store, c.Names)
+		sel, err = announce(s.err, c.Store, func(from *store.Store) (*store.Selection, error) { return from.ResolveEach(c.Names) })
 	}
 	if err != nil {
 		return err

@@ -172,12 +172,18 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 	return nil
 }
 
-// summarized resolves RUN arguments and reduces the runs. Where none has tables they are refused.
+// summarized resolves RUN arguments and reduces the runs, without what searches tried. Where none has tables they are refused.
 func summarized(s *streams, dir string, names []string) (*store.Selection, []analyze.Summary, error) {
+	return summarizedBut(s, dir, names, func(sel *store.Selection) { withoutTrials(s.err, sel, nil) })
+}
+
+// summarizedBut is [summarized] without what leave takes out of the selection, instead of trials.
+func summarizedBut(s *streams, dir string, names []string, leave func(*store.Selection)) (*store.Selection, []analyze.Summary, error) {
 	sel, err := selectRuns(s.err, dir, names)
 	if err != nil {
 		return nil, nil, err
 	}
+	leave(sel)
 	withoutSuperseded(s.err, sel)
 	if err := nothingIngested(sel); err != nil {
 		return nil, nil, err

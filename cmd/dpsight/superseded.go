@@ -24,3 +24,19 @@ func supersededNote(n int) string {
 	}
 	return fmt.Sprintf("%d superseded runs are left out: they did not end well, and their experiments were run again; named by its id each is shown", n)
 }
+
+// withoutTrials leaves out of a selection what a search tried and the baseline, where there is one, has not, and says so.
+func withoutTrials(errw io.Writer, sel *store.Selection, baseline *schemas.Baseline) {
+	before := len(sel.Runs)
+	sel.Runs = analyze.WithoutTrials(sel.Runs, func(r store.Run) *schemas.Manifest { return r.Manifest }, sel.IsNamed, baseline)
+	if n := before - len(sel.Runs); n > 0 {
+		fmt.Fprintln(errw, "dpsight: note: "+trialsNote(n))
+	}
+}
+
+func trialsNote(n int) string {
+	if n == 1 {
+		return "1 trial of a search of dpsight predict --vary is left out: it is a value that was tried, and no experiment; named by its id it is shown"
+	}
+	return fmt.Sprintf("%d trials of searches of dpsight predict --vary are left out: they are values that were tried, and no experiments; named by its id each is shown", n)
+}

@@ -85,3 +85,56 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 		t.Errorf("one of them by id: %s", got)
 	}
 }
+
+// What a search tried is no experiment to a check of a folder, which says how many it leaves out; who names one, or has it in the baseline,
+// has it checked.
+func TestTrialsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	recorded, runs, dir := journalStore(t), t.TempDir(), t.TempDir()
+	start := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	add := func(id string, of int, key string) {
+		copyRun(t, filepath.Join(recorded, journalID(of)), runs, id, func(m *schemas.Manifest) {
+			start = start.Add(time.Minute)
+			m.Start, m.Suite = start, nil
+			if key != "" {
+				m.Suite = &schemas.SuiteRef{ID: "20260201T000000Z-fit-n-000001", Name: "fit-n", Key: key, Search: true}
+			}
+		})
+	}
+	add("trial-1", 1, "n1")
+	add("trial-2", 2, "n2")
+	// Of nothing but trials there is a check.
+	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stderr, "baseline of 2 experiments") {
+		t.Error(r.stderr)
+	}
+	add("vanilla", 0, "")
+	const note = "dpsight: note: 2 trials of searches of dpsight predict --vary are left out: "
+	if r := must(t, dir, "check", runs, "--write-baseline", "b.json"); strings.Count(r.stderr, note) != 1 || !strings.Contains(r.stderr, "baseline of 1 experiments") {
+		t.Error(r.stderr)
+	}
+	for _, args := range [][]string{{"check", runs, "--baseline", "b.json"}, {"check", "vanilla", "--store", runs, "--baseline", runs}} {
+		if r := must(t, dir, args...); strings.Count(r.stderr, note) != 1 || strings.Contains(r.stdout, "missing") || strings.Contains(r.stdout, " new") {
+			t.Errorf("%v:\n%s%s", args, r.stdout, r.stderr)
+		}
+	}
+	for _, args := range [][]string{{"analyze", "findings", runs}, {"report", runs, "-o", "out"}} {
+		if r := must(t, dir, args...); strings.Count(r.stderr, note) != 1 || strings.Contains(r.stdout, "trial-1") {
+			t.Errorf("%v:\n%s%s", args, r.stdout, r.stderr)
+		}
+	}
+	if r := must(t, dir, "check", "trial-1", "vanilla", "--store", runs, "--baseline", "b.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stdout, " new") {
+		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
+	}
+	if r := must(t, dir, "check", runs, "--baseline", "trials.json"); strings.Contains(r.stderr, "left out") || strings.Count(r.stdout, " new") != 1 {
+		t.Errorf("in the baseline:\n%s%s", r.stdout, r.stderr)
+	}
+	if r := must(t, dir, "analyze", "overhead", "trial-1", "vanilla", "--store", runs); strings.Contains(r.stderr, "left out") {
+		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
+	}
+	add("ghost", 2, "")
+	for _, args := range [][]string{{"compare", runs}, {"analyze", "overhead", runs}} {
+		if r := must(t, dir, args...); strings.Count(r.stderr, note) != 1 || strings.Contains(r.stdout, "trial-") {
+			t.Errorf("%v:\n%s%s", args, r.stdout, r.stderr)
+		}
+	}
+}

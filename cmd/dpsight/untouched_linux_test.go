@@ -41,7 +41,10 @@ func newApart(t *testing.T) *apart {
 		t.Fatal(err)
 	}
 	if r, _ := a.run("true"); r.code != 0 {
-		t.Skipf("no namespaces can be made here: %s", r.stderr)
+		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // a skip would go unseen
+			t.Fatalf("no namespaces can be made here (%s): nothing says then that predictions touch nothing; DPSIGHT_TEST_NO_NAMESPACES=1 goes without", strings.TrimSpace(r.stderr))
+		}
+		t.Skip("DPSIGHT_TEST_NO_NAMESPACES is set: that predictions touch nothing is not tested")
 	}
 	var err error
 	if a.watch, err = syscall.InotifyInit1(syscall.IN_NONBLOCK | syscall.IN_CLOEXEC); err != nil {

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
 )
 
-// version is the release; builds from a checkout add the revision.
+// version is the release; what the binary was built from is in [collect.Built].
 const version = "0.1.0"
 
 type versionCmd struct {
@@ -28,28 +30,35 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 }
 
 func (versionCmd) Help() string {
-	return `Examples:
+	return `Names the release, and the commit where the build says it (go build -buildvcs=true). As JSON also digests of the agent and of the
+phantom GPU: binaries with the same ones record and predict the same. Every run keeps all of it in run.json, under collector.built.
+
+Examples:
   dpsight version
   dpsight version --json`
 }
 
 func (c *versionCmd) Run(s *streams) error {
 	v := struct {
-		Version  string `json:"version"`
-		Revision string `json:"revision,omitempty"`
+		Version string `json:"version"`
+		schemas.Built
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
-	}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, kv := range info.Settings {
-			if kv.Key == "vcs.revision" {
-				v.Revision = kv.Value
-			}
-		}
-	}
+	}{version, collect.Built(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if c.JSON {
 		return json.NewEncoder(s.out).Encode(v)
 	}
-	_, err := fmt.Fprintf(s.out, "dpsight %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+	_, err := fmt.Fprintf(s.out, "dpsight %s (%s%s, %s)\n", v.Version, commit(v.Built), v.Go, v.Platform)
 	return err
+}
+
+// commit names the commit of a build, empty where it is not known.
+func commit(b schemas.Built) string {
+	switch {
+	case b.Revision == nil:
+		return ""
+	case b.Modified != nil && *b.Modified:
+		return "commit " + *b.Revision + " and changes, "
+	}
+	return "commit " + *b.Revision + ", "
 }

@@ -90,6 +90,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"method=ghost clipping=per_layer", "clipping per_layer is not supported with method ghost: it scales each sample's loss by one factor for all layers; use method dpsgd, bk, flash_bk or loop"},
 		{"method=flash clipping=adaptive", "clipping adaptive is not supported with method flash: of Opacus' optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use method dpsgd"},
 		{"method=dpsgd clipping=adaptive poisson=1", "clipping adaptive is not supported with poisson: Opacus divides by the number of samples drawn, which may be 0; use clipping flat or per_layer"},
+		{"method=functorch clipping=adaptive precision=bf16", "clipping adaptive is not supported with precision bf16: Opacus' optimizer for it multiplies per-sample gradients in bf16 by factors in fp32, which torch refuses; use precision fp32, or clipping flat or per_layer"},
 		{"method=dpsgd clipping=adaptive noise_multiplier=2", "noise_multiplier 2 must be less than 2 times unclipped_num_std 1"},
 		{"method=dpsgd clipping=adaptive min_clipbound=0.5 max_clipbound=0.25", "min_clipbound 0.5 must be less than max_clipbound 0.25"},
 		{"method=dpsgd clipping=adaptive target_unclipped_quantile=1.1", "target_unclipped_quantile must be at most 1, not 1.1"},

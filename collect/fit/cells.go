@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,7 +94,29 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	if _, ok := e.Params[r.Name]; !ok {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)", r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
 	}
+	v.Top = s.tops(cell, e.Params)
 	return e.Params, nil
+}
+
+// tops reports whether the options allow no value above the range: neither one of the next ones, nor what another option has.
+func (s *Search[A]) tops(cell *Cell, params map[string]any) bool {
+	r := &s.Range
+	if s.Given == nil || (r.High-r.Low)/r.Step >= mostChecked {
+		return false
+	}
+	beyond := []int64{}
+	for _, p := range params {
+		if value, ok := p.(int64); ok && value > r.High {
+			beyond = append(beyond, value)
+		}
+	}
+	for i := range int64(mostChecked) {
+		beyond = append(beyond, r.High+(i+1)*r.Step)
+	}
+	return !slices.ContainsFunc(beyond, func(value int64) bool {
+		_, err := s.experiment(cell, value)
+		return err == nil
+	})
 }
 
 // allow sets the cell's values. Only options know such rules: a command's own are not seen.

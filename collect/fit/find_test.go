@@ -255,11 +255,17 @@ func TestCellsRefuse(t *testing.T) {
 
 // Where options must divide each other, only the values that do are the cell's, whatever the ends of the range are.
 func TestCellsOfValuesThatDivide(t *testing.T) {
-	for _, c := range []struct{ vary, given, only string }{
-		{"physical_batch_size=1..512", "batch_size=512", "[1 2 4 8 16 32 64 128 256 512]"},
-		{"physical_batch_size=3..100", "batch_size=96", "[3 4 6 8 12 16 24 32 48 96]"},
-		{"batch_size=6..20", "physical_batch_size=4", "[8 12 16 20]"},
-		{"batch_size=4..20:4", "physical_batch_size=4", "[]"}, // all of the range
+	for _, c := range []struct {
+		vary, given, only string
+		top               bool
+	}{
+		{"physical_batch_size=1..512", "batch_size=512", "[1 2 4 8 16 32 64 128 256 512]", true},
+		{"physical_batch_size=3..100", "batch_size=96", "[3 4 6 8 12 16 24 32 48 96]", true},
+		{"physical_batch_size=3..50", "batch_size=96", "[3 4 6 8 12 16 24 32 48]", false},
+		{"physical_batch_size=1..2", "batch_size=40002", "[]", false},
+		{"physical_batch_size=1..2", "batch_size=2", "[]", true},
+		{"batch_size=6..20", "physical_batch_size=4", "[8 12 16 20]", false},
+		{"batch_size=4..20:4", "physical_batch_size=4", "[]", false}, // all of the range
 	} {
 		s := searching(&played{t: t}, "", c.vary)
 		name, value, _ := strings.Cut(c.given, "=")
@@ -269,8 +275,8 @@ func TestCellsOfValuesThatDivide(t *testing.T) {
 			t.Fatal(cells, err)
 		}
 		for _, cell := range cells {
-			if got := fmt.Sprint(cell.Values.Only); got != c.only || (cell.Values.Barred == "") != (c.only == "[]") || cell.Method == "" {
-				t.Errorf("%s with %s: %s %s, %q", c.vary, c.given, cell.Method, got, cell.Values.Barred)
+			if got := fmt.Sprint(cell.Values.Only); got != c.only || cell.Values.Top != c.top || (cell.Values.Barred == "") != (c.only == "[]") || cell.Method == "" {
+				t.Errorf("%s with %s: %s %s, %q, top %t", c.vary, c.given, cell.Method, got, cell.Values.Barred, cell.Values.Top)
 			}
 		}
 	}

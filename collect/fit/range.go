@@ -60,6 +60,7 @@ type Values struct {
 	Range
 	Only   []int64 // ascending; nil = all
 	Barred string  // why the first of the others cannot be; empty where all can
+	Top    bool    // the options allow none above the last, as no physical batch is above its batch
 }
 
 func (v *Values) last() int64 {

@@ -64,6 +64,8 @@ var kinds = []kind{
 	{name: "spawned ranks", args: []string{"ranks.py", "spawn"}, journals: 2},
 	{name: "data loader", args: []string{"ranks.py", "loader"}},
 	{name: "fork", args: []string{"ranks.py", "fork"}},
+	{name: "fork before cuda", args: []string{"ranks.py", "early"}, journals: 2},
+	{name: "started before cuda", args: []string{"ranks.py", "start"}, journals: 3},
 	{name: "reset counters", args: []string{"memory.py", "reset"}},
 	{name: "own history", args: []string{"memory.py", "history"}},
 	{name: "streams", args: []string{"memory.py", "streams"}},

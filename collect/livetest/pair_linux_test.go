@@ -28,7 +28,7 @@ func TestModelsOfOneClass(t *testing.T) {
 		}
 	}
 	want := map[string]int{"0.weight": 1, "0.bias": 1}
-	for _, model := range []string{"", "Net.", "Net#2."} {
+	for _, model := range []string{"Net#1.", "Net#2.", "Net#3."} {
 		for _, name := range []string{"up.weight", "up.bias", "down.weight", "down.bias", "shift"} {
 			want[model+name] = 1
 		}
@@ -47,7 +47,7 @@ func TestModelsOfOneClass(t *testing.T) {
 		}
 	}
 	slices.Sort(paths)
-	if want := []string{"0", "Net#2.down", "Net#2.up", "Net.down", "Net.up", "down", "up"}; !slices.Equal(paths, want) {
+	if want := []string{"0", "Net#1.down", "Net#1.up", "Net#2.down", "Net#2.up", "Net#3.down", "Net#3.up"}; !slices.Equal(paths, want) {
 		t.Errorf("modules %q, not %q", paths, want)
 	}
 }

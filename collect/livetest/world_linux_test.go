@@ -42,7 +42,7 @@ func world(t *testing.T, size int, ranks string, perNode int, python, kind strin
 // when each is played alone.
 func TestWorldIsThatOfTorchrun(t *testing.T) {
 	python := testkit.Python(t)
-	kinds := []string{"fsdp"}
+	kinds := []string{"fsdp", "objects"}
 	if long() {
 		kinds = append(kinds, "ddp", "gloo", "mesh", "private", "ghost", "fgc")
 	}
@@ -59,10 +59,26 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 			if len(want) != 2 || want[1].device != 1 || want[0].allocated < 8<<20 || !slices.Equal(got, want) {
 				t.Errorf("played %+v, by torchrun %+v", got, want)
 			}
+			// What torchrun's ranks send each other arrives.
+			if p, r := played.report.Prediction.CopiedReads, real.report.Prediction.CopiedReads; kind == "objects" && (len(p) == 0 || len(r) > 0) {
+				t.Errorf("taken for all ranks': played %v, by torchrun %v", p, r)
+			}
 			if len(played.manifest.Warnings) > 0 {
 				t.Errorf("warnings: %q", played.manifest.Warnings)
 			}
 		})
+	}
+}
+
+// Ranks that all take the first device have it together.
+func TestRanksShareADevice(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	r := record(t, environment(), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), "same")
+	context := int64(552402944)
+	want := []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 128 << 20, TakenBytes: 128<<20 + context}}
+	if r.manifest.Status != schemas.StatusOK || !slices.Equal(r.manifest.Phantom.Devices, want) {
+		t.Errorf("status %s (%s), devices %+v\n%s", r.manifest.Status, r.manifest.Reason, r.manifest.Phantom.Devices, r.stderr)
 	}
 }
 

@@ -16,10 +16,12 @@ import (
 func TestProfiles(t *testing.T) {
 	python := testkit.Python(t)
 	h200 := testLibrary(t)
+	var tried []string
 	for _, test := range []struct {
 		profile   string
 		workspace int64 // cuBLAS's, from torch's own rule
-	}{{"h100", 32 << 20}, {"a100-40", 8320 << 10}, {"l40s", 8320 << 10}, {"t4", 8320 << 10}} {
+	}{{"h200", 32 << 20}, {"h100", 32 << 20}, {"a100-40", 8320 << 10}, {"a100-80", 8320 << 10}, {"l40s", 8320 << 10}, {"rtx-4090", 8320 << 10}, {"t4", 8320 << 10}} {
+		tried = append(tried, test.profile)
 		profile, err := LoadProfile(test.profile)
 		if err != nil {
 			t.Fatal(err)
@@ -55,6 +57,9 @@ func TestProfiles(t *testing.T) {
 		if !slices.Equal(read, got.Architectures) {
 			t.Errorf("torch says %v, what was read is %v", got.Architectures, read)
 		}
+	}
+	if slices.Sort(tried); !slices.Equal(tried, slices.Sorted(slices.Values(Profiles()))) {
+		t.Errorf("of the profiles %v only %v were tried", Profiles(), tried)
 	}
 }
 

@@ -38,6 +38,9 @@ type Library struct {
 	// was seen to do it, csrc/blocks.c; "" is the profile's choice), both with "+0" to "+31" for another grid of blocks; "up",
 	// "down", a number that seeds random places, or "@PATH", the segments of a recording.
 	AddressPolicy string
+	// Shared is the path of the page in which the processes of a run count what they hold of each device (see [NewShared]);
+	// without it each process has devices of its own.
+	Shared string
 }
 
 // Preload is the path of the library to preload.
@@ -48,7 +51,7 @@ func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so"
 // before or after CUDA is initialised. From then on small tensors with known inputs have their values, operators whose output
 // size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing
 // it reads as zeros, single floating-point numbers as ones that fall, and is listed.
-func PythonModule() []byte { return slices.Clone(pythonModule) }
+func PythonModule() []byte { return module("phantom_values.py") }
 
 // Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges
 // them into an environment.
@@ -68,6 +71,9 @@ func (l *Library) Vars() map[string]string {
 		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c); torch
 		// would wait ten seconds for the thread.
 		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
+		// Steps without kernels come so fast that OpenMP's threads never stop spinning for the next parallel region: two
+		// to six times the CPU time, where cores are shared.
+		openMPWaits: "PASSIVE",
 	}
 	if l.Devices > 0 {
 		vars["PHANTOM_DEVICES"] = strconv.Itoa(l.Devices)
@@ -78,11 +84,17 @@ func (l *Library) Vars() map[string]string {
 	if l.AddressPolicy != "" {
 		vars["PHANTOM_ADDR"] = l.AddressPolicy
 	}
+	if l.Shared != "" {
+		vars["PHANTOM_SHARED"] = l.Shared
+	}
 	return vars
 }
 
+// openMPWaits says how OpenMP's threads wait for work.
+const openMPWaits = "OMP_WAIT_POLICY"
+
 // Env gives the environment for a child process: base (as from os.Environ) with Vars set, and the two search lists of the
-// loader prepended to what base has in them.
+// loader prepended to what base has in them. How OpenMP's threads wait stays as base has it.
 func (l *Library) Env(base []string) []string {
 	vars := l.Vars()
 	var env []string
@@ -94,6 +106,8 @@ func (l *Library) Env(base []string) []string {
 			env = append(env, entry)
 		case (name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH") && value != "":
 			vars[name] = ours + ":" + value
+		case name == openMPWaits:
+			vars[name] = value
 		}
 	}
 	names := make([]string, 0, len(vars))

@@ -13,6 +13,7 @@ func TestEnvMerges(t *testing.T) {
 		"A=b=c",
 		"LD_LIBRARY_PATH=/cache/lib",
 		"LD_PRELOAD=/cache/lib/libphantom.so:libjemalloc.so",
+		"OMP_WAIT_POLICY=PASSIVE",
 		"PHANTOM_ADDR=down",
 		"PHANTOM_DEVICES=2",
 		"PHANTOM_MEM=1073741824",
@@ -28,6 +29,12 @@ func TestEnvMerges(t *testing.T) {
 	}
 	if got := library.Vars()["LD_PRELOAD"]; got != "/cache/lib/libphantom.so" {
 		t.Errorf("Vars has the preload of the base: %q", got)
+	}
+}
+
+func TestEnvKeepsHowOpenMPWaits(t *testing.T) {
+	if env := (&Library{}).Env([]string{"OMP_WAIT_POLICY=ACTIVE"}); !slices.Contains(env, "OMP_WAIT_POLICY=ACTIVE") || slices.Contains(env, "OMP_WAIT_POLICY=PASSIVE") {
+		t.Errorf("%q", env)
 	}
 }
 

@@ -5,13 +5,16 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// withModule gives the phantom GPU and a folder with the Python module.
+// withModule gives the phantom GPU and a folder with the Python modules.
 func withModule(t *testing.T) (*Library, string) {
 	library, module := testLibrary(t), t.TempDir()
-	write(t, filepath.Join(module, "phantom_values.py"), string(PythonModule()), 0o644)
+	for name, source := range map[string][]byte{"values": PythonModule(), "init": InitModule(), "ranks": RanksModule()} {
+		write(t, filepath.Join(module, "phantom_"+name+".py"), string(source), 0o644)
+	}
 	return library, module
 }
 
@@ -44,9 +47,13 @@ func TestUnknownReadsAreFoundByLine(t *testing.T) {
 		Missing, Loop []int
 		False         []string
 		Guesses       map[string]int
+		Asked         bool
 	}
 	runScript(t, library, &got, "planted.py", nil, module)
-	if got.Planted < 20 || len(got.Missing) != 0 || len(got.False) != 0 {
+	if !got.Asked {
+		t.Error("what autograd's thread asks, where no line of the script runs, is not listed where the script waits for it")
+	}
+	if got.Planted < 25 || len(got.Missing) != 0 || len(got.False) != 0 {
 		t.Errorf("of %d planted reads lines %v were not listed, and %v falsely", got.Planted, got.Missing, got.False)
 	}
 	if got.Item != 1 || !reflect.DeepEqual(got.Loop, []int{4}) {
@@ -89,10 +96,13 @@ func TestFiniteIsAssumed(t *testing.T) {
 	}
 }
 
-// The peers of a rank are copies of it.
+// The peers of a rank are copies of it, and each read of what depends on them is told.
 func TestReductionsOfEqualRanks(t *testing.T) {
 	library, module := withModule(t)
-	var got struct{ One, Two map[string]any }
+	var got struct {
+		One, Two            map[string]any
+		None, Copied, Sites map[string]int
+	}
 	runScript(t, library, &got, "reduced.py", nil, module)
 	one, two := map[string]any{}, map[string]any{}
 	for _, name := range []string{"sum", "avg", "max", "min", "product", "functional", "coalesced", "part", "integers", "reduce", "reduce max"} {
@@ -105,6 +115,18 @@ func TestReductionsOfEqualRanks(t *testing.T) {
 	one["unknown"], two["unknown"] = "unknown", "unknown"
 	if !reflect.DeepEqual(got.One, one) || !reflect.DeepEqual(got.Two, two) {
 		t.Errorf("in a world of one %v\nin a world of two %v", got.One, got.Two)
+	}
+	for name, times := range got.Copied {
+		want := 1
+		if two[name] == "unknown" {
+			want = 0
+		}
+		if (times != want && (name != "backward" || times < 1)) || got.None[name] != 0 {
+			t.Errorf("%s: told %d times in a world of two, %d times alone", name, times, got.None[name])
+		}
+	}
+	if len(got.Copied) != 16 || len(got.Sites) != 5 {
+		t.Errorf("told of %v at %v", got.Copied, got.Sites)
 	}
 }
 
@@ -146,7 +168,7 @@ func TestUnknownScalarsFall(t *testing.T) {
 	library, module := withModule(t)
 	type result struct {
 		Reads, Same, Logic, After []bool
-		Halves                    []bool
+		Halves, Counted           []bool
 		Patience                  []int
 		Two, Half                 int
 		Until                     []int
@@ -155,7 +177,7 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 	var got, again result
 	runScript(t, library, &got, "falling.py", nil, module)
-	for what, all := range map[string][]bool{"falls": got.Reads, "stays until it is changed": got.Same, "goes through logic": got.Logic, "is positive": got.After, "halves every 64 reads": got.Halves} {
+	for what, all := range map[string][]bool{"falls": got.Reads, "stays until it is changed": got.Same, "goes through logic": got.Logic, "is positive": got.After, "halves every 64 reads": got.Halves, "is read by what a comparison decides": got.Counted} {
 		if len(all) < 3 || slices.Contains(all, false) {
 			t.Errorf("a scalar %s: %v", what, all)
 		}
@@ -174,5 +196,46 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 	if runScript(t, library, &again, "falling.py", nil, module); !reflect.DeepEqual(got, again) {
 		t.Errorf("another run gives %+v, the first %+v", again, got)
+	}
+}
+
+// A loop that waits for a truth value which nobody computes ends: after very many reads as false the value is true once. That is said, the line
+// is warned of, and what was read is told while the loop still waits.
+func TestWaitsEnd(t *testing.T) {
+	library, module := withModule(t)
+	var got struct {
+		Waits, Again, Twice, Told []int
+		Floats                    []bool
+		Notes                     []string
+		Handled                   int
+		Raised                    []int
+	}
+	stderr := runScript(t, library, &got, "waits.py", nil, module)
+	if got.Handled != 1 {
+		t.Error("a signal handler that reads while a read is counted did not")
+	}
+	if !reflect.DeepEqual(got.Raised, []int{20, 20, 20}) || strings.Contains(stderr, "ignored") {
+		t.Errorf("of 20 errors each that signal handlers raised, the script got %v", got.Raised)
+	}
+	if want := []int{50, 50, 50}; !reflect.DeepEqual(got.Waits, want) {
+		t.Errorf("loops ended after %v steps, want %v", got.Waits, want)
+	}
+	if !reflect.DeepEqual(got.Twice, []int{50, 10}) || !reflect.DeepEqual(got.Again, []int{50, 10}) {
+		t.Errorf("the same line waited %v and %v steps", got.Twice, got.Again)
+	}
+	if slices.Contains(got.Floats, false) {
+		t.Errorf("numbers are not what falls: %v", got.Floats)
+	}
+	if !slices.Contains(got.Told, 1) {
+		t.Errorf("was told of at the reads %v", got.Told)
+	}
+	notes := strings.Join(got.Notes, "\n")
+	for _, want := range []string{"read as false 50 times in a row at ", "waits.py:23, and then as true, 2 times so far", "waits.py:30, and then as true", "waits.py:35 asked how much of the device is free"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in %s", want, notes)
+		}
+	}
+	if !strings.Contains(stderr, "waits.py:23 has read values that nobody computes 50 times") {
+		t.Errorf("no warning: %s", stderr)
 	}
 }

@@ -140,8 +140,7 @@ func (e *expansion) leftOut(params map[string]any) bool {
 	for _, entry := range e.doc.Exclude {
 		matched := len(entry) > 0
 		for _, f := range entry {
-			p, ok := params[f.name]
-			matched = matched && ok && slices.ContainsFunc(f.values, func(v scalar) bool { return e.scope.same(f.name, p, v.typed()) })
+			matched = matched && slices.ContainsFunc(f.values, func(v scalar) bool { return e.scope.is(params, f.name, v.typed()) })
 		}
 		if matched {
 			return true

@@ -145,6 +145,38 @@ func TestParseRefusesPlans(t *testing.T) {
 	}
 }
 
+// A name for a method with other parameters asks for these too, of experiments that their options refuse as well: ew has no bf16.
+func TestNamesOfMethodsWithParameters(t *testing.T) {
+	names := func(s *Suite) string {
+		var out []string
+		for _, x := range s.Experiments {
+			out = append(out, x.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	for constraint, want := range map[string]string{
+		"exclude: [{method: ew}]":                      "dpsgd-fp32 dpsgd-bf16 functorch-fp32 functorch-bf16",
+		"exclude: [{method: ew}, {method: functorch}]": "dpsgd-fp32 dpsgd-bf16",
+		"exclude: [{method: EW, precision: bf16}]":     "dpsgd-fp32 dpsgd-bf16 functorch-fp32 functorch-bf16 ew-fp32",
+		"where: method != ew or precision == fp32":     "dpsgd-fp32 dpsgd-bf16 functorch-fp32 functorch-bf16 ew-fp32",
+	} {
+		s := parse(t, "name: s\nbaseline: {method: dpsgd}\nmatrix: {method: [dpsgd, functorch, ew], precision: [fp32, bf16]}\n"+constraint)
+		if got := names(s); got != want {
+			t.Errorf("%s leaves %s", constraint, got)
+		}
+	}
+	s := parse(t, "name: s\nbaseline: {method: functorch}\nmatrix: {method: [dpsgd, functorch, ew, ghost]}")
+	if s.Baseline["method"] != "dpsgd" || s.Baseline["grad_sample_mode"] != "functorch" {
+		t.Errorf("the baseline is %v", s.Baseline)
+	}
+	for choice, want := range map[string]string{"method=functorch": "functorch", "method=hooks": "dpsgd", "method=dpsgd": "dpsgd functorch ew", "method=ghost": "ghost"} {
+		left, err := s.Select([]string{choice})
+		if err != nil || names(left) != want {
+			t.Errorf("%s: %v, %v", choice, left, err)
+		}
+	}
+}
+
 func TestSelect(t *testing.T) {
 	s := parse(t, `
 name: choose

@@ -147,8 +147,7 @@ func (s *Suite) Select(choices []string) (*Suite, error) {
 				if name == nameKey {
 					return v == x.Name
 				}
-				p, ok := params[name]
-				return ok && s.scope.same(name, p, v)
+				return s.scope.is(params, name, v)
 			})
 		}
 		if matched {

@@ -191,7 +191,7 @@ func (r *running) work(ctx context.Context, m *collect.Machine, signals <-chan o
 			return
 		}
 		e := r.options.Template
-		e.Command, e.Name, e.Params, e.Bare = t.Command, t.Name, t.Params, t.Bare || r.suite.RecordFirst && t.Repetition > 0
+		e.Command, e.Name, e.Params, e.Bare = t.Command, t.Name, t.Params, t.Bare || !r.suite.records(t)
 		e.Machine, e.Signals = m, signals
 		if len(r.suite.Environment) > 0 {
 			e.Environ = collect.Overlay(e.Environ, r.suite.Environment)

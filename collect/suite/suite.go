@@ -36,6 +36,8 @@
 package suite
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -61,9 +63,7 @@ type Suite struct {
 	Timeout     time.Duration  // of each run; 0 = none
 	Cooldown    time.Duration  // before each run but the first, after the device was found free
 	Environment map[string]string
-	// RecordFirst leaves the allocator's events to the first repetition; the others have counters and timers only, which
-	// is enough for times and peaks, at a hundredth of the disk.
-	RecordFirst bool
+	Record      string        // which repetitions have the allocator's events; see [RecordAll]
 	RecordSteps *int          // how many steps of a run have events; nil leaves it to the agent
 	Experiments []*Experiment // no two the same
 	// LeftOut is how many experiments exclude and where have taken out.
@@ -71,6 +71,39 @@ type Suite struct {
 
 	scope *scope
 	whole []*Experiment // of the file, where these are a selection; else nil
+}
+
+// The values of [Suite.Record]. Repetitions that are not recorded have counters and timers only, which is enough for times and peaks, at a
+// hundredth of the disk.
+const (
+	RecordAll   = "all"
+	RecordFirst = "first" // the first of each experiment: after one round everything has a breakdown
+	// RecordOne is one of each experiment, in a round that its content picks. A machine may be slower in the first round than in others,
+	// and what recording costs must not be mistaken for that.
+	RecordOne = "one"
+)
+
+// records reports whether a run has the allocator's events.
+func (s *Suite) records(t Task) bool {
+	switch s.Record {
+	case RecordFirst:
+		return t.Repetition == 0
+	case RecordOne:
+		return t.Repetition == t.recorded()
+	}
+	return true
+}
+
+// recorded is the repetition that is recorded where one is. It follows from the content alone, as the file may be reordered before a suite
+// goes on; and if there are more repeats by then it stays, or is one of the new ones: what is made already may lie without events.
+func (x *Experiment) recorded() int {
+	best, highest := 0, []byte(nil)
+	for r := range x.Repeats {
+		if h := sha256.Sum256(fmt.Appendf(nil, "%s %d", x.Key, r)); bytes.Compare(h[:], highest) > 0 {
+			best, highest = r, h[:]
+		}
+	}
+	return best
 }
 
 // An Experiment is what is run, once or several times.
@@ -163,11 +196,12 @@ func newSuite(d *document) (*Suite, error) {
 		return nil, err
 	}
 	switch d.Record {
-	case "", "all":
-	case "first":
-		s.RecordFirst = true
+	case "":
+		s.Record = RecordAll
+	case RecordAll, RecordFirst, RecordOne:
+		s.Record = d.Record
 	default:
-		return nil, fmt.Errorf("record must be all or first, not %s", d.Record)
+		return nil, fmt.Errorf("record must be all, first or one, not %s", d.Record)
 	}
 	if d.RecordSteps > 0 {
 		n := int(d.RecordSteps)
@@ -251,17 +285,21 @@ func (s *Suite) setBaseline(given fields) error {
 	for _, x := range s.Experiments {
 		params := with(x.Params, x.Bare)
 		baseline := map[string]any{}
+		if slices.ContainsFunc(given, func(f field) bool { return !s.scope.is(params, f.name, f.values[0].typed()) }) {
+			continue
+		}
 		for _, f := range given {
-			if v, ok := params[f.name]; ok && s.scope.same(f.name, v, f.values[0].typed()) {
-				baseline[f.name] = v
+			baseline[f.name] = params[f.name]
+			if s.scope.builtin && f.name == methodName {
+				for option := range fixed(f.values[0].text) {
+					baseline[option] = params[option]
+				}
 			}
 		}
-		if len(baseline) == len(given) {
-			if len(given) > 0 {
-				s.Baseline = baseline
-			}
-			return nil
+		if len(given) > 0 {
+			s.Baseline = baseline
 		}
+		return nil
 	}
 	return errors.New("no experiment matches the baseline")
 }

@@ -88,6 +88,39 @@ func (s *scope) same(name string, a, b any) bool {
 	return v == w || s.builtin && name == methodName && method(v) == method(w)
 }
 
+// is reports whether a parameter of an experiment has a value. A name for a method with other parameters, as functorch is for dpsgd, asks
+// for these too; where an experiment was refused before it had any, its own name for the method says what they are.
+func (s *scope) is(params map[string]any, name string, value any) bool {
+	p, ok := params[name]
+	if !ok || !s.same(name, p, value) {
+		return false
+	}
+	if !s.builtin || name != methodName {
+		return true
+	}
+	own := fixed(fmt.Sprint(p))
+	for option, asked := range fixed(fmt.Sprint(value)) {
+		has, ok := params[option]
+		if !ok {
+			has, ok = own[option]
+		}
+		if !ok || !s.same(option, has, asked) {
+			return false
+		}
+	}
+	return true
+}
+
+// fixed are the other parameters that a name of a method stands for.
+func fixed(name string) map[string]any {
+	for _, m := range experiments.Methods() {
+		if m.Of != "" && strings.EqualFold(strings.ReplaceAll(name, "-", "_"), m.ID) {
+			return m.Fixes
+		}
+	}
+	return nil
+}
+
 // method is the id of a method of any name, or the name itself where it is none.
 func method(name string) string {
 	if p, err := experiments.Resolve(map[string]string{methodName: name}); err == nil {

@@ -148,7 +148,15 @@ func (p *whereParser) comparison() (constraint, error) {
 			return nil, fmt.Errorf("%s is no number: only == and != compare words", o)
 		}
 	}
-	name := left.param + right.param // of the parameter, where only one side is one
+	equal := func(params map[string]any, a, b any) bool {
+		switch {
+		case right.param == "" && left.param != "":
+			return p.scope.is(params, left.param, b)
+		case left.param == "" && right.param != "":
+			return p.scope.is(params, right.param, a)
+		}
+		return p.scope.same("", a, b)
+	}
 	return func(params map[string]any) verdict {
 		a, b := left.of(params), right.of(params)
 		x, ok1 := number(a)
@@ -157,7 +165,7 @@ func (p *whereParser) comparison() (constraint, error) {
 		switch {
 		case a == nil || b == nil || ordered && !(ok1 && ok2):
 			return unknown
-		case p.scope.same(name, a, b):
+		case equal(params, a, b):
 			order = 0
 		case x < y:
 			order = -1

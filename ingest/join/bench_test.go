@@ -3,6 +3,7 @@ package join
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ import (
 // Batches may differ in size from step to step, so that no step is exactly like another, and kernels may take buffers that depend on
 // it, so that each has to be put together from parts of others.
 //
-// Ten million events may take 10 s and 2 GB, collecting garbage as often as dpsight ingest does.
+// Ten million events may take 10 s and 2 GB on two cores, collecting garbage as often as dpsight ingest does: on a machine with more
+// the collector would run on the others beside it.
 func BenchmarkJoin(b *testing.B) {
 	for _, steps := range []string{"equal", "scaled", "unequal"} {
 		for _, million := range []int{1, 10} {
@@ -88,6 +90,7 @@ func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int)
 
 func benchmarkJoin(b *testing.B, events int, varies string) {
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0))))
 	w := newWorld(&testing.T{})
 	for i := 0; w.events.Len() < events; i++ {
 		mode := uint8(instrumented)

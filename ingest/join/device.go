@@ -54,6 +54,7 @@ type owner struct {
 	category   categoryIndex
 	evidence   uint8 // place in evidences
 	observed   bool
+	user       bool // a tag of the user's says it, of this life or of its twin
 	name       uint32
 	module     uint32
 	begin, end int64 // end 0 = to the end of recording

@@ -41,6 +41,7 @@
 //     Where no cuBLAS workspace stays (torch 2.15 takes one for each call): a block of that size that the next event frees.
 //   - gradients: DDP's reducer made it, and kept it: a bucket of gradients.
 //   - inputs: a loss's target: born outside every pass, and saved by the loss's own node in autograd's graph. No call of a model takes it.
+//     That the script keeps it by a name changes nothing; a tag of the user's does.
 //   - clip_temporaries: born in a DP hook's norm or per-sample-gradient computation, or in clip or accumulate.
 //   - born in forward: activations if it is live when backward begins, else forward_temporaries. In recompute and eval:
 //     forward_temporaries if it dies inside; what outlives recompute is activations. What outlives the backward run that gives

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -619,6 +620,32 @@ func TestDrainsAreNotTimed(t *testing.T) {
 	}
 }
 
+// A step whose forward and backward no event could be recorded in was captured into a CUDA graph: what passes around the capture is not
+// its time.
+func TestACapturedStepIsNotTimed(t *testing.T) {
+	w := newWorld(t)
+	var begins []uint32
+	for range 2 {
+		begins = append(begins, uint32(len(w.marks)))
+		w.forward(func() {})
+		w.backward(0, func() {})
+		w.span(spool.OptimizerBegin, main, 1, func() {})
+	}
+	end := uint32(len(w.marks))
+	w.forward(func() {})
+	j := w.join(func(r *Rank) {
+		for k := begins[0]; k < begins[1]; k++ {
+			r.Intervals = append(r.Intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
+		}
+		r.Intervals = append(r.Intervals, spool.Interval{BeginK: end - 1, EndK: end, NS: 7}) // from the end of its optimizer's step on
+	})
+	captured := schemas.Captured(j.Phases())
+	s := j.Steps()
+	if len(s) != 2 || s[0].GPUNS == 0 || s[1].GPUNS != 0 || len(captured) != 1 || !captured[schemas.RankStep{Step: 1}] {
+		t.Errorf("%+v, captured %v", s, captured)
+	}
+}
+
 // Whatever happens, every byte has an owner at every moment.
 func TestEveryByteHasAnOwner(t *testing.T) {
 	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation, spool.TagGradSample,
@@ -717,6 +744,57 @@ func TestHeldOnceMore(t *testing.T) {
 func TestTargets(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		targets(t, named)
+	}
+}
+
+// What the user calls a loss's target wins over the rule, in bare steps too, and whether the script's name for it was seen before or after.
+func TestTargetsOfTheUser(t *testing.T) {
+	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser}, {spool.TagUser, spool.TagHeld}} {
+		w := newWorld(t)
+		for step := range 4 {
+			bare := step == 3
+			w.mode(spool.FlagRecording | uint8(1-step/3)*spool.FlagInstrumented)
+			w.alloc(main, "target", 3*mib)
+			w.label(fmt.Sprint("made ", step))
+			for _, kind := range kinds {
+				if bare {
+					break
+				}
+				w.tag(main, kind, "target")
+				if kind == spool.TagUser {
+					w.tags[len(w.tags)-1].Module, w.tags[len(w.tags)-1].Name = w.name("other"), w.name("mine")
+				}
+			}
+			w.alloc(main, "x", kib)
+			w.forward(func() { w.alloc(main, "logits", 3*mib) })
+			if !bare {
+				w.tag(main, spool.TagSavedTensor, "target")
+				w.tags[len(w.tags)-1].Name = w.name("MseLossBackward0")
+			}
+			w.backward(0, func() { w.alloc(engine, "y", kib) })
+			if !bare {
+				w.untag(main, spool.TagSavedTensor, "target")
+			}
+			w.alloc(main, "z", kib)
+			w.label(fmt.Sprint("given up ", step))
+			w.span(spool.OptimizerBegin, main, 1, func() { w.alloc(main, "u", kib) })
+			w.drop(main, "logits", "x", "y", "z", "u", "target")
+		}
+		w.mode(spool.FlagRecording)
+		w.alloc(main, "x", kib)
+		j := w.join()
+		for step, evidence := range []string{"tagged", "tagged", "tagged", "lifetime"} {
+			for _, label := range []string{"made", "given up"} {
+				if got := w.category(j, "target", step, fmt.Sprint(label, " ", step)); got != "other/"+evidence {
+					t.Errorf("tags %v, step %d: %s the target is %s, want other/%s", kinds, step, label, got, evidence)
+				}
+			}
+		}
+		for _, o := range j.owners {
+			if o.category == other && o.evidence == tagged && w.names[o.name] != "mine" {
+				t.Errorf("tags %v: the target's name is %q", kinds, w.names[o.name])
+			}
+		}
 	}
 }
 

@@ -108,6 +108,9 @@ func (r *rules) fromTags(out []owner, tags []bound, life int32) []owner {
 			open[category] = 0
 		case t.Untag:
 		case o > 0:
+			if t.Kind == spool.TagUser && category == other && !out[o-1].user { // what the user says, not by what name the script keeps it
+				out[o-1].user, out[o-1].name, out[o-1].begin = true, t.Name, a.AllocSeq
+			}
 			if out[o-1].name == 0 {
 				out[o-1].name = t.Name
 			}
@@ -115,7 +118,7 @@ func (r *rules) fromTags(out []owner, tags []bound, life int32) []owner {
 				out[o-1].module = t.Module
 			}
 		default:
-			n := owner{life: life, category: category, evidence: tagged, name: t.Name}
+			n := owner{life: life, category: category, evidence: tagged, user: t.Kind == spool.TagUser, name: t.Name}
 			if t.Kind != spool.TagUser {
 				n.module = t.Module
 			}

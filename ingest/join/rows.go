@@ -108,10 +108,16 @@ func (c *Context) pausedIn(s *steps.Span) bool {
 // Steps are the rows of steps.parquet.
 func (j *Joined) Steps() []schemas.Step {
 	c := j.ctx
-	gpu := make([]int64, len(c.rank.Steps.Steps))
+	gpu, spans := make([]int64, len(c.rank.Steps.Steps)), make([]schemas.Phase, len(c.rank.Steps.Spans))
 	for i, ns := range c.gpuTimes() {
-		if s := c.rank.Steps.Spans[i].Step; s >= 0 && s < int64(len(gpu)) {
-			gpu[s] += ns
+		s := &c.rank.Steps.Spans[i]
+		if spans[i] = (schemas.Phase{Step: s.Step, Phase: s.Phase, GPUNS: ns}); s.Step >= 0 && s.Step < int64(len(gpu)) {
+			gpu[s.Step] += ns
+		}
+	}
+	for s := range schemas.Captured(spans) { // it did not run
+		if s.Step < int64(len(gpu)) {
+			gpu[s.Step] = 0
 		}
 	}
 	var rows []schemas.Step

@@ -118,8 +118,8 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 		return owners, scratch
 	}
 	scratch = append(scratch[:0], owners[first:]...)
-	if target { // by what name a script keeps it says less than what it is for
-		scratch = slices.DeleteFunc(scratch, func(o owner) bool { return o.category == other })
+	if target { // by what name a script keeps it says less than what it is for, unless the user says so
+		scratch = slices.DeleteFunc(scratch, func(o owner) bool { return o.category == other && !o.user })
 	}
 	slices.SortFunc(scratch, func(a, b owner) int { return int(a.begin - b.begin) })
 	at := a.AllocSeq

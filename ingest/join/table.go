@@ -11,7 +11,7 @@ import (
 )
 
 // RulesVersion changes with every change to the rules of this package or of the steps package.
-const RulesVersion = 9
+const RulesVersion = 10
 
 // tagCategories says what a tagged block is.
 var tagCategories = map[spool.TagKind]schemas.Category{

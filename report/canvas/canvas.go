@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/golang/freetype/truetype"
 )
@@ -73,6 +74,7 @@ type Canvas struct {
 	Width, Height float64
 	Labels        []Label
 	Marks         []Mark
+	drawn         []quad // diamonds and segments; see [Canvas.Covered]
 	r             surface
 	scale         float64
 	font          *truetype.Font
@@ -150,12 +152,7 @@ func (c *Canvas) Line(x0, y0, x1, y1, width float64, stroke Color) {
 
 // Diamond fills a diamond around a point.
 func (c *Canvas) Diamond(x, y, radius float64, fill Color) {
-	c.r.moveTo(c.px(x-radius), c.px(y))
-	c.r.lineTo(c.px(x), c.px(y-radius))
-	c.r.lineTo(c.px(x+radius), c.px(y))
-	c.r.lineTo(c.px(x), c.px(y+radius))
-	c.r.close()
-	c.r.fill(fill)
+	c.quad(quad{{x - radius, y}, {x, y - radius}, {x + radius, y}, {x, y + radius}}, fill)
 }
 
 // Text draws a line of text whose baseline starts, is centred or ends at (x, y).
@@ -233,15 +230,50 @@ func (c *Canvas) Segment(x0, y0, x1, y1, width float64, stroke Color) {
 		return
 	}
 	dx, dy := (y1-y0)/length*width/2, (x1-x0)/length*width/2
-	c.r.moveTo(c.px(x0+dx), c.px(y0-dy))
-	c.r.lineTo(c.px(x1+dx), c.px(y1-dy))
-	c.r.lineTo(c.px(x1-dx), c.px(y1+dy))
-	c.r.lineTo(c.px(x0-dx), c.px(y0+dy))
-	c.r.close()
-	c.r.fill(stroke)
+	c.quad(quad{{x0 + dx, y0 - dy}, {x1 + dx, y1 - dy}, {x1 - dx, y1 + dy}, {x0 - dx, y0 + dy}}, stroke)
 }
 
-// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their axes.
+// A quad is a convex figure of four corners, in their order.
+type quad [4]struct{ x, y float64 }
+
+func (c *Canvas) quad(q quad, fill Color) {
+	c.drawn = append(c.drawn, q)
+	c.r.moveTo(c.px(q[0].x), c.px(q[0].y))
+	for _, p := range q[1:] {
+		c.r.lineTo(c.px(p.x), c.px(p.y))
+	}
+	c.r.close()
+	c.r.fill(fill)
+}
+
+// overlaps reports whether the quad and the box have a point in common: no line along a side of either has them on its two sides.
+func (q *quad) overlaps(b Box) bool {
+	corners := quad{{b.X0, b.Y0}, {b.X1, b.Y0}, {b.X1, b.Y1}, {b.X0, b.Y1}}
+	apart := func(dx, dy float64) bool {
+		span := func(of *quad) (low, high float64) {
+			low, high = math.Inf(1), math.Inf(-1)
+			for _, p := range of {
+				low, high = min(low, p.x*dx+p.y*dy), max(high, p.x*dx+p.y*dy)
+			}
+			return low, high
+		}
+		low, high := span(q)
+		from, to := span(&corners)
+		return high <= from || to <= low
+	}
+	if apart(1, 0) || apart(0, 1) {
+		return false
+	}
+	for i := range q {
+		next := q[(i+1)%len(q)]
+		if apart(next.y-q[i].y, q[i].x-next.x) {
+			return false
+		}
+	}
+	return true
+}
+
+// Misplaced lists the texts that stick out of the canvas, lie over another, and the marks that reach beyond their axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
 	for i, l := range c.Labels {
@@ -258,6 +290,17 @@ func (c *Canvas) Misplaced() []string {
 	for _, m := range c.Marks {
 		if b, w := m.Box, m.Within; b.X0 < w.X0-hair || b.Y0 < w.Y0-hair || b.X1 > w.X1+hair || b.Y1 > w.Y1+hair {
 			out = append(out, fmt.Sprintf("%s at %.1f reaches out of %.1f", m.What, b, w))
+		}
+	}
+	return out
+}
+
+// Covered lists the texts that lie on a point or on a slanting line. It is no part of Misplaced: some letters stand at their points.
+func (c *Canvas) Covered() []string {
+	var out []string
+	for _, l := range c.Labels {
+		if i := slices.IndexFunc(c.drawn, func(q quad) bool { return q.overlaps(l.Box) }); i >= 0 {
+			out = append(out, fmt.Sprintf("%q at %.0f lies on what is drawn at %.0f", l.Text, l.Box, c.drawn[i]))
 		}
 	}
 	return out

@@ -98,6 +98,29 @@ func TestMisplacedIsNoticed(t *testing.T) {
 	}
 }
 
+func TestCoveredIsNoticed(t *testing.T) {
+	for _, d := range []struct {
+		what string
+		draw func(*Canvas)
+		bad  int
+	}{
+		{"a line through it", func(c *Canvas) { c.Segment(0, 0, 40, 40, 1, 0) }, 1},
+		{"a line past its corner", func(c *Canvas) { c.Segment(0, 14, 14, 0, 1, 0) }, 0},
+		{"a point on its edge", func(c *Canvas) { c.Diamond(8, 17, 4, 0) }, 1},
+		{"a point beside its corner", func(c *Canvas) { c.Diamond(7, 8, 4, 0) }, 0},
+	} {
+		c, err := New(100, 50, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.draw(c)
+		c.Text("inside", 10, 20, 10, Start, 0)
+		if got := c.Covered(); len(got) != d.bad {
+			t.Errorf("%s: %v", d.what, got)
+		}
+	}
+}
+
 func TestSVGIsXML(t *testing.T) {
 	c, err := New(100, 50, true)
 	if err != nil {

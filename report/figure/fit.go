@@ -1,8 +1,10 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/report/canvas"
@@ -42,15 +44,16 @@ type fitLayout struct {
 	plot          canvas.Box
 	x, y          tradeAxis
 	limits        []fitLimit
-	legend        legend
+	// awayX and awayY are how much farther the axes' numbers stand from them than elsewhere: a point near an axis reaches over it.
+	awayX, awayY float64
+	legend       legend
 }
 
 // fitLimit is the line of a memory.
 type fitLimit struct {
-	bytes int64
 	y     float64
 	text  string
-	shown bool // its text finds room above the line of the one below
+	textY float64 // of its middle, beside the line's end or as near to it as others let it
 }
 
 func (m *Fit) layout() *fitLayout {
@@ -76,17 +79,21 @@ func (m *Fit) layout() *fitLayout {
 			left = max(left, margin+canvas.Measure(tickText(v)+" "+l.y.unit.name, valueSize)+8)
 		}
 	}
-	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + tradeHeight}
+	l.place(left, top)
 	if empty {
 		l.plot.Y1 = l.plot.Y0 + barHeight
+	} else {
+		l.awayX, l.awayY = l.beyondAxes()
+		l.place(left+l.awayX, top)
+		l.placeLimits()
 	}
-	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
 	l.width = l.plot.X1 + margin
-	y := l.plot.Y1 + 48
+	for _, limit := range l.limits {
+		l.width = max(l.width, l.plot.X1+limitGap+canvas.Measure(limit.text, valueSize)+margin)
+	}
+	y := l.plot.Y1 + 48 + l.awayY
 	if empty {
 		y = l.plot.Y1 + 8
-	} else {
-		l.placeLimits()
 	}
 	var items []legendItem
 	hollow := false
@@ -114,7 +121,30 @@ func (m *Fit) layout() *fitLayout {
 	return l
 }
 
-// placeLimits draws a line for each memory that the plot reaches.
+// place puts the plot's corner somewhere.
+func (l *fitLayout) place(left, top float64) {
+	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + tradeHeight}
+	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
+}
+
+// beyondAxes is how far points reach beyond the axes and into where numbers stand.
+func (l *fitLayout) beyondAxes() (left, below float64) {
+	const room = 5 // between an axis and its numbers
+	for i := range l.shown {
+		for k := range l.shown[i].Points {
+			x, y := l.at(&l.shown[i], &l.shown[i].Points[k])
+			reach := l.radius(i, x, y) - room
+			left, below = max(left, reach-(x-l.plot.X0)), max(below, reach-(l.plot.Y1-y))
+		}
+	}
+	return left, below
+}
+
+// limitGap is how far right of the plot the texts of memories stand.
+const limitGap = 8
+
+// placeLimits draws a line for each memory that the plot reaches. Its text stands right of the plot, where no curve goes: above the line,
+// inside, it lay under curves and points that came near it.
 func (l *fitLayout) placeLimits() {
 	seen := map[int64]bool{}
 	for _, s := range l.shown {
@@ -123,11 +153,19 @@ func (l *fitLayout) placeLimits() {
 			continue
 		}
 		seen[s.Limit] = true
-		limit := fitLimit{bytes: s.Limit, y: y, text: "memory " + table.Size(s.Limit), shown: y-valueSize-4 > l.plot.Y0}
-		for _, o := range l.limits {
-			limit.shown = limit.shown && math.Abs(o.y-y) > valueSize*1.6
-		}
-		l.limits = append(l.limits, limit)
+		l.limits = append(l.limits, fitLimit{y: y, text: "memory " + table.Size(s.Limit), textY: y})
+	}
+	slices.SortFunc(l.limits, func(a, b fitLimit) int { return cmp.Compare(a.y, b.y) })
+	const line = valueSize * 1.4
+	lowest := l.plot.Y0 + line/2
+	for i := range l.limits {
+		l.limits[i].textY = max(l.limits[i].textY, lowest)
+		lowest = l.limits[i].textY + line
+	}
+	highest := l.plot.Y1 - line/2
+	for i := range slices.Backward(l.limits) {
+		l.limits[i].textY = min(l.limits[i].textY, highest)
+		highest = l.limits[i].textY - line
 	}
 }
 
@@ -162,12 +200,13 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start, softInk)
 		return c, nil
 	}
-	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y}).drawAxes(c)
+	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX, awayY: l.awayY}).drawAxes(c)
 	for _, limit := range l.limits {
 		c.Line(l.plot.X0, limit.y, l.plot.X1, limit.y, 1.2, softInk)
-		if limit.shown {
-			c.Text(limit.text, l.plot.X0+6, limit.y-4, valueSize, canvas.Start, softInk)
+		if limit.textY != limit.y {
+			c.Segment(l.plot.X1, limit.y, l.plot.X1+limitGap-2, limit.textY, 0.6, leadColor)
 		}
+		c.Text(limit.text, l.plot.X1+limitGap, limit.textY+valueSize*0.36, valueSize, canvas.Start, softInk)
 	}
 	for i := range l.shown {
 		l.drawSeries(c, i)
@@ -248,6 +287,11 @@ func (l *fitLayout) coversAt(i int, x, y float64) int {
 	return n
 }
 
+// radius is that of a point at a place of a curve: larger than those that lie on it.
+func (l *fitLayout) radius(series int, x, y float64) float64 {
+	return pointRadius + 1.6*float64(max(l.covers(series), l.coversAt(series, x, y)))
+}
+
 func (l *fitLayout) drawSeries(c *canvas.Canvas, series int) {
 	s, color, covers := &l.shown[series], fitColors[series], l.covers(series)
 	var before *FitPoint
@@ -264,7 +308,7 @@ func (l *fitLayout) drawSeries(c *canvas.Canvas, series int) {
 	for i := range s.Points {
 		p := &s.Points[i]
 		x, y := l.at(s, p)
-		radius := pointRadius + 1.6*float64(max(covers, l.coversAt(series, x, y)))
+		radius := l.radius(series, x, y)
 		c.Diamond(x, y, radius, color)
 		if !p.Fits {
 			c.Diamond(x, y, radius-2, paper)

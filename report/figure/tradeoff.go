@@ -22,9 +22,8 @@ type Point struct {
 
 // A Tradeoff is the picture performance_tradeoff: peak memory against what a step costs, a point a run with error bars.
 type Tradeoff struct {
-	Points []Point
-	Cost   string // what the horizontal axis shows, with its unit
-	Empty  string // what stands in the place of a plot without points
+	Points []Point // one at least
+	Cost   string  // what the horizontal axis shows, with its unit
 	Notes  []string
 }
 
@@ -114,11 +113,18 @@ func logTicks(low, high float64, most int) (ticks []float64) {
 	}
 }
 
+// leadGap and leadRise are how far before a label's text, and above its baseline, the line to its point ends.
+const (
+	leadGap  = 6
+	leadRise = 4.5
+)
+
 type tradeoffLayout struct {
 	m             *Tradeoff
 	width, height float64
 	plot          canvas.Box
 	x, y          tradeAxis
+	awayX, awayY  float64 // of the numbers, from where they stand else
 	labels        []placed
 	legend        legend
 }
@@ -146,23 +152,16 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 	}
 	l.x, l.y = costAxis(m.Points, lowX, highX), axisOver(lowY, highY, unitOf(int64(highY)))
 	left := margin + 40.0
-	if len(m.Points) > 0 {
-		for _, v := range l.y.ticks(6) {
-			left = max(left, margin+canvas.Measure(tickText(v)+" "+l.y.unit.name, valueSize)+8)
-		}
+	for _, v := range l.y.ticks(6) {
+		left = max(left, margin+canvas.Measure(tickText(v)+" "+l.y.unit.name, valueSize)+8)
 	}
 	l.plot = canvas.Box{X0: left, Y0: top, X1: left + tradeWidth, Y1: top + height}
 	l.x.from, l.x.to, l.y.from, l.y.to = l.plot.X0, l.plot.X1, l.plot.Y1, l.plot.Y0
 	l.width = l.plot.X1 + margin
-	if len(m.Points) == 0 {
-		l.plot.Y1 = l.plot.Y0 + barHeight
-	} else if !l.placeBeside() {
+	if !l.placeBeside() {
 		l.width += l.placeInKey()
 	}
 	y := l.plot.Y1 + 48
-	if len(m.Points) == 0 {
-		y = l.plot.Y1 + 8
-	}
 	var labels []string
 	for _, p := range m.Points {
 		labels = append(labels, p.Label)
@@ -172,7 +171,6 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 		notes = append(notes, "the horizontal axis is logarithmic")
 	}
 	switch x, y := l.x.low > 0 && !l.x.log, l.y.low > 0; {
-	case len(m.Points) == 0:
 	case x && y:
 		notes = append(notes, "axes do not begin at zero")
 	case x:
@@ -254,7 +252,7 @@ func (l *tradeoffLayout) placeBeside() bool {
 	return true
 }
 
-// placeInKey lists the labels beside the plot, in the order of the points' heights, each with a line to its point. It
+// placeInKey lists the labels beside the plot, near the points' heights, each with a line to its point, of which no two cross. It
 // gives the width that they take.
 func (l *tradeoffLayout) placeInKey() float64 {
 	n := len(l.m.Points)
@@ -266,17 +264,73 @@ func (l *tradeoffLayout) placeInKey() float64 {
 		}
 		order = append(order[:at], append([]int{i}, order[at:]...)...)
 	}
-	widest, last := 0.0, l.plot.Y0+nameSize
+	widest := 0.0
+	wanted := make([]float64, n)
 	for rank, i := range order {
 		x, y, _ := l.geometry(&l.m.Points[i])
-		// As near to its point's height as those before and after it leave room for.
-		at := max(last, min(y+4.5, l.plot.Y1-float64(n-rank-1)*keyLine))
 		text := l.m.text(i, keyWidth)
 		widest = max(widest, canvas.Measure(text, nameSize))
-		l.labels = append(l.labels, placed{text: text, x: l.plot.X1 + keyGap, y: at, lead: true, leadX: x, leadY: y})
-		last = at + keyLine
+		l.labels = append(l.labels, placed{text: text, x: l.plot.X1 + keyGap, lead: true, leadX: x, leadY: y})
+		wanted[rank] = y + leadRise
 	}
+	for rank, at := range spaced(wanted, keyLine, l.plot.Y0+nameSize, l.plot.Y1) {
+		l.labels[rank].y = at
+	}
+	untangle(l.labels)
 	return keyGap + widest
+}
+
+// spaced moves heights, in order from the top, apart by at least gap and between top and bottom, each as little as may be: those
+// that would lie over each other gather about the middle of what they want.
+func spaced(wanted []float64, gap, top, bottom float64) []float64 {
+	type group struct {
+		sum float64 // of the heights less those of the gaps before them
+		n   int
+	}
+	var groups []group
+	for i, y := range wanted {
+		g := group{y - float64(i)*gap, 1}
+		for k := len(groups) - 1; k >= 0 && groups[k].sum/float64(groups[k].n) > g.sum/float64(g.n); k-- {
+			g = group{g.sum + groups[k].sum, g.n + groups[k].n}
+			groups = groups[:k]
+		}
+		groups = append(groups, g)
+	}
+	var out []float64
+	for _, g := range groups {
+		at := max(top, min(g.sum/float64(g.n), bottom-float64(len(wanted)-1)*gap))
+		for range g.n {
+			out = append(out, at+float64(len(out))*gap)
+		}
+	}
+	return out
+}
+
+// untangle exchanges the places of labels whose lines cross. Each exchange makes the lines shorter together, so that it ends.
+func untangle(labels []placed) {
+	for crossed := true; crossed; {
+		crossed = false
+		for i := range labels {
+			for k := i + 1; k < len(labels); k++ {
+				a, b := &labels[i], &labels[k]
+				length := func(p *placed, y float64) float64 { return math.Hypot(p.x-leadGap-p.leadX, y-leadRise-p.leadY) }
+				if length(a, b.y)+length(b, a.y) < length(a, a.y)+length(b, b.y)-1e-6 && crossing(a, b) {
+					a.y, b.y, crossed = b.y, a.y, true
+				}
+			}
+		}
+	}
+}
+
+// crossing reports whether the lines of two labels cross. Both end at the same x.
+func crossing(a, b *placed) bool {
+	if a.leadX > b.leadX {
+		a, b = b, a
+	}
+	end := a.x - leadGap
+	// Where a's line is when b's begins, and whether b's point and its label lie on other sides of a's line.
+	at := a.leadY + (a.y-leadRise-a.leadY)*(b.leadX-a.leadX)/(end-a.leadX)
+	return (b.leadY-at)*(b.y-a.y) < 0
 }
 
 // geometry is where a point and its error bars are.
@@ -293,9 +347,6 @@ func (l *tradeoffLayout) geometry(p *Point) (x, y float64, bars []canvas.Box) {
 
 func (m *Tradeoff) describe() string {
 	var b strings.Builder
-	if len(m.Points) == 0 {
-		b.WriteString(m.Empty + ". ")
-	}
 	for _, p := range m.Points {
 		b.WriteString(p.Label)
 		if p.Mark != "" {

@@ -12,14 +12,10 @@ func (m *Tradeoff) draw(svg bool) (*canvas.Canvas, error) {
 	}
 	c.Text("Peak memory against "+m.Cost, margin, margin+titleSize, titleSize, canvas.Start, ink)
 	l.legend.draw(c)
-	if len(m.Points) == 0 {
-		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start, softInk)
-		return c, nil
-	}
 	l.drawAxes(c)
 	for _, p := range l.labels {
 		if p.lead {
-			c.Segment(p.leadX, p.leadY, p.x-6, p.y-4.5, 0.6, leadColor)
+			c.Segment(p.leadX, p.leadY, p.x-leadGap, p.y-leadRise, 0.6, leadColor)
 		}
 		c.Text(p.text, p.x, p.y, nameSize, canvas.Start, ink)
 	}
@@ -39,7 +35,7 @@ func (l *tradeoffLayout) drawAxes(c *canvas.Canvas) {
 	for _, v := range l.y.ticks(6) {
 		y := l.y.at(v * l.y.unit.bytes)
 		c.Line(l.plot.X0, y, l.plot.X1, y, 1, gridColor)
-		c.Text(tickText(v)+" "+l.y.unit.name, l.plot.X0-6, y+valueSize*0.36, valueSize, canvas.End, softInk)
+		c.Text(tickText(v)+" "+l.y.unit.name, l.plot.X0-6-l.awayX, y+valueSize*0.36, valueSize, canvas.End, softInk)
 	}
 	last := -1e9
 	for _, v := range l.x.ticks(6) {
@@ -50,10 +46,10 @@ func (l *tradeoffLayout) drawAxes(c *canvas.Canvas) {
 		if x-half < max(last+8, l.plot.X0-10) || x+half > l.width-4 {
 			continue
 		}
-		c.Text(text, x, l.plot.Y1+valueSize+5, valueSize, canvas.Middle, softInk)
+		c.Text(text, x, l.plot.Y1+valueSize+5+l.awayY, valueSize, canvas.Middle, softInk)
 		last = x + half
 	}
-	c.Text(l.m.Cost, (l.plot.X0+l.plot.X1)/2, l.plot.Y1+2*valueSize+12, valueSize, canvas.Middle, softInk)
+	c.Text(l.m.Cost, (l.plot.X0+l.plot.X1)/2, l.plot.Y1+2*valueSize+12+l.awayY, valueSize, canvas.Middle, softInk)
 	c.Line(l.plot.X0, l.plot.Y1, l.plot.X1, l.plot.Y1, 1.5, ink)
 	c.Line(l.plot.X0, l.plot.Y0, l.plot.X0, l.plot.Y1, 1.5, ink)
 }

@@ -65,6 +65,14 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 		if bad := c.Misplaced(); bad != nil {
 			t.Errorf("seed %d: %v", seed, bad)
 		}
+		key := m.layout().labels
+		for i := range key {
+			for k := range key[:i] {
+				if a, b := &key[i], &key[k]; a.lead && b.lead && (a.leadX != b.leadX || a.leadY != b.leadY) && crossing(a, b) {
+					t.Errorf("seed %d: the lines of %s and %s cross", seed, a.text, b.text)
+				}
+			}
+		}
 		for _, p := range m.Points {
 			found := 0
 			for _, l := range c.Labels {
@@ -75,6 +83,21 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 			if found != 1 {
 				t.Errorf("seed %d: %s stands %d times", seed, p.Label, found)
 			}
+		}
+	}
+}
+
+// Labels that want one height stand about it, and none leaves the plot.
+func TestLabelsGatherAboutTheirHeights(t *testing.T) {
+	for _, c := range []struct{ wanted, want []float64 }{
+		{[]float64{50, 50, 50}, []float64{40, 50, 60}},
+		{[]float64{20, 50, 52, 90}, []float64{20, 46, 56, 90}},
+		{[]float64{1, 2, 3}, []float64{10, 20, 30}},
+		{[]float64{98, 99, 100}, []float64{80, 90, 100}},
+		{[]float64{30, 38, 46}, []float64{28, 38, 48}},
+	} {
+		if got := spaced(c.wanted, 10, 10, 100); !slices.Equal(got, c.want) {
+			t.Errorf("%g: %g, want %g", c.wanted, got, c.want)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package spool
 
+import "encoding/binary"
+
 // A sealed journal holds what repeats apart from what counts up: compressed so, it takes a third. Nothing here knows what the
 // bytes mean beyond that, and [Pack] checks that they come back as they were.
 
@@ -62,11 +64,87 @@ func putLittleEndian(b []byte, v uint64) {
 	}
 }
 
-// The fields of marks and of tags that count up: where they lie, and how wide they are.
+// The fields of marks, tags and intervals that count up: where they lie, and how wide they are.
 var (
-	markCounters = [][2]int{{0, 4}, {8, 8}} // k, time
-	tagCounters  = [][2]int{{0, 4}}         // k
+	markCounters     = [][2]int{{0, 4}, {8, 8}} // k, time
+	tagCounters      = [][2]int{{0, 4}}         // k
+	intervalCounters = [][2]int{{0, 4}, {4, 4}} // k of begin and of end
 )
+
+// A tag's address: where it lies, and how wide it is.
+const (
+	tagAddress  = 8
+	addressSize = 8
+)
+
+// lift takes the values of width bytes out that lie at offset in records of size bytes. A rest shorter than a record stays.
+func lift(records []byte, size, offset, width int) (rest, lifted []byte) {
+	n := len(records) / size
+	rest, lifted = make([]byte, 0, len(records)-n*width), make([]byte, 0, n*width)
+	for ; n > 0; n-- {
+		rest = append(append(rest, records[:offset]...), records[offset+width:size]...)
+		lifted, records = append(lifted, records[offset:offset+width]...), records[size:]
+	}
+	return append(rest, records...), lifted
+}
+
+// lower undoes lift.
+func lower(rest, lifted []byte, size, offset, width int) []byte {
+	out := make([]byte, 0, len(rest)+len(lifted))
+	for len(lifted) >= width && len(rest) >= size-width {
+		out = append(append(append(out, rest[:offset]...), lifted[:width]...), rest[offset:size-width]...)
+		lifted, rest = lifted[width:], rest[size-width:]
+	}
+	return append(out, rest...)
+}
+
+// distances says of each value of width bytes how many values ago it was there before, 0 = it was not, and then which values those are
+// that were not: their number, the distances in planes, the values in planes. An allocator uses few addresses again and again:
+// steps that are alike have the same distances wherever their blocks lie.
+func distances(b []byte, width int) []byte {
+	n := len(b) / width
+	far, fresh := make([]byte, 4*n), []byte(nil)
+	last := map[uint64]int{}
+	for i := range n {
+		v := b[i*width : (i+1)*width]
+		key := littleEndian(v)
+		if before, ok := last[key]; ok {
+			putLittleEndian(far[4*i:4*i+4], uint64(i-before))
+		} else {
+			fresh = append(fresh, v...)
+		}
+		last[key] = i
+	}
+	out := binary.LittleEndian.AppendUint64(nil, uint64(n))
+	return append(append(out, planes(far, 4)...), planes(append(fresh, b[n*width:]...), width)...)
+}
+
+// undistances undoes distances.
+func undistances(b []byte, width int) ([]byte, error) {
+	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8)/4 {
+		return nil, errStreams
+	}
+	n := int(binary.LittleEndian.Uint64(b))
+	far, fresh := rows(b[8:8+4*n], 4), rows(b[8+4*n:], width)
+	out := make([]byte, 0, n*width+width)
+	for i := range n {
+		from := &fresh
+		if d := int(littleEndian(far[4*i : 4*i+4])); d > i {
+			return nil, errStreams
+		} else if d > 0 {
+			before := out[(i-d)*width:]
+			from = &before
+		}
+		if len(*from) < width {
+			return nil, errStreams
+		}
+		out, *from = append(out, (*from)[:width]...), (*from)[width:]
+	}
+	if len(fresh) >= width {
+		return nil, errStreams
+	}
+	return append(out, fresh...), nil
+}
 
 // columns turns records into planes of differences.
 func columns(records []byte, size int, counters [][2]int) []byte {

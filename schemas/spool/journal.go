@@ -67,6 +67,9 @@ type OOMInfo struct {
 	Limit     int64  `json:"limit"`
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
+	Module    uint32 `json:"module"`   // that asked, where no mark says it; 0 = none
+	Recorded  *bool  `json:"recorded"` // events were being recorded; nil in journals of older versions: they were, if there is one
+	Listed    bool   `json:"listed"`   // they were not, and a drain with the allocator's list of blocks follows
 }
 
 // ExceptionInfo is the exception that ended the process.
@@ -90,6 +93,7 @@ type PredictionInfo struct {
 	Guesses     []schemas.Counted `json:"guesses"`
 	Assumptions []schemas.Counted `json:"assumptions"` // absent from journals of older agents
 	AssumedAt   []schemas.Counted `json:"assumed_at"`  // likewise
+	Copied      []schemas.Counted `json:"copied"`      // likewise
 	Notes       []string          `json:"notes"`
 	Compiled    bool              `json:"compiled"`
 }

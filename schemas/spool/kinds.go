@@ -43,13 +43,14 @@ const (
 	Start        Kind = 46
 	Exit         Kind = 47 // the interpreter ends
 	Exception    Kind = 48 // uncaught. a: name id of its class
-	OOM          Kind = 49 // a: requested bytes; b: bytes free on the device
+	OOM          Kind = 49 // a: requested bytes; b: bytes free on the device. Bits: [FlagNoted]
 	Forked       Kind = 50 // a child was forked; it records in a journal of its own, or, if CUDA was already in use, not at all
 	CudaReady    Kind = 51 // CUDA is initialised; recording begins
 	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
 	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
 	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
+	Raised       Kind = 56 // the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -89,6 +90,9 @@ const (
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
 )
 
+// Flag of OOM marks: a Raised mark follows if the error reaches Python; else torch itself goes on without. Older agents do not say.
+const FlagNoted = 1 << 0
+
 // Flag of phase marks.
 const FlagSetup = 1 << 0 // the agent's own, around a call that sets something up; in training it says nothing
 
@@ -109,7 +113,7 @@ var kindNames = map[Kind]string{
 	SamplerBegin: "sampler_begin", SamplerEnd: "sampler_end", DrainBegin: "drain_begin", DrainEnd: "drain_end",
 	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode", Start: "start",
 	Exit: "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
-	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer",
+	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised",
 }
 
 func (k Kind) String() string {

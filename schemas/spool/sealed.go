@@ -15,7 +15,8 @@ import (
 const (
 	sealedMagic = "DPSJ"
 	sealedPlain = 1 // the bytes of the two files
-	sealedSplit = 2 // taken apart: see [apart]
+	sealedSplit = 2 // taken apart
+	sealedFiner = 3 // taken further apart: see [apart]
 	// maxSplit bounds the journals that are taken apart, which takes several times their size in memory.
 	maxSplit = 256 << 20
 	// maxDecoded bounds what a sealed journal may unpack to in memory.
@@ -29,9 +30,9 @@ func Pack(w io.Writer, marks, frames []byte) error {
 	if len(marks)+len(frames) <= maxSplit {
 		split := apart(marks, frames)
 		// What cannot be put together again is kept as it is: a seal must never lose a byte.
-		m, f, err := together(split)
+		m, f, err := together(split, sealedFiner)
 		if err == nil && bytes.Equal(m, marks) && bytes.Equal(f, frames) {
-			version, parts = sealedSplit, split
+			version, parts = sealedFiner, split
 		}
 	}
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(level.Best))
@@ -63,6 +64,11 @@ func Unpack(path string) (marks, frames []byte, err error) {
 		return nil, nil, err
 	}
 	defer z.Close()
+	return unsealed(z)
+}
+
+// unsealed reads what [Pack] compresses.
+func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	var h [8]byte
 	if _, err := io.ReadFull(z, h[:]); err != nil {
 		return nil, nil, fmt.Errorf("not a sealed journal: %w", err)
@@ -70,14 +76,16 @@ func Unpack(path string) (marks, frames []byte, err error) {
 	if string(h[:4]) != sealedMagic {
 		return nil, nil, fmt.Errorf("not a sealed journal (it begins with %q)", h[:4])
 	}
-	n := 0
-	switch v := binary.LittleEndian.Uint16(h[4:]); v {
+	n, version := 0, binary.LittleEndian.Uint16(h[4:])
+	switch version {
 	case sealedPlain:
 		n = 2
 	case sealedSplit:
+		n = nSplit
+	case sealedFiner:
 		n = nParts
 	default:
-		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d and %d)", v, sealedPlain, sealedSplit)
+		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d to %d)", version, sealedPlain, sealedFiner)
 	}
 	parts := make([][]byte, n)
 	for i := range parts {
@@ -92,20 +100,24 @@ func Unpack(path string) (marks, frames []byte, err error) {
 	if n == 2 {
 		return parts[0], parts[1], nil
 	}
-	if marks, frames, err = together(parts); err != nil {
+	if marks, frames, err = together(parts, version); err != nil {
 		return nil, nil, fmt.Errorf("the journal is damaged: %w", err)
 	}
 	return marks, frames, nil
 }
 
-// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, and the streams
-// of its pickles.
+// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, the streams
+// of its pickles, its intervals, and its tags' addresses. In version 2 intervals are among the frames and addresses among the tags,
+// and the streams are as [streams.stored] gives them.
 const (
 	partMarks = iota
 	partFrames
 	partTags
 	partStreams
-	nParts = partStreams + nStreams
+	nSplit        = partStreams + nStreams
+	partIntervals = nSplit
+	partAddresses = nSplit + 1
+	nParts        = nSplit + 2
 )
 
 const filesHeader = 8 // of a frames file
@@ -124,7 +136,7 @@ func apart(marks, frames []byte) [][]byte {
 	// The number of whole frames comes first: what lies behind the last is kept as it is.
 	rest := binary.LittleEndian.AppendUint64(nil, uint64(len(all)))
 	rest = append(rest, frames[:filesHeader]...)
-	var tags []byte
+	var tags, intervals []byte
 	var s streams
 	for i := range s { // what they take of the usual journal, or less: a slice that grows is copied five times
 		s[i] = make([]byte, 0, len(frames)/8)
@@ -138,6 +150,8 @@ func apart(marks, frames []byte) [][]byte {
 		switch f.Type {
 		case FrameTags:
 			tags = append(tags, f.Payload...)
+		case FrameTimes:
+			intervals = append(intervals, f.Payload...)
 		case FrameAllocator:
 			s.split(f.Payload)
 		default:
@@ -145,16 +159,25 @@ func apart(marks, frames []byte) [][]byte {
 		}
 	}
 	parts[partFrames] = append(rest, frames[end:]...)
-	parts[partTags] = columns(tags, RecordSize, tagCounters)
+	tags, addresses := lift(tags, RecordSize, tagAddress, addressSize)
+	parts[partTags], parts[partAddresses] = columns(tags, RecordSize-addressSize, tagCounters), distances(addresses, addressSize)
+	parts[partIntervals] = columns(intervals, intervalSize, intervalCounters)
 	for i := range s {
-		parts[partStreams+i] = s.stored(i)
+		switch at := partStreams + i; i {
+		case streamLong6:
+			parts[at] = distances(s[i], streamWidth[i])
+		case streamText:
+			parts[at] = counted(s[i])
+		default:
+			parts[at] = s.stored(i)
+		}
 	}
 	return parts
 }
 
 // together undoes apart.
-func together(parts [][]byte) (marks, frames []byte, err error) {
-	if len(parts) != nParts {
+func together(parts [][]byte, version uint16) (marks, frames []byte, err error) {
+	if version == sealedFiner && len(parts) != nParts || version == sealedSplit && len(parts) != nSplit {
 		return nil, nil, errStreams
 	}
 	marks, rest := parts[partMarks], parts[partFrames]
@@ -162,17 +185,40 @@ func together(parts [][]byte) (marks, frames []byte, err error) {
 		return nil, nil, errStreams
 	}
 	marks = append(append([]byte(nil), marks[:RecordSize]...), records(marks[RecordSize:], RecordSize, markCounters)...)
-	tags := records(parts[partTags], RecordSize, tagCounters)
+	var tags, intervals []byte
 	var s streams
-	for i := range s {
-		s.load(i, parts[partStreams+i])
+	size := 0 // of the frames: to let them grow was to copy them as often as they are long
+	if version == sealedSplit {
+		tags = records(parts[partTags], RecordSize, tagCounters)
+		for i := range s {
+			s.load(i, parts[partStreams+i])
+		}
+	} else {
+		addresses, err := undistances(parts[partAddresses], addressSize)
+		if err != nil {
+			return nil, nil, err
+		}
+		tags = lower(records(parts[partTags], RecordSize-addressSize, tagCounters), addresses, RecordSize, tagAddress, addressSize)
+		intervals = records(parts[partIntervals], intervalSize, intervalCounters)
+		for i := range s {
+			switch p := parts[partStreams+i]; i {
+			case streamLong6:
+				s[i], err = undistances(p, streamWidth[i])
+			case streamText:
+				s[i], err = uncounted(p)
+			default:
+				s.load(i, p)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for _, b := range append(s[:], rest, tags, intervals) {
+		size += len(b)
 	}
 	n := binary.LittleEndian.Uint64(rest)
 	rest = rest[8:]
-	size := 0 // of the frames: to let them grow was to copy them as often as they are long
-	for _, p := range parts[partFrames:] {
-		size += len(p)
-	}
 	frames = make([]byte, 0, size)
 	frames, rest = append(frames, rest[:filesHeader]...), rest[filesHeader:]
 	for range n {
@@ -189,6 +235,10 @@ func together(parts [][]byte) (marks, frames []byte, err error) {
 		switch kind {
 		case FrameTags:
 			from = &tags
+		case FrameTimes:
+			if version != sealedSplit {
+				from = &intervals
+			}
 		case FrameAllocator:
 			if frames, err = s.join(frames, length); err != nil {
 				return nil, nil, err

@@ -33,7 +33,7 @@ func sealedBytes(t testing.TB, marks, frames []byte) []byte {
 	return b.Bytes()
 }
 
-func unsealed(t testing.TB, sealed []byte) (marks, frames []byte, err error) {
+func unpacked(t testing.TB, sealed []byte) (marks, frames []byte, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rank-0.dps.zst")
 	if err := os.WriteFile(path, sealed, 0o600); err != nil {
@@ -44,14 +44,49 @@ func unsealed(t testing.TB, sealed []byte) (marks, frames []byte, err error) {
 
 // plain is a journal as version 1 sealed it.
 func plain(t testing.TB, marks, frames []byte) []byte {
+	return sealedAs(t, sealedPlain, marks, frames)
+}
+
+// split is a journal as version 2 sealed it.
+func split(t testing.TB, marks, frames []byte) []byte {
+	t.Helper()
+	all, err := ScanFrames(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := make([][]byte, nSplit)
+	parts[partMarks] = append(bytes.Clone(marks[:RecordSize]), columns(marks[RecordSize:], RecordSize, markCounters)...)
+	rest := append(binary.LittleEndian.AppendUint64(nil, uint64(len(all))), frames[:filesHeader]...)
+	var tags []byte
+	var s streams
+	for _, f := range all {
+		rest = append(rest, frames[f.Offset:f.Offset+frameHeader]...)
+		switch f.Type {
+		case FrameTags:
+			tags = append(tags, f.Payload...)
+		case FrameAllocator:
+			s.split(f.Payload)
+		default:
+			rest = append(rest, f.Payload...)
+		}
+	}
+	parts[partFrames], parts[partTags] = rest, columns(tags, RecordSize, tagCounters)
+	for i := range s {
+		parts[partStreams+i] = s.stored(i)
+	}
+	return sealedAs(t, sealedSplit, parts...)
+}
+
+func sealedAs(t testing.TB, version byte, parts ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z, err := zstd.NewWriter(&b, zstd.WithEncoderLevel(level.Best))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range [][]byte{{'D', 'P', 'S', 'J', 1, 0, 0, 0}, binary.LittleEndian.AppendUint64(nil, uint64(len(marks))), marks,
-		binary.LittleEndian.AppendUint64(nil, uint64(len(frames))), frames} {
+	z.Write([]byte{'D', 'P', 'S', 'J', version, 0, 0, 0})
+	for _, p := range parts {
+		z.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(p))))
 		z.Write(p)
 	}
 	if err := z.Close(); err != nil {
@@ -60,24 +95,29 @@ func plain(t testing.TB, marks, frames []byte) []byte {
 	return b.Bytes()
 }
 
-func version(t testing.TB, sealed []byte) uint16 {
+func decompressed(t testing.TB, sealed []byte) []byte {
 	t.Helper()
-	z, err := zstd.NewReader(bytes.NewReader(sealed))
+	z, err := zstd.NewReader(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	var h [8]byte
-	if _, err := z.Read(h[:]); err != nil {
+	raw, err := z.DecodeAll(sealed, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return binary.LittleEndian.Uint16(h[4:])
+	return raw
 }
 
-// Every byte of a recording comes back, whole or cut at any place, and it takes much less than in version 1, which is
-// still read.
+func version(t testing.TB, sealed []byte) uint16 {
+	t.Helper()
+	return binary.LittleEndian.Uint16(decompressed(t, sealed)[4:])
+}
+
+// Every byte of a recording comes back, whole or cut at any place, and it takes much less than in version 1. Both older
+// versions are still read.
 func TestSealedRecordings(t *testing.T) {
-	var small, large int
+	var small, middle, large int
 	for i, path := range recordings(t) {
 		marks, frames, err := Unpack(path)
 		if err != nil {
@@ -86,25 +126,29 @@ func TestSealedRecordings(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(uint64(i), 1))
 		for _, cut := range []int{len(frames), rnd.IntN(len(frames)), 8, 3, 0} {
 			sealed := sealedBytes(t, marks, frames[:cut])
-			m, f, err := unsealed(t, sealed)
+			m, f, err := unpacked(t, sealed)
 			if err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames[:cut]) {
 				t.Fatalf("%s cut at %d: does not come back, %v", path, cut, err)
 			}
 			if cut == len(frames) {
-				if v := version(t, sealed); v != sealedSplit {
+				if v := version(t, sealed); v != sealedFiner {
 					t.Errorf("%s: version %d", path, v)
 				}
 				old := plain(t, marks, frames)
-				small, large = small+len(sealed), large+len(old)
-				if m, f, err := unsealed(t, old); err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames) {
+				second := split(t, marks, frames)
+				small, middle, large = small+len(sealed), middle+len(second), large+len(old)
+				if m, f, err := unpacked(t, second); err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames) {
+					t.Errorf("%s: version 2 does not come back, %v", path, err)
+				}
+				if m, f, err := unpacked(t, old); err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames) {
 					t.Errorf("%s: version 1 does not come back, %v", path, err)
 				}
 			}
 		}
 	}
-	t.Logf("%d bytes, version 1 takes %d", small, large)
-	if 10*small > 6*large {
-		t.Errorf("%d bytes sealed: little less than the %d of version 1", small, large)
+	t.Logf("%d bytes, version 2 takes %d, version 1 %d", small, middle, large)
+	if 10*small > 6*large || 10*small > 9*middle {
+		t.Errorf("%d bytes sealed: little less than the %d of version 2 and the %d of version 1", small, middle, large)
 	}
 }
 
@@ -123,15 +167,75 @@ func TestSealedOddities(t *testing.T) {
 					payload[i] = opcodes[rnd.IntN(len(opcodes))]
 				}
 			}
-			frames = AppendFrame(frames, []FrameType{FrameAllocator, FrameTags, FrameConfig}[rnd.IntN(3)], payload)
+			frames = AppendFrame(frames, []FrameType{FrameAllocator, FrameTags, FrameTimes, FrameConfig}[rnd.IntN(4)], payload)
 		}
 		marks := AppendMarksHeader(nil, MarksHeader{PID: 1, StartNS: int64(round)})
 		for k := range uint32(rnd.IntN(5)) {
 			marks = Mark{K: k + 1, TimeNS: rnd.Int64(), A: rnd.Uint64()}.Append(marks)
 		}
-		m, f, err := unsealed(t, sealedBytes(t, marks, frames))
+		m, f, err := unpacked(t, sealedBytes(t, marks, frames))
 		if err != nil || !bytes.Equal(m, marks) || !bytes.Equal(f, frames) {
 			t.Fatalf("round %d does not come back: %v", round, err)
+		}
+	}
+}
+
+// Numbers come back with the digits that they had, whatever stands around them.
+func TestTextsComeBack(t *testing.T) {
+	for text, numbers := range map[string]int{
+		"":                        0,
+		"N/A":                     0,
+		"N/A6N/A7N/A107N/A107":    4,
+		"12":                      1,
+		"0N/A0":                   2,
+		"007N/A00N/A08":           0,
+		"999999999N/A1":           2,
+		"1000000000N/A4294967296": 0,
+		"7\x00":                   -1,
+		"\x00":                    -1,
+		"large_pool-1.5":          2,
+		"\xff\xfe1\x80":           1,
+	} {
+		b := counted([]byte(text))
+		got, err := uncounted(b)
+		if err != nil || string(got) != text {
+			t.Errorf("%q came back as %q, %v", text, got, err)
+		}
+		if n := binary.LittleEndian.Uint64(b); numbers < 0 && n != untouched || numbers >= 0 && len(b)-8-int(n) != 4*numbers {
+			t.Errorf("%q: %d bytes, %d of them texts, want %d numbers", text, len(b), n, numbers)
+		}
+	}
+	for _, b := range [][]byte{nil, {1, 0, 0}, {9, 0, 0, 0, 0, 0, 0, 0, 'a'}, {1, 0, 0, 0, 0, 0, 0, 0, place}, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}} {
+		if text, err := uncounted(b); err == nil {
+			t.Errorf("%v: %q and no error", b, text)
+		}
+	}
+}
+
+// Values come back, and so does a rest that is shorter than one.
+func TestDistancesComeBack(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	for _, width := range []int{6, 8} {
+		for size := range 100 {
+			b := make([]byte, size)
+			for i := range b {
+				b[i] = byte(rnd.IntN(2))
+			}
+			stored := distances(b, width)
+			if got, err := undistances(stored, width); err != nil || !bytes.Equal(got, b) {
+				t.Fatalf("%d bytes of %d did not come back: %v", size, width, err)
+			}
+			rest, lifted := lift(b, 32, 8, width)
+			if got := lower(rest, lifted, 32, 8, width); !bytes.Equal(got, b) || len(lifted) != size/32*width {
+				t.Fatalf("%d bytes: %d of %d lifted", size, len(lifted), width)
+			}
+			if size < width {
+				continue
+			}
+			stored[8] = 1 // the low byte of the first value's distance
+			if _, err := undistances(stored, width); err == nil {
+				t.Fatalf("%d bytes of %d: a value from before the first", size, width)
+			}
 		}
 	}
 }
@@ -157,26 +261,36 @@ func TestSealedDamaged(t *testing.T) {
 				what = "flipped"
 				damaged[i][rnd.IntN(n)] ^= byte(1 + rnd.IntN(255))
 			}
-			m, f, err := together(damaged)
+			m, f, err := together(damaged, sealedFiner)
 			if err == nil && len(parts[i]) > 0 && bytes.Equal(m, marks) && bytes.Equal(f, frames) {
 				t.Errorf("part %d, %s: nothing was noticed", i, what)
 			}
 		}
 	}
-	unknown := plain(t, marks, frames)
-	z, _ := zstd.NewReader(bytes.NewReader(unknown))
-	defer z.Close()
-	var b bytes.Buffer
-	z.WriteTo(&b)
-	raw := b.Bytes()
+	raw := decompressed(t, plain(t, marks, frames))
 	raw[4] = 9
 	var again bytes.Buffer
 	w, _ := zstd.NewWriter(&again)
 	w.Write(raw)
 	w.Close()
-	if _, _, err := unsealed(t, again.Bytes()); err == nil || err.Error() != "journal version 9 is not one that this dpsight reads (1 and 2)" {
+	if _, _, err := unpacked(t, again.Bytes()); err == nil || err.Error() != "journal version 9 is not one that this dpsight reads (1 to 3)" {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Whatever the bytes, a journal comes of them or an error, and no more of it than they can hold.
+func FuzzUnsealed(f *testing.F) {
+	marks, frames := testMarks(3), testFrames()
+	frames = AppendFrame(frames, FrameAllocator, []byte("\x80\x04]\x94(\x8a\x06\x00\x00\x00\x00\x60\x7f\x8c\x0aN/A7N/A108\x8a\x06\x00\x00\x00\x00\x60\x7fe."))
+	for _, sealed := range [][]byte{sealedBytes(f, marks, frames), split(f, marks, frames), plain(f, marks, frames)} {
+		f.Add(decompressed(f, sealed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		marks, frames, err := unsealed(bytes.NewReader(b))
+		if n := len(marks) + len(frames); err == nil && n > 2*len(b) { // ten digits of five bytes, eight bytes of four
+			t.Fatalf("%d bytes of %d", n, len(b))
+		}
+	})
 }
 
 func BenchmarkPack(b *testing.B) {

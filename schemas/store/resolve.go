@@ -93,6 +93,9 @@ type NotFoundError struct {
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
 	File  bool     // there is a file of that name
+	// Absent says that there is no such store, Unread which of its run folders could not be read: the run may be one of them.
+	Absent bool
+	Unread []string
 }
 
 func (e *NotFoundError) Error() string {
@@ -100,8 +103,13 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store, list(e.Near))
 	}
 	msg := fmt.Sprintf("no run %q in %s", e.Arg, e.Store)
-	if len(e.Near) > 0 {
+	switch {
+	case e.Absent:
+		msg += ": there is no such folder"
+	case len(e.Near) > 0:
 		msg += ": did you mean " + list(e.Near) + "?"
+	case len(e.Unread) > 0:
+		msg += ": not all of its run folders can be read (" + list(e.Unread) + ")"
 	}
 	return msg
 }
@@ -117,7 +125,12 @@ func list(names []string) string {
 // Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
 // one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names over prefixes, so that a run called
 // "2026" can be named. With no argument it takes the newest suite, or the newest run where that is newer.
-func (s *Store) Resolve(args []string) (*Selection, error) {
+func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
+
+// ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it.
+func (s *Store) ResolveEach(args []string) (*Selection, error) { return s.resolve(args, true) }
+
+func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	sel := new(Selection)
 	if len(args) == 0 {
 		return sel, s.newest(sel)
@@ -139,6 +152,7 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 		sel.Named[absolute(r.Dir)] = true
 	}
 	var own []Run // of this store, read once and only where an argument needs it
+	var damaged []Damaged
 	for _, arg := range args {
 		if isRun(arg) {
 			r, err := openRun(arg)
@@ -149,13 +163,20 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 			continue
 		}
 		if own == nil {
-			runs, _, err := s.Runs()
-			if err != nil {
+			var err error
+			if own, damaged, err = s.Runs(); err != nil {
 				return nil, err
 			}
-			own = runs
 		}
 		r, namesakes, err := find(own, arg)
+		if err == nil && each && namesakes > 1 {
+			for _, r := range own {
+				if r.Manifest.Name == arg {
+					named(r)
+				}
+			}
+			continue
+		}
 		if err == nil {
 			full := r
 			if r.ID != arg && r.Manifest.Name == arg {
@@ -171,6 +192,11 @@ func (s *Store) Resolve(args []string) (*Selection, error) {
 		st, statErr := os.Stat(arg)
 		if statErr != nil || !st.IsDir() {
 			err.Store, err.File = s.dir, statErr == nil
+			_, missing := os.Stat(s.dir)
+			err.Absent = errors.Is(missing, fs.ErrNotExist)
+			for _, d := range damaged {
+				err.Unread = append(err.Unread, filepath.Base(d.Dir))
+			}
 			return nil, err
 		}
 		all, allErr := Open(arg).All()

@@ -32,9 +32,10 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 	return rows, optional(err, needed)
 }
 
-// windowLists reads the allocator's own blocks where later windows open. Most runs have one window and no such list.
+// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most runs
+// have one window and no such list.
 func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlock, error) {
-	if !slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
+	if len(report.OOMs) == 0 && !slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
 		return nil, nil
 	}
 	rows, err := schemas.Segments.ReadOptional(dir)

@@ -73,6 +73,9 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", c.args, sel, err, c.want)
 		}
 	}
+	if sel, err := s.ResolveEach([]string{"vanilla", "ghost", "20260101-ghost-a1"}); err != nil || ids(sel.Runs) != "20260102-vanilla-c3 20260101-ghost-a1 20260102-ghost-b2" || len(sel.Newest) != 0 {
+		t.Errorf("each of a name: %+v, %v", sel, err)
+	}
 }
 
 // Where nothing is named, what was tried in a search is not taken, as long as there is anything else.
@@ -152,6 +155,16 @@ func TestWhatIsSaidOfAName(t *testing.T) {
 	var not *NotFoundError
 	if _, err := s.Resolve([]string{file}); !errors.As(err, &not) || !not.File {
 		t.Errorf("a file: %+v, %v", not, err)
+	}
+	if _, err := Open(filepath.Join(above, "absent")).Resolve([]string{"a"}); !errors.As(err, &not) || !not.Absent || !strings.HasSuffix(err.Error(), "absent: there is no such folder") {
+		t.Errorf("no folder: %v", err)
+	}
+	torn := fill(t, "r1 a")
+	if err := os.WriteFile(filepath.Join(torn.Dir(), "r1", "run.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := torn.Resolve([]string{"a"}); !errors.As(err, &not) || !strings.HasSuffix(err.Error(), ": not all of its run folders can be read (r1)") {
+		t.Errorf("a torn manifest: %v", err)
 	}
 	if sel, err := s.All(); err != nil || ids(sel.Runs) != "r1 r2 r3" || len(sel.Newest) != 0 {
 		t.Errorf("%+v, %v", sel, err)

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -34,6 +42,116 @@ func TestText(t *testing.T) {
 	}
 }
 
+// A file is known by where it lies in its environment, in the folder that collect writes, or by its name; two of one name stay two, in
+// the order in which they are met.
+func TestFrames(t *testing.T) {
+	c := newCleaner()
+	for range 2 {
+		for _, file := range [][2]string{
+			{"/srv/ann/env/lib/python3.11/site-packages/torch/nn/modules/module.py", "/site-packages/torch/nn/modules/module.py"},
+			{"/usr/lib/python3/dist-packages/six.py", "/dist-packages/six.py"},
+			{"/srv/ann/.local/share/cpython-3.11.7/lib/python3.11/threading.py", "/lib/python3.11/threading.py"},
+			{"/var/tmp/dpsight-2201/python/dpsight/patch.py", "/dpsight-0/python/dpsight/patch.py"},
+			{"/tmp/dpsight-2201/phantom_init.py", "/dpsight-0/phantom_init.py"},
+			{"/tmp/dpsight-2201/experiments/dpsight_experiments/train.py", "/dpsight-0/experiments/dpsight_experiments/train.py"},
+			{"/srv/dpsight-2/ann/train.py", "train.py"}, {"/srv/ann/my model/train.py", "2/train.py"}, {"../ann/loop.py", "loop.py"}, {"loop.py", "loop.py"},
+			{"<frozen runpy>", "<frozen runpy>"}, {"_call_impl", "_call_impl"}, {"/srv/ann/python3.11/x.py", "x.py"},
+		} {
+			if got := c.frame(file[0], ""); got != file[1] {
+				t.Errorf("%s became %s, want %s", file[0], got, file[1])
+			}
+			if got := newCleaner().frame(file[1], ""); got != file[1] { // a second pass
+				t.Errorf("%s became %s", file[1], got)
+			}
+		}
+	}
+}
+
+// A run that was recorded with stacks has the same tables, but for the folders of its files; what is shown of them goes by what is left.
+func TestStacks(t *testing.T) {
+	python := testkit.Python(t)
+	folder := filepath.Join(t.TempDir(), "people", "ann smith")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../collect/livetest/testdata/stacks.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(folder, "stacks.py")
+	if err := os.WriteFile(script, source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "stacks", Command: []string{python, script, "3", "25165824"}, Device: "phantom",
+		Stacks: true, StackSteps: new(2), Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil || r.Manifest.Status != schemas.StatusOK {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	type tables struct {
+		allocations []schemas.Allocation
+		owners      []schemas.Owner
+		events      []schemas.Event
+		stacks      []schemas.StackFrame
+		verdict     schemas.DeviceVerdict
+	}
+	read := func() (out tables) {
+		report, err := schemas.ReadIngestReport(r.Dir)
+		if err != nil || len(report.Devices) != 1 {
+			t.Fatal(report, err)
+		}
+		out.verdict = report.Devices[0]
+		errs := make([]error, 4)
+		out.allocations, errs[0] = schemas.Allocations.Read(r.Dir)
+		out.owners, errs[1] = schemas.Owners.Read(r.Dir)
+		out.events, errs[2] = schemas.Events.Read(r.Dir)
+		out.stacks, errs[3] = schemas.Stacks.Read(r.Dir)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	want := read()
+	for range 2 { // a second pass changes nothing
+		if _, err := sanitize(filepath.Dir(r.Dir), false); err != nil {
+			t.Fatal(err)
+		}
+		got := read()
+		files := map[string]bool{}
+		for i := range min(len(got.stacks), len(want.stacks)) {
+			file := &got.stacks[i].File
+			if path.Base(*file) != path.Base(want.stacks[i].File) {
+				t.Fatalf("%s became %s", want.stacks[i].File, *file)
+			}
+			files[*file] = true
+			*file = want.stacks[i].File
+		}
+		if len(want.stacks) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("the tables differ: %+v, not %+v", got.verdict, want.verdict)
+		}
+		for _, file := range []string{"stacks.py", "/site-packages/torch/nn/modules/module.py"} {
+			if !files[file] {
+				t.Errorf("no frame is of %s: %q", file, slices.Sorted(maps.Keys(files)))
+			}
+		}
+		journals, err := spool.SealedJournals(filepath.Join(r.Dir, spool.Dir))
+		if err != nil || len(journals) != 1 {
+			t.Fatal(journals, err)
+		}
+		_, frames, err := spool.Unpack(journals[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{folder, filepath.Dir(folder), "ann smith", filepath.Dir(filepath.Dir(python)), os.TempDir() + "/"} {
+			if bytes.Contains(frames, []byte(secret)) {
+				t.Errorf("the journal still has %q", secret)
+			}
+		}
+	}
+}
+
 // Nothing of the machine is left in any file of a run, journal and tables included, and the join of devices by UUID still
 // works.
 func TestStore(t *testing.T) {
@@ -50,12 +168,14 @@ func TestStore(t *testing.T) {
 	if err := os.WriteFile(sealed, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	built := schemas.Built{Revision: new("8a282ba31e1f4d60"), Modified: new(false), Agent: "sha256:0123456789abcdef", Phantom: "sha256:fedcba9876543210"}
 	if err := os.WriteFile(filepath.Join(dir, "stderr.log"), []byte("ann@node17: /srv/people/ann/train.py\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK, Start: time.Unix(1, 0).UTC(),
-		Host: schemas.Host{Name: "node17"}, Git: &schemas.Git{Revision: "abc"}, Command: []string{"/srv/people/ann/env/bin/python", "train.py"},
-		GPUs: []schemas.GPU{{Index: 1, UUID: "GPU-" + second}, {Index: 2, UUID: "GPU-" + third}}}
+		Host: schemas.Host{Name: "node17"}, Git: &schemas.Git{Revision: "a1b2c3d4"}, Command: []string{"/srv/people/ann/env/bin/python", "train.py"},
+		GPUs:      []schemas.GPU{{Index: 1, UUID: "GPU-" + second}, {Index: 2, UUID: "GPU-" + third}},
+		Collector: schemas.Collector{Built: &built}}
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +190,7 @@ func TestStore(t *testing.T) {
 		manifest, _ := os.ReadFile(filepath.Join(dir, schemas.ManifestFile))
 		log, _ := os.ReadFile(filepath.Join(dir, "stderr.log"))
 		for name, text := range map[string]string{"manifest": string(manifest), "log": string(log), "marks": string(marks), "frames": string(frames)} {
-			for _, secret := range []string{second, third, "node17", "/srv", "people", "abc"} {
+			for _, secret := range []string{second, third, "node17", "/srv", "people", "a1b2c3d4"} {
 				if strings.Contains(text, secret) {
 					t.Errorf("the %s still has %q", name, secret)
 				}
@@ -78,6 +198,9 @@ func TestStore(t *testing.T) {
 		}
 		if m, err = schemas.ReadManifest(dir); err != nil {
 			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(m.Collector.Built, &built) {
+			t.Errorf("the code that recorded is %+v", m.Collector.Built)
 		}
 		processes, err := schemas.Processes.Read(dir)
 		if err != nil || len(processes) != 2 {

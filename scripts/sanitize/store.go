@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/ingest"
+	"github.com/dpsight/dpsight/ingest/pickle"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
@@ -50,6 +51,7 @@ func (c *cleaner) run(dir string) error {
 	if err != nil {
 		return err
 	}
+	c.files = map[string]string{}
 	host := m.Host.Name
 	if host == hostName { // of an earlier pass
 		host = ""
@@ -107,7 +109,7 @@ func rewrite(path string, edit func([]byte) ([]byte, error)) error {
 	})
 }
 
-// journal cleans the text of a sealed journal. Marks, tags, times and allocator events are numbers.
+// journal cleans the text of a sealed journal: its JSON, and the stacks of allocator events. Marks, tags and times are numbers.
 func (c *cleaner) journal(path, host string) error {
 	marks, frames, err := spool.Unpack(path)
 	if err != nil {
@@ -121,8 +123,10 @@ func (c *cleaner) journal(path, host string) error {
 	for _, f := range all {
 		payload := f.Payload
 		switch {
-		case f.Type == spool.FrameAllocator && bytes.Contains(payload, []byte("filename")):
-			return errors.New("it was recorded with stacks, which name files and cannot be cleaned")
+		case f.Type == spool.FrameAllocator:
+			if payload, err = pickle.Rewrite(payload, func(s string) string { return c.frame(s, host) }); err != nil {
+				return fmt.Errorf("the allocator's events: %w", err)
+			}
 		case json.Valid(payload):
 			if payload, err = c.json(payload, host); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -15,12 +16,21 @@ var (
 	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
+// kept are the ends of paths that say what a file is wherever it lies, which analyze knows frames by: packages' files, Python's own, and
+// those that collect writes into a folder of its own for each run, whose number says nothing.
+var (
+	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
+	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
+	collected = regexp.MustCompile(`^.*/dpsight-[0-9]+(/(?:python/dpsight/.*|python/sitecustomize\.py|experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
+)
+
 // A cleaner takes out of text what says where it was recorded. Its UUIDs are numbered in the order in which they are met.
 type cleaner struct {
 	uuids map[string]string
+	files map[string]string // of a run: what stands for a file, and the file
 }
 
-func newCleaner() *cleaner { return &cleaner{map[string]string{}} }
+func newCleaner() *cleaner { return &cleaner{map[string]string{}, map[string]string{}} }
 
 // text is s without UUIDs, paths (their last part stays) and the host's name.
 func (c *cleaner) text(s, host string) string {
@@ -31,6 +41,32 @@ func (c *cleaner) text(s, host string) string {
 		s = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`\b`).ReplaceAllLiteralString(s, hostName)
 	}
 	return s
+}
+
+// frame is a text of a stack's frame: a file by where it lies in its environment or by its name alone, anything else as text. Two files
+// of one name stay two.
+func (c *cleaner) frame(s, host string) string {
+	if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "../") {
+		return c.text(s, host)
+	}
+	file := neutral(s)
+	for n := 2; c.files[file] != "" && c.files[file] != s; n++ {
+		file = fmt.Sprintf("%d/%s", n, path.Base(s))
+	}
+	c.files[file] = s
+	return file
+}
+
+func neutral(file string) string {
+	if end := collected.FindStringSubmatch(file); end != nil {
+		return "/dpsight-0" + end[1]
+	}
+	for _, kept := range []*regexp.Regexp{packaged, ownPython} {
+		if end := kept.FindStringSubmatch(file); end != nil {
+			return end[1]
+		}
+	}
+	return path.Base(file)
 }
 
 func (c *cleaner) uuid(u string) string {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import time
 import unittest
+from unittest import mock
 
 from decode import Journal
 from dpsight_kinds import K
-from harness import run
+from harness import PYTHON_PATH, run
 
 
 def nested(journal: Journal) -> list[str]:
@@ -155,6 +159,14 @@ class TestLoops(Case):
             self.assertEqual(r.journal.count(K.OPTIMIZER_END), 4)
             self.assertEqual(nested(r.journal), [])
 
+    def test_hooks_that_live_stay_noted(self) -> None:
+        with run("odd", "hooks") as r:
+            self.assertEqual((r.out.split(), r.complaints()), (["True", "True", "done"], []), r.err)
+
+    def test_hooks_are_set_unseen(self) -> None:
+        with run("odd", "watched") as r, run("odd", "watched", agent=False) as without:
+            self.assertEqual((r.out, r.complaints()), (without.out, []), r.err)
+
     def test_user_steps(self) -> None:
         # Without a plan the first update has ended a step before the script was heard.
         j = self.check("odd", "user", steps=4)
@@ -240,7 +252,7 @@ class TestCompile(Case):
 class TestProcesses(unittest.TestCase):
     def test_ends(self) -> None:
         for mode, code, end in (
-            ("exit", 3, None),
+            ("exit", 3, "exit"),
             ("kill", -9, None),
             ("system_exit", 4, "exit"),
             ("plain", 0, "exit"),
@@ -249,6 +261,12 @@ class TestProcesses(unittest.TestCase):
                 self.assertEqual(r.code, code)
                 self.assertEqual(r.journal.count(K.STEP_END), 1 if mode == "plain" else 2)
                 self.assertEqual([e["reason"] for e in r.journal.json(14)], [end] if end else [])
+
+    def test_no_handler_keeps_an_exit_at_once(self) -> None:
+        for word in ("SIGALRM", "SIGINT"):
+            with self.subTest(word), run("processes", "late", word) as r:
+                self.assertEqual((r.code, r.out, r.complaints()), (7, "", []), r.err[-2000:])
+                self.assertEqual([e["reason"] for e in r.journal.json(14)], ["exit"])
 
     def test_exception(self) -> None:
         with run("processes", "exception", env={"MY_PASSWORD": "correct-horse"}) as r:
@@ -276,6 +294,108 @@ class TestProcesses(unittest.TestCase):
                 if mode == "fork":
                     parent, child = sorted(r.journals, key=lambda j: j.process["forked"])
                     self.assertEqual((parent.count(K.FORKED), child.process["forked"]), (1, 1))
+
+
+class TestTimes(unittest.TestCase):
+    def test_a_device_that_hangs_does_not_keep_the_script(self) -> None:
+        sys.path.insert(0, str(PYTHON_PATH))
+        self.addCleanup(sys.path.remove, str(PYTHON_PATH))
+        from dpsight import timing
+        from dpsight.state import state
+
+        happened = mock.Mock(**{"query.return_value": True, "elapsed_time.return_value": 2.0})
+        hung = mock.Mock(**{"query.return_value": False, "synchronize.side_effect": AssertionError("it never happens")})
+        with (
+            mock.patch.object(state, "timing", True),
+            mock.patch.multiple(timing, _places={0: ([], {})}),
+            mock.patch.multiple(timing, _pending=[(1, happened, 0), (2, happened, 0), (3, hung, 0)]),
+            mock.patch.object(timing, "frame") as frame,
+        ):
+            timing.flush(patience=0.01)
+        frame.assert_called_once_with(K.FRAME_TIMES, timing._INTERVAL.pack(1, 2, 2_000_000))
+
+
+class TestInterruptions(unittest.TestCase):
+    def setUp(self) -> None:
+        sys.path.insert(0, str(PYTHON_PATH))
+        self.addCleanup(sys.path.remove, str(PYTHON_PATH))
+        from dpsight.interruptions import Uninterrupted
+
+        self.context = Uninterrupted()
+        for number in (signal.SIGUSR1, signal.SIGALRM):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def test_handlers_wait(self) -> None:
+        called: list[int] = []
+        handler = lambda number, _frame: called.append(number)  # noqa: E731
+        signal.signal(signal.SIGUSR1, handler)
+        with self.context:
+            with self.context:
+                signal.raise_signal(signal.SIGUSR1)
+            self.assertEqual(called, [])
+        self.assertEqual(called, [signal.SIGUSR1])
+        self.assertIs(signal.getsignal(signal.SIGUSR1), handler)
+
+    def test_whatever_handlers_raise_the_context_is_left(self) -> None:
+        """Wherever they do: else what people press would wait for ever."""
+
+        def late(_number: int, _frame: object) -> None:
+            raise TimeoutError
+
+        signal.signal(signal.SIGALRM, late)
+        raised, until = 0, time.monotonic() + 2
+        while time.monotonic() < until:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002)
+                while True:
+                    with self.context:
+                        pass
+            except TimeoutError:
+                raised += 1
+                self.assertEqual(self.context._depth, 0)
+        with self.context:
+            pass
+        self.assertIs(signal.getsignal(signal.SIGALRM), late)
+        self.assertGreater(raised, 100)
+
+
+class TestWindows(unittest.TestCase):
+    """A later window opens only while drains, its own included, take at most 5 % of wall time."""
+
+    def test_share_of_wall_time(self) -> None:
+        sys.path.insert(0, str(PYTHON_PATH))
+        self.addCleanup(sys.path.remove, str(PYTHON_PATH))
+        from dpsight import allocator, windows
+        from dpsight.state import state
+
+        now = 7_000_000_000
+
+        def at(source: str, drained: float, *, step: int = 200, seconds: float) -> tuple[int, int]:
+            """The steps of the latest window when a step begins; drains took so long of 100 recorded ones."""
+            with (
+                mock.patch.multiple(state, source=source, bare=False, record_steps=100, window_steps=10),
+                mock.patch.multiple(allocator, drain_ns=round(drained * 1e9), can_resume=lambda: True),
+                mock.patch.object(windows.time, "monotonic_ns") as clock,
+            ):
+                clock.return_value = now
+                found = windows.Windows()
+                clock.return_value = now + round(seconds * 1e9)
+                found.advance(step)
+                return found.begin, found.end
+
+        for source, drained, seconds, opens in (
+            ("measured", 0.45, 10.0, True),  # 0.45 s and another 0.045 s of 10 s
+            ("measured", 0.46, 10.0, False),  # 0.46 s would be below, 0.506 s is not
+            ("measured", 0.46, 10.2, True),
+            ("measured", 0.0, 0.001, True),
+            ("predicted", 5.0, 10.0, True),  # no times there: the number of steps decides alone
+        ):
+            with self.subTest(source=source, drained=drained, seconds=seconds):
+                window = at(source, drained, seconds=seconds)
+                self.assertEqual(window, (200, 210) if opens else (0, 100))
+        # What could not be afforded is looked at once more at every step, and the window opens late.
+        self.assertEqual(at("measured", 0.46, step=205, seconds=10.2), (205, 215))
+        self.assertEqual(at("measured", 0.0, step=199, seconds=10.0), (0, 100))
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ class OptionsTest(unittest.TestCase):
             "--method=ghost --clipping per_layer": "clipping per_layer is not supported with method ghost: ",
             "--method=bk --clipping adaptive": "clipping adaptive is not supported with method bk: ",
             "--method=dpsgd --clipping adaptive --poisson": "clipping adaptive is not supported with poisson: ",
+            "--method=dpsgd --clipping adaptive --precision bf16": "clipping adaptive is not supported with precision",
             "--method=dpsgd --clipping adaptive --noise-multiplier 2.5": "noise_multiplier 2.5 must be less than ",
             "--method=dpsgd --clipping adaptive --min-clipbound 1000": "min_clipbound 1000 must be less than ",
             "--method=dpsgd --target-unclipped-quantile 1.5": "target_unclipped_quantile must be at most 1, not 1.5",

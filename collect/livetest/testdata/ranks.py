@@ -1,4 +1,4 @@
-"""Several processes: ranks.py ddp (under torchrun) | spawn | loader | fork."""
+"""Several processes: ranks.py ddp (under torchrun) | spawn | loader | fork | early | start."""
 
 import os
 import sys
@@ -46,6 +46,18 @@ def main():
         if child == 0:
             os._exit(0)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    else:  # before CUDA is in use; the agent has seen a model by then
+        Net()(torch.randn(2, 64))
+        if mode == "start":
+            started = torch.multiprocessing.start_processes(rank, nprocs=2, join=False, start_method="fork")
+            rank(0)
+            while not started.join():
+                pass
+        else:
+            child = os.fork()
+            rank(0)
+            if child:
+                sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 if __name__ == "__main__":

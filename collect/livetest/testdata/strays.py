@@ -125,6 +125,15 @@ def hooked_tensor(tensor):
     tensor.register_hook(hook)
 
 
+def late(tensor):
+    held = plant("closure of late.<locals>.hook")
+
+    def hook(gradient):
+        return gradient + 0 * held[0]
+
+    tensor.register_hook(hook)
+
+
 def removed(tensor):
     """Nobody keeps what only a hook kept that is gone."""
     held = torch.ones(700_001, device="cuda")
@@ -162,7 +171,9 @@ targets = plant("global targets")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 many = [str(i) for i in range(900)]
 armed = True
-for _ in range(5):
+for step in range(7):
+    if step == 4:  # a bare one
+        late(model[1].weight)
     optimizer.zero_grad()
     loss(double(model(defaulting(torch.ones(4, 64).cuda())))).backward()
     optimizer.step()

@@ -4,21 +4,6 @@
 #define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
 #include <driver_types.h>
 
-static uint64_t in_use[PHANTOM_MAX_DEVICES];
-
-bool phantom_charge(int device, uint64_t bytes) {
-    uint64_t now = __atomic_load_n(&in_use[device], __ATOMIC_RELAXED);
-    do {
-        if (bytes > phantom_usable_bytes() || now > phantom_usable_bytes() - bytes)
-            return false;
-    } while (!__atomic_compare_exchange_n(&in_use[device], &now, now + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    return true;
-}
-
-void phantom_discharge(int device, uint64_t bytes) { __atomic_sub_fetch(&in_use[device], bytes, __ATOMIC_RELAXED); }
-
-uint64_t phantom_bytes_in_use(int device) { return __atomic_load_n(&in_use[device], __ATOMIC_RELAXED); }
-
 PHANTOM_API cudaError_t cudaMalloc(void **address, size_t bytes) {
     PHANTOM_USES_CUDA;
     int device = phantom_current_device();
@@ -74,7 +59,7 @@ PHANTOM_API cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) 
     if (!phantom_device_count())
         return cudaErrorNoDevice;
     *total_bytes = phantom_total_bytes();
-    *free_bytes = phantom_usable_bytes() - phantom_bytes_in_use(phantom_current_device());
+    *free_bytes = phantom_free_bytes(phantom_current_device());
     return cudaSuccess;
 }
 

@@ -118,7 +118,7 @@ PHANTOM_API int ncclAllGather(const void *from, void *to, size_t count, int type
     return 0;
 }
 
-/* How many ranks this thread's last reduction was of, and its operation. */
+/* How many ranks this thread's last reduction or broadcast was of, 1 for the root of a broadcast, and its operation. */
 static __thread int reduced_ranks, reduced_by;
 
 int phantom_reduction(int *operation) {
@@ -133,6 +133,12 @@ static void reduced(void *comm, int operation) {
     reduced_by = operation;
 }
 
+static void sent(void *comm, int root) {
+    reduced(comm, 0);
+    if (root == ((struct comm *)comm)->rank)
+        reduced_ranks = 1;
+}
+
 PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
     phantom_works(stream);
     reduced(comm, operation);
@@ -142,12 +148,16 @@ PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type
 
 PHANTOM_API int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, void *comm, void *stream) {
     phantom_works(stream);
-    (void)root, (void)comm;
+    sent(comm, root);
     phantom_copy(to, from, count * element_bytes(type));
     return 0;
 }
 
-PHANTOM_API int ncclBcast(void) { return 0; }
+PHANTOM_API int ncclBcast(void *buffer, size_t count, int type, int root, void *comm, void *stream) {
+    (void)buffer, (void)count, (void)type, (void)stream;
+    sent(comm, root);
+    return 0;
+}
 
 PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm, void *stream) {
     phantom_works(stream);

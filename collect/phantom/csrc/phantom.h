@@ -126,7 +126,7 @@ PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *pack
 
 /* ---- nccl.c */
 
-/* How many ranks this thread's last reduction was of, since it was last asked, and NCCL's number of its operation. */
+/* How many ranks this thread's last reduction or broadcast was of (1 for the root of a broadcast), since it was last asked, and NCCL's number of its operation. */
 PHANTOM_API int phantom_reduction(int *operation);
 
 /* ---- clusters.c: the workspaces of cuDNN's kernels in clusters */
@@ -157,12 +157,13 @@ bool phantom_arena_region(const void *address, void **start, uint64_t *bytes);
 /* Drops the pages of a range, so that it reads as zeros. */
 void phantom_drop_pages(void *address, uint64_t bytes);
 
-/* ---- memory.c */
+/* ---- shared.c: what the processes of a run hold of each device */
 
 /* Counts physical memory against the device's; false when it would not fit. */
 PHANTOM_API bool phantom_charge(int device, uint64_t bytes);
 PHANTOM_API void phantom_discharge(int device, uint64_t bytes);
-PHANTOM_API uint64_t phantom_bytes_in_use(int device);
+/* What is left of the device, for whichever process asks first. */
+uint64_t phantom_free_bytes(int device);
 
 /* ---- virtual.c: reserved ranges and physical handles (expandable segments), called by the driver */
 

@@ -4,14 +4,20 @@ NCCL's part of that is in csrc/nccl.c. What else would wait for a peer is replac
 at answers for them, gloo's process group is torch's own fake one, and collectives that carry Python objects give and
 take this rank's. What a peer alone knows stays unknown: an object that another rank broadcasts is what this rank had
 there.
+
+Where all ranks run, as under torchrun, they meet as they would; gloo carries what NCCL would not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
 import importlib
+import inspect
 import os
 import pickle
+import sys
 import traceback
 import warnings
 from typing import Any
@@ -124,6 +130,8 @@ def _answer_futures(torch: Any, fake: Any) -> Any:
             backend = torch.distributed.ProcessGroup.unbox(group)._get_backend(tensors[0].device)
             if not isinstance(backend, fake):
                 return kernel.call_boxed(keyset, tensors, group, *args, **kwargs)
+            if tensors[0].device.type == "cpu":
+                _took_for_all(backend.size())
             future = torch.futures.Future()
             future.set_result(tensors)
             return tensors, torch._C._distributed_c10d._create_work_from_future(future).boxed()
@@ -153,6 +161,18 @@ def _unpickling(error: BaseException) -> bool:
     return any(frame.f_code.co_name == "_tensor_to_object" for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
+def _values() -> Any:
+    """The other module's, which lists what is read; None where it is not installed."""
+    return getattr(sys.modules.get("dpsight_plugin_phantom_values"), "_installed", None)
+
+
+def _took_for_all(size: int) -> None:
+    """The script is given this rank's value for another's, where the host alone is asked."""
+    values = _values()
+    if values and size > 1:
+        values.took_for_all()
+
+
 class Ranks:
     """The collectives that torch makes of others, or that its fake group leaves undone."""
 
@@ -168,18 +188,22 @@ class Ranks:
     def broadcast_object_list(
         self, object_list: Any, src: Any = None, group: Any = None, device: Any = None, group_src: Any = None
     ) -> None:
-        return None
+        if not self._mine(group, src, group_src):
+            _took_for_all(self._dist.get_world_size(group))
 
     def all_gathered(self, gather: Any) -> Any:
         """``all_gather_object``, whose bytes come back from the device in a torch where nothing follows them."""
 
         def gathered(object_list: Any, obj: Any, *args: Any, **kwargs: Any) -> None:
+            values = _values()
             try:
-                gather(object_list, obj, *args, **kwargs)  # for what it allocates
+                with values.unlisted() if values else contextlib.nullcontext():
+                    gather(object_list, obj, *args, **kwargs)  # for what it allocates
             except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
                 # What goes wrong before, be it the script's own or a device that is full, does so without peers too.
                 if not _unpickling(error):
                     raise
+            _took_for_all(len(object_list))
             for i in range(len(object_list)):
                 object_list[i] = copy.deepcopy(obj)
 
@@ -189,6 +213,7 @@ class Ranks:
         self, obj: Any, object_gather_list: Any = None, dst: Any = None, group: Any = None, group_dst: Any = None
     ) -> None:
         if object_gather_list is not None and self._mine(group, dst, group_dst):
+            _took_for_all(len(object_gather_list))
             for i in range(len(object_gather_list)):
                 object_gather_list[i] = copy.deepcopy(obj)
 
@@ -203,6 +228,22 @@ class Ranks:
         if scatter_object_input_list and self._mine(group, src, group_src):
             given = scatter_object_input_list[self._dist.get_rank(group)]
             scatter_object_output_list[0] = copy.deepcopy(given)
+
+    def send_object_list(self, object_list: Any, *_args: Any, **_kwargs: Any) -> None:
+        pickle.dumps(list(object_list))  # for what goes wrong there
+
+    def recv_object_list(
+        self,
+        object_list: Any,
+        src: Any = None,
+        group: Any = None,
+        device: Any = None,
+        group_src: Any = None,
+        **_kw: Any,
+    ) -> int:
+        """What the peer would send is not known: the list stays as it is."""
+        _took_for_all(self._dist.get_world_size(group))
+        return src if group_src is None else self._dist.get_global_rank(group or self._dist.group.WORLD, group_src)
 
     def split_group(
         self,
@@ -230,6 +271,7 @@ class Ranks:
         def gathered(tensor: Any, gather_list: Any = None, *args: Any, **kwargs: Any) -> Any:
             work = gather(tensor, gather_list, *args, **kwargs)
             if tensor.device.type == "cpu":
+                _took_for_all(len(gather_list or ()))
                 for to in gather_list or ():
                     to.copy_(tensor)
             return work
@@ -245,6 +287,150 @@ class Ranks:
         return gathered, scattered
 
 
+def _carrier(dist: Any, c10d: Any, made: dict[str, tuple[int, Any]], group: Any) -> Any:
+    """A gloo group of the same ranks, which really talk to each other; None where the group's own is as good."""
+    group = dist.group.WORLD if group is None else group
+    if group is None or c10d._rank_not_in_group(group) or dist.get_world_size(group) == 1:
+        return None
+    if c10d._get_object_coll_device(group) == "cpu":
+        return None
+    name = group.group_name
+    number, carrier = made.get(name, (0, None))
+    if carrier not in c10d._world.pg_map:  # none yet, or of a group that is gone and left its name to this one
+        carrier = _new_carrier(dist, c10d, group, f"{name} objects {number}")
+        made[name] = number + 1, carrier
+    return carrier
+
+
+def _new_carrier(dist: Any, c10d: Any, group: Any, name: str) -> Any:
+    """torch's own names count the groups of a rank: those of ranks that are in others would wait for each other under
+    different ones, and the script's next group too, once ranks have counted differently."""
+    named, c10d._process_group_name = c10d._process_group_name, lambda *_args, **_kwargs: name
+    try:
+        return dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True)
+    finally:
+        c10d._process_group_name = named
+
+
+class _Post:
+    """What single ranks send each other, by the store that all of them met at. Over gloo the sender would wait for the
+    receiver where over NCCL it does not."""
+
+    PIECE = 4 << 20  # bytes; torch's store takes up to 8 MiB at once
+
+    def __init__(self, dist: Any, c10d: Any) -> None:
+        self._dist, self._c10d = dist, c10d
+        self._counts: dict[str, int] = {}
+
+    def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
+        """The other one's rank in the group; None where torch's own function does, or says what is wrong."""
+        if self._c10d._rank_not_in_group(group) or (rank is None) == (group_rank is None):
+            return None
+        peer = self._dist.get_group_rank(group, rank) if group_rank is None else group_rank
+        return None if peer == self._dist.get_rank(group) else peer
+
+    def _letter(self, group: Any, sender: int, receiver: int) -> str:
+        pair = f"objects/{group.group_name}/{sender}/{receiver}"
+        self._counts[pair] = self._counts.get(pair, 0) + 1
+        return f"{pair}/{self._counts[pair]}"
+
+    def carried(self, function: Any) -> Any:
+        """``send_object_list`` or ``recv_object_list``."""
+        signature, sends = inspect.signature(function), function.__name__ == "send_object_list"
+
+        @functools.wraps(function)
+        def carry(*args: Any, **kwargs: Any) -> Any:
+            call = signature.bind(*args, **kwargs)
+            given, end = call.arguments, "dst" if sends else "src"
+            group = given.get("group") or self._dist.group.WORLD
+            peer = self._peer(group, given.get(end), given.get(f"group_{end}"))
+            if peer is None or not _by_device(self._c10d, given, group):
+                return function(*call.args, **call.kwargs)
+            mine, objects = self._dist.get_rank(group), given["object_list"]
+            if sends:
+                return self._send(self._letter(group, mine, peer), pickle.dumps(list(objects)))
+            received = pickle.loads(self._receive(self._letter(group, peer, mine)))
+            for i, (_, each) in enumerate(zip(objects, received, strict=True)):
+                objects[i] = each
+            return self._dist.get_global_rank(group, peer)
+
+        return carry
+
+    def _send(self, letter: str, text: bytes) -> None:
+        store = self._c10d._get_default_store()
+        pieces = range(0, len(text), self.PIECE)
+        for i, at in enumerate(pieces):
+            store.set(f"{letter}/{i}", text[at : at + self.PIECE])
+        store.set(letter, str(len(pieces)))
+
+    def _receive(self, letter: str) -> bytes:
+        store = self._c10d._get_default_store()
+        keys = [letter, *(f"{letter}/{i}" for i in range(int(store.get(letter))))]
+        text = b"".join(store.get(key) for key in keys[1:])
+        for key in keys:
+            store.delete_key(key)
+        return text
+
+
+def _by_device(c10d: Any, given: dict[str, Any], group: Any) -> bool:
+    """Whether objects would go over NCCL. In a group that has gloo too, they go by the host though the script names a
+    device."""
+    if c10d._get_object_coll_device(group) == "cpu":
+        given.pop("device", None)
+        return False
+    return given.get("device") is None or "cpu" not in str(given["device"])
+
+
+def _carry_objects(dist: Any, c10d: Any) -> None:
+    """Has gloo carry the objects of ranks that all run: what NCCL would carry does not arrive."""
+    made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
+
+    def carried(function: Any) -> Any:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def carry(*args: Any, **kwargs: Any) -> Any:
+            call = signature.bind(*args, **kwargs)
+            group = call.arguments.get("group")
+            carrier = _carrier(dist, c10d, made, group)
+            if carrier is None:
+                return function(*args, **kwargs)
+            if function.__name__ == "all_gather_object":
+                _allocate(function, call.arguments["obj"], group)
+            call.arguments["group"] = carrier
+            call.arguments.pop("device", None)
+            return function(*call.args, **call.kwargs)
+
+        return carry
+
+    for name in ("broadcast_object_list", "all_gather_object", "gather_object", "scatter_object_list"):
+        replacement = carried(getattr(c10d, name))
+        for module in (dist, c10d):
+            setattr(module, name, replacement)
+    post = _Post(dist, c10d)
+    for name in ("send_object_list", "recv_object_list"):
+        replacement = post.carried(getattr(c10d, name))
+        for module in (dist, c10d):
+            setattr(module, name, replacement)
+
+
+def _allocate(gather: Any, obj: Any, group: Any) -> None:
+    """``all_gather_object`` over NCCL, for what it allocates. Nobody sees what it gives, so its reads are none."""
+    values, size = _values(), _size(group)
+    with values.unlisted() if values else contextlib.nullcontext():
+        try:
+            gather([None] * size, obj, group)
+        except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
+            if not _unpickling(error):
+                raise
+
+
+def _size(group: Any) -> int:
+    import torch.distributed as dist
+
+    return int(dist.get_world_size(group))
+
+
 def _joined(function: Any) -> Any:
     """Leaves word that this rank has joined a process group."""
 
@@ -258,6 +444,11 @@ def _joined(function: Any) -> Any:
     return helper
 
 
+def _no_source(*_args: Any, **_kwargs: Any) -> None:
+    """The communicator that a new group would be split off from. How many ranks get a part of it is the peers' to agree
+    upon; without one, each group makes its own, of as many as it has."""
+
+
 def install(torch: Any) -> None:
     """Puts the peers' stand-ins in place. Does nothing in a torch without ``torch.distributed``."""
     import torch.distributed as dist
@@ -267,6 +458,11 @@ def install(torch: Any) -> None:
     from torch._C._distributed_c10d import FakeProcessGroup
     from torch.distributed import distributed_c10d as c10d
 
+    if "PHANTOM_JOINED" not in os.environ:  # torchrun's ranks, or the script's own
+        _carry_objects(dist, c10d)
+        if hasattr(c10d, "_get_split_source"):
+            c10d._get_split_source = _no_source
+        return
     # torch.distributed.rendezvous is a function of that module.
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     for name, value in QUIET.items():
@@ -282,12 +478,19 @@ def install(torch: Any) -> None:
         "gather": gather,
         "scatter": scatter,
         "_new_process_group_helper": _joined(c10d._new_process_group_helper),
-        # A split communicator is the peers' to agree upon; without one, each group makes its own.
-        "_get_split_source": lambda *_args, **_kwargs: None,
+        "_get_split_source": _no_source,
     }
     if hasattr(c10d, "ProcessGroupGloo"):
         replaced["ProcessGroupGloo"] = _make_gloo(torch, c10d, FakeProcessGroup)
-    for name in ("broadcast_object_list", "gather_object", "scatter_object_list", "split_group", "monitored_barrier"):
+    for name in (
+        "broadcast_object_list",
+        "gather_object",
+        "scatter_object_list",
+        "send_object_list",
+        "recv_object_list",
+        "split_group",
+        "monitored_barrier",
+    ):
         replaced[name] = getattr(ranks, name)
     mesh = importlib.import_module("torch.distributed.device_mesh")
     for module in (dist, c10d, rendezvous, mesh):

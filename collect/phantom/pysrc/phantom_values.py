@@ -7,12 +7,15 @@ beside the CUDA kernels that do nothing, straight on the phantom device's memory
 
 * a read (``.item()``, ``.cpu()``, ``.tolist()``, ``print``) of anything else gives zeros, and :meth:`Values.reads`
   says where in the script it was; of a floating-point scalar, a loss above all, it gives a value below one that falls
-  with each, and comparisons of such scalars go by it, so that loops that watch a loss go on as on a device;
+  with each, and comparisons of such scalars go by it, so that loops that watch a loss go on as on a device; a truth
+  value that was false very often in a row, on one line, is true once, so that a loop that waits for it ends;
 * an operator that reads a count to know how large its output is (``unique``, ``nonzero``, boolean indexing,
   ``repeat_interleave``) gets it: exactly, where its input is known, else as an upper bound, which
   :meth:`Values.guesses` counts, and :meth:`Values.reads` with where it was;
 * a question whether values are finite (``isnan``, ``isinf``, ``isfinite``, ``GradScaler``) is answered as for finite
-  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where.
+  ones where nobody knows them, which :meth:`Values.assumptions` counts, and :meth:`Values.assumed` where;
+* times between CUDA events, which are all the same, are such reads too, and whoever asks how much of the device is
+  free is named by :meth:`Values.notes`.
 
 This module has what needs Python: the line of the script that is running. Kernels written in Python were rejected: one
 leaves a Python object on each tensor that it touches, and autograd then takes no gradient over, which moves peaks.
@@ -23,15 +26,37 @@ leaves a Python object on each tensor that it touches, and autograd then takes n
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import functools
 import os
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_READ, _BOUND, _EXACT, _ASSUMED = range(4)
+_READ, _BOUND, _EXACT, _ASSUMED, _COPIED = range(5)
 """What the library tells: csrc/values/listener.h."""
+
+MANY = 10_000
+"""Reads on one line after which a warning names it, and as false in a row after which a truth value is true once. What
+is asked once a step or a token is not asked as often in a prediction, unless a loop waits for the answer."""
+
+AGAIN = 1_000
+"""As false in a row where a truth value was true before: a loop inside of another waits each time."""
+
+_NAMED = 5
+"""Places that :meth:`Values.notes` names, of a kind."""
+
+_NOWHERE = "?"
+"""The place of a read in which no line of a script is found."""
+
+_PERIOD = 2.0
+"""Seconds between calls of :attr:`Values.grown`."""
+
+
+_OF_RANKS = (os.path.join("distributed", ""), os.path.join("nn", "parallel", ""))
 
 
 class Values:
@@ -40,12 +65,26 @@ class Values:
     def __init__(self, torch: Any, phantom: ctypes.CDLL, library: ctypes.CDLL) -> None:
         self._phantom = phantom
         self._library = library
-        self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(4))
+        self._tallies: tuple[collections.Counter[str], ...] = tuple(collections.Counter() for _ in range(5))
         self._asked: collections.Counter[tuple[str, str]] = collections.Counter()
-        self._lock = threading.Lock()
-        # Code that is not the script's own.
-        self._outside = (os.path.dirname(torch.__file__) + os.sep, __file__)
-        listener = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p)
+        self._falses: collections.Counter[str] = collections.Counter()  # in a row, by place
+        self._flips: collections.Counter[str] = collections.Counter()
+        self._frees: dict[str, None] = {}
+        self._timed = False
+        self._lock = threading.RLock()  # a signal handler of the script's may read in the midst of a read
+        self._unlisted = threading.local()
+        self._in_backward = lambda: torch._C._current_graph_task_id() != -1
+        self.grown: Callable[[], None] | None = None
+        """Called now and then, while there is something new: a process that is killed has said then what it read."""
+        self._due = 0.0
+        # Code that is not the script's own: torch, the modules that lie beside this one, and the collector's agent.
+        here = os.path.dirname(__file__)
+        self._outside = (
+            os.path.dirname(torch.__file__) + os.sep,
+            os.path.join(here, "phantom_"),
+            os.path.join(here, "python") + os.sep,
+        )
+        listener = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p)
         self._listener = listener(self._told)
         library.phantom_values_install.argtypes = [listener]
         library.phantom_values_install.restype = None
@@ -53,8 +92,18 @@ class Values:
         library.phantom_values_known.restype = ctypes.c_int
         library.phantom_values_forget.argtypes = [ctypes.c_void_p]
         library.phantom_values_forget.restype = None
+        self._raise_again(library)
         library.phantom_values_install(self._listener)
         self._watch_counts(torch.autograd.graph)
+        self._watch_times(torch.cuda.Event)
+        places = (
+            (torch.cuda, "mem_get_info"),
+            (torch.cuda.memory, "mem_get_info"),
+            (torch.accelerator, "get_memory_info"),
+        )
+        for module, name in places:
+            if hasattr(module, name):  # the last since torch 2.9
+                setattr(module, name, self._watched_free(getattr(module, name)))
 
     def guesses(self) -> dict[str, int]:
         """How often each operator's size was an upper bound, so far."""
@@ -76,6 +125,23 @@ class Values:
                 places[place] = max(places.get(place, 0), count)
         return places
 
+    def copied(self) -> dict[str, int]:
+        """How often this rank's values were read in place of all ranks' at each ``file:line``, so far."""
+        return self._tally(_COPIED)
+
+    @contextlib.contextmanager
+    def unlisted(self) -> Iterator[None]:
+        """What this thread reads in it is not listed: nobody sees it."""
+        self._unlisted.on = True
+        try:
+            yield
+        finally:
+            self._unlisted.on = False
+
+    def took_for_all(self) -> None:
+        """To be called where a script is given this rank's value for another's without a read."""
+        self._told(_COPIED, b"")
+
     def reads(self) -> dict[str, int]:
         """How often values that nobody knows were read at each ``file:line``, so far."""
         return self._tally(_READ)
@@ -88,6 +154,20 @@ class Values:
         notes = text.value.decode(errors="replace").splitlines()
         if assumed := self.assumptions():
             notes.append(f"values that nobody knows were taken for finite by {', '.join(sorted(assumed))}")
+        with self._lock:
+            flips, frees, timed = dict(self._flips), list(self._frees), self._timed
+        if timed:
+            notes.append("times between CUDA events are made up: each is 1 ms")
+        notes += [
+            f"{place} asked how much of the device is free: that depends on what a context takes there and on what else"
+            " runs on it"
+            for place in frees[:_NAMED]
+        ]
+        notes += [
+            f"a truth value that nobody had computed was read as false {MANY:,} times in a row at {place}, and then as"
+            f" true{'' if count == 1 else f', {count} times so far'}"
+            for place, count in list(flips.items())[:_NAMED]
+        ]
         return notes
 
     def is_known(self, tensor: Any) -> bool:
@@ -110,26 +190,149 @@ class Values:
 
         graph.increment_version = increment_version
 
+    def _raise_again(self, library: ctypes.CDLL) -> None:
+        """Has what the script's signal handlers raise while the listener runs raised once more when that has ended: it
+        would get no further than ctypes, which has it printed and goes on."""
+        api, again, before = ctypes.pythonapi, _Again(), sys.unraisablehook
+        self._again = again
+        pointers = [ctypes.cast(f, ctypes.c_void_p) for f in (api.Py_AddPendingCall, api.PyObject_IsTrue)]
+        library.phantom_values_again.argtypes = [ctypes.c_void_p] * 3
+        library.phantom_values_again.restype = library.phantom_values_raised.restype = None
+        library.phantom_values_again(*pointers, id(again))
+
+        def unraisablehook(unraisable: Any) -> None:
+            # Python 3.13 says whose it is in the message only.
+            ours = unraisable.object == self._told or repr(self._told) in (unraisable.err_msg or "")
+            if ours and threading.current_thread() is threading.main_thread():
+                error, at = unraisable.exc_value, unraisable.exc_traceback
+                while at is not None and at.tb_frame.f_code.co_filename.startswith(self._outside):
+                    at = at.tb_next
+                if at is not None or isinstance(error, KeyboardInterrupt):  # else it is no handler's
+                    again.error = error.with_traceback(at)
+                    library.phantom_values_raised()
+                    return
+            before(unraisable)
+
+        sys.unraisablehook = unraisablehook
+
+    def _watch_times(self, event: Any) -> None:
+        """Counts the script's own questions for times. What tunes compiled code asks too, and is known by its use; the
+        agent's stamps are no part of the script."""
+        before = event.elapsed_time
+
+        @functools.wraps(before)
+        def elapsed_time(*args: Any, **kwargs: Any) -> Any:
+            milliseconds = before(*args, **kwargs)
+            by = sys._getframe(1)
+            tunes = by.f_globals.get("__name__", "").startswith(("torch._inductor.", "triton."))
+            if not tunes and not by.f_code.co_filename.startswith(self._outside[1:]):
+                self._timed = True
+                self._told(_READ, b"elapsed_time")
+            return milliseconds
+
+        event.elapsed_time = elapsed_time
+
+    def _watched_free(self, before: Any) -> Any:
+        @functools.wraps(before)
+        def mem_get_info(*args: Any, **kwargs: Any) -> Any:
+            free = before(*args, **kwargs)
+            by = sys._getframe(1)
+            if not by.f_code.co_filename.startswith(self._outside):
+                self._frees.setdefault(f"{by.f_code.co_filename}:{by.f_lineno}")
+            return free
+
+        return mem_get_info
+
     def _tally(self, told: int) -> dict[str, int]:
         with self._lock:
             return dict(self._tallies[told])
 
-    def _told(self, told: int, name: bytes) -> None:
-        place = _site(self._outside) if told in (_READ, _ASSUMED) else ""
-        key = place if told == _READ else name.decode()
+    def _told(self, told: int, name: bytes) -> int:
+        """Takes what the library tells. Of a truth value it gives whether it is to be read as true."""
+        if getattr(self._unlisted, "on", False) or (told == _COPIED and _among_ranks(self._outside[0])):
+            return 0
+        place = _site(self._outside, self._in_backward) if told in (_READ, _ASSUMED, _COPIED) else ""
+        key = place if told in (_READ, _COPIED) else name.decode()
+        flips = False
         with self._lock:
             self._tallies[told][key] += 1
+            many = told == _READ and self._tallies[told][key] == MANY
             if told == _ASSUMED:
                 self._asked[place, key] += 1
+            elif name == b"truth":
+                self._falses[place] += 1
+                flips = self._falses[place] >= (AGAIN if place in self._flips else MANY)
+                if flips:
+                    self._falses[place] = 0
+                    self._flips[place] += 1
+        if many:
+            sys.stderr.write(
+                f"phantom: {place} has read values that nobody computes {MANY:,} times: a loop that waits for one may"
+                " not end as on a device, or not at all\n"
+            )
+        now = time.monotonic()
+        # Not on a thread that runs nothing of the script: gloo's let go of a tensor once it is read, and not any later.
+        if place not in ("", _NOWHERE) and self.grown is not None and now >= self._due:
+            self._due = now + _PERIOD
+            self.grown()
+        return flips
 
 
-def _site(outside: tuple[str, ...]) -> str:
-    frame = sys._getframe(1)
+class _Again:
+    """What a signal handler raised, which is raised by the question whether this is true."""
+
+    error: BaseException | None = None
+
+    def __bool__(self) -> bool:
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # with it in a variable of its own traceback, it would keep the script's variables
+        return False
+
+
+def _among_ranks(torch: str) -> bool:
+    """Whether torch's own distributed modules are reading, which ask whether the ranks have the same."""
+    frame = sys._getframe(1).f_back  # None below the caller, on a thread of autograd's
+    here = os.path.dirname(__file__)  # the agent lies beside it
+    inside = (torch, os.path.join(here, "phantom_"), os.path.join(here, "python") + os.sep)
+    while frame is not None and frame.f_code.co_filename.startswith(inside):
+        path = frame.f_code.co_filename.removeprefix(torch)
+        if path.startswith(_OF_RANKS) and not path.endswith(("distributed_c10d.py", "c10d_logger.py")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _site(outside: tuple[str, ...], in_backward: Callable[[], bool]) -> str:
+    place = _script_line(sys._getframe(1), outside)
+    # In a thread of autograd's the script stands where it waits for it. For others, gloo's say, nobody need wait: to
+    # look at the frames of a function that returns meanwhile is to keep its tensors longer.
+    if place is None and in_backward():
+        others = sys._current_frames()
+        others.pop(threading.get_ident(), None)  # this frame in its own variable would stay, with the tensors of all
+        for frame in others.values():
+            if _waits_for_autograd(frame):
+                place = place or _script_line(frame, outside)
+    return place or _NOWHERE
+
+
+def _script_line(frame: Any, outside: tuple[str, ...]) -> str | None:
     while frame is not None:
         if not frame.f_code.co_filename.startswith(outside):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
-    return "?"
+    return None
+
+
+def _waits_for_autograd(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "_engine_run_backward":
+            return True
+        frame = frame.f_back
+    return False
 
 
 _installed: Values | None = None

@@ -89,6 +89,26 @@ def same():
     return [*stays, loss.add_(1).item() != first]
 
 
+def counted():
+    """Whatever is decided by a comparison of what nobody computed: to read it is a read of the unknown."""
+    three, five = torch.tensor(3).cuda(), torch.tensor(5).cuda()
+    out = []
+    for decided in (
+        lambda b: int(torch.where(b, three, five)),
+        lambda b: int(three.masked_fill(b, 7)),
+        lambda b: int(torch.stack([three, five])[b.long()]),
+        lambda b: int(three + b),
+        lambda b: int(three.clone().copy_(b)),
+        lambda b: b.reshape(1).nonzero().numel(),
+        lambda b: int(torch.stack([b, b]).sum()),
+        lambda b: bool(b.cpu()),
+    ):
+        before = sum(values.reads().values())
+        decided(step() < 0.5)
+        out.append(sum(values.reads().values()) > before)
+    return out
+
+
 lines = {
     "reads": [reads(d) for d in (torch.float16, torch.bfloat16, torch.float32, torch.float64)],
     "halves": [sequence[0] == 127 / 128, *(b == a / 2 for a, b in zip(sequence, sequence[64:], strict=False))],
@@ -121,5 +141,6 @@ lines = {
         torch.rand((), device="cuda", dtype=torch.complex64).item().real,
     ],
     "after": after(9000),
+    "counted": counted(),
 }
 json.dump({**lines, "sites": {site.rpartition(":")[2]: n for site, n in values.reads().items()}}, sys.stdout)

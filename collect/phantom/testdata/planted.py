@@ -1,14 +1,20 @@
 """Reads of values that no kernel computed, each on a line marked with what it is, and reads of known ones."""
 
 import json
+import os
 import sys
 
 import torch
 
 sys.path.insert(0, sys.argv[1])
+import phantom_init  # noqa: E402
+import phantom_ranks  # noqa: E402
 import phantom_values  # noqa: E402
 
 values = phantom_values.install(torch)
+phantom_init.install(torch)
+os.environ["PHANTOM_JOINED"] = ""  # the other rank does not run
+phantom_ranks.install(torch)
 x, known = torch.rand(4, device="cuda"), torch.arange(4.0, device="cuda")
 
 
@@ -50,11 +56,23 @@ torch.allclose(x, known)  # planted: allclose
 torch.save(x, "/dev/null")  # planted: save
 for element in x:
     element.item()  # planted: in a loop
+torch.nn.Linear(4, 4, device="cuda").cpu()  # planted: a module's cpu
+torch.nn.Linear(4, 4, device="cuda").to("cpu")  # planted: a module's to
+{name: t.cpu() for name, t in torch.nn.Linear(4, 4, device="cuda").state_dict().items()}  # planted: state_dict
+begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+begin.record()
+end.record()
+begin.elapsed_time(end_event=end)  # planted: elapsed_time
+torch.distributed.init_process_group("nccl", store=torch.distributed.HashStore(), rank=0, world_size=2)
+torch.distributed.all_gather_object([None] * 2, x.shape)  # planted: an object of the peers'
 list(torch.utils.data.DataLoader(Items(), batch_size=2, collate_fn=collate))
 w = torch.rand(4, device="cuda", requires_grad=True)
 y = w * 2
 y.register_hook(hook)
 (y * x).sum().backward()
+with torch.autograd.detect_anomaly(check_nan=True):
+    loss = (w * 3).square().sum()
+    loss.backward()  # asked: on autograd's thread, which has no line
 
 (
     str(known),
@@ -69,15 +87,21 @@ torch.empty(0, device="cuda").tolist()
 
 with open(__file__) as file:
     planted = [n for n, line in enumerate(file, 1) if line.rpartition("#")[2].startswith(" planted")]
+    file.seek(0)
+    asked = next(n for n, line in enumerate(file, 1) if line.rpartition("#")[2].startswith(" asked"))
+    file.seek(0)
+    loop = next(n for n, line in enumerate(file, 1) if line.endswith("in a loop\n"))
 reads = values.reads()
 json.dump(
     {
         "planted": len(planted),
-        "missing": [n for n in planted if f"{__file__}:{n}" not in reads],
+        # What a peer would have sent is listed as this rank's, where torch itself asks nothing of the device for it.
+        "missing": [n for n in planted if f"{__file__}:{n}" not in reads | values.copied()],
         "false": [site for site in reads if site not in {f"{__file__}:{n}" for n in planted}],
         "item": reads[f"{__file__}:{planted[2]}"],
-        "loop": [count for site, count in reads.items() if site.endswith(f":{planted[-1]}")],
+        "loop": [count for site, count in reads.items() if site.endswith(f":{loop}")],
         "guesses": values.guesses(),
+        "asked": f"{__file__}:{asked}" in values.assumed() and "?" not in values.assumed(),
     },
     sys.stdout,
 )

@@ -1,4 +1,4 @@
-"""What a rank knows after a reduction, in a world of one and in one of two."""
+"""What a rank knows after a collective, in a world of one and in one of two."""
 
 import json
 import sys
@@ -39,13 +39,41 @@ def world(size):
         "reduce max": (floats(), lambda x: dist.reduce(x, 0, dist.ReduceOp.MAX)),
         "unknown": (torch.rand(4, device="cuda"), dist.all_reduce),
     }
-    results = {}
+    results, told = {}, {}
     for name, (x, reduce) in cases.items():
         result = reduce(x)
         x = result if isinstance(result, torch.Tensor) else x
-        results[name] = x.tolist() if values.is_known(x) else "unknown"
+        y = x.double() + 1  # what is made of it
+        before = sum(values.copied().values())
+        results[name] = (y - 1).tolist() if values.is_known(y) else "unknown"
+        told[name] = sum(values.copied().values()) - before
+    same = torch.zeros(4, device="cuda")
+    dist.broadcast(same, 1 % size)
+    before = sum(values.copied().values())
+    same.tolist()
+    dist.broadcast(same.zero_(), 0)
+    same.tolist()
+    told["broadcast"] = sum(values.copied().values()) - before
+    into, parts = torch.empty(4 * size, device="cuda"), [torch.empty(4, device="cuda") for _ in range(size)]
+    dist.all_gather_into_tensor(into, floats())
+    dist.all_gather(parts, floats())
+    for name, gathered in (("gather", into), ("gather parts", parts[0])):
+        before = sum(values.copied().values())
+        gathered.tolist()
+        told[name] = sum(values.copied().values()) - before
+    # What a peer chose is read again where autograd's thread goes back through the choice.
+    chosen = torch.tensor([True, False, True, True], device="cuda")
+    dist.broadcast(chosen, 1 % size)
+    x = torch.rand(4, device="cuda", requires_grad=True)
+    y = x[chosen]
+    before = sum(values.copied().values())
+    (y * torch.rand(3, device="cuda")).sum().backward()
+    told["backward"] = sum(values.copied().values()) - before
     dist.destroy_process_group()
-    return results
+    return results, told
 
 
-json.dump({"one": world(1), "two": world(2)}, sys.stdout)
+(one, copied_of_one), (two, copied_of_two) = world(1), world(2)
+json.dump(
+    {"one": one, "two": two, "none": copied_of_one, "copied": copied_of_two, "sites": values.copied()}, sys.stdout
+)

@@ -18,6 +18,7 @@ from dpsight import (
     endings,
     expanded_weights,
     forward,
+    given,
     gradients,
     held,
     history,
@@ -121,7 +122,11 @@ def _opened() -> None:
 
 
 def _between_steps() -> None:
+    if state.bare:  # nothing is tagged, remembered or hooked
+        allocator.between_steps(steps.steps.number, windows.windows)
+        return
     saved.step_ended()
+    given.step_ended()
     gradients.step_ended()
     ranks = sys.modules.get("torch.distributed")
     if ranks is not None and ranks.is_available() and ranks.is_initialized():
@@ -153,6 +158,7 @@ def _after_fork() -> None:
         modules,
         held,
         saved,
+        given,
         backward,
         optimizers,
         allocator,

@@ -19,8 +19,8 @@ from dpsight.state import failed, state
 # Ring overflow is silent. Host memory is taken only as events come.
 MAX_ENTRIES = 10_000_000
 _ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
+# Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
 _EVERY_NS = 250_000_000
-_EVERY_ALLOCATIONS = 200_000
 # A drain makes a dictionary of each event: beyond this it would take gigabytes.
 _EMERGENCY = 500_000
 _LOOK_EVERY = 64  # outermost calls between two looks at the counter
@@ -106,7 +106,8 @@ def _start() -> None:
         from dpsight import endings
 
         torch._C._cuda_attach_out_of_memory_observer(endings.out_of_memory)
-    state.timing = state.source == "measured"
+    if state.source == "measured":
+        timing.begin()
     k = timing.stamp(mark(kinds.CUDA_READY))
     _checkpoint(k, "start", [], 0)
     _last_ns = time.monotonic_ns()
@@ -148,6 +149,28 @@ def resume_recording() -> None:
         drain(_WINDOW)
 
 
+_LISTED = 8  # failures outside windows that have a list of blocks each; then every power of two
+_failures = 0
+
+
+def lists_failure() -> bool:
+    """Whether a request that failed while nothing is recorded has the allocator's list of blocks taken. A script may
+    fail, and go on, any number of times."""
+    global _failures
+    if state.recording or draining or not can_resume() or state.torch.cuda.is_current_stream_capturing():
+        return False
+    _failures += 1
+    return _failures <= _LISTED or _failures & (_failures - 1) == 0
+
+
+def end_moment() -> None:
+    """Ends a window that was opened for one moment."""
+    with uninterrupted:
+        drain("oom")
+        state.recording = False
+        _record(None)
+
+
 def _allocations() -> int:
     stats = state.torch._C._cuda_memoryStats(state.torch._C._cuda_getDevice())
     return stats["allocation"]["all"]["allocated"]
@@ -165,12 +188,7 @@ def between_steps(finished: int, window: Any) -> bool:
     elif finished and finished == window.begin:
         resume_recording()
         return True
-    elif (
-        finished <= _ALWAYS
-        or _stacks
-        or time.monotonic_ns() - _last_ns >= _EVERY_NS
-        or _allocations() - _last_allocations >= _EVERY_ALLOCATIONS
-    ):
+    elif finished <= _ALWAYS or _stacks or time.monotonic_ns() - _last_ns >= _EVERY_NS:
         _stacks = _stacks and finished < state.stack_steps
         drain("step")
     return False
@@ -214,6 +232,7 @@ def _drain(reason: str) -> bool:
         drains += 1
         k = mark(kinds.DRAIN_BEGIN, 0, drains)
         tags.flush()
+        timing.flush()
         if state.recording:
             with still():
                 snapshot, stats = _taken(reason in _LISTS)
@@ -223,9 +242,9 @@ def _drain(reason: str) -> bool:
         else:
             stats = _stats([])
         _write(k, reason, stats, began)
-        timing.flush()
         prediction.write()
-        _last_allocations = _allocations()
+        if state.recording:
+            _last_allocations = _allocations()
         mark(kinds.DRAIN_END, 0, drains)
     except Exception as error:
         failed("a drain", error)
@@ -371,8 +390,8 @@ def _keep_for_user(traces: list[Any]) -> None:
 
 def after_fork() -> None:
     """Counts anew; whether CUDA can be used at all is the parent's doing."""
-    global drains, drain_ns, draining, _last_allocations, _looks, _stacks, user_options
-    drains = drain_ns = _last_allocations = _looks = 0
+    global drains, drain_ns, draining, _failures, _last_allocations, _looks, _stacks, user_options
+    drains = drain_ns = _failures = _last_allocations = _looks = 0
     draining = _stacks = False
     user_options = None
     user_traces.clear()

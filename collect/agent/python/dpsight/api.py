@@ -45,10 +45,11 @@ class phase:
     def __enter__(self) -> phase:
         number = 0
         if _recording():
-            from dpsight import kinds, marks, timing
+            from dpsight import backward, kinds, marks, timing
             from dpsight.state import local
 
             number = marks.name(self.name)
+            backward.arrive()
             timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))
             local.phases += 1
         self._open.append(number)

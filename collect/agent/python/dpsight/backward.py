@@ -3,12 +3,14 @@ On a GPU the work is done by the engine's own thread, so a hook on the first nod
 
 from __future__ import annotations
 
+import weakref
+from types import CodeType
 from typing import Any
 
 from dpsight import gradients, kinds, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
-from dpsight.state import Call, failed, local, state
+from dpsight.state import Call, Calm, Trainer, failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import grad_fns, quiet
 
@@ -17,7 +19,10 @@ optimizers_inside = 0
 runs = 0  # outermost runs so far
 _run = 0  # mark at which the latest of them began
 
+_trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of the threads that are alive
+
 _functorch_top: Any = None
+_run_code: CodeType | None = None  # frames of this code wait for the engine
 _graph_task: Any = None
 _dispatch_mode: Any = None
 _fake_key: Any = None
@@ -25,7 +30,7 @@ _fake_key: Any = None
 
 def install(patches: Patches) -> None:
     """Puts our engine in place of torch's, as its subclass."""
-    global _functorch_top, _graph_task, _dispatch_mode, _fake_key
+    global _functorch_top, _graph_task, _dispatch_mode, _fake_key, _run_code
     C = state.torch._C
     _functorch_top, _graph_task = C._functorch.peek_interpreter_stack, C._current_graph_task_id
     _dispatch_mode, _fake_key = C._get_dispatch_mode, C._TorchDispatchModeKey.FAKE
@@ -46,12 +51,41 @@ def install(patches: Patches) -> None:
             _leave(entered, whole=True)
             return out
 
+    _run_code = Engine.run_backward.__code__
     patches.set(variable, "_execution_engine", Engine())
 
 
 def running() -> bool:
     """Whether this thread is inside a run of the engine."""
     return _graph_task() != -1
+
+
+def nowhere(_device: Any) -> bool:
+    """No device is calm."""
+    return False
+
+
+def calm() -> Calm | None:
+    """On which devices this thread may read gradients and graphs; None = on all. The engine's threads, one for each
+    device, and for the host the one that waits for them, write gradients and let go of graphs without a lock that
+    would keep them from being read meanwhile: who reads them then ends the process.
+
+    A run elsewhere may begin at any moment while we look, so a thread that does not train looks at none."""
+    if running():
+        if local.trainer is not None or len(_trainers) > 1:
+            return nowhere
+        here = state.torch._C._cuda_getDevice()
+        return lambda device: device.type == "cuda" and device.index == here
+    if local.trainer is not None:
+        return None if len(_trainers) == 1 else nowhere
+    from dpsight import modules
+
+    return nowhere if len(_trainers) or modules.called_elsewhere() else None
+
+
+def is_run(code: CodeType) -> bool:
+    """Whether frames of this code wait for the engine."""
+    return code is _run_code
 
 
 def fake() -> bool:
@@ -102,11 +136,17 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
             timing.stamp(k)
             timing.backward_begins()
             releases = not keep and not create and not argument(4, "inputs")
-        if not functorch:
+        # Where nothing is recorded a thread that makes marks of its own arrives with the first of them: a hook in every
+        # run would show in steps of a few milliseconds.
+        if not functorch and state.recording:
             _mark_engine(roots, k)
     except Exception as error:
         failed("the backward hook", error)
     local.backward += 1
+    if not nested and local.trainer is None:
+        trainer = Trainer()
+        _trainers.add(trainer)
+        local.trainer = trainer
     if not local.trains:
         local.trains = True
         state.trainers += 1
@@ -165,6 +205,13 @@ def _mark_engine(roots: Any, k: int) -> None:
             continue
         devices.add(device)
         _once(node, k)
+
+
+def arrive() -> None:
+    """Where this thread is the engine's and has not said so in this run, it does: it is about to make a mark, or has
+    asked for memory in vain. Else its stamps count for nothing, and it could be taken for the thread that trains."""
+    if running() and not local.backward and local.arrived < _run:
+        _arrive(_run)
 
 
 def _once(node: Any, k: int) -> None:
@@ -250,3 +297,4 @@ def after_fork() -> None:
     """Counts anew."""
     global optimizers_inside, runs, _run
     optimizers_inside = runs = _run = 0
+    _trainers.clear()

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from dpsight import kinds, tags, timing
+from dpsight.backward import arrive
 from dpsight.marks import mark, tag_name
 from dpsight.patch import Patches
 from dpsight.state import failed, local, state
@@ -33,6 +34,7 @@ def _recomputation(base: Any) -> type:
 
         def __enter__(self) -> Any:
             local.recompute.append("")
+            arrive()
             timing.module_stamp(mark(kinds.RECOMPUTE_BEGIN, 0, 0))
             return super().__enter__()
 
@@ -62,6 +64,7 @@ def _reentrant(function: Any) -> Any:
     def backward(ctx: Any, *args: Any) -> Any:
         local.recompute.append("reentrant")
         depth = len(local.recompute)
+        arrive()
         timing.module_stamp(mark(kinds.RECOMPUTE_BEGIN, 0, 1))
         try:
             return function(ctx, *args)

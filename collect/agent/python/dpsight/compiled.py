@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import backward, forward, kinds, optimizers
+from dpsight import backward, forward, kinds, optimizers, timing
 from dpsight.marks import mark, name
 from dpsight.patch import Patches
 from dpsight.state import state
@@ -62,6 +62,7 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
             return compiled(*args, **kwargs)
         number = name(label)
         runs, updates = backward.runs, optimizers.updates
+        backward.arrive()
         mark(kinds.COMPILED_BEGIN, kinds.GRAD if state.torch.is_grad_enabled() else 0, number)
         if optimizer is not None:
             optimizers.before(optimizer, args, kwargs)
@@ -70,9 +71,10 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             if optimizer is not None:
                 optimizers.after(optimizer, args, kwargs)
-            mark(kinds.COMPILED_END, 0, number)
+            k = mark(kinds.COMPILED_END, 0, number)
             if backward.runs > runs and optimizers.updates == updates:
                 # A whole step was compiled: its optimizer has vanished into the region.
+                timing.stamp(k)
                 steps.updated(("compiled", number))
 
     return region

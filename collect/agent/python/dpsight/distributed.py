@@ -84,7 +84,7 @@ def _gathered(group: Any) -> list[tags.Record]:
         whole = shared._unsharded_param
         named = gradients.name_of(shared.sharded_param, shared._param_fqn or "sharded")
         modules.names[id(whole)] = named
-        gradients.watch(whole)
+        gradients.watch(whole, owned=False)
         out += tags.of(kinds.PARAMETER, whole, named)
     flat = getattr(group._all_gather_result, "all_gather_output", None)
     if flat is not None:

@@ -4,12 +4,15 @@ script's own."""
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
+import threading
 import time
 from typing import Any
 
-from dpsight import allocator, environment, kinds, marks, prediction, privacy, tags, timing
+from dpsight import allocator, backward, environment, failures, kinds, marks, prediction, privacy, tags, timing
+from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark, name
 from dpsight.masking import mask
 from dpsight.patch import Patches
@@ -18,6 +21,8 @@ from dpsight.steps import steps
 
 _reason = "exit"
 _ended = False
+_noted = False  # errors of failed requests are seen where they reach Python
+_unraised = 0  # mark of the latest request that failed; 0 = its error has reached Python
 
 
 def install(patches: Patches) -> None:
@@ -32,8 +37,52 @@ def install(patches: Patches) -> None:
         previous(kind, value, traceback)
 
     patches.set(sys, "excepthook", excepthook)
+    _note(patches)
     atexit.register(finish)
+    at_once = os._exit
+
+    @functools.wraps(at_once)
+    def _exit(*args: Any, **kwargs: Any) -> None:
+        try:
+            # Another thread ends a process whose main one hangs, maybe in what the last drain would wait for.
+            if threading.current_thread() is threading.main_thread():
+                with uninterrupted:  # the script's handlers would have run no more
+                    finish(timing.BRIEF)
+                    at_once(*args, **kwargs)
+        finally:
+            at_once(*args, **kwargs)
+
+    patches.set(os, "_exit", _exit)
     marks.on_request(allocator.drain_on_request)
+
+
+def _note(patches: Patches) -> None:
+    """Has errors of requests that failed seen where they reach Python: when the object of one is made. Not all do:
+    torch tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be had."""
+    global _noted
+    kind = state.torch.OutOfMemoryError
+    make = kind.__init__
+
+    @functools.wraps(make)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        _raised()
+
+    try:
+        patches.set(kind, "__init__", __init__)
+    except TypeError:  # a class that takes no attributes: then all count as the script's
+        return
+    _noted = True
+
+
+def _raised() -> None:
+    global _unraised
+    k, _unraised = _unraised, 0
+    if k and not state.dead:
+        try:
+            mark(kinds.RAISED, 0, k)
+        except Exception as error:
+            failed("recording an out-of-memory error", error)
 
 
 def out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
@@ -41,19 +90,41 @@ def out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
     if state.dead:
         return
     try:
-        k = mark(kinds.OOM, 0, requested, free)
-        info = {
-            "k": k,
-            "device": device,
-            "requested": requested,
-            "limit": limit,
-            "free": free,
-            "time_ns": time.time_ns(),
-        }
-        frame(kinds.FRAME_OOM, info)
-        allocator.drain("oom")
+        with uninterrupted:
+            _out_of_memory(device, requested, limit, free)
     except Exception as error:
         failed("recording an out-of-memory error", error)
+
+
+def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
+    global _unraised
+    backward.arrive()
+    recorded, listed = state.recording, allocator.lists_failure()
+    module = failures.tried("module", failures.module, 0) if state.tagging else 0
+    k = _unraised = mark(kinds.OOM, kinds.NOTED if _noted else 0, requested, free)
+    info = {
+        "k": k,
+        "device": device,
+        "requested": requested,
+        "limit": limit,
+        "free": free,
+        "time_ns": time.time_ns(),
+        "module": module,
+        "recorded": recorded,
+        "listed": listed,
+    }
+    frame(kinds.FRAME_OOM, info)
+    if listed:
+        tags.forget()
+        allocator.resume_recording()
+        steps.mode()  # tags are bound in what is recorded only
+    if state.recording and state.tagging:
+        failures.tried("tags", lambda: failures.tag(recorded), None)
+    if listed:
+        allocator.end_moment()
+        steps.mode()
+    else:
+        allocator.drain("oom")
 
 
 def uncaught(kind: type[BaseException], value: BaseException) -> None:
@@ -78,8 +149,8 @@ def is_oom(error: BaseException | None) -> bool:
     return False
 
 
-def finish() -> None:
-    """The interpreter's exit: drains, and says so."""
+def finish(patience: float = timing.PATIENCE) -> None:
+    """The interpreter's exit: drains, and says so. patience: s, for the device's last work."""
     global _ended
     if _ended or marks.journal is None or state.dead or os.getpid() != state.pid:
         return
@@ -87,7 +158,7 @@ def finish() -> None:
     try:
         k = mark(kinds.EXIT)
         if state.cuda:
-            timing.flush(wait=True)
+            timing.flush(patience)
             allocator.drain("exit")
         tags.flush()
         environment.write()
@@ -116,5 +187,5 @@ def refuse(text: str) -> None:
 
 def after_fork() -> None:
     """A child has an end of its own."""
-    global _ended, _reason
-    _ended, _reason = False, "exit"
+    global _ended, _reason, _unraised
+    _ended, _reason, _unraised = False, "exit", 0

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from dpsight import allocator, backward, kinds, modules, saved, tags, timing
+from dpsight import allocator, backward, given, kinds, modules, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
 from dpsight.state import Call, failed, local, state
@@ -89,16 +89,24 @@ def _outermost(module: Any, args: Any) -> None:
     flags |= kinds.FAKE if backward.fake() else 0
     state.active = True
     serial = _serial() if state.instrumented else 0
+    if in_backward:
+        backward.arrive()
     k = mark(kinds.FORWARD_BEGIN, flags, number)
-    first = saved.enter(number) if state.instrumented and not in_backward else 0
+    first = 0
+    if not in_backward:
+        first = saved.enter(number) if state.instrumented else saved.now()
     local.calls.append((id(module), number, serial, first))
     if in_backward:
         timing.module_stamp(k)
         return
     timing.stamp(k)
     allocator.check()
-    if state.instrumented and state.cuda:
+    if not state.cuda:
+        return
+    if state.instrumented:
         tags.emit(tags.within(kinds.INPUT, args) + modules.tag_once(module))
+    elif state.tagging:
+        given.remember(kinds.INPUT, args)
 
 
 def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
@@ -140,10 +148,22 @@ def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[
     timing.stamp(k)
     if state.instrumented:
         saved.enter(0)
+        if call[2]:  # no step has ended inside
+            saved.learn(call[1], call[3])
         backward.watch_outputs(out, call, calls)
         if state.cuda:
             # Keyword arguments are all that Hugging Face's models are given.
             tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
+    elif state.tagging and state.cuda:
+        saved.repeated(call[1], call[3])
+        given.remember(kinds.INPUT, kwargs)
+    if state.tagging and state.cuda:
+        given.remember(kinds.OUTPUT, out)
+
+
+def is_call(code: CodeType) -> bool:
+    """Whether frames of this code are module calls, with the module as their variable self."""
+    return code is _call_code
 
 
 def repair() -> None:

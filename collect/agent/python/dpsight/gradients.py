@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from dpsight import kinds, tags
@@ -19,7 +20,9 @@ ATTRIBUTES = {
 }
 
 _tagged: dict[int, int] = {}  # id(parameter) → address of the gradient that its hook tagged in this step
-_watched: list[tuple[Any, Any]] = []  # weak references to parameters, and the handles of their hooks
+# Handles of hooks, and weak references to those parameters that no model and no optimizer has. Not to the others: torch
+# swaps no parameter that something refers to weakly (a model's dtype or device is changed so).
+_watched: list[tuple[Any, Any]] = []
 
 
 class GradientHook:
@@ -57,31 +60,51 @@ def _name(p: Any) -> int:
     return modules.names.get(id(p), 0)
 
 
-def watch(p: Any) -> None:
-    """Sets the hook on a parameter that lies on a GPU, once."""
-    if not p.is_cuda or not p.requires_grad or not p.is_leaf:
+def watch(p: Any, owned: bool = True) -> None:
+    """Sets the hook on a parameter that lies on a GPU, once. Not where a bare step fails: the engine may be at work.
+    owned: a model or an optimizer has the parameter."""
+    if not state.instrumented or not p.is_cuda or not p.requires_grad or not p.is_leaf:
         return
     hooks = p._post_accumulate_grad_hooks
     if hooks is None or not any(type(h) is GradientHook for h in hooks.values()):
-        _watched.append((weakref.ref(p), p.register_post_accumulate_grad_hook(_hook)))
+        _watched.append((p.register_post_accumulate_grad_hook(_hook), None if owned else weakref.ref(p)))
 
 
 @quiet
 def _unwatch() -> None:
     """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter."""
-    for ref, handle in _watched:
+    if not _watched:
+        return
+    emptied = {}
+    for handle, _ in _watched:
+        hooks = handle.hooks_dict_ref()
         handle.remove()
-        p = ref()
-        if p is not None and not p._post_accumulate_grad_hooks:
+        if hooks is not None and not hooks:
+            emptied[id(hooks)] = hooks
+    for p in _parameters():
+        hooks = p._post_accumulate_grad_hooks
+        if hooks is not None and id(hooks) in emptied:
             p._post_accumulate_grad_hooks = None  # with an empty dictionary the engine still calls Python
     _watched.clear()
 
 
+def _parameters() -> Iterator[Any]:
+    """The parameters that may have our hook."""
+    from dpsight import modules, optimizers
+
+    for root in modules.roots():
+        yield from root.parameters()
+    for optimizer in optimizers.alive():
+        for group in optimizer.param_groups:
+            yield from group["params"]
+    yield from (p for p in (ref() for _, ref in _watched if ref is not None) if p is not None)
+
+
 @quiet
-def attached(p: Any, name: int) -> list[tags.Record]:
-    """Records of all that hangs on a parameter now."""
+def attached(p: Any, name: int, gradient: bool = True) -> list[tags.Record]:
+    """Records of all that hangs on a parameter now; without gradient, of all but that."""
     out: list[tags.Record] = []
-    if p.grad is not None:
+    if gradient and p.grad is not None:
         out += tags.of(kinds.GRADIENT, p.grad, name)
     own = p.__dict__
     if own:

@@ -43,6 +43,16 @@ def step_ended(finished: int) -> None:
     tags.emit(records)
 
 
+def kept() -> list[tags.Record]:
+    """Records of what models keep, and of models that are never called."""
+    return _attributes() + _models()
+
+
+def strayed(known: set[int]) -> list[tags.Record]:
+    """Records of what the script keeps by names of its own."""
+    return _strays(known)
+
+
 def _strays(known: set[int]) -> list[tags.Record]:
     """Records of what the script keeps; none from the first failure on, and all other tags go on."""
     global _straying

@@ -9,6 +9,7 @@ import _signal  # what signal wraps in enumerations, at ten times the price: eve
 import functools
 import signal
 import threading
+from _thread import get_ident as _get_ident  # of the interpreter's own threads, whatever stands in for them later
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
@@ -22,29 +23,36 @@ class Uninterrupted:
     they raise is raised there. Contexts nest; other threads than the main one are never interrupted anyway."""
 
     def __init__(self) -> None:
+        self._main = threading.main_thread().ident
         self._depth = 0
+        self._held: list[int] = []  # signals whose handler the outermost context has taken
         self._handlers: dict[int, Any] = {}
         self._called: list[tuple[int, FrameType | None]] = []
+        self._stand_in = self._note  # one object, which getsignal gives back
 
     def __enter__(self) -> None:
-        if threading.get_ident() != threading.main_thread().ident:
+        if _get_ident() != self._main:
             return
         if self._depth:
             self._depth += 1
             return
         try:
+            held, stand_in, getsignal = [], self._stand_in, _signal.getsignal
+            self._held = held
             for number in _SIGNALS:
-                handler = _signal.getsignal(number)
-                if callable(handler) and handler != self._note:
-                    self._handlers[number] = handler
-                    _signal.signal(number, self._note)
+                handler = getsignal(number)
+                if callable(handler):
+                    held.append(number)
+                    if handler is not stand_in:
+                        self._handlers[number] = handler
+                        _signal.signal(number, stand_in)
             self._depth = 1
         except BaseException:  # a handler was called before all were held
             self._restore()
             raise
 
     def __exit__(self, *_error: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if threading.get_ident() != threading.main_thread().ident:
+        if _get_ident() != self._main:
             return
         if self._depth > 1:
             self._depth -= 1
@@ -53,7 +61,8 @@ class Uninterrupted:
             self._restore()
         finally:
             self._depth = 0
-            self._deliver()
+            if self._called:
+                self._deliver()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Stands in for the script's handler. Where one that is back already raised before this one could be given
@@ -64,8 +73,8 @@ class Uninterrupted:
             self._handlers[number](number, frame)
 
     def _restore(self) -> None:
-        for number in reversed(_SIGNALS):  # what people press comes last
-            if _signal.getsignal(number) == self._note:
+        for number in reversed(self._held):  # what people press comes last
+            if _signal.getsignal(number) is self._stand_in:
                 _signal.signal(number, self._handlers[number])
 
     def _deliver(self) -> None:
@@ -80,7 +89,9 @@ class Uninterrupted:
             raise raised
 
     def forget(self) -> None:
-        """In a child that another thread forked meanwhile nobody leaves the context."""
+        """In a child that another thread forked meanwhile nobody leaves the context. Its main thread is the one that
+        forked."""
+        self._main = threading.main_thread().ident
         self._restore()
         self._depth = 0
         self._called.clear()

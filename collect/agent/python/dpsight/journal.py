@@ -86,6 +86,10 @@ class Journal:
             self._write(_FRAME_HEADER.pack(kind, crc, len(payload)), payload)
             self.written += 1
 
+    def busy(self) -> bool:
+        """Whether a frame is being written."""
+        return self._lock.locked()
+
     def json(self, kind: int, value: Any) -> None:
         """Appends a frame of JSON, secrets masked where it holds words of the script's. NaN, no JSON, becomes null.
 

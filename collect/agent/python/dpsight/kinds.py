@@ -45,6 +45,7 @@ TIMED_OUT = 52
 HISTORY_RESET = 53
 STEP_BEGIN = 54
 REDUCER = 55
+RAISED = 56
 
 # Flags of forward marks.
 GRAD = 1 << 0
@@ -67,6 +68,9 @@ FUNCTORCH = 1 << 5
 # Flags of optimizer and DP step marks.
 NESTED = 1 << 0
 SKIPPED = 1 << 1
+
+# Flag of OOM marks.
+NOTED = 1 << 0
 
 # Flag of phase marks.
 SETUP = 1 << 0

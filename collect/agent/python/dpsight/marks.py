@@ -39,11 +39,8 @@ _on_request: list[Callable[[], bool]] = []
 last = 0  # the number of a recent mark
 
 
-def _no_metadata(_k: str) -> None:
-    """Stands in for torch's function until CUDA is initialised: calling that would initialise it."""
-
-
-_set_metadata: Callable[[str], None] = _no_metadata
+# torch's, once CUDA is initialised: a call before would initialise it.
+_set_metadata: Callable[[str], None] | None = None
 
 
 def mark(kind: int, flags: int = 0, a: int = 0, b: int = 0) -> int:
@@ -56,7 +53,9 @@ def mark(kind: int, flags: int = 0, a: int = 0, b: int = 0) -> int:
     except KeyError:
         thread = _thread()
     _pack(_map, k << 5, k, thread, kind, flags, _now(), a, b)
-    _set_metadata(str(k))
+    set_metadata = _set_metadata  # another thread may take it away meanwhile
+    if set_metadata is not None:
+        set_metadata(str(k))
     if _map[REQUEST_OFFSET] == REQUESTED:
         _answer()
     return k
@@ -85,7 +84,9 @@ def _grow(kind: int, flags: int, a: int, b: int, k: int) -> int:
             failed("writing marks", error)
             return 0
     _pack(_map, k << 5, k, _thread(), kind, flags, _now(), a, b)
-    _set_metadata(str(k))
+    set_metadata = _set_metadata  # another thread may take it away meanwhile
+    if set_metadata is not None:
+        set_metadata(str(k))
     return k
 
 
@@ -140,7 +141,7 @@ def stop() -> None:
     global _limit, _set_metadata
     state.dead = True
     _limit = 0
-    _set_metadata = _no_metadata
+    _set_metadata = None
 
 
 def frame(kind: int, value: Any) -> None:
@@ -160,7 +161,7 @@ def frame(kind: int, value: Any) -> None:
 def set_metadata(function: Callable[[str], None] | None) -> None:
     """From here on marks set the allocator's metadata, or no longer do."""
     global _set_metadata
-    _set_metadata = function or _no_metadata
+    _set_metadata = function
 
 
 def name(text: str) -> int:
@@ -232,4 +233,4 @@ def after_fork() -> None:
     _threads.clear()
     _names.clear()
     del _texts[1:]
-    _set_metadata = _no_metadata
+    _set_metadata = None

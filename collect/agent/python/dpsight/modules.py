@@ -12,7 +12,7 @@ from typing import Any
 from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.marks import frame, tag_name
-from dpsight.state import state
+from dpsight.state import Calm, state
 from dpsight.tensors import quiet
 
 # What wrappers put into a path: the same layer keeps its name under every method.
@@ -170,6 +170,11 @@ def roots() -> Iterator[Any]:
             yield root
 
 
+def called_elsewhere() -> bool:
+    """Whether another thread has called a model."""
+    return any(thread != threading.get_ident() for thread in list(_callers.values()))
+
+
 def tag_once(root: Any) -> list[tags.Record]:
     """Records of a model at its first call in a step."""
     if id(root) in _tagged:
@@ -178,18 +183,22 @@ def tag_once(root: Any) -> list[tags.Record]:
 
 
 @quiet
-def tag_model(root: Any) -> list[tags.Record]:
-    """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way."""
+def tag_model(root: Any, calm: Calm | None = None) -> list[tags.Record]:
+    """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way.
+    Where it is not calm, gradients and hooks are let alone."""
     from dpsight import gradients
 
-    _tagged.add(id(root))
+    if calm is None:
+        _tagged.add(id(root))
     out: list[tags.Record] = []
     for path, p in root.named_parameters():
         name = names[id(p)] = tag_name(labelled(path, root))
-        gradients.watch(p)
+        still = calm is None or calm(p.device)
+        if still:
+            gradients.watch(p)
         if not tags.settled(kinds.PARAMETER, p):
             out += tags.lasting(kinds.PARAMETER, p, name)
-        out += gradients.attached(p, name)
+        out += gradients.attached(p, name, still)
     for path, buffer in root.named_buffers():
         if not tags.settled(kinds.BUFFER, buffer):
             out += tags.lasting(kinds.BUFFER, buffer, tag_name(labelled(path, root)))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import gradients, kinds, modules, privacy, setups, tags, timing
+from dpsight.backward import arrive
 from dpsight.marks import mark, name
 from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
@@ -152,6 +153,7 @@ def _phase(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
         if state.dead or call in _calls:
             return function(self, *args, **kwargs)
         number = name(phase)
+        arrive()
         timing.stamp(mark(kinds.PHASE_BEGIN, 0, number))
         if phase == "noise" and _watching():
             _current[:], _reached = self.params, 0

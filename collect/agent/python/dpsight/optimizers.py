@@ -11,7 +11,7 @@ from dpsight import backward, gradients, kinds, tags, timing
 from dpsight.interruptions import by_script
 from dpsight.marks import mark, name, tag_name, text
 from dpsight.patch import Patches, bracket, method
-from dpsight.state import failed, local, state
+from dpsight.state import Calm, failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import MOST_ENTRIES, inside, quiet
 
@@ -83,6 +83,8 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         flags = kinds.NESTED if local.optimizer > 0 else 0
         flags |= kinds.IN_BACKWARD if in_backward else 0
         state.active = True
+        if in_backward:
+            backward.arrive()
         k = mark(kinds.OPTIMIZER_BEGIN, flags, number(optimizer))
         if not in_backward:
             timing.stamp(k)
@@ -91,6 +93,16 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
             tags.emit(gradients.assigned([p for g in optimizer.param_groups for p in g["params"]]))
     except Exception as error:
         failed("the optimizer hook", error)
+
+
+def is_step(code: CodeType) -> bool:
+    """Whether frames of this code are steps of an optimizer."""
+    return code is _step_code
+
+
+def alive() -> list[Any]:
+    """The optimizers that have stepped and are alive."""
+    return [o for o in (ref() for ref in list(_alive.values())) if o is not None]
 
 
 def repair(own: int = 0) -> None:
@@ -140,18 +152,22 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 @quiet
-def tag_optimizer(optimizer: Any) -> list[tags.Record]:
-    """Records of an optimizer's state and of its parameters, those that no model has shown included."""
+def tag_optimizer(optimizer: Any, calm: Calm | None = None) -> list[tags.Record]:
+    """Records of an optimizer's state and of its parameters, those that no model has shown included. Where it is not
+    calm, gradients and hooks are let alone."""
     out: list[tags.Record] = []
-    position = 0
+    position, still = 0, True
     for group in optimizer.param_groups:
         for p in group["params"]:
             path = f"optimizer.{position}"
             position += 1
+            calms = calm is None or calm(p.device)
+            still = still and calms
             if not p.is_cuda:
                 continue
             named = gradients.name_of(p, path)
-            gradients.watch(p)
+            if calms:
+                gradients.watch(p)
             if not tags.settled(kinds.PARAMETER, p):
                 out += tags.lasting(kinds.PARAMETER, p, named)
             for key, value in (optimizer.state.get(p) or {}).items():
@@ -160,6 +176,8 @@ def tag_optimizer(optimizer: Any) -> list[tags.Record]:
                         out += tags.lasting(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
                 elif isinstance(value, _CONTAINERS):
                     out += tags.within(kinds.OPTIMIZER_STATE, value, _state_name(named, str(key)))
+    if not still:
+        return out  # gradients would be taken for state
     try:
         return out + _own_state(optimizer)
     except Exception as error:  # what others hang on their optimizers may refuse to be looked at

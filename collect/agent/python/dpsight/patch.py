@@ -58,7 +58,7 @@ def bracket(
     """The function between two marks. number gives their operand; after gives the flags of the second, and the key of
     the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and never raises.
     """
-    from dpsight import forward, optimizers, timing
+    from dpsight import backward, forward, optimizers, timing
     from dpsight.steps import steps
 
     compiling = state.torch.compiler.is_dynamo_compiling
@@ -72,6 +72,7 @@ def bracket(
         if local.optimizer:
             optimizers.repair()
         a = number if isinstance(number, int) else number(args)
+        backward.arrive()
         timing.stamp(mark(begin, 0, a))
         if before is not None:
             before(args)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from dpsight import kinds
+from dpsight import kinds, marks
 from dpsight.marks import frame
-from dpsight.state import failed
+from dpsight.state import failed, state
 
 _values: Any = None
 _written: dict[str, Any] | None = None
@@ -19,6 +19,16 @@ def follow(values: Any) -> None:
     """values: what the phantom GPU's module gave when it was installed; None on a real GPU."""
     global _values
     _values = values
+    if hasattr(values, "grown"):
+        values.grown = _write_between
+
+
+def _write_between() -> None:
+    """Writes in the midst of a read: a script that waits for a value may reach no drain before it is ended. In a thread
+    that is writing a frame it would wait for itself."""
+    journal = marks.journal
+    if journal is not None and not state.dead and not journal.busy():
+        write()
 
 
 def write() -> None:
@@ -43,6 +53,7 @@ def gather() -> dict[str, Any]:
         "guesses": _counted(_values.guesses()),
         "assumptions": _counted(_values.assumptions() if hasattr(_values, "assumptions") else {}),
         "assumed_at": _counted(_values.assumed() if hasattr(_values, "assumed") else {}),
+        "copied": _counted(_values.copied() if hasattr(_values, "copied") else {}),
         "notes": list(_values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
         "compiled": "torch._inductor.compile_fx" in sys.modules,

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import itertools
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
-from dpsight.state import state
+from dpsight.state import Calm, state
 from dpsight.tensors import expired, inside, quiet, storages, weak
 
 _MOST_NODES = 200_000
@@ -48,6 +50,11 @@ class _Thread(threading.local):
 _Node = tuple[int, int]
 _thread = _Thread()
 _step = 0  # goes up when a step ends
+# Of forward passes in instrumented steps, by root and how many nodes they made: sequence numbers, counted from their
+# first, at which a module was entered or left, and which.
+_learned: dict[tuple[int, int], tuple[Sequence[int], Sequence[int]]] = {}
+_MOST_LEARNED = 64
+_forwards: deque[tuple[int, int, int]] = deque(maxlen=64)  # of this bare step: root, first node, first after it
 _slots: dict[type, list[str]] = {}  # node type → names of its _raw_saved_ attributes
 _names: dict[type, int] = {}
 # What is held: address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it
@@ -64,11 +71,53 @@ def enter(module: int) -> int:
     return first
 
 
+def now() -> int:
+    """The sequence number of the node that this thread makes next."""
+    return state.torch.autograd._get_sequence_nr()
+
+
+def learn(root: int, first: int) -> None:
+    """Notes where the nodes of a forward pass were made, for bare steps: they repeat it."""
+    mine, key = _thread.now(), (root, now() - first)
+    if key not in _learned and len(_learned) < _MOST_LEARNED:
+        i = bisect_left(mine.sequence, first)
+        _learned[key] = ([s - first for s in mine.sequence[i:]], mine.owners[i:])
+
+
+def repeated(root: int, first: int) -> None:
+    """Notes which nodes a forward pass of a bare step has made."""
+    _forwards.append((root, first, now()))
+
+
+def unfinished(root: int, first: int, module: int) -> None:
+    """The same of a pass that is under way, inside a module: it is like one that was in that module at this node, or at
+    the one before, which is made before its memory is asked for."""
+    at = now() - first
+    for (other, length), (offsets, owners) in list(_learned.items()):
+        if other == root and module in owners[max(0, bisect_right(offsets, at - 1) - 1) : bisect_right(offsets, at)]:
+            _forwards.append((root, first, first + length))
+            return
+
+
+def made_in(sequence: int) -> int:
+    """The module in which a bare step's node was made, as an instrumented step's was that made as many; else the
+    outermost one; 0 = in none."""
+    if state.trainers > 1:  # each thread counts nodes for itself
+        return 0
+    for root, first, last in reversed(list(_forwards)):
+        if first <= sequence < last:
+            offsets, owners = _learned.get((root, last - first), ((), ()))
+            i = bisect_right(offsets, sequence - first) - 1
+            return (owners[i] if i >= 0 else 0) or root
+    return 0
+
+
 def step_ended() -> None:
     """Graphs seldom outlive a step; those that do lose their modules, not their tags."""
     global _step
     _step += 1
     _held.clear()
+    _forwards.clear()
 
 
 @quiet
@@ -80,20 +129,26 @@ def tag(roots: Any) -> None:
     for root in roots:
         if isinstance(root, state.torch.Tensor):
             records += tags.of(kinds.OUTPUT, root)
-    new = _walk(roots)
+    new = _walk([n for n in (_node(r) for r in roots) if n is not None])
     records += [(kinds.SAVED_TENSOR, *at) for at in new]
     tags.emit(records)
 
 
-def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
-    """Walks the graph. Returns address, bytes, name, module and dtype of what was not known to be held."""
+def below(nodes: list[Any], calm: Calm | None) -> list[tags.Record]:
+    """Records of what the graph below some nodes holds, where no run begins: of the nodes whose turn comes where it is
+    calm. Call it with __torch_function__ off."""
+    return [(kinds.SAVED_TENSOR, *at) for at in _walk(list(nodes), calm)]
+
+
+def _walk(todo: list[Any], calm: Calm | None = None) -> list[tuple[int, int, int, int, int]]:
+    """Walks the graph below some nodes. Returns address, bytes, name, module and dtype of what was not known to be
+    held."""
     from dpsight import modules
 
     known, thread, reached = _alive(), _thread.number, _thread.now().reached
     for p in (p for root in modules.roots() for p in root.parameters()):
         for storage, _ in storages(p):
             known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
-    todo = [n for n in (_node(r) for r in roots) if n is not None]
     seen: set[Any] = set()
     found: list[tuple[int, int, int, int, int]] = []
     while todo and len(seen) < _MOST_NODES:
@@ -102,6 +157,8 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
             continue
         seen.add(node)
         todo.extend(n for n, _ in node.next_functions if n is not None)
+        if calm is not None and not calm(_where(node)):
+            continue
         slots = _slots.get(type(node))
         if slots is None:
             slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
@@ -120,11 +177,23 @@ def _walk(roots: Any) -> list[tuple[int, int, int, int, int]]:
                 if not size:
                     continue
                 if module < 0:
-                    name, module = _name(node), _module(sequence)
+                    name, module = made(node)
                 known.add(address)
                 found.append((address, size, name, module, dtype))
                 _held[address] = (size, name, module, weak(storage), {this} if by_graph else set())
     return found
+
+
+def _where(node: Any) -> Any:
+    """The device whose thread of the engine runs a node: the first GPU among those of what flows into it, as torch has
+    it, or else the host."""
+    try:
+        devices = [m.device for m in node._input_metadata]
+    except (RuntimeError, AttributeError) as error:
+        if by_script(error):
+            raise
+        devices = []  # a node that its graph has lost
+    return next((d for d in devices if d.type != "cpu"), state.torch.device("cpu"))
 
 
 def _node(root: Any) -> Any:
@@ -170,6 +239,12 @@ def _checkpoint_inputs(hook: Any, todo: list[Any]) -> None:
             continue
         if saver is not None and saver.grad_fn is not None:
             todo.append(saver.grad_fn)
+
+
+def made(node: Any) -> tuple[int, int]:
+    """The numbers of a node's name and of the module that made it."""
+    sequence = number(node)
+    return _name(node), _module(sequence) if state.instrumented else made_in(sequence)
 
 
 def _name(node: Any) -> int:
@@ -223,5 +298,7 @@ def after_fork() -> None:
     """Names are numbered anew."""
     global _step
     _step += 1
+    _learned.clear()
+    _forwards.clear()
     _names.clear()
     _held.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from dpsight.interruptions import by_script
@@ -70,6 +71,16 @@ Call = tuple[int, int, int, int]
 """A module's call: its id(), its number, the call's serial, the sequence number of the first node made in it."""
 
 
+Calm = Callable[[Any], bool]
+"""Of a device: whether no other thread can be writing gradients there, or letting go of graphs."""
+
+
+class Trainer:
+    """A thread that has run a backward of its own: an object that goes when the thread does."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Local(threading.local):
     """What a thread is inside of."""
 
@@ -83,6 +94,7 @@ class Local(threading.local):
         self.scaler = 0
         self.updated = 0  # key of the optimizer that stepped inside the enclosing DP step or scaler; 0 = none
         self.trains = False  # it has run a backward
+        self.trainer: Trainer | None = None  # it has run one that is inside no other
         self.recompute: list[str] = []
         self.sampler = 0
         self.phases = 0  # of the script
@@ -115,8 +127,18 @@ def failed(where: str, error: BaseException, fatal: bool = True) -> None:
     if fatal:
         state.dead = True
     state.tagging = state.instrumented = False
+    _say(where, "the agent records no more" if fatal else "the agent tags no more", error)
+
+
+def spared(where: str, error: BaseException) -> None:
+    """Says once that something failed which the rest goes on without."""
+    if by_script(error):
+        raise error
+    _say(where, "the agent goes on without", error)
+
+
+def _say(where: str, what: str, error: BaseException) -> None:
     if where not in _reported:
         _reported.add(where)
-        what = "records no more" if fatal else "tags no more"
         line = error.__traceback__.tb_lineno if error.__traceback__ else 0
-        sys.stderr.write(f"dpsight: {where} failed, the agent {what}: {type(error).__name__}: {error} (line {line})\n")
+        sys.stderr.write(f"dpsight: {where} failed, {what}: {type(error).__name__}: {error} (line {line})\n")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from dpsight import kinds, timing
+from dpsight import allocator, kinds, timing
 from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark
 from dpsight.state import state
 from dpsight.windows import windows
 
 # An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
-# costs and where everything is; in a longer window one step in so many shows whether that changes.
+# costs and where everything is; in a longer window, and in later ones, one step in so many shows whether that changes.
 _PAIRS = 10
 _THEN = 8
 
@@ -64,7 +64,7 @@ class Steps:
             self._choose_boundary(key)
         self._most = max(self._most, self._since)
         self._since = 0
-        self.end()
+        self.end(stamped=True)
 
     def _choose_boundary(self, key: Hashable) -> None:
         self._boundary = key
@@ -89,10 +89,14 @@ class Steps:
         """Whether this step is a warm-up step."""
         return self.number - self._first < state.warmup
 
-    def end(self) -> None:
-        """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning."""
+    def end(self, stamped: bool = False) -> None:
+        """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning.
+        stamped: an event was recorded a moment ago, and nothing ran on the device since."""
         with uninterrupted:
-            timing.stamp(mark(kinds.STEP_END, 0, self.number))
+            drains = allocator.drains  # before the mark, which may drain on request
+            k = mark(kinds.STEP_END, 0, self.number)
+            if not stamped:
+                timing.stamp(k)
             state.active = False
             self.number += 1
             windows.advance(self.number)
@@ -101,7 +105,9 @@ class Steps:
             for callback in self._callbacks:
                 callback()
             self.mode()
-            timing.stamp(mark(kinds.STEP_BEGIN, 0, self.number))
+            k = mark(kinds.STEP_BEGIN, 0, self.number)
+            if allocator.drains != drains:  # the time in which the agent drained is left out
+                timing.stamp(k)
 
     def _choose(self) -> None:
         """Warm-up steps are instrumented; then instrumented and bare steps take turns for a while, for published times
@@ -111,13 +117,13 @@ class Steps:
         if state.bare or state.dead or not state.tagging or not windows.holds(self.number):
             state.instrumented = False
         elif windows.begin:
-            state.instrumented = self._has_its_turn(self.number - windows.begin)
+            state.instrumented = self._has_its_turn(self.number - windows.begin, 0)
         else:
-            state.instrumented = self.warming() or self._has_its_turn(self.number - self._first - state.warmup)
+            state.instrumented = self.warming() or self._has_its_turn(self.number - self._first - state.warmup, _PAIRS)
 
-    def _has_its_turn(self, n: int) -> bool:
-        """Whether the nth step of a window, from 0, is instrumented."""
-        return n % (2 if n < 2 * _PAIRS or self._planned else _THEN) == 0
+    def _has_its_turn(self, n: int, pairs: int) -> bool:
+        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it."""
+        return n % (2 if n < 2 * pairs or self._planned else _THEN) == 0
 
     def mode(self) -> None:
         """Marks the mode that holds from here on."""

@@ -4,7 +4,7 @@ down, over so many objects at most, takes a millisecond.
 
 Nothing of the script's runs on the way. What a thing is, type() says, for isinstance() asks it for its class;
 containers are read by the built-in type's own methods, and an object's attributes from its dictionary, by the
-interpreter's own descriptor. Local variables are not looked at: reading a frame's would keep them alive.
+interpreter's own descriptor. Local variables are not looked at, but for those at a request that failed (failures.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def affordable() -> bool:
 def records(known: set[int]) -> list[tags.Record]:
     """Records of the tensors that the script keeps, but for those at addresses that are known to be something else."""
     global _looked
-    walk = _Walk(known)
+    walk = Walk(known)
     for where, module, value in _places():
         walk.module = module
         walk.visit(value, where, 0)
@@ -119,14 +119,14 @@ def _names_beside(main: ModuleType, file: str) -> list[str]:
     return out
 
 
-class _Walk:
+class Walk:
     """One walk: what it has seen, and how much it may still look at."""
 
     def __init__(self, known: set[int]) -> None:
         self.left = _MOST
         self.out: list[tags.Record] = []
         self.module = 0
-        self._known = known
+        self.known = known
         self._seen: set[int] = set()
 
     def visit(self, value: Any, where: str, depth: int) -> None:
@@ -137,7 +137,7 @@ class _Walk:
             return
         self._seen.add(id(value))  # all that is reached stays alive as long as the walk
         if issubclass(kind, state.torch.Tensor):
-            self._tensor(value, where)
+            self.tensor(value, where)
         elif kind is FunctionType:
             self._function(value, depth)
         elif kind is functools.partial:
@@ -164,12 +164,13 @@ class _Walk:
         if function.__kwdefaults__:
             self._each(list(function.__kwdefaults__.values()), f"default of {name}", depth)
 
-    def _tensor(self, tensor: Any, where: str) -> None:
+    def tensor(self, tensor: Any, where: str) -> None:
+        """Notes a tensor."""
         if type(tensor) is not plain_types()[0] or not tensor.is_cuda:  # parameters have tags; subclasses have methods
             return
         for address, size, dtype in addresses(tensor):
-            if size >= _LEAST and address not in self._known:
-                self._known.add(address)
+            if size >= _LEAST and address not in self.known:
+                self.known.add(address)
                 self.out.append((kinds.HELD, address, size, tag_name(where), self.module, dtype))
 
 

@@ -200,9 +200,17 @@ def fields(value: Any) -> dict[str, Any] | None:
     return None
 
 
-@quiet
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
+    torch = state.torch
+    # What most models give, at every call of one: looked at without quiet()'s context where nobody would see it.
+    if type(value) is torch.Tensor and not torch._C._len_torch_function_stack():
+        return value.requires_grad
+    return _needs_grad(value)
+
+
+@quiet
+def _needs_grad(value: Any) -> bool:
     return any(t.requires_grad for t in inside(value))
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import struct
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
@@ -20,9 +22,16 @@ from dpsight.marks import frame, mark
 from dpsight.state import failed, state
 
 _INTERVAL = struct.Struct("<IIq")
+# s, for the last work of the device: steps of tens of seconds may still be queued. A script that ends at once may do so
+# because they hang.
+PATIENCE = 60.0
+BRIEF = 3.0
 _pending: list[tuple[int, Any, int]] = []
-_pools: dict[int, list[Any]] = {}
-_streams: dict[tuple[int, ...], Any] = {}  # torch's description of a stream → the stream
+# Of each device: events that nobody waits for, and its streams by their addresses.
+_places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
+_device: Callable[[], int]
+_raw_stream: Callable[[int], int]
+_record_event: Callable[[Any, Any], None]
 _ident = threading.get_ident
 _thread = 0
 _NOBODY = -1
@@ -64,26 +73,38 @@ def engine_arrives() -> None:
         _engine = _ident()
 
 
+def begin() -> None:
+    """From here on stamps are recorded. torch's functions are looked up once: Event.record is a method of Python around
+    one of C, and torch.cuda.current_stream() builds a stream each time. Their caches cold, each would take longer than
+    the stamp."""
+    global _device, _raw_stream, _record_event
+    C = state.torch._C
+    _device, _raw_stream, _record_event = C._cuda_getDevice, C._cuda_getCurrentRawStream, C._CudaEventBase.record
+    state.timing = True
+
+
 def _record(k: int) -> None:
     global _thread
     thread = _ident()
-    if not _thread:
-        _thread = thread
     if thread != _thread and thread != _engine:
-        return  # intervals are between neighbours: two threads' events would mix
-    cuda, C = state.torch.cuda, state.torch._C
+        if _thread:
+            return  # intervals are between neighbours: two threads' events would mix
+        _thread = thread
     try:
-        if C._cuda_isCurrentStreamCapturing():
-            return  # an event would become part of the graph
-        device = C._cuda_getDevice()
-        # torch.cuda.current_stream() would build a stream each time: most of what a stamp cost.
-        described = C._cuda_getCurrentStream(device)
-        stream = _streams.get(described)
+        device = _device()
+        raw = _raw_stream(device)
+        # An event would become part of a graph. The default stream has the address 0, and is never captured.
+        if raw and state.torch._C._cuda_isCurrentStreamCapturing():
+            return
+        place = _places.get(device)
+        if place is None:
+            place = _places[device] = ([], {})
+        pool, streams = place
+        stream = streams.get(raw)
         if stream is None:
-            stream = _streams[described] = cuda.current_stream()
-        pool = _pools.setdefault(device, [])
-        event = pool.pop() if pool else _lasting(cuda.Event(enable_timing=True))
-        event.record(stream)
+            stream = streams[raw] = state.torch.cuda.current_stream()
+        event = pool.pop() if pool else _lasting(state.torch.cuda.Event(enable_timing=True))
+        _record_event(event, stream)
     except RuntimeError as error:
         _give_up(error)
         return
@@ -98,15 +119,18 @@ def _lasting(event: Any) -> Any:
     return event
 
 
-def flush(wait: bool = False) -> None:
-    """Writes the intervals whose events have happened; with wait, all of them."""
+def flush(patience: float = 0.0) -> None:
+    """Writes the intervals whose events have happened; with patience, in seconds, all of them, unless the device hangs:
+    a script that ends because of that is to end."""
     if not _pending:
         return
     out = bytearray()
     done = 0
     try:
-        if wait and state.timing:
-            _pending[-1][1].synchronize()
+        if patience and state.timing:
+            until = time.monotonic() + patience
+            while not _pending[-1][1].query() and time.monotonic() < until:
+                time.sleep(0.001)
         while done + 1 < len(_pending):
             begin_k, begin, device = _pending[done]
             end_k, end, end_device = _pending[done + 1]
@@ -114,7 +138,7 @@ def flush(wait: bool = False) -> None:
                 break
             if device == end_device:
                 out += _INTERVAL.pack(begin_k, end_k, round(begin.elapsed_time(end) * 1e6))
-            _pools[device].append(begin)
+            _places[device][0].append(begin)
             done += 1
     except RuntimeError as error:
         _give_up(error)
@@ -140,6 +164,5 @@ def after_fork() -> None:
     global _engine, _thread
     _engine = _NOBODY
     _pending.clear()
-    _pools.clear()
-    _streams.clear()
+    _places.clear()
     _thread = 0

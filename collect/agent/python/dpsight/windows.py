@@ -1,6 +1,11 @@
 """Windows: of which steps the allocator's events are recorded. The first lasts DPSIGHT_RECORD_STEPS steps. In a longer
 run short ones follow, at steps 200, 400, 800 …: what changes late in training is seen, and the recording grows with the
-logarithm of the run's length only. A fixed distance was rejected: a million steps would fill the disk."""
+logarithm of the run's length only. A fixed distance was rejected: a million steps would fill the disk.
+
+A later window opens only if its drains can be afforded. The first lasts as long as it was asked to, whatever its drains
+take: were it to end by the clock, of two runs of one script the slower would have steps, and a peak, that the other has
+not, and a prediction none of what it is compared with. What its drains took is told with the results, and a run in
+which that is too much asks for fewer steps (--record-steps)."""
 
 from __future__ import annotations
 

@@ -48,3 +48,6 @@ if device == "cpu":
     print("loss", loss.item())
 else:
     print("peak", torch.cuda.max_memory_allocated(), torch.cuda.memory_allocated())
+    from taken import taken
+
+    taken()

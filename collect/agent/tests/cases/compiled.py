@@ -68,3 +68,7 @@ def train(mode):
 
 for mode in sys.argv[2:]:
     train(mode)
+if device == "cuda":
+    from taken import taken
+
+    taken()

@@ -1,4 +1,4 @@
-"""Forks once CUDA is in use: forked.py workers|process|exit|failed. In the last the device fails instead."""
+"""Forks once CUDA is in use: forked.py workers|process|exit|failed|hung. In the last two the device fails instead."""
 
 import os
 import sys
@@ -16,6 +16,13 @@ class Failing(torch.cuda.Event):
 
     def __del__(self):
         os.write(2, b"destroyed\n")
+
+
+class Hung(torch.cuda.Event):
+    """What an event is on a device that hangs: it never happens."""
+
+    def query(self):
+        return False
 
 
 def train(x):
@@ -41,6 +48,8 @@ def forked(then):
 mode = sys.argv[1]
 if mode == "failed":
     torch.cuda.Event = Failing
+if mode == "hung":
+    torch.cuda.Event = Hung
 model = nn.Linear(64, 64).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 if mode == "workers":
@@ -61,3 +70,5 @@ else:
             assert process.exitcode == 0, process.exitcode
         if i % 3 == 1 and mode == "exit":
             forked(lambda: forked(int))  # a child of its own, and both end as any process does
+if mode == "hung":
+    os._exit(7)

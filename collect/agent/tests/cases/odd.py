@@ -151,6 +151,27 @@ elif mode == "subclass":
     optimizer = Mine(model.parameters())
     for _ in range(2):
         plain_step(optimizer)
+elif mode == "hooks":  # one that stays, and many that die
+    from dpsight import tensor_hooks
+
+    model[0].weight.register_hook(str)
+    for _ in range(12_000):
+        torch.ones(1, requires_grad=True).register_hook(repr)
+    print(len(tensor_hooks._set) <= 10_000, str in [hook for _, hook in tensor_hooks.alive()])
+elif mode == "watched":  # a mode of the script's sees what is asked of tensors, in bare steps too
+    from torch.overrides import TorchFunctionMode
+
+    class Seen(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(getattr(func, "__qualname__", str(func)))
+            return func(*args, **(kwargs or {}))
+
+    optimizer, seen = torch.optim.SGD(model.parameters(), lr=0.1), []
+    for _ in range(6):
+        with Seen():
+            model[0].weight.register_hook(lambda grad: None).remove()
+        plain_step(optimizer)
+    print(len(seen), sorted(set(seen)))
 elif mode in ("user", "planned"):
     import dpsight
 

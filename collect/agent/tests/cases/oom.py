@@ -1,9 +1,39 @@
-"""Runs out of memory: oom.py caught|fatal."""
+"""Runs out of memory: oom.py caught|fatal|locals."""
 
 import sys
+import weakref
 
 import torch
 from torch import nn
+
+
+def asking() -> None:
+    """Fails in a function that has asked for its own variables."""
+    kept = torch.zeros(1 << 20, device="cuda")
+    mine = locals()
+    try:
+        torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        print("mine", sorted(mine), mine["kept"] is kept)
+
+
+def letting_go() -> None:
+    """Fails in a function that lets go of a tensor and goes on."""
+    for _ in range(2):
+        large = torch.zeros(1 << 20, device="cuda")
+        held = torch.cuda.memory_allocated()
+        try:
+            torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError:
+            ref = weakref.ref(large)
+            del large
+        print("gone", ref() is None, held - torch.cuda.memory_allocated())
+
+
+if sys.argv[1] == "locals":
+    asking()
+    letting_go()
+    sys.exit()
 
 model = nn.Linear(64, 64).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -21,3 +21,7 @@ for _ in range(steps):
 model.eval()
 with torch.no_grad():
     model(x)
+if device == "cuda":
+    from taken import taken
+
+    taken()

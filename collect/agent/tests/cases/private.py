@@ -69,3 +69,7 @@ else:
     train(loader)
 if mode != "fgc":
     engine.get_epsilon(1e-5)
+if device == "cuda":
+    from taken import taken
+
+    taken()

@@ -1,4 +1,7 @@
-"""Processes: processes.py exit|kill|exception|system_exit|exec|fork|idle_fork|held_fork|spawn|mp_fork|workers."""
+"""Processes: processes.py MODE.
+
+MODE is exit|late SIGNAL|kill|exception|system_exit|exec|fork|idle_fork|held_fork|spawn|mp_fork|workers.
+"""
 
 import os
 import signal
@@ -64,6 +67,22 @@ def main(mode):
     train(1 if "fork" in mode or mode == "plain" else 2)
     if mode == "exit":
         os._exit(3)
+    if mode == "late":  # a handler that raises is called while the agent ends its recording
+        from dpsight import tags
+
+        def late(*_):
+            raise TimeoutError
+
+        def flush(inner=tags.flush):
+            signal.raise_signal(getattr(signal, sys.argv[2]))
+            inner()
+
+        signal.signal(signal.SIGALRM, late)
+        tags.flush = flush
+        try:
+            os._exit(7)
+        except BaseException as error:
+            print("came back", repr(error))
     if mode == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if mode == "exception":

@@ -165,3 +165,7 @@ for kind in sys.argv[2:]:
         print("gradients", sum(p.grad.abs().sum().item() for p in net.parameters()))
     optimizer.zero_grad()
     del loss
+if device == "cuda":
+    from taken import taken
+
+    taken()

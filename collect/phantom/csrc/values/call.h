@@ -61,6 +61,37 @@ public:
         return true;
     }
 
+    // Whether something that the operator reads is this rank's, in place of all ranks' (collective.h).
+    bool is_copied() const {
+        bool found = false;
+        for (size_t i : plan_.tensors)
+            if (plan_.roles[i] == Role::read || plan_.roles[i] == Role::changed)
+                all_tensors(arguments_[i], [&found](const at::Tensor& tensor) {
+                    found |= known().is_copied(tensor);
+                    return !found;
+                });
+        return found;
+    }
+
+    // What is known of the results is such too, or no more.
+    void copied(const Stack& stack, bool is) const {
+        auto mark = [is](const at::Tensor& tensor) {
+            known().copied(tensor, is);
+            return true;
+        };
+        auto mark_written = [is](const at::Tensor& tensor) {
+            if (is || covers(tensor)) // a part that is the same on all ranks says nothing about the rest
+                known().copied(tensor, is);
+            return true;
+        };
+        for (size_t i : plan_.tensors)
+            if (written(i))
+                all_tensors(arguments_[i], mark_written);
+        for (size_t i = 0; i < plan_.results; i++)
+            if (plan_.fresh[i])
+                all_tensors(stack[stack.size() - plan_.results + i], mark);
+    }
+
     // To be called before the CUDA kernel: operators inside it may be followed too, and change what it changes.
     void keep() {
         for (size_t i : plan_.tensors) {

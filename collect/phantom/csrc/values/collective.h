@@ -1,5 +1,6 @@
 // Collectives: the peers are copies of this rank, so what it gathers from each is what it gives, the largest of all is its own,
-// and their sum is its own times their number.
+// and their sum is its own times their number. On a device other ranks may have other values: a read of these, and of what is made of
+// them, is told.
 #ifndef PHANTOM_VALUES_COLLECTIVE_H
 #define PHANTOM_VALUES_COLLECTIVE_H
 
@@ -17,6 +18,8 @@ public:
         int operation;
         phantom_reduction(&operation); // one that nobody asked about
         before_.callBoxed(op, keys, stack);
+        if (plan_.base == "broadcast_")
+            return broadcasts(call);
         auto unknown = [](const at::Tensor& tensor) {
             phantom_captures_running() ? known().capture(tensor) : known().forget(tensor);
             return true;
@@ -29,6 +32,20 @@ private:
     bool is_reduction() const {
         static constexpr std::array<std::string_view, 3> names{"allreduce_", "allreduce_coalesced_", "reduce_"};
         return is_one_of(plan_.base, names);
+    }
+
+    static void copied(const c10::IValue& tensors) {
+        all_tensors(tensors, [](const at::Tensor& tensor) {
+            known().copied(tensor, true);
+            return true;
+        });
+    }
+
+    // What stood here is taken for what the root sent.
+    static void broadcasts(const Call& call) {
+        int operation;
+        if (phantom_reduction(&operation) > 1)
+            copied(call.argument(0));
     }
 
     // To be called after it, since NCCL alone is told the number of ranks and an operation as it is meant (of truth values the
@@ -47,26 +64,29 @@ private:
                     on_host(tensor).mul_(ranks);
                 return true;
             });
+        copied(call.argument(0));
         return true;
     }
 
     bool gathers(const Call& call) const {
         if (plan_.base == "_allgather_base_")
-            return gather(call.argument(0).toTensor(), call.argument(1).toTensor());
+            return gather(call.argument(0).toTensor(), call.argument(1).toTensor(), false);
         if (plan_.base != "allgather_" || !call.argument(0).isList())
             return false;
         std::vector<at::Tensor> given = call.argument(1).toTensorVector();
         size_t i = 0;
         bool all = true;
         for (const c10::IValue& gathered : call.argument(0).toListRef()) {
-            for (const at::Tensor& to : gathered.toTensorVector())
-                all &= i < given.size() && gather(to, given[i]);
+            std::vector<at::Tensor> parts = gathered.toTensorVector();
+            for (const at::Tensor& to : parts)
+                all &= i < given.size() && gather(to, given[i], parts.size() > 1);
             i++;
         }
         return all;
     }
 
-    static bool gather(const at::Tensor& to, const at::Tensor& from) {
+    // others: whether it is one of several parts, of which all but one are other ranks'.
+    static bool gather(const at::Tensor& to, const at::Tensor& from, bool others) {
         if (!is_known(from) || !is_plain(to) || !is_small(to) || !covers(to) || !from.numel() || to.numel() % from.numel() || to.dtype() != from.dtype() ||
             !to.is_contiguous() || !from.is_contiguous())
             return false;
@@ -76,6 +96,7 @@ private:
         for (size_t at = 0; at < to.storage().nbytes(); at += bytes)
             std::memcpy(data + at, source, bytes);
         known().learn(to);
+        known().copied(to, others || to.numel() > from.numel() || known().is_copied(from));
         return true;
     }
 };

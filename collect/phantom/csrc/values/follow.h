@@ -19,10 +19,10 @@ public:
         bool capturing = phantom_captures_running();
         if (plan_.followed && !capturing && call.is_known()) {
             Answered inside;
+            bool copied = call.is_copied();
             call.keep();
             before_.callBoxed(op, keys, stack);
-            if (!call.compute(op, *stack))
-                call.forget(*stack);
+            call.compute(op, *stack) ? call.copied(*stack, copied) : call.forget(*stack);
             return;
         }
         bool about_finiteness = !capturing && is_about_finiteness(finite_, call);

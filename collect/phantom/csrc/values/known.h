@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
@@ -61,6 +62,26 @@ public:
             return false;
         std::lock_guard<std::mutex> guard(lock_);
         return is(tensor, given);
+    }
+
+    // Whether values of a storage are this rank's, in place of those of all ranks.
+    bool is_copied(const at::Tensor& tensor) {
+        if (!any_copied_ || !is_plain(tensor))
+            return false;
+        std::lock_guard<std::mutex> guard(lock_);
+        Entry* entry = find(tensor);
+        return entry && entry->copied && current(*entry, tensor);
+    }
+
+    // They stay so until something that does not depend on other ranks is written over them.
+    void copied(const at::Tensor& tensor, bool is) {
+        if (is)
+            any_copied_ = true;
+        if (!any_copied_ || !is_plain(tensor))
+            return;
+        std::lock_guard<std::mutex> guard(lock_);
+        if (Entry* entry = find(tensor))
+            entry->copied = is;
     }
 
     void learn(const at::Tensor& tensor, How how = every) {
@@ -142,6 +163,7 @@ private:
         uint32_t version = 0;
         uint64_t learned = 0;
         How how = every;
+        bool copied = false;
     };
 
     static Weak weak(const at::Tensor& tensor) {
@@ -187,6 +209,7 @@ private:
     }
 
     std::mutex lock_;
+    std::atomic<bool> any_copied_{false}; // most processes meet no other
     std::unordered_map<c10::StorageImpl*, Entry> entries_;
     std::unordered_map<c10::StorageImpl*, Weak> captured_;
     size_t limit_ = 1024;

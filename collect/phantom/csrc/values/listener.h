@@ -14,16 +14,31 @@ enum class Told : int {
     bound = 1,   // the size of an output is an upper bound
     exact = 2,   // the size of an output was computed from known values
     assumed = 3, // a value that nobody knows was taken for finite
+    copied = 4,  // a value was read that is this rank's, in place of all ranks'
 };
 
-// Takes the GIL, and is called without any lock held.
-using Listener = void (*)(int told, const char* name);
+// Takes the GIL, and is called without any lock held. Of a read that is named truth, of truth values, it says whether they are to be read
+// as true.
+using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
 
-inline void tell(Told told, const char* name) {
-    if (Listener call = listener.load())
-        call(static_cast<int>(told), name);
+// What a signal handler of the script's raises while Python is told something ends there. It is raised once more, as soon as Python goes
+// on: later has `call` called with the argument then (Py_AddPendingCall).
+struct Again {
+    int (*later)(int (*call)(void*), void* argument);
+    int (*call)(void*);
+    void* argument;
+};
+inline Again again{};
+inline std::atomic<bool> raised{false};
+
+inline bool tell(Told told, const char* name) {
+    Listener call = listener.load();
+    bool yes = call && call(static_cast<int>(told), name);
+    if (raised.exchange(false) && again.later(again.call, again.argument))
+        raised = true; // too much waits there: at the next one
+    return yes;
 }
 
 // Set while this thread is inside an operator that has been given its answer: reads inside it are then answered.

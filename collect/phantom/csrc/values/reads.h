@@ -8,6 +8,9 @@
 
 namespace values {
 
+// A truth value that does not even stand for what falling.h gave: a loop may wait for it.
+inline bool is_unknown_truth(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBool && !known().is_given(tensor); }
+
 class Copy : public Follow {
 public:
     using Follow::Follow;
@@ -32,14 +35,15 @@ private:
     static void read(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform) {
         if (!from.is_cuda() || !to.device().is_cpu() || to.layout() != c10::kStrided || !to.numel() || answered && !has_values)
             return;
-        if (!has_values && !uniform)
-            tell(Told::read, "copy_");
+        bool yes = !has_values && !uniform && tell(Told::read, is_unknown_truth(from) ? "truth" : "copy_");
+        if (has_values && !answered && known().is_copied(from))
+            tell(Told::copied, "copy_");
         bool has_one = has_values || !uniform && give_value(from);
         OnHost guard;
         if (has_one)
             to.copy_(on_host(from)); // the phantom's own copies end at a limit
         else
-            uniform ? to.fill_(bool(first_byte(from))) : to.zero_();
+            uniform ? to.fill_(bool(first_byte(from))) : to.fill_(yes);
     }
 
     static void write(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform, bool had_values) {
@@ -55,6 +59,9 @@ private:
         }
         // A part says nothing about the rest.
         had_values || covers(to) ? known().learn(to) : known().forget(to);
+        bool copied = known().is_copied(from);
+        if (copied || covers(to))
+            known().copied(to, copied);
     }
 };
 
@@ -70,12 +77,13 @@ public:
             if (is_mask(tensor) && known().is_uniform(tensor)) {
                 *data = first_byte(tensor);
             } else {
-                if (!answered)
-                    tell(Told::read, "_local_scalar_dense");
+                bool yes = !answered && tell(Told::read, is_unknown_truth(tensor) ? "truth" : "_local_scalar_dense");
                 if (answered || !give_value(tensor))
-                    std::memset(data, 0, tensor.itemsize());
+                    yes ? std::memset(data, 1, 1) : std::memset(data, 0, tensor.itemsize());
             }
         }
+        if (!answered && known().is_copied(tensor))
+            tell(Told::copied, "_local_scalar_dense");
         Announced read(true);
         before_.callBoxed(op, keys, stack);
     }
@@ -109,6 +117,8 @@ public:
                 inside.emplace();
             before_.callBoxed(op, keys, stack);
         }
+        if (computed && !answered && call.is_copied())
+            tell(Told::copied, "equal");
         if (computed)
             stack->back() = host.back();
     }

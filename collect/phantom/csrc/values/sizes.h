@@ -53,6 +53,7 @@ public:
         const at::Tensor& tensor = call.argument(0).toTensor();
         Stack host;
         bool known_values = !phantom_captures_running() && call.is_known() && call.run(op, host), exact = known_values;
+        bool copied = known_values && call.is_copied();
         int64_t size = known_values ? size_.exact(call, host.front().toTensor()) : size_.bound(call);
         if (!known_values && plan_.name == "nonzero" && is_mask(tensor) && known().is_uniform(tensor)) {
             size = first_byte(tensor) ? tensor.numel() : 0;
@@ -63,6 +64,8 @@ public:
             if (!exact && !phantom_captures_running())
                 tell(Told::read, plan_.name.c_str());
             tell(exact ? Told::exact : Told::bound, plan_.name.c_str());
+            if (copied)
+                tell(Told::copied, plan_.name.c_str());
         }
         {
             Answer answer(size);
@@ -71,6 +74,7 @@ public:
         if (!known_values)
             return call.forget(*stack);
         call.learn_results(*stack, host);
+        call.copied(*stack, copied);
     }
 
 private:

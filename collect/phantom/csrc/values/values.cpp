@@ -78,12 +78,18 @@ API void phantom_values_install(values::Listener listener) {
                 values::put<values::Reshape>(*op);
     values::put<values::Coalesce>(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_coalesce", ""), c10::DispatchKey::SparseCUDA);
     // Those that write elsewhere than where they read from, or something else.
-    for (const char* name : {"allreduce_", "allreduce_coalesced_", "reduce_", "allgather_", "_allgather_base_", "allgather_coalesced_",
+    for (const char* name : {"broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "allgather_", "_allgather_base_", "allgather_coalesced_",
                              "allgather_into_tensor_coalesced_", "reduce_scatter_", "_reduce_scatter_base_",
                              "reduce_scatter_tensor_coalesced_", "gather_", "scatter_", "alltoall_", "alltoall_base_", "recv_",
                              "recv_any_source_"})
         values::put({std::string("c10d::") + name, ""});
 }
+
+// To be called before anything can be told, and where the listener has raised something that is to be raised again.
+API void phantom_values_again(int (*later)(int (*)(void*), void*), int (*call)(void*), void* argument) {
+    values::again = {later, call, argument};
+}
+API void phantom_values_raised(void) { values::raised = true; }
 
 // Whether the values of a tensor (a TensorImpl) stand in its memory.
 API int phantom_values_known(c10::TensorImpl* tensor) {

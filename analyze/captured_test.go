@@ -1,0 +1,38 @@
+package analyze
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A captured step is in no time, whether or not it was ingested with one; the others are.
+func TestCapturedSteps(t *testing.T) {
+	for _, capturedNS := range []int64{0, 1000} {
+		in := plainTimes()
+		step := func(n int64, instrumented bool) {
+			in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: capturedNS, WallNS: 9e9})
+			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 1000}, schemas.Phase{Step: n, Phase: "forward", EndNS: 5e9},
+				schemas.Phase{Step: n, Phase: "backward", EndNS: 4e9}, schemas.Phase{Step: n, Phase: "optimizer"})
+		}
+		step(4, true)
+		step(5, false)
+		const both = "2 steps (4 to 5) have no time: forward and backward took none on the GPU, as where a CUDA graph captures them; " +
+			"replays of a graph are steps only where the script calls dpsight.step() after each"
+		if r := ListRun(in); r.StepMS == nil || *r.StepMS != 2500 || !slices.Equal(r.Warnings, []string{both}) {
+			t.Errorf("%+v", r)
+		}
+		m := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
+		if d := m.Ranks[0]; d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 2500 || !slices.Contains(m.Warnings, both) {
+			t.Errorf("%+v, %q", d, m.Warnings)
+		}
+	}
+	in := plainTimes()
+	for i := range in.Phases { // no events at all: not captured
+		in.Phases[i].GPUNS = 0
+	}
+	if len(schemas.Captured(in.Phases)) != 0 {
+		t.Error("steps without events were captured")
+	}
+}

@@ -1,0 +1,64 @@
+package collect
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"sync"
+
+	"github.com/dpsight/dpsight/collect/agent"
+	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Built is the code that this binary is made of.
+var Built = sync.OnceValue(func() schemas.Built {
+	b := schemas.Built{Agent: digestOf(agent.FS()), Phantom: digestOf(all(phantom.Files())...)}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Revision, b.Modified = revisionOf(info.Settings)
+	}
+	return b
+})
+
+func all(files []embed.FS) []fs.FS {
+	var out []fs.FS
+	for _, f := range files {
+		out = append(out, f)
+	}
+	return out
+}
+
+// revisionOf is the commit of a build, and whether files were changed since; nil where go build was told not to look, or had no repository.
+func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool) {
+	for _, s := range settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = &s.Value
+		case "vcs.modified":
+			modified = new(s.Value == "true")
+		}
+	}
+	return revision, modified
+}
+
+// digestOf is a digest of files, their names included.
+func digestOf(files ...fs.FS) string {
+	hash := sha256.New()
+	for _, f := range files {
+		err := fs.WalkDir(f, ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			data, err := fs.ReadFile(f, path)
+			fmt.Fprintf(hash, "%s %d\n%s\n", path, len(data), data)
+			return err
+		})
+		if err != nil {
+			panic(err) // they are part of the binary
+		}
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))[:16]
+}

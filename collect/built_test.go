@@ -1,0 +1,62 @@
+package collect
+
+import (
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/dpsight/dpsight/collect/agent"
+	"github.com/dpsight/dpsight/collect/phantom"
+)
+
+// A digest changes with every file, its content and its name, and with nothing else; what go build says of the commit is read as it stands.
+func TestBuilt(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	first := fstest.MapFS{"a.py": file("x"), "b/c.py": file("y")}
+	digest := digestOf(first)
+	if digestOf(fstest.MapFS{"b/c.py": file("y"), "a.py": file("x")}) != digest {
+		t.Error("the same files, another digest")
+	}
+	for name, other := range map[string]fstest.MapFS{"a name": {"d.py": file("x"), "b/c.py": file("y")}, "content": {"a.py": file("x"), "b/c.py": file("z")},
+		"one less": {"a.py": file("x")}, "one more": {"a.py": file("x"), "b/c.py": file("y"), "b/d.py": file("")}} {
+		if digestOf(other) == digest {
+			t.Errorf("%s is not in the digest", name)
+		}
+	}
+	b := Built()
+	for what, digest := range map[string]string{digestOf(agent.FS()): b.Agent, digestOf(all(phantom.Files())...): b.Phantom} {
+		if hex, ok := strings.CutPrefix(digest, "sha256:"); what != digest || !ok || len(hex) != 16 {
+			t.Errorf("%q, not %q", digest, what)
+		}
+	}
+	if b.Agent == b.Phantom {
+		t.Error("one digest of two")
+	}
+	if revision, modified := revisionOf(nil); revision != nil || modified != nil {
+		t.Error("a build that says nothing has a revision")
+	}
+	revision, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.revision", Value: "12ab"}, {Key: "vcs.modified", Value: "true"}})
+	if revision == nil || *revision != "12ab" || modified == nil || !*modified {
+		t.Errorf("%v, %v", revision, modified)
+	}
+	if _, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.modified", Value: "false"}}); modified == nil || *modified {
+		t.Errorf("%v", modified)
+	}
+}
+
+// The phantom's digest is of all that it is made of.
+func TestPhantomFiles(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range phantom.Files() {
+		for _, name := range []string{"csrc/memory.c", "csrc/values/follow.h", "pysrc/phantom_values.py", "pysrc/phantom_init.py", "pysrc/phantom_ranks.py",
+			"pysrc/phantom_launch.py", "profiles/h200.json"} {
+			if _, err := f.ReadFile(name); err == nil {
+				found[name] = true
+			}
+		}
+	}
+	if len(found) != 7 {
+		t.Errorf("%v", found)
+	}
+}

@@ -1,0 +1,59 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+)
+
+// engineSays are the calls by which the engine's thread says once in a backward what it is, while events are recorded: theirs carry its marks.
+var engineSays = []string{"backward.py:_mark_engine", "backward.py:_once", "backward.py:first", "backward.py:_arrive", "timing.py:engine_arrives", "marks.py:mark"}
+
+// A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and besides
+// remembers what the model as a whole was given, so that the batch has its name should a request fail. That is some twenty calls,
+// however many modules and parameters there are. While events are recorded the engine's thread says what it is, in one mark.
+func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	calls := func(bare bool) map[string]int {
+		r := recordAs(t, environment(), func(e *collect.Experiment) { e.Bare = bare }, python, script(t, "calls.py"))
+		lines := linesOf(t, r.stdout, "CALLS ")
+		lines = lines[len(lines)-2:] // the first ones meet the model
+		if lines[0] != lines[1] {
+			t.Errorf("bare %t: two bare steps differ:\n%s\n%s", bare, lines[0], lines[1])
+		}
+		var counts map[string]int
+		if err := json.Unmarshal([]byte(lines[0]), &counts); err != nil {
+			t.Fatal(err)
+		}
+		return counts
+	}
+	recorded, bare := calls(false), calls(true)
+	if len(bare) < 10 {
+		t.Errorf("a bare run's step calls %v", bare)
+	}
+	more := 0
+	for name, n := range recorded {
+		file, _, _ := strings.Cut(name, ":")
+		switch extra := n - bare[name]; {
+		case extra == 0:
+		case extra == 1 && slices.Contains(engineSays, name):
+		case extra > 0 && slices.Contains([]string{"given.py", "saved.py", "tensors.py"}, file):
+			more += extra
+		default:
+			t.Errorf("%s: %d calls, %d in a bare run", name, n, bare[name])
+		}
+	}
+	for name, n := range bare {
+		if recorded[name] == 0 {
+			t.Errorf("%s: %d calls in a bare run only", name, n)
+		}
+	}
+	if more == 0 || more > 30 {
+		t.Errorf("%d calls more than in a bare run", more)
+	}
+}

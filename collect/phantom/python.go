@@ -1,6 +1,0 @@
-package phantom
-
-import _ "embed"
-
-//go:embed pysrc/phantom_values.py
-var pythonModule []byte

@@ -1,0 +1,62 @@
+package phantom
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+)
+
+// SharedPage is the variable that says which page of [Library.Shared] is a process's, from 0: 0 if unset. Processes with different
+// pages have different devices.
+const SharedPage = "PHANTOM_SHARED_PAGE"
+
+const sharedBytes = 1 << 19 // of a page: csrc/shared.c
+
+// Use is what the processes of a run held of a device.
+type Use struct {
+	Page, Device  int
+	Processes     int   // that held memory of it at once, at most
+	ReservedBytes int64 // of all of them at once, at most: what they got of cudaMalloc
+	TakenBytes    int64 // with what their contexts took, beside the first one's
+}
+
+// Shared are the pages in which the processes of a run count what they hold of each device.
+type Shared struct {
+	file  *os.File
+	pages int
+}
+
+// NewShared makes the file of so many pages. It can be read after it was removed, until Close.
+func NewShared(path string, pages int) (*Shared, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Truncate(int64(pages) * sharedBytes); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Shared{file, pages}, nil
+}
+
+// Close gives the file back.
+func (s *Shared) Close() error { return s.file.Close() }
+
+// Uses lists the devices that any process held memory of, by page.
+func (s *Shared) Uses() ([]Use, error) {
+	var uses []Use
+	for page := range s.pages {
+		var head [MostDevices][3]uint64
+		if _, err := s.file.Seek(int64(page)*sharedBytes, 0); err != nil {
+			return nil, err
+		}
+		if err := binary.Read(s.file, binary.NativeEndian, &head); err != nil {
+			return nil, err
+		}
+		for device, most := range head {
+			if most[0] > 0 {
+				uses = append(uses, Use{page, device, int(most[0]), int64(most[1]), int64(most[2])})
+			}
+		}
+	}
+	return uses, nil
+}

@@ -1,0 +1,34 @@
+package phantom
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Processes that have one device share its memory, as they see it and when they ask for more; a second context takes its part, and what
+// a process held is free once it was killed. Processes with another page have other devices.
+func TestProcessesShareADevice(t *testing.T) {
+	library := testLibrary(t)
+	library.MemoryBytes = 2 << 30
+	library.Shared = filepath.Join(t.TempDir(), "devices")
+	shared, err := NewShared(library.Shared, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	var got struct{ Alone, Beside, Elsewhere, Failed, After []int64 }
+	runScript(t, library, &got, "shared.py", nil)
+	context := library.Profile.Properties["context_bytes"]
+	held, usable := int64(512<<20), library.MemoryBytes
+	if !slices.Equal(got.Alone, []int64{usable - held, 1}) || !slices.Equal(got.Beside, []int64{usable - 2*held - context, 1}) ||
+		!slices.Equal(got.Elsewhere, []int64{usable - held, 1}) || !slices.Equal(got.Failed, []int64{usable - held - context, 0}) ||
+		!slices.Equal(got.After, []int64{usable - 3*held, 1}) {
+		t.Errorf("%+v", got)
+	}
+	uses, err := shared.Uses()
+	want := []Use{{0, 0, 2, max(2*held, 3*held), max(2*held+context, 3*held)}, {1, 0, 1, held, held}}
+	if err != nil || !slices.Equal(uses, want) {
+		t.Errorf("uses %+v, want %+v, %v", uses, want, err)
+	}
+}

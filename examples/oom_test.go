@@ -1,0 +1,54 @@
+package examples_test
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A real GPU ran out of memory twice: one run died of it, the other caught it and went on. Both have the request that failed, the module
+// and phase that asked, and a breakdown of that moment in which every byte has an owner.
+func TestOutOfMemory(t *testing.T) {
+	want := map[string]struct {
+		status string
+		fatal  bool
+		steps  int
+	}{"die": {schemas.StatusOOM, true, 2}, "recover": {schemas.StatusOK, false, 4}}
+	for e := range runsOf(t, "oom") {
+		w, ok := want[e.Manifest.Name]
+		delete(want, e.Manifest.Name)
+		if !ok || e.Manifest.Source != schemas.Measured || e.Manifest.Status != w.status || len(e.in.Report.OOMs) != 1 {
+			t.Fatalf("%s: %s, %s, requests that failed: %+v", e.Manifest.Name, e.Manifest.Source, e.Manifest.Status, e.in.Report.OOMs)
+		}
+		if n := len(e.in.Steps); n != w.steps {
+			t.Errorf("%s: %d steps, want %d", e.Manifest.Name, n, w.steps)
+		}
+		o := e.in.Report.OOMs[0]
+		if o.Fatal != w.fatal || o.Step != 2 || o.Phase != "forward" || o.Module != "head" || o.RequestedBytes < 40<<30 {
+			t.Errorf("%s: %+v", e.Manifest.Name, o)
+		}
+		doc, err := analyze.Breakdown(e.in, analyze.At{OOM: new(int64(1))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := doc.Devices[0]
+		var sum, bank int64
+		for _, c := range d.Categories {
+			if sum += c.Bytes; c.Category == schemas.Buffers {
+				bank = c.Bytes
+			}
+		}
+		if sum != d.AllocatedBytes || bank < 100<<30 {
+			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum, d.AllocatedBytes, bank)
+		}
+		// It failed since what the process held and asked for is more than it may take, cached blocks given back or not.
+		if held := d.AllocatedBytes + o.RequestedBytes; held <= o.LimitBytes {
+			t.Errorf("%s: %d bytes held and asked for, and %d are allowed", e.Manifest.Name, held, o.LimitBytes)
+		}
+		limitsOf("oom").hold(t, e.Manifest.Name, &d)
+	}
+	if len(want) > 0 {
+		t.Errorf("not recorded: %v", want)
+	}
+}

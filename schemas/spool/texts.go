@@ -1,0 +1,81 @@
+package spool
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// The texts of allocator events are nearly all the same but for a number that counts up, the mark. As digits it repeats nothing;
+// as the difference to the one before it is what it was in the step before.
+
+const (
+	// place stands in a text for a number that was taken out.
+	place = 0
+	// most is how many digits such a number may have: it fits in four bytes.
+	most = 9
+	// untouched begins texts of which nothing is taken out: they hold what stands for a number.
+	untouched = 1<<64 - 1
+)
+
+// counted takes the numbers out of texts: the length of what is left, that, and the numbers' differences in planes.
+func counted(text []byte) []byte {
+	rest, numbers := make([]byte, 0, len(text)), []byte(nil)
+	for i := 0; i < len(text); {
+		if text[i] == place {
+			return append(binary.LittleEndian.AppendUint64(nil, untouched), text...)
+		}
+		end := i
+		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+			end++
+		}
+		switch n := end - i; {
+		case n == 0:
+			rest = append(rest, text[i])
+			i++
+		case n > most || n > 1 && text[i] == '0': // another number, or none, would give these digits
+			rest = append(rest, text[i:end]...)
+			i = end
+		default:
+			number := uint32(0)
+			for ; i < end; i++ {
+				number = 10*number + uint32(text[i]-'0')
+			}
+			rest = append(rest, place)
+			numbers = binary.LittleEndian.AppendUint32(numbers, number)
+		}
+	}
+	differences(numbers, 4, 0, 4)
+	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(rest))), rest...), planes(numbers, 4)...)
+}
+
+// uncounted undoes counted.
+func uncounted(b []byte) ([]byte, error) {
+	if len(b) < 8 {
+		return nil, errStreams
+	}
+	n, b := binary.LittleEndian.Uint64(b), b[8:]
+	if n == untouched {
+		return b, nil
+	}
+	if n > uint64(len(b)) {
+		return nil, errStreams
+	}
+	rest, numbers := b[:n], rows(b[n:], 4)
+	sums(numbers, 4, 0, 4)
+	out := make([]byte, 0, len(rest)+len(numbers))
+	for _, c := range rest {
+		if c != place {
+			out = append(out, c)
+			continue
+		}
+		if len(numbers) < 4 {
+			return nil, errStreams
+		}
+		out = strconv.AppendUint(out, littleEndian(numbers[:4]), 10)
+		numbers = numbers[4:]
+	}
+	if len(numbers) > 0 {
+		return nil, errStreams
+	}
+	return out, nil
+}
