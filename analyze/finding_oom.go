@@ -119,14 +119,14 @@ func (in *Input) failure(group []int, ledgers *ledgers) Finding {
 	}
 	f.Sentence = fmt.Sprintf("A %s failed %s, %s", requestWords(o), when(&at), ended)
 	if n := len(group); n > 1 {
-		f.Sentence = fmt.Sprintf("%d requests of at most %s failed in %s, the largest %s, %s", n, strings.TrimPrefix(requestWords(o), "request for "), o.Phase, when(&at), ended)
+		f.Sentence = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", n, strings.TrimPrefix(requestWords(o), "request for "), when(&at), ended)
 	}
 	if o.Seq == 0 { // the process died before its last drain
 		f.Sentence += "; the events around it are not in the journal."
 	} else {
 		f.At = &at
 		d := in.breakdownAt(p, ledgers.of(p), at, -1)
-		f.holders(&d, o, in.layoutAt(p, ledgers.of(p), o.Seq))
+		f.holders(&d, o, in.layoutAt(p, ledgers.of(p), o.Seq), in.nth(i))
 	}
 	f.failed.Sentence = f.Sentence
 	return f
@@ -151,20 +151,33 @@ func (in *Input) diedOf() string {
 		if !o.Fatal {
 			continue
 		}
-		nth := 0 // of the device's failures, which --at counts
-		for _, x := range in.Report.OOMs[:i+1] {
-			if x.Rank == o.Rank && x.Device == o.Device {
-				nth++
-			}
-		}
 		at := in.failureMoment(place{o.Rank, o.Device}, i)
 		text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(o), when(&at))
 		if o.Seq != 0 {
-			text += fmt.Sprintf("; this is its peak until then, and --at oom=%d is that moment", nth)
+			text += fmt.Sprintf("; this is its peak until then, and %s is that moment", atFailure(in.nth(i)))
 		}
 		return text
 	}
 	return ""
+}
+
+// nth is which of its device's failures the i-th of the report is, from 1: what --at counts.
+func (in *Input) nth(i int) (n int64) {
+	o := &in.Report.OOMs[i]
+	for _, x := range in.Report.OOMs[:i+1] {
+		if x.Rank == o.Rank && x.Device == o.Device {
+			n++
+		}
+	}
+	return n
+}
+
+// atFailure is the option that names a device's n-th failure.
+func atFailure(n int64) string {
+	if n == 1 {
+		return "--at oom"
+	}
+	return fmt.Sprintf("--at oom=%d", n)
 }
 
 // failureMoment is when the i-th failure of the report happened.
@@ -180,8 +193,8 @@ func (in *Input) failureMoment(p place, i int) Moment {
 	return m
 }
 
-// holders says what was in the request's way.
-func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout) {
+// holders says what was in the way of the device's nth request that failed.
+func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth int64) {
 	held := slices.Clone(d.Categories)
 	slices.SortStableFunc(held, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	const most = 4
@@ -212,7 +225,7 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout) {
 	if len(names) > 0 {
 		f.Sentence += " (" + joinWords(names) + ")"
 	}
-	f.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown --at oom --by category,module says where"
+	f.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown " + atFailure(nth) + " --by category,module says where"
 	if o.Absorbed() {
 		f.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a faster algorithm"
 	}

@@ -585,7 +585,7 @@ func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 	if len(s.Failed) != 3 || s.FailedMore != 0 || s.Failed[0].Absorbed || !s.Failed[1].Absorbed || s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
 		t.Fatalf("%+v", s.Failed)
 	}
-	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests of at most 3.00 MiB by module a failed in forward, the largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
+	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests for at most 3.00 MiB by module a failed, the largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
 		t.Errorf("%q", f)
 	}
 	if found := in.failures(in.newLedgers()); len(found) != 3 {

@@ -140,7 +140,7 @@ func Predict(in Input) PredictionRun {
 	}
 	d := s.Main()
 	if p.Failure != nil {
-		if failed := in.failedBreakdown(p.Failure); failed != nil {
+		if failed := in.failedBreakdown(); failed != nil {
 			d = failed
 		}
 	}
@@ -204,21 +204,15 @@ func (in *Input) survived() (warnings []string, absorbed int) {
 	return warnings, absorbed
 }
 
-// failedBreakdown is what was held when a request failed; nil where its events are not in the journal.
-func (in *Input) failedBreakdown(o *schemas.OOM) *DeviceBreakdown {
+// failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the journal.
+func (in *Input) failedBreakdown() *DeviceBreakdown {
+	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
+	o := &in.Report.OOMs[i]
 	if o.Seq == 0 {
 		return nil
 	}
 	p := place{o.Rank, o.Device}
-	n := int64(0)
-	for i := range in.Report.OOMs {
-		if x := &in.Report.OOMs[i]; x.Rank == o.Rank && x.Device == o.Device {
-			if n++; x == o {
-				break
-			}
-		}
-	}
-	f, err := in.failureAt(p, n)
+	f, err := in.failureAt(p, in.nth(i))
 	if err != nil {
 		return nil
 	}

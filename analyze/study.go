@@ -272,6 +272,7 @@ type StudyDocument struct {
 	Cost          []CostRun          `json:"cost"`
 	Success       SuccessDocument    `json:"success"`
 	Failed        []FailedRequest    `json:"failed_requests"`
+	FailedMore    int                `json:"failed_requests_left_out"` // of runs with many; dpsight analyze findings has them
 	Shared        []SharedActivation `json:"shared_hook_activations"`
 	Notes         []string           `json:"notes"`
 }
@@ -285,6 +286,7 @@ func (s *Study) Document() StudyDocument {
 		doc.Phases = append(doc.Phases, s.Runs[i].Phases)
 		doc.Cost = append(doc.Cost, s.Runs[i].Cost)
 		doc.Failed = append(doc.Failed, s.Runs[i].Failed...)
+		doc.FailedMore += s.Runs[i].FailedMore
 		for k := range s.Runs[i].Breakdown.Devices {
 			if sh := s.Runs[i].Breakdown.Devices[k].SharedHookActivations(); sh != nil {
 				sh.RunID = s.Runs[i].RunID

@@ -221,6 +221,14 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 			raised[uint32(m.A)] = true
 		}
 	}
+	fatal := -1
+	if j.Exception != nil && j.Exception.OOM { // of the last that torch did not go on without
+		for i, o := range j.OOMs {
+			if !noted[o.K] || raised[o.K] {
+				fatal = i
+			}
+		}
+	}
 	seen := map[int32]int{}
 	for i, o := range j.OOMs {
 		step, phase, module := ctx.At(o.K)
@@ -229,7 +237,7 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 		}
 		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free, LimitBytes: o.Limit,
 			Step: step, Phase: phase, Module: paths[module],
-			Fatal: i == len(j.OOMs)-1 && j.Exception != nil && j.Exception.OOM}
+			Fatal: i == fatal}
 		if noted[o.K] {
 			row.Raised = new(raised[o.K])
 		}

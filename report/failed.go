@@ -36,6 +36,6 @@ func failedTable(s *analyze.Study) table.Table {
 			notes.add(all.marked(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings has them", r.FailedMore))
 		}
 	}
-	t.Notes = append(append(t.Notes, notes.all()...), "dpsight analyze findings says what to change, and dpsight analyze breakdown --at oom breaks such a moment down")
+	t.Notes = append(append(t.Notes, notes.all()...), "dpsight analyze findings says what to change, and dpsight analyze breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
 	return t
 }

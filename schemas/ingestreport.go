@@ -119,8 +119,9 @@ type OOM struct {
 	Phase           string `json:"phase"`
 	Module          string `json:"module"`
 	Fatal           bool   `json:"fatal"`
-	// Raised says whether the error reached Python, where the script could catch it; null in recordings of older agents. One that did not was
-	// torch's own to deal with: it tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be had.
+	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of all others, and in
+	// recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's algorithms one after the other, and goes on
+	// with the first whose workspace can be had.
 	Raised *bool `json:"raised,omitempty"`
 }
 

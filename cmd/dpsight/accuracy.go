@@ -34,7 +34,7 @@ Examples:
 
 func (c *accuracyCmd) Run(s *streams) error {
 	if len(c.Predicted) == 0 {
-		_, runs, err := summarized(s, c.Store, c.Names)
+		_, runs, err := summarizedBut(s, c.Store, c.Names, leaveNone)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (c *accuracyCmd) Run(s *streams) error {
 	}
 	var predicted, measured schemas.Baseline
 	for _, name := range c.Predicted {
-		b, _, err := gateBaseline(s, c.Store, name)
+		b, _, err := gateBaseline(s, c.Store, name, leaveNone)
 		if err != nil {
 			return err
 		}
@@ -54,14 +54,14 @@ func (c *accuracyCmd) Run(s *streams) error {
 			names = append(names, name)
 			continue
 		}
-		b, _, err := gateBaseline(s, c.Store, name)
+		b, _, err := gateBaseline(s, c.Store, name, leaveNone)
 		if err != nil {
 			return err
 		}
 		measured.Experiments = append(measured.Experiments, b.Experiments...)
 	}
 	if len(names) > 0 || len(c.Names) == 0 {
-		_, runs, err := summarized(s, c.Store, names)
+		_, runs, err := summarizedBut(s, c.Store, names, leaveNone)
 		if err != nil {
 			return err
 		}

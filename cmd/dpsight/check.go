@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -61,11 +62,11 @@ func (c *checkCmd) Run(s *streams) error {
 	var baseline *schemas.Baseline
 	var ofRuns bool
 	if c.Baseline != "" { // first: trials that it has are checked
-		if baseline, ofRuns, err = gateBaseline(s, c.Store, c.Baseline); err != nil {
+		if baseline, ofRuns, err = gateBaseline(s, c.Store, c.Baseline, leaveTrials); err != nil {
 			return err
 		}
 	}
-	_, runs, err := summarizedBut(s, c.Store, c.Names, func(sel *store.Selection) { withoutTrials(s.err, sel, baseline) })
+	_, runs, err := summarizedBut(s, c.Store, c.Names, func(errw io.Writer, sel *store.Selection) { withoutTrials(errw, sel, baseline) })
 	if err != nil {
 		return err
 	}
@@ -103,8 +104,8 @@ func (c *checkCmd) Run(s *streams) error {
 	return nil
 }
 
-// gateBaseline reads a baseline document, or reduces the runs that a flag names.
-func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns bool, err error) {
+// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out.
+func gateBaseline(s *streams, dir, name string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
@@ -115,7 +116,7 @@ func gateBaseline(s *streams, dir, name string) (b *schemas.Baseline, ofRuns boo
 	if strings.HasSuffix(name, ".json") {
 		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", name), "dpsight check --write-baseline FILE writes one from runs that are good"}
 	}
-	_, runs, err := summarizedBut(s, dir, []string{name}, func(sel *store.Selection) { withoutTrials(s.err, sel, nil) })
+	_, runs, err := summarizedBut(s, dir, []string{name}, leave)
 	if err != nil {
 		return nil, false, err
 	}

@@ -24,7 +24,7 @@ func (c *findingsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	withoutTrials(s.err, sel, nil)
+	leaveTrials(s.err, sel)
 	withoutSuperseded(s.err, sel)
 	var inspected []analyze.Inspection
 	err = each(s, sel, c.Names, store.WantAll|store.WantDetail, len(sel.Runs) > 1, func(in analyze.Input) error {

@@ -174,6 +174,8 @@ for extra in range(64, 50, -1):
     net(x).sum().backward()
     if torch.cuda.memory_stats()["num_ooms"]:
         break
+if sys.argv[2:] == ["dies"]:
+    raise RuntimeError("CUDA out of memory, or so it says")
 `)
 	store := t.TempDir()
 	r, doc := predict(t, store, nil, "--", python(t), script, "64")
@@ -185,6 +187,14 @@ for extra in range(64, 50, -1):
 	}
 	if found := must(t, t.TempDir(), "analyze", "findings", "--store", store); !strings.Contains(found.stdout, "torch itself went on without") {
 		t.Errorf("%s", found.stdout)
+	}
+	// None of these ended the run, whatever the error says that did.
+	r, doc = predict(t, t.TempDir(), nil, "--", python(t), script, "64", "dies")
+	if len(doc.Runs) != 1 {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if p := &doc.Runs[0]; p.Status != schemas.StatusOOM || p.Failure != nil || p.AbsorbedOOMs == 0 {
+		t.Errorf("status %s, failure %+v, %d absorbed", p.Status, p.Failure, p.AbsorbedOOMs)
 	}
 }
 

@@ -266,7 +266,7 @@ func TestPredictBeyondMemory(t *testing.T) {
 func TestPredictQuietly(t *testing.T) {
 	store := t.TempDir()
 	for _, quiet := range []bool{false, true} {
-		args := []string{"--", "sh", "-c", "echo of the script; echo aside >&2"}
+		args := []string{"--python", python(t), "--", "sh", "-c", "echo of the script; echo aside >&2"}
 		if quiet {
 			args = append([]string{"--quiet"}, args...)
 		}

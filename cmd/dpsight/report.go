@@ -38,7 +38,7 @@ func (c *reportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	withoutTrials(s.err, sel, nil)
+	leaveTrials(s.err, sel)
 	withoutSuperseded(s.err, sel)
 	if err := nothingIngested(sel); err != nil {
 		return err
@@ -88,6 +88,9 @@ func drawReport(s *streams, m report.Model, sel *store.Selection, out string, qu
 	}
 	for _, id := range sel.Missing {
 		m.Notes = append(m.Notes, "run "+id+" of the suite is not in the store")
+	}
+	if sel.Trials > 0 {
+		m.Notes = append(m.Notes, trialsNote(sel.Trials))
 	}
 	if sel.Superseded > 0 {
 		m.Notes = append(m.Notes, supersededNote(sel.Superseded))

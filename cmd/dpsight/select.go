@@ -174,16 +174,24 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 
 // summarized resolves RUN arguments and reduces the runs, without what searches tried. Where none has tables they are refused.
 func summarized(s *streams, dir string, names []string) (*store.Selection, []analyze.Summary, error) {
-	return summarizedBut(s, dir, names, func(sel *store.Selection) { withoutTrials(s.err, sel, nil) })
+	return summarizedBut(s, dir, names, leaveTrials)
 }
 
+// A leaver takes out of a selection what a command does not look at, and says so.
+type leaver func(io.Writer, *store.Selection)
+
+func leaveTrials(errw io.Writer, sel *store.Selection) { withoutTrials(errw, sel, nil) }
+
+// leaveNone takes nothing out.
+func leaveNone(io.Writer, *store.Selection) {}
+
 // summarizedBut is [summarized] without what leave takes out of the selection, instead of trials.
-func summarizedBut(s *streams, dir string, names []string, leave func(*store.Selection)) (*store.Selection, []analyze.Summary, error) {
+func summarizedBut(s *streams, dir string, names []string, leave leaver) (*store.Selection, []analyze.Summary, error) {
 	sel, err := selectRuns(s.err, dir, names)
 	if err != nil {
 		return nil, nil, err
 	}
-	leave(sel)
+	leave(s.err, sel)
 	withoutSuperseded(s.err, sel)
 	if err := nothingIngested(sel); err != nil {
 		return nil, nil, err

@@ -29,8 +29,8 @@ func supersededNote(n int) string {
 func withoutTrials(errw io.Writer, sel *store.Selection, baseline *schemas.Baseline) {
 	before := len(sel.Runs)
 	sel.Runs = analyze.WithoutTrials(sel.Runs, func(r store.Run) *schemas.Manifest { return r.Manifest }, sel.IsNamed, baseline)
-	if n := before - len(sel.Runs); n > 0 {
-		fmt.Fprintln(errw, "dpsight: note: "+trialsNote(n))
+	if sel.Trials = before - len(sel.Runs); sel.Trials > 0 {
+		fmt.Fprintln(errw, "dpsight: note: "+trialsNote(sel.Trials))
 	}
 }
 

@@ -80,7 +80,7 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			add(m, phaseBegin)
 		case m.Kind == spool.PhaseEnd:
 			add(m, phaseEnd)
-		case m.Kind == spool.OOM:
+		case m.Kind == spool.Raised, m.Kind == spool.OOM && m.Flags&spool.FlagNoted == 0:
 			for n := cur; n > 0; n = t.nodes[n].up {
 				t.nodes[n].failed = true
 			}

@@ -90,7 +90,8 @@ const (
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
 )
 
-// Flag of OOM marks: a Raised mark follows if the error reaches Python; else torch itself goes on without. Older agents do not say.
+// Flag of OOM marks: a convolution asked, and a Raised mark follows if the error reaches Python; else torch itself goes on without. Of a failure
+// without the flag the script hears, or older agents do not say.
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.

@@ -19,7 +19,7 @@ const (
 	WantSamples                      // NVML samples and processes
 	WantEvents                       // the events that change what is reserved; the others are not loaded
 	WantGradients                    // when each gradient was written
-	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows
+	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also without, where requests failed)
 	WantClock                        // when each event happened
 	WantModuleTimes                  // GPU time by module, and modules
 
@@ -44,7 +44,7 @@ type Tables struct {
 	Stacks      []schemas.StackFrame // detail
 	Clocks      []schemas.EventClock
 	ModuleTimes []schemas.ModuleTime
-	Segments    []schemas.SegmentBlock // detail: the lists with which later windows open
+	Segments    []schemas.SegmentBlock // detail, or requests that failed: the lists with which later windows open
 }
 
 // A NotIngestedError says that a run has a journal but no tables yet.
@@ -75,6 +75,10 @@ func Load(r Run, want Want) (*Tables, error) {
 		want Want
 		read func() error
 	}
+	lists := WantDetail
+	if len(report.OOMs) > 0 { // what was cached when they failed is in the lists, and a summary says it
+		lists |= WantMemory
+	}
 	jobs := []job{
 		{WantMemory, func() (err error) {
 			t.Allocations, err = allocations(r.Dir, recorded, want&WantDetail != 0)
@@ -91,7 +95,7 @@ func Load(r Run, want Want) (*Tables, error) {
 		}},
 		{WantDetail | WantModuleTimes, func() error { return read(&t.Modules, schemas.Modules, r.Dir) }},
 		{WantModuleTimes, func() error { return read(&t.ModuleTimes, schemas.ModuleTimes, r.Dir) }},
-		{WantDetail, func() (err error) { t.Segments, err = windowLists(r.Dir, report); return err }},
+		{lists, func() (err error) { t.Segments, err = windowLists(r.Dir, report); return err }},
 		{WantDetail, func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},

@@ -25,6 +25,8 @@ type Selection struct {
 	Named map[string]bool
 	// Superseded is how many runs of stores were left out because they were made again; see analyze.WithoutSuperseded.
 	Superseded int
+	// Trials is how many were left out because a search tried them; see analyze.WithoutTrials.
+	Trials int
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
 	// Newest lists, for each name that several runs of the store have, which one was taken.
@@ -103,12 +105,13 @@ func (e *NotFoundError) Error() string {
 		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store, list(e.Near))
 	}
 	msg := fmt.Sprintf("no run %q in %s", e.Arg, e.Store)
-	switch {
-	case e.Absent:
-		msg += ": there is no such folder"
-	case len(e.Near) > 0:
+	if e.Absent {
+		return msg + ": there is no such folder"
+	}
+	if len(e.Near) > 0 {
 		msg += ": did you mean " + list(e.Near) + "?"
-	case len(e.Unread) > 0:
+	}
+	if len(e.Unread) > 0 {
 		msg += ": not all of its run folders can be read (" + list(e.Unread) + ")"
 	}
 	return msg

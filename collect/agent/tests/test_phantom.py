@@ -502,8 +502,8 @@ class TestEnds(Phantom):
             self.assertEqual((r.out, r.err), (without.out, without.err))
             attempts = [(well, int(n)) for well, n in map(str.split, r.out.splitlines())]
             oom = [m for m in j.marks if m.kind == K.OOM]
-            self.assertTrue(all(m.flags == K.NOTED for m in oom))
             raised = {m.a for m in j.marks if m.kind == K.RAISED}
+            self.assertTrue(all(m.flags == K.NOTED for m in oom if m.k not in raised))
             self.assertEqual(sum(n for _, n in attempts), len(oom))
             for well, n in attempts:
                 failed, oom = oom[:n], oom[n:]
@@ -511,6 +511,13 @@ class TestEnds(Phantom):
                 self.assertEqual([m.k in raised for m in failed], [False] * (n - last) + [True] * last)
             self.assertTrue(any(well == "well" and n for well, n in attempts), attempts)
             self.assertTrue(any(well == "out" for well, _ in attempts), attempts)
+
+    def test_errors_that_reach_python_as_others(self) -> None:
+        """What no convolution asked for is the script's to hear of, by whichever error."""
+        with run("workspaces", "scripted", env=self.env) as r:
+            j = self.checked(r)
+            self.assertEqual(r.out, "scripted 1\n")
+            self.assertEqual([m.flags for m in j.marks if m.kind == K.OOM], [0])
 
     def test_a_failure_while_a_backward_runs(self) -> None:
         """Gradients and graphs are read on the engine's own thread only: another would read what is being written."""

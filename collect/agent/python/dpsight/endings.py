@@ -16,13 +16,19 @@ from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark, name
 from dpsight.masking import mask
 from dpsight.patch import Patches
-from dpsight.state import failed, state
+from dpsight.state import failed, local, state
 from dpsight.steps import steps
 
 _reason = "exit"
 _ended = False
 _noted = False  # errors of failed requests are seen where they reach Python
-_unraised = 0  # mark of the latest request that failed; 0 = its error has reached Python
+# Mark of the latest request of each thread that failed and whose error has not reached Python. 0: the engine's threads,
+# whose errors reach the thread that waits for them.
+_unraised: dict[int, int] = {}
+# What a function names that asks for a convolution, torch's own layers and generated code included.
+_CONVOLUTIONS = {"convolution", "_convolution", "cudnn_convolution", "cudnn_convolution_transpose"} | {
+    f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)
+}
 
 
 def install(patches: Patches) -> None:
@@ -57,8 +63,9 @@ def install(patches: Patches) -> None:
 
 
 def _note(patches: Patches) -> None:
-    """Has errors of requests that failed seen where they reach Python: when the object of one is made. Not all do:
-    torch tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be had."""
+    """Has errors of requests that failed seen where they reach Python: when the object of one is made. Not all do: for
+    a convolution torch tries cuDNN's algorithms one after the other, and goes on with the first whose workspace can be
+    had. Nor do all others: what runs a graph of its own, as TorchScript does, makes another error of them."""
     global _noted
     kind = state.torch.OutOfMemoryError
     make = kind.__init__
@@ -76,8 +83,7 @@ def _note(patches: Patches) -> None:
 
 
 def _raised() -> None:
-    global _unraised
-    k, _unraised = _unraised, 0
+    k = max(_unraised.pop(threading.get_ident(), 0), _unraised.pop(0, 0))
     if k and not state.dead:
         try:
             mark(kinds.RAISED, 0, k)
@@ -97,11 +103,12 @@ def out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
 
 
 def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
-    global _unraised
     backward.arrive()
     recorded, listed = state.recording, allocator.lists_failure()
     module = failures.tried("module", failures.module, 0) if state.tagging else 0
-    k = _unraised = mark(kinds.OOM, kinds.NOTED if _noted else 0, requested, free)
+    k = mark(kinds.OOM, kinds.NOTED if _noted and _may_be_absorbed() else 0, requested, free)
+    engine = backward.running() and not local.backward
+    _unraised[0 if engine else threading.get_ident()] = k
     info = {
         "k": k,
         "device": device,
@@ -125,6 +132,16 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
         steps.mode()
     else:
         allocator.drain("oom")
+
+
+def _may_be_absorbed() -> bool:
+    """Whether torch may go on without what was asked for: only a convolution does."""
+    frame = failures.script()
+    if frame is not None and not _CONVOLUTIONS.isdisjoint(frame.f_code.co_names):
+        return True
+    current = getattr(state.torch._C, "_current_autograd_node", None)
+    node = current() if current is not None and backward.running() else None
+    return node is not None and str(node.name()).startswith("ConvolutionBackward")
 
 
 def uncaught(kind: type[BaseException], value: BaseException) -> None:
@@ -187,5 +204,6 @@ def refuse(text: str) -> None:
 
 def after_fork() -> None:
     """A child has an end of its own."""
-    global _ended, _reason, _unraised
-    _ended, _reason, _unraised = False, "exit", 0
+    global _ended, _reason
+    _ended, _reason = False, "exit"
+    _unraised.clear()

@@ -31,7 +31,7 @@ def module() -> int:
     """The number of the module that this thread asks for memory for, where a bare step has no mark of it; 0 = none."""
     if state.instrumented:
         return 0
-    for frame in _frames(_script()):
+    for frame in _frames(script()):
         if forward.is_call(frame.f_code):
             module = _variables(frame).get("self")
             if module is None:
@@ -85,7 +85,7 @@ def _places() -> Iterator[tuple[FrameType, str]]:
     """The frames of this thread, and where it is the engine's of those that wait for it; with each the category of what
     lives only as long as what it is in the middle of."""
     engine = backward.running() and not local.backward
-    yield from _within(_script(), "activation_gradients" if engine else "")
+    yield from _within(script(), "activation_gradients" if engine else "")
     if engine:
         others = sys._current_frames()
         others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
@@ -94,9 +94,9 @@ def _places() -> Iterator[tuple[FrameType, str]]:
                 yield from _within(top, "")
 
 
-def _script() -> FrameType | None:
-    """The frame in which memory was asked for. Not one of ours: a frame that has itself as a variable stays, with all
-    that it knows."""
+def script() -> FrameType | None:
+    """The frame in which this thread asked for memory. Not one of ours: a frame that has itself as a variable stays,
+    with all that it knows."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _ours(frame) and not forward.is_call(frame.f_code):
         frame = frame.f_back

@@ -69,7 +69,7 @@ FUNCTORCH = 1 << 5
 NESTED = 1 << 0
 SKIPPED = 1 << 1
 
-# Flag of OOM marks.
+# Flag of OOM marks: torch may go on without; if not, a RAISED mark follows.
 NOTED = 1 << 0
 
 # Flag of phase marks.

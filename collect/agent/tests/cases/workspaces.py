@@ -1,5 +1,8 @@
-"""Convolutions whose workspaces fail while torch tries cuDNN's algorithms, and one for which nothing is left at all.
+"""Convolutions whose workspaces fail while torch tries cuDNN's algorithms, and one for which nothing is left at all;
+scripted: by TorchScript, and something else for which nothing is left, of which the script hears by another error.
 Prints for each attempt whether it went well, and how many requests failed."""
+
+import sys
 
 import torch
 from torch import nn
@@ -13,16 +16,29 @@ def train():
     net(x).sum().backward()
 
 
+@torch.jit.script
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x, x])
+
+
+def attempt(what) -> None:
+    before = torch.cuda.memory_stats()["num_ooms"]
+    try:
+        what()
+        well = "well"
+    except RuntimeError as error:
+        well = "out" if isinstance(error, torch.OutOfMemoryError) else "scripted"
+    print(well, torch.cuda.memory_stats()["num_ooms"] - before)
+
+
 train()
 torch.cuda.empty_cache()
 least, whole = torch.cuda.memory_reserved(), torch.cuda.get_device_properties(0).total_memory
+if sys.argv[1:] == ["scripted"]:
+    torch.cuda.set_per_process_memory_fraction((least + (1 << 20)) / whole)
+    attempt(lambda: twice(x.expand(16, *x.shape)))
+    sys.exit()
 for extra in range(64, 16, -4):
-    before = torch.cuda.memory_stats()["num_ooms"]
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction((least + (extra << 20)) / whole)
-    try:
-        train()
-        well = "well"
-    except torch.OutOfMemoryError:
-        well = "out"
-    print(well, torch.cuda.memory_stats()["num_ooms"] - before)
+    attempt(train)
