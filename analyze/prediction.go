@@ -43,8 +43,8 @@ type PredictionRun struct {
 	AbsorbedOOMs      int    `json:"absorbed_ooms"` // that torch itself went on without: the run did all that it was to do
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes have one. A run that is near the limit gives cached memory
-	// back and goes on, so 0 is not yet too much.
+	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes have one; null of a run
+	// that does not fit, or did not end well. A run that is near the limit gives cached memory back and goes on, so 0 is not yet too much.
 	SpareBytes *int64 `json:"spare_bytes"`
 	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
 	Ranks []RankPeaks `json:"ranks"`
@@ -136,6 +136,12 @@ func Predict(in Input) PredictionRun {
 			p.Why = plural(n, "process used torch", "processes used torch") + " without the agent"
 		case !p.Told:
 			p.Why = "a process did not live to say what it took"
+		}
+	}
+	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows
+		p.SpareBytes = nil
+		for i := range p.Ranks {
+			p.Ranks[i].SpareBytes = nil
 		}
 	}
 	d := s.Main()

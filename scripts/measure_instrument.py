@@ -75,10 +75,10 @@ def train(options: argparse.Namespace) -> None:
     print("BLOCKS " + json.dumps(blocks), flush=True)
 
 
-def command_of(options: argparse.Namespace, mode: str, batch: int, turn: int, turnstile: str = "") -> list[str]:
+def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str = "") -> list[str]:
     """What trains once."""
     phantom = options.device == "phantom"  # to try this script out: its times mean nothing
-    command = [sys.executable, str(Path(__file__).resolve()), "train", "--batch", str(batch)]
+    command = [sys.executable, str(Path(__file__).resolve()), "train", "--batch", str(options.batch)]
     for name in ("steps", "hidden", "layers", "heads", "length", "vocabulary", "block"):
         command += [f"--{name}", str(getattr(options, name))]
     command += ["--on", "cpu" if phantom and mode == "none" else "cuda", "--turnstile", turnstile]
@@ -96,21 +96,21 @@ def blocks_of(command: list[str], code: int, out: str) -> list[dict[str, Any]]:
     raise SystemExit(f"{' '.join(command)} ended with {code}:\n{out[-3000:]}")
 
 
-def run(options: argparse.Namespace, mode: str, batch: int, turn: int) -> list[dict[str, Any]]:
+def run(options: argparse.Namespace, mode: str, turn: int) -> list[dict[str, Any]]:
     """Trains once in a process of its own; gives its blocks."""
-    command = command_of(options, mode, batch, turn)
+    command = command_of(options, mode, turn)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return blocks_of(command, done.returncode, done.stdout)
 
 
-def together(options: argparse.Namespace, batch: int, turn: int) -> dict[str, list[dict[str, Any]]]:
+def together(options: argparse.Namespace, turn: int) -> dict[str, list[dict[str, Any]]]:
     """Trains in each mode, in processes of their own that take turns block by block; gives each one's blocks."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         for name in (*MODES, "ended"):
             os.mkfifo(Path(folder, name))
         running = {}
         for mode in MODES:
-            command = command_of(options, mode, batch, turn, str(Path(folder, mode)))
+            command = command_of(options, mode, turn, str(Path(folder, mode)))
             out = stack.enter_context(open(Path(folder, mode + ".log"), "wb"))
             running[mode] = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
             stack.callback(running[mode].kill)
@@ -168,33 +168,32 @@ def drained(options: argparse.Namespace) -> dict[str, float]:
     return {r["name"]: r["drain_ms"] or 0.0 for r in found["runs"]}
 
 
-def calibrated(options: argparse.Namespace) -> int:
-    """The batch with which a step takes about 10 ms. Where the host sets the pace the layers are changed instead."""
+def calibrate(options: argparse.Namespace) -> None:
+    """Sets the batch with which a step takes about 10 ms. Where the host sets the pace the layers are changed instead."""
     by = "layers" if options.part == "steps" else "batch"
     for _ in range(10 if options.target_ms else 0):
         probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})
-        ms = per_step(run(probe, "none", options.batch, 0), bare_only=False)
+        ms = per_step(run(probe, "none", 0), bare_only=False)
         wanted = max(1, round(getattr(options, by) * options.target_ms / ms))
         if 0.93 < ms / options.target_ms < 1.07 or wanted == getattr(options, by):
             break
         setattr(options, by, wanted)
-    return options.batch
 
 
 def compare(options: argparse.Namespace) -> None:
     """Runs all modes and prints what each costs."""
-    batch = calibrated(options)
+    calibrate(options)
     found: dict[str, list[tuple[float, float]]] = {m: [] for m in MODES}
     every: dict[str, list[list[dict[str, Any]]]] = {m: [] for m in MODES}
     for turn in range(options.turns):
-        all_modes = together(options, batch, turn) if options.part != "headline" else {}
+        all_modes = together(options, turn) if options.part != "headline" else {}
         for mode in MODES:
-            blocks = all_modes.get(mode) or run(options, mode, batch, turn)
+            blocks = all_modes.get(mode) or run(options, mode, turn)
             every[mode].append(blocks)
             found[mode].append((per_step(blocks, bare_only=True), per_step(blocks, bare_only=False)))
             print(f"turn {turn}, {mode}: {found[mode][-1][0]:.3f}, all {found[mode][-1][1]:.3f} ms a step", flush=True)
     drains = drained(options)
-    what = f"{options.layers} layers, batch {batch}, {options.steps} steps, {options.turns} turns"
+    what = f"{options.layers} layers, batch {options.batch}, {options.steps} steps, {options.turns} turns"
     print(f"{what}; medians of the turns, and the range of what they cost")
     columns = (
         f"{'bare step':>10} {'cost %':>7} {'range':>15} {'all steps':>10} {'cost %':>7} {'range':>15} {'drains %':>8}"

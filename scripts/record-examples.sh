@@ -3,8 +3,8 @@
 #   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
 #   headline, headline-batch, trainers, quick, seq    the built-in suites
 #   pairs           vanilla, dpsgd and ghost of headline once more
-#   claims, presets, methods, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with an interpreter as plain's, of oom one run
-#                   ends as oom
+#   claims, presets, methods, methods-rest, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with an interpreter as plain's,
+#                   of oom one run ends as oom
 #   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision, transformers and peft besides)
 #   accuracy-first, accuracy-second, accuracy-fresh, accuracy-ranks, accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; those
 #                   of ranks need two GPUs
@@ -39,12 +39,12 @@ for part in "$@"; do
     untouched) DPSIGHT=$dpsight PYTHON=$DPSIGHT_PYTHON "$here/scripts/untouched.sh" 2>&1 | tee "$out/untouched.txt" || good=false ;;
     *)
       suite=$name
-      case $name in claims | presets | methods | lora | mlp | stacks | oom | accuracy-*) suite=examples/suites/$name.yaml ;; esac
+      case $name in claims | presets | methods | methods-rest | lora | mlp | stacks | oom | accuracy-*) suite=examples/suites/$name.yaml ;; esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       [ "$name" = pairs ] && suite=headline
       more=()
       [ -d "$out/$name/suites" ] && more=(--resume)
-      case $name in presets | methods) more+=(--sample-interval 200ms) ;; esac
+      case $name in presets | methods | methods-rest) more+=(--sample-interval 200ms) ;; esac
       [ "$name" = stacks ] && more+=(--stacks python --stack-steps 3)
       "$dpsight" collect --store "$out/$name" --suite "$suite" --device "$device" --no-report "${only[@]}" "${more[@]}" || good=false
       # One of oom's two runs is to die of what the other survives.

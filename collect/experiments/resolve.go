@@ -38,7 +38,7 @@ func (e *OptionError) Unwrap() error { return e.error }
 
 // Hint says where all options are.
 func (e *OptionError) Hint() string {
-	return "dpsight collect --help lists the methods, the presets and all options with what each may be"
+	return "the --help of collect and predict lists the methods, the presets and all options with what each may be"
 }
 
 func resolve(given map[string]string) (map[string]any, error) {

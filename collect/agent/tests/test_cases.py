@@ -253,6 +253,7 @@ class TestProcesses(unittest.TestCase):
     def test_ends(self) -> None:
         for mode, code, end in (
             ("exit", 3, "exit"),
+            ("within", 7, None),
             ("kill", -9, None),
             ("system_exit", 4, "exit"),
             ("plain", 0, "exit"),

@@ -554,7 +554,7 @@ class TestEnds(Phantom):
         with run("oom", "locals", env=env) as r, run("oom", "locals", env=env, agent=False) as without:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             self.assertEqual(r.out, without.out)
-            self.assertEqual(r.out.splitlines(), ["mine ['kept'] True", *["gone True 4194304"] * 2])
+            self.assertEqual(r.out.splitlines(), ["mine ['kept'] True", "another's True", *["gone True 4194304"] * 2])
 
     def test_parameters_are_swapped(self) -> None:
         """The agent refers to none weakly, in instrumented steps or in bare ones, and leaves no hook there."""

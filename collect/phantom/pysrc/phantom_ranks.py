@@ -10,6 +10,7 @@ Where all ranks run, as under torchrun, they meet as they would; gloo carries wh
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import copy
 import functools
@@ -18,7 +19,7 @@ import inspect
 import os
 import pickle
 import sys
-import traceback
+import types
 import warnings
 from typing import Any
 
@@ -155,12 +156,6 @@ def _make_logger(dist: Any) -> type:
     return Logger
 
 
-def _unpickling(error: BaseException) -> bool:
-    """Whether an error comes of what the peers sent. A function of its own: the caller must not keep the error's
-    frames, which hold tensors."""
-    return any(frame.f_code.co_name == "_tensor_to_object" for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
 def _values() -> Any:
     """The other module's, which lists what is read; None where it is not installed."""
     return getattr(sys.modules.get("dpsight_plugin_phantom_values"), "_installed", None)
@@ -174,10 +169,25 @@ def _took_for_all(size: int) -> None:
 
 
 class Ranks:
-    """The collectives that torch makes of others, or that its fake group leaves undone."""
+    """The collectives that torch makes of others, or that its fake group leaves undone. Those of objects allocate on
+    the device what torch's own do, if all ranks have what this one has."""
 
-    def __init__(self, dist: Any) -> None:
-        self._dist = dist
+    OBJECTS = (
+        "all_gather_object",
+        "broadcast_object_list",
+        "gather_object",
+        "scatter_object_list",
+        "send_object_list",
+        "recv_object_list",
+    )
+
+    def __init__(self, dist: Any, c10d: Any) -> None:
+        self._dist, self._c10d = dist, c10d
+        self._own = {name: getattr(c10d, name) for name in self.OBJECTS}
+
+    def _allocate(self, name: str, letter: Any, *args: Any, **kwargs: Any) -> None:
+        function = self._own[name]
+        _allocate(self._c10d, function, inspect.signature(function).bind(*args, **kwargs), letter)
 
     def _mine(self, group: Any, root: int | None, group_root: int | None) -> bool:
         """Whether this rank is the root of a collective."""
@@ -185,33 +195,28 @@ class Ranks:
             return self._dist.get_rank(group) == group_root
         return self._dist.get_rank() == (root or 0)
 
+    def all_gather_object(self, object_list: Any, obj: Any, group: Any = None) -> None:
+        self._allocate("all_gather_object", _Letter(), object_list, obj, group)
+        if self._c10d._rank_not_in_group(group):
+            return
+        _took_for_all(len(object_list))
+        for i in range(len(object_list)):
+            object_list[i] = copy.deepcopy(obj)
+
     def broadcast_object_list(
         self, object_list: Any, src: Any = None, group: Any = None, device: Any = None, group_src: Any = None
     ) -> None:
+        if self._c10d._rank_not_in_group(group):
+            return
+        me = self._dist.get_rank(group)
+        self._allocate("broadcast_object_list", _Letter(), object_list, group=group, device=device, group_src=me)
         if not self._mine(group, src, group_src):
             _took_for_all(self._dist.get_world_size(group))
-
-    def all_gathered(self, gather: Any) -> Any:
-        """``all_gather_object``, whose bytes come back from the device in a torch where nothing follows them."""
-
-        def gathered(object_list: Any, obj: Any, *args: Any, **kwargs: Any) -> None:
-            values = _values()
-            try:
-                with values.unlisted() if values else contextlib.nullcontext():
-                    gather(object_list, obj, *args, **kwargs)  # for what it allocates
-            except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
-                # What goes wrong before, be it the script's own or a device that is full, does so without peers too.
-                if not _unpickling(error):
-                    raise
-            _took_for_all(len(object_list))
-            for i in range(len(object_list)):
-                object_list[i] = copy.deepcopy(obj)
-
-        return gathered
 
     def gather_object(
         self, obj: Any, object_gather_list: Any = None, dst: Any = None, group: Any = None, group_dst: Any = None
     ) -> None:
+        self._allocate("gather_object", _Letter(), obj, object_gather_list, dst, group, group_dst)
         if object_gather_list is not None and self._mine(group, dst, group_dst):
             _took_for_all(len(object_gather_list))
             for i in range(len(object_gather_list)):
@@ -225,12 +230,18 @@ class Ranks:
         group: Any = None,
         group_src: Any = None,
     ) -> None:
+        given = (scatter_object_output_list, scatter_object_input_list, src, group, group_src)
+        self._allocate("scatter_object_list", _Letter(), *given)
+        if self._c10d._rank_not_in_group(group):
+            return
         if scatter_object_input_list and self._mine(group, src, group_src):
-            given = scatter_object_input_list[self._dist.get_rank(group)]
-            scatter_object_output_list[0] = copy.deepcopy(given)
+            mine = scatter_object_input_list[self._dist.get_rank(group)]
+            scatter_object_output_list[0] = copy.deepcopy(mine)
+        else:
+            _took_for_all(self._dist.get_world_size(group))
 
-    def send_object_list(self, object_list: Any, *_args: Any, **_kwargs: Any) -> None:
-        pickle.dumps(list(object_list))  # for what goes wrong there
+    def send_object_list(self, object_list: Any, *args: Any, **kwargs: Any) -> None:
+        self._allocate("send_object_list", _Letter(), object_list, *args, **kwargs)
 
     def recv_object_list(
         self,
@@ -239,9 +250,11 @@ class Ranks:
         group: Any = None,
         device: Any = None,
         group_src: Any = None,
-        **_kw: Any,
+        **kwargs: Any,
     ) -> int:
         """What the peer would send is not known: the list stays as it is."""
+        letter = _Letter([len(pickle.dumps(each)) for each in object_list])
+        self._allocate("recv_object_list", letter, object_list, src, group, device, group_src, **kwargs)
         _took_for_all(self._dist.get_world_size(group))
         return src if group_src is None else self._dist.get_global_rank(group or self._dist.group.WORLD, group_src)
 
@@ -348,10 +361,14 @@ class _Post:
                 return function(*call.args, **call.kwargs)
             mine, objects = self._dist.get_rank(group), given["object_list"]
             if sends:
-                return self._send(self._letter(group, mine, peer), pickle.dumps(list(objects)))
+                _allocate(self._c10d, function, call, _Letter())
+                return self._send(
+                    self._letter(group, mine, peer), pickle.dumps([pickle.dumps(each) for each in objects])
+                )
             received = pickle.loads(self._receive(self._letter(group, peer, mine)))
+            _allocate(self._c10d, function, call, _Letter([len(each) for each in received]))
             for i, (_, each) in enumerate(zip(objects, received, strict=True)):
-                objects[i] = each
+                objects[i] = pickle.loads(each)
             return self._dist.get_global_rank(group, peer)
 
         return carry
@@ -385,6 +402,16 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
     """Has gloo carry the objects of ranks that all run: what NCCL would carry does not arrive."""
     made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
 
+    def ended() -> None:
+        """Lets go of the carriers: one of gloo's threads that lets go of a tensor when the interpreter has ended is
+        kept there, with a lock that the end of its group waits for."""
+        for _, carrier in made.values():
+            if carrier in c10d._world.pg_map:
+                dist.destroy_process_group(carrier)
+        made.clear()
+
+    atexit.register(ended)
+
     def carried(function: Any) -> Any:
         signature = inspect.signature(function)
 
@@ -394,9 +421,10 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
             group = call.arguments.get("group")
             carrier = _carrier(dist, c10d, made, group)
             if carrier is None:
-                return function(*args, **kwargs)
-            if function.__name__ == "all_gather_object":
-                _allocate(function, call.arguments["obj"], group)
+                if not c10d._rank_not_in_group(group):
+                    _by_device(c10d, call.arguments, group)
+                return function(*call.args, **call.kwargs)
+            _allocate(c10d, function, call, _Sizes(c10d, carrier))
             call.arguments["group"] = carrier
             call.arguments.pop("device", None)
             return function(*call.args, **call.kwargs)
@@ -414,21 +442,75 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
             setattr(module, name, replacement)
 
 
-def _allocate(gather: Any, obj: Any, group: Any) -> None:
-    """``all_gather_object`` over NCCL, for what it allocates. Nobody sees what it gives, so its reads are none."""
-    values, size = _values(), _size(group)
+class _Sizes:
+    """The collectives by which torch's functions for objects agree on sizes and move bytes. They do on the device what
+    they would; sizes, which say what is allocated there next, arrive by the host, and bytes do not arrive."""
+
+    def __init__(self, c10d: Any, carrier: Any) -> None:
+        self._c10d, self._carrier = c10d, carrier
+
+    def broadcast(self, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        on_host = tensor.cpu() if _is_size(tensor) else None
+        if on_host is not None:
+            self._c10d.broadcast(on_host, group_src=kwargs["group_src"], group=self._carrier)
+        done = self._c10d.broadcast(tensor, *args, **kwargs)
+        if on_host is not None:
+            tensor.copy_(on_host)
+        return done
+
+    def all_gather(self, tensors: list[Any], tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        on_host = [t.cpu() for t in tensors] if _is_size(tensor) else []
+        if on_host:
+            self._c10d.all_gather(on_host, tensor.cpu(), group=self._carrier)
+        done = self._c10d.all_gather(tensors, tensor, *args, **kwargs)
+        for to, size in zip(tensors, on_host, strict=False):
+            to.copy_(size)
+        return done
+
+
+class _Letter:
+    """The same for what single ranks send each other: nobody waits, and who receives knows the sizes."""
+
+    def __init__(self, sizes: list[int] | None = None) -> None:
+        self._sizes = sizes
+
+    def send(self, *_args: Any, **_kwargs: Any) -> None:
+        return None
+
+    def recv(self, tensor: Any, *_args: Any, **_kwargs: Any) -> int:
+        if _is_size(tensor) and self._sizes is not None:
+            tensor.copy_(tensor.new_tensor(self._sizes, device="cpu"))
+        return 0
+
+    def batch_isend_irecv(self, operations: list[Any]) -> list[Any]:
+        for operation in operations:
+            self.recv(operation.tensor)
+        return [self]
+
+    def wait(self) -> None:
+        return None
+
+
+def _is_size(tensor: Any) -> bool:
+    """Whether a tensor is of torch's sizes of objects: what they are pickled to are bytes."""
+    return str(tensor.dtype) == "torch.int64"
+
+
+def _allocate(c10d: Any, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
+    """One of torch's functions for objects over NCCL, for what it allocates: with moves' methods in place of the
+    collectives of their names. Nobody sees what it gives, so its reads are none."""
+    inner = inspect.unwrap(function)
+    names = dict(vars(c10d), _tensor_to_object=lambda *_args: None)
+    names.update(
+        (name, getattr(moves, name)) for name in dir(type(moves)) if not name.startswith("_") and name in names
+    )
+    shadow = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
+    shadow.__kwdefaults__ = inner.__kwdefaults__
+    args = [list(a) if isinstance(a, list) else a for a in call.args]  # what it gives goes nowhere
+    kwargs = {k: list(a) if isinstance(a, list) else a for k, a in call.kwargs.items()}
+    values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
-        try:
-            gather([None] * size, obj, group)
-        except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
-            if not _unpickling(error):
-                raise
-
-
-def _size(group: Any) -> int:
-    import torch.distributed as dist
-
-    return int(dist.get_world_size(group))
+        shadow(*args, **kwargs)
 
 
 def _joined(function: Any) -> Any:
@@ -468,13 +550,12 @@ def install(torch: Any) -> None:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     store = _make_store(dist)
-    ranks = Ranks(dist)
+    ranks = Ranks(dist, c10d)
     gather, scatter = ranks.on_host(c10d.gather, c10d.scatter)
     replaced: dict[str, Any] = {
         "Logger": _make_logger(dist),
         "TCPStore": store,
         "FileStore": store,
-        "all_gather_object": ranks.all_gathered(c10d.all_gather_object),
         "gather": gather,
         "scatter": scatter,
         "_new_process_group_helper": _joined(c10d._new_process_group_helper),
@@ -482,15 +563,7 @@ def install(torch: Any) -> None:
     }
     if hasattr(c10d, "ProcessGroupGloo"):
         replaced["ProcessGroupGloo"] = _make_gloo(torch, c10d, FakeProcessGroup)
-    for name in (
-        "broadcast_object_list",
-        "gather_object",
-        "scatter_object_list",
-        "send_object_list",
-        "recv_object_list",
-        "split_group",
-        "monitored_barrier",
-    ):
+    for name in (*Ranks.OBJECTS, "split_group", "monitored_barrier"):
         replaced[name] = getattr(ranks, name)
     mesh = importlib.import_module("torch.distributed.device_mesh")
     for module in (dist, c10d, rendezvous, mesh):

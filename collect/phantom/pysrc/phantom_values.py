@@ -100,9 +100,10 @@ class Values:
             (torch.cuda, "mem_get_info"),
             (torch.cuda.memory, "mem_get_info"),
             (torch.accelerator, "get_memory_info"),
+            (getattr(torch.accelerator, "memory", None), "get_memory_info"),
         )
         for module, name in places:
-            if hasattr(module, name):  # the last since torch 2.9
+            if hasattr(module, name):  # the last two since torch 2.9
                 setattr(module, name, self._watched_free(getattr(module, name)))
 
     def guesses(self) -> dict[str, int]:
@@ -224,7 +225,7 @@ class Values:
         def elapsed_time(*args: Any, **kwargs: Any) -> Any:
             milliseconds = before(*args, **kwargs)
             by = sys._getframe(1)
-            tunes = by.f_globals.get("__name__", "").startswith(("torch._inductor.", "triton."))
+            tunes = str(by.f_globals.get("__name__")).startswith(("torch._inductor.", "triton."))
             if not tunes and not by.f_code.co_filename.startswith(self._outside[1:]):
                 self._timed = True
                 self._told(_READ, b"elapsed_time")

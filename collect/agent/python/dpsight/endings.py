@@ -26,9 +26,13 @@ _noted = False  # errors of failed requests are seen where they reach Python
 # whose errors reach the thread that waits for them.
 _unraised: dict[int, int] = {}
 # What a function names that asks for a convolution, torch's own layers and generated code included.
-_CONVOLUTIONS = {"convolution", "_convolution", "cudnn_convolution", "cudnn_convolution_transpose"} | {
-    f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)
-}
+_CONVOLUTIONS = {
+    "convolution",
+    "_convolution",
+    "convolution_backward",
+    "cudnn_convolution",
+    "cudnn_convolution_transpose",
+} | {f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)}
 
 
 def install(patches: Patches) -> None:
@@ -53,11 +57,14 @@ def install(patches: Patches) -> None:
             # Another thread ends a process whose main one hangs, maybe in what the last drain would wait for.
             if threading.current_thread() is threading.main_thread():
                 with uninterrupted:  # the script's handlers would have run no more
-                    finish(timing.BRIEF)
+                    # A handler that is not held may end the process in the middle of a frame: nobody would end that.
+                    if marks.journal is None or not marks.journal.busy():
+                        finish(timing.BRIEF)
                     at_once(*args, **kwargs)
         finally:
             at_once(*args, **kwargs)
 
+    _exit.__module__ = "os"  # where it is found by who unpickles it, in a child without us too
     patches.set(os, "_exit", _exit)
     marks.on_request(allocator.drain_on_request)
 

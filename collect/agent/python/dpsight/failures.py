@@ -23,7 +23,7 @@ _MOST_FRAMES = 1000
 _OPTIMIZED = 1  # flag of code whose variables lie in no dictionary: a function's
 _COPIES = sys.version_info < (3, 13)  # a frame that is asked for its variables keeps a copy of them
 # What gives a function that copy. One that names none of these has it in no variable of its own, so it can be emptied.
-_ASKING = {"locals", "vars", "dir", "eval", "exec"}
+_ASKING = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 _refused: set[str] = set()  # what has failed to be looked up
 
 
@@ -139,6 +139,8 @@ def _variables(frame: FrameType) -> dict[str, Any]:
         return {}
     copy = frame.f_locals
     found = dict(copy)
+    if sys.getrefcount(copy) > 3:  # another function has asked for it: all that it notices is what has changed since
+        return found
     for name in code.co_varnames + code.co_cellvars + code.co_freevars:
         copy.pop(name, None)
     return found

@@ -2,6 +2,7 @@
 
 import sys
 import weakref
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,6 +16,21 @@ def asking() -> None:
         torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
     except torch.OutOfMemoryError:
         print("mine", sorted(mine), mine["kept"] is kept)
+
+
+def caller() -> Any:
+    """What asks for another function's variables."""
+    return sys._getframe(1).f_locals
+
+
+def asked_by_another() -> None:
+    """Fails in a function whose variables somebody else has asked for."""
+    kept = torch.zeros(1 << 20, device="cuda")
+    mine = caller()
+    try:
+        torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        print("another's", mine["kept"] is kept)
 
 
 def letting_go() -> None:
@@ -32,6 +48,7 @@ def letting_go() -> None:
 
 if sys.argv[1] == "locals":
     asking()
+    asked_by_another()
     letting_go()
     sys.exit()
 

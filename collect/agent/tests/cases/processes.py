@@ -1,9 +1,10 @@
 """Processes: processes.py MODE.
 
-MODE is exit|late SIGNAL|kill|exception|system_exit|exec|fork|idle_fork|held_fork|spawn|mp_fork|workers.
+MODE is exit|late SIGNAL|within|kill|exception|system_exit|exec|fork|idle_fork|held_fork|spawn|mp_fork|workers.
 """
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -66,7 +67,17 @@ def main(mode):
         return
     train(1 if "fork" in mode or mode == "plain" else 2)
     if mode == "exit":
-        os._exit(3)
+        pickle.loads(pickle.dumps(os._exit))(3)  # as what spawns a process with it does
+    if mode == "within":  # a signal that the agent does not hold comes while it writes a frame
+        from dpsight import journal, marks
+
+        def write(self, *parts, inner=journal.Journal._write):
+            signal.raise_signal(signal.SIGXCPU)
+            inner(self, *parts)
+
+        signal.signal(signal.SIGXCPU, lambda *_: os._exit(7))
+        journal.Journal._write = write
+        marks.name("a frame")
     if mode == "late":  # a handler that raises is called while the agent ends its recording
         from dpsight import tags
 

@@ -85,15 +85,16 @@ private:
         return all;
     }
 
-    // others: whether it is one of several parts, of which all but one are other ranks'.
+    // others: whether it is one of several parts, of which all but one are other ranks'. A part may be of a larger tensor, whose rest was
+    // known before.
     static bool gather(const at::Tensor& to, const at::Tensor& from, bool others) {
-        if (!is_known(from) || !is_plain(to) || !is_small(to) || !covers(to) || !from.numel() || to.numel() % from.numel() || to.dtype() != from.dtype() ||
+        if (!is_known(from) || !is_plain(to) || !is_small(to) || !from.numel() || to.numel() % from.numel() || to.dtype() != from.dtype() ||
             !to.is_contiguous() || !from.is_contiguous())
             return false;
-        auto* data = static_cast<char*>(const_cast<void*>(to.storage().data()));
+        auto* data = static_cast<char*>(const_cast<void*>(to.storage().data())) + to.storage_offset() * to.itemsize();
         auto* source = static_cast<const char*>(from.storage().data()) + from.storage_offset() * from.itemsize();
         size_t bytes = from.numel() * from.itemsize();
-        for (size_t at = 0; at < to.storage().nbytes(); at += bytes)
+        for (size_t at = 0; at < to.numel() * to.itemsize(); at += bytes)
             std::memcpy(data + at, source, bytes);
         known().learn(to);
         known().copied(to, others || to.numel() > from.numel() || known().is_copied(from));

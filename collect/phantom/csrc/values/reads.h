@@ -42,8 +42,12 @@ private:
         OnHost guard;
         if (has_one)
             to.copy_(on_host(from)); // the phantom's own copies end at a limit
+        else if (uniform || yes)
+            to.fill_(yes || first_byte(from));
+        else if (to.is_non_overlapping_and_dense()) // of whatever kind: not all can be filled
+            std::memset(to.data_ptr(), 0, to.nbytes());
         else
-            uniform ? to.fill_(bool(first_byte(from))) : to.fill_(yes);
+            to.zero_();
     }
 
     static void write(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform, bool had_values) {
