@@ -169,7 +169,7 @@ def drained(options: argparse.Namespace) -> dict[str, float]:
 
 
 def calibrate(options: argparse.Namespace) -> None:
-    """Sets the batch with which a step takes about 10 ms. Where the host sets the pace the layers are changed instead."""
+    """Sets the batch with which a step takes about 10 ms, or, where the host sets the pace, the number of layers."""
     by = "layers" if options.part == "steps" else "batch"
     for _ in range(10 if options.target_ms else 0):
         probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})

@@ -149,6 +149,17 @@ func TestWorldOfAThousandPrivately(t *testing.T) {
 	}
 }
 
+// Objects take of the device what torch's own functions allocate for them: the script holds each to that.
+func TestWorldSizesOfObjects(t *testing.T) {
+	python := testkit.Python(t)
+	takeSlot(t)
+	real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), "sized")
+	if real.manifest.Status != schemas.StatusOK {
+		t.Errorf("torchrun: status %s (%s)\n%s", real.manifest.Status, real.manifest.Reason, real.stderr)
+	}
+	world(t, 2, "0,1", 8, python, "sized")
+}
+
 // A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides them.
 func TestWorldErrors(t *testing.T) {
 	world(t, 2, "1", 8, testkit.Python(t), "errors")

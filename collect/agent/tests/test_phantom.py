@@ -497,9 +497,18 @@ class TestEnds(Phantom):
 
     def test_errors_that_reach_python(self) -> None:
         """torch tries algorithms whose workspaces fail, and goes on: only of the last failure does the script hear."""
-        with run("workspaces", env=self.env) as r, run("workspaces", env=self.env, agent=False) as without:
+        for mode in ((), ("compiled",)):
+            with self.subTest(mode):
+                self.errors_that_reach_python(*mode)
+
+    def errors_that_reach_python(self, *mode: str) -> None:
+        with (
+            run("workspaces", *mode, env=self.env) as r,
+            run("workspaces", *mode, env=self.env, agent=False) as without,
+        ):
             j = self.checked(r)
-            self.assertEqual((r.out, r.err), (without.out, without.err))
+            if not mode:  # when what compiling left goes, and with it how much there is to begin with, is chance
+                self.assertEqual((r.out, r.err), (without.out, without.err))
             attempts = [(well, int(n)) for well, n in map(str.split, r.out.splitlines())]
             oom = [m for m in j.marks if m.kind == K.OOM]
             raised = {m.a for m in j.marks if m.kind == K.RAISED}
@@ -509,7 +518,7 @@ class TestEnds(Phantom):
                 failed, oom = oom[:n], oom[n:]
                 last = int(well == "out")
                 self.assertEqual([m.k in raised for m in failed], [False] * (n - last) + [True] * last)
-            self.assertTrue(any(well == "well" and n for well, n in attempts), attempts)
+            self.assertTrue(any(n > (well == "out") for well, n in attempts), attempts)
             self.assertTrue(any(well == "out" for well, _ in attempts), attempts)
 
     def test_errors_that_reach_python_as_others(self) -> None:

@@ -1,6 +1,7 @@
-"""A rank of a distributed script: world.py ddp|gloo|fsdp|mesh|private|ghost|fgc|objects|errors|none|same."""
+"""A rank of a distributed script: world.py ddp|gloo|fsdp|mesh|private|ghost|fgc|objects|sized|errors|none|same."""
 
 import os
+import pickle
 import sys
 import time
 
@@ -98,6 +99,45 @@ def objects(rank, size):
     assert 1 <= store.add("count", 1) <= size
 
 
+def sized(rank, size):
+    """What objects take of the device on their way: the tensors of torch's own functions, and NCCL's flat copy."""
+    played, large, mine = "PHANTOM_JOINED" in os.environ, bytes(8 << 20), [None]
+    one, all_of = len(pickle.dumps(large)), len(pickle.dumps(large)) * size
+    dist.all_gather_object([None] * size, 0)  # the first of a group makes its communicator
+    flat = not hasattr(dist, "all_gather_single")  # NCCL then has a copy of them in one piece
+    every = one + all_of * (2 if flat else 1)
+    cases = {
+        "all_gather": (lambda: dist.all_gather_object([None] * size, large), every),
+        "gather": (
+            lambda: dist.gather_object(large, [None] * size if rank == 0 else None),
+            one + (all_of if rank == 0 else 0),
+        ),
+        "broadcast": (lambda: dist.broadcast_object_list([large]), one),
+        "scatter": (
+            lambda: dist.scatter_object_list(mine, [large] * size if rank == 0 else None),
+            (all_of if rank == 0 else 0) + (one if rank == 0 or not played else 0),
+        ),
+        "letters": (
+            lambda: (
+                dist.send_object_list([large], 1 - rank)
+                if rank == 0
+                else dist.recv_object_list([large if played else None], 0)
+            ),
+            one,
+        ),
+    }
+    if not played:  # they agree on the largest
+        cases["unequal"] = (lambda: dist.all_gather_object([None] * size, large if rank else 0), every)
+        cases["told"] = (lambda: dist.broadcast_object_list([None if rank else large]), one)
+    for name, (function, wanted) in cases.items():
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        function()
+        took = torch.cuda.max_memory_allocated() - before
+        assert wanted <= took <= wanted + (64 << 10), f"{name} of rank {rank}: {took} bytes, not {wanted}"
+    assert mine[0] == large or (played and rank)
+
+
 def main():
     kind = sys.argv[1]
     if kind == "same":
@@ -157,6 +197,8 @@ def main():
             net.use_ghost_clipping = kind == "ghost"  # without it the same hooks are fast gradient clipping
     if kind == "objects":
         objects(rank, size)
+    if kind == "sized":
+        sized(rank, size)
     if kind == "errors":
         errors(size)
     train(net, optimizer, 1, criterion)

@@ -195,8 +195,8 @@ class Ranks:
             return self._dist.get_rank(group) == group_root
         return self._dist.get_rank() == (root or 0)
 
-    def all_gather_object(self, object_list: Any, obj: Any, group: Any = None) -> None:
-        self._allocate("all_gather_object", _Letter(), object_list, obj, group)
+    def all_gather_object(self, object_list: Any, obj: Any, group: Any = None, **kwargs: Any) -> None:
+        self._allocate("all_gather_object", _Letter(), object_list, obj, group, **kwargs)
         if self._c10d._rank_not_in_group(group):
             return
         _took_for_all(len(object_list))
@@ -204,19 +204,31 @@ class Ranks:
             object_list[i] = copy.deepcopy(obj)
 
     def broadcast_object_list(
-        self, object_list: Any, src: Any = None, group: Any = None, device: Any = None, group_src: Any = None
+        self,
+        object_list: Any,
+        src: Any = None,
+        group: Any = None,
+        device: Any = None,
+        group_src: Any = None,
+        **kwargs: Any,
     ) -> None:
         if self._c10d._rank_not_in_group(group):
             return
-        me = self._dist.get_rank(group)
-        self._allocate("broadcast_object_list", _Letter(), object_list, group=group, device=device, group_src=me)
+        kwargs = {**kwargs, "group": group, "device": device, "group_src": self._dist.get_rank(group)}
+        self._allocate("broadcast_object_list", _Letter(), object_list, **kwargs)
         if not self._mine(group, src, group_src):
             _took_for_all(self._dist.get_world_size(group))
 
     def gather_object(
-        self, obj: Any, object_gather_list: Any = None, dst: Any = None, group: Any = None, group_dst: Any = None
+        self,
+        obj: Any,
+        object_gather_list: Any = None,
+        dst: Any = None,
+        group: Any = None,
+        group_dst: Any = None,
+        **kwargs: Any,
     ) -> None:
-        self._allocate("gather_object", _Letter(), obj, object_gather_list, dst, group, group_dst)
+        self._allocate("gather_object", _Letter(), obj, object_gather_list, dst, group, group_dst, **kwargs)
         if object_gather_list is not None and self._mine(group, dst, group_dst):
             _took_for_all(len(object_gather_list))
             for i in range(len(object_gather_list)):
@@ -229,9 +241,10 @@ class Ranks:
         src: Any = None,
         group: Any = None,
         group_src: Any = None,
+        **kwargs: Any,
     ) -> None:
         given = (scatter_object_output_list, scatter_object_input_list, src, group, group_src)
-        self._allocate("scatter_object_list", _Letter(), *given)
+        self._allocate("scatter_object_list", _Letter(), *given, **kwargs)
         if self._c10d._rank_not_in_group(group):
             return
         if scatter_object_input_list and self._mine(group, src, group_src):
@@ -467,6 +480,16 @@ class _Sizes:
             to.copy_(size)
         return done
 
+    def all_gather_single(self, to: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        """What later torches have in its place."""
+        on_host = to.cpu() if _is_size(tensor) else None
+        if on_host is not None:
+            self._c10d.all_gather(list(on_host.split(1)), tensor.cpu(), group=self._carrier)
+        done = self._c10d.all_gather_single(to, tensor, *args, **kwargs)
+        if on_host is not None:
+            to.copy_(on_host)
+        return done
+
 
 class _Letter:
     """The same for what single ranks send each other: nobody waits, and who receives knows the sizes."""
@@ -500,7 +523,7 @@ def _allocate(c10d: Any, function: Any, call: inspect.BoundArguments, moves: Any
     """One of torch's functions for objects over NCCL, for what it allocates: with moves' methods in place of the
     collectives of their names. Nobody sees what it gives, so its reads are none."""
     inner = inspect.unwrap(function)
-    names = dict(vars(c10d), _tensor_to_object=lambda *_args: None)
+    names = dict(vars(c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
     names.update(
         (name, getattr(moves, name)) for name in dir(type(moves)) if not name.startswith("_") and name in names
     )

@@ -144,6 +144,8 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
 def _may_be_absorbed() -> bool:
     """Whether torch may go on without what was asked for: only a convolution does."""
     frame = failures.script()
+    while frame is not None and frame.f_globals.get("__name__") == "torch._ops":  # calls what its caller names
+        frame = frame.f_back
     if frame is not None and not _CONVOLUTIONS.isdisjoint(frame.f_code.co_names):
         return True
     current = getattr(state.torch._C, "_current_autograd_node", None)

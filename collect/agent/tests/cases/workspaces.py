@@ -1,5 +1,5 @@
-"""Convolutions whose workspaces fail while torch tries cuDNN's algorithms, and one for which nothing is left at all;
-scripted: by TorchScript, and something else for which nothing is left, of which the script hears by another error.
+"""Convolutions whose workspaces fail while torch tries cuDNN's algorithms, and one for which nothing is left at all:
+workspaces.py [compiled|scripted]. scripted: TorchScript asks in vain for something else, and makes another error of it.
 Prints for each attempt whether it went well, and how many requests failed."""
 
 import sys
@@ -9,11 +9,12 @@ from torch import nn
 
 net = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU()).cuda()
 x = torch.zeros(64, 3, 32, 32, device="cuda")
+forward = torch.compile(net, backend="aot_eager") if sys.argv[1:] == ["compiled"] else net
 
 
 def train():
     net.zero_grad()
-    net(x).sum().backward()
+    forward(x).sum().backward()
 
 
 @torch.jit.script
