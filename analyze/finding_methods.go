@@ -246,7 +246,8 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 	if best == nil {
 		return
 	}
-	method := " (method " + best.run.Method() + ")"
+	named := func(t *trial) string { return " (method " + t.run.Method() + ")" }
+	lowest := best
 	if best.peak >= *s.PeakBytes && !best.fasterThan(&own) {
 		// None is lower: one may be faster.
 		for i := range others {
@@ -256,15 +257,19 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 		}
 	}
 	if best.peak >= *s.PeakBytes && !best.fasterThan(&own) {
-		f.noneLower(best, method)
+		f.noneLower(lowest, named(lowest))
 		return
 	}
-	condition := fmt.Sprintf("%s: a peak of %s, %s", best.how(), mib(best.peak), best.from(method+" of the same parameters"))
+	condition, it := fmt.Sprintf("%s: a peak of %s, %s", best.how(), mib(best.peak), best.from(named(best)+" of the same parameters")), "it takes"
 	if best.peak >= *s.PeakBytes {
-		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(best.peak) + ", " + best.from(method)
+		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(lowest.peak) + ", " + lowest.from(named(lowest))
 	}
 	f.saves(*s.PeakBytes-best.peak, condition)
-	best.peakFigure(f)
+	lowest.peakFigure(f)
+	if best != lowest {
+		best.peakFigure(f)
+		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.run.Method(), mib(best.peak), best.from(""))
+	}
 	if own.step == nil || best.step == nil {
 		return
 	}
@@ -275,5 +280,5 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 	case own.fasterThan(best):
 		f.CostsMS = new(-saved)
 	}
-	f.Assumption += fmt.Sprintf("; it takes %s, this one %s", best.stepText(), own.stepText())
+	f.Assumption += fmt.Sprintf("; %s %s, this one %s", it, best.stepText(), own.stepText())
 }

@@ -137,6 +137,17 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	}
 }
 
+// Where the faster of two methods is not the one of the lowest peak, each is named with its own figures.
+func TestFasterMethodIsNotTheLowest(t *testing.T) {
+	n := Inspection{Summary: private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), Change: "tiles", instead: []string{"flash", "bk"}}}}
+	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("run-flash", "flash", 1010<<20, 120), private("run-bk", "bk", 1200<<20, 60)}).Runs[0].Findings, FindingClipTemporaries)
+	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash (method flash); " +
+		"method bk (a peak of 1,200.00 MiB, run run-bk) takes 60.0 ms a step, this one 100.0 ms a step"
+	if f == nil || *f.SavesBytes != 0 || f.SavesMS == nil || *f.SavesMS != 40 || f.Assumption != want {
+		t.Errorf("%+v", f)
+	}
+}
+
 // What ended the run comes first, then what saves most, then what is largest.
 func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)), Share: new(0.9)}, {ID: "none"},

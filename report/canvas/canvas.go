@@ -273,7 +273,7 @@ func (q *quad) overlaps(b Box) bool {
 	return true
 }
 
-// Misplaced lists the texts that stick out of the canvas, lie over another, and the marks that reach beyond their axes.
+// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
 	for i, l := range c.Labels {
