@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -20,7 +21,8 @@ type finder struct {
 	// recorded. What a change would take off such a peak nobody knows.
 	peak, whole string
 	notLooked   []string
-	// looked are the stretches of events in which every owner is known: set-up and the instrumented steps.
+	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came after the last step
+	// that was completed where that is known to be instrumented.
 	looked []span
 }
 
@@ -38,7 +40,8 @@ func (in *Input) newFinder(s *Summary, ledgers *ledgers) *finder {
 	return x
 }
 
-// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps.
+// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A step that the
+// run died in is not among the steps: it is known by the peak alone whether it has tags.
 func (in *Input) knownEvents(p place) []span {
 	var steps []*schemas.Step
 	for i := range in.Steps {
@@ -55,6 +58,10 @@ func (in *Input) knownEvents(p place) []span {
 		if s.Instrumented && s.Recorded {
 			out = append(out, span{s.BeginSeq, s.EndSeq})
 		}
+	}
+	last := steps[len(steps)-1].EndSeq
+	if v := in.verdict(p); v != nil && v.InstrumentedPeakSeq != nil && *v.InstrumentedPeakSeq > last {
+		out = append(out, span{last, 1 << 62})
 	}
 	return out
 }
@@ -85,14 +92,51 @@ func (x *finder) peakFigure(f *Finding) {
 }
 
 // savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It replays:
-// where the peak moves to another moment, no more is saved than down to that. Where the peak was not recorded, or only a step
-// without tags reached it, nothing is said, as nobody knows what else would have to go.
+// where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of a phase that holds none of
+// them, in the steps without tags too. Where the peak was not recorded, or only a step without tags reached it, nothing is said, as
+// nobody knows what else would have to go.
 func (x *finder) savesWithout(f *Finding, voids []void, events []span, assumption string) {
 	if v := x.in.verdict(x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
 	}
 	changes := x.l.changes()
-	f.saves(highestWithout(changes, nil, events)-highestWithout(changes, voids, events), assumption)
+	saved := highestWithout(changes, nil, events) - highestWithout(changes, voids, events)
+	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), assumption)
+}
+
+// besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in them: a step without tags
+// holds there what nobody knows the owner of.
+func (x *finder) besidesVoids(voids []void) (highest int64) {
+	var phases []*schemas.Phase
+	known := x.in.phasesWithBytes()
+	for i := range x.in.Phases {
+		if f := &x.in.Phases[i]; f.Rank == x.p.rank && f.Device == x.p.device && known(f) {
+			phases = append(phases, f)
+		}
+	}
+	slices.SortFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
+	change := make([]int, len(phases)+1) // of how many voids lie in a phase
+	for _, v := range voids {
+		from := sort.Search(len(phases), func(i int) bool { return phases[i].EndSeq >= v.from })
+		to := sort.Search(len(phases), func(i int) bool { return phases[i].BeginSeq >= v.to })
+		if from < to {
+			change[from]++
+			change[to]--
+		}
+	}
+	within := map[string]bool{}
+	n := 0
+	for i, f := range phases {
+		if n += change[i]; n > 0 {
+			within[f.Phase] = true
+		}
+	}
+	for _, f := range phases {
+		if !within[f.Phase] {
+			highest = max(highest, f.PeakBytes)
+		}
+	}
+	return highest
 }
 
 // held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the next.

@@ -103,6 +103,29 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 	}
 }
 
+// A step that the run died in counts: no more is saved than down to what its other phases reach, wherever the peak is.
+func TestSavingsOfRunThatDied(t *testing.T) {
+	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} { // the optimizer's temporaries of both steps
+		in := peakOf(part{category: schemas.Parameters, bytes: 500})
+		held := func(from, to, bytes int64, category schemas.Category, phase string) {
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: from, Address: uint64(from) << 20, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to, Phase: phase})
+			in.Owners = append(in.Owners, schemas.Owner{AllocID: from, Category: category, BeginSeq: from, EndSeq: to, Evidence: schemas.Tagged})
+		}
+		held(2, 3, 100, schemas.Activations, schemas.PhaseForward) // 600
+		held(4, 5, c.first, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
+		held(6, 7, 200, schemas.Activations, schemas.PhaseForward) // 700
+		held(8, 0, c.last, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
+		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}} // the second was not completed
+		in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: 600}, {Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: 500 + c.first},
+			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: 700}, {Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: 500 + c.last}}
+		v := &in.Report.Devices[0]
+		v.Events, v.PeakSeq, v.InstrumentedPeakSeq, v.PeakAllocatedBytes = 8, c.at, new(c.at), c.peak
+		if f := theFinding(t, inspected(in), FindingOptimizerPeak); f == nil || f.SavesBytes == nil || *f.SavesBytes != 200 || f.At.Event != c.at {
+			t.Errorf("peak after event %d: %+v", c.at, f)
+		}
+	}
+}
+
 // What saves nothing is no advice: where another moment is as high, and where no other method peaks lower.
 func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.ClipTemporaries, bytes: 400, module: 2}, part{category: schemas.Activations, bytes: 400})
