@@ -27,7 +27,7 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 	if len(s.Configuration.Some) > 0 {
 		some := table.Table{Title: "Settings of some runs, equal in those", Columns: []table.Column{setting, value, {Title: "Runs", Key: "runs"}}}
 		for _, f := range s.Configuration.Some {
-			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value), table.Text(havingIt(s, f.Runs))})
+			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value), table.Text(havingIt(s, f.What))})
 		}
 		some.Notes = unmeasured(s)
 		tables = append(tables, some)
@@ -82,12 +82,15 @@ func unmeasured(s *analyze.Study) []string {
 
 // havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the CSV
 // file has each run's.
-func havingIt(s *analyze.Study, having []string) string {
+func havingIt(s *analyze.Study, what string) string {
 	const most = 6
-	var lacking []string
+	var having, lacking []string
 	for i := range s.Cells {
-		if label := s.Cells[i].Label; !slices.Contains(having, label) {
-			lacking = append(lacking, label)
+		c := &s.Cells[i]
+		if slices.ContainsFunc(c.Facts(), func(f analyze.Fact) bool { return f.What == what }) {
+			having = append(having, nameAmong(s, c))
+		} else {
+			lacking = append(lacking, nameAmong(s, c))
 		}
 	}
 	switch {
@@ -97,6 +100,14 @@ func havingIt(s *analyze.Study, having []string) string {
 		return "all but " + strings.Join(lacking, ", ")
 	}
 	return fmt.Sprintf("%d of %d", len(having), len(s.Cells))
+}
+
+// nameAmong is a cell's label, with its mark where another cell has the same one: what failed may share the label of what did not.
+func nameAmong(s *analyze.Study, c *analyze.Cell) string {
+	if mark := c.StatusMark(); mark != "" && slices.ContainsFunc(s.Cells, func(o analyze.Cell) bool { return o.RunID != c.RunID && o.Label == c.Label }) {
+		return c.Label + " [" + mark + "]"
+	}
+	return c.Label
 }
 
 // captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ by
@@ -110,7 +121,7 @@ func captions(s *analyze.Study) []string {
 	}
 	for _, f := range s.Configuration.Some {
 		if _, ok := captionWords[f.What]; ok {
-			some = append(some, captionText(f.What, f.Value)+" ("+havingIt(s, f.Runs)+")")
+			some = append(some, captionText(f.What, f.Value)+" ("+havingIt(s, f.What)+")")
 		}
 	}
 	var notes []string

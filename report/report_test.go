@@ -416,6 +416,23 @@ func TestFigureNotes(t *testing.T) {
 	}
 }
 
+// A run that failed before its versions were known is named, though another has the same label.
+func TestFigureNotesOfRunThatFailedEarly(t *testing.T) {
+	runs := summaries(methodRun("1", "vanilla"), methodRun("2", "ghost"), methodRun("3", "vanilla"))
+	early := methodRun("4", "vanilla").input()
+	early.Manifest.Status, early.Manifest.Environment, early.Report = schemas.StatusFailed, nil, nil
+	s := analyze.NewMatchedStudy(append(runs, analyze.Summarize(early)), nil, "")
+	m := report.Model{Study: s}
+	got, want := strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"), "torch 2.11.0 (all but vanilla [failed])"
+	if !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+	row := report.ConfigurationTables(&s)[1].Rows
+	if i := slices.IndexFunc(row, func(r []table.Cell) bool { return r[0].Text == "torch" }); i < 0 || row[i][2].Text != "all but vanilla [failed]" {
+		t.Errorf("%+v", row)
+	}
+}
+
 // A figure over runs of different settings says which all share, which only some have, and in which they differ.
 func TestFigureNotesOfMixedRuns(t *testing.T) {
 	run := func(id, method string, params map[string]any) madeUp {
