@@ -50,7 +50,7 @@ func NewStudy(runs []Summary, baseline *Summary) Study {
 	for i := range s.Cells {
 		s.Cells[i].Baseline = found
 	}
-	s.compare(found)
+	s.compare(found, nil)
 	return s
 }
 
@@ -69,7 +69,7 @@ func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 	if first < 0 {
 		return s
 	}
-	said := len(match) > 0
+	said, baseline := len(match) > 0, match
 	asked := func(c *Cell) bool { return said && (suite == "" || c.SuiteID == suite) }
 	if !said {
 		match = map[string]any{"method": s.Cells[first].Params["method"]}
@@ -113,13 +113,23 @@ func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 		s.Notes = append(s.Notes, "no overhead: "+s.Uncompared+", and no baseline was named")
 		return s
 	}
-	s.compare(&s.Cells[first])
+	s.compare(&s.Cells[first], baseline)
 	return s
 }
 
-// alone reports whether a cell is compared with itself, and no other with it, where there are others: their work is another.
-func (s *Study) alone(c *Cell) bool {
-	return c.IsBaseline() && len(s.Cells) > 1 && !slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && o.Baseline.RunID == c.RunID })
+// alone says why a cell is compared with itself, and no other with it, where there are others; empty where it is not so. match is what
+// was said of a baseline.
+func (s *Study) alone(c *Cell, match map[string]any) string {
+	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && o.Baseline.RunID == c.RunID }) {
+		return ""
+	}
+	switch {
+	case !slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == "" }):
+		return "no other run here is of its work"
+	case c.Method() == "vanilla" || holds(c.Params, match):
+		return "it is a baseline itself, and none of the other runs here has it for its own"
+	}
+	return "no vanilla run of its work is here; --baseline names a run to compare with"
 }
 
 // distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
@@ -169,8 +179,9 @@ func newStudy(runs []Summary) Study {
 	return s
 }
 
-// compare fills in the overheads once each cell has its baseline. main is the one that the document names.
-func (s *Study) compare(main *Cell) {
+// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match what was said of a
+// baseline.
+func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
 	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{}, BaselineWarnings: []string{}, Cells: []OverheadCell{}}
 	if !slices.ContainsFunc(s.Runs, func(r Summary) bool { return r.RunID == main.RunID }) {
@@ -180,8 +191,8 @@ func (s *Study) compare(main *Cell) {
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		o := besideBaseline(&c.Baseline.Summary, &c.Summary)
-		if s.alone(c) {
-			o.Warnings = append(o.Warnings, "compared with nothing: no other run here is of its work")
+		if why := s.alone(c, match); why != "" {
+			o.Warnings = append(o.Warnings, "compared with nothing: "+why)
 		}
 		c.Overhead = &o
 		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow, PeakHighBytes: c.PeakHigh, OverheadRun: o})

@@ -119,3 +119,32 @@ func TestMixedStore(t *testing.T) {
 		t.Errorf("a script's own sizes: %q", s.Uncompared)
 	}
 }
+
+// Variants of one method have each other, and still no baseline among them; one that nothing is nearest to is a baseline.
+func TestVariantsWithoutBaseline(t *testing.T) {
+	run := func(name, method, key, value string) Summary {
+		r := scriptRun(name, "-m dpsight_experiments", map[string]any{"method": method, key: value})
+		r.facts = []Fact{{What: key, Value: value, Condition: key == "clipping", Param: true}}
+		return r
+	}
+	const none = "compared with nothing: no vanilla run of its work is here; --baseline names a run to compare with"
+	hooks, flat := run("hooks", "dpsgd", "grad_sample_mode", "hooks"), run("layers", "dpsgd", "clipping", "per_layer")
+	hooks.facts, flat.facts = append(hooks.facts, Fact{What: "clipping", Value: "flat", Param: true}), append(flat.facts, Fact{What: "grad_sample_mode", Value: "ew", Param: true})
+	s := NewMatchedStudy([]Summary{hooks, flat}, nil, "")
+	for i := range s.Cells {
+		if got := s.Cells[i].Overhead.Warnings; !slices.Contains(got, none) {
+			t.Errorf("%s: %q", s.Cells[i].Name, got)
+		}
+	}
+	named := NewStudy([]Summary{hooks, flat}, &hooks)
+	small, large := run("small", "vanilla", "batch_size", "8"), run("large", "vanilla", "batch_size", "16")
+	vanilla := NewMatchedStudy([]Summary{small, large, run("ghost", "ghost", "batch_size", "8")}, nil, "")
+	for i, want := range []string{"", "compared with nothing: it is a baseline itself, and none of the other runs here has it for its own", ""} {
+		if got := strings.Join(vanilla.Cells[i].Overhead.Warnings, "; "); got != want {
+			t.Errorf("%s: %q", vanilla.Cells[i].Name, got)
+		}
+	}
+	if got := named.Cells[1].Overhead; got.PeakDeltaBytes == nil || slices.Contains(got.Warnings, none) {
+		t.Errorf("named: %+v", got)
+	}
+}

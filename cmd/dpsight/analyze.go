@@ -180,7 +180,8 @@ type overheadCmd struct {
 
 func (overheadCmd) Help() string {
 	return `Without --baseline each run of a store is compared with the nearest baseline of its own work: of its suite, else of the same model, its
-size and script; where batch, precision or the like differ, a note says so. A run of whose work there is no other is compared with nothing.
+size and script; where batch, precision or the like differ, a note says so. A run of whose work there is no other is compared with nothing,
+nor is one of several variants of a method where no vanilla run is of their work.
 
 Examples:
   dpsight analyze overhead
