@@ -15,7 +15,13 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	a, b := &doc.Runs[0], &doc.Runs[1]
 	say := func(format string, args ...any) { doc.Sentences = append(doc.Sentences, fmt.Sprintf(format, args...)) }
 	if doc.PeakDeltaBytes != nil {
-		say("%s.", comparison("The peak of "+b.Label, "is", float64(*b.PeakBytes), float64(*a.PeakBytes), "that of "+a.Label, bytesText))
+		early := ""
+		for _, r := range []*ExplainedRun{b, a} { // a peak that a run died before is no less than another
+			if r.Status != schemas.StatusOK {
+				early += fmt.Sprintf("; %s ended early (%s): its peak is of what it did until then", r.Label, r.Status)
+			}
+		}
+		say("%s%s.", comparison("The peak of "+b.Label, "is", float64(*b.PeakBytes), float64(*a.PeakBytes), "that of "+a.Label, bytesText), early)
 		for _, r := range doc.Runs {
 			switch r.Source {
 			case schemas.Predicted:

@@ -230,6 +230,19 @@ func TestExplainedSentences(t *testing.T) {
 		t.Errorf("phases sum to %g, residue %g, step %g", sum, *doc.PhaseResidueMS, *doc.StepDeltaMS)
 	}
 
+	early := ghost
+	early.Manifest = new(*ghost.Manifest)
+	early.Manifest.Status = schemas.StatusOOM
+	for _, c := range []struct {
+		from, to Input
+		want     string
+	}{{plain, early, "The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB); ghost ended early (oom): its peak is of what it did until then."},
+		{early, plain, "The peak of plain is 140.00 MiB, 24.00 MiB (15 %) less than that of ghost (164.00 MiB); ghost ended early (oom): its peak is of what it did until then."}} {
+		if doc, err := Explain(Dissect(c.from), Dissect(c.to)); err != nil || doc.Sentences[0] != c.want {
+			t.Errorf("%v: %q", err, doc.Sentences)
+		}
+	}
+
 	back, err := Explain(Dissect(ghost), Dissect(plain))
 	if err != nil {
 		t.Fatal(err)
