@@ -126,7 +126,7 @@ func (in *Input) failure(group []int, ledgers *ledgers) Finding {
 	} else {
 		f.At = &at
 		d := in.breakdownAt(p, ledgers.of(p), at, -1)
-		f.holders(&d, o, in.layoutAt(p, ledgers.of(p), o.Seq), in.nth(i))
+		f.holders(&d, o, in.layoutAt(p, ledgers.of(p), o.Seq), in.nth(i), in.wholeDevice(o.LimitBytes))
 	}
 	f.failed.Sentence = f.Sentence
 	return f
@@ -193,8 +193,8 @@ func (in *Input) failureMoment(p place, i int) Moment {
 	return m
 }
 
-// holders says what was in the way of the device's nth request that failed.
-func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth int64) {
+// holders says what was in the way of the device's nth request that failed; whole is whether the limit is all of the device.
+func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth int64, whole bool) {
 	held := slices.Clone(d.Categories)
 	slices.SortStableFunc(held, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	const most = 4
@@ -218,10 +218,12 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth i
 	f.bytes("allocated", d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", d.At.Event))
 	if taken := besideTensors(o, d.ReservedBytes); taken > 0 {
 		from := fmt.Sprintf("ingest.json: limit_bytes less device_free_bytes, less what events.parquet has reserved after event %d", d.At.Event)
-		f.bytes("limit taken by contexts, driver and others", taken, from)
+		if whole {
+			f.bytes("limit taken by contexts, driver and others", taken, from)
+		}
 		f.bytes("limit left for tensors", o.LimitBytes-taken, from)
 	}
-	f.Sentence += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes), mib(d.AllocatedBytes))
+	f.Sentence += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes, whole), mib(d.AllocatedBytes))
 	if len(names) > 0 {
 		f.Sentence += " (" + joinWords(names) + ")"
 	}
@@ -259,14 +261,32 @@ func besideTensors(o *schemas.OOM, reserved *int64) int64 {
 	return max(0, o.LimitBytes-o.DeviceFreeBytes-*reserved)
 }
 
-// limitWords say of a failure's limit how much of it tensors could have.
-func limitWords(o *schemas.OOM, reserved *int64) string {
+// leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver keeps for itself is between
+// 0.4 (H200) and 3 (T4).
+const leastWhole = 97
+
+// wholeDevice is whether a limit is all of a device, and not one that the script has set; false where no device's memory is known.
+func (in *Input) wholeDevice(limit int64) bool {
+	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
+		if in.Manifest.Source == schemas.Predicted { // torch's own figure
+			return limit == g.TotalBytes
+		}
+		return g.TotalBytes > 0 && limit <= g.TotalBytes && atLeast(limit, g.TotalBytes, leastWhole)
+	})
+}
+
+// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the device: of a limit that
+// the script has set others take nothing.
+func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
 	text := "limit is " + mib(o.LimitBytes)
-	if reserved == nil {
-		return text + ", with what the CUDA context and others take of it"
-	}
-	if taken := besideTensors(o, reserved); taken > 0 {
+	taken := besideTensors(o, reserved)
+	switch {
+	case whole && reserved == nil:
+		text += ", with what the CUDA context and others take of it"
+	case whole && taken > 0:
 		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were left for tensors", mib(taken), mib(o.LimitBytes-taken))
+	case taken > 0:
+		text += fmt.Sprintf(", of which %s were left for tensors", mib(o.LimitBytes-taken))
 	}
 	return text
 }
@@ -288,7 +308,7 @@ func (in *Input) failureAt(p place, n int64) (found, error) {
 		if o.Seq == 0 {
 			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p, when(new(in.failureMoment(p, i))))
 		}
-		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o), limitWords(o, in.reservedAt(p, o.Seq)), mib(o.DeviceFreeBytes))
+		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o), limitWords(o, in.reservedAt(p, o.Seq), in.wholeDevice(o.LimitBytes)), mib(o.DeviceFreeBytes))
 		return found{at: in.failureMoment(p, i), allocated: -1, warnings: []string{note}}, nil
 	}
 	if seen == 0 {

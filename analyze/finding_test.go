@@ -514,7 +514,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	in := pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
 	in.Manifest.Status = schemas.StatusOOM
-	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 512 << 20}
+	in.Manifest.Phantom, in.Manifest.GPUs = &schemas.Phantom{MemoryBytes: 512 << 20}, []schemas.GPU{{TotalBytes: 600 << 20}}
 	reserved := *in.reservedAt(place{}, seq)
 	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved, Step: -1, Fatal: true}
 	in.Report.OOMs = []schemas.OOM{o}
@@ -539,6 +539,27 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	p = Predict(in)
 	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors: ") {
 		t.Error(got)
+	}
+	// One above it, which is not all of the device: who took the rest is not said.
+	in.Report.OOMs[0].LimitBytes = 550 << 20
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 550.00 MiB, of which 512.00 MiB were left for tensors: ") ||
+		slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return strings.HasPrefix(g.What, "limit taken") }) {
+		t.Errorf("%+v", f)
+	}
+	p = Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors: ") {
+		t.Error(got)
+	}
+	for _, c := range []struct {
+		source       string
+		limit, total int64
+		whole        bool
+	}{{schemas.Measured, 143_156, 143_771, true}, {schemas.Measured, 136_582, 143_771, false}, {schemas.Measured, 14_913, 15_360, true}, {schemas.Measured, 14_913, 0, false},
+		{schemas.Measured, 40_000, 20_000, false}, {schemas.Predicted, 3072, 3072, true}, {schemas.Predicted, 3071, 3072, false}} {
+		in := Input{Manifest: &schemas.Manifest{Source: c.source, GPUs: []schemas.GPU{{TotalBytes: c.total << 20}}}}
+		if got := in.wholeDevice(c.limit << 20); got != c.whole {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 	in.Events, in.Report.OOMs = nil, []schemas.OOM{o} // what was reserved is not known
 	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with what the CUDA context and others take of it: ") {

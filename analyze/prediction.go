@@ -66,6 +66,8 @@ type PredictionRun struct {
 	Notes        []string               `json:"notes"`
 	Band         *schemas.PlacementBand `json:"band"`
 	Warnings     []string               `json:"warnings"`
+
+	whole bool // Failure's limit is all of the device
 }
 
 // RankPeaks is what a rank had of a device at its highest.
@@ -123,6 +125,7 @@ func Predict(in Input) PredictionRun {
 		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, unknownReads(r), r.Guesses, r.Notes, r.Band
 	}
 	p.Failure = in.fatal()
+	p.whole = p.Failure != nil && in.wholeDevice(p.Failure.LimitBytes)
 	survived, absorbed := in.survived()
 	p.Warnings, p.CaughtOOMs, p.AbsorbedOOMs = append(p.Warnings, survived...), len(survived), absorbed
 	if absorbed > 0 {
@@ -266,7 +269,7 @@ func (p *PredictionRun) Sentence() string {
 	on := p.GPU
 	if p.MemoryBytes != nil {
 		on += " with " + mib(*p.MemoryBytes) + " for its tensors"
-		if f := p.Failure; f != nil && f.LimitBytes > *p.MemoryBytes { // the figure that findings and torch's own error have
+		if f := p.Failure; f != nil && p.whole && f.LimitBytes > *p.MemoryBytes { // the figure that findings and torch's own error have
 			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", mib(f.LimitBytes), mib(f.LimitBytes-*p.MemoryBytes))
 		}
 	}
