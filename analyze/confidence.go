@@ -60,7 +60,7 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	}
 	if u := sharedDevice(m); u != nil {
 		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another on a device, where they take time", plural(u.Processes, "process", "processes"))
-		if a, b, same := ranksTogether(r, p); same {
+		if a, b, same := ranksTogether(m, r, p); same {
 			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one device: "+
 				`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`, a.Rank, b.Rank, a.Device)
 		}
@@ -97,8 +97,9 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	return c
 }
 
-// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had memory at once.
-func ranksTogether(r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict, same bool) {
+// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had memory at once. Where
+// an ordinal may be another device in each rank it gives none.
+func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict, same bool) {
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
 		return a, b, false
 	}
@@ -117,7 +118,10 @@ func ranksTogether(r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas
 	ranks := slices.Sorted(maps.Keys(fullest))
 	for i, x := range ranks {
 		for _, y := range ranks[:i] {
-			if fullest[x].Device == fullest[y].Device {
+			if fullest[x].Device != fullest[y].Device {
+				continue
+			}
+			if u, known := sharedAs(m, r, fullest[x].Device); known && u != nil {
 				return fullest[y], fullest[x], true
 			}
 		}

@@ -94,7 +94,10 @@ func (in *Input) ranks(memory *int64) []RankPeaks {
 		}
 		if memory != nil && r.PeakReservedBytes != nil {
 			r.SpareBytes = new(*memory - *r.PeakReservedBytes)
-			if u := sharedDevice(in.Manifest); u != nil && int32(u.Device) == v.Device {
+			switch u, known := sharedAs(in.Manifest, in.Report, v.Device); {
+			case !known: // it may be any of them
+				r.SpareBytes = new(spareWith(*r.SpareBytes, *memory, in.Manifest.Phantom.Devices))
+			case u != nil:
 				r.SpareBytes = new(min(*r.SpareBytes, *memory-u.TakenBytes))
 			}
 		}
@@ -114,10 +117,7 @@ func Predict(in Input) PredictionRun {
 	}
 	p.Ranks = in.ranks(p.MemoryBytes)
 	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
-		p.SpareBytes = new(*p.MemoryBytes - *p.PeakReservedBytes)
-		if u := sharedDevice(in.Manifest); u != nil {
-			p.SpareBytes = new(min(*p.SpareBytes, *p.MemoryBytes-u.TakenBytes))
-		}
+		p.SpareBytes = new(spareWith(*p.MemoryBytes-*p.PeakReservedBytes, *p.MemoryBytes, in.Manifest.Phantom.Devices))
 	}
 	if in.Report != nil && in.Report.Prediction != nil {
 		r := in.Report.Prediction

@@ -75,6 +75,51 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	}
 }
 
+// Two devices of four ranks: each rank is held to what was taken of its own, wherever several processes had one. Under a CUDA_VISIBLE_DEVICES of
+// each rank's own nobody knows which it was.
+func TestRanksOfSeveralSharedDevices(t *testing.T) {
+	const memory = 1 << 30
+	for _, c := range []struct {
+		what     string
+		ordinals [4]int32 // of the ranks
+		uses     []schemas.DeviceUse
+		spare    [4]int64 // MiB
+		together bool
+	}{
+		{"two of each", [4]int32{0, 0, 1, 1}, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}, {Device: 1, Processes: 2, ReservedBytes: 500 << 20, TakenBytes: 800 << 20}},
+			[4]int64{124, 124, 224, 224}, true},
+		{"the second alone", [4]int32{0, 1, 1, 2}, []schemas.DeviceUse{{Device: 0, Processes: 1, ReservedBytes: 700 << 20, TakenBytes: 700 << 20}, {Device: 1, Processes: 2, ReservedBytes: 500 << 20, TakenBytes: 800 << 20},
+			{Device: 2, Processes: 1, ReservedBytes: 1, TakenBytes: 1}}, [4]int64{1023, 224, 224, 1023}, true},
+		{"each sees one", [4]int32{0, 0, 0, 0}, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 500 << 20, TakenBytes: 800 << 20}, {Device: 1, Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}},
+			[4]int64{124, 124, 124, 124}, false},
+		{"all see the third", [4]int32{0, 0, 0, 0}, []schemas.DeviceUse{{Device: 2, Processes: 4, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}}, [4]int64{124, 124, 124, 124}, true},
+		{"in machines of their own", [4]int32{0, 0, 1, 1}, []schemas.DeviceUse{{Device: 0, Processes: 1}, {Device: 0, Processes: 2, TakenBytes: 900 << 20}, {Device: 1, Processes: 1}},
+			[4]int64{124, 124, 1023, 1023}, false},
+	} {
+		in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+		in.Manifest.Source, in.Manifest.Phantom = schemas.Predicted, &schemas.Phantom{MemoryBytes: memory, Devices: c.uses}
+		in.Report.Prediction = &schemas.Prediction{Told: true, Notes: []string{"NCCL: peers are copies of this rank"}}
+		v := in.Report.Devices[0]
+		v.PeakReservedBytes, in.Report.Devices = 1<<20, nil
+		for rank, ordinal := range c.ordinals {
+			v.Rank, v.Device = int32(rank), ordinal
+			in.Report.Devices = append(in.Report.Devices, v)
+		}
+		least := int64(memory)
+		for rank, r := range in.ranks(new(int64(memory))) {
+			if least = min(least, *r.SpareBytes); r.Rank != int32(rank) || *r.SpareBytes != c.spare[rank]<<20 {
+				t.Errorf("%s: rank %d has %d MiB spare", c.what, r.Rank, *r.SpareBytes>>20)
+			}
+		}
+		if p := Predict(in); p.SpareBytes == nil || *p.SpareBytes > least {
+			t.Errorf("%s: %v spare", c.what, p.SpareBytes)
+		}
+		if got := strings.Contains(strings.Join(Confide(in.Manifest, in.Report).Reasons, "\n"), " together and NCCL in use"); got != c.together {
+			t.Errorf("%s: together %v", c.what, got)
+		}
+	}
+}
+
 // Of processes that have one device the figures are the device's where they are known, and its devices are counted once.
 func TestPredictCountsDevices(t *testing.T) {
 	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})

@@ -24,7 +24,9 @@ type Phantom struct {
 
 // DeviceUse is what the processes of a predicted run held of one device together.
 type DeviceUse struct {
-	Device int `json:"device"` // as the processes number it, from 0
+	// Device is its place in the machine, from 0: not torch's ordinal where CUDA_VISIBLE_DEVICES is set. Ranks that were predicted in machines
+	// of their own have a row each.
+	Device int `json:"device"`
 	// Processes is how many held memory of it at once, at most.
 	Processes     int   `json:"processes"`
 	ReservedBytes int64 `json:"reserved_bytes"` // that they held at once, at most
