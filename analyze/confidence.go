@@ -173,12 +173,14 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	if slices.ContainsFunc(r.Devices, func(d schemas.DeviceVerdict) bool { return d.Verdict == schemas.Lossy }) {
 		j.atMost(schemas.Indicative, "the recording does not hold together: events are missing")
 	}
-	if n := len(m.Collector.Uninjected); n > 0 {
-		j.atMost(schemas.Indicative, "%s without the agent: what it took is not in the peak", plural(n, "process used torch", "processes used torch"))
+	unheard := len(m.Collector.Uninjected)
+	if unheard > 0 {
+		j.atMost(schemas.Indicative, "%s: what it took is not in the peak", plural(unheard, "process", "processes")+withoutAgent)
 	}
-	if r.Prediction != nil && !r.Prediction.Told {
+	switch {
+	case r.Prediction != nil && !r.Prediction.Told && (unheard == 0 || m.Status != schemas.StatusOK):
 		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
-	} else if tookNothing(m, r) {
+	case tookNothing(m, r):
 		j.atMost(schemas.Indicative, nothingTaken)
 	}
 }

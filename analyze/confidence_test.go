@@ -96,7 +96,7 @@ func TestConfide(t *testing.T) {
 		{"a process without the agent", func(m *schemas.Manifest, _ *schemas.IngestReport) {
 			m.Collector.Uninjected = []string{"python -I x.py"}
 		}, schemas.Indicative,
-			[]string{"1 process used torch without the agent"}},
+			[]string{"1 process loaded torch and trained nothing, or ran without the agent"}},
 		{"a torch that is not known", func(m *schemas.Manifest, _ *schemas.IngestReport) { m.Environment = nil }, schemas.Close, []string{"which torch made it is not known"}},
 		{"another profile, and torch.compile", func(m *schemas.Manifest, r *schemas.IngestReport) { unchecked(m); r.Prediction.Compiled = true }, schemas.Indicative,
 			[]string{"torch.compile", "ever compared"}},

@@ -136,7 +136,7 @@ func Predict(in Input) PredictionRun {
 		p.Fits, p.Why = nil, nothingTaken
 		switch n := len(in.Manifest.Collector.Uninjected); {
 		case n > 0:
-			p.Why = plural(n, "process used torch", "processes used torch") + " without the agent"
+			p.Why = plural(n, "process", "processes") + withoutAgent
 		case !p.Told:
 			p.Why = "a process did not live to say what it took"
 		}
@@ -248,12 +248,15 @@ func (in *Input) moduleAt(p place, seq int64) *string {
 // Reads is how often the script read what nobody had computed.
 func (p *PredictionRun) Reads() int64 { return sumOf(p.UnknownReads) }
 
+// withoutAgent is all that is known of a process that left no journal.
+const withoutAgent = " loaded torch and trained nothing, or ran without the agent"
+
 // Advice says what can be done about what ended the run, empty where nothing is known.
 func (p *PredictionRun) Advice() string {
 	if p.Fits != nil {
 		return ""
 	}
-	if p.Why == nothingTaken {
+	if p.Why == nothingTaken || strings.HasSuffix(p.Why, withoutAgent) {
 		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
 	}
 	for _, n := range p.Notes {
