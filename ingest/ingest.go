@@ -3,6 +3,7 @@ package ingest
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/steps"
@@ -51,6 +52,9 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := allThere(dir, journals); err != nil {
+		return nil, err
+	}
 	r := newReport(m, o)
 	r.Warnings = append(r.Warnings, warnings...)
 	if len(journals) == 0 && len(m.Warnings) == 0 { // the collector says why, if it lived to see the end
@@ -75,6 +79,24 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 		return nil, err
 	}
 	return &r.IngestReport, nil
+}
+
+// allThere refuses a run that has lost journals of which there are tables: nothing else makes those again. A run that never had a journal
+// has a report of no rank, and a table of no mark where the report cannot be read.
+func allThere(dir string, journals []*spool.Journal) error {
+	switch before, err := schemas.ReadIngestReport(dir); {
+	case err == nil:
+		for _, rank := range before.Ranks {
+			if !slices.ContainsFunc(journals, func(j *spool.Journal) bool { return j.Rank == rank.Rank }) && len(journals) < len(before.Ranks) {
+				return refuse("the journal of rank %d is gone: the tables made from it stay, as nothing makes them again", rank.Rank)
+			}
+		}
+	case len(journals) == 0:
+		if marks, err := schemas.Marks.ReadOptional(dir); err != nil || len(marks) > 0 {
+			return refuse("its journal is gone: the tables made from it stay, as nothing makes them again")
+		}
+	}
+	return nil
 }
 
 // ingestJournal ingests one rank.

@@ -361,6 +361,31 @@ func TestNoJournal(t *testing.T) {
 	if n := len(rows(t, schemas.Allocations, dir)); n != 0 {
 		t.Errorf("%d rows", n)
 	}
+	run(t, dir) // again
+}
+
+// A journal that is gone since its tables were made is not taken for one that never was: the tables stay.
+func TestLostJournal(t *testing.T) {
+	dir := folder(t, "vanilla")
+	b, err := os.ReadFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := filepath.Join(dir, spool.Dir, spool.SealedName(1))
+	if err := os.WriteFile(second, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir)
+	before := contents(t, dir)
+	if err := os.Remove(second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(dir, Options{}); err == nil || !strings.Contains(err.Error(), "the journal of rank 1 is gone") {
+		t.Errorf("error %v", err)
+	}
+	if !maps.Equal(before, contents(t, dir)) {
+		t.Error("the folder changed")
+	}
 }
 
 func TestOutOfMemory(t *testing.T) {
