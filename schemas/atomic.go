@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // PartialSuffix marks a file that is still being written. A reader never opens one.
@@ -191,6 +193,15 @@ func (e *SchemaError) Error() string {
 		return fmt.Sprintf("%s: not a dpsight file (no schema; want %s)", e.File, e.Want)
 	}
 	return fmt.Sprintf("%s: schema %s is not one that this dpsight reads (%s)", e.File, e.Got, e.Want)
+}
+
+// Newer reports whether the file is of a later version than the reader's.
+func (e *SchemaError) Newer() bool {
+	got, gotVersion, _ := strings.Cut(e.Got, "/")
+	want, wantVersion, _ := strings.Cut(e.Want, "/")
+	a, err := strconv.Atoi(gotVersion)
+	b, _ := strconv.Atoi(wantVersion)
+	return err == nil && got == want && a > b
 }
 
 // missing reports whether err says that a file does not exist.

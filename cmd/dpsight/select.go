@@ -106,9 +106,18 @@ func selectHint(err error, dir string) string {
 	case errors.As(err, &notFound):
 		return "dpsight runs --store " + dir + " lists them; a store of another place goes in as a folder"
 	case errors.As(err, &damaged):
-		return "a run is its folder: take it from a copy, or leave it out"
+		return damagedHint(damaged)
 	}
 	return "name a folder of runs with --store"
+}
+
+// damagedHint says what to do about a manifest that cannot be read.
+func damagedHint(err error) string {
+	var other *schemas.SchemaError
+	if errors.As(err, &other) && other.Newer() {
+		return "what a newer dpsight recorded wants that dpsight; --store names another store"
+	}
+	return "a run is its folder: take it from a copy, or leave it out"
 }
 
 // load reads what an analysis wants of a run. With tolerate, a run without tables is given with its manifest alone: a list of runs
@@ -163,7 +172,8 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 		whole = append(whole, r)
 	}
 	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even their manifests
-		return withHint{fmt.Errorf("no run can be read: %w", &sel.Damaged[0]), "what a newer dpsight recorded wants that dpsight; --store names another store"}
+		err := store.UnreadableError{Damaged: sel.Damaged[0]}
+		return withHint{err, damagedHint(err)}
 	}
 	if len(whole) == 0 {
 		return withHint{fmt.Errorf("none of %d runs can be read", len(sel.Runs)), "dpsight ingest --again FOLDER makes the tables anew from the recordings"}

@@ -71,6 +71,13 @@ func (e *NoRunsError) Error() string {
 
 func (e *NoRunsError) Unwrap() error { return ErrNoRuns }
 
+// An UnreadableError is a store's first damaged run folder where it has no others.
+type UnreadableError struct{ Damaged }
+
+func (e UnreadableError) Error() string { return "no run can be read: " + e.Damaged.Error() }
+
+func (e UnreadableError) Unwrap() error { return e.Damaged }
+
 // noRuns looks for what may have been meant where a folder holds no runs.
 func noRuns(dir string) *NoRunsError {
 	e := &NoRunsError{Dir: dir}
@@ -302,7 +309,10 @@ func (s *Store) newest(sel *Selection) error {
 		return err
 	}
 	sel.Damaged = damaged
-	if len(runs) == 0 {
+	switch {
+	case len(runs) == 0 && len(damaged) > 0:
+		return UnreadableError{damaged[0]}
+	case len(runs) == 0:
 		return noRuns(s.dir)
 	}
 	suites, _, err := s.Suites()
