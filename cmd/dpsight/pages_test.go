@@ -306,3 +306,39 @@ except KeyError:
 		t.Errorf("it prints %q, %v", out, err)
 	}
 }
+
+// What the pages have ingested are stores with runs, and runs: whatever else a pattern finds in examples is refused.
+func TestPagesIngest(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("dpsight ingest (?:--again )?(examples/[^`\\s]+)").FindAllStringSubmatch(string(text), -1) {
+			if m[1] == "examples/NAME" {
+				continue
+			}
+			found++
+			paths, err := filepath.Glob(filepath.Join("../..", m[1]))
+			if err != nil || len(paths) == 0 {
+				t.Errorf("%s: %s: there is none, %v", file, m[0], err)
+			}
+			for _, path := range paths {
+				if all, _ := filepath.Glob(filepath.Join(path, "*", schemas.ManifestFile)); len(all) > 0 {
+					continue
+				}
+				if _, err := schemas.ReadManifest(path); err != nil {
+					t.Errorf("%s: %s: %s is no run and no store: %v", file, m[0], path, err)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page ingests anything")
+	}
+}
