@@ -16,6 +16,9 @@ import (
 // pythonVariable names the interpreter of the built-in experiments.
 const pythonVariable = "DPSIGHT_PYTHON"
 
+// chosenByCommand says of an interpreter that it is what a user's own command starts.
+const chosenByCommand = "command"
+
 // BuiltinPython chooses the interpreter of the built-in experiments: override (--python), $DPSIGHT_PYTHON, the active
 // virtual environment, the one that make setup made, python3. A choice that was made explicitly and cannot be run is an
 // error: to go on to the next would run another torch than was asked for.
@@ -73,7 +76,7 @@ func setupPython() string {
 // or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a shell script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {
-		return &schemas.Interpreter{Path: absolute(path), Chosen: "command"}
+		return &schemas.Interpreter{Path: absolute(path), Chosen: chosenByCommand}
 	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

@@ -74,6 +74,10 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 	if p.interpreter != nil {
 		python = p.interpreter.Path
 		install, err := m.install(ctx, python, p.environ)
+		var none *UsageError
+		if p.interpreter.Chosen == chosenByCommand && errors.As(err, &none) { // --python changes nothing there
+			err = &UsageError{none.Problem, "the command after -- names it: give another interpreter there"}
+		}
 		if err != nil {
 			return nil, err
 		}

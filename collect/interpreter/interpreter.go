@@ -61,7 +61,7 @@ func Ask(ctx context.Context, python string, env []string) (*Answer, error) {
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = env, &stderr, time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		detail := lastLine(stderr.String())
+		detail := reason(stderr.String())
 		if detail == "" {
 			detail = err.Error()
 		}
@@ -99,7 +99,18 @@ func TorchBuild(folder string) (version, cuda string, err error) {
 	return version, cuda, nil
 }
 
-func lastLine(text string) string {
+// reason is the line of a program's last words that says what is wrong: Python's exception is the last of them, of what others say, such
+// as pyenv, the first is, and advice follows.
+func reason(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	line := lines[0]
+	for _, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "Fatal Python error:"):
+			return strings.TrimSpace(l)
+		case strings.HasPrefix(l, "Traceback "):
+			line = lines[len(lines)-1]
+		}
+	}
+	return strings.TrimSpace(line)
 }
