@@ -30,6 +30,10 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 		t.Errorf("a program in another folder is the same: %q", got.Warnings)
 	}
 
+	if _, err := Compare(runs, CompareOptions{Value: Metric{Name: MetricPeak}, Rows: []string{"nope"}}); err == nil || !strings.HasSuffix(err.Error(), "there are source, name, arguments, suite, status, run") {
+		t.Errorf("what there is: %v", err)
+	}
+
 	b := BaselineOf(runs, "")
 	if len(b.Experiments) != 2 || b.Experiments[0].Runs != 1 || b.Experiments[1].Runs != 2 || !slices.Equal(experimentLabels(b.Experiments), []string{"train (--bs 16 --fast)", "train (--bs 8)"}) {
 		t.Errorf("baseline: %q %+v", experimentLabels(b.Experiments), b.Experiments)

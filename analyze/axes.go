@@ -87,7 +87,12 @@ func axisKeys(runs []*Summary) []string {
 			keys = append(keys, k)
 		}
 	}
-	return append(append(keys, facts...), "name", "suite", "status", "run")
+	for _, k := range append(facts, "name", "suite", "status", "run") {
+		if !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // checkAxes refuses a key that no run has.

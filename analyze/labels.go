@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -133,12 +134,21 @@ func tellingParams(ids []Identity, group []int) []string {
 	return chosen
 }
 
+// shownText prints a parameter's value where a reader sees it: the memory of a GPU in MiB, as bytes of it mostly are a whole number of.
+func shownText(key string, v any) string {
+	text := textOf(v)
+	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil && bytes%(1<<20) == 0 {
+		return strconv.FormatInt(bytes>>20, 10) + " MiB"
+	}
+	return text
+}
+
 // paramWords are the run's values of parameters: "batch_size=16, model=mlp"; one that it lacks is not named.
 func paramWords(id *Identity, keys []string) string {
 	var words []string
 	for _, k := range keys {
 		if v, ok := id.Params[k]; ok && v != nil {
-			words = append(words, k+"="+textOf(v))
+			words = append(words, k+"="+shownText(k, v))
 		}
 	}
 	return strings.Join(words, ", ")

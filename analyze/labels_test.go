@@ -20,6 +20,8 @@ func TestLabelsTellByParameters(t *testing.T) {
 		{"names that differ", []Identity{{Name: "a", Params: map[string]any{"batch_size": 8}}, {Name: "b", Params: map[string]any{"batch_size": 16}}}, nil, []string{"a", "b"}},
 		{"a parameter", []Identity{{Name: "g", Params: map[string]any{"batch_size": 8.0}}, {Name: "g", Params: map[string]any{"batch_size": 16.0}}}, []time.Time{at(0), at(1)},
 			[]string{"g (batch_size=8)", "g (batch_size=16)"}},
+		{"the GPU's memory", []Identity{{Name: "g", Params: map[string]any{"gpu_memory": float64(300 << 20)}}, {Name: "g", Params: map[string]any{"gpu_memory": int64(24<<30 + 1)}},
+			{Name: "g", Params: map[string]any{"gpu_memory": "much"}}}, nil, []string{"g (gpu_memory=300 MiB)", "g (gpu_memory=25769803777)", "g (gpu_memory=much)"}},
 		{"what another parameter settles is not said", []Identity{{Name: "g", Params: map[string]any{"batch_size": 8, "physical_batch_size": 8}},
 			{Name: "g", Params: map[string]any{"batch_size": 16, "physical_batch_size": 16}}}, nil, []string{"g (batch_size=8)", "g (batch_size=16)"}},
 		{"two parameters", []Identity{{Name: "g", Params: map[string]any{"batch_size": 8, "model": "mlp"}}, {Name: "g", Params: map[string]any{"batch_size": 16, "model": "mlp"}},

@@ -42,7 +42,7 @@ func (c *accuracyCmd) Run(s *streams) error {
 	}
 	var predicted, measured schemas.Baseline
 	for _, name := range c.Predicted {
-		b, _, err := gateBaseline(s, c.Store, name, leaveNone)
+		b, _, err := gateBaseline(s, c.Store, "--predicted", name, leaveNone)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (c *accuracyCmd) Run(s *streams) error {
 			names = append(names, name)
 			continue
 		}
-		b, _, err := gateBaseline(s, c.Store, name, leaveNone)
+		b, _, err := gateBaseline(s, c.Store, "what was measured", name, leaveNone)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (c *checkCmd) Run(s *streams) error {
 	var baseline *schemas.Baseline
 	var ofRuns bool
 	if c.Baseline != "" { // first: trials that it has are checked
-		if baseline, ofRuns, err = gateBaseline(s, c.Store, c.Baseline, leaveTrials); err != nil {
+		if baseline, ofRuns, err = gateBaseline(s, c.Store, "the baseline", c.Baseline, leaveTrials); err != nil {
 			return err
 		}
 	}
@@ -104,17 +104,18 @@ func (c *checkCmd) Run(s *streams) error {
 	return nil
 }
 
-// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out.
-func gateBaseline(s *streams, dir, name string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
+// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out. what is how the
+// reader calls it.
+func gateBaseline(s *streams, dir, what, name string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
-			return nil, false, withHint{fmt.Errorf("the baseline: %w", err), "dpsight check --write-baseline FILE writes one"}
+			return nil, false, withHint{fmt.Errorf("%s: %w", what, err), "dpsight check --write-baseline FILE writes one"}
 		}
 		return b, false, nil
 	}
 	if strings.HasSuffix(name, ".json") {
-		return nil, false, withHint{fmt.Errorf("the baseline %s does not exist", name), "dpsight check --write-baseline FILE writes one from runs that are good"}
+		return nil, false, withHint{fmt.Errorf("%s %s does not exist", what, name), "dpsight check --write-baseline FILE RUN… writes one from runs"}
 	}
 	_, runs, err := summarizedBut(s, dir, []string{name}, leave)
 	if err != nil {

@@ -42,7 +42,10 @@ func (c *explainCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	if n := len(sel.Runs); n != 2 {
+	switch n := len(sel.Runs); {
+	case n == 1 && len(c.Names) == 2:
+		return withHint{fmt.Errorf("%s and %s are the same run, %s", c.Names[0], c.Names[1], sel.Runs[0].ID), "a run that shares its name with others is named by its id; dpsight runs lists the runs"}
+	case n != 2:
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
 	var runs []analyze.Dissection

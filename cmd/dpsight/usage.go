@@ -47,9 +47,9 @@ func plain(root *kong.Node, args []string, err error) error {
 func usageHint(root *kong.Node, args []string, err error) string {
 	at, words := commandOf(root, args)
 	var parse *kong.ParseError
-	if at.Name == "collect" && errors.As(err, &parse) && !slices.Contains(args, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
+	if (at.Name == "collect" || at.Name == "predict") && errors.As(err, &parse) && !slices.Contains(args, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
 		if slices.ContainsFunc(args[len(words):], func(a string) bool { return !strings.HasPrefix(a, "-") }) {
-			return "the options of a command go after --, as in: dpsight collect -- python train.py --epochs 1"
+			return "the options of a command go after --, as in: dpsight " + at.Name + " -- python train.py --epochs 1"
 		}
 	}
 	what := "options"
