@@ -45,6 +45,14 @@ func TestImportSnapshots(t *testing.T) {
 		if got := total(breakdown(rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir), d.PeakSeq)); got != want[0] {
 			t.Errorf("%s: categories sum to %d", name, got)
 		}
+		for _, o := range rows(t, schemas.Owners, dir) {
+			if o.Category != schemas.Untraced && (o.Category != schemas.Other || o.Evidence != schemas.ByPhase) {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+		if !hasWarning(r, "what its blocks are for is not known, and they are other, or untraced") {
+			t.Errorf("%s: %q", name, r.Warnings)
+		}
 	}
 }
 

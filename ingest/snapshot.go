@@ -208,7 +208,8 @@ func keep(path, to string) error {
 	})
 }
 
-// snapshotTables derives the tables of an imported run. Without marks there is one phase, and owners go by lifetime.
+// snapshotTables derives the tables of an imported run. Without marks there is one phase, of which no rule tells
+// what a block is for.
 func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Options) (*schemas.IngestReport, error) {
 	settings, err := replaySettings(s.Settings)
 	if err != nil {
@@ -243,7 +244,7 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 			}
 		}
 		t.addStacks(m.RunID, 0, s.Stacks)
-		r.warn("the file says nothing of phases and tensors: owners go by lifetime alone")
+		r.warn("the file says nothing of phases and tensors: what its blocks are for is not known, and they are other, or untraced")
 		r.sum()
 		return nil
 	})
