@@ -13,24 +13,29 @@ import (
 // was called there was nothing to tell it apart from, and what was written is written. Here both are known, and the first gets
 // its own: in a table "main.0" beside "Generator.main.0" reads as if the one were the other's, or of neither. Of several models
 // of one class all are numbered, in the order of their first calls. Models that never lived at once, as those of several trials, may
-// have one name for all that they have: what they are called cannot tell them apart, and they stay one in tables.
+// have one name for all that they have: what they are called cannot tell them apart, and they stay one in tables. Parameters that lie in
+// no part of a model come without their model: where these alone have one name, and several classes have such parameters, it is not known
+// whose they are, and the first model's stay without a label.
 type labels struct {
 	roots []labelledRoot
 	of    map[uint32]int    // module → its place in roots
 	old   map[string]string // the agent's label → what stands in tables
 	first map[string]bool   // direct names of the model without a label that another has too
+	known bool              // whether some model that gets a label here is known to have direct parameters
 }
 
 type labelledRoot struct {
-	class string
-	label string          // the agent's; "" = none
-	new   string          // what stands in tables; "" = as it is
-	paths map[string]bool // of its modules, without the label
+	class  string
+	label  string          // the agent's; "" = none
+	new    string          // what stands in tables; "" = as it is
+	paths  map[string]bool // of its modules, without the label
+	direct bool            // it has parameters that lie in no part of it; with a label, whose names stand without it too
 }
 
 // labelsOf finds the models of a journal whose names are others' too.
 func labelsOf(j *spool.Journal) *labels {
 	l := &labels{of: map[uint32]int{}, old: map[string]string{}, first: map[string]bool{}}
+	parameters := parameterNames(j)
 	seen := map[uint32]bool{}
 	for i, m := range j.Modules {
 		if seen[m.ID] { // it is written again where there is news of it
@@ -39,11 +44,11 @@ func labelsOf(j *spool.Journal) *labels {
 		seen[m.ID] = true
 		switch {
 		case m.Path == "":
-			l.roots = append(l.roots, labelledRoot{class: m.Class, paths: map[string]bool{}})
+			l.roots = append(l.roots, labelledRoot{class: m.Class, paths: map[string]bool{}, direct: m.ParameterBytes > 0})
 			continue
-		case isLabel(m.Path, m.Class) && ofAModel(m.Path, j.Modules[i+1:], seen):
+		case m.First && isLabel(m.Path, m.Class) && ofAModel(m.Path, j.Modules[i+1:], parameters):
 			l.of[m.ID] = len(l.roots)
-			l.roots = append(l.roots, labelledRoot{class: m.Class, label: m.Path, paths: map[string]bool{}})
+			l.roots = append(l.roots, labelledRoot{class: m.Class, label: m.Path, paths: map[string]bool{}, direct: twice(m.Path, parameters)})
 			continue
 		case len(l.roots) == 0:
 			continue
@@ -65,19 +70,37 @@ func labelsOf(j *spool.Journal) *labels {
 	return l
 }
 
-// ofAModel reports whether a path is a model's label, and not that of a part that happens to be called like its class: a model's modules come
-// in one go, so that after those below a part there is another part. What was seen before is written again, wherever that may be.
-func ofAModel(label string, next []spool.ModuleInfo, seen map[uint32]bool) bool {
-	below := 0
-	for _, m := range next {
-		switch {
-		case strings.HasPrefix(m.Path, label+"."):
-			below++
-		case !seen[m.ID]:
-			return below > 0 && (m.Path == "" || isLabel(m.Path, m.Class))
+// ofAModel reports whether the path of a frame's first module is a model's label, and not what a module is called that was called inside
+// another model without being its part: the parts of that have no label before theirs. A model without parts has its parameters instead.
+func ofAModel(label string, next []spool.ModuleInfo, parameters map[string]bool) bool {
+	if end := slices.IndexFunc(next, func(m spool.ModuleInfo) bool { return m.First }); end >= 0 {
+		next = next[:end]
+	}
+	if slices.ContainsFunc(next, func(m spool.ModuleInfo) bool { return !strings.HasPrefix(m.Path, label+".") }) {
+		return false
+	}
+	return len(next) > 0 || twice(label, parameters)
+}
+
+// parameterNames are the names of all models' parameters.
+func parameterNames(j *spool.Journal) map[string]bool {
+	names := map[string]bool{}
+	for i := range j.Tags {
+		if t := &j.Tags[i]; t.Kind == spool.TagParameter {
+			names[j.Names[t.Name]] = true
 		}
 	}
-	return below > 0
+	return names
+}
+
+// twice reports whether a parameter that lies in no part of its model stands with a label and without.
+func twice(label string, parameters map[string]bool) bool {
+	for name := range parameters {
+		if !strings.Contains(name, ".") && parameters[label+"."+name] {
+			return true
+		}
+	}
+	return false
 }
 
 // isLabel reports whether a path is what the agent calls a model whose names another has: its class, numbered if need be.
@@ -93,7 +116,7 @@ func (l *labels) choose() {
 		r := &l.roots[i]
 		collides[i] = r.label != ""
 		for k := i + 1; k < len(l.roots) && !collides[i]; k++ { // the labelled one comes later
-			collides[i] = l.roots[k].label != "" && r.shares(&l.roots[k])
+			collides[i] = l.roots[k].label != "" && (r.shares(&l.roots[k]) || r.direct && l.directly(k))
 		}
 	}
 	of := map[string][]*labelledRoot{} // by class
@@ -124,13 +147,32 @@ func (l *labels) choose() {
 			if r.label != "" {
 				l.old[r.label] = r.new
 			}
+			l.known = l.known || r.direct && r.label == ""
 		}
 	}
 }
 
+// directly reports whether a labelled model has its label for its direct parameters, and those before it that may have the same are all
+// of one class: trials of one model.
+func (l *labels) directly(k int) bool {
+	class := ""
+	for i := range l.roots[:k] {
+		r := &l.roots[i]
+		switch {
+		case r.label != "":
+		case r.shares(&l.roots[k]), r.direct && class != "" && r.class != class:
+			return false
+		case r.direct:
+			class = r.class
+		}
+	}
+	return l.roots[k].direct && class != ""
+}
+
 // namesake reports whether what both have is called the same: models of which the one was gone when the other was called.
 func (r *labelledRoot) namesake(o *labelledRoot) bool {
-	return r.class == o.class && r.label == o.label && (r.label != "" || r.shares(o))
+	alone := r.direct && o.direct && len(r.paths) == 0 && len(o.paths) == 0
+	return r.class == o.class && r.label == o.label && (r.label != "" || r.shares(o) || alone)
 }
 
 // shares reports whether both have some path.
@@ -182,7 +224,7 @@ func (l *labels) name(name string) string {
 		if r.new == "" || r.label != "" {
 			continue
 		}
-		if l.first[head] {
+		if l.first[head] && (r.direct || !l.known) {
 			return r.new + "." + name
 		}
 		for at := strings.LastIndexByte(name, '.'); at > 0; at = strings.LastIndexByte(name[:at], '.') {

@@ -33,6 +33,7 @@ type ModuleInfo struct {
 	Class          string  `json:"class"`
 	ParameterBytes int64   `json:"parameter_bytes"` // its own, children excluded
 	NormBy         *string `json:"norm_by"`
+	First          bool    `json:"-"` // of its frame: a model's modules are written in one, itself before its parts
 }
 
 // Checkpoint is torch's word on the allocator at one drain.
@@ -203,6 +204,9 @@ func (j *Journal) add(f Frame) (err error) {
 	case FrameModules:
 		var v *struct{ Modules []ModuleInfo }
 		if v, err = decode[struct{ Modules []ModuleInfo }](f.Payload); err == nil {
+			if len(v.Modules) > 0 {
+				v.Modules[0].First = true
+			}
 			j.Modules = append(j.Modules, v.Modules...)
 		}
 	case FrameTags:

@@ -164,6 +164,22 @@ func TestKinds(t *testing.T) {
 }
 
 // Whatever the bytes, parsing gives a journal or an error, and never more marks or frames than there is room for.
+// A frame's first module is known from the others: what is written in one frame is one model.
+func TestModuleFrames(t *testing.T) {
+	frames := AppendFrame(AppendHeader(nil), FrameModules, []byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
+	frames = AppendFrame(frames, FrameModules, []byte(`{"modules":[]}`))
+	frames = AppendFrame(frames, FrameModules, []byte(`{"modules":[{"id":3,"path":"Net","class":"Net"}]}`))
+	j, err := Parse(testMarks(0), frames)
+	if err != nil || len(j.Damaged) > 0 || len(j.Modules) != 3 {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	for i, want := range []bool{true, false, true} {
+		if j.Modules[i].First != want {
+			t.Errorf("%+v", j.Modules[i])
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(testMarks(2), testFrames())
 	f.Add([]byte("DPSM"), []byte("DPSF"))
