@@ -15,6 +15,16 @@ func scripted(id string, bytes int64, params map[string]any, command ...string) 
 	return Summarize(in)
 }
 
+// What was predicted for another device, or ended early, is told apart by its arguments too: its mark does not say that they differ.
+func TestArgumentsTellKindsApart(t *testing.T) {
+	ids := []Identity{scripted("a", 1, nil, "python", "train.py").Identity, scripted("b", 1, nil, "python", "train.py", "--bs", "16").Identity,
+		scripted("c", 1, nil, "python", "train.py", "--bs", "32").Identity, scripted("d", 1, nil, "python", "train.py").Identity}
+	ids[1].Source, ids[2].Status, ids[3].Source = schemas.Predicted, schemas.StatusOOM, schemas.Predicted
+	if got, want := Labels(ids, nil), []string{"train", "train (--bs 16)", "train (--bs 32)", "train"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Runs of one name and parameters whose commands differ are different experiments everywhere, each under a name of its own, and it
 // is said why.
 func TestArgumentsTellExperimentsApart(t *testing.T) {

@@ -21,12 +21,11 @@ func distinguish[R any](runs []R, identity func(*R) *Identity) {
 	}
 }
 
-// sharing calls f with every group of runs that share a label, a kind and a status.
-func sharing(ids []Identity, labels []string, f func(group []int)) {
+// sharing calls f with every group of runs that share a label.
+func sharing(labels []string, f func(group []int)) {
 	groups := map[string][]int{}
-	for i := range ids {
-		key := labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
-		groups[key] = append(groups[key], i)
+	for i := range labels {
+		groups[labels[i]] = append(groups[labels[i]], i)
 	}
 	for _, g := range groups {
 		if len(g) > 1 {
@@ -48,29 +47,33 @@ func tellApart(ids []Identity, labels []string, told func(i int, text string)) {
 			told(i, text)
 		}
 	}
-	sharing(ids, labels, func(group []int) {
+	sharing(labels, func(group []int) {
 		keys := tellingParams(ids, group)
 		for _, i := range group {
 			tell(i, paramWords(&ids[i], keys))
 		}
 	})
-	sharing(ids, labels, func(group []int) {
+	sharing(labels, func(group []int) {
 		for k, text := range tellingArguments(ids, group) {
 			tell(group[k], text)
 		}
 	})
 }
 
-// Labels gives each run the name that tables and figures show it under: its name and, where several runs of the same mark
-// and status share one, the parameters that tell them apart, else the arguments of their commands; then the start time, and else the id. A time would tell them
-// apart too, but nobody knows by it which bar is of which batch.
+// Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the parameters that
+// tell them apart, else the arguments of their commands; then, of runs of the same mark and status, the start time, and else the id. A time
+// would tell them apart too, but nobody knows by it which bar is of which batch.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {
 		labels[i] = ids[i].title()
 	}
 	experimentsApart(ids, labels)
-	sharing(ids, labels, func(group []int) {
+	marked := make([]string, len(labels)) // what a table shows beside a label tells runs apart, too
+	for i := range ids {
+		marked[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
+	}
+	sharing(marked, func(group []int) {
 		times := map[string]int{}
 		at := func(i int) string {
 			if i >= len(started) || started[i].IsZero() {
