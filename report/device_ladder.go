@@ -14,7 +14,7 @@ import (
 // named.
 func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f := &figure.DeviceLadder{}
-	var left []string
+	var left, repeated []string
 	var reserves []int64
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
@@ -27,7 +27,7 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 			left = append(left, text)
 		}
 		if len(c.RunIDs) > 1 && len(rows) > 0 {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s: the repeat with the median peak", c.Label))
+			repeated = append(repeated, c.Label)
 		}
 		for k := range rows {
 			if d := rows[k].Device; d != nil && d.DriverReserveBytes != nil && !slices.Contains(reserves, *d.DriverReserveBytes) {
@@ -38,6 +38,9 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 	}
 	if len(f.Rows) == 0 {
 		return nil
+	}
+	if len(repeated) > 0 {
+		f.Notes = append(f.Notes, strings.Join(repeated, ", ")+": the repeat with the median peak")
 	}
 	f.Notes = append(f.Notes, "at the allocator's peak, what is outside torch is that of the nearest NVML sample")
 	f.Notes = append(f.Notes, "how each part is known: dpsight analyze ladder")

@@ -86,7 +86,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	cost := m.Study.Cost()
 	t := &figure.Tradeoff{Cost: costTitles[cost]}
 	var left []string
-	ranges, wall := map[string]bool{}, []string{}
+	ranges, wall := map[string][]string{}, []string{} // labels by what their bars are
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
 		v := c.CostOf(cost)
@@ -98,14 +98,20 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 			left = append(left, text)
 			continue
 		}
-		ranges[spreadWords(c.StepMS, cost)] = true
+		words := spreadWords(c.StepMS, cost)
+		ranges[words] = append(ranges[words], c.Label)
 		if c.StepMS.Clock == analyze.ClockWall {
 			wall = append(wall, c.Label)
 		}
 		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low, High: v.High,
 			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes), Baseline: c.IsBaseline()})
 	}
-	t.Notes = append(t.Notes, sortedKeys(ranges)...)
+	for _, words := range sortedKeys(ranges) {
+		if len(ranges) > 1 {
+			words = strings.Join(ranges[words], ", ") + ": " + words
+		}
+		t.Notes = append(t.Notes, words)
+	}
 	switch {
 	case len(wall) == len(t.Points) && len(wall) > 0:
 		t.Notes = append(t.Notes, "by wall time")
