@@ -33,11 +33,9 @@ type output struct {
 }
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
-// whole or not there. What an earlier report wrote there and this one does not is removed.
+// whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report wrote none is written
+// (*ForeignError).
 func Write(dir string, m Model) ([]string, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
-		return nil, fmt.Errorf("making the report's folder: %w", err)
-	}
 	sets := m.tableSets()
 	results := resultsTable(&m.Study)
 	files := []output{
@@ -52,6 +50,16 @@ func Write(dir string, m Model) ([]string, error) {
 	}
 	for i := range sets {
 		files = append(files, sets[i].outputs()...)
+	}
+	names, err := withOld(dir, files)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
+		return nil, fmt.Errorf("making the report's folder: %w", err)
+	}
+	if err := list(dir, names); err != nil { // first: one that is interrupted can be made again
+		return nil, err
 	}
 	written, err := writeAll(dir, files)
 	if err != nil {

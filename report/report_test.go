@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -93,6 +94,50 @@ func TestReportLeavesNothingStale(t *testing.T) {
 	slices.Sort(want)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("the folder has\n%q, want\n%q, %v", got, want, err)
+	}
+}
+
+// What no report wrote is not written over; what one wrote that was interrupted is.
+func TestReportWritesOverNothingForeign(t *testing.T) {
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "tables", "runs.md")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "tables"), 0o755), os.WriteFile(mine, []byte("mine"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	var foreign *report.ForeignError
+	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) || foreign.Path != mine {
+		t.Fatalf("%v", err)
+	}
+	if got, err := os.ReadFile(mine); err != nil || string(got) != "mine" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "results.csv"), 0o755); err != nil { // it fails half-way
+		t.Fatal(err)
+	}
+	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) {
+		t.Fatalf("%v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "results.csv")); err != nil {
+		t.Fatal(err)
+	}
+	files, err := report.Write(dir, report.Model{Study: gallery()["one"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(files[0]), os.Mkdir(files[0], 0o755), os.WriteFile(filepath.Join(files[0], "x"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); err == nil {
+		t.Fatal("a folder in the summary's place was written over")
+	}
+	if err := os.RemoveAll(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); err != nil {
+		t.Errorf("after one that failed half-way: %v", err)
 	}
 }
 

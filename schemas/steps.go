@@ -63,7 +63,8 @@ type RankStep struct {
 
 // Captured are the steps whose forward and backward a CUDA graph captured: these were called and never ran, and no event could be recorded
 // in them. They are known by their phases: the step has GPU time, and neither forward nor backward has any. What time it has is that of
-// what the script did around the capture.
+// what the script did around the capture. A step looks the same whose forward and backward run on another thread than the one that is
+// stamped, the first that makes a mark: its time would be as wrong.
 func Captured(phases []Phase) map[RankStep]bool {
 	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
 	seen := map[RankStep]int{}

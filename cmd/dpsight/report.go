@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,7 +97,11 @@ func drawReport(s *streams, m report.Model, sel *store.Selection, out string, qu
 		m.Notes = append(m.Notes, supersededNote(sel.Superseded))
 	}
 	written, err := report.Write(out, m)
-	if err != nil {
+	var foreign *report.ForeignError
+	switch {
+	case errors.As(err, &foreign):
+		return withHint{err, "name another folder, or move it away"}
+	case err != nil:
 		return withHint{err, "name a folder that can be written"}
 	}
 	if quiet {
