@@ -3,6 +3,7 @@
 import os
 import pickle
 import sys
+import threading
 import time
 
 import torch
@@ -90,8 +91,17 @@ def objects(rank, size):
     if half is not dist.GroupMember.NON_GROUP_MEMBER:
         parts = [torch.empty(4, device="cuda") for _ in range(dist.get_world_size(half))]
         dist.all_gather(parts, torch.ones(4, device="cuda"), group=half)
+        among = [None] * dist.get_world_size(half)
+        dist.all_gather_object(among, rank, group=half)
     everyone = dist.new_group(list(range(size)))
     dist.all_gather_object(gathered, rank, group=everyone)  # of half, some ranks have a group more than others
+    alone, sent = dist.new_group([rank], use_local_synchronization=True), [None]
+    dist.gather_object(bytes(1 << 20), sent, dst=rank, group=alone)
+    assert sent == [bytes(1 << 20)]
+    if rank:  # where an object is to arrive there may be anything
+        dist.broadcast_object_list([threading.Lock()], src=0)
+    else:
+        dist.broadcast_object_list([{"seed": 8}], src=0)
     assert gathered == all_ranks, gathered
     store = dist.distributed_c10d._get_default_store()
     store.set(f"ready/{rank}", "1")
@@ -211,6 +221,12 @@ def main():
         dist.init_process_group("nccl")
         gathered = [None] * size
         dist.all_gather_object(gathered, rank)
+        dist.all_gather_object(gathered, rank, group=dist.new_group(list(range(size))))  # called as half was
+        alone = dist.new_group([rank], use_local_synchronization=True)
+        if rank == 0:
+            dist.all_gather_object([None], rank, group=alone)
+        # Named by how many groups a rank has.
+        dist.all_gather_object(gathered, rank, group=dist.new_group(list(range(size)), use_local_synchronization=True))
         assert gathered == ([rank] * size if "PHANTOM_JOINED" in os.environ else list(range(size))), gathered
         dist.destroy_process_group()
 

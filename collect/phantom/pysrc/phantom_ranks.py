@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import copy
 import functools
 import importlib
 import inspect
@@ -168,6 +167,23 @@ def _took_for_all(size: int) -> None:
         values.took_for_all()
 
 
+def _arrived(given: Any) -> Any:
+    """An object as it comes out of a collective. Its tensors are read for it, which nobody sees."""
+    values = _values()
+    with values.unlisted() if values else contextlib.nullcontext():
+        return pickle.loads(pickle.dumps(given))
+
+
+def _pickled(there: Any) -> bytes:
+    """What stands where an object is to arrive, which need not be one that could be sent; then nothing."""
+    values = _values()
+    with values.unlisted() if values else contextlib.nullcontext():
+        try:
+            return pickle.dumps(there)
+        except (TypeError, AttributeError, pickle.PicklingError):
+            return b""
+
+
 class Ranks:
     """The collectives that torch makes of others, or that its fake group leaves undone. Those of objects allocate on
     the device what torch's own do, if all ranks have what this one has."""
@@ -201,7 +217,7 @@ class Ranks:
             return
         _took_for_all(len(object_list))
         for i in range(len(object_list)):
-            object_list[i] = copy.deepcopy(obj)
+            object_list[i] = _arrived(obj)
 
     def broadcast_object_list(
         self,
@@ -215,8 +231,10 @@ class Ranks:
         if self._c10d._rank_not_in_group(group):
             return
         kwargs = {**kwargs, "group": group, "device": device, "group_src": self._dist.get_rank(group)}
-        self._allocate("broadcast_object_list", _Letter(), object_list, **kwargs)
-        if not self._mine(group, src, group_src):
+        mine = self._mine(group, src, group_src)
+        given = object_list if mine else [each if _pickled(each) else None for each in object_list]
+        self._allocate("broadcast_object_list", _Letter(), given, **kwargs)
+        if not mine:
             _took_for_all(self._dist.get_world_size(group))
 
     def gather_object(
@@ -232,7 +250,7 @@ class Ranks:
         if object_gather_list is not None and self._mine(group, dst, group_dst):
             _took_for_all(len(object_gather_list))
             for i in range(len(object_gather_list)):
-                object_gather_list[i] = copy.deepcopy(obj)
+                object_gather_list[i] = _arrived(obj)
 
     def scatter_object_list(
         self,
@@ -249,7 +267,7 @@ class Ranks:
             return
         if scatter_object_input_list and self._mine(group, src, group_src):
             mine = scatter_object_input_list[self._dist.get_rank(group)]
-            scatter_object_output_list[0] = copy.deepcopy(mine)
+            scatter_object_output_list[0] = _arrived(mine)
         else:
             _took_for_all(self._dist.get_world_size(group))
 
@@ -266,7 +284,7 @@ class Ranks:
         **kwargs: Any,
     ) -> int:
         """What the peer would send is not known: the list stays as it is."""
-        letter = _Letter([len(pickle.dumps(each)) for each in object_list])
+        letter = _Letter([len(_pickled(each) or pickle.dumps(None)) for each in object_list])
         self._allocate("recv_object_list", letter, object_list, src, group, device, group_src, **kwargs)
         _took_for_all(self._dist.get_world_size(group))
         return src if group_src is None else self._dist.get_global_rank(group or self._dist.group.WORLD, group_src)
@@ -313,29 +331,72 @@ class Ranks:
         return gathered, scattered
 
 
-def _carrier(dist: Any, c10d: Any, made: dict[str, tuple[int, Any]], group: Any) -> Any:
-    """A gloo group of the same ranks, which really talk to each other; None where the group's own is as good."""
-    group = dist.group.WORLD if group is None else group
-    if group is None or c10d._rank_not_in_group(group) or dist.get_world_size(group) == 1:
-        return None
-    if c10d._get_object_coll_device(group) == "cpu":
-        return None
-    name = group.group_name
-    number, carrier = made.get(name, (0, None))
-    if carrier not in c10d._world.pg_map:  # none yet, or of a group that is gone and left its name to this one
-        carrier = _new_carrier(dist, c10d, group, f"{name} objects {number}")
-        made[name] = number + 1, carrier
-    return carrier
+class _Carriers:
+    """Gloo groups whose ranks really talk to each other, each of the same ranks as one of the script's."""
 
+    _MARK = " objects "  # in their names, and in none of torch's
 
-def _new_carrier(dist: Any, c10d: Any, group: Any, name: str) -> Any:
-    """torch's own names count the groups of a rank: those of ranks that are in others would wait for each other under
-    different ones, and the script's next group too, once ranks have counted differently."""
-    named, c10d._process_group_name = c10d._process_group_name, lambda *_args, **_kwargs: name
-    try:
-        return dist.new_group(dist.get_process_group_ranks(group), backend="gloo", use_local_synchronization=True)
-    finally:
-        c10d._process_group_name = named
+    def __init__(self, dist: Any, c10d: Any) -> None:
+        self._dist, self._c10d = dist, c10d
+        self._made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
+        self.world = 0  # calls of init_process_group: each gives groups the same names anew
+        self._named = c10d._process_group_name
+        c10d._process_group_name = self._name
+        for module in (dist, c10d):
+            module.init_process_group = self._counted(c10d.init_process_group)
+
+    def _counted(self, initialise: Any) -> Any:
+        @functools.wraps(initialise)
+        def init_process_group(*args: Any, **kwargs: Any) -> Any:
+            self.world += 1
+            self._made.clear()
+            return initialise(*args, **kwargs)
+
+        return init_process_group
+
+    def _name(self, *args: Any, **kwargs: Any) -> Any:
+        """The name of one of the script's groups. torch counts a rank's groups for it: ranks of which only some have a
+        carrier would wait for each other under different names."""
+        names = self._c10d._world.pg_names
+        carriers = {group: name for group, name in names.items() if self._MARK in name}
+        for group in carriers:
+            del names[group]
+        try:
+            return self._named(*args, **kwargs)
+        finally:
+            names.update(carriers)
+
+    def of(self, group: Any) -> Any:
+        """The carrier of a group; None where the group's own way is as good."""
+        dist, c10d = self._dist, self._c10d
+        group = dist.group.WORLD if group is None else group
+        if group is None or c10d._rank_not_in_group(group) or c10d._get_object_coll_device(group) == "cpu":
+            return None
+        name = group.group_name
+        number, carrier = self._made.get(name, (0, None))
+        if carrier not in c10d._world.pg_map:  # none yet, or of a group that is gone and left its name to this one
+            carrier = self._new(group, f"{name}{self._MARK}{self.world}.{number}")
+            self._made[name] = number + 1, carrier
+        return carrier
+
+    def _new(self, group: Any, name: str) -> Any:
+        dist, c10d = self._dist, self._c10d
+        options: dict[str, Any] = {"backend": "gloo", "use_local_synchronization": True}
+        if "sort_ranks" in inspect.signature(dist.new_group).parameters:
+            options["sort_ranks"] = False  # in the group's own order
+        named, c10d._process_group_name = c10d._process_group_name, lambda *_args, **_kwargs: name
+        try:
+            return dist.new_group(dist.get_process_group_ranks(group), **options)
+        finally:
+            c10d._process_group_name = named
+
+    def end(self) -> None:
+        """Lets go of them: one of gloo's threads that lets go of a tensor when the interpreter has ended is kept there,
+        with a lock that the end of its group waits for."""
+        for _, carrier in self._made.values():
+            if carrier in self._c10d._world.pg_map:
+                self._dist.destroy_process_group(carrier)
+        self._made.clear()
 
 
 class _Post:
@@ -344,8 +405,8 @@ class _Post:
 
     PIECE = 4 << 20  # bytes; torch's store takes up to 8 MiB at once
 
-    def __init__(self, dist: Any, c10d: Any) -> None:
-        self._dist, self._c10d = dist, c10d
+    def __init__(self, dist: Any, c10d: Any, carriers: _Carriers) -> None:
+        self._dist, self._c10d, self._carriers = dist, c10d, carriers
         self._counts: dict[str, int] = {}
 
     def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
@@ -356,7 +417,7 @@ class _Post:
         return None if peer == self._dist.get_rank(group) else peer
 
     def _letter(self, group: Any, sender: int, receiver: int) -> str:
-        pair = f"objects/{group.group_name}/{sender}/{receiver}"
+        pair = f"objects/{self._carriers.world}/{group.group_name}/{sender}/{receiver}"
         self._counts[pair] = self._counts.get(pair, 0) + 1
         return f"{pair}/{self._counts[pair]}"
 
@@ -413,17 +474,8 @@ def _by_device(c10d: Any, given: dict[str, Any], group: Any) -> bool:
 
 def _carry_objects(dist: Any, c10d: Any) -> None:
     """Has gloo carry the objects of ranks that all run: what NCCL would carry does not arrive."""
-    made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
-
-    def ended() -> None:
-        """Lets go of the carriers: one of gloo's threads that lets go of a tensor when the interpreter has ended is
-        kept there, with a lock that the end of its group waits for."""
-        for _, carrier in made.values():
-            if carrier in c10d._world.pg_map:
-                dist.destroy_process_group(carrier)
-        made.clear()
-
-    atexit.register(ended)
+    carriers = _Carriers(dist, c10d)
+    atexit.register(carriers.end)
 
     def carried(function: Any) -> Any:
         signature = inspect.signature(function)
@@ -432,7 +484,7 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
         def carry(*args: Any, **kwargs: Any) -> Any:
             call = signature.bind(*args, **kwargs)
             group = call.arguments.get("group")
-            carrier = _carrier(dist, c10d, made, group)
+            carrier = carriers.of(group)
             if carrier is None:
                 if not c10d._rank_not_in_group(group):
                     _by_device(c10d, call.arguments, group)
@@ -448,7 +500,7 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
         replacement = carried(getattr(c10d, name))
         for module in (dist, c10d):
             setattr(module, name, replacement)
-    post = _Post(dist, c10d)
+    post = _Post(dist, c10d, carriers)
     for name in ("send_object_list", "recv_object_list"):
         replacement = post.carried(getattr(c10d, name))
         for module in (dist, c10d):
