@@ -161,7 +161,7 @@ func tools(t *testing.T, own map[string]string) string {
 	for _, name := range []string{"bash", "sh", "make", "cat", "cut", "sha256sum", "mkdir", "flock", "basename", "dirname", "rm", "touch", "cp"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			t.Skipf("the demo calls %s: %v", name, err)
+			t.Fatalf("the demo calls %s: %v", name, err)
 		}
 		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)

@@ -339,7 +339,7 @@ class _Carriers:
     def __init__(self, dist: Any, c10d: Any) -> None:
         self._dist, self._c10d = dist, c10d
         self._made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
-        self.world = 0  # calls of init_process_group: each gives groups the same names anew
+        self.world = 0  # calls of init_process_group that went well: each gives groups the same names anew
         self._named = c10d._process_group_name
         c10d._process_group_name = self._name
         for module in (dist, c10d):
@@ -348,9 +348,10 @@ class _Carriers:
     def _counted(self, initialise: Any) -> Any:
         @functools.wraps(initialise)
         def init_process_group(*args: Any, **kwargs: Any) -> Any:
+            done = initialise(*args, **kwargs)
             self.world += 1
             self._made.clear()
-            return initialise(*args, **kwargs)
+            return done
 
         return init_process_group
 
