@@ -172,7 +172,7 @@ def calibrate(options: argparse.Namespace) -> None:
     """Sets the batch with which a step takes about 10 ms, or, where the host sets the pace, the number of layers."""
     by = "layers" if options.part == "steps" else "batch"
     for _ in range(10 if options.target_ms else 0):
-        probe = argparse.Namespace(**{**vars(options), "steps": 3 * options.block})
+        probe = argparse.Namespace(**{**vars(options), "steps": 8 * options.block})
         ms = per_step(run(probe, "none", 0), bare_only=False)
         wanted = max(1, round(getattr(options, by) * options.target_ms / ms))
         if 0.93 < ms / options.target_ms < 1.07 or wanted == getattr(options, by):
