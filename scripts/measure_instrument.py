@@ -3,8 +3,9 @@ measure-instrument.sh. With `train` it is that script itself.
 
 The three of `steps` and `busy` are alive at once and train by turns, a block of steps each, so that a host that is
 slower for a while is so for all of them: runs one after the other differed by up to 40 % on shared hosts, which hides
-5 %. Each waits for the others two thirds of the time, so that the recorded one drains more often than it would alone;
-and the load of the two collectors, which ask NVML, is in all three."""
+5 %. They have the same two processors, since of those too some are slower than others for a whole run, by whom else
+they serve. Each waits for the others two thirds of the time, so that the recorded one drains more often than it would
+alone; and the load of the two collectors, which ask NVML, is in all three."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from typing import Any
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 # Steps are timed in blocks between two synchronisations: one a step would hide what the host's queue hides. Blocks with
 # recorded steps in them are left out of what bare steps cost.
-BLOCK = 25
+BLOCK = 50
 RECORDED = 100
 DUE = (200, 400, 800, 1600, 3200)
 MODES = ("none", "bare", "full")
@@ -32,6 +33,8 @@ MODES = ("none", "bare", "full")
 
 def train(options: argparse.Namespace) -> None:
     """Trains, and prints the wall time of each block as JSON. Knows nothing of dpsight."""
+    if options.turnstile:
+        os.sched_setaffinity(0, processors())  # before torch starts threads, which inherit it
     sys.path.insert(0, str(EXPERIMENTS))
     import torch
     from dpsight_experiments.transformer import Transformer
@@ -73,6 +76,11 @@ def train(options: argparse.Namespace) -> None:
     if turns:
         turns.read(1)  # to end is work, too, beside the others' last blocks
     print("BLOCKS " + json.dumps(blocks), flush=True)
+
+
+def processors() -> set[int]:
+    """Two of those that this process may use: the thread that trains needs one, and autograd's another."""
+    return set(sorted(os.sched_getaffinity(0))[-2:])
 
 
 def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str = "") -> list[str]:
