@@ -33,7 +33,7 @@ MODES = ("none", "bare", "full")
 
 def train(options: argparse.Namespace) -> None:
     """Trains, and prints the wall time of each block as JSON. Knows nothing of dpsight."""
-    if options.turnstile:
+    if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, processors())  # before torch starts threads, which inherit it
     sys.path.insert(0, str(EXPERIMENTS))
     import torch

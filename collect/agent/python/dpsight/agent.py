@@ -69,6 +69,8 @@ def _check(torch: Any) -> None:
 
 
 def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
+    saved.install()
+    given.install()
     forward.install(patches)
     backward.install(patches)
     optimizers.install(patches)
@@ -127,13 +129,17 @@ def _between_steps() -> None:
         return
     saved.step_ended()
     given.step_ended()
-    gradients.step_ended()
-    ranks = sys.modules.get("torch.distributed")
-    if ranks is not None and ranks.is_available() and ranks.is_initialized():
-        tags.forget()  # sharding resizes storages: what comes back to the same address is another block
+    recorded = state.recording
+    if recorded:
+        gradients.step_ended()
+        ranks = sys.modules.get("torch.distributed")
+        if ranks is not None and ranks.is_available() and ranks.is_initialized():
+            tags.forget()  # sharding resizes storages: what comes back to the same address is another block
     if allocator.between_steps(steps.steps.number, windows.windows):
         tags.forget()
         steps.steps.mode()  # tags are bound in what is recorded only
+    if not (recorded or state.recording):
+        return  # beyond the windows nothing is tagged, and every call would be in the times of bare steps
     try:
         modules.tag_roots()
         held.step_ended(steps.steps.number)

@@ -24,12 +24,19 @@ from dpsight.tensors import needs_grad
 _serial = itertools.count(1).__next__
 _call_code: CodeType | None = None  # frames of this code are module calls
 _impl: Callable[..., Any]  # torch's own
+# torch's, looked up once: these run cold, once a step, where each look-up in a large module would show.
+_grad_enabled: Callable[[], bool]
+_inference: Callable[[], bool]
+_GraphModule: type
 
 
 def install(patches: Patches) -> None:
     """Takes the place of Module._call_impl."""
-    global _impl, _call_code
-    module = state.torch.nn.Module
+    global _impl, _call_code, _grad_enabled, _inference, _GraphModule
+    torch = state.torch
+    _grad_enabled, _inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
+    _GraphModule = torch.fx.GraphModule
+    module = torch.nn.Module
     _impl = module._call_impl
     ours = watched(_impl)
     _call_code = ours.__code__
@@ -79,13 +86,13 @@ def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _outermost(module: Any, args: Any) -> None:
-    torch, in_backward = state.torch, backward.running()
+    in_backward = backward.running()
     number = modules.number(module, outermost=True)
-    flags = kinds.GRAD if torch.is_grad_enabled() else 0
+    flags = kinds.GRAD if _grad_enabled() else 0
     flags |= kinds.TRAINING if module.training else 0
-    flags |= kinds.INFERENCE if torch.is_inference_mode_enabled() else 0
+    flags |= kinds.INFERENCE if _inference() else 0
     flags |= kinds.IN_BACKWARD if in_backward else 0
-    flags |= kinds.GRAPH_MODULE if isinstance(module, torch.fx.GraphModule) else 0
+    flags |= kinds.GRAPH_MODULE if isinstance(module, _GraphModule) else 0
     flags |= kinds.FAKE if backward.fake() else 0
     state.active = True
     serial = _serial() if state.instrumented else 0
@@ -134,9 +141,9 @@ def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
 
 
 def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[Call]) -> None:
-    torch, in_backward = state.torch, backward.running()
+    in_backward = backward.running()
     call = calls[0]
-    flags = kinds.GRAD if torch.is_grad_enabled() else 0
+    flags = kinds.GRAD if _grad_enabled() else 0
     flags |= kinds.TRAINING if module.training else 0
     flags |= kinds.IN_BACKWARD if in_backward else 0
     flags |= kinds.DIFFERENTIABLE if needs_grad(out) else 0
@@ -156,7 +163,8 @@ def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[
             tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
     elif state.tagging and state.cuda:
         saved.repeated(call[1], call[3])
-        given.remember(kinds.INPUT, kwargs)
+        if kwargs:
+            given.remember(kinds.INPUT, kwargs)
     if state.tagging and state.cuda:
         given.remember(kinds.OUTPUT, out)
 

@@ -11,7 +11,7 @@ import itertools
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpsight import kinds, tags
@@ -62,10 +62,19 @@ _names: dict[type, int] = {}
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
 
 
+_sequence_number: Callable[[], int]  # torch's
+
+
+def install() -> None:
+    """Looks up what every call of a model needs."""
+    global _sequence_number
+    _sequence_number = state.torch.autograd._get_sequence_nr
+
+
 def enter(module: int) -> int:
     """From here on new nodes belong to this module. Returns the sequence number of the first."""
     mine = _thread.now()
-    first = state.torch.autograd._get_sequence_nr()
+    first = now()
     mine.sequence.append(first)
     mine.owners.append(module)
     return first
@@ -73,7 +82,7 @@ def enter(module: int) -> int:
 
 def now() -> int:
     """The sequence number of the node that this thread makes next."""
-    return state.torch.autograd._get_sequence_nr()
+    return _sequence_number()
 
 
 def learn(root: int, first: int) -> None:
