@@ -15,12 +15,26 @@ var engineSays = []string{"backward.py:_mark_engine", "backward.py:_once", "back
 
 // A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and besides
 // remembers what the model as a whole was given, so that the batch has its name should a request fail. That is some twenty calls,
-// however many modules and parameters there are. While events are recorded the engine's thread says what it is, in one mark.
+// however many modules and parameters there are. While events are recorded the engine's thread says what it is, in one mark. Nor does the
+// engine call what instrumented steps had hooked to each parameter: it would take the interpreter's lock to find that nothing is there.
 func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
 	calls := func(bare bool) map[string]int {
 		r := recordAs(t, environment(), func(e *collect.Experiment) { e.Bare = bare }, python, script(t, "calls.py"))
+		for i, line := range linesOf(t, r.stdout, "HOOKS ") {
+			var hooks []any // whether the step is instrumented, hooked parameters, all of them, calls of the script's own hook so far
+			if err := json.Unmarshal([]byte(line), &hooks); err != nil {
+				t.Fatal(err)
+			}
+			want := 1.0 // the script's own
+			if hooks[0] == true {
+				want = hooks[2].(float64)
+			}
+			if hooks[1] != want || hooks[3] != float64(i+1) {
+				t.Errorf("bare %t: step %d: instrumented, hooked, parameters, calls of the script's own hook: %v", bare, i, hooks)
+			}
+		}
 		lines := linesOf(t, r.stdout, "CALLS ")
 		lines = lines[len(lines)-2:] // the first ones meet the model
 		if lines[0] != lines[1] {

@@ -1,5 +1,7 @@
-"""Counts what dpsight calls in forward, backward and zero_grad of each step but the instrumented ones: calls.py."""
+"""Counts what dpsight calls in forward, backward and zero_grad of each step but the instrumented ones, and in all steps
+the parameters of which the engine has hooks: calls.py. The last parameter has a hook of the script's own."""
 
+import ctypes
 import json
 import os
 import sys
@@ -25,6 +27,12 @@ model = nn.Sequential(
     nn.Embedding(301, 64), *(nn.TransformerEncoderLayer(64, 4) for _ in range(3)), nn.Linear(64, 8)
 ).cuda()
 optimizer = torch.optim.Adam(model.parameters())
+own = []
+list(model.parameters())[-1].register_post_accumulate_grad_hook(lambda p: own.append(p))
+hooks_of = ctypes.PyDLL(
+    os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+)._ZN5torch8autograd4impl19post_acc_grad_hooksERKN2at6TensorE
+hooks_of.argtypes, hooks_of.restype = [ctypes.c_void_p], ctypes.POINTER(ctypes.c_void_p)
 for _ in range(8):
     ids = torch.zeros(16, 4, dtype=torch.long, device="cuda")
     instrumented = state.instrumented
@@ -34,6 +42,8 @@ for _ in range(8):
     model(ids).sum().backward()
     optimizer.zero_grad()
     sys.setprofile(None)
+    hooked = sum(bool(hooks_of(ctypes.byref(ctypes.c_void_p(p._cdata)))[0]) for p in model.parameters())
+    print("HOOKS", json.dumps([instrumented, hooked, len(list(model.parameters())), len(own)]))
     if not instrumented:
         print("CALLS", json.dumps(calls, sort_keys=True))
     optimizer.step()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dpsight import kinds, tags
+from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import failed, state
 from dpsight.tensors import quiet
@@ -72,7 +76,8 @@ def watch(p: Any, owned: bool = True) -> None:
 
 @quiet
 def _unwatch() -> None:
-    """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter."""
+    """Takes the hooks off. Even one that returned at once would cost a bare step a microsecond a parameter, and so does
+    an empty dictionary of hooks: the engine takes the interpreter's lock to look into it."""
     if not _watched:
         return
     emptied = {}
@@ -81,11 +86,45 @@ def _unwatch() -> None:
         handle.remove()
         if hooks is not None and not hooks:
             emptied[id(hooks)] = hooks
+    from dpsight import backward
+
+    calm = backward.calm() is None  # else an engine may be waiting for the lock, with the dictionary in its hands
     for p in _parameters():
         hooks = p._post_accumulate_grad_hooks
         if hooks is not None and id(hooks) in emptied:
-            p._post_accumulate_grad_hooks = None  # with an empty dictionary the engine still calls Python
+            p._post_accumulate_grad_hooks = None
+            if calm:
+                _let_go(p)
     _watched.clear()
+
+
+# void set_post_acc_grad_hooks(const TensorBase&, std::unique_ptr<PostAccumulateGradHook>), which libtorch_cpu exports.
+_SET_HOOKS = (
+    "_ZN5torch8autograd4impl23set_post_acc_grad_hooksERKN2at10TensorBaseE"
+    "St10unique_ptrINS0_22PostAccumulateGradHookESt14default_deleteIS7_EE"
+)
+
+
+def _let_go(p: Any) -> None:
+    """Has the engine forget the dictionary, too: to set Python's attribute to None does not, and torch has no other way
+    from Python. A tensor is a pointer to what _cdata says, and so is a unique_ptr, here to nothing."""
+    set_hooks = _set_hooks()
+    if set_hooks is not None:
+        set_hooks(ctypes.byref(ctypes.c_void_p(p._cdata)), ctypes.byref(ctypes.c_void_p(None)))
+
+
+@functools.cache
+def _set_hooks() -> Callable[..., None] | None:
+    """torch's function; None where it is called otherwise, and bare steps cost a little more."""
+    library = os.path.join(os.path.dirname(state.torch.__file__), "lib", "libtorch_cpu.so")
+    try:
+        found = getattr(ctypes.PyDLL(library), _SET_HOOKS)  # PyDLL: the lock stays ours, and torch takes it once more
+    except (OSError, AttributeError) as error:
+        if by_script(error):
+            raise
+        return None
+    found.argtypes, found.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    return found
 
 
 def _parameters() -> Iterator[Any]:
