@@ -48,7 +48,7 @@ test-edges: setup
 	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples$$)
 
 test-next: setup
-	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/agent ./collect/phantom && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'Walk|MemTracker' ./collect/livetest
+	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/agent ./collect/phantom && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'KindsOfScript/opacus' ./collect/livetest
 
 test-long: setup
 	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples

@@ -22,7 +22,7 @@ const headline = "headline"
 // suites are the stores whose runs a suite made, and with it the file if the suite is not built in.
 var (
 	suites     = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", plain, "stacks"}
-	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml", "stacks": "suites/stacks.yaml"}
+	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml", "stacks": "suites/stacks.yaml", "claims": "suites/claims.yaml"}
 )
 
 const plain = "plain" // no DP examples: scripts that know nothing of dpsight

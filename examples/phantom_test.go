@@ -39,15 +39,48 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer machine.Close()
-	for _, s := range suites {
-		if s == plain || s != headline && os.Getenv("DPSIGHT_TEST_LONG") == "" {
+	whole := os.Getenv("DPSIGHT_TEST_LONG") != ""
+	for _, s := range append(slices.Clone(suites), "claims") {
+		if s == plain || s != headline && !whole {
 			continue
 		}
 		plan, want := planOf(t, s), firstRecordings(t, s)
 		for _, x := range plan.Experiments {
 			if !x.Bare {
 				t.Run(s+"/"+x.Name, func(t *testing.T) { predict(t, python, machine, plan, x, want[x.Key], same) })
+			} else if whole && same {
+				t.Run(s+"/"+x.Name, func(t *testing.T) {
+					if want[x.Key] == nil {
+						t.Fatal("there is no recording of it")
+					}
+					expectCounters(t, predictedBare(t, python, machine, x), want[x.Key].in.Report.Devices[0])
+				})
 			}
+		}
+	}
+}
+
+// predictedBare runs an experiment on the phantom GPU, by counters alone.
+func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) analyze.Input {
+	t.Helper()
+	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python, Machine: machine, Bare: true,
+		Store: t.TempDir(), Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return load(t, r.Dir)
+}
+
+// expectCounters holds the peaks of a prediction against those of a recording, both torch's own.
+func expectCounters(t *testing.T, predicted analyze.Input, want schemas.DeviceVerdict) {
+	t.Helper()
+	got := predicted.Report.Devices[0]
+	for what, n := range map[string][2]*int64{"allocated": {got.TorchPeakAllocatedBytes, want.TorchPeakAllocatedBytes}, "reserved": {got.TorchPeakReservedBytes, want.TorchPeakReservedBytes}} {
+		if n[0] == nil || n[1] == nil || *n[0] != *n[1] {
+			t.Errorf("%s at most: predicted %s, recorded %s", what, show(n[0]), show(n[1]))
 		}
 	}
 }
@@ -126,12 +159,12 @@ func predicted(t *testing.T, x collect.Experiment) analyze.Input {
 	return load(t, r.Dir)
 }
 
-// firstRecordings are the runs of a store that have events, the first of each experiment, by the experiment's key.
+// firstRecordings are the runs of a store that have events or have none on purpose, the first of each experiment, by the experiment's key.
 func firstRecordings(t *testing.T, folder string) map[string]*example {
 	t.Helper()
 	first := map[string]*example{}
 	for e := range runsOf(t, folder) {
-		if key := e.Manifest.Suite.Key; first[key] == nil && len(e.in.Allocations) > 0 {
+		if key := e.Manifest.Suite.Key; first[key] == nil && (e.Manifest.Bare || len(e.in.Allocations) > 0) {
 			first[key] = e
 		}
 	}
