@@ -28,10 +28,7 @@ func TestRecordedTwice(t *testing.T) {
 		for e := range runsOf(t, s) {
 			runs = append(runs, analyze.Summarize(e.in))
 		}
-		first := map[string]schemas.BaselineExperiment{}
-		for _, x := range analyze.BaselineOf(runs, "").Experiments {
-			first[*x.Key] = x
-		}
+		first := byKey(analyze.BaselineOf(runs, ""))
 		want := len(first)
 		if s == "pairs" {
 			want -= 2 // ghost and its bare twin
@@ -51,13 +48,7 @@ func TestRecordedTwice(t *testing.T) {
 // for diffusion: what they allocate and reserve is the same. distill is the exception, and says how much of that page is the device's own
 // doing: then it came to what had been predicted.
 func TestSecondHalfRecordedTwice(t *testing.T) {
-	first, predicted, found := map[string]schemas.BaselineExperiment{}, map[string]schemas.BaselineExperiment{}, 0
-	for _, x := range figuresOf(t, "recorded-second").Experiments {
-		first[*x.Key] = x
-	}
-	for _, x := range figuresOf(t, "predicted-second").Experiments {
-		predicted[*x.Key] = x
-	}
+	first, predicted, found := byKey(figuresOf(t, "recorded-second")), byKey(figuresOf(t, "predicted-second")), 0
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-second.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -100,10 +91,7 @@ func TestPhantomPredictsPresets(t *testing.T) {
 // predictsCounters holds the kept predictions of a suite of bare runs to the recorded figures, and new ones to both: some that
 // take little time, all where DPSIGHT_TEST_LONG is set.
 func predictsCounters(t *testing.T, name string) {
-	recorded, kept := figuresOf(t, "recorded-"+name), map[string]schemas.BaselineExperiment{}
-	for _, x := range figuresOf(t, "predicted-"+name).Experiments {
-		kept[*x.Key] = x
-	}
+	measured, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 	plan := planOf(t, filepath.Join("suites", name+".yaml"))
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	fresh, all := python != "", os.Getenv("DPSIGHT_TEST_LONG") != ""
@@ -118,10 +106,6 @@ func predictsCounters(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 		defer machine.Close()
-	}
-	measured := map[string]schemas.BaselineExperiment{}
-	for _, x := range recorded.Experiments {
-		measured[*x.Key] = x
 	}
 	for _, x := range plan.Experiments {
 		m, found := measured[x.Key]

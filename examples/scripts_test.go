@@ -99,11 +99,9 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 	defer machine.Close()
 	for _, half := range accuracyHalves {
 		plan, want := planOf(t, filepath.Join("suites", half+".yaml")), firstRecordings(t, half)
+		name := strings.TrimPrefix(half, "accuracy-")
+		figures, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 		for _, x := range plan.Experiments {
-			recorded := want[x.Key]
-			if recorded == nil {
-				continue // too large to be kept
-			}
 			t.Run(half+"/"+x.Name, func(t *testing.T) {
 				r := onPhantom(t, machine, python, plan.Timeout, x)
 				if r.Manifest.Status != schemas.StatusOK {
@@ -118,10 +116,26 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				if _, err := ingest.Run(r.Dir, ingest.Options{Version: "test"}); err != nil {
 					t.Fatal(err)
 				}
-				expectSameIfAlike(t, load(t, r.Dir), recorded.in, merged[x.Name])
+				in := load(t, r.Dir)
+				if recorded := want[x.Key]; recorded != nil { // else it was too large to be kept
+					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
+				}
+				m, p := figures[x.Key], kept[x.Key]
+				if got := analyze.BaselineOf([]analyze.Summary{analyze.Summarize(in)}, "").Experiments[0].PeakBytes; p.PeakBytes != nil && *p.PeakBytes == *m.PeakBytes && *got != *m.PeakBytes {
+					t.Errorf("peak %d, recorded and predicted before: %d", *got, *m.PeakBytes)
+				}
 			})
 		}
 	}
+}
+
+// byKey are the experiments of a file of accuracy by their keys.
+func byKey(b schemas.Baseline) map[string]schemas.BaselineExperiment {
+	out := map[string]schemas.BaselineExperiment{}
+	for _, x := range b.Experiments {
+		out[*x.Key] = x
+	}
+	return out
 }
 
 // onPhantom runs a suite's script, whose command names it from the repository's root.

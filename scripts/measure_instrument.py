@@ -79,8 +79,10 @@ def train(options: argparse.Namespace) -> None:
 
 
 def processors() -> set[int]:
-    """Two of those that this process may use: the thread that trains needs one, and autograd's another."""
-    return set(sorted(os.sched_getaffinity(0))[-2:])
+    """Two of those that this process may use, one for the thread that trains and one for autograd's: the second and the
+    last, which are of different cores however cores are numbered."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return {allowed[min(1, len(allowed) - 1)], allowed[-1]}
 
 
 def command_of(options: argparse.Namespace, mode: str, turn: int, turnstile: str = "") -> list[str]:

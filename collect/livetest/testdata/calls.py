@@ -30,7 +30,7 @@ optimizer = torch.optim.Adam(model.parameters())
 own = []
 list(model.parameters())[-1].register_post_accumulate_grad_hook(lambda p: own.append(p))
 hooks_of = ctypes.PyDLL(
-    os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"), mode=os.RTLD_NOLOAD | os.RTLD_NOW
 )._ZN5torch8autograd4impl19post_acc_grad_hooksERKN2at6TensorE
 hooks_of.argtypes, hooks_of.restype = [ctypes.c_void_p], ctypes.POINTER(ctypes.c_void_p)
 for _ in range(8):

@@ -131,7 +131,6 @@ def _between_steps() -> None:
     given.step_ended()
     recorded = state.recording
     if recorded:
-        gradients.step_ended()
         ranks = sys.modules.get("torch.distributed")
         if ranks is not None and ranks.is_available() and ranks.is_initialized():
             tags.forget()  # sharding resizes storages: what comes back to the same address is another block
@@ -139,8 +138,10 @@ def _between_steps() -> None:
         tags.forget()
         steps.steps.mode()  # tags are bound in what is recorded only
     if not (recorded or state.recording):
-        return  # beyond the windows nothing is tagged, and every call would be in the times of bare steps
+        tags.owned.clear()  # of what failed
+        return  # beyond the windows nothing else is tagged, and every call would be in the times of bare steps
     try:
+        gradients.step_ended()
         modules.tag_roots()
         held.step_ended(steps.steps.number)
     except Exception as error:

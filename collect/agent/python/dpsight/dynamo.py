@@ -41,6 +41,8 @@ def _codes(module: Any) -> list[CodeType]:
         elif isinstance(value, FunctionType):
             todo.append(value.__code__)
             todo.append(getattr(value, "__wrapped__", None))  # behind a decorator only the wrapper is in sight
+        elif hasattr(value, "__wrapped__"):  # functools.cache
+            todo.append(value.__wrapped__)
         elif isinstance(value, CodeType):
             out.append(value)
             todo.extend(c for c in value.co_consts if isinstance(c, CodeType))

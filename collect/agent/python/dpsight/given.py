@@ -12,25 +12,30 @@ from typing import Any
 from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.state import state
-from dpsight.tensors import class_dict, fields, quiet
+from dpsight.tensors import Weak, class_dict, expired, fields, numbers, quiet, storages, weak
 
 _MOST = 64  # tensors
 _DEPTH = 2  # containers inside each other: this runs at every call of a model
 _CONTAINERS = (tuple, list, dict)
 
-# Kinds, and weak references to the tensors, not to their storages: those take ten times as long to make, in every step,
-# and torch keeps a tensor's object for as long as a graph has the tensor.
-_given: deque[tuple[int, Any]] = deque(maxlen=_MOST)
+# Of bare steps: kind, address, bytes, dtype, and a weak reference to the storage.
+_given: deque[tuple[int, int, int, int, Weak | None]] = deque(maxlen=_MOST)
+_outputs: deque[Any] = deque(maxlen=_MOST)  # weak references to tensors with a graph
+
 
 # torch's, looked up once: after the model has run, each look-up in its large modules would take as long as the work.
 _plain: type
+_strided: Any
 _modes: Callable[[], int]
+_dtypes: dict[Any, int]
 
 
 def install() -> None:
     """Looks up what remember needs."""
-    global _plain, _modes
-    _plain, _modes = state.torch.Tensor, state.torch._C._len_torch_function_stack
+    global _plain, _strided, _modes, _dtypes
+    torch = state.torch
+    _plain, _strided, _modes = torch.Tensor, torch.strided, torch._C._len_torch_function_stack
+    _dtypes = numbers()
 
 
 def remember(kind: int, values: Any) -> None:
@@ -67,33 +72,39 @@ def _look(kind: int, value: Any, depth: int) -> None:
 
 def _tensor(kind: int, tensor: Any) -> None:
     try:
-        # torch swaps no parameter that something refers to weakly, and a model may be given one, or give one back.
-        if tensor.is_cuda and not (tensor.requires_grad and tensor.is_leaf):
-            _given.append((kind, weakref.ref(tensor)))
-    except (RuntimeError, TypeError) as error:  # a subclass that says nothing, or that nothing can refer to weakly
+        if not tensor.is_cuda:
+            return
+        if not state.instrumented:
+            if type(tensor) is _plain and tensor.layout is _strided:  # the common case, without a generator
+                found: Iterable[tuple[Any, int]] = ((tensor.untyped_storage(), _dtypes.get(tensor.dtype, 0)),)
+            else:
+                found = storages(tensor)
+            for storage, dtype in found:
+                size = storage.nbytes()
+                if size:
+                    _given.append((kind, storage.data_ptr(), size, dtype, weak(storage)))
+        # A parameter that a model gives back has no graph, and torch swaps none that something refers to weakly.
+        if kind == kinds.OUTPUT and tensor.requires_grad and not tensor.is_leaf:
+            _outputs.append(weakref.ref(tensor))
+    except (RuntimeError, TypeError) as error:  # a subclass without a storage, or that nothing can refer to weakly
         if by_script(error):
             raise
 
 
-def _alive() -> list[tuple[int, Any]]:
-    found = [(kind, ref()) for kind, ref in list(_given)]
-    return [(kind, tensor) for kind, tensor in found if tensor is not None]
-
-
 def records() -> list[tags.Record]:
-    """Records of those that are still held, which an instrumented step has tagged. Call it with __torch_function__
-    off."""
-    return [] if state.instrumented else [r for kind, tensor in _alive() for r in tags.of(kind, tensor)]
+    """Records of those that are still held."""
+    return [(kind, at, size, 0, 0, dtype) for kind, at, size, dtype, ref in list(_given) if not expired(ref)]
 
 
 def outputs() -> list[Any]:
-    """The outputs that are still there, in instrumented steps too."""
-    return [tensor for kind, tensor in _alive() if kind == kinds.OUTPUT]
+    """The outputs that are still there."""
+    return [tensor for tensor in (ref() for ref in list(_outputs)) if tensor is not None]
 
 
 def step_ended() -> None:
     """The next step is given tensors of its own."""
     _given.clear()
+    _outputs.clear()
 
 
 def after_fork() -> None:

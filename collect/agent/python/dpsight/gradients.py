@@ -86,16 +86,23 @@ def _unwatch() -> None:
         handle.remove()
         if hooks is not None and not hooks:
             emptied[id(hooks)] = hooks
-    from dpsight import backward
-
-    calm = backward.calm() is None  # else an engine may be waiting for the lock, with the dictionary in its hands
-    for p in _parameters():
-        hooks = p._post_accumulate_grad_hooks
-        if hooks is not None and id(hooks) in emptied:
-            p._post_accumulate_grad_hooks = None
-            if calm:
-                _let_go(p)
+    parameters = list(_parameters())
     _watched.clear()
+    set_hooks = _set_hooks()
+    if set_hooks is None:
+        return  # to set Python's attribute alone would gain nothing
+    from dpsight import allocator, backward, modules
+
+    with allocator.still():
+        # Another thread's engine may be waiting for the lock with the hooks in its hands: all stays as it is where any
+        # other thread has called a model.
+        if backward.calm() is not None or modules.called_elsewhere():
+            return
+        for p in parameters:
+            hooks = p._post_accumulate_grad_hooks
+            if hooks is not None and not hooks and id(hooks) in emptied:
+                p._post_accumulate_grad_hooks = None
+                set_hooks(ctypes.byref(ctypes.c_void_p(p._cdata)), ctypes.byref(ctypes.c_void_p(None)))
 
 
 # void set_post_acc_grad_hooks(const TensorBase&, std::unique_ptr<PostAccumulateGradHook>), which libtorch_cpu exports.
@@ -105,20 +112,16 @@ _SET_HOOKS = (
 )
 
 
-def _let_go(p: Any) -> None:
-    """Has the engine forget the dictionary, too: to set Python's attribute to None does not, and torch has no other way
-    from Python. A tensor is a pointer to what _cdata says, and so is a unique_ptr, here to nothing."""
-    set_hooks = _set_hooks()
-    if set_hooks is not None:
-        set_hooks(ctypes.byref(ctypes.c_void_p(p._cdata)), ctypes.byref(ctypes.c_void_p(None)))
-
-
 @functools.cache
 def _set_hooks() -> Callable[..., None] | None:
-    """torch's function; None where it is called otherwise, and bare steps cost a little more."""
+    """torch's function, which has the engine forget a dictionary of hooks: to set Python's attribute to None does not,
+    and torch has no other way from Python. It takes two pointers: to a tensor, which is a pointer to what _cdata says,
+    and to a unique_ptr, which is one to the hooks. None where it has another name; bare steps then cost a little more.
+    """
     library = os.path.join(os.path.dirname(state.torch.__file__), "lib", "libtorch_cpu.so")
     try:
-        found = getattr(ctypes.PyDLL(library), _SET_HOOKS)  # PyDLL: the lock stays ours, and torch takes it once more
+        # What torch has loaded and nothing else; by PyDLL the lock stays ours, and torch takes it once more.
+        found = getattr(ctypes.PyDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW), _SET_HOOKS)
     except (OSError, AttributeError) as error:
         if by_script(error):
             raise

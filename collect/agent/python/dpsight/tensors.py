@@ -68,11 +68,11 @@ def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
 
 def dtype(tensor: Any) -> int:
     """The number of a tensor's dtype; 0 = one that kinds does not list."""
-    return _numbers().get(tensor.dtype, 0)
+    return numbers().get(tensor.dtype, 0)
 
 
 @functools.cache
-def _numbers() -> dict[Any, int]:
+def numbers() -> dict[Any, int]:
     """The numbers of those dtypes that this torch has."""
     known = ((getattr(state.torch, name, None), n) for n, name in enumerate(kinds.DTYPES, 1))
     return {value: n for value, n in known if value is not None}
