@@ -141,8 +141,8 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		args := strings.Fields(strings.TrimSuffix(string(b[1]), " --format markdown"))
 		of := &builtIn
 		switch joined := strings.Join(args, " "); {
-		case slices.Contains(args, "--by-doubt"):
-			continue
+		case slices.Contains(args, "--by-doubt"), strings.Contains(joined, "predicted-second-now"):
+			continue // what was mended since is in no count
 		case strings.Contains(joined, "predicted-first"), strings.HasSuffix(joined, " examples/plain"):
 			of = &first
 		case strings.Contains(joined, "predicted-second"), strings.Contains(joined, "predicted-fresh"):
