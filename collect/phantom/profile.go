@@ -50,6 +50,10 @@ type Profile struct {
 	Clusters map[int]int64 `json:"clusters,omitempty"`
 	// ClustersSource says where they come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
+	// Pointwise is whether cuDNN was seen to hand 1×1 convolutions to cuBLASLt on the device, which it does not say without one.
+	Pointwise bool `json:"pointwise,omitempty"`
+	// PointwiseSource says where that was seen.
+	PointwiseSource string `json:"pointwise_source,omitempty"`
 }
 
 //go:embed profiles/*.json
@@ -113,6 +117,11 @@ func (p Profile) check() error {
 	}
 	if err := p.checkClusters(); err != nil {
 		return err
+	}
+	if p.Pointwise || p.PointwiseSource != "" {
+		if err := checkText(p.PointwiseSource); err != nil {
+			return fmt.Errorf("field %q %w", "pointwise_source", err)
+		}
 	}
 	names := PropertyNames()
 	if err := p.checkOrigins(names); err != nil {
@@ -229,6 +238,9 @@ func (p Profile) encode(kernels kernelVersion) []byte {
 			clusters = append(clusters, fmt.Sprintf("%d:%d", size, p.Clusters[size]))
 		}
 		b.WriteString("clusters=" + strings.Join(clusters, ",") + "\n")
+	}
+	if p.Pointwise {
+		b.WriteString("pointwise=1\n")
 	}
 	for _, name := range PropertyNames() {
 		b.WriteString(name + "=" + strconv.FormatInt(p.Properties[name], 10) + "\n")

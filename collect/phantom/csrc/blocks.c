@@ -8,9 +8,10 @@
  *   - A block in which nothing is left is given back, and its place is a gap again.
  *   - A context begins with more than 8 GiB of addresses that hold no segment; then one block whose upper 24 MiB are free, one
  *     of 64 MiB that is taken, and one of 416 MiB that is taken but for the last 2 MiB. What fills it (local memory, by its
- *     size) is given back when the second kernel is loaded, or the first if something was copied to the device before it. If
- *     anything lies in its last 2 MiB the block stays, and is filled from its lower end; otherwise its place becomes a gap.
- *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the next 10 MiB, a cuBLAS handle 64 MiB.
+ *     size) is given back when a kernel of certain kinds is loaded (kernel.c). If anything lies in its last 2 MiB the block
+ *     stays, and is filled from its lower end; otherwise its place becomes a gap.
+ *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the first that reduces or gathers 10 MiB, a cuBLAS
+ *     handle 64 MiB.
  *
  * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in this
  * process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An arena's offsets
@@ -126,12 +127,12 @@ void phantom_blocks_use(struct arena *arena, enum phantom_use use) {
     case PHANTOM_FIRST_KERNEL:
         take(arena, 2 * MIB);
         break;
-    case PHANTOM_SECOND_KERNEL:
+    case PHANTOM_LOCAL_MEMORY_FREED:
         take(arena, 26 * MIB);
         phantom_list_remove(&arena->taken, phantom_list_beyond(&arena->taken, arena->opened));
         phantom_blocks_left(arena, arena->opened);
         break;
-    case PHANTOM_THIRD_KERNEL:
+    case PHANTOM_MORE_CODE:
         take(arena, 10 * MIB);
         break;
     case PHANTOM_CUBLAS_HANDLE:

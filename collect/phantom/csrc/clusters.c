@@ -10,7 +10,7 @@
  *
  * No plan is corrected of which all this does not say to the byte what cuDNN itself says for each number of clusters up to 18
  * multiprocessors. */
-#include "phantom.h"
+#include "convolution.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,16 +25,11 @@ static const struct tile {
     [6] = {128, 256}, [7] = {64, 128}, [9] = {64, 256},  [18] = {64, 192}, [19] = {128, 192},
 };
 
-enum { DIMENSIONS = 5, MOST = 18, HELD = 64, NO_SPLIT = 0, UNSURE = -1 };
+enum { MOST = 18, HELD = 64, NO_SPLIT = 0, UNSURE = -1 };
 
 struct plan {
-    const char *text;
+    struct convolution of;
     int64_t (*ask)(const char *json);
-    char operation; /* f(orward), d(ata) or w(eight) */
-    char tensor_type[40], math[40];
-    const char *device, *engine; /* the rest of the text from there on */
-    int64_t image[DIMENSIONS], weight[DIMENSIONS], output[DIMENSIONS];
-    int dimensions;
     int64_t cluster_rows, cluster_columns;
     bool uncut; /* cuDNN chose the kernel that takes no copies */
     struct tile tile;
@@ -42,105 +37,28 @@ struct plan {
     int known[2][MOST + 1]; /* parts() up to MOST, plus 1 */
 };
 
-/* ---- reading cuDNN's JSON, which has no blanks */
-
-static const char *after(const char *text, const char *key) {
-    const char *found = text ? strstr(text, key) : NULL;
-    return found ? found + strlen(key) : NULL;
-}
-
-static bool number(const char *text, const char *key, int64_t *value) {
-    const char *at = after(text, key);
-    if (at)
-        *value = strtoll(at, NULL, 10);
-    return at;
-}
-
-static bool word(const char *text, const char *key, char *out, size_t size) {
-    const char *at = after(text, key);
-    size_t length = at ? strcspn(at, "\"") : size;
-    if (length >= size)
-        return false;
-    memcpy(out, at, length);
-    out[length] = 0;
-    return true;
-}
-
-static int list(const char *at, int64_t *values) {
-    int count = 0;
-    while (at && *at != ']' && count < DIMENSIONS) {
-        char *end;
-        values[count++] = strtoll(at, &end, 10);
-        if (end == at)
-            return 0;
-        at = *end == ',' ? end + 1 : end;
-    }
-    return at && *at == ']' ? count : 0;
-}
-
-/* The dimensions of the tensor that the node names under key. */
-static bool tensor(struct plan *p, const char *node, const char *key, int64_t *dimensions) {
-    char name[40], entry[64];
-    if (!word(node, key, name, sizeof name))
-        return false;
-    snprintf(entry, sizeof entry, "{\"name\":\"%s\"", name);
-    const char *at = after(p->text, entry);
-    int count = list(after(at, "\"dim\":["), dimensions);
-    char type[sizeof p->tensor_type];
-    if (count < 4 || (p->dimensions && count != p->dimensions) || !word(at, "\"dataType\":\"", type, sizeof type))
-        return false;
-    if (p->dimensions && strcmp(type, p->tensor_type))
-        return false;
-    p->dimensions = count;
-    strcpy(p->tensor_type, type);
-    return true;
-}
-
-static int64_t product(const int64_t *values, int count) {
-    int64_t all = 1;
-    for (int i = 0; i < count; i++)
-        all *= values[i];
-    return all;
-}
-
 static int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static bool read_plan(struct plan *p) {
-    const char *node = after(p->text, "\"nodes\":["), *graph_end = after(p->text, "\"GPUProfile\":");
-    p->device = graph_end;
-    p->engine = after(p->text, "\"engine\":");
-    if (!node || !graph_end || !p->engine || strstr(node, "},{\"operation\"") || strstr(p->engine, "targetSMcount"))
-        return false;
-    char operation[80];
-    if (!word(node, "{\"operation\":\"CUDNN_BACKEND_OPERATION_CONVOLUTION_", operation, sizeof operation) ||
-        !word(node, "\"mathPrec\":\"", p->math, sizeof p->math))
-        return false;
-    p->operation = !strcmp(operation, "FORWARD_DESCRIPTOR")           ? 'f'
-                   : !strcmp(operation, "BACKWARD_DATA_DESCRIPTOR")   ? 'd'
-                   : !strcmp(operation, "BACKWARD_FILTER_DESCRIPTOR") ? 'w'
-                                                                      : 0;
-    char op = p->operation;
-    if (!op || !tensor(p, node, op == 'd' ? "\"dX\":\"" : "\"X\":\"", p->image) ||
-        !tensor(p, node, op == 'w' ? "\"dW\":\"" : "\"W\":\"", p->weight) ||
-        !tensor(p, node, op == 'f' ? "\"Y\":\"" : "\"dY\":\"", p->output) ||
-        p->weight[1] != p->image[1])
+static bool read_plan(struct plan *p, const char *text) {
+    struct convolution *of = &p->of;
+    if (!phantom_convolution_read(of, text) || strstr(of->engine, "targetSMcount"))
         return false;
     int64_t tile, uncut;
-    if (!number(p->engine, "TILE_CGA_M\":", &p->cluster_rows) || !number(p->engine, "TILE_CGA_N\":", &p->cluster_columns) ||
-        !number(p->engine, "KNOB_TYPE_TILE_SIZE\":", &tile) || !number(p->engine, "KNOB_TYPE_WORKSPACE\":", &uncut) || tile < 0 ||
-        tile >= (int64_t)(sizeof tiles / sizeof *tiles) || !tiles[tile].rows || p->cluster_rows < 1 || p->cluster_columns < 1 ||
+    if (!phantom_json_number(of->engine, "TILE_CGA_M\":", &p->cluster_rows) || !phantom_json_number(of->engine, "TILE_CGA_N\":", &p->cluster_columns) ||
+        !phantom_json_number(of->engine, "KNOB_TYPE_TILE_SIZE\":", &tile) || !phantom_json_number(of->engine, "KNOB_TYPE_WORKSPACE\":", &uncut) ||
+        tile < 0 || tile >= (int64_t)(sizeof tiles / sizeof *tiles) || !tiles[tile].rows || p->cluster_rows < 1 || p->cluster_columns < 1 ||
         (uncut != 0 && uncut != 1))
         return false;
     p->tile = tiles[tile];
     p->uncut = uncut == 1;
-    int spatial = p->dimensions - 2;
+    int spatial = of->dimensions - 2;
     int64_t rows, columns;
-    if (op == 'w') {
-        rows = over(p->weight[0], p->tile.rows);
-        columns = over(p->weight[1], p->tile.columns) * product(p->weight + 2, spatial);
+    if (of->operation == 'w') {
+        rows = over(of->weight[0], p->tile.rows);
+        columns = over(of->weight[1], p->tile.columns) * phantom_product(of->weight + 2, spatial);
     } else {
-        const int64_t *to = op == 'f' ? p->output : p->image;
-        rows = over(to[0] * product(to + 2, spatial), p->tile.rows);
+        const int64_t *to = of->operation == 'f' ? of->output : of->image;
+        rows = over(to[0] * phantom_product(to + 2, spatial), p->tile.rows);
         columns = over(to[1], p->tile.columns);
     }
     p->clusters = over(rows, p->cluster_rows) * over(columns, p->cluster_columns);
@@ -151,12 +69,12 @@ static bool read_plan(struct plan *p) {
 
 /* The plan as it is, for so many multiprocessors; -1 where cuDNN refuses. */
 static int64_t ask_itself(struct plan *p, int64_t multiprocessors) {
-    size_t length = strlen(p->text);
+    size_t length = strlen(p->of.text);
     char *json = malloc(length + 64);
     if (!json)
         return -1;
     /* It ends with the braces of the knobs, of the engine and of all: the target is the engine's. */
-    memcpy(json, p->text, length - 2);
+    memcpy(json, p->of.text, length - 2);
     sprintf(json + length - 2, ",\"targetSMcount\":%lld}}", (long long)multiprocessors);
     int64_t workspace = p->ask(json);
     free(json);
@@ -175,19 +93,19 @@ static int tensor_json(char *out, size_t size, const char *name, const char *typ
 /* A convolution of so many tiles and nothing but tiles, channels last, with this plan's kernel and tile, and as much to sum up, or
  * num / den of it; -1 where cuDNN refuses. */
 static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors, int64_t num, int64_t den) {
-    int spatial = p->dimensions - 2;
+    int spatial = p->of.dimensions - 2;
     int64_t few = 16, x[4], w[4], y[4], pad[2] = {0, 0};
-    if (p->operation == 'w') {
+    if (p->of.operation == 'w') {
         /* Summed up are the pixels of the output, 32 or 64 at a time. */
-        int64_t sums = p->output[0] * product(p->output + 2, spatial), high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
+        int64_t sums = p->of.output[0] * phantom_product(p->of.output + 2, spatial), high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
         memcpy(x, (int64_t[]){1, few, high, 32}, sizeof x);
         memcpy(w, (int64_t[]){count * p->tile.rows, few, 1, 1}, sizeof w);
         memcpy(y, (int64_t[]){1, w[0], high, 32}, sizeof y);
     } else {
         /* Summed up are the channels of each of the filter's taps. */
-        bool forward = p->operation == 'f';
-        int64_t channels = over(p->weight[forward ? 1 : 0], 8) * 8;
-        int64_t r = product(p->weight + 2, spatial - 1), s = p->weight[p->dimensions - 1];
+        bool forward = p->of.operation == 'f';
+        int64_t channels = over(p->of.weight[forward ? 1 : 0], 8) * 8;
+        int64_t r = phantom_product(p->of.weight + 2, spatial - 1), s = p->of.weight[p->of.dimensions - 1];
         int64_t to[4] = {1, few, p->tile.rows, count}, from[4] = {1, channels, p->tile.rows + r - 1, count + s - 1};
         memcpy(forward ? y : x, to, sizeof to);
         memcpy(forward ? x : y, from, sizeof from);
@@ -198,7 +116,7 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
     /* The engine with clusters of one tile. */
     char engine[1024];
     int used = 0;
-    for (const char *at = p->engine; *at && used < (int)sizeof engine - 64;) {
+    for (const char *at = p->of.engine; *at && used < (int)sizeof engine - 64;) {
         engine[used++] = *at++;
         const char *key = engine + used - 12;
         if (used > 12 && (!memcmp(key, "TILE_CGA_M\":", 12) || !memcmp(key, "TILE_CGA_N\":", 12))) {
@@ -209,17 +127,17 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
     if (used < 3 || used >= (int)sizeof engine - 64)
         return -1;
     sprintf(engine + used - 2, ",\"targetSMcount\":%lld}}", (long long)multiprocessors);
-    size_t size = strlen(p->text) + 2048;
+    size_t size = strlen(p->of.text) + 2048;
     char *json = malloc(size), tensors[3][512];
     if (!json)
         return -1;
-    tensor_json(tensors[0], sizeof tensors[0], "119", p->tensor_type, w);
-    tensor_json(tensors[1], sizeof tensors[1], "120", p->tensor_type, x);
-    tensor_json(tensors[2], sizeof tensors[2], "121", p->tensor_type, y);
+    tensor_json(tensors[0], sizeof tensors[0], "119", p->of.tensor_type, w);
+    tensor_json(tensors[1], sizeof tensors[1], "120", p->of.tensor_type, x);
+    tensor_json(tensors[2], sizeof tensors[2], "121", p->of.tensor_type, y);
     static const char *const names[] = {"FORWARD", "BACKWARD_DATA", "BACKWARD_FILTER"};
     static const char *const modes[] = {"CONV_FORWARD", "CONV_BWD_DATA", "CONV_BWD_FILTER"};
-    int kind = p->operation == 'f' ? 0 : p->operation == 'd' ? 1 : 2;
-    const char *graph = strstr(p->text, "\"operationGraph\":"), *device_end = strstr(p->device, ",\"engine\":");
+    int kind = p->of.operation == 'f' ? 0 : p->of.operation == 'd' ? 1 : 2;
+    const char *graph = strstr(p->of.text, "\"operationGraph\":"), *device_end = strstr(p->of.device, ",\"engine\":");
     int64_t workspace = -1;
     if (graph && device_end &&
         snprintf(json, size,
@@ -228,9 +146,9 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
                  "\"mode\":\"CUDNN_CROSS_CORRELATION\",\"mathPrec\":\"%s\",\"alpha\":1.0,\"beta\":0.0,"
                  "\"pad\":[%lld,%lld],\"stride\":[1,1],\"dilation\":[1,1],"
                  "\"%s\":\"120\",\"%s\":\"119\",\"%s\":\"121\"}]},\"GPUProfile\":%.*s,\"engine\":%s",
-                 (int)(graph - p->text), p->text, modes[kind], tensors[0], tensors[1], tensors[2], names[kind], p->math,
+                 (int)(graph - p->of.text), p->of.text, modes[kind], tensors[0], tensors[1], tensors[2], names[kind], p->of.math,
                  (long long)pad[0], (long long)pad[1], kind == 1 ? "dX" : "X", kind == 2 ? "dW" : "W", kind == 0 ? "Y" : "dY",
-                 (int)(device_end - p->device), p->device, engine) < (int)size)
+                 (int)(device_end - p->of.device), p->of.device, engine) < (int)size)
         workspace = p->ask(json);
     free(json);
     return workspace;
@@ -278,7 +196,7 @@ static int parts(struct plan *p, bool waves, int64_t most) {
         return UNSURE;
     if (s < MOST)
         return s;
-    if (p->operation != 'w')
+    if (p->of.operation != 'w')
         return UNSURE;
     /* Without waves so many parts are taken as have enough to sum up each, which is the same with fewer parts of less to sum up. */
     int64_t least = MOST, limit = most + 1;
@@ -330,10 +248,10 @@ int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t 
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
         return workspace;
-    *p = (struct plan){.text = text, .ask = ask};
+    p->ask = ask;
     int64_t answer = -1;
     size_t length = strlen(text);
-    if (length < 3 || strcmp(text + length - 3, "}}}") || !read_plan(p))
+    if (length < 3 || strcmp(text + length - 3, "}}}") || !read_plan(p, text))
         goto done;
     int64_t size = p->cluster_rows * p->cluster_columns;
     if (!residents(size, &least, &most))

@@ -69,8 +69,6 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         }
     }
-    if (to_device && !from_device)
-        phantom_copied_to(phantom_device_of(to));
     if (bytes <= phantom_copy_limit() || (!from_device && !to_device)) {
         memmove(to, from, bytes);
         return;

@@ -5,7 +5,7 @@
  * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
  * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), so their workspaces are
  * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
- * left out. A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
+ * left out: 1x1 convolutions, which they are for, are corrected where they were seen on the device (pointwise.c). A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -170,7 +170,7 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
-/* ---- the workspaces of kernels in clusters: clusters.c */
+/* ---- the workspaces of kernels in clusters and of 1x1 convolutions: clusters.c, pointwise.c */
 
 static int64_t workspace_of(const char *json) {
     void *plan = NULL, *device = property();
@@ -185,18 +185,25 @@ static int64_t workspace_of(const char *json) {
     return workspace;
 }
 
+static int64_t corrected(const char *text, int64_t workspace) {
+    const struct phantom_profile *profile = phantom_profile();
+    if (profile->clusters[1] && strstr(text, "TILE_CGA_M"))
+        workspace = phantom_clusters_workspace(text, workspace, workspace_of);
+    return profile->pointwise ? phantom_pointwise_workspace(text, workspace) : workspace;
+}
+
 static void correct_workspace(void *plan, int64_t *workspace) {
     static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
     static char text[1 << 14], last[1 << 14];
     static int64_t last_answer;
-    if (!phantom_profile()->clusters[1])
+    if (!phantom_profile()->clusters[1] && !phantom_profile()->pointwise)
         return;
     int64_t length = 0;
     pthread_mutex_lock(&asking);
     memset(text, 0, sizeof text);
-    if (!real.get(plan, ATTR_EXECUTION_PLAN_JSON, TYPE_CHAR, sizeof text - 1, &length, text) && strstr(text, "TILE_CGA_M")) {
+    if (!real.get(plan, ATTR_EXECUTION_PLAN_JSON, TYPE_CHAR, sizeof text - 1, &length, text)) {
         if (strcmp(text, last)) {
-            last_answer = phantom_clusters_workspace(text, *workspace, workspace_of);
+            last_answer = corrected(text, *workspace);
             strcpy(last, text);
         }
         *workspace = last_answer;

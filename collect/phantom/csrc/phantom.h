@@ -64,6 +64,7 @@
 struct phantom_profile {
     char name[256];
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
+    int64_t pointwise;    /* whether cuDNN was seen to hand 1x1 convolutions to cuBLASLt there: pointwise.c */
     int64_t clusters[17]; /* by size, how many clusters of multiprocessors are resident at once; 0 where that is not known */
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
@@ -135,6 +136,12 @@ PHANTOM_API int phantom_reduction(int *operation);
  * text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses it. */
 int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json));
 
+/* ---- pointwise.c: the workspaces of 1x1 convolutions */
+
+/* What the device would say instead of `workspace`, which cuDNN says without one of the plan that text is the JSON of, by what was seen
+ * on an H200. */
+int64_t phantom_pointwise_workspace(const char *text, int64_t workspace);
+
 /* ---- arena.c: addresses; callers hold no lock */
 
 /* Reserves bytes of address space on a device under the address policy; 0 when there is none left. */
@@ -142,12 +149,10 @@ void *phantom_arena_take(int device, uint64_t bytes);
 /* The same from the lower half, which the policies never use: for reserved virtual ranges. */
 void *phantom_arena_reserve(int device, uint64_t bytes);
 /* To be told when a device is used in a way that makes the driver take memory of its own. */
-enum phantom_use { PHANTOM_FIRST_KERNEL, PHANTOM_SECOND_KERNEL, PHANTOM_THIRD_KERNEL, PHANTOM_CUBLAS_HANDLE };
+enum phantom_use { PHANTOM_FIRST_KERNEL, PHANTOM_LOCAL_MEMORY_FREED, PHANTOM_MORE_CODE, PHANTOM_CUBLAS_HANDLE };
 void phantom_arena_used(int device, enum phantom_use use);
 /* To be told of each launch on the current device. */
 PHANTOM_API void phantom_launched(const void *kernel);
-/* To be told of a copy from the host to a device: what its first kernel takes depends on it. */
-void phantom_copied_to(int device);
 /* Gives an address back, drops its pages and returns its bytes; 0 when it was not handed out. */
 uint64_t phantom_arena_give(void *address);
 /* The device an address belongs to, or -1 for the host's. */

@@ -51,6 +51,10 @@ static void set(const char *path, const char *key, const char *text) {
         set_clusters(path, text);
         return;
     }
+    if (!strcmp(key, "pointwise")) {
+        profile.pointwise = !strcmp(text, "1");
+        return;
+    }
     for (size_t i = 0; i < PROPERTY_COUNT; i++) {
         if (strcmp(key, properties[i].key))
             continue;

@@ -1,7 +1,8 @@
-"""What workspaces convolutions take: the cases are the first argument."""
+"""What workspaces convolutions take: the cases are in the file that the first argument names."""
 
 import json
 import sys
+from pathlib import Path
 
 import torch
 
@@ -28,5 +29,5 @@ def workspaces(case: dict) -> list[int]:
     return sizes
 
 
-taken = [workspaces(case) for case in json.loads(sys.argv[1])]
+taken = [workspaces(case) for case in json.loads(Path(sys.argv[1]).read_text())]
 json.dump({"cudnn": torch.backends.cudnn.version(), "workspaces": taken}, sys.stdout)

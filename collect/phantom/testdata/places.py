@@ -1,7 +1,7 @@
 """Where segments land, in MiB from the first, by device.
 
 What is wanted: a number is a request; "map N" takes N MiB of the host's and "unmap" gives the oldest of them back,
-"copy" is a copy to the last place, and any other word is a kernel.
+"copy" is a copy to the last place, and any other word is a kernel of that name.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ import mmap
 import sys
 
 library = ctypes.CDLL(None)
-kernels: dict[str, ctypes.c_char] = {}
+kernels: dict[str, ctypes.Array[ctypes.c_char]] = {}
 
 
 def offsets(device: int, wants: list[object]) -> list[int]:
@@ -28,7 +28,10 @@ def offsets(device: int, wants: list[object]) -> list[int]:
             library.cudaMemcpy(ctypes.c_void_p(places[-1]), ctypes.create_string_buffer(8), ctypes.c_size_t(8), 1)
             continue
         if isinstance(want, str):
-            library.cudaLaunchKernel(ctypes.byref(kernels.setdefault(want, ctypes.c_char())))
+            if want not in kernels:
+                kernels[want] = ctypes.create_string_buffer(want.encode())
+                library.__cudaRegisterFunction(None, kernels[want], None, kernels[want])
+            library.cudaLaunchKernel(kernels[want])
             continue
         address = ctypes.c_void_p()
         if library.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(want << 20)):

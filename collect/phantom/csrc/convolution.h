@@ -1,0 +1,28 @@
+/* What clusters.c and pointwise.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
+#ifndef PHANTOM_CONVOLUTION_H
+#define PHANTOM_CONVOLUTION_H
+
+#include "phantom.h"
+
+enum { DIMENSIONS = 5 };
+
+struct convolution {
+    const char *text;
+    char operation; /* f(orward), d(ata) or w(eight) */
+    char tensor_type[40], math[40];
+    const char *device, *engine; /* the rest of the text from there on */
+    int64_t image[DIMENSIONS], weight[DIMENSIONS], output[DIMENSIONS];
+    int dimensions;
+    bool channels_last; /* as the image lies */
+    bool plain;         /* neither padded nor strided */
+};
+
+/* False where the plan is of anything else, of several groups, or of tensors of several types. */
+bool phantom_convolution_read(struct convolution *c, const char *text);
+
+/* The number that stands behind the first `key` in text. */
+bool phantom_json_number(const char *text, const char *key, int64_t *value);
+
+int64_t phantom_product(const int64_t *values, int count);
+
+#endif
