@@ -120,7 +120,10 @@ func TestEncodeHasEachPropertyOnce(t *testing.T) {
 	if !slices.Contains(lines, "clusters=1:132,2:66,3:39,4:30,5:22,8:15,16:7") {
 		t.Error("no line for the clusters")
 	}
-	if len(lines) != 5+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
+	if !slices.Contains(lines, "pointwise=1") {
+		t.Error("no line for the pointwise convolutions")
+	}
+	if len(lines) != 6+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
 		t.Fatalf("got %d lines, the first %q", len(lines), lines[0])
 	}
 	if !slices.Contains(lines, "total_memory_bytes=150109880320") {
