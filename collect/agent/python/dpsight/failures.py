@@ -33,10 +33,10 @@ def module() -> int:
         return 0
     for frame in _frames(script()):
         if forward.is_call(frame.f_code):
-            module = _variables(frame).get("self")
-            if module is None:
+            passed = _variables(frame).get("args")
+            if not passed:
                 return 0
-            number = modules.number(module, outermost=False)
+            number = modules.number(passed[0], outermost=False)
             if local.calls and not backward.running():
                 saved.unfinished(local.calls[0][1], local.calls[0][3], number)
             return number
