@@ -3,7 +3,6 @@ package analyze
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -155,62 +154,8 @@ func (s *Summary) peaks(in *Input) {
 	if devices > 1 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", devices))
 	}
-	if u := sharedDevice(in.Manifest); u != nil && s.PeakReservedBytes != nil {
-		s.PeakReservedBytes = new(max(*s.PeakReservedBytes, u.ReservedBytes))
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is the most that they had together, the peak and its breakdown are of the fullest process alone",
-			plural(u.Processes, "process", "processes")))
-	}
+	s.peaksOfShared(in)
 	s.PeakDeviceBytes = in.peakDevice()
-}
-
-// sharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil without one.
-func sharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
-	if m.Phantom == nil {
-		return nil
-	}
-	for i := range m.Phantom.Devices {
-		if u := &m.Phantom.Devices[i]; u.Processes > 1 && (fullest == nil || u.ReservedBytes > fullest.ReservedBytes) {
-			fullest = u
-		}
-	}
-	return fullest
-}
-
-// sharedAs is what several processes had together of the device that they have under one of torch's ordinals, nil where no more than one had
-// memory of it at once. It is not known where an ordinal need not be the device's place in the machine: where a device was used whose place
-// is no rank's ordinal, the ranks have a CUDA_VISIBLE_DEVICES of their own.
-func sharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use *schemas.DeviceUse, known bool) {
-	if m.Phantom == nil {
-		return nil, true
-	}
-	uses := m.Phantom.Devices
-	found := 0
-	for i := range uses {
-		u := &uses[i]
-		if len(uses) > 1 && !slices.ContainsFunc(r.Devices, func(v schemas.DeviceVerdict) bool { return int(v.Device) == u.Device }) {
-			return nil, false
-		}
-		if len(uses) > 1 && u.Device != int(ordinal) {
-			continue
-		}
-		if found++; u.Processes > 1 {
-			use = u
-		}
-	}
-	if found > 1 { // in machines of their own
-		return nil, false
-	}
-	return use, true
-}
-
-// spareWith is what is left of the memory by what the processes of shared devices had of it together.
-func spareWith(spare, memory int64, uses []schemas.DeviceUse) int64 {
-	for i := range uses {
-		if u := &uses[i]; u.Processes > 1 {
-			spare = min(spare, memory-u.TakenBytes)
-		}
-	}
-	return spare
 }
 
 // higher is the replayed highest, or torch's counter where nothing was recorded or the highest came when no event was

@@ -16,7 +16,7 @@ type Want uint
 const (
 	WantMemory      Want = 1 << iota // allocations and owners
 	WantTimes                        // steps and phases
-	WantSamples                      // NVML samples and processes
+	WantSamples                      // NVML samples and processes (these also without, where a run has several devices or ranks)
 	WantEvents                       // the events that change what is reserved; the others are not loaded
 	WantGradients                    // when each gradient was written
 	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also without, where requests failed)
@@ -79,6 +79,10 @@ func Load(r Run, want Want) (*Tables, error) {
 	if len(report.OOMs) > 0 { // what was cached when they failed is in the lists, and a summary says it
 		lists |= WantMemory
 	}
+	processes := WantSamples
+	if len(report.Devices) > 1 { // what is reserved depends on whether several had one GPU, and a summary says it
+		processes |= WantMemory | WantTimes
+	}
 	jobs := []job{
 		{WantMemory, func() (err error) {
 			t.Allocations, err = allocations(r.Dir, recorded, want&WantDetail != 0)
@@ -99,7 +103,7 @@ func Load(r Run, want Want) (*Tables, error) {
 		{WantDetail, func() error { return read(&t.Stacks, schemas.Stacks, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Steps, schemas.Steps, r.Dir) }},
 		{WantTimes, func() error { return read(&t.Phases, schemas.Phases, r.Dir) }},
-		{WantSamples, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},
+		{processes, func() error { return read(&t.Processes, schemas.Processes, r.Dir) }},
 		{WantSamples, func() (err error) { t.Samples, err = samples(r.Dir); return err }},
 	}
 	// Decoding is all of a report's time, and the tables do not depend on each other.

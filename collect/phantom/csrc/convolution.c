@@ -95,6 +95,9 @@ bool phantom_convolution_read(struct convolution *c, const char *text) {
         !tensor(c, node, op == 'f' ? "\"Y\":\"" : "\"dY\":\"", c->output, strides) || c->weight[1] != c->image[1])
         return false;
     c->channels_last = of_image[1] == 1;
-    c->plain = all(node, "\"pad\":[", c->dimensions - 2, 0) && all(node, "\"stride\":[", c->dimensions - 2, 1);
+    int spatial = c->dimensions - 2;
+    bool unit = all(node, "\"stride\":[", spatial, 1);
+    c->plain = unit && all(node, "\"pad\":[", spatial, 0);
+    c->dense = unit && all(node, "\"dilation\":[", spatial, 1);
     return true;
 }

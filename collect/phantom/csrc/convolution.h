@@ -1,4 +1,4 @@
-/* What clusters.c and pointwise.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
+/* What clusters.c, pointwise.c and winograd.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
 #ifndef PHANTOM_CONVOLUTION_H
 #define PHANTOM_CONVOLUTION_H
 
@@ -15,6 +15,7 @@ struct convolution {
     int dimensions;
     bool channels_last; /* as the image lies */
     bool plain;         /* neither padded nor strided */
+    bool dense;         /* neither strided nor dilated */
 };
 
 /* False where the plan is of anything else, of several groups, or of tensors of several types. */

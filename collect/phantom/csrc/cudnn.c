@@ -5,7 +5,8 @@
  * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
  * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), so their workspaces are
  * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
- * left out: 1x1 convolutions, which they are for, are corrected where they were seen on the device (pointwise.c). A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
+ * left out: the 1x1 convolutions and the gradients of 3x3 weights that they are for are corrected as they were seen on the device
+ * (pointwise.c, winograd.c). A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -170,7 +171,7 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
-/* ---- the workspaces of kernels in clusters and of 1x1 convolutions: clusters.c, pointwise.c */
+/* ---- the workspaces of kernels in clusters, of 1x1 convolutions and of gradients of 3x3 weights: clusters.c, pointwise.c, winograd.c */
 
 static int64_t workspace_of(const char *json) {
     void *plan = NULL, *device = property();
@@ -189,7 +190,8 @@ static int64_t corrected(const char *text, int64_t workspace) {
     const struct phantom_profile *profile = phantom_profile();
     if (profile->clusters[1] && strstr(text, "TILE_CGA_M"))
         workspace = phantom_clusters_workspace(text, workspace, workspace_of);
-    return profile->pointwise ? phantom_pointwise_workspace(text, workspace) : workspace;
+    /* That cuDNN was asked about 1x1 convolutions on the device stands for the others that were seen there. */
+    return profile->pointwise ? phantom_winograd_workspace(text, phantom_pointwise_workspace(text, workspace)) : workspace;
 }
 
 static void correct_workspace(void *plan, int64_t *workspace) {

@@ -142,6 +142,11 @@ int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t 
  * on an H200. */
 int64_t phantom_pointwise_workspace(const char *text, int64_t workspace);
 
+/* ---- winograd.c: the workspaces of the gradients of small 3x3 weights */
+
+/* As phantom_pointwise_workspace. */
+int64_t phantom_winograd_workspace(const char *text, int64_t workspace);
+
 /* ---- arena.c: addresses; callers hold no lock */
 
 /* Reserves bytes of address space on a device under the address policy; 0 when there is none left. */

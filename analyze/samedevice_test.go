@@ -1,0 +1,40 @@
+package analyze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// What processes that had one GPU at the same time reserved is added up: a GPU holds the sum. One after the other, or on GPUs of their own, they
+// need not fit beside each other.
+func TestReservedBesideOthers(t *testing.T) {
+	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	other := in.Report.Devices[0]
+	other.Rank = 1
+	in.Report.Devices = append(in.Report.Devices, other)
+	for i, bytes := range []int64{300 << 20, 200 << 20} {
+		in.Report.Devices[i].PeakReservedBytes, in.Report.Devices[i].TorchPeakReservedBytes = bytes, new(bytes)
+	}
+	for name, c := range map[string]struct {
+		uuid       string
+		start, end int64
+		want       int64
+	}{
+		"at once":           {"GPU-a", 15, 30, 500 << 20},
+		"never seen to end": {"GPU-a", 15, 0, 500 << 20},
+		"later":             {"GPU-a", 21, 30, 300 << 20},
+		"elsewhere":         {"GPU-b", 15, 30, 300 << 20},
+		"not known where":   {"", 15, 30, 300 << 20},
+	} {
+		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20}, {Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
+		s := Summarize(in)
+		if *s.PeakReservedBytes != c.want {
+			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)
+		}
+		if said := strings.Contains(strings.Join(s.Warnings, "\n"), "2 processes had memory of one device at once"); said != (c.want > 300<<20) {
+			t.Errorf("%s: %q", name, s.Warnings)
+		}
+	}
+}
