@@ -110,13 +110,21 @@ func knownError(kinds []string) *string {
 		if k == nil {
 			return nil
 		}
-		said = append(said, fmt.Sprintf("cases with %s were off by at most %s in allocated, %s in reserved (%s, half of them by no more than %s and %s)", kind,
-			atMostPercent(*k.Allocated.Worst), atMostPercent(*k.Reserved.Worst), plural(k.Allocated.Of, "script", "scripts"), atMostPercent(*k.Allocated.Median), atMostPercent(*k.Reserved.Median)))
+		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s", plural(k.Allocated.Of, "script", "scripts"), kind,
+			k.Allocated.Exact, worst(k.Allocated), k.Reserved.Exact, worst(k.Reserved)))
 	}
 	if said == nil {
 		return nil
 	}
 	return new(strings.Join(said, "; "))
+}
+
+// worst is by how much the others were off at most.
+func worst(e AccuracyErrors) string {
+	if e.Exact == e.Of {
+		return ""
+	}
+	return fmt.Sprintf(" (off by at most %s, %s)", atMostPercent(*e.Worst), e.Where)
 }
 
 // atMostPercent rounds a share up, so that "at most" holds.

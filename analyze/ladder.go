@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -190,7 +191,7 @@ func (in *Input) ladder(ledgers *ledgers) (LadderRun, error) {
 		}
 		if len(g.samples) > 0 {
 			l.OutsideTorch = g.outsideTorch()
-		} else {
+		} else if !slices.Contains(run.Warnings, g.reason) {
 			run.Warnings = append(run.Warnings, g.reason)
 		}
 		run.GPUs = append(run.GPUs, l)
@@ -213,7 +214,7 @@ func (in *Input) gpus(ledgers *ledgers) []*gpu {
 		card, reason := in.gpuOf(p)
 		var g *gpu
 		for _, o := range out {
-			if card != nil && o.gpu == card {
+			if card != nil && o.gpu == card && reason == "" { // without samples nothing joins what they held at one moment
 				g = o
 			}
 		}

@@ -21,8 +21,23 @@ func (s *Summary) peaksOfShared(in *Input) {
 		return
 	}
 	s.PeakReservedBytes = new(max(*s.PeakReservedBytes, bytes))
-	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak and its breakdown are of the fullest process alone",
+	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak is that of the fullest process, and a breakdown is of one process alone",
 		plural(processes, "process", "processes"), how))
+}
+
+// gpusOf is how many GPUs a run's devices are, where each is known; else each counts for itself.
+func (in *Input) gpusOf(devices int) int {
+	uuids, rows := map[string]bool{}, 0
+	for i := range in.Processes {
+		if u := in.Processes[i].UUID; u != "" {
+			uuids[u] = true
+			rows++
+		}
+	}
+	if rows < devices {
+		return devices
+	}
+	return len(uuids)
 }
 
 // reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and how many these were. A peak may have

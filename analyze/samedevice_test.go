@@ -30,6 +30,9 @@ func TestReservedBesideOthers(t *testing.T) {
 	} {
 		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20}, {Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
 		s := Summarize(in)
+		if fullest := strings.Contains(strings.Join(s.Warnings, "\n"), "the fullest of 2 devices"); fullest == (c.uuid == "GPU-a") {
+			t.Errorf("%s: %q", name, s.Warnings)
+		}
 		if *s.PeakReservedBytes != c.want {
 			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)
 		}

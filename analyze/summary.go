@@ -147,7 +147,7 @@ func (s *Summary) peaks(in *Input) {
 			s.PeakBytes = &d.AllocatedBytes
 		}
 	}
-	devices := s.devicesUsed
+	devices := in.gpusOf(s.devicesUsed)
 	if f := in.Manifest.Phantom; f != nil && len(f.Devices) > 0 {
 		devices = len(f.Devices)
 	}

@@ -59,7 +59,7 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		}
 		restsOn(&notes, label, r)
 	}
-	t.Notes = append(append(all.notes(), notes.all()...), "memory: what a process can take of the device "+besideContext+"; spare: what the highest reserved leaves of it", confidenceNote, predictedNote)
+	t.Notes = append(append(all.notes(), notes.all()...), "memory: what a process can take of the device "+besideContext+"; spare: what the highest reserved leaves of it, and the contexts of further processes there", confidenceNote, predictedNote)
 	return t
 }
 

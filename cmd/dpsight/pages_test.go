@@ -138,6 +138,9 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	var first, second, builtIn struct{ all, exact, within, missed, refused int }
 	worst := 0.0
 	tables, ofScripts := 0, 0
+	rows := []struct{ of, begins string }{{" examples/plain", "[that know nothing of dpsight](#scripts-that-know-nothing-of-dpsight)"}, {"predicted-first", "[the first half](#the-first-half), predicted anew"},
+		{"predicted-second", "[the second half](#the-second-half), as predicted then"}, {"predicted-fresh", "[the fresh scripts](#the-fresh-scripts), likewise"},
+		{"predicted-later", "[the later scripts](#the-later-scripts), likewise"}}
 	for _, b := range block.FindAllSubmatch(page, -1) {
 		args := strings.Fields(strings.TrimSuffix(string(b[1]), " --format markdown"))
 		of := &builtIn
@@ -154,6 +157,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 		if err := json.Unmarshal([]byte(printed(t, append(args, "--format", "json"))), &doc); err != nil {
 			t.Fatal(err)
 		}
+		before := *of
 		for _, x := range doc.Experiments {
 			of.all++
 			if of == &builtIn && x.Params["method"] == nil {
@@ -170,13 +174,32 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 			}
 		}
 		of.refused += len(doc.Unended)
+		for _, r := range rows {
+			if of == &builtIn || !strings.Contains(strings.Join(args, " "), r.of) {
+				continue
+			}
+			orDash := func(n int) string {
+				if n == 0 {
+					return "–"
+				}
+				return fmt.Sprint(n)
+			}
+			missed := orDash(of.missed - before.missed)
+			if missed != "–" {
+				missed += fmt.Sprintf(", %.0f %% too low", 100*worst)
+			}
+			row := fmt.Sprintf("| %s | %d | %d | %s | %s | %s |\n", r.begins, len(doc.Experiments)+len(doc.Unended), of.exact-before.exact, orDash(of.within-before.within), missed, orDash(len(doc.Unended)))
+			if !strings.Contains(string(page), row) {
+				t.Errorf("docs/accuracy.md does not begin with what its tables come to: %q", row)
+			}
+		}
 	}
 	first.all, second.all = first.all+first.refused, second.all+second.refused
 	if builtIn.exact != builtIn.all || tables != 9 || first.missed+second.missed != 1 {
 		t.Fatalf("the sentence would not hold: built in %+v, the first half %+v, the second half %+v, of %d tables", builtIn, first, second, tables)
 	}
 	want := fmt.Sprintf("peak allocated to the byte for all %d experiments of suites recorded here, of which %d are built in, and for %d of %d other scripts (%d of the %d that "+
-		"the phantom GPU was built with at hand, %d of the %d written after it); for %d more within 2 %%, one is %.0f %% off, and %d are refused", builtIn.all, builtIn.all-ofScripts, first.exact+second.exact, first.all+second.all,
+		"the phantom GPU was built with at hand, %d of the %d written after it); for %d more within 2 %%, one is %.0f %% too low, and %d are refused", builtIn.all, builtIn.all-ofScripts, first.exact+second.exact, first.all+second.all,
 		first.exact, first.all, second.exact, second.all, first.within+second.within, 100*worst, first.refused+second.refused)
 	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
 		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", want)
