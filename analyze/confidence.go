@@ -61,7 +61,7 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	if u := sharedDevice(m); u != nil {
 		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another on a device, where they take time", plural(u.Processes, "process", "processes"))
 		if a, b, same := ranksTogether(m, r, p); same {
-			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one device: "+
+			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one device of one host (NCCL_HOSTID): "+
 				`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`, a.Rank, b.Rank, a.Device)
 		}
 	}

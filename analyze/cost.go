@@ -89,7 +89,7 @@ type CostRun struct {
 	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only the latter.
 	PeakBytes      *int64 `json:"peak_bytes"`
 	TorchPeakBytes *int64 `json:"torch_peak_bytes"`
-	// PeakReservedBytes is the most that the caching allocator had reserved on any device.
+	// PeakReservedBytes is the most that the caching allocator of any process had reserved on any device.
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	Verdict           string `json:"verdict"`
 	Events            int64  `json:"events"`

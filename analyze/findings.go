@@ -170,7 +170,9 @@ func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == O
 func (s *Summary) savedBytes(f *Finding) float64 {
 	whole := s.PeakBytes
 	if f.OfReserved() {
-		whole = s.PeakReservedBytes
+		if whole = s.reservedAlone; whole == nil {
+			whole = s.PeakReservedBytes
+		}
 	}
 	if f.SavesBytes == nil || whole == nil || *whole == 0 {
 		return 0

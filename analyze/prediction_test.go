@@ -148,7 +148,7 @@ func TestPredictCountsDevices(t *testing.T) {
 	}
 	// Over gloo they may; NCCL would not start. A rank that has more of a device of its own makes its communicator there.
 	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
-	if !strings.Contains(reasons(), "rank 0 and rank 1 had cuda:0 together and NCCL in use, which refuses two ranks on one device: was torch.cuda.set_device(") {
+	if !strings.Contains(reasons(), "rank 0 and rank 1 had cuda:0 together and NCCL in use, which refuses two ranks on one device of one host (NCCL_HOSTID): was torch.cuda.set_device(") {
 		t.Error(reasons())
 	}
 	other.Device, other.PeakReservedBytes = 1, 2*other.PeakReservedBytes+1

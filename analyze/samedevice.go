@@ -17,9 +17,16 @@ func (s *Summary) peaksOfShared(in *Input) {
 		bytes, processes = in.reservedBeside()
 		how = "the sum of the most that each had"
 	}
-	if processes < 2 || s.PeakReservedBytes == nil {
+	if s.PeakReservedBytes == nil {
 		return
 	}
+	if processes < 2 {
+		if in.Manifest.Source == schemas.Measured && s.devicesUsed > in.gpusOf(s.devicesUsed) { // one after the other
+			s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d processes, which had a device one after the other", s.devicesUsed))
+		}
+		return
+	}
+	s.reservedAlone = s.PeakReservedBytes
 	s.PeakReservedBytes = new(max(*s.PeakReservedBytes, bytes))
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak is that of the fullest process, and a breakdown is of one process alone",
 		plural(processes, "process", "processes"), how))
@@ -27,21 +34,23 @@ func (s *Summary) peaksOfShared(in *Input) {
 
 // gpusOf is how many GPUs a run's devices are, where each is known; else each counts for itself.
 func (in *Input) gpusOf(devices int) int {
-	uuids, rows := map[string]bool{}, 0
-	for i := range in.Processes {
-		if u := in.Processes[i].UUID; u != "" {
-			uuids[u] = true
-			rows++
+	uuids := map[string]bool{}
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		if higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes) == nil {
+			continue
 		}
-	}
-	if rows < devices {
-		return devices
+		at := slices.IndexFunc(in.Processes, func(p schemas.Process) bool { return p.Rank == v.Rank && p.Device == v.Device && p.UUID != "" })
+		if at < 0 {
+			return devices
+		}
+		uuids[in.Processes[at].UUID] = true
 	}
 	return len(uuids)
 }
 
 // reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and how many these were. A peak may have
-// passed when another process reached its own: torch keeps what it has reserved, so it seldom has.
+// passed when another process reached its own: torch keeps what it has reserved until empty_cache, or a request that would fail.
 func (in *Input) reservedBeside() (bytes int64, processes int) {
 	if in.Report == nil {
 		return 0, 0

@@ -30,8 +30,13 @@ func TestReservedBesideOthers(t *testing.T) {
 	} {
 		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20}, {Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
 		s := Summarize(in)
-		if fullest := strings.Contains(strings.Join(s.Warnings, "\n"), "the fullest of 2 devices"); fullest == (c.uuid == "GPU-a") {
-			t.Errorf("%s: %q", name, s.Warnings)
+		for text, want := range map[string]bool{"the fullest of 2 devices": c.uuid != "GPU-a", "the fullest of 2 processes": name == "later"} {
+			if said := strings.Contains(strings.Join(s.Warnings, "\n"), text); said != want {
+				t.Errorf("%s: %q", name, s.Warnings)
+			}
+		}
+		if saves := s.savedBytes(&Finding{Of: OfPeakReserved, SavesBytes: new(int64(150 << 20))}); saves != 0.5 {
+			t.Errorf("%s: half of a process's reserved counts as %g", name, saves)
 		}
 		if *s.PeakReservedBytes != c.want {
 			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)

@@ -55,6 +55,8 @@ type Summary struct {
 	arguments   string   // see [tellCommands]
 	throttled   throttle
 	devicesUsed int
+	// reservedAlone is the peak reserved of the fullest process where PeakReservedBytes is that of several, else nil.
+	reservedAlone *int64
 }
 
 // Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Warnings.

@@ -7,7 +7,7 @@
 #                   of oom one run ends as oom
 #   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision, transformers and peft besides)
 #   accuracy-first, accuracy-second, accuracy-fresh, accuracy-later, accuracy-nodes, accuracy-nodes-second, accuracy-ranks,
-#   accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; those of ranks need two GPUs
+#   accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; accuracy-ranks and accuracy-ranks-second need two GPUs
 #   untouched       scripts/untouched.sh, whose output becomes OUT/untouched.txt
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
 # Each part says how long it took. DPSIGHT names the binary (of a clone's go build -buildvcs=true, it knows its commit), PYTHON an interpreter

@@ -16,7 +16,7 @@ type Want uint
 const (
 	WantMemory      Want = 1 << iota // allocations and owners
 	WantTimes                        // steps and phases
-	WantSamples                      // NVML samples and processes (these also without, where a run has several devices or ranks)
+	WantSamples                      // NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
 	WantEvents                       // the events that change what is reserved; the others are not loaded
 	WantGradients                    // when each gradient was written
 	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also without, where requests failed)

@@ -283,6 +283,23 @@ func TestLoad(t *testing.T) {
 	if e := tables.Events; e != nil {
 		t.Errorf("events were not asked for: %+v", e)
 	}
+	if err := schemas.Processes.Write(runs[0].Dir, []schemas.Process{{Rank: 0}, {Rank: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for devices, want := range []int{1: 0, 2: 2} { // of several, what is reserved depends on whether they had one GPU
+		if report.Devices = make([]schemas.DeviceVerdict, devices); devices == 0 {
+			continue
+		}
+		report.Devices[0].Events = 2
+		if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
+			t.Fatal(err)
+		}
+		for _, wanted := range []Want{WantTimes, WantMemory} {
+			if tables, err = Load(runs[0], wanted); err != nil || len(tables.Processes) != want {
+				t.Errorf("of %d devices: %d processes, %v", devices, len(tables.Processes), err)
+			}
+		}
+	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Events.File()), []byte("PAR1 torn"), 0o644)
 	if _, err = Load(runs[0], WantEvents); err == nil || !strings.Contains(err.Error(), "events.parquet: not a complete Parquet file") {
 		t.Errorf("torn events: %v", err)

@@ -26,7 +26,7 @@ enum { TILE = 4, TRANSFORMED = 6 * 6 };
 
 static const int64_t most_multiply_adds = 1100000000;
 
-static bool is_small(const struct convolution *c) {
+static bool is_of_this_kind(const struct convolution *c) {
     return c->operation == 'w' && c->dimensions == 4 && !c->channels_last && c->dense && c->weight[2] == 3 && c->weight[3] == 3 &&
            !strcmp(c->tensor_type, "CUDNN_DATA_FLOAT") && !strcmp(c->math, "CUDNN_DATA_FLOAT") &&
            phantom_product(c->weight, 4) * c->output[0] * phantom_product(c->output + 2, 2) <= most_multiply_adds;
@@ -37,7 +37,7 @@ static int64_t tiles(int64_t pixels) { return (pixels + TILE - 1) / TILE; }
 int64_t phantom_winograd_workspace(const char *text, int64_t workspace) {
     struct convolution c;
     int64_t engine;
-    if (!phantom_convolution_read(&c, text) || !is_small(&c) || !phantom_json_number(c.engine, "\"engineId\":", &engine) ||
+    if (!phantom_convolution_read(&c, text) || !is_of_this_kind(&c) || !phantom_json_number(c.engine, "\"engineId\":", &engine) ||
         (engine != TENSOR_CORES && engine != MORE_TENSOR_CORES))
         return workspace;
     int64_t images = c.image[1], outputs = c.output[1], of_all = c.output[0] * tiles(c.output[2]) * tiles(c.output[3]);
