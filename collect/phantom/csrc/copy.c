@@ -64,7 +64,7 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         }
         if (bytes > phantom_copy_limit()) {
-            phantom_note("a read of more than the copy limit from the device gave zeros: saved files hold no weights");
+            phantom_note("a read of more than the copy limit from the device gave zeros: what is saved or sent from there holds no values");
             memset(to, 0, bytes);
             return;
         }
