@@ -117,10 +117,11 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 					t.Fatal(err)
 				}
 				in := load(t, r.Dir)
-				if recorded := want[x.Key]; recorded != nil { // else it was too large to be kept
+				m, p := figures[x.Key], kept[x.Key]
+				missed := p.PeakBytes != nil && math.Abs(float64(*p.PeakBytes)/float64(*m.PeakBytes)-1) > 0.02
+				if recorded := want[x.Key]; recorded != nil && !missed { // else it was too large to be kept, or docs/accuracy.md says why it is another
 					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 				}
-				m, p := figures[x.Key], kept[x.Key]
 				if got := analyze.BaselineOf([]analyze.Summary{analyze.Summarize(in)}, "").Experiments[0].PeakBytes; p.PeakBytes != nil && *p.PeakBytes == *m.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, recorded and predicted before: %d", *got, *m.PeakBytes)
 				}
