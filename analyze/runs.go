@@ -45,7 +45,8 @@ type RunsRow struct {
 	Trial             bool      `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64    `json:"peak_bytes"`
 	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
-	StepMS            *float64  `json:"step_ms"` // median
+	ReservedTogether  bool      `json:"reserved_together,omitempty"` // PeakReservedBytes is that of several processes on one device
+	StepMS            *float64  `json:"step_ms"`                     // median
 	SamplesPerS       *float64  `json:"samples_per_s"`
 	GPU               *string   `json:"gpu"`
 	Started           time.Time `json:"started"`
@@ -59,7 +60,7 @@ func Runs(runs []Summary) RunsDocument {
 	doc := RunsDocument{RunsSchema, []RunsRow{}}
 	for i := range runs {
 		s := &runs[i]
-		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes,
+		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.reservedAlone != nil,
 			SamplesPerS: s.SamplesPerS, GPU: orNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median

@@ -41,8 +41,9 @@ func TestReservedBesideOthers(t *testing.T) {
 		if *s.PeakReservedBytes != c.want {
 			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)
 		}
-		if said := strings.Contains(strings.Join(s.Warnings, "\n"), "2 processes had memory of one device at once"); said != (c.want > 300<<20) {
-			t.Errorf("%s: %q", name, s.Warnings)
+		together := c.want > 300<<20
+		if said := strings.Contains(strings.Join(s.Warnings, "\n"), "2 processes had memory of one device at once"); said != together || ListRun(in).ReservedTogether != together {
+			t.Errorf("%s: %q, %+v", name, s.Warnings, ListRun(in))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -17,7 +18,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms", Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
-	superseded, trials := false, false
+	superseded, trials, together := false, false, []string{}
 	if all := sameMark(doc.Runs, func(r *analyze.RunsRow) string { return r.Mark() }); all != "" {
 		t.Columns[4].For, t.Notes = table.Programs, all.notes()
 	}
@@ -37,6 +38,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			superseded = true
 		}
 		suite := table.Optional(r.Suite, table.Text)
+		if r.ReservedTogether {
+			together = append(together, r.Name)
+		}
 		if r.Trial {
 			suite.Text += ", trial"
 			trials = true
@@ -48,6 +52,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if r.Reason != "" && r.Status != schemas.StatusOK {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: %s", r.RunID, r.Status, r.Reason))
 		}
+	}
+	if len(together) > 0 {
+		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together, ", "))
 	}
 	if superseded {
 		t.Notes = append(t.Notes, "superseded: the same experiment was run again; its name stands for the newest run")
