@@ -1,4 +1,4 @@
-/* What clusters.c, pointwise.c and winograd.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
+/* What clusters.c and engines.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
 #ifndef PHANTOM_CONVOLUTION_H
 #define PHANTOM_CONVOLUTION_H
 

@@ -5,9 +5,9 @@
  * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
  * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), so their workspaces are
  * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
- * left out: the 1x1 convolutions and the gradients of 3x3 weights that they are for are corrected as they were seen on the device
- * (pointwise.c, winograd.c). A handle would not help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
-#include "phantom.h"
+ * left out: which ones cuDNN itself tells (withheld.c), and what they take was seen on the device (engines.c). A handle would not
+ * help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
+#include "cudnn.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,10 +17,12 @@
 
 /* From cuDNN's interface: cudnnStatus_t, cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t */
 enum { SUCCESS = 0, NOT_INITIALIZED = 1001 };
-enum { ENGINE_DESCRIPTOR = 2, ENGINEHEUR_DESCRIPTOR = 4, EXECUTION_PLAN_DESCRIPTOR = 5, DEVICEPROP_DESCRIPTOR = 38 };
+enum { ENGINE_DESCRIPTOR = 2, ENGINECFG_DESCRIPTOR = 3, ENGINEHEUR_DESCRIPTOR = 4, EXECUTION_PLAN_DESCRIPTOR = 5, DEVICEPROP_DESCRIPTOR = 38 };
 enum {
+    ATTR_ENGINEHEUR_RESULTS = 202,
     ATTR_ENGINEHEUR_DEVICEPROP = 204,
     ATTR_EXECUTION_PLAN_HANDLE = 400,
+    ATTR_EXECUTION_PLAN_ENGINE_CONFIG = 401,
     ATTR_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
     ATTR_EXECUTION_PLAN_JSON = 405,
     ATTR_EXECUTION_PLAN_DEVICEPROP = 407,
@@ -29,17 +31,7 @@ enum {
 };
 enum { TYPE_HANDLE = 0, TYPE_INT64 = 3, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24 };
 
-struct real {
-    size_t (*version)(void);
-    int (*create)(int type, void **descriptor);
-    int (*destroy)(void *descriptor);
-    int (*set)(void *descriptor, int name, int type, int64_t count, const void *elements);
-    int (*get)(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements);
-    int (*finalize)(void *descriptor);
-    bool usable;
-};
-
-static struct real real;
+static struct phantom_cudnn real;
 static void *device_property;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -81,6 +73,8 @@ static void load_real(void) {
     real.set = (int (*)(void *, int, int, int64_t, const void *))dlsym(library, "cudnnBackendSetAttribute");
     real.get = (int (*)(void *, int, int, int64_t, int64_t *, void *))dlsym(library, "cudnnBackendGetAttribute");
     real.finalize = (int (*)(void *))dlsym(library, "cudnnBackendFinalize");
+    real.get_callback = (int (*)(unsigned *, void **, phantom_cudnn_listener **))dlsym(library, "cudnnGetCallback");
+    real.set_callback = (int (*)(unsigned, void *, phantom_cudnn_listener *))dlsym(library, "cudnnSetCallback");
     real.usable = real.version && real.create && real.destroy && real.set && real.get && real.finalize;
 }
 
@@ -102,53 +96,76 @@ static void *property(void) {
     return device_property;
 }
 
-/* ---- which descriptors are of a kind that wants the device property when it is finalized */
+/* ---- what has to be known of a descriptor until it is destroyed */
 
-struct kind {
-    struct kind *next;
+struct known {
+    struct known *next;
     const void *descriptor;
     int type;
+    struct phantom_engines before; /* what cuDNN passed over before this configuration of an engine, or before this plan's */
 };
 
 #define BUCKETS 1024
-static struct kind *kinds[BUCKETS];
+static struct known *all_known[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct kind **bucket(const void *descriptor) { return &kinds[((uintptr_t)descriptor >> 4) % BUCKETS]; }
+/* Where the descriptor is kept, or would be; callers hold the lock. */
+static struct known **place(const void *descriptor) {
+    struct known **k = &all_known[((uintptr_t)descriptor >> 4) % BUCKETS];
+    while (*k && (*k)->descriptor != descriptor)
+        k = &(*k)->next;
+    return k;
+}
 
 static void remember(const void *descriptor, int type) {
-    struct kind *kind = malloc(sizeof *kind);
-    if (!kind)
+    struct known *known = calloc(1, sizeof *known);
+    if (!known)
         return;
+    known->descriptor = descriptor;
+    known->type = type;
     pthread_mutex_lock(&lock);
-    *kind = (struct kind){*bucket(descriptor), descriptor, type};
-    *bucket(descriptor) = kind;
+    *place(descriptor) = known;
     pthread_mutex_unlock(&lock);
 }
 
-static int kind_of(const void *descriptor, bool forget) {
-    int type = -1;
+static void forget(const void *descriptor) {
     pthread_mutex_lock(&lock);
-    for (struct kind **k = bucket(descriptor); *k; k = &(*k)->next) {
-        struct kind *kind = *k;
-        if (kind->descriptor != descriptor)
-            continue;
-        type = kind->type;
-        if (forget) {
-            *k = kind->next;
-            free(kind);
-        }
-        break;
-    }
+    struct known **at = place(descriptor), *known = *at;
+    if (known)
+        *at = known->next;
+    pthread_mutex_unlock(&lock);
+    free(known);
+}
+
+static int type_of(const void *descriptor) {
+    pthread_mutex_lock(&lock);
+    const struct known *known = *place(descriptor);
+    int type = known ? known->type : -1;
     pthread_mutex_unlock(&lock);
     return type;
+}
+
+static struct phantom_engines engines_before(const void *descriptor) {
+    pthread_mutex_lock(&lock);
+    const struct known *known = *place(descriptor);
+    struct phantom_engines before = known ? known->before : (struct phantom_engines){0};
+    pthread_mutex_unlock(&lock);
+    return before;
+}
+
+static void set_engines_before(const void *descriptor, struct phantom_engines before) {
+    pthread_mutex_lock(&lock);
+    struct known *known = *place(descriptor);
+    if (known)
+        known->before = before;
+    pthread_mutex_unlock(&lock);
 }
 
 PHANTOM_API int cudnnBackendCreateDescriptor(int type, void **descriptor) {
     if (!loaded())
         return NOT_INITIALIZED;
     int status = real.create(type, descriptor);
-    if (!status && (type == ENGINE_DESCRIPTOR || type == ENGINEHEUR_DESCRIPTOR))
+    if (!status && type >= ENGINE_DESCRIPTOR && type <= EXECUTION_PLAN_DESCRIPTOR)
         remember(*descriptor, type);
     return status;
 }
@@ -156,13 +173,15 @@ PHANTOM_API int cudnnBackendCreateDescriptor(int type, void **descriptor) {
 PHANTOM_API int cudnnBackendDestroyDescriptor(void *descriptor) {
     if (!loaded())
         return NOT_INITIALIZED;
-    kind_of(descriptor, true);
+    forget(descriptor);
     return real.destroy(descriptor);
 }
 
 PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, int64_t count, const void *elements) {
     if (!loaded())
         return NOT_INITIALIZED;
+    if (name == ATTR_EXECUTION_PLAN_ENGINE_CONFIG && type == TYPE_DESCRIPTOR && count == 1)
+        set_engines_before(descriptor, engines_before(*(void *const *)elements));
     if (type != TYPE_HANDLE)
         return real.set(descriptor, name, type, count, elements);
     if (name != ATTR_EXECUTION_PLAN_HANDLE)
@@ -171,7 +190,7 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
-/* ---- the workspaces of kernels in clusters, of 1x1 convolutions and of gradients of 3x3 weights: clusters.c, pointwise.c, winograd.c */
+/* ---- the workspaces of kernels in clusters, and of engines that are made on a device: clusters.c, withheld.c, engines.c */
 
 static int64_t workspace_of(const char *json) {
     void *plan = NULL, *device = property();
@@ -186,53 +205,74 @@ static int64_t workspace_of(const char *json) {
     return workspace;
 }
 
-static int64_t corrected(const char *text, int64_t workspace) {
-    const struct phantom_profile *profile = phantom_profile();
-    if (profile->clusters[1] && strstr(text, "TILE_CGA_M"))
-        workspace = phantom_clusters_workspace(text, workspace, workspace_of);
-    /* That cuDNN was asked about 1x1 convolutions on the device stands for the others that were seen there. */
-    return profile->pointwise ? phantom_winograd_workspace(text, phantom_pointwise_workspace(text, workspace)) : workspace;
+static int64_t corrected(const char *text, int64_t workspace, const struct phantom_engines *before) {
+    struct convolution c;
+    if (before->count && phantom_convolution_read(&c, text))
+        for (int i = 0; i < before->count; i++) {
+            int64_t instead = phantom_engine_workspace(&c, before->ids[i]);
+            if (instead >= 0)
+                return instead;
+        }
+    return phantom_profile()->clusters[1] && strstr(text, "TILE_CGA_M") ? phantom_clusters_workspace(text, workspace, workspace_of) : workspace;
 }
 
 static void correct_workspace(void *plan, int64_t *workspace) {
     static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-    static char text[1 << 14], last[1 << 14];
+    static char text[1 << 16], last[1 << 16];
+    static struct phantom_engines last_before;
     static int64_t last_answer;
-    if (!phantom_profile()->clusters[1] && !phantom_profile()->pointwise)
+    struct phantom_engines before = engines_before(plan);
+    if (!phantom_profile()->clusters[1] && !before.count)
         return;
     int64_t length = 0;
     pthread_mutex_lock(&asking);
     memset(text, 0, sizeof text);
     if (!real.get(plan, ATTR_EXECUTION_PLAN_JSON, TYPE_CHAR, sizeof text - 1, &length, text)) {
-        if (strcmp(text, last)) {
-            last_answer = corrected(text, *workspace);
+        if (strcmp(text, last) || memcmp(&before, &last_before, sizeof before)) {
+            last_answer = corrected(text, *workspace, &before);
             strcpy(last, text);
+            last_before = before;
         }
         *workspace = last_answer;
     }
     pthread_mutex_unlock(&asking);
 }
 
+/* That cuDNN was seen to hand 1x1 convolutions to cuBLASLt on the device stands for all that it withholds without one. */
+static void note_withheld(void *heuristics, int64_t count, void *const *results) {
+    struct phantom_engines *before = phantom_profile()->pointwise && count > 0 ? malloc((size_t)count * sizeof *before) : NULL;
+    if (!before)
+        return;
+    phantom_withheld(&real, heuristics, count, before);
+    for (int64_t i = 0; i < count; i++)
+        set_engines_before(results[i], before[i]);
+    free(before);
+}
+
 PHANTOM_API int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements) {
     if (!loaded())
         return NOT_INITIALIZED;
     int status = real.get(descriptor, name, type, wanted, count, elements);
-    if (!status && name == ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == TYPE_INT64 && wanted > 0 && elements)
+    if (status || wanted <= 0 || !elements)
+        return status;
+    if (name == ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == TYPE_INT64)
         correct_workspace(descriptor, elements);
+    if (name == ATTR_ENGINEHEUR_RESULTS && type == TYPE_DESCRIPTOR && count)
+        note_withheld(descriptor, *count < wanted ? *count : wanted, elements);
     return status;
 }
 
 PHANTOM_API int cudnnBackendFinalize(void *descriptor) {
     if (!loaded())
         return NOT_INITIALIZED;
-    int kind = kind_of(descriptor, false);
-    if (kind >= 0) {
+    int type = type_of(descriptor);
+    if (type == ENGINE_DESCRIPTOR || type == ENGINEHEUR_DESCRIPTOR) {
         void *device = property();
         if (!device)
             return NOT_INITIALIZED;
-        if (kind == ENGINEHEUR_DESCRIPTOR)
+        if (type == ENGINEHEUR_DESCRIPTOR)
             phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, can be another than on one");
-        real.set(descriptor, kind == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device);
+        real.set(descriptor, type == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device);
     }
     return real.finalize(descriptor);
 }

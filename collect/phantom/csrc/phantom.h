@@ -64,7 +64,7 @@
 struct phantom_profile {
     char name[256];
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
-    int64_t pointwise;    /* whether cuDNN was seen to hand 1x1 convolutions to cuBLASLt there: pointwise.c */
+    int64_t pointwise;    /* whether cuDNN was seen to hand 1x1 convolutions to cuBLASLt there: withheld.c */
     int64_t clusters[17]; /* by size, how many clusters of multiprocessors are resident at once; 0 where that is not known */
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
@@ -135,17 +135,6 @@ PHANTOM_API int phantom_reduction(int *operation);
 /* What the device would say instead of `workspace`, which cuDNN says of a plan without one; `workspace` where that is not certain.
  * text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses it. */
 int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json));
-
-/* ---- pointwise.c: the workspaces of 1x1 convolutions */
-
-/* What the device would say instead of `workspace`, which cuDNN says without one of the plan that text is the JSON of, by what was seen
- * on an H200. */
-int64_t phantom_pointwise_workspace(const char *text, int64_t workspace);
-
-/* ---- winograd.c: the workspaces of the gradients of small 3x3 weights */
-
-/* As phantom_pointwise_workspace. */
-int64_t phantom_winograd_workspace(const char *text, int64_t workspace);
 
 /* ---- arena.c: addresses; callers hold no lock */
 

@@ -11,6 +11,7 @@ backward = torch.ops.aten.convolution_backward
 
 def workspaces(case: dict) -> list[int]:
     dtype, stride, padding = getattr(torch, case["dtype"]), [case["stride"]] * 2, [case["padding"]] * 2
+    torch.backends.cudnn.allow_tf32 = not case["no_tf32"]
     layout = torch.channels_last if case["channels_last"] else torch.contiguous_format
 
     def zeros(shape: list[int]) -> torch.Tensor:

@@ -1,0 +1,76 @@
+/* Which engines cuDNN puts before those that it offers. Without a device it ranks all its engines as it does on one, and then leaves
+ * out those that have to be made on a device: Winograd's algorithm, Fourier transforms, and products that it hands to cuBLASLt. It
+ * says so to whoever listens (cudnnSetCallback): asked for its first k results, it names the engines that it passed over until it had
+ * k. What stands before a result is so known exactly, and is not told from the sizes of the convolution: of 3,777 random ones that an
+ * H200 recorded under cuDNN 9.19, it chose another engine than this says for none (testdata/convolutions.csv.gz, docs/accuracy.md).
+ *
+ * Some are passed over on a device, too; engines.c tells. */
+#include "cudnn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ATTR_ENGINEHEUR_RESULTS = 202, ENGINECFG_DESCRIPTOR = 3, TYPE_DESCRIPTOR = 15, INFO = 1 << 3 };
+
+/* What this thread is hearing; other threads' calls come here, too. */
+static _Thread_local struct phantom_engines *hearing;
+
+static void add(struct phantom_engines *engines, int engine) {
+    for (int i = 0; i < engines->count; i++)
+        if (engines->ids[i] == engine)
+            return;
+    if (engines->count < PHANTOM_MOST_ENGINES)
+        engines->ids[engines->count++] = engine;
+}
+
+/* A message has lines that end with a zero, and ends with another. */
+static void hear(int severity, void *data, const void *call, const char *message) {
+    (void)severity, (void)data, (void)call;
+    static const char key[] = "engineConfig: type=json; val={\"engineId\":";
+    for (const char *line = message; hearing && *line; line += strlen(line) + 1) {
+        const char *at = strstr(line, key);
+        if (at)
+            add(hearing, atoi(at + sizeof key - 1));
+    }
+}
+
+/* The engines that are passed over until there are so many results. */
+static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results) {
+    struct phantom_engines heard = {0};
+    void **made = calloc((size_t)results, sizeof *made);
+    int64_t count = 0;
+    while (made && count < results && !cudnn->create(ENGINECFG_DESCRIPTOR, &made[count]))
+        count++;
+    unsigned mask;
+    void *data;
+    phantom_cudnn_listener *listener;
+    if (count == results && !cudnn->get_callback(&mask, &data, &listener)) {
+        hearing = &heard;
+        if (!cudnn->set_callback(INFO, NULL, hear)) {
+            cudnn->get(heuristics, ATTR_ENGINEHEUR_RESULTS, TYPE_DESCRIPTOR, results, &(int64_t){0}, made);
+            /* cuDNN would write its errors to the script's stderr if there were none any more. */
+            cudnn->set_callback(mask, data, listener ? listener : hear);
+        }
+        hearing = NULL;
+    }
+    while (count > 0)
+        cudnn->destroy(made[--count]);
+    free(made);
+    return heard;
+}
+
+void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results, struct phantom_engines *before) {
+    memset(before, 0, (size_t)results * sizeof *before);
+    if (!cudnn->get_callback || !cudnn->set_callback)
+        return;
+    /* Most have none, and once all are there, there are no more. */
+    struct phantom_engines all = passed_over(cudnn, heuristics, results);
+    bool complete = !all.count;
+    for (int64_t i = 0; i < results && !complete; i++) {
+        before[i] = i + 1 < results ? passed_over(cudnn, heuristics, i + 1) : all;
+        if (before[i].count < all.count)
+            continue;
+        for (complete = true; ++i < results;)
+            before[i] = all;
+    }
+}
