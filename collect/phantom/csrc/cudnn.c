@@ -7,7 +7,7 @@
  * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
  * left out: which ones cuDNN itself tells (withheld.c), and what they take was seen on the device (engines.c). A handle would not
  * help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
-#include "cudnn.h"
+#include "plans.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

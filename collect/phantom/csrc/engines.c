@@ -1,7 +1,7 @@
 /* The workspaces of cuDNN's engines that it withholds without a device (withheld.c says when they are chosen). An H200 recorded 3,777
  * random convolutions under cuDNN 9.19, with their plans; each rule here gives the workspaces of all that its engine computed there,
  * to the byte, but for what cuBLASLt asks for (TestWorkspacesOfRandomConvolutions). */
-#include "cudnn.h"
+#include "plans.h"
 
 #include <string.h>
 

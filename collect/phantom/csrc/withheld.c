@@ -5,7 +5,7 @@
  * H200 recorded under cuDNN 9.19, it chose another engine than this says for none (testdata/convolutions.csv.gz, docs/accuracy.md).
  *
  * Some are passed over on a device, too; engines.c tells. */
-#include "cudnn.h"
+#include "plans.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What cudnn.c, withheld.c, engines.c and clusters.c share: the real library, and the engines of its convolutions. */
-#ifndef PHANTOM_CUDNN_H
-#define PHANTOM_CUDNN_H
+#ifndef PHANTOM_PLANS_H
+#define PHANTOM_PLANS_H
 
 #include "convolution.h"
 
