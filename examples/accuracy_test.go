@@ -15,7 +15,7 @@ import (
 // whole are the recording's own, and each experiment of a suite is there: measured on a real GPU in the one file, predicted in the other.
 func TestRecordedFigures(t *testing.T) {
 	for half, plans := range map[string][]string{"first": {"accuracy-first", "accuracy-ranks"}, "second": {"accuracy-second", "accuracy-ranks-second"},
-		"fresh": {"accuracy-fresh"}, "later": {"accuracy-later", "accuracy-nodes"}} {
+		"fresh": {"accuracy-fresh"}, "later": {"accuracy-later", "accuracy-nodes"}, "latest": {"accuracy-latest"}} {
 		figures := map[string]map[string]schemas.BaselineExperiment{}
 		for kind, source := range map[string]string{"recorded": schemas.Measured, "predicted": schemas.Predicted} {
 			b, err := schemas.ReadBaseline(filepath.Join("accuracy", kind+"-"+half+".json"))
