@@ -83,7 +83,7 @@ func cellsMerged(t *testing.T, in analyze.Input, class string) map[string]int64 
 }
 
 // accuracyHalves are the suites of such scripts, whose recordings are kept where they are small.
-var accuracyHalves = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later"}
+var accuracyHalves = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later", "accuracy-latest"}
 
 // Of the scripts that show how exact predictions are, each one that is recorded here has the recording's breakdown on the phantom GPU, by category
 // and by category and module, wherever it asks for the same blocks. It takes minutes, so it runs where DPSIGHT_TEST_LONG is set.
