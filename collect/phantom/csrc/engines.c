@@ -1,6 +1,6 @@
 /* The workspaces of cuDNN's engines that it withholds without a device (withheld.c says when they are chosen). An H200 recorded 3,777
- * random convolutions under cuDNN 9.19, with their plans; each rule here gives the workspaces of all that its engine computed there,
- * to the byte, but for what cuBLASLt asks for (TestWorkspacesOfRandomConvolutions). */
+ * random convolutions under cuDNN 9.19, with their plans; Winograd's algorithm and Fourier transforms computed 518 of them, and the rules
+ * here give the workspaces of all 518 to the byte. Products by cuBLASLt are told less surely (TestWorkspacesOfRandomConvolutions). */
 #include "plans.h"
 
 #include <string.h>
