@@ -4,6 +4,9 @@
 
 #include "convolution.h"
 
+/* From cuDNN's interface, as the others in cudnn.c. */
+enum { ENGINECFG_DESCRIPTOR = 3, ATTR_ENGINEHEUR_RESULTS = 202, TYPE_DESCRIPTOR = 15 };
+
 typedef void phantom_cudnn_listener(int severity, void *data, const void *call, const char *message);
 
 /* Functions of cuDNN's, by their names there: cudnnBackendCreateDescriptor, and so on. */
