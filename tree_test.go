@@ -50,9 +50,9 @@ func TestTreeIsSmall(t *testing.T) {
 var ownHeaders = map[string]bool{
 	"collect/phantom/csrc/arena.h":                    true,
 	"collect/phantom/csrc/convolution.h":              true,
-	"collect/phantom/csrc/plans.h":                    true,
 	"collect/phantom/csrc/deferred.h":                 true,
 	"collect/phantom/csrc/phantom.h":                  true,
+	"collect/phantom/csrc/plans.h":                    true,
 	"collect/phantom/csrc/driver/driver.h":            true,
 	"collect/phantom/csrc/include/crt/host_defines.h": true,
 	"collect/phantom/testdata/deferred/deferred.h":    true,

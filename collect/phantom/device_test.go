@@ -229,6 +229,27 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	}
 }
 
+// Threads that ask cuDNN at once hear what they would alone: withheld.c listens for one at a time.
+func TestWorkspacesAskedByThreads(t *testing.T) {
+	library := testLibrary(t)
+	library.Devices = 4
+	var got struct {
+		Together [][]int64
+		Alone    []int64
+	}
+	runScript(t, library, &got, "asked.py", nil)
+	if len(got.Together) != 4 || len(got.Alone) == 0 {
+		t.Fatalf("%+v", got)
+	}
+	for device, peaks := range got.Together {
+		for i, peak := range peaks {
+			if i > 0 && peak-peaks[0] != got.Alone[i]-got.Alone[0] {
+				t.Errorf("device %d, convolution %d: %d bytes beyond the first, alone %d", device, i, peak-peaks[0], got.Alone[i]-got.Alone[0])
+			}
+		}
+	}
+}
+
 func randomConvolutions(t *testing.T) []convolution {
 	t.Helper()
 	file, err := os.Open("testdata/convolutions.csv.gz")

@@ -37,8 +37,6 @@ struct plan {
     int known[2][MOST + 1]; /* parts() up to MOST, plus 1 */
 };
 
-static int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static bool read_plan(struct plan *p, const char *text) {
     struct convolution *of = &p->of;
     if (!phantom_convolution_read(of, text) || strstr(of->engine, "targetSMcount"))

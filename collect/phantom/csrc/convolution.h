@@ -24,6 +24,8 @@ bool phantom_convolution_read(struct convolution *c, const char *text);
 /* The number that stands behind the first `key` in text. */
 bool phantom_json_number(const char *text, const char *key, int64_t *value);
 
+static inline int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 int64_t phantom_product(const int64_t *values, int count);
 
 #endif

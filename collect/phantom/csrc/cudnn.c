@@ -123,8 +123,11 @@ static void remember(const void *descriptor, int type) {
     known->descriptor = descriptor;
     known->type = type;
     pthread_mutex_lock(&lock);
-    *place(descriptor) = known;
+    struct known **at = place(descriptor), *old = *at;
+    known->next = old ? old->next : NULL;
+    *at = known;
     pthread_mutex_unlock(&lock);
+    free(old);
 }
 
 static void forget(const void *descriptor) {

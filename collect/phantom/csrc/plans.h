@@ -1,4 +1,4 @@
-/* What cudnn.c, withheld.c, engines.c and clusters.c share: the real library, and the engines of its convolutions. */
+/* What cudnn.c, withheld.c and engines.c share: the real library, and the engines of its convolutions. */
 #ifndef PHANTOM_PLANS_H
 #define PHANTOM_PLANS_H
 

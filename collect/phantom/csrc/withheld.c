@@ -5,9 +5,11 @@
  * 17, 18 and 50 for 518 of 3,777 random ones, all of them told so (testdata/convolutions.csv.gz, docs/accuracy.md), and engine 7, of
  * which no rule is known, for three.
  *
- * Some are passed over on a device, too; engines.c tells. */
+ * Some are passed over on a device, too: the first that engines.c has a rule for is taken for the one that runs. Asking takes some
+ * milliseconds for a convolution that torch has not met before. */
 #include "plans.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +51,8 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
         hearing = &heard;
         if (!cudnn->set_callback(INFO, NULL, hear)) {
             cudnn->get(heuristics, ATTR_ENGINEHEUR_RESULTS, TYPE_DESCRIPTOR, results, &(int64_t){0}, made);
-            /* cuDNN would write its errors to the script's stderr if there were none any more. */
-            cudnn->set_callback(mask, data, listener ? listener : hear);
+            /* Where nothing was heard or logged before, cuDNN would now write its errors to the script's stderr if nobody listened. */
+            cudnn->set_callback(mask, data, listener || mask ? listener : hear);
         }
         hearing = NULL;
     }
@@ -60,10 +62,14 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
     return heard;
 }
 
+/* There is one listener in a process: whoever asks waits for the others, and what other threads' calls would log meanwhile is lost. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+
 void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results, struct phantom_engines *before) {
     memset(before, 0, (size_t)results * sizeof *before);
     if (!cudnn->get_callback || !cudnn->set_callback)
         return;
+    pthread_mutex_lock(&asking);
     /* Most have none, and once all are there, there are no more. */
     struct phantom_engines all = passed_over(cudnn, heuristics, results);
     bool complete = !all.count;
@@ -74,4 +80,5 @@ void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64
         for (complete = true; ++i < results;)
             before[i] = all;
     }
+    pthread_mutex_unlock(&asking);
 }
