@@ -309,11 +309,32 @@ class TestTimes(unittest.TestCase):
         with (
             mock.patch.object(state, "timing", True),
             mock.patch.multiple(timing, _places={0: ([], {})}),
-            mock.patch.multiple(timing, _pending=[(1, happened, 0), (2, happened, 0), (3, hung, 0)]),
+            mock.patch.multiple(timing, _pending=[(1, happened, 0, 0), (2, happened, 0, 0), (3, hung, 0, 0)]),
             mock.patch.object(timing, "frame") as frame,
         ):
             timing.flush(patience=0.01)
         frame.assert_called_once_with(K.FRAME_TIMES, timing._INTERVAL.pack(1, 2, 2_000_000))
+
+    def test_few_events_are_asked_whether_they_happened(self) -> None:
+        sys.path.insert(0, str(PYTHON_PATH))
+        self.addCleanup(sys.path.remove, str(PYTHON_PATH))
+        from dpsight import timing
+
+        def pending(happened: list[bool], streams: list[int]) -> list[tuple[int, mock.Mock, int, int]]:
+            events = [mock.Mock(**{"query.return_value": h}) for h in happened]
+            return [(k, e, 0, s) for k, (e, s) in enumerate(zip(events, streams, strict=True), 1)]
+
+        for name, happened, streams, want, most in (
+            ("all of one stream", [True] * 100, [0] * 100, 100, 1),
+            ("some of one stream", [True] * 37 + [False] * 63, [0] * 100, 37, 8),
+            ("none", [False] * 3, [0] * 3, 0, 3),
+            # A stream that is behind says nothing of another's events, nor the other of its own.
+            ("two streams", [True, True, False, True], [0, 0, 1, 0], 2, 2),
+            ("all of two streams", [True] * 4, [0, 1, 0, 1], 4, 3),
+        ):
+            with self.subTest(name), mock.patch.object(timing, "_pending", pending(happened, streams)) as stamps:
+                self.assertEqual(timing._happened(), want)
+                self.assertLessEqual(sum(e.query.call_count for _, e, _, _ in stamps), most)
 
 
 class TestInterruptions(unittest.TestCase):

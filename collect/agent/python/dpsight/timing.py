@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,8 @@ _INTERVAL = struct.Struct("<IIq")
 # because they hang.
 PATIENCE = 60.0
 BRIEF = 3.0
-_pending: list[tuple[int, Any, int]] = []
+# Stamps that have no interval yet: mark, event, device, and the address of the stream.
+_pending: list[tuple[int, Any, int, int]] = []
 # Of each device: events that nobody waits for, and its streams by their addresses.
 _places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
 _device: Callable[[], int]
@@ -108,7 +110,7 @@ def _record(k: int) -> None:
     except RuntimeError as error:
         _give_up(error)
         return
-    _pending.append((k, event, device))
+    _pending.append((k, event, device, raw))
 
 
 def _lasting(event: Any) -> Any:
@@ -131,11 +133,10 @@ def flush(patience: float = 0.0) -> None:
             until = time.monotonic() + patience
             while not _pending[-1][1].query() and time.monotonic() < until:
                 time.sleep(0.001)
-        while done + 1 < len(_pending):
-            begin_k, begin, device = _pending[done]
-            end_k, end, end_device = _pending[done + 1]
-            if not end.query():
-                break
+        happened = _happened()
+        while done + 1 < happened:
+            begin_k, begin, device, _ = _pending[done]
+            end_k, end, end_device, _ = _pending[done + 1]
             if device == end_device:
                 out += _INTERVAL.pack(begin_k, end_k, round(begin.elapsed_time(end) * 1e6))
             _places[device][0].append(begin)
@@ -146,6 +147,19 @@ def flush(patience: float = 0.0) -> None:
     del _pending[:done]
     if out:
         frame(kinds.FRAME_TIMES, out)
+
+
+def _happened() -> int:
+    """How many of the pending events have happened, up to the first that has not. Those of one stream happen in their
+    order, so a few are asked: to ask each would take as long as to read it."""
+    n = len(_pending)  # other threads go on stamping
+
+    def waits(i: int) -> bool:
+        return not _pending[i][1].query()
+
+    if len({stamp[2:] for stamp in _pending[:n]}) > 1:
+        return next(filter(waits, range(1, n)), n)
+    return bisect_left(range(n), True, key=waits) if waits(n - 1) else n
 
 
 def _give_up(error: RuntimeError) -> None:
