@@ -11,13 +11,13 @@ import (
 
 // What the instrument costs beside no dpsight at all was measured on a GPU: where the device sets the pace of 10 ms steps it is under 1 % of a bare
 // step and under 5 % of all steps, drains left out, which take under 5 % of wall time themselves. README has these figures, and those of
-// steps that the host sets the pace of, for which no such limit holds.
+// steps that the host sets the pace of, for which no such limit holds: what they cost on a second host is held to README alone.
 func TestInstrumentCosts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"busy", "steps"} {
+	for _, part := range []string{"busy", "steps", "steps-again"} {
 		text, err := os.ReadFile(filepath.Join("instrument", part+".txt"))
 		if err != nil {
 			t.Fatal(err)
@@ -42,11 +42,11 @@ func TestInstrumentCosts(t *testing.T) {
 		}
 		// Drains are a share of the recorded run's own time. Where the host sets the pace its steps are longer than 5 % allow, and README says by how much.
 		undrained := 100 * (full[2]*(1-full[4]/100)/none[2] - 1)
-		limits := map[string]struct{ bare, all, ms float64 }{"busy": {1, 5, 11}, "steps": {7, 6, 12}}[part]
-		if bare[1] >= limits.bare || full[1] >= limits.bare || undrained >= limits.all || none[0] < 10 || none[0] > limits.ms {
+		limits, limited := map[string]struct{ bare, all, ms float64 }{"busy": {1, 5, 11}, "steps": {7, 6, 12}}[part]
+		if limited && (bare[1] >= limits.bare || full[1] >= limits.bare || undrained >= limits.all || none[0] < 10 || none[0] > limits.ms) {
 			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f %%, drains left out", part, none[0], bare[1], full[1], undrained)
 		}
-		if say := fmt.Sprintf("%.1f %%, drains left out", undrained); part == "steps" && !strings.Contains(string(readme), say) {
+		if say := fmt.Sprintf("%.1f %%, drains left out", undrained); part != "busy" && !strings.Contains(string(readme), say) {
 			t.Errorf("README has no %q", say)
 		}
 		if full[4] >= 5 {
