@@ -39,7 +39,7 @@ func (m *ExplainedModuleTime) named() *ExplainedModule {
 type ModuleTiming struct {
 	Rank               int32   `json:"rank"`       // the slowest of Ranks
 	Ranks              int     `json:"ranks"`      // that have times of modules
-	BareSteps          int     `json:"bare_steps"` // that times are scaled to
+	BareSteps          int     `json:"bare_steps"` // whose phases times are scaled to
 	Repeats            int     `json:"repeats"`    // over whose medians of phases times are scaled instead; 0 = no other repeats
 	InstrumentedSteps  int     `json:"instrumented_steps"`
 	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median

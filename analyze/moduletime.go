@@ -64,7 +64,7 @@ type ModuleTimeRun struct {
 // instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
-	BareSteps         int   `json:"bare_steps"`         // that times are scaled to
+	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
 	InstrumentedSteps int   `json:"instrumented_steps"` // that shares come from
 	// StepMS is the median bare step. Rows, OutsideMS and ResidueMS sum to it.
 	StepMS             *float64          `json:"step_ms"`

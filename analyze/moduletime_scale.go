@@ -48,7 +48,8 @@ type scaledTimes struct {
 
 func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaledTimes, warnings []string) {
 	bare, instrumented := in.stepKinds(rank)
-	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(bare), InstrumentedSteps: len(instrumented), Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
+	phased := in.phased(rank, bare)
+	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(phased), InstrumentedSteps: len(instrumented), Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
 	if text := untimed(in.capturedSteps(rank)); text != "" {
 		warnings = append(warnings, text)
 	}
@@ -57,7 +58,7 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 	}
 	shares := newShares(times, instrumented)
 	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
-	medians := in.barePhases(rank, bare)
+	medians := in.barePhases(rank, phased)
 	if len(bare) == 0 {
 		warnings = append(warnings, "there is no bare step: times are those of instrumented steps, and not scaled")
 	}
@@ -112,6 +113,17 @@ func middleMS(ns []int64) float64 {
 	}
 	slices.Sort(v)
 	return middle(v)
+}
+
+// phased are those of the steps whose phases were marked.
+func (in *Input) phased(rank int32, steps map[int64]int64) map[int64]int64 {
+	out := maps.Clone(steps)
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == rank && s.Unphased {
+			delete(out, s.Step)
+		}
+	}
+	return out
 }
 
 // barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time in it.

@@ -95,6 +95,28 @@ func TestModuleTimes(t *testing.T) {
 
 // One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are alike, and all
 // still sums to the bare step.
+// Steps whose phases were not marked have a time, which is between, and say nothing of what phases take.
+func TestTimesBesideStepsWithoutPhases(t *testing.T) {
+	in := timedModules()
+	phased := len(in.Steps)
+	for n := int64(phased); n < int64(3*phased); n++ {
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Unphased: true, GPUNS: 100e6})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 99e6}, schemas.Phase{Step: n, Phase: "optimizer", GPUNS: 1e6})
+	}
+	d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]
+	if d.BareSteps != 2 || *d.StepMS != 100 || math.Abs(*d.ResidueMS+10) > 1e-9 {
+		t.Errorf("%d bare steps of %v ms, residue %v ms", d.BareSteps, *d.StepMS, *d.ResidueMS)
+	}
+	times := in.timed()
+	if step := times.step(); step.N != 12 || step.Median != 100 {
+		t.Errorf("step %+v", step)
+	}
+	got := times.phases(&in)
+	if len(got) != 2 || got["forward"].gpu.Median != 36 || got["backward"].gpu.Median != 74 || got["backward"].gpu.N != 2 {
+		t.Errorf("phases %+v", got)
+	}
+}
+
 func TestModuleTimesOfAnOutlier(t *testing.T) {
 	in := layeredTimes("ghost", spent{"forward", 4, false, 30}, spent{"forward", 6, false, 10}, spent{"optimizer", 0, false, 5})
 	for n := int64(4); n < 6; n++ { // a third and a fourth instrumented step

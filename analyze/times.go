@@ -16,6 +16,7 @@ type stepTime struct {
 	samples, tokens      int64 // 0 = not reported
 	startNS, endNS       int64
 	bare, warmup         bool
+	unphased             bool // for some rank
 	gpuKnown             bool
 	perRank, perRankToks map[int32]int64
 }
@@ -45,6 +46,7 @@ func (in *Input) timed() times {
 		}
 		st.bare = st.bare && !s.Instrumented
 		st.warmup = st.warmup || s.Warmup
+		st.unphased = st.unphased || s.Unphased
 		st.gpuKnown = st.gpuKnown && s.GPUNS > 0
 		st.wallNS, st.gpuNS = max(st.wallNS, s.WallNS), max(st.gpuNS, s.GPUNS)
 		st.startNS, st.endNS = min(st.startNS, s.StartNS), max(st.endNS, s.EndNS)
@@ -140,12 +142,14 @@ func (t *times) rate(count func(*stepTime) int64) *float64 {
 	return &r
 }
 
-// phases gives each phase's time a step, over the timed steps. A part of a phase between two marks without a CUDA event
+// phases gives each phase's time a step, over the timed steps whose phases were marked. A part of a phase between two marks without a CUDA event
 // (around a drain, say) has no GPU time of its own; it lies outside the timed part of the step.
 func (t *times) phases(in *Input) map[string]phaseTime {
 	timed := map[int64]bool{}
 	for i := range t.steps {
-		timed[t.steps[i].step] = true
+		if s := &t.steps[i]; !s.unphased {
+			timed[s.step] = true
+		}
 	}
 	// A phase has a row a device with the rank's time in each: only occurrences on one device add up.
 	type key struct {
@@ -177,7 +181,7 @@ func (t *times) phases(in *Input) map[string]phaseTime {
 	}
 	series := func(m map[int64]int64) []int64 {
 		ns := slices.Collect(maps.Values(m))
-		return append(ns, make([]int64, len(t.steps)-len(ns))...)
+		return append(ns, make([]int64, len(timed)-len(ns))...)
 	}
 	out := map[string]phaseTime{}
 	gpuBy, wallBy := slowest(gpu), slowest(wall)

@@ -6,10 +6,11 @@ type Step struct {
 	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
 	Device         int32  `parquet:"device,dict"`                    // torch's ordinal, from 0
 	Step           int64  `parquet:"step,delta"`                     // from 0
-	Microbatches   int32  `parquet:"microbatches,dict"`              // forward-backward pairs in the step
+	Microbatches   int32  `parquet:"microbatches,dict"`              // forward-backward pairs in the step; 0 where they were not marked
 	Warmup         bool   `parquet:"warmup"`                         // not timed
 	Instrumented   bool   `parquet:"instrumented"`                   // module hooks and tags were on; published times come from the others
 	Recorded       bool   `parquet:"recorded"`                       // allocator events were recorded
+	Unphased       bool   `parquet:"unphased,optional"`              // its phases were not marked: it has a time, and its phases have none
 	Samples        int64  `parquet:"samples,optional"`               // as the script reported
 	Tokens         int64  `parquet:"tokens,optional"`                // as the script reported
 	BeginK         int64  `parquet:"begin_k,delta"`                  // first mark
@@ -28,7 +29,7 @@ type Step struct {
 }
 
 // Steps is steps.parquet.
-var Steps = Table[Step]{Name: "steps", Version: 1}
+var Steps = Table[Step]{Name: "steps", Version: 1, Added: []string{"unphased"}}
 
 // Phase is one row of phases.parquet: one occurrence of a phase on one device. Phases do not overlap: an inner one
 // interrupts the outer, which continues as a row of its own.

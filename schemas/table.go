@@ -27,8 +27,9 @@ const pageBytes = 1 << 20
 
 // A Table is one Parquet file of a run folder, with rows of type T.
 type Table[T any] struct {
-	Name    string // file name without its ending
-	Version int    // of the schema
+	Name    string   // file name without its ending
+	Version int      // of the schema
+	Added   []string // columns that files of this version may lack, since they are older; their rows have null
 }
 
 // File is the name of the table's file in a run folder.
@@ -225,6 +226,7 @@ func (t Table[T]) check(pf *parquet.File) error {
 	for _, want := range parquet.SchemaOf(new(T)).Fields() {
 		f, ok := have[want.Name()]
 		switch {
+		case !ok && want.Optional() && slices.Contains(t.Added, want.Name()):
 		case !ok:
 			return &SchemaError{File: t.File(), Column: want.Name(), Problem: "is absent"}
 		case f.Type().Kind() != want.Type().Kind() || f.Optional() != want.Optional() || f.Repeated():

@@ -124,7 +124,7 @@ func (j *Joined) Steps() []schemas.Step {
 	for i := range c.rank.Steps.Steps {
 		s := &c.rank.Steps.Steps[i]
 		row := schemas.Step{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Number, Microbatches: s.Microbatches,
-			Warmup: s.Warmup, Instrumented: s.Instrumented, Recorded: s.Recorded && j.dev.Replay != nil, Samples: s.Samples, Tokens: s.Tokens,
+			Warmup: s.Warmup, Instrumented: s.Instrumented, Recorded: s.Recorded && j.dev.Replay != nil, Unphased: s.Unphased, Samples: s.Samples, Tokens: s.Tokens,
 			BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS,
 			WallNS: max(s.EndNS-s.StartNS-s.DrainNS, 0), GPUNS: gpu[i]}
 		if row.Recorded {

@@ -16,7 +16,7 @@ import (
 //	O0 optimizer number 0; O0< ... >     D Opacus' step; D( ... )    X two-pass backward; X( ... )
 //	Z zero_grad    R recompute; R( ... )    W compiled region; W( ... ), W~( without grad    U scaler.step; U( ... )    Uu scaler.update
 //	P:name( ... ) a phase, Ps:name( ... ) one of the agent's set-up stages    S a dpsight.step(), S:4,8 with samples and tokens    | a drain
-//	M:iwr the mode: instrumented, warm-up, recording    OOM    EXC    EXIT    E an engine's first mark
+//	M:iwru the mode: instrumented, warm-up, recording, without phases    OOM    EXC    EXIT    E an engine's first mark
 //	t1: before a word: on thread 1
 //
 // A closing word may be left out: the process died. Times are 10 ns a mark; a drain takes 1000.
@@ -132,7 +132,7 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 			add(th, spool.UserStep, 0, a, b)
 			continue
 		case 'M':
-			add(th, spool.Mode, flag(has("i"), spool.FlagInstrumented)|flag(has("w"), spool.FlagWarmup)|flag(has("r"), spool.FlagRecording), 0, 0)
+			add(th, spool.Mode, flag(has("i"), spool.FlagInstrumented)|flag(has("w"), spool.FlagWarmup)|flag(has("r"), spool.FlagRecording)|flag(has("u"), spool.FlagUnphased), 0, 0)
 			continue
 		default:
 			t.Fatalf("what is %s?", word)

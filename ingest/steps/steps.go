@@ -24,6 +24,7 @@ type Step struct {
 	Warmup         bool
 	Instrumented   bool // also when only a part of it was
 	Recorded       bool // all of it was
+	Unphased       bool // of some of it the agent marked no phases
 	Samples        int64
 	Tokens         int64 // 0 = the script did not say
 }
@@ -135,7 +136,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 		r.Steps = append(r.Steps, Step{Number: int64(i), BeginK: begin, EndK: end})
 		begin = end
 	}
-	type seen struct{ any, instrumented, warmup, bare, cuda bool }
+	type seen struct{ any, instrumented, warmup, bare, cuda, unphased bool }
 	var s seen
 	var mode uint8
 	ready := false // before CUDA is, there is nothing to record
@@ -152,7 +153,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 		return
 	}
 	finish := func(st *Step) {
-		st.Warmup, st.Instrumented, st.Recorded = s.warmup, s.instrumented, s.cuda && !s.bare
+		st.Warmup, st.Instrumented, st.Recorded, st.Unphased = s.warmup, s.instrumented, s.cuda && !s.bare, s.unphased
 		s = seen{}
 	}
 	for i := range marks {
@@ -195,6 +196,7 @@ func (r *Result) steps(marks []spool.Mark, begin uint32, ends []uint32) {
 			s.any = true
 			s.instrumented = s.instrumented || mode&spool.FlagInstrumented != 0
 			s.warmup = s.warmup || mode&spool.FlagWarmup != 0
+			s.unphased = s.unphased || mode&spool.FlagUnphased != 0
 			s.cuda = s.cuda || ready
 			s.bare = s.bare || ready && mode&spool.FlagRecording == 0
 		}

@@ -191,3 +191,20 @@ func TestAnyMarks(t *testing.T) {
 		check(t, marks, Derive(marks, map[uint32]string{1: "clip", 2: "mine"}))
 	}
 }
+
+func TestUnphasedSteps(t *testing.T) {
+	marks, names := parse(t, "F B O0 M:u O0 O0 M: F B O0 M:u O0")
+	r := Derive(marks, names)
+	if got, want := show(r), ". / fwd bwd . opt / . opt / . opt / . fwd bwd . opt / . opt / ."; got != want {
+		t.Errorf("phases %s, want %s", got, want)
+	}
+	for i, unphased := range []bool{false, true, true, false, true} {
+		pairs := int32(1)
+		if unphased {
+			pairs = 0
+		}
+		if s := r.Steps[i]; s.Unphased != unphased || s.Microbatches != pairs {
+			t.Errorf("step %d: %+v", i, s)
+		}
+	}
+}

@@ -39,7 +39,7 @@ const (
 	UserMark     Kind = 42 // dpsight.mark(). a: name id
 	Tags         Kind = 43 // tags with this k are in the tag frames. a: how many
 	Engine       Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
-	Mode         Kind = 45 // holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording]
+	Mode         Kind = 45 // holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased]
 	Start        Kind = 46
 	Exit         Kind = 47 // the interpreter ends
 	Exception    Kind = 48 // uncaught. a: name id of its class
@@ -102,6 +102,7 @@ const (
 	FlagInstrumented = 1 << 0
 	FlagWarmup       = 1 << 1
 	FlagRecording    = 1 << 2
+	FlagUnphased     = 1 << 3 // of forward, backward and zero_grad there are no marks, and no CUDA events but at the ends of steps
 )
 
 var kindNames = map[Kind]string{

@@ -355,6 +355,61 @@ class TestMemory(Phantom):
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             self.assertEqual(r.journal.count(K.ENGINE), 0)
 
+    def short(self, *args: str, **env: str) -> Journal:
+        """The journal of short steps, of which five are recorded."""
+        env = {**self.env, "DPSIGHT_SOURCE": "measured", "DPSIGHT_RECORD_STEPS": "5", **env}
+        with run("short", *args, env=env) as r:
+            self.assertEqual((r.code, r.complaints()), (0, []), r.err)
+            return r.journal
+
+    def test_most_short_steps_have_no_phases(self) -> None:
+        """Beyond the windows only updates are marked, and one event is recorded, in seven steps of eight."""
+        for mode in ("full", "bare"):
+            with self.subTest(mode):
+                j = self.short("260", DPSIGHT_MODE=mode)
+                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                self.assertEqual(len(ends), 260)
+                stamped = {k for p in j.payloads(K.FRAME_TIMES) for t in struct.iter_unpack("<IIq", p) for k in t[:2]}
+                flags = without = 0
+                for step, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+                    inside = [m for m in j.marks if begin < m.k < end]
+                    flags = ([flags] + [m.flags for m in inside if m.kind == K.MODE])[-1]
+                    passes = {m.kind for m in inside} & {K.FORWARD_BEGIN, K.BACKWARD_BEGIN, K.ZERO_GRAD_BEGIN}
+                    self.assertTrue(any(m.kind == K.OPTIMIZER_BEGIN for m in inside), step)
+                    self.assertEqual(len(passes), 0 if flags & K.UNPHASED else 3, step)
+                    if flags & K.UNPHASED:
+                        without += 1
+                        self.assertFalse(flags & (K.RECORDING | K.INSTRUMENTED), step)
+                        self.assertEqual({m.kind for m in inside if m.k in stamped} - {K.STEP_BEGIN}, set(), step)
+                        self.assertIn(end, stamped)
+                recorded = 15 if mode == "full" else 5  # in two windows, or what the first would be
+                self.assertGreaterEqual(without, (260 - recorded) * 7 // 8 - 8)
+
+    def test_predicted_and_planned_steps_have_phases(self) -> None:
+        self.assertEqual(self.short("60", DPSIGHT_SOURCE="predicted").count(K.FORWARD_BEGIN), 60)
+        self.assertEqual(self.short("60", "plan").count(K.FORWARD_BEGIN), 60)
+
+    def test_a_failure_in_a_step_without_phases_has_one(self) -> None:
+        """The pass under way is marked around it, by the functions under way."""
+        around = {
+            "forward": [K.FORWARD_BEGIN, K.OOM, K.FORWARD_END],
+            "loss": [K.FORWARD_BEGIN, K.OOM, K.FORWARD_END],
+            "backward": [K.BACKWARD_BEGIN, K.OOM, K.BACKWARD_END],
+            "optimizer": [K.OPTIMIZER_BEGIN, K.OOM, K.OPTIMIZER_END],
+            "between": [K.OOM],
+        }
+        for where, marks in around.items():
+            with self.subTest(where):
+                j = self.short("61", where)  # in step 59
+                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                inside = [m for m in j.marks if ends[58] < m.k < ends[59]]
+                own = {*around["optimizer"], *around["forward"], *around["backward"]} - (
+                    set() if where == "optimizer" else {K.OPTIMIZER_BEGIN, K.OPTIMIZER_END}
+                )
+                self.assertEqual([m.kind for m in inside if m.kind in own], marks)
+                oom = j.json(K.FRAME_OOM)[0]
+                self.assertEqual(bool(oom["module"]), where == "forward", oom)
+
     def test_devices_are_identified(self) -> None:
         """By UUID: CUDA_VISIBLE_DEVICES gives them numbers of its own. A device that was not used is not named."""
         env = {**self.env, "PHANTOM_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2,0,1"}

@@ -194,6 +194,11 @@ def between_steps(finished: int, window: Any) -> bool:
     return False
 
 
+def rests() -> bool:
+    """Whether between_steps has nothing to do, unless a window begins."""
+    return not state.recording and time.monotonic_ns() - _last_ns < _EVERY_NS
+
+
 def check() -> None:
     """Drains within a step only if its events would get out of hand."""
     global _looks

@@ -3,6 +3,7 @@ On a GPU the work is done by the engine's own thread, so a hook on the first nod
 
 from __future__ import annotations
 
+import threading
 import weakref
 from types import CodeType
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from dpsight import gradients, kinds, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
-from dpsight.state import Call, Calm, Trainer, failed, local, state
+from dpsight.state import RAN, Call, Calm, Trainer, failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import grad_fns, quiet
+
+_ident = threading.get_ident
 
 # Counted for the whole process: on a GPU an optimizer inside backward runs on the engine's thread.
 optimizers_inside = 0
@@ -41,6 +44,9 @@ def install(patches: Patches) -> None:
         def run_backward(self, *args: Any, **kwargs: Any) -> Any:
             run = super().run_backward
             if state.dead or fake():  # AOTAutograd traces a joint graph: nothing runs
+                return run(*args, **kwargs)
+            if state.unphased and state.unphased == _ident():
+                state.passed, state.active = RAN, True
                 return run(*args, **kwargs)
             entered = _enter(args, kwargs)
             try:

@@ -60,6 +60,7 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
     def region(*args: Any, **kwargs: Any) -> Any:
         if compiling() or state.dead:
             return compiled(*args, **kwargs)
+        steps.keep_phases()  # an update may have vanished into the region: its backward tells
         number = name(label)
         runs, updates = backward.runs, optimizers.updates
         backward.arrive()

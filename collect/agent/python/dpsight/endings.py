@@ -11,7 +11,19 @@ import threading
 import time
 from typing import Any
 
-from dpsight import allocator, backward, environment, failures, kinds, marks, prediction, privacy, tags, timing
+from dpsight import (
+    allocator,
+    backward,
+    environment,
+    failures,
+    kinds,
+    marks,
+    prediction,
+    privacy,
+    tags,
+    timing,
+    unphased,
+)
 from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark, name
 from dpsight.masking import mask
@@ -113,6 +125,7 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
     backward.arrive()
     recorded, listed = state.recording, allocator.lists_failure()
     module = failures.tried("module", failures.module, 0) if state.tagging else 0
+    late = unphased.begin_late()
     k = mark(kinds.OOM, kinds.NOTED if _noted and _may_be_absorbed() else 0, requested, free)
     engine = backward.running() and not local.backward
     _unraised[0 if engine else threading.get_ident()] = k
@@ -139,6 +152,7 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
         steps.mode()
     else:
         allocator.drain("oom")
+    unphased.end_late(late)
 
 
 def _may_be_absorbed() -> bool:

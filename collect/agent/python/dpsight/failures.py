@@ -31,9 +31,9 @@ def module() -> int:
     """The number of the module that this thread asks for memory for, where a bare step has no mark of it; 0 = none."""
     if state.instrumented:
         return 0
-    for frame in _frames(script()):
+    for frame in frames(script()):
         if forward.is_call(frame.f_code):
-            passed = _variables(frame).get("args")
+            passed = variables(frame).get("args")
             if not passed:
                 return 0
             number = modules.number(passed[0], outermost=False)
@@ -90,7 +90,7 @@ def _places() -> Iterator[tuple[FrameType, str]]:
         others = sys._current_frames()
         others.pop(threading.get_ident(), None)  # else this frame is its own variable, and stays
         for top in others.values():
-            if any(backward.is_run(f.f_code) for f in _frames(top)):
+            if any(backward.is_run(f.f_code) for f in frames(top)):
                 yield from _within(top, "")
 
 
@@ -110,7 +110,7 @@ def _ours(frame: FrameType) -> bool:
 
 def _within(top: FrameType | None, category: str) -> Iterator[tuple[FrameType, str]]:
     """The frames below top, outermost first."""
-    for frame in reversed(list(_frames(top))):
+    for frame in reversed(list(frames(top))):
         if forward.is_call(frame.f_code):
             category = "forward_temporaries"
         elif optimizers.is_step(frame.f_code):
@@ -118,7 +118,8 @@ def _within(top: FrameType | None, category: str) -> Iterator[tuple[FrameType, s
         yield frame, category
 
 
-def _frames(top: FrameType | None) -> Iterator[FrameType]:
+def frames(top: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those below it."""
     frame = top
     for _ in range(_MOST_FRAMES):
         if frame is None:
@@ -127,7 +128,7 @@ def _frames(top: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _variables(frame: FrameType) -> dict[str, Any]:
+def variables(frame: FrameType) -> dict[str, Any]:
     """A function's local variables; none where the question would be noticed, by who follows the function or has asked
     for them itself."""
     code = frame.f_code
@@ -170,7 +171,7 @@ class _Look(strays.Walk):
             return
         self._within = within
         where = getattr(code, "co_qualname", code.co_name)
-        for key, value in _variables(frame).items():
+        for key, value in variables(frame).items():
             self.visit(value, f"local {key} of {where}", 0)
 
     def tensor(self, tensor: Any, where: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -18,10 +19,11 @@ from typing import Any
 from dpsight import allocator, backward, given, kinds, modules, saved, tags, timing
 from dpsight.marks import mark
 from dpsight.patch import Patches
-from dpsight.state import Call, failed, local, state
+from dpsight.state import CALLED, Call, failed, local, state
 from dpsight.tensors import needs_grad
 
 _serial = itertools.count(1).__next__
+_ident = threading.get_ident
 _call_code: CodeType | None = None  # frames of this code are module calls
 _impl: Callable[..., Any]  # torch's own
 # torch's, looked up once: these run cold, once a step, where each look-up in a large module would show.
@@ -50,7 +52,14 @@ def watched(impl: Callable[..., Any]) -> Any:
     # Every call of a bare step passes here: with a parameter of its own for the module, and keywords where there are
     # none, passing would take twice as long.
     def _call_impl(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or state.dead or (local.calls and not state.instrumented):
+        if compiling() or state.dead:
+            passes = True
+        elif state.unphased and state.unphased == _ident():
+            state.passed = CALLED
+            passes = True
+        else:
+            passes = local.calls and not state.instrumented
+        if passes:
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
         try:

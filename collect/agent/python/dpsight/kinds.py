@@ -79,6 +79,7 @@ SETUP = 1 << 0
 INSTRUMENTED = 1 << 0
 WARMUP = 1 << 1
 RECORDING = 1 << 2
+UNPHASED = 1 << 3
 
 # Kinds of tags.
 PARAMETER = 1

@@ -41,10 +41,11 @@ def install(patches: Patches) -> None:
 
     zero = cls.zero_grad
     inner = getattr(zero, "__wrapped__", None)  # it is kept out of Dynamo, and must stay so
-    wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 0)
+    wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 0, phase=True)
     patches.set(cls, "zero_grad", torch._disable_dynamo(wrapped) if inner else wrapped)
     modules = torch.nn.Module
-    patches.set(modules, "zero_grad", bracket(modules.zero_grad, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 1))
+    zero = bracket(modules.zero_grad, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 1, phase=True)
+    patches.set(modules, "zero_grad", zero)
 
     scaler = torch.amp.GradScaler
     for attribute, number in (("step", 0), ("update", 1)):
@@ -139,6 +140,7 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         k = mark(kinds.OPTIMIZER_END, flags, key)
         if in_backward:
             backward.optimizers_inside += 1
+            steps.keep_phases()  # the run around it tells of such an update
             return
         timing.stamp(k)
         if local.optimizer:

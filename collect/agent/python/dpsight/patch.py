@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
+from threading import get_ident
 from typing import Any
 
 from dpsight.marks import mark
@@ -54,9 +55,11 @@ def bracket(
     number: Callable[[tuple[Any, ...]], int] | int = 0,
     before: Callable[[tuple[Any, ...]], None] | None = None,
     after: Callable[[tuple[Any, ...]], tuple[int, Hashable]] | None = None,
+    phase: bool = False,
 ) -> Callable[..., Any]:
     """The function between two marks. number gives their operand; after gives the flags of the second, and the key of
     the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and never raises.
+    phase: the marks tell of a phase and nothing else, so steps without phases have none.
     """
     from dpsight import backward, forward, optimizers, timing
     from dpsight.steps import steps
@@ -65,7 +68,7 @@ def bracket(
 
     @functools.wraps(function)
     def bracketed(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or state.dead:
+        if compiling() or state.dead or (phase and state.unphased and state.unphased == get_ident()):
             return function(*args, **kwargs)
         if local.calls:
             forward.repair()

@@ -21,6 +21,7 @@ class State:
         "dead",
         "forks",
         "instrumented",
+        "passed",
         "pid",
         "record_steps",
         "recording",
@@ -32,6 +33,7 @@ class State:
         "timing",
         "torch",
         "trainers",
+        "unphased",
         "warmup",
         "window_steps",
     )
@@ -55,6 +57,8 @@ class State:
         self.timing = False  # CUDA events are recorded
         self.active = False  # something trained since the last step's end
         self.trainers = 0  # threads that have run a backward
+        self.unphased = 0  # the thread whose step has no phases (unphased.py); 0 = none: the step has
+        self.passed = 0  # how far that step is; 0 = nowhere
         self.forks = 0
         self.pid = os.getpid()
 
@@ -66,6 +70,10 @@ def number(text: str | None, default: int) -> int:
     except ValueError:
         return default
 
+
+# How far a step without phases is, in state.passed.
+CALLED = 1  # a module was called last
+RAN = 2  # backward ran last
 
 Call = tuple[int, int, int, int]
 """A module's call: its id(), its number, the call's serial, the sequence number of the first node made in it."""
@@ -109,7 +117,7 @@ local = Local()
 def after_fork() -> None:
     """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
     state.forks += 1
-    state.trainers = 0
+    state.trainers = state.unphased = state.passed = 0
     state.pid = os.getpid()
     state.dead = state.dead or state.cuda
     state.cuda = state.recording = state.timing = state.active = False

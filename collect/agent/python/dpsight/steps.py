@@ -3,18 +3,24 @@ of a run lie is decided offline, from all marks."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
+from threading import get_ident
 
 from dpsight import allocator, kinds, timing
 from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark
-from dpsight.state import state
+from dpsight.state import local, state
 from dpsight.windows import windows
 
 # An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
 # costs and where everything is; in a longer window, and in later ones, one step in so many shows whether that changes.
 _PAIRS = 10
 _THEN = 8
+# Of steps so short, beyond the first window, one in so many has phases (unphased.py). Longer ones do not show what
+# phases cost.
+_SHORT_NS = 25_000_000
+_PHASED = 8
 
 
 class Steps:
@@ -30,6 +36,11 @@ class Steps:
         self._most = 0  # the most there ever were
         self._first = 0  # warm-up is counted from this step
         self._callbacks: list[Callable[[], None]] = []
+        self._ended_ns = 0
+        self._took_ns = 0  # of the step before
+        self._thread = 0  # that ended it
+        self._needs_phases = False
+        self._unphased_until = 0  # the next step that may be another than one without phases
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Has callback called between two steps."""
@@ -89,15 +100,28 @@ class Steps:
         """Whether this step is a warm-up step."""
         return self.number - self._first < state.warmup
 
+    def keep_phases(self) -> None:
+        """From here on no step goes without its phases: they tell where it ends."""
+        self._needs_phases = True
+
     def end(self, stamped: bool = False) -> None:
         """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning.
         stamped: an event was recorded a moment ago, and nothing ran on the device since."""
+        now, thread = time.monotonic_ns(), get_ident()
+        self._took_ns, self._ended_ns = now - self._ended_ns, now
+        stamped = stamped and not state.unphased
+        if thread == self._thread == state.unphased and self._goes_on_so():
+            timing.step_stamp(mark(kinds.STEP_END, 0, self.number))
+            self.number += 1
+            state.active, state.passed = False, 0
+            return
         with uninterrupted:
             drains = allocator.drains  # before the mark, which may drain on request
             k = mark(kinds.STEP_END, 0, self.number)
             if not stamped:
-                timing.stamp(k)
-            state.active = False
+                timing.step_stamp(k)
+            state.active, state.passed = False, 0
+            self._thread = thread
             self.number += 1
             windows.advance(self.number)
             # In a bare step only what begins and ends it is recorded: decide first, so that nothing is walked in vain.
@@ -107,7 +131,7 @@ class Steps:
             self.mode()
             k = mark(kinds.STEP_BEGIN, 0, self.number)
             if allocator.drains != drains:  # the time in which the agent drained is left out
-                timing.stamp(k)
+                timing.step_stamp(k)
 
     def _choose(self) -> None:
         """Warm-up steps are instrumented; then instrumented and bare steps take turns for a while, for published times
@@ -120,6 +144,25 @@ class Steps:
             state.instrumented = self._has_its_turn(self.number - windows.begin, 0)
         else:
             state.instrumented = self.warming() or self._has_its_turn(self.number - self._first - state.warmup, _PAIRS)
+        state.unphased = self._thread if self._goes_without_phases() else 0
+
+    def _goes_on_so(self) -> bool:
+        """Whether the next step is one without phases as the last was, and nothing is to be done before it."""
+        return self.number + 1 < self._unphased_until and self._took_ns < _SHORT_NS and allocator.rests()
+
+    def _goes_without_phases(self) -> bool:
+        """Whether this step has no phases."""
+        if state.source != "measured" or self._planned or self._needs_phases or self._took_ns >= _SHORT_NS:
+            return False
+        if state.dead or state.recording or self.warming() or windows.holds(self.number):
+            return False
+        # One thread trains, and the agent knows it.
+        if self._thread != get_ident() or not local.trains or state.trainers > 1:
+            return False
+        if local.calls or local.backward or local.dp_step or local.scaler or local.optimizer:
+            return False
+        self._unphased_until = min(self.number + _PHASED - self.number % _PHASED, windows.next())
+        return self.number % _PHASED != 0
 
     def _has_its_turn(self, n: int, pairs: int) -> bool:
         """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it."""
@@ -131,6 +174,7 @@ class Steps:
         flags = kinds.INSTRUMENTED if state.instrumented else 0
         flags |= kinds.WARMUP if self.warming() else 0
         flags |= kinds.RECORDING if state.recording else 0
+        flags |= kinds.UNPHASED if state.unphased else 0
         mark(kinds.MODE, flags)
 
 

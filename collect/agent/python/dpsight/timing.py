@@ -4,8 +4,8 @@ makes the host wait for the device, and no event takes memory of the allocator's
 No event is ever destroyed. torch's destructor asks for the current device and ends the process where there is none to
 ask for: in a forked child, when it lets go of what it inherited or exits, and after an error that the device keeps.
 
-In every step the phases are stamped; in instrumented ones the calls of modules too, forward and backward, and what DP
-hooks compute for them, so that time has a layer's name.
+In every step the phases are stamped, but for most short ones of long runs (unphased.py); in instrumented ones the calls
+of modules too, forward and backward, and what DP hooks compute for them, so that time has a layer's name.
 """
 
 from __future__ import annotations
@@ -42,10 +42,16 @@ _engine = _NOBODY  # the thread of autograd's engine that stamps in the run unde
 
 
 def stamp(k: int) -> int:
-    """Records an event for mark k, and gives k back."""
-    if state.timing and k:
+    """Records an event for a mark between phases, and gives it back."""
+    if state.timing and k and not state.unphased:
         _record(k)
     return k
+
+
+def step_stamp(k: int) -> None:
+    """Records an event for a mark between steps."""
+    if state.timing and k:
+        _record(k)
 
 
 def module_stamp(k: int) -> None:

@@ -9,6 +9,7 @@ which that is too much asks for fewer steps (--record-steps)."""
 
 from __future__ import annotations
 
+import sys
 import time
 
 from dpsight import allocator
@@ -35,6 +36,10 @@ class Windows:
     def holds(self, step: int) -> bool:
         """Whether a step is recorded."""
         return self.begin <= step < self.end
+
+    def next(self) -> int:
+        """The step that may begin the next window; before it none does."""
+        return self._due if self.again() else sys.maxsize
 
     def advance(self, step: int) -> None:
         """A step begins: so does a window, if it is time and its drains can be afforded."""

@@ -1,0 +1,70 @@
+"""A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
+(forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). With plan it
+plans them."""
+
+import sys
+
+import dpsight
+import torch
+from dpsight import steps as agent
+from torch import nn
+
+agent._SHORT_NS = 1 << 62  # however slow the machine
+steps, fails = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+def ask() -> None:
+    try:
+        torch.empty(1 << 45, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError as error:
+        print("failed", error is not None)
+
+
+class Layer(nn.Linear):
+    asks = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.asks:
+            ask()
+        return super().forward(x)
+
+
+class Ask(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):  # noqa: ANN001, ANN205
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):  # noqa: ANN001, ANN205
+        ask()
+        return g
+
+
+class Optimizer(torch.optim.SGD):
+    asks = False
+
+    @torch.no_grad()
+    def step(self, closure=None):  # noqa: ANN001, ANN201
+        if self.asks:
+            ask()
+        return super().step(closure)
+
+
+model = nn.Sequential(Layer(64, 64), nn.GELU(), Layer(64, 10)).to("cuda")
+optimizer = Optimizer(model.parameters(), lr=0.1)
+x, y = torch.randn(8, 64).to("cuda"), torch.zeros(8, dtype=torch.long).to("cuda")
+for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
+    now = fails if i == steps - 2 else ""
+    model[2].asks, optimizer.asks = now == "forward", now == "optimizer"
+    optimizer.zero_grad()
+    out = model(x)
+    if now == "loss":
+        ask()
+    if now == "backward":
+        out = Ask.apply(out)
+    nn.functional.cross_entropy(out, y).backward()
+    if now == "between":
+        ask()
+    optimizer.step()
+    if fails == "plan":
+        dpsight.step()
