@@ -16,11 +16,11 @@ from dpsight.windows import windows
 # An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
 # costs and where everything is; in a longer window, and in later ones, one step in so many shows whether that changes.
 _PAIRS = 10
-_THEN = 8
+_THEN = 16
 # Of steps so short, beyond the first window, one in so many has phases (unphased.py). Longer ones do not show what
 # phases cost.
 _SHORT_NS = 25_000_000
-_PHASED = 8
+_PHASED = 16
 
 
 class Steps:
