@@ -50,10 +50,11 @@ type Profile struct {
 	Clusters map[int]int64 `json:"clusters,omitempty"`
 	// ClustersSource says where they come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
-	// Pointwise is whether cuDNN was seen to hand 1×1 convolutions to cuBLASLt on the device, which it does not say without one.
-	Pointwise bool `json:"pointwise,omitempty"`
-	// PointwiseSource says where that was seen.
-	PointwiseSource string `json:"pointwise_source,omitempty"`
+	// Withheld is whether the engines that cuDNN withholds without a device were seen to run on this one, with the workspaces that
+	// csrc/engines.c tells. Where it is missing, the first engine that cuDNN offers without a device is taken for the one that runs.
+	Withheld bool `json:"withheld,omitempty"`
+	// WithheldSource says where they were seen.
+	WithheldSource string `json:"withheld_source,omitempty"`
 }
 
 //go:embed profiles/*.json
@@ -118,9 +119,9 @@ func (p Profile) check() error {
 	if err := p.checkClusters(); err != nil {
 		return err
 	}
-	if p.Pointwise || p.PointwiseSource != "" {
-		if err := checkText(p.PointwiseSource); err != nil {
-			return fmt.Errorf("field %q %w", "pointwise_source", err)
+	if p.Withheld || p.WithheldSource != "" {
+		if err := checkText(p.WithheldSource); err != nil {
+			return fmt.Errorf("field %q %w", "withheld_source", err)
 		}
 	}
 	names := PropertyNames()
@@ -239,8 +240,8 @@ func (p Profile) encode(kernels kernelVersion) []byte {
 		}
 		b.WriteString("clusters=" + strings.Join(clusters, ",") + "\n")
 	}
-	if p.Pointwise {
-		b.WriteString("pointwise=1\n")
+	if p.Withheld {
+		b.WriteString("withheld=1\n")
 	}
 	for _, name := range PropertyNames() {
 		b.WriteString(name + "=" + strconv.FormatInt(p.Properties[name], 10) + "\n")

@@ -96,6 +96,7 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"more clusters than go", `"5": 22`, `"5": 27`, "clusters"},
 		{"more of a larger size", `"5": 22`, `"5": 14`, "clusters"},
 		{"a size that CUDA does not have", `"16": 7`, `"17": 7`, "clusters"},
+		{"withheld without a source", `"withheld_source"`, `"clusters_source"`, "withheld_source"},
 		{"quote in name", `"NVIDIA H200"`, `"NVIDIA \"H200\""`, "name"},
 	} {
 		text := strings.Replace(string(good), test.from, test.to, 1)
@@ -120,8 +121,8 @@ func TestEncodeHasEachPropertyOnce(t *testing.T) {
 	if !slices.Contains(lines, "clusters=1:132,2:66,3:39,4:30,5:22,8:15,16:7") {
 		t.Error("no line for the clusters")
 	}
-	if !slices.Contains(lines, "pointwise=1") {
-		t.Error("no line for the pointwise convolutions")
+	if !slices.Contains(lines, "withheld=1") {
+		t.Error("no line for the engines that cuDNN withholds")
 	}
 	if len(lines) != 6+len(PropertyNames()) || lines[0] != "name=NVIDIA H200" {
 		t.Fatalf("got %d lines, the first %q", len(lines), lines[0])

@@ -240,9 +240,8 @@ static void correct_workspace(void *plan, int64_t *workspace) {
     pthread_mutex_unlock(&asking);
 }
 
-/* That cuDNN was seen to hand 1x1 convolutions to cuBLASLt on the device stands for all that it withholds without one. */
 static void note_withheld(void *heuristics, int64_t count, void *const *results) {
-    struct phantom_engines *before = phantom_profile()->pointwise && count > 0 ? malloc((size_t)count * sizeof *before) : NULL;
+    struct phantom_engines *before = phantom_profile()->withheld && count > 0 ? malloc((size_t)count * sizeof *before) : NULL;
     if (!before)
         return;
     phantom_withheld(&real, heuristics, count, before);

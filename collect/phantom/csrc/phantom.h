@@ -64,7 +64,7 @@
 struct phantom_profile {
     char name[256];
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
-    int64_t pointwise;    /* whether cuDNN was seen to hand 1x1 convolutions to cuBLASLt there: withheld.c */
+    int64_t withheld;     /* whether the engines that cuDNN withholds without a device were seen to run there: withheld.c */
     int64_t clusters[17]; /* by size, how many clusters of multiprocessors are resident at once; 0 where that is not known */
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)

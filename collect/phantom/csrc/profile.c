@@ -51,8 +51,8 @@ static void set(const char *path, const char *key, const char *text) {
         set_clusters(path, text);
         return;
     }
-    if (!strcmp(key, "pointwise")) {
-        profile.pointwise = !strcmp(text, "1");
+    if (!strcmp(key, "withheld")) {
+        profile.withheld = !strcmp(text, "1");
         return;
     }
     for (size_t i = 0; i < PROPERTY_COUNT; i++) {
