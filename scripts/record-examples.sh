@@ -6,7 +6,7 @@
 #   claims, presets, methods, methods-rest, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with an interpreter as plain's,
 #                   of oom one run ends as oom
 #   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision, transformers and peft besides)
-#   accuracy-first, accuracy-second, accuracy-fresh, accuracy-later, accuracy-nodes, accuracy-nodes-second, accuracy-ranks,
+#   accuracy-first, accuracy-second, accuracy-fresh, accuracy-later, accuracy-latest, accuracy-nodes, accuracy-nodes-second, accuracy-ranks,
 #   accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; accuracy-ranks and accuracy-ranks-second need two GPUs
 #   untouched       scripts/untouched.sh, whose output becomes OUT/untouched.txt
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
