@@ -4,26 +4,33 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// What the instrument costs beside no dpsight at all was measured on a GPU: where the device sets the pace of 10 ms steps it is under 1 % of a bare
-// step and under 5 % of all steps, drains left out, which take under 5 % of wall time themselves. README has these figures, and those of
-// steps that the host sets the pace of, for which no such limit holds: what they cost on a second host is held to README alone.
+// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them, drains left out, take
+// less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time. README has these figures.
 func TestInstrumentCosts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"busy", "steps", "steps-again"} {
+	for part, limit := range map[string]float64{"busy": 1, "steps": 5} {
 		text, err := os.ReadFile(filepath.Join("instrument", part+".txt"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		row := map[string][]float64{} // by mode: a bare step, what it costs, all steps, what they cost, drains
+		row := map[string][]float64{}   // by mode: a bare step, what it costs, all steps, what they cost, drains
+		turns := map[string][]float64{} // by mode: all steps, turn by turn
 		for line := range strings.Lines(string(text)) {
+			var turn int
+			var mode string
+			var bare, all float64
+			if n, _ := fmt.Sscanf(line, "turn %d, %4s: %f, all %f", &turn, &mode, &bare, &all); n == 4 {
+				turns[mode] = append(turns[mode], all)
+			}
 			f := strings.Fields(strings.ReplaceAll(line, " to ", "–"))
 			if len(f) != 8 || f[0] != "none" && f[0] != "bare" && f[0] != "full" {
 				continue
@@ -37,24 +44,29 @@ func TestInstrumentCosts(t *testing.T) {
 			}
 		}
 		none, bare, full := row["none"], row["bare"], row["full"]
-		if none == nil || bare == nil || full == nil {
-			t.Fatalf("%s: a mode is missing: %v", part, row)
+		if none == nil || bare == nil || full == nil || len(turns["full"]) == 0 || len(turns["none"]) != len(turns["full"]) {
+			t.Fatalf("%s: a mode is missing: %v, %v", part, row, turns)
 		}
-		// Drains are a share of the recorded run's own time. Where the host sets the pace its steps are longer than 5 % allow, and README says by how much.
-		undrained := 100 * (full[2]*(1-full[4]/100)/none[2] - 1)
-		limits, limited := map[string]struct{ bare, all, ms float64 }{"busy": {1, 5, 11}, "steps": {7, 6, 12}}[part]
-		if limited && (bare[1] >= limits.bare || full[1] >= limits.bare || undrained >= limits.all || none[0] < 10 || none[0] > limits.ms) {
-			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f %%, drains left out", part, none[0], bare[1], full[1], undrained)
+		// Drains are a share of the recorded run's own time. Turns are compared each with itself: hosts differ by more from one to the next.
+		var undrained []float64
+		for i, all := range turns["full"] {
+			undrained = append(undrained, 100*(all*(1-full[4]/100)/turns["none"][i]-1))
 		}
-		if say := fmt.Sprintf("%.1f %%, drains left out", undrained); part != "busy" && !strings.Contains(string(readme), say) {
-			t.Errorf("README has no %q", say)
+		slices.Sort(undrained)
+		middle := undrained[len(undrained)/2]
+		if bare[1] >= limit || full[1] >= limit || middle >= limit || none[0] < 9 || none[0] > 11 {
+			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f %%, drains left out", part, none[0], bare[1], full[1], middle)
 		}
 		if full[4] >= 5 {
 			t.Errorf("%s: drains take %.2f %% of wall time", part, full[4])
 		}
-		for _, say := range []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("+%.2f %%", bare[1]), fmt.Sprintf("+%.2f %%", full[1]),
-			fmt.Sprintf("+%.2f %%", full[3]), fmt.Sprintf("| %.2f %% |", full[4])} {
-			if !strings.Contains(string(readme), say) {
+		says := []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("%+.2f %%", bare[1]), fmt.Sprintf("%+.2f %%", full[1]),
+			fmt.Sprintf("%+.2f %%", full[3]), fmt.Sprintf("| %.2f %% |", full[4])}
+		if part == "steps" {
+			says = append(says, fmt.Sprintf("%.1f %%, drains left out, where the host does (of three turns %.1f, %.1f and %.1f %%)", middle, undrained[0], undrained[1], undrained[2]))
+		}
+		for _, say := range says {
+			if say = strings.ReplaceAll(say, "-", "−"); !strings.Contains(string(readme), say) {
 				t.Errorf("README has no %q of %s", say, part)
 			}
 		}
