@@ -50,7 +50,7 @@ type RunsRow struct {
 	SamplesPerS       *float64  `json:"samples_per_s"`
 	GPU               *string   `json:"gpu"`
 	Started           time.Time `json:"started"`
-	// SupersededBy is the newer run of the same experiment, null where there is none or nobody looked (see [RunsDocument.Supersede]).
+	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or nobody looked (see [RunsDocument.Supersede]).
 	SupersededBy *string  `json:"superseded_by"`
 	Warnings     []string `json:"warnings"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Supersede says which of the listed runs a newer one of all has superseded.
+// Supersede says which of the listed runs a newer one of all has superseded: those that [WithoutSuperseded] leaves out.
 func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	by := superseded(all)
 	for i := range d.Runs {
@@ -23,16 +23,16 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 // and the runs before a change of torch are what the ones after it are compared with: leaving out all that is superseded would take
 // both away. All runs are asked for only where one did not end well.
 func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool, all func() []*schemas.Manifest) []R {
-	ended := func(r R) bool { return manifest(r).Status == schemas.StatusOK || named(r) }
-	if !slices.ContainsFunc(runs, func(r R) bool { return !ended(r) }) {
+	if !slices.ContainsFunc(runs, func(r R) bool { return manifest(r).Status != schemas.StatusOK && !named(r) }) {
 		return runs
 	}
 	by := superseded(all())
-	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !ended(r) && by[manifest(r).RunID] != nil })
+	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !named(r) && by[manifest(r).RunID] != nil })
 }
 
-// superseded gives, by run id, the run that stands in a run's place: the newest one of the same experiment, for which their name
-// stands, unless both are repeats of one suite. A suite that was resumed may have made a repeat twice: the one that ended
+// superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place: the newest one of
+// the same experiment, for which their name stands, unless both are repeats of one suite. A run that ended well is superseded by none:
+// those made after it are its repeats. A suite that was resumed may have made a repeat twice: the one that ended
 // well counts, else the newer. Imported files of one name need not hold the same experiment.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
@@ -53,7 +53,7 @@ func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	}
 	out := map[string]*schemas.Manifest{}
 	for _, m := range all {
-		if m.Source == schemas.Imported {
+		if m.Source == schemas.Imported || m.Status == schemas.StatusOK {
 			continue
 		}
 		id := experimentOfManifest(m)

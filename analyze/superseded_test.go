@@ -30,7 +30,7 @@ func TestSupersede(t *testing.T) {
 		}
 	}
 	h100 := "h100"
-	add("old", "new", func(*schemas.Manifest) {})
+	add("old", "", func(*schemas.Manifest) {})
 	add("arguments", "", func(m *schemas.Manifest) { m.Command = append(m.Command, "--epochs", "2") })
 	add("param", "", func(m *schemas.Manifest) { m.Params = map[string]any{"n": 2} })
 	add("name", "", func(m *schemas.Manifest) { m.Name = "other" })
@@ -41,7 +41,8 @@ func TestSupersede(t *testing.T) {
 	add("between", "new", func(m *schemas.Manifest) { m.Status = schemas.StatusFailed })
 	add("new", "", func(*schemas.Manifest) {})
 
-	add("A0", "B1", in("A", "k", 0, schemas.StatusOK))
+	add("A0", "", in("A", "k", 0, schemas.StatusOK))
+	add("A1", "B1", in("A", "k", 1, schemas.StatusKilled))
 	add("B0", "", in("B", "k", 0, schemas.StatusOK))
 	add("B0 again", "B0", in("B", "k", 0, schemas.StatusKilled))
 	add("B1 first", "B1", in("B", "k", 1, schemas.StatusKilled))
@@ -63,13 +64,13 @@ func TestSupersede(t *testing.T) {
 		}
 		return ids
 	}
-	if got := left(all, ""); !slices.Equal(got, []string{"between", "B0 again", "B1 first"}) {
+	if got := left(all, ""); !slices.Equal(got, []string{"between", "A1", "B0 again", "B1 first"}) {
 		t.Errorf("left out: %q", got)
 	}
 	if got := left(all[8:9], ""); !slices.Equal(got, []string{"between"}) {
 		t.Errorf("left out of one: %q", got)
 	}
-	if got := left(all, "between"); !slices.Equal(got, []string{"B0 again", "B1 first"}) {
+	if got := left(all, "between"); !slices.Equal(got, []string{"A1", "B0 again", "B1 first"}) {
 		t.Errorf("left out where one is named: %q", got)
 	}
 	for _, r := range doc.Runs {

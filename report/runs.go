@@ -57,7 +57,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together, ", "))
 	}
 	if superseded {
-		t.Notes = append(t.Notes, "superseded: the same experiment was run again; its name stands for the newest run")
+		t.Notes = append(t.Notes, "superseded: it did not end well, and the same experiment was run again")
 	}
 	if trials {
 		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is named, none is taken while there are others")
