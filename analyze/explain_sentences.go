@@ -32,13 +32,15 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 		}
 		doc.tellCategories(say)
 		doc.tellBirths(say)
+		kept := false
 		for i, s := range []*Summary{from, to} {
-			if s.Kept != nil {
+			if s.Kept != nil && s.Kept.AtPeakBytes > 0 {
+				kept = true
 				say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.", doc.Runs[i].Label, mib(s.Kept.AtPeakBytes))
 			}
 		}
 		switch {
-		case o.FreedDeltaBytes == nil:
+		case o.FreedDeltaBytes == nil || !kept:
 		case *o.FreedDeltaBytes == 0:
 			say("If both loops freed .grad, the peaks would be equal.")
 		default:

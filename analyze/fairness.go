@@ -177,10 +177,18 @@ func unlike(baseline, run *Summary) []string {
 	return w
 }
 
-// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without.
+// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without. A loop that frees it
+// between forward and backward keeps it too, and its peak in backward has none: nothing is said of what does not stand at the peak.
 func keptGradients(baseline, run *Summary) []string {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
+		return nil
+	}
+	keeper := run
+	if *b == 0 {
+		keeper = baseline
+	}
+	if at := keeper.keptAtPeak(); at != nil && *at == 0 {
 		return nil
 	}
 	who := "the run keeps .grad between steps and the baseline frees it"
@@ -195,6 +203,18 @@ func keptGradients(baseline, run *Summary) []string {
 		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)}
 	}
 	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b)))}
+}
+
+// keptAtPeak is at most what .grad kept between steps holds at the peak: without a replay all gradients there, some of which backward
+// may have made anew. Nil where the peak is not broken down.
+func (s *Summary) keptAtPeak() *int64 {
+	switch {
+	case s.Kept != nil:
+		return &s.Kept.AtPeakBytes
+	case s.BrokenDown():
+		return new(s.Main().Category(schemas.Gradients).HeldBytes)
+	}
+	return nil
 }
 
 // signedMiB is [mib] of a difference.

@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -86,6 +88,53 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	l := newLedger(&inner, place{})
 	if got := inner.keptGradients(place{}, l, 0); got.FreedPeakBytes != 350 {
 		t.Errorf("an inner zero_grad frees: %d", got.FreedPeakBytes)
+	}
+}
+
+// A loop that frees .grad between forward and backward keeps it when forward ends, and has none at a peak in backward: there is nothing
+// to say of it, and nothing where no difference is given.
+func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
+	fresh, kept := Summarize(keptRun(true)), Summarize(keptRun(false))
+	fresh.RunID = "fresh"
+	if got := keptGradients(&fresh, &kept); len(got) != 1 {
+		t.Errorf("kept at the peak: %q", got)
+	}
+	died := kept
+	died.Status = schemas.StatusOOM
+	if o := besideBaseline(&fresh, &died); slices.ContainsFunc(o.Warnings, func(w string) bool { return strings.Contains(w, ".grad") }) || o.PeakDeltaBytes != nil {
+		t.Errorf("no difference is given: %q", o.Warnings)
+	}
+	from, to := Dissect(keptRun(true)), Dissect(keptRun(false))
+	from.RunID = "fresh"
+	told := func(s Summary) string {
+		to.Summary = s
+		doc, err := Explain(from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(append(doc.Sentences, doc.Warnings...), " ")
+	}
+	if got := told(kept); !strings.Contains(got, ".grad") {
+		t.Error(got)
+	}
+	early := kept
+	early.Kept = &KeptGradients{FreedPeakBytes: *kept.PeakBytes}
+	if got := keptGradients(&fresh, &early); got != nil {
+		t.Errorf("none of it at the peak: %q", got)
+	}
+	if got := told(early); strings.Contains(got, ".grad") {
+		t.Error(got)
+	}
+	// Where the recording cannot say what was kept there, all gradients at the peak are the most that it can be.
+	early.Kept = nil
+	if got := keptGradients(&fresh, &early); len(got) != 1 || !strings.Contains(got[0], "up to") {
+		t.Errorf("gradients at the peak: %q", got)
+	}
+	early.Breakdown.Devices = slices.Clone(kept.Breakdown.Devices)
+	d := &early.Breakdown.Devices[0]
+	d.Categories = slices.DeleteFunc(slices.Clone(d.Categories), func(c CategoryBytes) bool { return c.Category == schemas.Gradients })
+	if got := keptGradients(&fresh, &early); got != nil {
+		t.Errorf("no gradients at the peak: %q", got)
 	}
 }
 

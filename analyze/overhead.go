@@ -132,6 +132,8 @@ func besideBaseline(base, run *Summary) OverheadRun {
 	}
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
+	unsaid := keptGradients(base, run) // explains a difference, and none is given
+	o.Warnings = slices.DeleteFunc(o.Warnings, func(w string) bool { return slices.Contains(unsaid, w) })
 	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil }) // the baseline's alone
 	for i := range o.Phases {
 		p := &o.Phases[i]
