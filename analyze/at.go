@@ -123,7 +123,7 @@ func (in *Input) stepRange(p place, phases []int64) string {
 		others = append(others, fmt.Sprintf("%d is what came before them", first))
 	}
 	if last > high {
-		others = append(others, fmt.Sprintf("%d what came after", last))
+		others = append(others, fmt.Sprintf("%d is what came after", last))
 	}
 	if len(others) > 0 {
 		text += "; " + strings.Join(others, ", ")

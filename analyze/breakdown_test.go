@@ -230,7 +230,7 @@ func TestMoments(t *testing.T) {
 func TestStepsThatThereAre(t *testing.T) {
 	in := hooked()
 	in.Phases = append(in.Phases, schemas.Phase{Step: 1, Phase: schemas.PhaseBetween, BeginSeq: 6, EndSeq: 6})
-	const steps = "steps go from 0 to 0; -1 is what came before them, 1 what came after"
+	const steps = "steps go from 0 to 0; -1 is what came before them, 1 is what came after"
 	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), steps) {
 		t.Errorf("%v", err)
 	}

@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -257,25 +258,50 @@ func (in *Input) lastEvent(p place, l *ledger) (last int64) {
 
 // recordedStep finds a step that has events.
 func (in *Input) recordedStep(p place, step int64) (*schemas.Step, error) {
-	low, high := int64(-1), int64(-1)
+	steps := map[int64]bool{}
 	for i := range in.Steps {
 		s := &in.Steps[i]
 		if s.Rank != p.rank || s.Device != p.device {
 			continue
 		}
+		steps[s.Step] = true
 		if s.Step == step {
 			if !s.Recorded {
 				return nil, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", step, p)
 			}
 			return s, nil
 		}
-		if low < 0 || s.Step < low {
-			low = s.Step
-		}
-		high = max(high, s.Step)
 	}
-	if low < 0 {
+	return in.unfinishedStep(p, step, steps)
+}
+
+// unfinishedStep makes a step of the phases of one that the run did not end, as of one that a request failed in. What came after the last
+// step has its number and one more, as in [At]. Steps are those of the place that ended.
+func (in *Input) unfinishedStep(p place, step int64, steps map[int64]bool) (*schemas.Step, error) {
+	var found *schemas.Step
+	known := in.phasesWithBytes()
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank != p.rank || f.Device != p.device || f.Step < 0 { // a range of events is what can be asked for before the first
+			continue
+		}
+		steps[f.Step] = true
+		switch {
+		case f.Step != step:
+		case !known(f):
+			return nil, in.noBytes(p, f)
+		case found == nil:
+			// Nothing says that it has no tags.
+			found = &schemas.Step{Step: step, Rank: p.rank, Device: p.device, Recorded: true, Instrumented: true, BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
+		default:
+			found.BeginSeq, found.EndSeq = min(found.BeginSeq, f.BeginSeq), max(found.EndSeq, f.EndSeq)
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case len(steps) == 0:
 		return nil, fmt.Errorf("%s has no steps", p)
 	}
-	return nil, fmt.Errorf("no step %d on %s: steps go from %d to %d", step, p, low, high)
+	return nil, fmt.Errorf("no step %d on %s: %s", step, p, in.stepRange(p, slices.Sorted(maps.Keys(steps))))
 }

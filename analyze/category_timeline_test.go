@@ -165,6 +165,16 @@ func TestCategoryTimelineRefuses(t *testing.T) {
 	if err != nil || len(run.Devices[0].Warnings) != 1 || run.Devices[0].FromEvent != 1 || run.Devices[0].ToEvent != 4 {
 		t.Errorf("%+v, %v", run, err)
 	}
+	// A step that a request failed in has phases and no row of its own: it can be asked for as a breakdown of it can.
+	in.Phases = []schemas.Phase{{Step: -1, Phase: schemas.PhaseSetupModel, EndSeq: 1}, {Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 2},
+		{Step: 2, Phase: schemas.PhaseForward, BeginSeq: 3, EndSeq: 4}, {Step: 2, Phase: schemas.PhaseBackward, BeginSeq: 4, EndSeq: 6}}
+	run, err = CategoryTimeline(in, EventRange{Step: n(2)}, 0)
+	if err != nil || len(run.Devices[0].Warnings) != 0 || run.Devices[0].FromEvent != 4 || run.Devices[0].ToEvent != 6 {
+		t.Errorf("%+v, %v", run, err)
+	}
+	if _, err = CategoryTimeline(in, EventRange{Step: n(5)}, 0); err == nil || !strings.HasSuffix(err.Error(), "steps go from 0 to 1; 2 is what came after") {
+		t.Error(err)
+	}
 	var none *NoEventsError
 	bare := Input{Manifest: &schemas.Manifest{RunID: "bare", Bare: true}}
 	if _, err := CategoryTimeline(bare, EventRange{}, 0); !errors.As(err, &none) {
