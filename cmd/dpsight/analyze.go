@@ -226,6 +226,9 @@ func (c *costCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	if err := nothingIngested(sel); err != nil {
+		return err
+	}
 	var rows []analyze.CostRun
 	err = each(s, sel, c.Names, 0, true, func(in analyze.Input) error {
 		rows = append(rows, analyze.Cost(in))
