@@ -160,6 +160,8 @@ func (in *Input) noEvents() error {
 		reason = "it has not been ingested"
 	case in.Manifest.Status != schemas.StatusOK:
 		reason = "it ended (" + in.Manifest.Status + ") before it allocated anything"
+	case len(in.Manifest.Collector.Uninjected) > 0:
+		reason = nothingRecorded(in.Manifest)
 	case in.unsaid():
 		reason = "a process did not live to say what it had allocated"
 	default:

@@ -16,6 +16,7 @@ var levels = []string{schemas.ExactExpected, schemas.Close, schemas.Indicative}
 type judgement struct {
 	level   int
 	reasons []string
+	nothing bool // was taken of a device
 }
 
 func (j *judgement) atMost(level, format string, args ...any) {
@@ -48,7 +49,9 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	if len(m.GPUs) > 0 {
 		device += " (" + m.GPUs[0].Name + ")"
 	}
-	j.run(m, r)
+	if j.run(m, r); j.nothing { // what else may be unknown has nothing to be unknown of
+		return &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons}
+	}
 	if drawnAnew(m) {
 		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches and another peak, on a device too")
 	}
@@ -163,6 +166,15 @@ func tookNothing(m *schemas.Manifest, r *schemas.IngestReport) bool {
 // nothingTaken is what is said of such a run.
 const nothingTaken = "nothing was allocated on a CUDA device"
 
+// nothingRecorded is what is said of such a run where processes of it left no journal: with them nobody knows.
+func nothingRecorded(m *schemas.Manifest) string {
+	n := len(m.Collector.Uninjected)
+	if n == 0 {
+		return nothingTaken
+	}
+	return nothingTaken + ", as far as was recorded: " + plural(n, "process", "processes") + withoutAgent
+}
+
 // run looks at how the run ended.
 func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	switch m.Status {
@@ -174,14 +186,15 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 		j.atMost(schemas.Indicative, "the recording does not hold together: events are missing")
 	}
 	unheard := len(m.Collector.Uninjected)
-	if unheard > 0 {
+	if unheard > 0 && !tookNothing(m, r) {
 		j.atMost(schemas.Indicative, "%s: what it took is not in the peak", plural(unheard, "process", "processes")+withoutAgent)
 	}
 	switch {
 	case r.Prediction != nil && !r.Prediction.Told && (unheard == 0 || m.Status != schemas.StatusOK):
 		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
 	case tookNothing(m, r):
-		j.atMost(schemas.Indicative, nothingTaken)
+		j.atMost(schemas.Indicative, "%s", nothingRecorded(m))
+		j.nothing = true
 	}
 }
 

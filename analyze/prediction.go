@@ -133,13 +133,11 @@ func Predict(in Input) PredictionRun {
 	}
 	p.Fits, p.Why = p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && tookNothing(in.Manifest, in.Report) {
-		p.Fits, p.Why = nil, nothingTaken
-		switch n := len(in.Manifest.Collector.Uninjected); {
-		case n > 0:
-			p.Why = plural(n, "process", "processes") + withoutAgent
-		case !p.Told:
+		p.Fits, p.Why = nil, nothingRecorded(in.Manifest)
+		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Told {
 			p.Why = "a process did not live to say what it took"
 		}
+		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, notBrokenDown) }) // there is nothing to break down, and Why says it
 	}
 	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows
 		p.SpareBytes = nil

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,29 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 	p := Predict(in)
 	if s := p.Sentence(); p.Fits != nil || !strings.HasSuffix(s, "a process did not live to say what it took") || strings.Contains(s+strings.Join(p.Warnings, "\n"), "never allocated") {
 		t.Errorf("fits %v, %q, %q", p.Fits, s, p.Warnings)
+	}
+}
+
+// A script that ended well and took nothing of a device is told so once, whether or not a process of it left a journal.
+func TestPredictOfNothingTaken(t *testing.T) {
+	for _, c := range []struct {
+		uninjected []string
+		told       bool
+		want       string
+	}{
+		{nil, true, "nothing was allocated on a CUDA device"},
+		{[]string{"python cpu.py"}, false, "nothing was allocated on a CUDA device, as far as was recorded: 1 process loaded torch and trained nothing, or ran without the agent"},
+	} {
+		in := Input{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK, Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Told: c.told}}}
+		in.Manifest.Collector.Uninjected = c.uninjected
+		p := Predict(in)
+		if p.Fits != nil || p.Why != c.want || len(p.Warnings) != 0 || !slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative || p.Advice() == "" {
+			t.Errorf("fits %v, %q, %q, %+v", p.Fits, p.Why, p.Warnings, p.Confidence)
+		}
+		if _, err := Breakdown(in, At{}); err == nil || strings.Contains(err.Error(), "live to say") {
+			t.Error(err)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (in *Input) summarize(ledgers *ledgers) Summary {
 	case in.Report == nil:
 		s.Warnings = append(s.Warnings, NotIngested)
 	case errors.As(err, &none):
-		s.Warnings = append(s.Warnings, "not broken down: "+none.Reason)
+		s.Warnings = append(s.Warnings, notBrokenDown+none.Reason)
 	case err != nil:
 		s.Warnings = append(s.Warnings, err.Error())
 	}
@@ -185,6 +185,9 @@ func (s *Summary) BrokenDown() bool {
 	d := s.Main()
 	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
 }
+
+// notBrokenDown begins what is said of a run without a breakdown.
+const notBrokenDown = "not broken down: "
 
 // Main is the breakdown of the device with the highest peak, nil without any.
 func (s *Summary) Main() *DeviceBreakdown {

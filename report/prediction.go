@@ -89,6 +89,9 @@ const mostNamed = 10
 func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
+			if reason == r.Why { // the sentence on whether it fits has it
+				continue
+			}
 			notes.add(label, c.Level+", because "+reason)
 		}
 		if c.KnownError != nil {
