@@ -21,10 +21,12 @@ func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
 		for k := range r.Ranks {
 			tables = append(tables, moduleTimeTable(&doc, r, &r.Ranks[k]))
 		}
-		if len(r.Ranks) == 0 {
-			t := table.Table{Title: timeTitle(&doc, r, ""), Columns: timeColumns(&doc, nil, false)}
-			t.Notes = append(slices.Clone(r.Warnings), sourceNotes(&r.Identity)...)
-			tables = append(tables, t)
+		switch {
+		case len(r.Ranks) > 0:
+		case len(r.Warnings) > 0: // why there are none, in place of columns that nothing stands in; how its figures are known is of no use
+			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Notes: slices.Clone(r.Warnings)})
+		default:
+			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Columns: timeColumns(&doc, nil, false), Notes: sourceNotes(&r.Identity)})
 		}
 	}
 	if len(tables) == 0 {

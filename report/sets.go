@@ -132,7 +132,7 @@ func fileName(label string) string {
 	return strings.Trim(safe[:min(len(safe), 60)], "-")
 }
 
-// writeSummary is summary.txt: every table as text.
+// writeSummary is summary.txt: every table that has rows as text. That a predicted run has no times needs no table of none.
 func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 	title := m.Title
 	if title == "" {
@@ -159,10 +159,14 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 		return err
 	}
 	for _, set := range sets {
+		filled := slices.DeleteFunc(slices.Clone(set.tables), func(t table.Table) bool { return t.Stream == nil && len(t.Rows) == 0 })
+		if len(filled) == 0 {
+			continue
+		}
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
-		if err := table.Write(w, "table", set.tables...); err != nil {
+		if err := table.Write(w, "table", filled...); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,18 @@ func writeMarkdown(w io.Writer, t *Table) error {
 	if t.Title != "" {
 		fmt.Fprintf(&b, "**%s**\n\n", markdown(t.Title))
 	}
+	if len(t.Columns) > 0 {
+		t.pipes(&b)
+	}
+	for _, n := range t.Notes {
+		b.WriteString("- " + markdown(n) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// pipes writes the columns and rows, with an empty line before notes.
+func (t *Table) pipes(b *strings.Builder) {
 	for _, c := range t.Columns {
 		b.WriteString("| " + markdown(c.Title) + " ")
 	}
@@ -34,11 +46,6 @@ func writeMarkdown(w io.Writer, t *Table) error {
 	if len(t.Notes) > 0 {
 		b.WriteByte('\n')
 	}
-	for _, n := range t.Notes {
-		b.WriteString("- " + markdown(n) + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "[", `\[`,

@@ -142,3 +142,13 @@ func TestWideLaTeX(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A table without columns is a title with sentences.
+func TestSentencesAlone(t *testing.T) {
+	for format, want := range map[string]string{"table": "T\nnote: none\n", "markdown": "**T**\n\n- none\n"} {
+		var b strings.Builder
+		if err := Write(&b, format, Table{Title: "T", Notes: []string{"none"}}); err != nil || b.String() != want {
+			t.Errorf("%s: %q, %v, want %q", format, b.String(), err, want)
+		}
+	}
+}
