@@ -9,10 +9,14 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas/near"
 )
 
 // placeholder is {name} in a command; {{ and }} stand for braces.
 var placeholder = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}`)
+
+// variable is what the name of a parameter looks like.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // command fills the template of the suite's command. Without one the experiment is a built-in one.
 func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error) {
@@ -47,10 +51,29 @@ func Fill(template []string, name, value string) ([]string, error) {
 		})
 	}
 	if !found {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name),
-			Hint: fmt.Sprintf("as in: dpsight predict --vary %s=1..64 -- python train.py --%s {%s}", name, strings.ReplaceAll(name, "_", "-"), name)}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name), Hint: unfilledHint(template, name)}
 	}
 	return argv, nil
+}
+
+// unfilledHint says what a command that has no {name} lacks: that name, or an option that has its own.
+func unfilledHint(template []string, name string) string {
+	var names []string
+	for _, word := range template {
+		for _, m := range placeholder.FindAllStringSubmatch(word, -1) {
+			if variable.MatchString(m[1]) && !slices.Contains(names, m[1]) { // no braces of JSON, or of a script after -c
+				names = append(names, m[1])
+			}
+		}
+	}
+	meant := near.Word(name, names)
+	if len(names) == 1 {
+		meant = names[0]
+	}
+	if meant != "" {
+		return fmt.Sprintf("the command has {%s}: did you mean --vary %s=…?", meant, meant)
+	}
+	return fmt.Sprintf("as in: dpsight predict --vary %s=1..64 -- python train.py --%s {%s}", name, strings.ReplaceAll(name, "_", "-"), name)
 }
 
 // fill replaces the placeholders of a template by what the file says for an experiment.
