@@ -166,15 +166,15 @@ func (m Metric) valueOf(e *schemas.BaselineExperiment) *float64 {
 	return nil
 }
 
-// ParseBytes reads a size: "1MiB", "512 KiB", "4096".
+// ParseBytes reads a size: "1MiB", "512 KiB", "4096", its unit in any case.
 func ParseBytes(s string) (int64, error) {
 	number, shift := strings.TrimSpace(s), uint(0)
 	for _, u := range []struct {
 		name  string
 		shift uint
 	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} {
-		if rest, ok := strings.CutSuffix(number, u.name); ok {
-			number, shift = strings.TrimSpace(rest), u.shift
+		if n := len(number) - len(u.name); n >= 0 && strings.EqualFold(number[n:], u.name) {
+			number, shift = strings.TrimSpace(number[:n]), u.shift
 			break
 		}
 	}
