@@ -206,11 +206,11 @@ func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 		worst = schemas.Indicative
 	}
 	if reads := unknownReads(p); len(reads) > 0 {
-		j.atMost(worst, "the script read values that nobody had computed, %s in %s: on a device it may go another way there", timesText(int(sumOf(reads))), placesText(len(reads)))
+		j.atMost(worst, "the script read values that nobody had computed, in %s, %s: on a device it may go another way there", plural(len(reads), "place", "places"), plural(int(sumOf(reads)), "time", "times"))
 	}
 	if len(p.CopiedReads) > 0 {
-		j.atMost(worst, "the script read values that other ranks have a part in, %s in %s: this rank's value was taken for all ranks', and on devices it may go another way there",
-			timesText(int(sumOf(p.CopiedReads))), placesText(len(p.CopiedReads)))
+		j.atMost(worst, "the script read values that other ranks have a part in, in %s, %s: this rank's value was taken for all ranks', and on devices it may go another way there",
+			plural(len(p.CopiedReads), "place", "places"), plural(int(sumOf(p.CopiedReads)), "time", "times"))
 	}
 	if len(p.Assumptions) > 0 {
 		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were taken to be", joinWords(names(p.Assumptions)))
@@ -281,13 +281,6 @@ func names(counts []schemas.Counted) (out []string) {
 		out = append(out, c.Name)
 	}
 	return out
-}
-
-func placesText(n int) string {
-	if n == 1 {
-		return "one place"
-	}
-	return fmt.Sprintf("%d places", n)
 }
 
 // confidence is what the report holds, else what its facts say: reports of older versions hold neither.

@@ -36,7 +36,7 @@ func TestConfide(t *testing.T) {
 		}, schemas.ExactExpected, nil},
 		{"memory ran out", func(m *schemas.Manifest, r *schemas.IngestReport) { m.Status = schemas.StatusOOM }, schemas.ExactExpected, nil},
 		{"reads", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.Prediction.UnknownReads = reads }, schemas.Close,
-			[]string{"4 times in 2 places"}},
+			[]string{"in 2 places, 4 times"}},
 		{"memory ran out, and the script went on", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.OOMs = []schemas.OOM{{}} }, schemas.Close,
 			[]string{"where one fails depends on what a context takes"}},
 		{"a workspace failed, and torch went on", func(_ *schemas.Manifest, r *schemas.IngestReport) { r.OOMs = []schemas.OOM{{Raised: new(false)}} }, schemas.Close,
@@ -74,7 +74,7 @@ func TestConfide(t *testing.T) {
 		{"another torch", func(m *schemas.Manifest, _ *schemas.IngestReport) { m.Environment.Torch = "2.15.0" }, schemas.Close, []string{"under torch 2.15.0"}},
 		{"another profile", func(m *schemas.Manifest, _ *schemas.IngestReport) { unchecked(m) }, schemas.Close, []string{"ever compared with this kind of device (Tesla T4)"}},
 		{"another profile, and reads", func(m *schemas.Manifest, r *schemas.IngestReport) { unchecked(m); r.Prediction.UnknownReads = reads }, schemas.Indicative,
-			[]string{"4 times in 2 places", "ever compared with this kind of device (Tesla T4)"}},
+			[]string{"in 2 places, 4 times", "ever compared with this kind of device (Tesla T4)"}},
 		{"another profile, and an estimate", func(m *schemas.Manifest, r *schemas.IngestReport) {
 			unchecked(m)
 			r.Prediction.Notes = []string{"an estimate"}

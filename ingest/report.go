@@ -3,6 +3,8 @@ package ingest
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/replay"
@@ -98,13 +100,22 @@ func (r *report) sum() {
 			r.warn("rank %d, device %d: %s", d.Rank, d.Device, d.Reason)
 		}
 		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes && d.Verdict == schemas.Exact {
-			r.warn("rank %d, device %d: torch's peak of %.2f MiB lies outside the recorded steps (there it is %.2f MiB) and is not broken down",
-				d.Rank, d.Device, float64(*t)/(1<<20), float64(d.PeakAllocatedBytes)/(1<<20))
+			r.warn("rank %d, device %d: torch's peak of %s lies outside the recorded steps (there it is %s) and is not broken down",
+				d.Rank, d.Device, mib(*t), mib(d.PeakAllocatedBytes))
 		}
 		if d.UnboundTags > 0 {
 			r.warn("rank %d: %d tags name addresses that the allocator never had", d.Rank, d.UnboundTags)
 		}
 	}
+}
+
+// mib is bytes as the tables beside a warning print them: "28,289.32 MiB".
+func mib(bytes int64) string {
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 2, 64), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return whole + "." + fraction + " MiB"
 }
 
 // cost is what the agent cost a rank.

@@ -114,21 +114,21 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.UnknownReads)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s read values that nobody had computed %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s read values that nobody had computed, %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
 	}
 	for i, c := range r.CopiedReads {
 		if i == mostNamed {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.CopiedReads)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in %s: this rank's value was taken for all ranks'", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in, %s: this rank's value was taken for all ranks'", c.Name, times(c.Count)))
 	}
 	for i, c := range r.AssumedAt {
 		if i == mostNamed {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.AssumedAt)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite %s: they were taken to be", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite, %s: they were taken to be", c.Name, times(c.Count)))
 	}
 	for _, w := range r.Warnings {
 		notes.add(label, w)
@@ -156,8 +156,8 @@ func confidenceNotes(id *analyze.Identity) []string {
 }
 
 func times(n int64) string {
-	if n == 1 {
-		return "once"
+	if n == 1 { // "that nobody had computed once" would say something else
+		return "1 time"
 	}
 	return fmt.Sprintf("%d times", n)
 }

@@ -106,7 +106,7 @@ func TestPredict(t *testing.T) {
 	if !p.Told || len(p.UnknownReads) != 1 || p.UnknownReads[0] != (schemas.Counted{Name: script + ":10", Count: 3}) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
-	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 || !strings.Contains(p.Confidence.Reasons[0], "3 times in one place") {
+	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 || !strings.Contains(p.Confidence.Reasons[0], "in 1 place, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
 	if p.Confidence.KnownError == nil || !regexp.MustCompile(`^of \d+ scripts with unknown reads \d+ came to the byte in allocated`).MatchString(*p.Confidence.KnownError) {
@@ -125,7 +125,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("%+v, %v", m.Phantom, err)
 	}
 	text := must(t, t.TempDir(), "predict", "--store", store, "--device", "t4", "--", interpreter, script, "8")
-	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4", script + ":10 read values that nobody had computed 3 times", "workspace"} {
+	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4", script + ":10 read values that nobody had computed, 3 times", "workspace"} {
 		if !strings.Contains(text.stdout, want) {
 			t.Errorf("no %q in\n%s", want, text.stdout)
 		}
@@ -136,7 +136,7 @@ func TestPredict(t *testing.T) {
 func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
-	if want := script + ":4 asked whether values that nobody had computed are finite 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
+	if want := script + ":4 asked whether values that nobody had computed are finite, 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
 	var doc analyze.PredictionDocument
@@ -168,7 +168,7 @@ while step() > 0.5:
 print(f"{epochs} epochs, {steps} steps")
 `)
 	r := must(t, t.TempDir(), "predict", "--store", t.TempDir(), "--", python(t), script)
-	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") || !strings.Contains(r.stdout, script+":10 read values that nobody had computed 64 times") {
+	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") || !strings.Contains(r.stdout, script+":10 read values that nobody had computed, 64 times") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
