@@ -81,7 +81,7 @@ func together(names []string, what string) (label string, notes []string) {
 
 func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from)}
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " + doc.Runs[0].Label}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from, Text: "peak " + table.Size(*doc.Runs[0].PeakBytes)})
 	largest := largestDelta(doc)
 	least := (largest + smallPart - 1) / smallPart
@@ -139,7 +139,7 @@ func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModul
 func stepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	a, b := doc.Runs[0].StepMS, doc.Runs[1].StepMS
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Time: true}
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from, Text: "step " + table.Milliseconds(a.Median).Text + " ms"})
 	largest := math.Abs(*doc.StepDeltaMS)
 	for i := range doc.Phases {

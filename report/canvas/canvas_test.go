@@ -147,7 +147,8 @@ func TestSVGIsXML(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("x", 60), "一二三四五六七八九十一二三四五六七八九十", "some-name_with/breaks and spaces in it, of length"} {
+	for _, s := range []string{"", "short", strings.Repeat("x", 60), "一二三四五六七八九十一二三四五六七八九十", "some-name_with/breaks and spaces in it, of length",
+		"under torch 2.11.0 were", "under a torch 2.11.0 were", "it takes 1,024,024.50 MiB", "of blocks.3.attention.q.weight and more"} {
 		for _, lines := range []int{1, 3, 0} {
 			got := Wrap(s, 12, 100, lines)
 			if lines > 0 && len(got) > lines {
@@ -156,6 +157,11 @@ func TestWrap(t *testing.T) {
 			for _, l := range got {
 				if Measure(l, 12) > 100 {
 					t.Errorf("%q: line %q is too wide", s, l)
+				}
+			}
+			for i := 1; i < len(got); i++ { // no number is torn, as 2.11.0 would be after its first point
+				if end := got[i-1]; strings.ContainsAny(end[len(end)-1:], ".,") && digit(got[i][0]) && digit(end[len(end)-2]) {
+					t.Errorf("%q: torn between %q and %q", s, end, got[i])
 				}
 			}
 			squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }

@@ -32,7 +32,8 @@ type WaterfallStep struct {
 // A WaterfallPanel is one difference and what it is made of. Its changes sum to its total.
 type WaterfallPanel struct {
 	Title string
-	Time  bool // nanoseconds, shown as ms; else bytes
+	Axis  string // what 0 is the value of; the unit is put behind it
+	Time  bool   // nanoseconds, shown as ms; else bytes
 	Steps []WaterfallStep
 }
 
@@ -60,6 +61,7 @@ type fall struct {
 	panel
 	title    []string
 	titleTop float64
+	axis     []string // below the axis' numbers
 	from, to []int64
 }
 
@@ -158,7 +160,9 @@ func (f *fall) place(left, y float64) float64 {
 		y += max(least, f.labels[i].height()+6)
 	}
 	f.tops = append(f.tops, y)
-	return y + 30 // the axis' numbers
+	y += 30 // the axis' numbers
+	f.axis = canvas.Wrap(f.Axis+", "+f.unit.name, valueSize, fallWidth, 2)
+	return y + float64(len(f.axis))*valueSize*lineHeight
 }
 
 func (m *Waterfall) draw(svg bool) (*canvas.Canvas, error) {
@@ -188,7 +192,12 @@ func (f *fall) draw(c *canvas.Canvas) {
 	for k, line := range f.title {
 		c.Text(line, f.left, f.titleTop+titleSize+float64(k)*titleSize*lineHeight, titleSize, canvas.Start, ink)
 	}
-	f.drawAxis(c, &f.panel)
+	axis := f.panel
+	axis.unit.name = "" // it stands below, with what the axis is of
+	f.drawAxis(c, &axis)
+	for k, line := range f.axis {
+		c.Text(line, f.left, f.tops[len(f.tops)-1]+6+valueSize*(1+lineHeight*float64(k+1)), valueSize, canvas.Start, softInk)
+	}
 	last := -1 // the change before
 	for i := range f.Steps {
 		s := &f.Steps[i]
