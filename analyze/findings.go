@@ -14,7 +14,7 @@ type FindingsDocument struct {
 	Runs   []FindingsRun `json:"runs"`
 }
 
-// FindingsRun is what is worth saying of one run, first what ended it, then by what it would save, then by size.
+// FindingsRun is what is worth saying of one run, first what grows from step to step and what ended it, then by what it would save, then by size.
 type FindingsRun struct {
 	Identity
 	Findings []Finding `json:"findings"`
@@ -67,6 +67,7 @@ type FindingFigure struct {
 
 // The findings.
 const (
+	FindingGrowth            = "growth"
 	FindingOOM               = "oom"
 	FindingCached            = "cached"
 	FindingFragmentation     = "fragmentation"
@@ -149,11 +150,14 @@ func (f *Finding) dropIdleAdvice() {
 	f.Sentence += " Doing without would save nothing: as much is allocated at another moment."
 }
 
-// compareFindings puts first what ended the run, then what saves the larger share, be it of bytes or of a step, then the
+// compareFindings puts first what grows from step to step, which no setting of the allocator helps against, and what ended the run, then what saves the larger share, be it of bytes or of a step, then the
 // larger share.
 func (s *Summary) compareFindings(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
-		if f.failed != nil && f.failed.Fatal {
+		switch {
+		case f.ID == FindingGrowth:
+			fatal = 2
+		case f.failed != nil && f.failed.Fatal:
 			fatal = 1
 		}
 		return fatal, max(s.savedBytes(f), s.savedTime(f)), orZero(f.Share)

@@ -26,7 +26,7 @@ func Inspect(in Input) Inspection {
 	if err := in.noEvents(); errors.As(err, &none) {
 		n.notLooked = append(n.notLooked, "bytes: "+none.Reason)
 	} else if x := in.newFinder(&n.Summary, ledgers); x != nil {
-		for _, look := range []func(*finder) []Finding{(*finder).cached, (*finder).gradients, (*finder).hooks, (*finder).workspaces, (*finder).perSample,
+		for _, look := range []func(*finder) []Finding{(*finder).growth, (*finder).cached, (*finder).gradients, (*finder).hooks, (*finder).workspaces, (*finder).perSample,
 			(*finder).clipping, (*finder).outputs, (*finder).optimizer, (*finder).slack, (*finder).rule, (*finder).knowledge} {
 			n.findings = append(n.findings, look(x)...)
 		}

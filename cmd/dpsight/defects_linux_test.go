@@ -50,7 +50,9 @@ def step(rows):
     loss.backward()
     optimizer.step()
 
-for i in range(5):
+for i in range(16 if mode == "growth" else 5):
+    if mode == "growth":
+        held.append(body(torch.randn(64, width, device="cuda")).square().mean())
     rows = 2048 if head else 1024
     if mode == "fragments":
         # Every other piece stays: what lies between them fits no larger request.
@@ -78,7 +80,7 @@ func TestDefectsAreFound(t *testing.T) {
 		findings []finding
 	}
 	results := map[string]recorded{}
-	for _, mode := range []string{"clean", "keep", "late", "streams", "samethread", "fragments", "logits"} {
+	for _, mode := range []string{"clean", "keep", "late", "streams", "samethread", "fragments", "logits", "growth"} {
 		e := record(t, defective, []string{"--name", mode}, []string{mode}, "", nil)
 		e.expect(t, schemas.StatusOK, exitDone)
 		var peak int64
@@ -131,6 +133,11 @@ func TestDefectsAreFound(t *testing.T) {
 		if f == nil || f.Saves == nil || *f.Saves <= 64<<20 {
 			t.Errorf("%s: %v", mode, results[mode].findings)
 		}
+	}
+	// What a pass that nothing goes back through leaves: its input, and what the layers gave.
+	if f := findFinding(results["growth"].findings, "growth"); f == nil || f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
+		results["growth"].findings[0].ID != "growth" {
+		t.Errorf("growth: %+v", results["growth"].findings)
 	}
 	if f := findFinding(results["logits"].findings, "output-copies"); f != nil && f.figure(t, "largest output") != 2048*24*1024*4 {
 		t.Errorf("the output: %+v", f)
