@@ -59,8 +59,8 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 	shares := newShares(times, instrumented)
 	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
 	medians := in.barePhases(rank, phased)
-	if len(bare) == 0 {
-		warnings = append(warnings, "there is no bare step: times are those of instrumented steps, and not scaled")
+	if len(phased) == 0 {
+		warnings = append(warnings, "there is no bare step with phases: times are those of instrumented steps, and not scaled")
 	}
 	scale := shares.scale(medians)
 	within := 0.0
@@ -84,7 +84,7 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 		out.Phases = append(out.Phases, row)
 	}
 	out.StepMS = out.InstrumentedStepMS
-	if len(bare) > 0 {
+	if len(phased) > 0 {
 		out.StepMS = new(middleMS(slices.Collect(maps.Values(bare))))
 	}
 	out.ResidueMS = new(*out.StepMS - (out.OutsideMS + within))

@@ -93,8 +93,6 @@ func TestModuleTimes(t *testing.T) {
 	near("others", top[1].MS, want["layers.0"]+want["head"])
 }
 
-// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are alike, and all
-// still sums to the bare step.
 // Steps whose phases were not marked have a time, which is between, and say nothing of what phases take.
 func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	in := timedModules()
@@ -117,6 +115,8 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	}
 }
 
+// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are alike, and all
+// still sums to the bare step.
 func TestModuleTimesOfAnOutlier(t *testing.T) {
 	in := layeredTimes("ghost", spent{"forward", 4, false, 30}, spent{"forward", 6, false, 10}, spent{"optimizer", 0, false, 5})
 	for n := int64(4); n < 6; n++ { // a third and a fourth instrumented step

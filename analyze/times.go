@@ -67,6 +67,7 @@ func (in *Input) timed() times {
 		t.all = append(t.all, *st)
 		switch {
 		case st.warmup:
+		case st.unphased && !st.gpuKnown: // its only interval holds a drain, at a failure
 		case captured[st.step]:
 			without = append(without, st.step)
 		case st.bare:

@@ -156,7 +156,9 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 			c.CapturedSteps++
 		}
 	}
-	rows = slices.DeleteFunc(rows, func(r schemas.Step) bool { return captured[schemas.RankStep{Rank: r.Rank, Step: r.Step}] })
+	rows = slices.DeleteFunc(rows, func(r schemas.Step) bool {
+		return captured[schemas.RankStep{Rank: r.Rank, Step: r.Step}] || r.Unphased && r.GPUNS == 0
+	})
 	var times, samples [2][]int64 // GPU time where every such step has one, else wall time
 	for _, instrumented := range []bool{false, true} {
 		var gpu, wall, sizes []int64

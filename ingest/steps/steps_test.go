@@ -208,3 +208,18 @@ func TestUnphasedSteps(t *testing.T) {
 		}
 	}
 }
+
+// A convolution's request is known to have failed when its error is raised, which may be after the mark that ends the pass it was in.
+func TestFailuresThatAreRaisedLate(t *testing.T) {
+	marks, names := parse(t, "F B O0 F")
+	end := len(marks) - 1
+	oom := spool.Mark{Kind: spool.OOM, Flags: spool.FlagNoted}
+	marks = append(marks[:end:end], oom, marks[end], spool.Mark{Kind: spool.Raised})
+	for i := range marks {
+		marks[i].K = uint32(i + 1)
+	}
+	marks[len(marks)-1].A = uint64(end + 1)
+	if got, want := show(Derive(marks, names)), ". / fwd bwd . opt / . fwd"; got != want {
+		t.Errorf("phases %s, want %s", got, want)
+	}
+}

@@ -84,6 +84,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			for n := cur; n > 0; n = t.nodes[n].up {
 				t.nodes[n].failed = true
 			}
+			if m.Kind == spool.Raised {
+				t.asked(uint32(m.A))
+			}
 		case m.Kind.Opens():
 			if s, ok := shapes[m.Kind]; ok && depth < maxDepth {
 				cur = add(m, s)
@@ -114,6 +117,18 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	t.failures = died || !exited
 	t.summarize()
 	return t
+}
+
+// asked notes that the request at mark k failed: what it was inside of may have ended before its error was raised.
+func (t *tree) asked(k uint32) {
+	for i := len(t.nodes) - 1; i > 0; i-- {
+		if n := &t.nodes[i]; n.begin < k {
+			for ; n.up >= 0; n = &t.nodes[n.up] {
+				n.failed = n.failed || !n.ended || n.end > k
+			}
+			return
+		}
+	}
 }
 
 // summarize tells each node what lies inside it; kids come after their parents.

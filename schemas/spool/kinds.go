@@ -102,7 +102,7 @@ const (
 	FlagInstrumented = 1 << 0
 	FlagWarmup       = 1 << 1
 	FlagRecording    = 1 << 2
-	FlagUnphased     = 1 << 3 // of forward, backward and zero_grad there are no marks, and no CUDA events but at the ends of steps
+	FlagUnphased     = 1 << 3 // models in training mode, backward and zero_grad are not marked, and CUDA events are recorded at the ends of steps only
 )
 
 var kindNames = map[Kind]string{

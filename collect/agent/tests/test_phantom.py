@@ -363,7 +363,7 @@ class TestMemory(Phantom):
             return r.journal
 
     def test_most_short_steps_have_no_phases(self) -> None:
-        """Beyond the windows only updates are marked, and one event is recorded, in seven steps of eight."""
+        """Beyond the windows only updates are marked, and one event is recorded, in most steps."""
         for mode in ("full", "bare"):
             with self.subTest(mode):
                 j = self.short("260", DPSIGHT_MODE=mode)
@@ -383,11 +383,31 @@ class TestMemory(Phantom):
                         self.assertEqual({m.kind for m in inside if m.k in stamped} - {K.STEP_BEGIN}, set(), step)
                         self.assertIn(end, stamped)
                 recorded = 15 if mode == "full" else 5  # in two windows, or what the first would be
-                self.assertGreaterEqual(without, (260 - recorded) * 7 // 8 - 8)
+                self.assertGreaterEqual(without, (260 - recorded) * 15 // 16 - 8)
 
     def test_predicted_and_planned_steps_have_phases(self) -> None:
         self.assertEqual(self.short("60", DPSIGHT_SOURCE="predicted").count(K.FORWARD_BEGIN), 60)
         self.assertEqual(self.short("60", "plan").count(K.FORWARD_BEGIN), 60)
+
+    def test_steps_that_need_their_phases_have_them(self) -> None:
+        """Where what a script does changes, each step still ends, and what tells of it is marked."""
+        for what in ("user", "inside", "another", "eval"):
+            with self.subTest(what):
+                j = self.short("60", what)
+                self.assertIn(j.count(K.STEP_END), (59, 60, 61), what)
+                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                self.assertLess(sum(m.kind == K.BACKWARD_BEGIN and m.k < ends[19] for m in j.marks), 10)
+                late = [m for m in j.marks if m.k > ends[21]]
+                runs = sum(m.kind == K.BACKWARD_BEGIN for m in late)
+                if what in ("user", "inside"):
+                    self.assertGreaterEqual(runs, 37)
+                else:
+                    self.assertLess(runs, 10)
+                if what == "another":
+                    self.assertTrue(any(m.kind == K.MODE and m.flags & K.WARMUP and m.k > ends[19] for m in j.marks))
+                if what == "eval":
+                    passes = [m for m in late if m.kind == K.FORWARD_BEGIN and not m.flags & K.TRAINING]
+                    self.assertEqual(len(passes), 38)
 
     def test_a_failure_in_a_step_without_phases_has_one(self) -> None:
         """The pass under way is marked around it, by the functions under way."""

@@ -47,7 +47,10 @@ def install(patches: Patches) -> None:
                 return run(*args, **kwargs)
             if state.unphased and state.unphased == _ident():
                 state.passed, state.active = RAN, True
-                return run(*args, **kwargs)
+                out = run(*args, **kwargs)
+                if optimizers_inside:  # for the first time: from here on runs are marked
+                    _updated_inside()
+                return out
             entered = _enter(args, kwargs)
             try:
                 out = run(*args, **kwargs)
@@ -160,7 +163,6 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
 
 
 def _leave(entered: tuple[bool, bool], whole: bool) -> None:
-    global optimizers_inside
     nested, releases = entered
     local.backward -= 1
     try:
@@ -174,10 +176,15 @@ def _leave(entered: tuple[bool, bool], whole: bool) -> None:
                 saved.released()
             tag_samples()
         if optimizers_inside:
-            optimizers_inside = 0
-            steps.updated("in backward")
+            _updated_inside()
     except Exception as error:
         failed("the backward hook", error)
+
+
+def _updated_inside() -> None:
+    global optimizers_inside
+    optimizers_inside = 0
+    steps.updated("in backward")
 
 
 @quiet

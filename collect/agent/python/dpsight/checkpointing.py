@@ -11,6 +11,7 @@ from dpsight.backward import arrive
 from dpsight.marks import mark, tag_name
 from dpsight.patch import Patches
 from dpsight.state import failed, local, state
+from dpsight.steps import steps
 from dpsight.tensors import quiet
 
 
@@ -33,6 +34,7 @@ def _recomputation(base: Any) -> type:
             super().__init__(frame, group, *args, **kwargs)
 
         def __enter__(self) -> Any:
+            steps.keep_phases()  # a recompute is a part of the run around it
             local.recompute.append("")
             arrive()
             timing.module_stamp(mark(kinds.RECOMPUTE_BEGIN, 0, 0))
@@ -62,6 +64,7 @@ def _tag(frame: Any, group: Any) -> None:
 def _reentrant(function: Any) -> Any:
     @functools.wraps(function)
     def backward(ctx: Any, *args: Any) -> Any:
+        steps.keep_phases()
         local.recompute.append("reentrant")
         depth = len(local.recompute)
         arrive()

@@ -125,7 +125,7 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
     backward.arrive()
     recorded, listed = state.recording, allocator.lists_failure()
     module = failures.tried("module", failures.module, 0) if state.tagging else 0
-    late = unphased.begin_late()
+    late = failures.tried("passes", unphased.begin_late, 0)
     k = mark(kinds.OOM, kinds.NOTED if _noted and _may_be_absorbed() else 0, requested, free)
     engine = backward.running() and not local.backward
     _unraised[0 if engine else threading.get_ident()] = k
@@ -144,12 +144,12 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
     if listed:
         tags.forget()
         allocator.resume_recording()
-        steps.mode()  # tags are bound in what is recorded only
+        steps.mark_mode()  # tags are bound in what is recorded only
     if state.recording and state.tagging:
         failures.tried("tags", lambda: failures.tag(recorded), None)
     if listed:
         allocator.end_moment()
-        steps.mode()
+        steps.mark_mode()
     else:
         allocator.drain("oom")
     unphased.end_late(late)

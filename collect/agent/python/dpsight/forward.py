@@ -55,8 +55,8 @@ def watched(impl: Callable[..., Any]) -> Any:
         if compiling() or state.dead:
             passes = True
         elif state.unphased and state.unphased == _ident():
-            state.passed = CALLED
-            passes = True
+            state.passed, state.active = CALLED, True
+            passes = getattr(args[0], "training", True) or not modules.is_root(args[0])  # an evaluation is marked
         else:
             passes = local.calls and not state.instrumented
         if passes:

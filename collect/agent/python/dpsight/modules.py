@@ -43,6 +43,11 @@ def number(module: Any, outermost: bool) -> int:
     return found
 
 
+def is_root(module: Any) -> bool:
+    """Whether the module was called on its own before."""
+    return id(module) in _roots
+
+
 def known(module: Any) -> int:
     """The module's number, 0 if it was never seen."""
     return _ids.get(id(module), 0)

@@ -16,6 +16,7 @@ from dpsight.backward import arrive
 from dpsight.marks import mark, name
 from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
+from dpsight.steps import steps
 from dpsight.tensors import quiet, storages
 
 _OPTIMIZERS = (
@@ -51,6 +52,7 @@ def install(module: Any, patches: Patches) -> None:
     """Patches the classes and functions that one of Opacus' modules defines."""
     global present
     present = True
+    steps.keep_phases()  # what it brackets is told by the runs inside
     for cls in [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]:
         _patch(cls, patches)
     for function, wrap in (("create_or_accumulate_grad_sample", _staging), ("_generate_noise", _noise)):

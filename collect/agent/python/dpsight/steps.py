@@ -17,8 +17,8 @@ from dpsight.windows import windows
 # costs and where everything is; in a longer window, and in later ones, one step in so many shows whether that changes.
 _PAIRS = 10
 _THEN = 16
-# Of steps so short, beyond the first window, one in so many has phases (unphased.py). Longer ones do not show what
-# phases cost.
+# Of steps so short, beyond the windows, one in so many has phases (unphased.py). Longer ones do not show what phases
+# cost.
 _SHORT_NS = 25_000_000
 _PHASED = 16
 
@@ -37,7 +37,7 @@ class Steps:
         self._first = 0  # warm-up is counted from this step
         self._callbacks: list[Callable[[], None]] = []
         self._ended_ns = 0
-        self._took_ns = 0  # of the step before
+        self._took_ns = (1 << 62, 1 << 62)  # the last two steps
         self._thread = 0  # that ended it
         self._needs_phases = False
         self._unphased_until = 0  # the next step that may be another than one without phases
@@ -60,6 +60,7 @@ class Steps:
         counts[key] = counts.get(key, 0) + 1
         if new and self._boundary is not None:
             self._first = self.number
+            self._unphased_until = 0
         if new or self.warming():
             best = key
             for k, n in list(counts.items()):
@@ -83,7 +84,9 @@ class Steps:
 
     def user(self, samples: int | None, tokens: int | None) -> None:
         """dpsight.step(): from now on only these calls end a step."""
-        self.explicit = True
+        if not self.explicit:
+            self.explicit = True
+            self.keep_phases()
         mark(kinds.USER_STEP, 0, _operand(samples), _operand(tokens))
         # Without plan() the update just before the first call has ended the step already.
         if state.active or self.number == 0:
@@ -101,14 +104,18 @@ class Steps:
         return self.number - self._first < state.warmup
 
     def keep_phases(self) -> None:
-        """From here on no step goes without its phases: they tell where it ends."""
+        """From here on, in this step too, nothing goes without its phases."""
         self._needs_phases = True
+        if state.unphased:
+            state.unphased = 0
+            self.mark_mode()
 
     def end(self, stamped: bool = False) -> None:
         """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning.
-        stamped: an event was recorded a moment ago, and nothing ran on the device since."""
+        stamped: an event was recorded a moment ago, and nothing ran on the device since. One step without phases after
+        another has one mark between them."""
         now, thread = time.monotonic_ns(), get_ident()
-        self._took_ns, self._ended_ns = now - self._ended_ns, now
+        self._took_ns, self._ended_ns = (self._took_ns[1], now - self._ended_ns), now
         stamped = stamped and not state.unphased
         if thread == self._thread == state.unphased and self._goes_on_so():
             timing.step_stamp(mark(kinds.STEP_END, 0, self.number))
@@ -148,11 +155,15 @@ class Steps:
 
     def _goes_on_so(self) -> bool:
         """Whether the next step is one without phases as the last was, and nothing is to be done before it."""
-        return self.number + 1 < self._unphased_until and self._took_ns < _SHORT_NS and allocator.rests()
+        return self.number + 1 < self._unphased_until and self._short() and allocator.rests()
+
+    def _short(self) -> bool:
+        """Whether steps are short now, but for one that did more than train."""
+        return min(self._took_ns) < _SHORT_NS
 
     def _goes_without_phases(self) -> bool:
         """Whether this step has no phases."""
-        if state.source != "measured" or self._planned or self._needs_phases or self._took_ns >= _SHORT_NS:
+        if state.source != "measured" or self._planned or self._needs_phases or not self._short():
             return False
         if state.dead or state.recording or self.warming() or windows.holds(self.number):
             return False
@@ -161,21 +172,37 @@ class Steps:
             return False
         if local.calls or local.backward or local.dp_step or local.scaler or local.optimizer:
             return False
-        self._unphased_until = min(self.number + _PHASED - self.number % _PHASED, windows.next())
-        return self.number % _PHASED != 0
+        window = windows.next()  # one that was not opened when it was time is thought of again when a step has phases
+        phased = _next_phased(self.number)
+        self._unphased_until = min(phased, window) if window > self.number else phased
+        return phased != self.number
 
     def _has_its_turn(self, n: int, pairs: int) -> bool:
         """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it."""
         return n % (2 if n < 2 * pairs or self._planned else _THEN) == 0
 
     def mode(self) -> None:
-        """Marks the mode that holds from here on."""
+        """Chooses the mode that holds from here on, and marks it."""
         self._choose()
+        self.mark_mode()
+
+    def mark_mode(self) -> None:
+        """Marks the mode that holds."""
         flags = kinds.INSTRUMENTED if state.instrumented else 0
         flags |= kinds.WARMUP if self.warming() else 0
         flags |= kinds.RECORDING if state.recording else 0
         flags |= kinds.UNPHASED if state.unphased else 0
         mark(kinds.MODE, flags)
+
+
+def _next_phased(step: int) -> int:
+    """The next step with phases, from this one on: another one of each so many, since scripts do things every second or
+    sixteenth step."""
+    for turn in (step // _PHASED, step // _PHASED + 1):
+        phased = turn * _PHASED + turn * 7 % _PHASED
+        if phased >= step:
+            break
+    return phased
 
 
 def _operand(count: int | None) -> int:

@@ -1,6 +1,7 @@
 """A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
-(forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). With plan it
-plans them."""
+(forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). Or from step
+20 on something else is done: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps
+(another), or one does in backward (inside). With plan all steps are planned."""
 
 import sys
 
@@ -65,6 +66,17 @@ for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
     nn.functional.cross_entropy(out, y).backward()
     if now == "between":
         ask()
-    optimizer.step()
-    if fails == "plan":
+    if i == 20 and fails == "another":
+        optimizer = Optimizer(model.parameters(), lr=0.1)
+    if i >= 20 and fails == "eval":
+        model.eval()
+        with torch.no_grad():
+            model(x)
+        model.train()
+    if i == 20 and fails == "inside":
+        for p in model.parameters():
+            p.register_post_accumulate_grad_hook(lambda p: torch.optim.SGD([p], lr=0.1).step())
+    if i < 20 or fails != "inside":
+        optimizer.step()
+    if fails == "plan" or (i >= 20 and fails == "user"):
         dpsight.step()
