@@ -164,7 +164,7 @@ func TestKnownError(t *testing.T) {
 		e := knownByKind()[kind].Allocated
 		return fmt.Sprintf("of %d scripts with %s %d came to the byte in allocated%s, ", e.Of, kind, e.Exact, off)
 	}
-	engined := of(schemas.DoubtCuDNN, " (off by at most 56.7 %, hinge)")
+	engined := of(schemas.DoubtCuDNN, " (off by at most 56.7 %: hinge in docs/accuracy.md)")
 	for _, c := range []struct {
 		what    string
 		changes []func(*schemas.Prediction)
@@ -174,7 +174,7 @@ func TestKnownError(t *testing.T) {
 		{what: "nothing"},
 		{"reads", []func(*schemas.Prediction){reads}, "", []string{of(schemas.DoubtReads, "")}},
 		{"reads and engines", []func(*schemas.Prediction){reads, engines}, "", []string{engined}},
-		{"engines and ranks", []func(*schemas.Prediction){ranks, engines}, "", []string{engined, of(schemas.DoubtRanks, " (off by at most 2.0 %, zero)")}},
+		{"engines and ranks", []func(*schemas.Prediction){ranks, engines}, "", []string{engined, of(schemas.DoubtRanks, " (off by at most 2.0 %: zero in docs/accuracy.md)")}},
 		{"compiled", []func(*schemas.Prediction){reads, func(p *schemas.Prediction) { p.Compiled = true }}, "", []string{of(schemas.DoubtCompile, "")}},
 		{what: "a library that no recording is of", changes: []func(*schemas.Prediction){reads, pool}},
 		{"another torch", []func(*schemas.Prediction){reads}, "2.15.0", nil},

@@ -124,7 +124,7 @@ func worst(e AccuracyErrors) string {
 	if e.Exact == e.Of {
 		return ""
 	}
-	return fmt.Sprintf(" (off by at most %s, %s)", atMostPercent(*e.Worst), e.Where)
+	return fmt.Sprintf(" (off by at most %s: %s in docs/accuracy.md)", atMostPercent(*e.Worst), e.Where)
 }
 
 // atMostPercent rounds a share up, so that "at most" holds.
