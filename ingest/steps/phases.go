@@ -119,6 +119,7 @@ func (w *walker) walk(n *node, base string, group int32) {
 			w.back(c.end, l)
 		case optimizer, dpStep:
 			w.endForward(l)
+			w.pairBegin = 0 // of a forward whose backward was not marked
 			w.inside(c, schemas.PhaseOptimizer, l)
 		case scaler:
 			w.inside(c, schemas.PhaseOptimizer, l)

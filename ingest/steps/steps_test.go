@@ -209,6 +209,15 @@ func TestUnphasedSteps(t *testing.T) {
 	}
 }
 
+// A forward that a failure marked late, of a backward that was not, begins no pair of the next step.
+func TestPairsBesideUnphasedSteps(t *testing.T) {
+	marks, names := parse(t, "F B O0 M:u F[ OOM ] O0 M: F B O0")
+	r := Derive(marks, names)
+	if len(r.Steps) != 3 || r.Steps[1].Microbatches != 0 || r.Steps[2].Microbatches != 1 {
+		t.Errorf("%+v", r.Steps)
+	}
+}
+
 // A convolution's request is known to have failed when its error is raised, which may be after the mark that ends the pass it was in.
 func TestFailuresThatAreRaisedLate(t *testing.T) {
 	marks, names := parse(t, "F B O0 F")

@@ -56,7 +56,9 @@ def watched(impl: Callable[..., Any]) -> Any:
             passes = True
         elif state.unphased and state.unphased == _ident():
             state.passed, state.active = CALLED, True
-            passes = getattr(args[0], "training", True) or not modules.is_root(args[0])  # an evaluation is marked
+            # An evaluation is marked: one that trains in eval mode, or is a part of a call, is none.
+            passes = getattr(args[0], "training", True) or not modules.is_root(args[0])
+            passes = passes or bool(local.calls) or _grad_enabled() or _within()
         else:
             passes = local.calls and not state.instrumented
         if passes:
@@ -70,6 +72,14 @@ def watched(impl: Callable[..., Any]) -> Any:
             _ended(args[0], kwargs, out)
 
     return _call_impl
+
+
+def _within() -> bool:
+    """Whether the call that asks was made inside another."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code is not _call_code:
+        frame = frame.f_back
+    return frame is not None
 
 
 def bound_impl(module: Any) -> Any:

@@ -5,9 +5,10 @@ or recorded, and on a phantom GPU, which has no times, all steps have their phas
 Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): there the runs of backward tell what is
 what.
 
-Only the thread that trains passes over its marks, and not over those of a model in eval mode; updates are marked in
-every step, by which offline steps are found. What a failing request's memory is of is known less well in such a step:
-the script's tensors and the graph are found, but which module saved what, and the module in backward, are not.
+Only the thread that trains passes over its marks, and not over those of a model that was called on its own before and
+is in eval mode, without gradients; updates are marked in every step, by which offline steps are found. What a failing
+request's memory is of is known less well in such a step: the script's tensors and the graph are found, but which module
+saved what, and the module in backward, are not.
 """
 
 from __future__ import annotations
