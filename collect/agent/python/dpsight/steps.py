@@ -14,9 +14,11 @@ from dpsight.state import local, state
 from dpsight.windows import windows
 
 # An instrumented step of a few milliseconds takes up to twice as long as a bare one. So many pairs of both say what it
-# costs and where everything is; in a longer window, and in later ones, one step in so many shows whether that changes.
+# costs and where everything is; in a longer window one step in so many shows whether that changes. Later windows are
+# short, and what is new in one is to be seen: they have more.
 _PAIRS = 10
 _THEN = 16
+_LATER = 8
 # Of steps so short, beyond the windows, one in so many has phases (unphased.py). Longer ones do not show what phases
 # cost.
 _SHORT_NS = 25_000_000
@@ -148,9 +150,10 @@ class Steps:
         if state.bare or state.dead or not state.tagging or not windows.holds(self.number):
             state.instrumented = False
         elif windows.begin:
-            state.instrumented = self._has_its_turn(self.number - windows.begin, 0)
+            state.instrumented = self._has_its_turn(self.number - windows.begin, 0, _LATER)
         else:
-            state.instrumented = self.warming() or self._has_its_turn(self.number - self._first - state.warmup, _PAIRS)
+            n = self.number - self._first - state.warmup
+            state.instrumented = self.warming() or self._has_its_turn(n, _PAIRS, _THEN)
         state.unphased = self._thread if self._goes_without_phases() else 0
 
     def _goes_on_so(self) -> bool:
@@ -177,9 +180,10 @@ class Steps:
         self._unphased_until = min(phased, window) if window > self.number else phased
         return phased != self.number
 
-    def _has_its_turn(self, n: int, pairs: int) -> bool:
-        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it."""
-        return n % (2 if n < 2 * pairs or self._planned else _THEN) == 0
+    def _has_its_turn(self, n: int, pairs: int, then: int) -> bool:
+        """Whether the nth step of a window, from 0, is instrumented, if so many pairs begin it and then one in so many
+        is."""
+        return n % (2 if n < 2 * pairs or self._planned else then) == 0
 
     def mode(self) -> None:
         """Chooses the mode that holds from here on, and marks it."""
