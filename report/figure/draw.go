@@ -2,6 +2,7 @@ package figure
 
 import (
 	"github.com/dpsight/dpsight/report/canvas"
+	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -50,7 +51,7 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 		c.Mark("categories of "+r.Label, l.bar(i, p.zero, p.x(sum)), l.within(p))
 	}
 	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
-	c.Text(p.unit.size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
+	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
 }
 
 func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
@@ -60,7 +61,7 @@ func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
 	if r.Baseline || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
 		color = softInk
 	}
-	c.Text(r.total(p.unit), p.textRight, textY, valueSize, canvas.End, color)
+	c.Text(r.total(), p.textRight, textY, valueSize, canvas.End, color)
 	if p.perByte == 0 || r.Overhead == nil || r.Overhead.PeakDeltaBytes == nil {
 		return
 	}

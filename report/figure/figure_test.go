@@ -70,15 +70,3 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
-
-// A total is in its axis' unit, as the parts inside its bar are.
-func TestSizesAreInTheAxisUnit(t *testing.T) {
-	for _, c := range []struct {
-		high, n int64
-		want    string
-	}{{3 << 30, 512 << 20, "0.50 GiB"}, {3 << 30, -(1 << 30), "−1.00 GiB"}, {3 << 30, 1, "<0.01 GiB"}, {3 << 30, -1, ">−0.01 GiB"}, {3 << 30, 0, "0.00 GiB"}, {2 << 40, 1536 << 30, "1.50 TiB"}, {900, 512, "512 B"}} {
-		if got := unitOf(c.high).size(c.n); got != c.want {
-			t.Errorf("%d on an axis to %d: %s, want %s", c.n, c.high, got, c.want)
-		}
-	}
-}

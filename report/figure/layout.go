@@ -94,16 +94,11 @@ func numbered(i int, label string) string {
 // peakPanel scales the left axis so that the longest bar and its total fit.
 func (m *MemoryBreakdown) peakPanel(left float64) panel {
 	p := panel{left: left, zero: left}
-	for _, r := range m.Rows {
-		if r.PeakBytes != nil {
-			p.high = max(p.high, *r.PeakBytes)
-		}
-	}
-	p.unit = unitOf(p.high)
 	text := 0.0
 	for _, r := range m.Rows {
 		if r.PeakBytes != nil {
-			text = max(text, canvas.Measure(p.unit.size(*r.PeakBytes), valueSize))
+			p.high = max(p.high, *r.PeakBytes)
+			text = max(text, canvas.Measure(table.Size(*r.PeakBytes), valueSize))
 		}
 	}
 	p.textRight = left + peakWidth
@@ -111,20 +106,18 @@ func (m *MemoryBreakdown) peakPanel(left float64) panel {
 	if p.high > 0 {
 		p.perByte = (p.right - p.left) / float64(p.high)
 	}
+	p.unit = unitOf(p.high)
 	return p
 }
 
 // deltaPanel scales the right axis: what shrank goes left of zero, what grew right, the totals stand in a column.
 func (m *MemoryBreakdown) deltaPanel(left float64) panel {
 	p := panel{left: left, textRight: left + deltaWidth}
-	for i := range m.Rows {
-		down, up := m.Rows[i].extent()
-		p.low, p.high = min(p.low, down), max(p.high, up)
-	}
-	p.unit = unitOf(max(p.high, -p.low))
 	text := 0.0
 	for i := range m.Rows {
-		text = max(text, canvas.Measure(m.Rows[i].total(p.unit), valueSize))
+		text = max(text, canvas.Measure(m.Rows[i].total(), valueSize))
+		down, up := m.Rows[i].extent()
+		p.low, p.high = min(p.low, down), max(p.high, up)
 	}
 	p.right = p.textRight - text - 12
 	p.zero = p.left
@@ -132,6 +125,7 @@ func (m *MemoryBreakdown) deltaPanel(left float64) panel {
 		p.perByte = (p.right - p.left) / float64(p.high-p.low)
 		p.zero = p.left - float64(p.low)*p.perByte
 	}
+	p.unit = unitOf(max(p.high, -p.low))
 	return p
 }
 
@@ -153,8 +147,8 @@ func (r *Row) extent() (down, up int64) {
 	return down, up
 }
 
-// total is the overhead in words, in the axis' unit.
-func (r *Row) total(u unit) string {
+// total is the overhead in words.
+func (r *Row) total() string {
 	switch {
 	case r.Baseline:
 		return "baseline"
@@ -162,8 +156,8 @@ func (r *Row) total(u unit) string {
 		return "–"
 	}
 	d := *r.Overhead.PeakDeltaBytes
-	s := u.size(d)
-	if d > 0 && s[0] != '<' {
+	s := table.Size(d)
+	if d > 0 {
 		s = "+" + s
 	}
 	switch ratio := r.Overhead.PeakRatio; {

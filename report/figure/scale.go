@@ -23,24 +23,6 @@ func unitOf(n int64) unit {
 	return unit{1, "B"}
 }
 
-// size is bytes in the unit, which parts of bars are in too: a total in another would not be their sum to the eye. What is not 0 never
-// looks like 0.
-func (u unit) size(n int64) string {
-	v := float64(n) / u.bytes
-	text := ""
-	switch {
-	case u.bytes == 1:
-		text = table.Fixed(v, 0)
-	case n > 0 && v < 0.005:
-		text = "<0.01"
-	case n < 0 && v > -0.005:
-		text = ">−0.01"
-	default:
-		text = table.Fixed(v, 2)
-	}
-	return text + " " + u.name
-}
-
 // ticks are round values of a panel's unit from low to high, about most of them. There is no half byte.
 func (p *panel) ticks(most int) []float64 {
 	if p.perByte == 0 {
