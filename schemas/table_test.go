@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,5 +235,27 @@ func TestWriteFileLeavesNoHalf(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Dir(path) + "/*")
 	if len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A column that a version got later is null in files that were written before.
+func TestAddedColumns(t *testing.T) {
+	type before struct {
+		Step int64 `parquet:"step"`
+	}
+	type now struct {
+		Step  int64 `parquet:"step"`
+		Added bool  `parquet:"added,optional"`
+	}
+	var b bytes.Buffer
+	if err := (Table[before]{Name: "t", Version: 1}).Encode(&b, []before{{3}, {4}}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Table[now]{Name: "t", Version: 1, Added: []string{"added"}}.Decode(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil || !slices.Equal(rows, []now{{Step: 3}, {Step: 4}}) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if _, err := (Table[now]{Name: "t", Version: 1}).Decode(bytes.NewReader(b.Bytes()), int64(b.Len())); err == nil || !strings.Contains(err.Error(), "column added is absent") {
+		t.Errorf("a column that was always there: %v", err)
 	}
 }
