@@ -17,7 +17,7 @@ from dpsight.windows import windows
 # costs and where everything is; in a longer window one step in so many shows whether that changes. Later windows are
 # short, and what is new in one is to be seen: they have more.
 _PAIRS = 10
-_THEN = 16
+_THEN = 32
 _LATER = 8
 # Of steps so short, beyond the windows, one in so many has phases (unphased.py). Longer ones do not show what phases
 # cost.
