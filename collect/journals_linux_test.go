@@ -20,15 +20,21 @@ func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) stri
 	t.Helper()
 	b := spool.AppendMarksHeader(nil, spool.MarksHeader{PID: 4711, StartNS: 1})
 	k := uint32(0)
-	mark := func(kind spool.Kind, a uint64) {
+	flagged := func(kind spool.Kind, flags uint8, a uint64) {
 		k++
-		b = spool.Mark{K: k, Kind: kind, TimeNS: int64(k), A: a}.Append(b)
+		b = spool.Mark{K: k, Kind: kind, Flags: flags, TimeNS: int64(k), A: a}.Append(b)
 	}
+	mark := func(kind spool.Kind, a uint64) { flagged(kind, 0, a) }
 	mark(spool.Start, 0)
 	for i := range steps {
 		mark(spool.ForwardBegin, 1)
 		b = append(b, make([]byte, spool.RecordSize)...) // a record that was never finished
 		k++
+		if i%2 == 1 { // a step without phases, of which another follows
+			flagged(spool.Updated, spool.FlagEnds, 1)
+			continue
+		}
+		mark(spool.Updated, 1)
 		mark(spool.StepEnd, uint64(i))
 	}
 	b = append(b, make([]byte, 100*spool.RecordSize)...) // allocated ahead of use

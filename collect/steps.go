@@ -20,8 +20,9 @@ func newStepCounter(dir string) *stepCounter {
 
 // Offsets of fields in a record of the marks file (see package spool).
 const (
-	markK    = 0
-	markKind = 6
+	markK     = 0
+	markKind  = 6
+	markFlags = 7
 )
 
 // read gives the steps of the process that is furthest, -1 before there is a journal.
@@ -56,8 +57,11 @@ func (s *stepCounter) follow(path string) {
 				continue
 			}
 			used = i + spool.RecordSize
-			if spool.Kind(buf[i+markKind]) == spool.StepEnd {
+			switch spool.Kind(buf[i+markKind]) {
+			case spool.StepEnd:
 				steps++
+			case spool.Updated:
+				steps += int64(buf[i+markFlags] & spool.FlagEnds)
 			}
 		}
 		s.steps[path] += steps

@@ -193,10 +193,13 @@ func TestAnyMarks(t *testing.T) {
 }
 
 func TestUnphasedSteps(t *testing.T) {
-	marks, names := parse(t, "F B O0 M:u O0 O0 M: F B O0 M:u O0")
+	marks, names := parse(t, "F B O0 M:u O0 V0 M: F B O0 M:u V0")
 	r := Derive(marks, names)
-	if got, want := show(r), ". / fwd bwd . opt / . opt / . opt / . fwd bwd . opt / . opt / ."; got != want {
+	if got, want := show(r), ". / fwd bwd . opt / . opt / . / . fwd bwd . opt / . / ."; got != want {
 		t.Errorf("phases %s, want %s", got, want)
+	}
+	if r.Optimizers != 1 || r.Rule != RuleOptimizer || len(r.Steps) != 5 {
+		t.Fatalf("%d optimizers, rule %q, steps %+v", r.Optimizers, r.Rule, r.Steps)
 	}
 	for i, unphased := range []bool{false, true, true, false, true} {
 		pairs := int32(1)

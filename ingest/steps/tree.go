@@ -80,6 +80,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			add(m, phaseBegin)
 		case m.Kind == spool.PhaseEnd:
 			add(m, phaseEnd)
+		case m.Kind == spool.Updated:
+			n := &t.nodes[add(m, optimizer)]
+			n.end, n.ended, n.flags = m.K, true, 0 // its flag is of the step
 		case m.Kind == spool.Raised, m.Kind == spool.OOM && m.Flags&spool.FlagNoted == 0:
 			for n := cur; n > 0; n = t.nodes[n].up {
 				t.nodes[n].failed = true
@@ -164,7 +167,7 @@ func trainingThreads(marks []spool.Mark) (training uint16, engine map[uint16]boo
 		switch m.Kind {
 		case spool.Engine:
 			engine[m.Thread] = true
-		case spool.OptimizerBegin, spool.DPStepBegin:
+		case spool.OptimizerBegin, spool.DPStepBegin, spool.Updated:
 			c.updates++
 		case spool.BackwardBegin, spool.DPBackwardBegin, spool.CompiledBegin:
 			c.backwards++

@@ -51,6 +51,7 @@ const (
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
 	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
 	Raised       Kind = 56 // the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
+	Updated      Kind = 57 // Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0. Bits: [FlagEnds]
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -90,6 +91,9 @@ const (
 	FlagSkipped = 1 << 1 // DPStepEnd: gradients were accumulated, nothing was updated
 )
 
+// Flag of Updated marks: the step ended with it, as with a StepEnd.
+const FlagEnds = 1 << 0
+
 // Flag of OOM marks: a convolution asked, and a Raised mark follows if the error reaches Python; else torch itself goes on without. Of a failure
 // without the flag the script hears, or older agents do not say.
 const FlagNoted = 1 << 0
@@ -115,7 +119,7 @@ var kindNames = map[Kind]string{
 	SamplerBegin: "sampler_begin", SamplerEnd: "sampler_end", DrainBegin: "drain_begin", DrainEnd: "drain_end",
 	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode", Start: "start",
 	Exit: "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
-	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised",
+	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised", Updated: "updated",
 }
 
 func (k Kind) String() string {

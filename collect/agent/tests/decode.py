@@ -18,7 +18,7 @@ sys.path.pop(0)
 NAMES = {
     value: name
     for name, value in vars(kinds).items()
-    if isinstance(value, int) and (name.endswith(("_BEGIN", "_END")) or 40 <= value <= 54)
+    if isinstance(value, int) and (name.endswith(("_BEGIN", "_END")) or 40 <= value <= 57)
 }
 JSON_FRAMES = {1, 2, 3, 4, 7, 9, 10, 11, 12, 13, 14, 15, 16}
 
@@ -77,6 +77,10 @@ class Journal:
 
     def count(self, kind: int, without: int = 0) -> int:
         return sum(m.kind == kind and not m.flags & without for m in self.marks)
+
+    def ends(self) -> list[int]:
+        """The marks with which steps end."""
+        return [m.k for m in self.marks if m.kind == kinds.STEP_END or (m.kind == kinds.UPDATED and m.flags)]
 
     def line(self, skip: frozenset[int] = frozenset()) -> str:
         return " ".join(f"{NAMES.get(m.kind, m.kind)}" for m in self.marks if m.kind not in skip)

@@ -20,6 +20,7 @@ from decode import Journal, Mark, journals
 from dpsight_kinds import K
 from harness import CASES, PYTHON_PATH, Result, phantom, run
 
+UPDATES = (K.OPTIMIZER_BEGIN, K.OPTIMIZER_END, K.UPDATED)
 GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER_STATE: "state"}
 
 
@@ -367,7 +368,7 @@ class TestMemory(Phantom):
         for mode in ("full", "bare"):
             with self.subTest(mode):
                 j = self.short("260", DPSIGHT_MODE=mode)
-                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                ends = j.ends()
                 self.assertEqual(len(ends), 260)
                 stamped = {k for p in j.payloads(K.FRAME_TIMES) for t in struct.iter_unpack("<IIq", p) for k in t[:2]}
                 flags = without = 0
@@ -375,7 +376,9 @@ class TestMemory(Phantom):
                     inside = [m for m in j.marks if begin < m.k < end]
                     flags = ([flags] + [m.flags for m in inside if m.kind == K.MODE])[-1]
                     passes = {m.kind for m in inside} & {K.FORWARD_BEGIN, K.BACKWARD_BEGIN, K.ZERO_GRAD_BEGIN}
-                    self.assertTrue(any(m.kind == K.OPTIMIZER_BEGIN for m in inside), step)
+                    updates = [m.kind for m in j.marks if begin < m.k <= end and m.kind in UPDATES]
+                    both = [K.OPTIMIZER_BEGIN, K.OPTIMIZER_END]
+                    self.assertEqual(updates, [K.UPDATED] if flags & K.UNPHASED else both, step)
                     self.assertEqual(len(passes), 0 if flags & K.UNPHASED else 3, step)
                     if flags & K.UNPHASED:
                         without += 1
@@ -391,20 +394,30 @@ class TestMemory(Phantom):
 
     def test_steps_that_need_their_phases_have_them(self) -> None:
         """Where what a script does changes, each step still ends, and what tells of it is marked."""
-        for what in ("user", "inside", "another", "eval"):
+        for what in ("user", "inside", "another", "eval", "wraps", "inner", "twice", "scaler", "raises"):
             with self.subTest(what):
                 j = self.short("60", what)
-                self.assertIn(j.count(K.STEP_END), (59, 60, 61), what)
-                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                self.assertIn(len(j.ends()), (59, 60, 61), what)
+                ends = j.ends()
                 self.assertLess(sum(m.kind == K.BACKWARD_BEGIN and m.k < ends[19] for m in j.marks), 10)
+                self.assertEqual(len({m.a for m in j.marks if m.kind == K.UPDATED}), 1)
+                opened = Counter(m.kind for m in j.marks if m.kind in UPDATES)
+                self.assertEqual(opened[K.OPTIMIZER_BEGIN], opened[K.OPTIMIZER_END])
                 late = [m for m in j.marks if m.k > ends[21]]
                 runs = sum(m.kind == K.BACKWARD_BEGIN for m in late)
-                if what in ("user", "inside"):
+                if what in ("user", "inside", "wraps", "inner", "twice"):
                     self.assertGreaterEqual(runs, 37)
                 else:
                     self.assertLess(runs, 10)
                 if what == "another":
                     self.assertTrue(any(m.kind == K.MODE and m.flags & K.WARMUP and m.k > ends[19] for m in j.marks))
+                if what in ("scaler", "another"):
+                    self.assertFalse(any(m.kind == K.UPDATED and m.k > ends[21] for m in j.marks))
+                if what in ("wraps", "inner", "twice"):  # in the first such step, too
+                    nested = [m.flags & K.NESTED for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and m.k > ends[19]]
+                    self.assertEqual(nested, [0, 1] * 40)
+                if what == "raises":
+                    self.assertEqual(len(ends), 59)
                 if what == "eval":
                     passes = [m for m in late if m.kind == K.FORWARD_BEGIN and not m.flags & K.TRAINING]
                     self.assertEqual(len(passes), 38)
@@ -421,7 +434,7 @@ class TestMemory(Phantom):
         for where, marks in around.items():
             with self.subTest(where):
                 j = self.short("61", where)  # in step 59
-                ends = [m.k for m in j.marks if m.kind == K.STEP_END]
+                ends = j.ends()
                 inside = [m for m in j.marks if ends[58] < m.k < ends[59]]
                 own = {*around["optimizer"], *around["forward"], *around["backward"]} - (
                     set() if where == "optimizer" else {K.OPTIMIZER_BEGIN, K.OPTIMIZER_END}

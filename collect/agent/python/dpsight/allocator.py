@@ -188,15 +188,20 @@ def between_steps(finished: int, window: Any) -> bool:
     elif finished and finished == window.begin:
         resume_recording()
         return True
-    elif finished <= _ALWAYS or _stacks or time.monotonic_ns() - _last_ns >= _EVERY_NS:
+    elif finished <= _ALWAYS or _stacks or time.monotonic_ns() >= due_ns():
         _stacks = _stacks and finished < state.stack_steps
         drain("step")
     return False
 
 
+def due_ns() -> int:
+    """When the next drain between steps is due, on the monotonic clock."""
+    return _last_ns + _EVERY_NS
+
+
 def rests() -> bool:
     """Whether between_steps has nothing to do, unless a window begins."""
-    return not state.recording and time.monotonic_ns() - _last_ns < _EVERY_NS
+    return not state.recording and time.monotonic_ns() < due_ns()
 
 
 def check() -> None:

@@ -43,14 +43,14 @@ def install(patches: Patches) -> None:
     class Engine(base):  # type: ignore[misc, valid-type]
         def run_backward(self, *args: Any, **kwargs: Any) -> Any:
             run = super().run_backward
-            if state.dead or fake():  # AOTAutograd traces a joint graph: nothing runs
-                return run(*args, **kwargs)
             if state.unphased and state.unphased == _ident():
                 state.passed, state.active = RAN, True
                 out = run(*args, **kwargs)
                 if optimizers_inside:  # for the first time: from here on runs are marked
                     _updated_inside()
                 return out
+            if state.dead or fake():  # AOTAutograd traces a joint graph: nothing runs
+                return run(*args, **kwargs)
             entered = _enter(args, kwargs)
             try:
                 out = run(*args, **kwargs)

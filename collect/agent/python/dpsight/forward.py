@@ -52,15 +52,18 @@ def watched(impl: Callable[..., Any]) -> Any:
     # Every call of a bare step passes here: with a parameter of its own for the module, and keywords where there are
     # none, passing would take twice as long.
     def _call_impl(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or state.dead:
+        if compiling():
             passes = True
         elif state.unphased and state.unphased == _ident():
-            state.passed, state.active = CALLED, True
-            # An evaluation is marked: one that trains in eval mode, or is a part of a call, is none.
-            passes = getattr(args[0], "training", True) or not modules.is_root(args[0])
-            passes = passes or bool(local.calls) or _grad_enabled() or _within()
+            passes = state.calling
+            if not passes and not _evaluates(args[0]):
+                state.calling = state.active = True
+                try:
+                    return impl(*args, **kwargs) if kwargs else impl(*args)
+                finally:
+                    state.calling, state.passed = False, CALLED
         else:
-            passes = local.calls and not state.instrumented
+            passes = state.dead or (local.calls and not state.instrumented)
         if passes:
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
@@ -74,9 +77,17 @@ def watched(impl: Callable[..., Any]) -> Any:
     return _call_impl
 
 
+def _evaluates(module: Any) -> bool:
+    """Whether a call in a step without phases is marked all the same: an evaluation's. One that trains in eval mode, or
+    is a part of a call, is none."""
+    if getattr(module, "training", True) or state.dead or not modules.is_root(module):
+        return False
+    return not (local.calls or _grad_enabled() or _within())
+
+
 def _within() -> bool:
     """Whether the call that asks was made inside another."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_code is not _call_code:
         frame = frame.f_back
     return frame is not None
@@ -107,6 +118,10 @@ def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _outermost(module: Any, args: Any) -> None:
+    if state.alone:
+        from dpsight import optimizers
+
+        optimizers.begin_late()
     in_backward = backward.running()
     number = modules.number(module, outermost=True)
     flags = kinds.GRAD if _grad_enabled() else 0

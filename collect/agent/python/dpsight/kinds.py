@@ -46,6 +46,7 @@ HISTORY_RESET = 53
 STEP_BEGIN = 54
 REDUCER = 55
 RAISED = 56
+UPDATED = 57
 
 # Flags of forward marks.
 GRAD = 1 << 0
@@ -68,6 +69,9 @@ FUNCTORCH = 1 << 5
 # Flags of optimizer and DP step marks.
 NESTED = 1 << 0
 SKIPPED = 1 << 1
+
+# Flag of marks of updates: the step ended with it.
+ENDS = 1 << 0
 
 # Flag of OOM marks: torch may go on without; if not, a RAISED mark follows.
 NOTED = 1 << 0

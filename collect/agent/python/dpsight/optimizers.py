@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from threading import get_ident as _ident
 from types import CodeType, FrameType
 from typing import Any
 
@@ -63,9 +64,16 @@ def number(optimizer: Any) -> int:
     if found is None:
         _given += 1
         found = _numbers[key] = _given
-        _alive[key] = weakref.ref(optimizer, lambda _ref: (_numbers.pop(key, None), _alive.pop(key, None)))
+        _alive[key] = weakref.ref(optimizer, lambda _ref: _gone(key))
         name(f"optimizer {found} {type(optimizer).__name__}")
     return found
+
+
+def _gone(key: int) -> None:
+    _numbers.pop(key, None)
+    _alive.pop(key, None)
+    if state.alone == key:
+        state.alone = 0
 
 
 def before(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -74,12 +82,18 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         return
     if state.dead:
         return
+    if state.alone == id(optimizer) and not state.updating and state.unphased == _ident():
+        state.updating = True
+        return
     try:
         if local.calls:
             from dpsight import forward
 
             forward.repair()
+        begin_late(own=1)
         repair(own=1)
+        if local.optimizer:
+            steps.keep_phases()  # one mark would not tell which of two updates is inside the other
         in_backward = backward.running()
         flags = kinds.NESTED if local.optimizer > 0 else 0
         flags |= kinds.IN_BACKWARD if in_backward else 0
@@ -94,6 +108,16 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
             tags.emit(gradients.assigned([p for g in optimizer.param_groups for p in g["params"]]))
     except Exception as error:
         failed("the optimizer hook", error)
+
+
+def begin_late(own: int = 0) -> None:
+    """Marks the beginning of the update that goes on without a mark, if there is one: more is to be marked inside it.
+    own frames belong to a step that begins."""
+    if state.alone and state.unphased == _ident():
+        if state.updating and _alive_steps(own):
+            mark(kinds.OPTIMIZER_BEGIN, 0, _numbers[state.alone])
+            local.optimizer = 1
+        state.alone, state.updating = 0, False
 
 
 def is_step(code: CodeType) -> bool:
@@ -111,14 +135,20 @@ def repair(own: int = 0) -> None:
     has not been counted yet."""
     if not local.optimizer or _step_code is None:
         return
-    frame: FrameType | None = sys._getframe(1)
+    alive = _alive_steps(own)
+    while local.optimizer > alive:
+        local.optimizer -= 1
+        mark(kinds.OPTIMIZER_END, kinds.REPAIRED | (kinds.NESTED if local.optimizer else 0))
+
+
+def _alive_steps(own: int) -> int:
+    """How many steps of optimizers this thread is inside of, but for so many."""
+    frame: FrameType | None = sys._getframe(2)
     alive = -own
     while frame is not None:
         alive += frame.f_code is _step_code
         frame = frame.f_back
-    while local.optimizer > max(0, alive):
-        local.optimizer -= 1
-        mark(kinds.OPTIMIZER_END, kinds.REPAIRED | (kinds.NESTED if local.optimizer else 0))
+    return max(0, alive)
 
 
 def after(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -130,6 +160,11 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         return
     try:
         updates += 1
+        if state.alone == id(optimizer) and state.unphased == _ident():
+            state.updating = False
+            if not steps.updated_alone():
+                _choose_alone(optimizer)
+            return
         local.optimizer = max(0, local.optimizer - 1)
         in_backward = backward.running()
         if state.instrumented and state.cuda:
@@ -149,8 +184,15 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             local.updated = key
         else:
             steps.updated(key)
+            _choose_alone(optimizer)
     except Exception as error:
         failed("the optimizer hook", error)
+
+
+def _choose_alone(optimizer: Any) -> None:
+    """Has the next update of an optimizer marked at its end only, if that tells all."""
+    if state.unphased == _ident() and steps.ends_alone(number(optimizer)):
+        state.alone = id(optimizer)
 
 
 @quiet
@@ -220,6 +262,7 @@ def _state_name(named: int, key: str) -> int:
 
 
 def _scaler_begins(_args: tuple[Any, ...]) -> None:
+    steps.mark_both_ends()
     local.scaler += 1
     local.updated = 0
 

@@ -16,7 +16,9 @@ class State:
 
     __slots__ = (
         "active",
+        "alone",
         "bare",
+        "calling",
         "cuda",
         "dead",
         "forks",
@@ -34,6 +36,7 @@ class State:
         "torch",
         "trainers",
         "unphased",
+        "updating",
         "warmup",
         "window_steps",
     )
@@ -58,6 +61,9 @@ class State:
         self.active = False  # something trained since the last step's end
         self.trainers = 0  # threads that have run a backward
         self.unphased = 0  # the thread whose step has no phases (unphased.py); 0 = none: the step has
+        self.alone = 0  # id() of the optimizer that alone updates, in such a step with one mark; 0 = updates have two
+        self.updating = False  # it has begun to, unless it failed
+        self.calling = False  # that thread is inside a module's call, which has no marks
         self.passed = 0  # how far that step is; 0 = nowhere
         self.forks = 0
         self.pid = os.getpid()
@@ -118,6 +124,8 @@ def after_fork() -> None:
     """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
     state.forks += 1
     state.trainers = state.unphased = state.passed = 0
+    state.alone = 0
+    state.updating = state.calling = False
     state.pid = os.getpid()
     state.dead = state.dead or state.cuda
     state.cuda = state.recording = state.timing = state.active = False

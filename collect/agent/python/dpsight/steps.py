@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from threading import get_ident
+from typing import Any
 
 from dpsight import allocator, kinds, timing
 from dpsight.interruptions import uninterrupted
@@ -42,11 +43,38 @@ class Steps:
         self._took_ns = (1 << 62, 1 << 62)  # the last two steps
         self._thread = 0  # that ended it
         self._needs_phases = False
+        self._both_ends = False  # updates have two marks always
         self._unphased_until = 0  # the next step that may be another than one without phases
+        self._rests_until_ns = 0  # when a drain is due
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Has callback called between two steps."""
         self._callbacks.append(callback)
+
+    def ends_alone(self, key: Hashable) -> bool:
+        """Whether each update is of the optimizer `key`, and ends a step."""
+        return len(self._updates) == 1 and key == self._boundary and not self._both_ends
+
+    def updated_alone(self) -> bool:
+        """An update of the only optimizer has ended in a step without phases: one mark says so, and that the step has
+        ended too, if nothing is to be done between it and the next, which is returned. All of this runs cold, once a
+        step, so each line counts."""
+        now = time.monotonic_ns()
+        key: Any = self._boundary
+        if (
+            now - self._ended_ns < _SHORT_NS
+            and now < self._rests_until_ns
+            and self.number + 1 < self._unphased_until
+        ):
+            self._ended_ns = now
+            self._updates[key] += 1
+            timing.step_stamp(mark(kinds.UPDATED, kinds.ENDS, key, self.number))
+            self.number += 1
+            state.active, state.calling, state.passed = False, False, 0
+            return True
+        mark(kinds.UPDATED, 0, key, self.number)
+        self.updated(key)
+        return False
 
     def updated(self, key: Hashable) -> None:
         """An update of the optimizer `key` has ended.
@@ -109,8 +137,13 @@ class Steps:
         """From here on, in this step too, nothing goes without its phases."""
         self._needs_phases = True
         if state.unphased:
-            state.unphased = 0
+            state.unphased = state.alone = 0
             self.mark_mode()
+
+    def mark_both_ends(self) -> None:
+        """From here on updates are marked where they begin, too, in steps without phases."""
+        self._both_ends = True
+        state.alone = 0
 
     def end(self, stamped: bool = False) -> None:
         """Ends a step and begins the next, whole: an interrupt in between would leave a step without a beginning.
@@ -122,14 +155,14 @@ class Steps:
         if thread == self._thread == state.unphased and self._goes_on_so():
             timing.step_stamp(mark(kinds.STEP_END, 0, self.number))
             self.number += 1
-            state.active, state.passed = False, 0
+            state.active, state.calling, state.passed = False, False, 0
             return
         with uninterrupted:
             drains = allocator.drains  # before the mark, which may drain on request
             k = mark(kinds.STEP_END, 0, self.number)
             if not stamped:
                 timing.step_stamp(k)
-            state.active, state.passed = False, 0
+            state.active, state.calling, state.passed = False, False, 0
             self._thread = thread
             self.number += 1
             windows.advance(self.number)
@@ -155,6 +188,7 @@ class Steps:
             n = self.number - self._first - state.warmup
             state.instrumented = self.warming() or self._has_its_turn(n, _PAIRS, _THEN)
         state.unphased = self._thread if self._goes_without_phases() else 0
+        state.alone = 0
 
     def _goes_on_so(self) -> bool:
         """Whether the next step is one without phases as the last was, and nothing is to be done before it."""
@@ -178,6 +212,7 @@ class Steps:
         window = windows.next()  # one that was not opened when it was time is thought of again when a step has phases
         phased = _next_phased(self.number)
         self._unphased_until = min(phased, window) if window > self.number else phased
+        self._rests_until_ns = allocator.due_ns()
         return phased != self.number
 
     def _has_its_turn(self, n: int, pairs: int, then: int) -> bool:

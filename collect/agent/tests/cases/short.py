@@ -1,8 +1,11 @@
 """A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
 (forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). Or from step
 20 on something else is done: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps
-(another), or one does in backward (inside). With plan all steps are planned."""
+(another), one does in backward (inside), around the first (wraps) or inside it (inner), or inside
+itself, since with the first of its base class torch has hooks run there too (twice), or a GradScaler takes its
+steps (scaler). Or in step 20 alone the optimizer raises (raises). With plan all steps are planned."""
 
+import contextlib
 import sys
 
 import dpsight
@@ -42,17 +45,32 @@ class Ask(torch.autograd.Function):
 
 
 class Optimizer(torch.optim.SGD):
-    asks = False
+    asks = raises = False
+    inner = None
 
     @torch.no_grad()
     def step(self, closure=None):  # noqa: ANN001, ANN201
         if self.asks:
             ask()
+        if self.raises:
+            raise ValueError
+        if self.inner is not None:
+            self.inner.step()
         return super().step(closure)
+
+
+class Around(torch.optim.Optimizer):
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        super().__init__(inner.param_groups, {})
+        self.inner = inner
+
+    def step(self, closure=None):  # noqa: ANN001, ANN201
+        return self.inner.step(closure)
 
 
 model = nn.Sequential(Layer(64, 64), nn.GELU(), Layer(64, 10)).to("cuda")
 optimizer = Optimizer(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda", enabled=fails == "scaler")
 x, y = torch.randn(8, 64).to("cuda"), torch.zeros(8, dtype=torch.long).to("cuda")
 for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
     now = fails if i == steps - 2 else ""
@@ -63,7 +81,8 @@ for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
         ask()
     if now == "backward":
         out = Ask.apply(out)
-    nn.functional.cross_entropy(out, y).backward()
+    loss = nn.functional.cross_entropy(out, y)
+    (scaler.scale(loss) if i >= 20 else loss).backward()
     if now == "between":
         ask()
     if i == 20 and fails == "another":
@@ -76,7 +95,18 @@ for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
     if i == 20 and fails == "inside":
         for p in model.parameters():
             p.register_post_accumulate_grad_hook(lambda p: torch.optim.SGD([p], lr=0.1).step())
-    if i < 20 or fails != "inside":
-        optimizer.step()
+    if i == 20 and fails == "wraps":
+        optimizer = Around(optimizer)
+    if i == 20 and fails == "inner":
+        optimizer.inner = torch.optim.Adam(model.parameters(), lr=0.1)
+    if i == 20 and fails == "twice":
+        torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.raises = i == 20 and fails == "raises"
+    if i >= 20 and fails == "scaler":
+        scaler.step(optimizer)
+        scaler.update()
+    elif i < 20 or fails != "inside":
+        with contextlib.suppress(ValueError):
+            optimizer.step()
     if fails == "plan" or (i >= 20 and fails == "user"):
         dpsight.step()
