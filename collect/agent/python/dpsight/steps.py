@@ -61,11 +61,7 @@ class Steps:
         step, so each line counts."""
         now = time.monotonic_ns()
         key: Any = self._boundary
-        if (
-            now - self._ended_ns < _SHORT_NS
-            and now < self._rests_until_ns
-            and self.number + 1 < self._unphased_until
-        ):
+        if now - self._ended_ns < _SHORT_NS and now < self._rests_until_ns and self.number + 1 < self._unphased_until:
             self._ended_ns = now
             self._updates[key] += 1
             timing.step_stamp(mark(kinds.UPDATED, kinds.ENDS, key, self.number))
