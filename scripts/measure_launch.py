@@ -20,7 +20,7 @@ EXPERIMENTS = Path(__file__).resolve().parent.parent / "collect" / "experiments"
 CASES = ("mlp vanilla", "transformer vanilla", "transformer dpsgd", "transformer ghost")
 MODES = ("none", "bare", "full")
 WARMUP, FIRST, LATER, LASTS = 3, 100, (200, 400, 800), 10  # the agent's windows of steps
-PAIRS, THEN = 10, 8  # in a window: so many pairs of an instrumented and a bare step, then one instrumented in so many
+PAIRS, THEN = 10, 32  # in the first: so many pairs of an instrumented and a bare step, then one instrumented in so many
 PHANTOM = ("LD_PRELOAD", "LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 

@@ -6,7 +6,9 @@ Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): 
 what.
 
 Only the thread that trains passes over its marks, and not over those of a model that was called on its own before and
-is in eval mode, without gradients; updates are marked in every step, by which offline steps are found. What a failing
+is in eval mode, without gradients; updates are marked in every step, by which offline steps are found. Where one
+optimizer makes them all an update has one mark, at its end, which is the step's too: two more, and what leads to them,
+were as dear as all calls of modules. If something inside is to be marked, its beginning is marked late. What a failing
 request's memory is of is known less well in such a step: the script's tensors and the graph are found, but which module
 saved what, and the module in backward, are not.
 """
