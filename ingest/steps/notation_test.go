@@ -13,7 +13,7 @@ import (
 //
 //	F forward, whole; F[ ... ] with marks inside. Letters after F: ~ no grad, e eval mode, ^ inside backward, - output not differentiable
 //	B backward; B{ ... }. Letters: k keep_graph, c create_graph, G accumulates nothing, n nested, T functorch
-//	O0 optimizer number 0; O0< ... >     V0 the same in one mark    D Opacus' step; D( ... )    X two-pass backward; X( ... )
+//	O0 optimizer number 0; O0< ... >     V0 the same in one mark    Letters after the number: ^ in backward, ! it raised    D Opacus' step; D( ... )    X two-pass backward; X( ... )
 //	Z zero_grad    R recompute; R( ... )    W compiled region; W( ... ), W~( without grad    U scaler.step; U( ... )    Uu scaler.update
 //	P:name( ... ) a phase, Ps:name( ... ) one of the agent's set-up stages    S a dpsight.step(), S:4,8 with samples and tokens    | a drain
 //	M:iwru the mode: instrumented, warm-up, recording, without phases    OOM    EXC    EXIT    E an engine's first mark
@@ -93,18 +93,19 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 			flags = flag(has("k"), spool.FlagKeepGraph) | flag(has("c"), spool.FlagCreateGraph) | flag(!has("G"), spool.FlagAccumulate) |
 				flag(has("n"), spool.FlagNestedRun) | flag(has("T"), spool.FlagFunctorch)
 		case 'O':
-			o.kind = spool.OptimizerBegin
-			n, err := strconv.Atoi(body[1:])
+			o.kind, flags = spool.OptimizerBegin, flag(has("^"), spool.FlagInBackward)
+			o.end = flags | flag(has("!"), spool.FlagRepaired)
+			n, err := strconv.Atoi(strings.TrimRight(body[1:], "^!"))
 			if err != nil {
 				t.Fatalf("%s: no optimizer number", word)
 			}
 			o.a = uint64(n)
 		case 'V':
-			n, err := strconv.Atoi(body[1:])
+			n, err := strconv.Atoi(strings.TrimRight(body[1:], "^"))
 			if err != nil {
 				t.Fatalf("%s: no optimizer number", word)
 			}
-			add(th, spool.Updated, spool.FlagEnds, uint64(n), 0)
+			add(th, spool.Updated, spool.FlagEnds|flag(has("^"), spool.FlagInBackward), uint64(n), 0)
 			continue
 		case 'D':
 			o.kind = spool.DPStepBegin

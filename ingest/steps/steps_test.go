@@ -212,6 +212,33 @@ func TestUnphasedSteps(t *testing.T) {
 	}
 }
 
+// An optimizer that raised has updated nothing, and no step ended with it.
+func TestUpdatesThatRaised(t *testing.T) {
+	for text, want := range map[string]string{
+		"F B O0 F B O0! F B O0":                ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
+		"F B O0 F B D( O0! ) F B O0":           ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
+		"F B U( O0 ) F B U( O0! ) F B U( O0 )": ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
+	} {
+		marks, names := parse(t, text)
+		if got := show(Derive(marks, names)); got != want {
+			t.Errorf("%s: phases %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Optimizers that begin to step in backward in a step without phases are told with its run, of which there is a mark at its end only. The
+// update in which it may lie is no second one.
+func TestUpdatesInUnmarkedBackward(t *testing.T) {
+	marks, names := parse(t, "F B O1 M:u V1 O2^ O3^ V0^ M: F B{ O2^ O3^ } F B{ O2^ O3^ }")
+	if r := Derive(marks, names); len(r.Steps) != 5 {
+		t.Errorf("%+v", r.Steps)
+	}
+	marks, names = parse(t, "F B O1 M:u V1 O2^ O3^ O1< V0^ > M: F B O1 F B O1")
+	if r := Derive(marks, names); len(r.Steps) != 5 || r.Optimizers != 1 {
+		t.Errorf("%d optimizers, %+v", r.Optimizers, r.Steps)
+	}
+}
+
 // A forward that a failure marked late, of a backward that was not, begins no pair of the next step.
 func TestPairsBesideUnphasedSteps(t *testing.T) {
 	marks, names := parse(t, "F B O0 M:u F[ OOM ] O0 M: F B O0")

@@ -82,7 +82,7 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			add(m, phaseEnd)
 		case m.Kind == spool.Updated:
 			n := &t.nodes[add(m, optimizer)]
-			n.end, n.ended, n.flags = m.K, true, 0 // its flag is of the step
+			n.end, n.ended, n.flags = m.K, true, m.Flags&spool.FlagInBackward
 		case m.Kind == spool.Raised, m.Kind == spool.OOM && m.Flags&spool.FlagNoted == 0:
 			for n := cur; n > 0; n = t.nodes[n].up {
 				t.nodes[n].failed = true

@@ -1,6 +1,10 @@
 package steps
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
 
 // key is what an update updates.
 type key struct {
@@ -29,9 +33,15 @@ func (t *tree) updates(n *node, out []update) []update {
 		c := t.kid(n, i)
 		switch c.shape {
 		case optimizer:
-			out = append(out, update{c, key{byOptimizer, c.a}})
+			switch {
+			case c.endFlags&spool.FlagRepaired != 0:
+			case c.flags&spool.FlagInBackward == 0:
+				out = append(out, update{c, key{byOptimizer, c.a}})
+			case c.begin == c.end: // else it is told with the run that it was in, of which there is no mark
+				out = append(out, update{c, key{inBackward, 0}})
+			}
 		case dpStep:
-			if o := t.firstOptimizer(c); o != nil {
+			if o := t.firstOptimizer(c); o != nil && o.endFlags&spool.FlagRepaired == 0 {
 				out = append(out, update{c, key{byOptimizer, o.a}})
 			}
 		case backward:
@@ -43,7 +53,9 @@ func (t *tree) updates(n *node, out []update) []update {
 				continue
 			}
 			if o := t.firstOptimizer(c); o != nil {
-				out = append(out, update{c, key{byOptimizer, o.a}})
+				if o.endFlags&spool.FlagRepaired == 0 {
+					out = append(out, update{c, key{byOptimizer, o.a}})
+				}
 			} else {
 				out = append(out, update{c, key{skippedByScaler, 0}})
 			}

@@ -51,7 +51,7 @@ const (
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
 	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
 	Raised       Kind = 56 // the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
-	Updated      Kind = 57 // Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0. Bits: [FlagEnds]
+	Updated      Kind = 57 // Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended. Bits: [FlagEnds], [FlagInBackward] (the run of a step without phases: some optimizer stepped in it)
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -68,7 +68,7 @@ const (
 	FlagGrad           = 1 << 0
 	FlagTraining       = 1 << 1
 	FlagInference      = 1 << 2
-	FlagInBackward     = 1 << 3 // also optimizer marks: a step hook that runs inside backward
+	FlagInBackward     = 1 << 3 // also marks of optimizers and updates: a step hook that runs inside backward
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6

@@ -45,9 +45,10 @@ class phase:
     def __enter__(self) -> phase:
         number = 0
         if _recording():
-            from dpsight import backward, kinds, marks, timing
+            from dpsight import backward, kinds, marks, optimizers, timing
             from dpsight.state import local
 
+            optimizers.begin_late()
             number = marks.name(self.name)
             backward.arrive()
             timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))

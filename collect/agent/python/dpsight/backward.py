@@ -47,6 +47,10 @@ def install(patches: Patches) -> None:
                 state.passed, state.active = RAN, True
                 out = run(*args, **kwargs)
                 if optimizers_inside:  # for the first time: from here on runs are marked
+                    from dpsight import optimizers
+
+                    optimizers.begin_late()
+                    timing.stamp(mark(kinds.UPDATED, kinds.IN_BACKWARD))
                     _updated_inside()
                 return out
             if state.dead or fake():  # AOTAutograd traces a joint graph: nothing runs
@@ -184,7 +188,8 @@ def _leave(entered: tuple[bool, bool], whole: bool) -> None:
 def _updated_inside() -> None:
     global optimizers_inside
     optimizers_inside = 0
-    steps.updated("in backward")
+    if not local.optimizer:
+        steps.updated("in backward")
 
 
 @quiet

@@ -56,15 +56,15 @@ def watched(impl: Callable[..., Any]) -> Any:
             passes = True
         elif state.unphased and state.unphased == _ident():
             passes = state.calling
-            if not passes and not _evaluates(args[0]):
-                state.calling = state.active = True
+            if not passes and args and not _evaluates(args[0]):
                 try:
+                    state.calling = state.active = True
                     return impl(*args, **kwargs) if kwargs else impl(*args)
                 finally:
                     state.calling, state.passed = False, CALLED
         else:
             passes = state.dead or (local.calls and not state.instrumented)
-        if passes:
+        if passes or not args:
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
         try:
@@ -118,7 +118,7 @@ def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _outermost(module: Any, args: Any) -> None:
-    if state.alone:
+    if state.updating:
         from dpsight import optimizers
 
         optimizers.begin_late()

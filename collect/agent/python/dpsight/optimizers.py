@@ -74,6 +74,8 @@ def _gone(key: int) -> None:
     _alive.pop(key, None)
     if state.alone == key:
         state.alone = 0
+    if state.updating == key:
+        state.updating = 0
 
 
 def before(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -83,7 +85,7 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
     if state.dead:
         return
     if state.alone == id(optimizer) and not state.updating and state.unphased == _ident():
-        state.updating = True
+        state.updating, state.updater = state.alone, state.unphased
         return
     try:
         if local.calls:
@@ -91,9 +93,11 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
 
             forward.repair()
         begin_late(own=1)
+        if state.unphased == _ident():
+            state.alone = 0
         repair(own=1)
         if local.optimizer:
-            steps.keep_phases()  # one mark would not tell which of two updates is inside the other
+            steps.mark_both_ends()  # one mark would not tell which of two updates is inside the other
         in_backward = backward.running()
         flags = kinds.NESTED if local.optimizer > 0 else 0
         flags |= kinds.IN_BACKWARD if in_backward else 0
@@ -111,13 +115,13 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def begin_late(own: int = 0) -> None:
-    """Marks the beginning of the update that goes on without a mark, if there is one: more is to be marked inside it.
-    own frames belong to a step that begins."""
-    if state.alone and state.unphased == _ident():
-        if state.updating and _alive_steps(own):
-            mark(kinds.OPTIMIZER_BEGIN, 0, _numbers[state.alone])
+    """Marks the beginning of the update that goes on in this thread without a mark, if one does: more is to be marked
+    inside it. own frames belong to a step that begins."""
+    if state.updating and state.updater == _ident():
+        if _alive_steps(own):
+            mark(kinds.OPTIMIZER_BEGIN, 0, _numbers[state.updating])
             local.optimizer = 1
-        state.alone, state.updating = 0, False
+        state.updating = state.alone = 0
 
 
 def is_step(code: CodeType) -> bool:
@@ -160,10 +164,15 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         return
     try:
         updates += 1
-        if state.alone == id(optimizer) and state.unphased == _ident():
-            state.updating = False
-            if not steps.updated_alone():
-                _choose_alone(optimizer)
+        key = id(optimizer)
+        if state.updating == key and state.updater == _ident():
+            state.updating = 0
+            if state.alone == key and steps.goes_on():
+                return
+            key = number(optimizer)
+            timing.stamp(mark(kinds.UPDATED, 0, key))
+            steps.updated(key)
+            _choose_alone(optimizer)
             return
         local.optimizer = max(0, local.optimizer - 1)
         in_backward = backward.running()

@@ -70,6 +70,8 @@ def bracket(
     def bracketed(*args: Any, **kwargs: Any) -> Any:
         if compiling() or state.dead or (phase and state.unphased and state.unphased == get_ident()):
             return function(*args, **kwargs)
+        if state.updating:
+            optimizers.begin_late()
         if local.calls:
             forward.repair()
         if local.optimizer:

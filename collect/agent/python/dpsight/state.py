@@ -36,6 +36,7 @@ class State:
         "torch",
         "trainers",
         "unphased",
+        "updater",
         "updating",
         "warmup",
         "window_steps",
@@ -62,7 +63,8 @@ class State:
         self.trainers = 0  # threads that have run a backward
         self.unphased = 0  # the thread whose step has no phases (unphased.py); 0 = none: the step has
         self.alone = 0  # id() of the optimizer that alone updates, in such a step with one mark; 0 = updates have two
-        self.updating = False  # it has begun to, unless it failed
+        self.updating = 0  # id() of the one whose update began without a mark; has its end none, it failed
+        self.updater = 0  # the thread in which it did
         self.calling = False  # that thread is inside a module's call, which has no marks
         self.passed = 0  # how far that step is; 0 = nowhere
         self.forks = 0
@@ -124,8 +126,8 @@ def after_fork() -> None:
     """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
     state.forks += 1
     state.trainers = state.unphased = state.passed = 0
-    state.alone = 0
-    state.updating = state.calling = False
+    state.alone = state.updating = state.updater = 0
+    state.calling = False
     state.pid = os.getpid()
     state.dead = state.dead or state.cuda
     state.cuda = state.recording = state.timing = state.active = False

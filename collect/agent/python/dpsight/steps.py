@@ -55,10 +55,10 @@ class Steps:
         """Whether each update is of the optimizer `key`, and ends a step."""
         return len(self._updates) == 1 and key == self._boundary and not self._both_ends
 
-    def updated_alone(self) -> bool:
-        """An update of the only optimizer has ended in a step without phases: one mark says so, and that the step has
-        ended too, if nothing is to be done between it and the next, which is returned. All of this runs cold, once a
-        step, so each line counts."""
+    def goes_on(self) -> bool:
+        """The only optimizer has updated, in a step without phases. If nothing is to be done before the next step, one
+        mark says so and ends this one, and True is returned. All of this runs cold, once a step, so each line counts.
+        """
         now = time.monotonic_ns()
         key: Any = self._boundary
         if now - self._ended_ns < _SHORT_NS and now < self._rests_until_ns and self.number + 1 < self._unphased_until:
@@ -68,8 +68,6 @@ class Steps:
             self.number += 1
             state.active, state.calling, state.passed = False, False, 0
             return True
-        mark(kinds.UPDATED, 0, key, self.number)
-        self.updated(key)
         return False
 
     def updated(self, key: Hashable) -> None:
@@ -133,6 +131,9 @@ class Steps:
         """From here on, in this step too, nothing goes without its phases."""
         self._needs_phases = True
         if state.unphased:
+            from dpsight import optimizers
+
+            optimizers.begin_late()
             state.unphased = state.alone = 0
             self.mark_mode()
 

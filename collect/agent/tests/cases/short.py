@@ -1,15 +1,18 @@
 """A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
 (forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). Or from step
 20 on something else is done: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps
-(another), one does in backward (inside), around the first (wraps) or inside it (inner), or inside
-itself, since with the first of its base class torch has hooks run there too (twice), or a GradScaler takes its
-steps (scaler). Or in step 20 alone the optimizer raises (raises). With plan all steps are planned."""
+(another), one does in backward (inside), around the first (wraps) or inside it (inner), or inside itself, since with
+the first of its base class torch has hooks run there too (twice), a GradScaler takes its steps (scaler) or those of one
+inside it (scaled), a compiled function is called by it (compiled), or a closure in which another steps in backward
+(closure-inside), something is recomputed (closure-checkpoint) or a phase is named (closure-phase). Or in step 20 alone
+the optimizer raises (raises). With plan all steps are planned."""
 
 import contextlib
 import sys
 
 import dpsight
 import torch
+import torch.utils.checkpoint
 from dpsight import steps as agent
 from torch import nn
 
@@ -46,7 +49,7 @@ class Ask(torch.autograd.Function):
 
 class Optimizer(torch.optim.SGD):
     asks = raises = False
-    inner = None
+    inner = called = None
 
     @torch.no_grad()
     def step(self, closure=None):  # noqa: ANN001, ANN201
@@ -56,6 +59,8 @@ class Optimizer(torch.optim.SGD):
             raise ValueError
         if self.inner is not None:
             self.inner.step()
+        if self.called is not None:
+            self.called(torch.ones(1))
         return super().step(closure)
 
 
@@ -65,12 +70,31 @@ class Around(torch.optim.Optimizer):
         self.inner = inner
 
     def step(self, closure=None):  # noqa: ANN001, ANN201
-        return self.inner.step(closure)
+        return scaler.step(self.inner) if fails == "scaled" else self.inner.step(closure)
+
+
+def hook_inside() -> None:
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(lambda p: torch.optim.SGD([p], lr=0.1).step())
+
+
+@torch.enable_grad()
+def closure() -> torch.Tensor:
+    optimizer.zero_grad()
+    if fails == "closure-checkpoint":
+        loss = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum()
+    else:
+        loss = model(x).sum()
+    loss.backward()
+    if fails == "closure-phase" and i == 20:
+        with dpsight.phase("check"):
+            model(x)
+    return loss
 
 
 model = nn.Sequential(Layer(64, 64), nn.GELU(), Layer(64, 10)).to("cuda")
 optimizer = Optimizer(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cuda", enabled=fails == "scaler")
+scaler = torch.amp.GradScaler("cuda", enabled=fails in ("scaler", "scaled"))
 x, y = torch.randn(8, 64).to("cuda"), torch.zeros(8, dtype=torch.long).to("cuda")
 for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
     now = fails if i == steps - 2 else ""
@@ -93,20 +117,27 @@ for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
             model(x)
         model.train()
     if i == 20 and fails == "inside":
-        for p in model.parameters():
-            p.register_post_accumulate_grad_hook(lambda p: torch.optim.SGD([p], lr=0.1).step())
-    if i == 20 and fails == "wraps":
+        hook_inside()
+    if i == 20 and fails in ("wraps", "scaled"):
         optimizer = Around(optimizer)
     if i == 20 and fails == "inner":
         optimizer.inner = torch.optim.Adam(model.parameters(), lr=0.1)
     if i == 20 and fails == "twice":
         torch.optim.SGD(model.parameters(), lr=0.1)
+    if i == 20 and fails == "compiled":
+        optimizer.called = torch.compile(lambda t: t + 1, backend="eager")
+    if i == 20 and fails == "closure-inside":
+        hook_inside()
     optimizer.raises = i == 20 and fails == "raises"
     if i >= 20 and fails == "scaler":
         scaler.step(optimizer)
         scaler.update()
+    elif i >= 20 and fails.startswith("closure"):
+        optimizer.step(closure)
     elif i < 20 or fails != "inside":
         with contextlib.suppress(ValueError):
             optimizer.step()
+    if i >= 20 and fails == "scaled":
+        scaler.update()
     if fails == "plan" or (i >= 20 and fails == "user"):
         dpsight.step()
