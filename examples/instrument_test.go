@@ -17,7 +17,7 @@ func TestInstrumentCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for part, limit := range map[string]float64{"busy": 1, "steps": 5, "steps-phased": 100} {
+	for part, limit := range map[string]float64{"busy": 1, "steps": 5, "again": 5, "steps-phased": 100} {
 		text, err := os.ReadFile(filepath.Join("instrument", part+".txt"))
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,13 @@ func TestInstrumentCosts(t *testing.T) {
 		says := []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("%+.2f %%", bare[1]), fmt.Sprintf("%+.2f %%", full[1]),
 			fmt.Sprintf("%+.2f %%", full[3]), fmt.Sprintf("| %.2f %% |", full[4])}
 		if part == "steps" {
-			says = append(says, fmt.Sprintf("%.1f %%, drains left out, where the host does (of three turns %.1f, %.1f and %.1f %%)", middle, undrained[0], undrained[1], undrained[2]))
+			says = append(says, fmt.Sprintf("%.1f %%, drains left out, where the host does (of three turns %.1f, %.1f and %.1f %%;", middle, undrained[0], undrained[1], undrained[2]))
+		}
+		if part == "again" {
+			says = []string{fmt.Sprintf("on another host, with 4 layers, %.1f, %.1f and %.1f %%: `again.txt`", undrained[0], undrained[1], undrained[2])}
+			for _, all := range turns["none"] {
+				says = append(says, fmt.Sprintf("%.1f", all))
+			}
 		}
 		if part == "steps-phased" { // what there was before most steps went without phases
 			says = []string{fmt.Sprintf("cost %.2f %% there", full[1])}
