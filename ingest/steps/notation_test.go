@@ -105,7 +105,7 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 			if err != nil {
 				t.Fatalf("%s: no optimizer number", word)
 			}
-			add(th, spool.Updated, spool.FlagEnds|flag(has("^"), spool.FlagInBackward), uint64(n), 0)
+			add(th, spool.Updated, flag(!has("^"), spool.FlagEnds)|flag(has("^"), spool.FlagInBackward), uint64(n), 0)
 			continue
 		case 'D':
 			o.kind = spool.DPStepBegin

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -82,7 +83,7 @@ func Derive(marks []spool.Mark, names map[uint32]string) *Result {
 func (r *Result) boundaries(t *tree, marks []spool.Mark) []uint32 {
 	ups := t.updates(&t.nodes[0], nil)
 	rule := RuleOptimizer
-	if len(ups) == 0 {
+	if len(ups) == 0 && !slices.ContainsFunc(t.nodes, func(n node) bool { return n.shape == optimizer }) {
 		ups, rule = t.backwards(), RuleBackward
 	}
 	ends, keys := boundaries(ups)

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -223,6 +224,25 @@ func TestUpdatesThatRaised(t *testing.T) {
 		if got := show(Derive(marks, names)); got != want {
 			t.Errorf("%s: phases %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Of an optimizer that failed inside another one, or inside a scaler, older agents marked no end where it was, and a repaired one too late.
+func TestUpdatesThatFailedInside(t *testing.T) {
+	for text, steps := range map[string]int{
+		"F B O1< O3 > F B O1< O3 > F B O1< O3 >": 3,
+		"F B O1 F B U( O3 ) F B O1":              2,
+	} {
+		marks, names := parse(t, text)
+		marks = slices.DeleteFunc(marks, func(m spool.Mark) bool { return m.Kind == spool.OptimizerEnd && m.A == 3 })
+		if r := Derive(marks, names); len(r.Steps) != steps {
+			t.Errorf("%s: %+v", text, r.Steps)
+		}
+	}
+	// Where all updates raised no step has ended: those of scripts without an optimizer end with backward.
+	marks, names := parse(t, "F B O0! F B O0!")
+	if r := Derive(marks, names); len(r.Steps) != 0 {
+		t.Errorf("%+v", r.Steps)
 	}
 }
 

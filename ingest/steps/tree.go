@@ -35,6 +35,7 @@ type node struct {
 	ended       bool   // its own end mark was seen
 	flags       uint8
 	endFlags    uint8
+	whole       bool // begins and ends with one mark
 	thread      uint16
 	a           uint64
 	up          int32
@@ -82,7 +83,7 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			add(m, phaseEnd)
 		case m.Kind == spool.Updated:
 			n := &t.nodes[add(m, optimizer)]
-			n.end, n.ended, n.flags = m.K, true, m.Flags&spool.FlagInBackward
+			n.end, n.ended, n.whole, n.flags = m.K, true, true, m.Flags&spool.FlagInBackward
 		case m.Kind == spool.Raised, m.Kind == spool.OOM && m.Flags&spool.FlagNoted == 0:
 			for n := cur; n > 0; n = t.nodes[n].up {
 				t.nodes[n].failed = true
@@ -100,9 +101,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 			if !ok {
 				continue
 			}
-			n, up := cur, 0
-			for n > 0 && (t.nodes[n].shape != s || t.nodes[n].thread != m.Thread) { // ends inside that never came
-				n, up = t.nodes[n].up, up+1
+			n, up := t.opened(cur, s, m, true)
+			if n <= 0 {
+				n, up = t.opened(cur, s, m, false)
 			}
 			if n <= 0 {
 				continue
@@ -122,6 +123,17 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
+// opened finds the node around cur that m, an end, closes, and how far up it is; 0 or less = none. Ends inside may never have come. same
+// asks for the same operand: of two optimizers, one of which failed inside the other, the outer's end says whose it is.
+func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
+	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
+		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {
+			break
+		}
+	}
+	return n, up
+}
+
 // asked notes that the request at mark k failed: what it was inside of may have ended before its error was raised.
 func (t *tree) asked(k uint32) {
 	for i := len(t.nodes) - 1; i > 0; i-- {
@@ -138,11 +150,14 @@ func (t *tree) asked(k uint32) {
 func (t *tree) summarize() {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		n, up := &t.nodes[i], &t.nodes[t.nodes[i].up]
-		up.hasUpdate = up.hasUpdate || n.hasUpdate || n.shape == optimizer
+		up.hasUpdate = up.hasUpdate || n.hasUpdate || n.updates()
 		up.hasBackward = up.hasBackward || n.hasBackward || n.shape == backward
 		up.hasTraining = up.hasTraining || n.hasTraining || n.trains()
 	}
 }
+
+// updates reports whether n is a step of an optimizer that was not left by an exception.
+func (n *node) updates() bool { return n.shape == optimizer && n.endFlags&spool.FlagRepaired == 0 }
 
 // trains reports whether a backward run makes gradients for an update, rather than a part of the loss.
 func (n *node) trains() bool {

@@ -34,14 +34,14 @@ func (t *tree) updates(n *node, out []update) []update {
 		switch c.shape {
 		case optimizer:
 			switch {
-			case c.endFlags&spool.FlagRepaired != 0:
+			case !c.updates():
 			case c.flags&spool.FlagInBackward == 0:
 				out = append(out, update{c, key{byOptimizer, c.a}})
-			case c.begin == c.end: // else it is told with the run that it was in, of which there is no mark
+			case c.whole: // else it is told with the run that it was in, of which there is no mark
 				out = append(out, update{c, key{inBackward, 0}})
 			}
 		case dpStep:
-			if o := t.firstOptimizer(c); o != nil && o.endFlags&spool.FlagRepaired == 0 {
+			if o, _ := t.firstUpdate(c); o != nil {
 				out = append(out, update{c, key{byOptimizer, o.a}})
 			}
 		case backward:
@@ -52,11 +52,9 @@ func (t *tree) updates(n *node, out []update) []update {
 			if c.a != 0 { // update(), not step()
 				continue
 			}
-			if o := t.firstOptimizer(c); o != nil {
-				if o.endFlags&spool.FlagRepaired == 0 {
-					out = append(out, update{c, key{byOptimizer, o.a}})
-				}
-			} else {
+			if o, tried := t.firstUpdate(c); o != nil {
+				out = append(out, update{c, key{byOptimizer, o.a}})
+			} else if !tried {
 				out = append(out, update{c, key{skippedByScaler, 0}})
 			}
 		case compiled:
@@ -72,17 +70,22 @@ func (t *tree) updates(n *node, out []update) []update {
 	return out
 }
 
-func (t *tree) firstOptimizer(n *node) *node {
+// firstUpdate finds the first whole step of an optimizer inside n; tried = there was one, whole or not.
+func (t *tree) firstUpdate(n *node) (o *node, tried bool) {
 	for i := range n.kids {
 		c := t.kid(n, i)
 		if c.shape == optimizer {
-			return c
+			if tried = true; c.updates() && c.ended {
+				return c, true
+			}
+			continue
 		}
-		if o := t.firstOptimizer(c); o != nil {
-			return o
+		o, within := t.firstUpdate(c)
+		if tried = tried || within; o != nil {
+			return o, true
 		}
 	}
-	return nil
+	return nil, tried
 }
 
 // backwards lists what ends a step where nothing updates.

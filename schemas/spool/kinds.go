@@ -72,7 +72,7 @@ const (
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6
-	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step updated nothing
+	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step counts as no update
 )
 
 // Flags of backward marks.

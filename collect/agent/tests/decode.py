@@ -80,7 +80,9 @@ class Journal:
 
     def ends(self) -> list[int]:
         """The marks with which steps end."""
-        return [m.k for m in self.marks if m.kind == kinds.STEP_END or (m.kind == kinds.UPDATED and m.flags)]
+        return [
+            m.k for m in self.marks if m.kind == kinds.STEP_END or (m.kind == kinds.UPDATED and m.flags & kinds.ENDS)
+        ]
 
     def line(self, skip: frozenset[int] = frozenset()) -> str:
         return " ".join(f"{NAMES.get(m.kind, m.kind)}" for m in self.marks if m.kind not in skip)

@@ -412,7 +412,7 @@ class TestMemory(Phantom):
     def test_steps_that_need_their_phases_have_them(self) -> None:
         """Where what a script does changes, each step still ends, and what tells of it is marked."""
         keep = ("user", "inside", "compiled", "closure-inside", "closure-checkpoint")
-        both = ("another", "wraps", "inner", "twice", "scaler", "scaled")
+        both = ("another", "wraps", "inner", "inner-raises", "twice", "scaler", "scaled")
         for what in (*keep, *both, "eval", "raises", "closure-phase"):
             with self.subTest(what):
                 j = self.short("60", what)
@@ -442,7 +442,7 @@ class TestMemory(Phantom):
                     self.assertFalse(any(m.kind == K.UPDATED for m in late))
                 if what == "another":
                     self.assertTrue(any(m.kind == K.MODE and m.flags & K.WARMUP and m.k > ends[19] for m in j.marks))
-                if what in ("wraps", "inner", "twice"):  # in the first such step, too
+                if what in ("wraps", "inner", "inner-raises", "twice"):  # in the first such step, too
                     nested = [m.flags & K.NESTED for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and m.k > ends[19]]
                     self.assertEqual(nested, [0, 1] * 40)
                 if what == "eval":

@@ -48,7 +48,7 @@ class phase:
             from dpsight import backward, kinds, marks, optimizers, timing
             from dpsight.state import local
 
-            optimizers.begin_late()
+            optimizers.mark_begin()
             number = marks.name(self.name)
             backward.arrive()
             timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))

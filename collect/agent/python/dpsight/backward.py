@@ -49,7 +49,7 @@ def install(patches: Patches) -> None:
                 if optimizers_inside:  # for the first time: from here on runs are marked
                     from dpsight import optimizers
 
-                    optimizers.begin_late()
+                    optimizers.settle()
                     timing.stamp(mark(kinds.UPDATED, kinds.IN_BACKWARD))
                     _updated_inside()
                 return out
@@ -188,7 +188,7 @@ def _leave(entered: tuple[bool, bool], whole: bool) -> None:
 def _updated_inside() -> None:
     global optimizers_inside
     optimizers_inside = 0
-    if not local.optimizer:
+    if not local.optimizer:  # else the step ends with the update around it
         steps.updated("in backward")
 
 

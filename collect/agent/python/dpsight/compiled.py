@@ -71,7 +71,7 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
             return compiled(*args, **kwargs)
         finally:
             if optimizer is not None:
-                optimizers.after(optimizer, args, kwargs)
+                optimizers.ended(optimizer)
             k = mark(kinds.COMPILED_END, 0, number)
             if backward.runs > runs and optimizers.updates == updates:
                 # A whole step was compiled: its optimizer has vanished into the region.

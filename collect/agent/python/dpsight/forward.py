@@ -121,7 +121,7 @@ def _outermost(module: Any, args: Any) -> None:
     if state.updating:
         from dpsight import optimizers
 
-        optimizers.begin_late()
+        optimizers.mark_begin()
     in_backward = backward.running()
     number = modules.number(module, outermost=True)
     flags = kinds.GRAD if _grad_enabled() else 0

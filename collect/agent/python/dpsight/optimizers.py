@@ -84,16 +84,18 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         return
     if state.dead:
         return
-    if state.alone == id(optimizer) and not state.updating and state.unphased == _ident():
-        state.updating, state.updater = state.alone, state.unphased
+    key, thread = id(optimizer), _ident()  # what state says may change at any time, by another thread
+    if state.alone == key and not state.updating and state.unphased == thread and not backward.running():
+        state.updater = thread
+        state.updating = key
         return
     try:
         if local.calls:
             from dpsight import forward
 
             forward.repair()
-        begin_late(own=1)
-        if state.unphased == _ident():
+        mark_begin(own=1)
+        if state.unphased == thread:
             state.alone = 0
         repair(own=1)
         if local.optimizer:
@@ -104,24 +106,32 @@ def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         state.active = True
         if in_backward:
             backward.arrive()
+        local.optimizer += 1  # before the mark: an interrupt in between leaves an end too many, which is no harm
         k = mark(kinds.OPTIMIZER_BEGIN, flags, number(optimizer))
         if not in_backward:
             timing.stamp(k)
-        local.optimizer += 1
         if state.instrumented and state.cuda:
             tags.emit(gradients.assigned([p for g in optimizer.param_groups for p in g["params"]]))
     except Exception as error:
         failed("the optimizer hook", error)
 
 
-def begin_late(own: int = 0) -> None:
+def mark_begin(own: int = 0) -> None:
     """Marks the beginning of the update that goes on in this thread without a mark, if one does: more is to be marked
     inside it. own frames belong to a step that begins."""
-    if state.updating and state.updater == _ident():
-        if _alive_steps(own):
-            mark(kinds.OPTIMIZER_BEGIN, 0, _numbers[state.updating])
-            local.optimizer = 1
+    key = state.updating
+    if key and state.updater == _ident():
         state.updating = state.alone = 0
+        if _alive_steps(own):
+            local.optimizer = 1
+            mark(kinds.OPTIMIZER_BEGIN, 0, _numbers[key])
+
+
+def settle() -> None:
+    """Marks what has begun, and ends what was left by an exception."""
+    mark_begin()
+    if local.optimizer:
+        repair()
 
 
 def is_step(code: CodeType) -> bool:
@@ -157,17 +167,27 @@ def _alive_steps(own: int) -> int:
 
 def after(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Runs after each Optimizer.step."""
-    global updates
     if _compiling():
         return
     if state.dead:
         return
     try:
+        if local.optimizer > 1:
+            repair()  # of one that failed inside, and whose failure this one has caught
+        ended(optimizer)
+    except Exception as error:
+        failed("the optimizer hook", error)
+
+
+def ended(optimizer: Any) -> None:
+    """A step has ended, the innermost of those under way."""
+    global updates
+    try:
         updates += 1
-        key = id(optimizer)
-        if state.updating == key and state.updater == _ident():
+        identity = id(optimizer)
+        if state.updating == identity and state.updater == _ident():
             state.updating = 0
-            if state.alone == key and steps.goes_on():
+            if state.alone == identity and steps.ended_alone():
                 return
             key = number(optimizer)
             timing.stamp(mark(kinds.UPDATED, 0, key))
@@ -200,7 +220,7 @@ def after(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def _choose_alone(optimizer: Any) -> None:
     """Has the next update of an optimizer marked at its end only, if that tells all."""
-    if state.unphased == _ident() and steps.ends_alone(number(optimizer)):
+    if _step_code is not None and state.unphased == _ident() and steps.ends_alone(number(optimizer)):
         state.alone = id(optimizer)
 
 

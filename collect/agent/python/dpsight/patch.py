@@ -70,23 +70,26 @@ def bracket(
     def bracketed(*args: Any, **kwargs: Any) -> Any:
         if compiling() or state.dead or (phase and state.unphased and state.unphased == get_ident()):
             return function(*args, **kwargs)
-        if state.updating:
-            optimizers.begin_late()
         if local.calls:
             forward.repair()
-        if local.optimizer:
-            optimizers.repair()
+        if local.optimizer or state.updating:
+            optimizers.settle()
         a = number if isinstance(number, int) else number(args)
         backward.arrive()
         timing.stamp(mark(begin, 0, a))
         if before is not None:
             before(args)
+        whole = False
         try:
-            return function(*args, **kwargs)
+            out = function(*args, **kwargs)
+            whole = True
+            return out
         finally:
+            if local.optimizer:
+                optimizers.repair()
             flags, key = after(args) if after is not None else (0, 0)
             timing.stamp(mark(end, flags, a))
-            if key:
+            if key and whole:
                 steps.updated(key)
 
     return bracketed

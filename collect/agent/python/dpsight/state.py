@@ -63,8 +63,8 @@ class State:
         self.trainers = 0  # threads that have run a backward
         self.unphased = 0  # the thread whose step has no phases (unphased.py); 0 = none: the step has
         self.alone = 0  # id() of the optimizer that alone updates, in such a step with one mark; 0 = updates have two
-        self.updating = 0  # id() of the one whose update began without a mark; has its end none, it failed
-        self.updater = 0  # the thread in which it did
+        self.updating = 0  # id() of the optimizer whose update began without a mark; stays if it raised, until the next
+        self.updater = 0  # the thread in which it began
         self.calling = False  # that thread is inside a module's call, which has no marks
         self.passed = 0  # how far that step is; 0 = nowhere
         self.forks = 0

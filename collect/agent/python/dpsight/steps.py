@@ -55,7 +55,7 @@ class Steps:
         """Whether each update is of the optimizer `key`, and ends a step."""
         return len(self._updates) == 1 and key == self._boundary and not self._both_ends
 
-    def goes_on(self) -> bool:
+    def ended_alone(self) -> bool:
         """The only optimizer has updated, in a step without phases. If nothing is to be done before the next step, one
         mark says so and ends this one, and True is returned. All of this runs cold, once a step, so each line counts.
         """
@@ -133,7 +133,7 @@ class Steps:
         if state.unphased:
             from dpsight import optimizers
 
-            optimizers.begin_late()
+            optimizers.mark_begin()
             state.unphased = state.alone = 0
             self.mark_mode()
 

@@ -29,9 +29,7 @@ def begin_late() -> int:
     inside = backward.running()
     if not state.unphased or not (inside or state.unphased == get_ident()):
         return 0
-    optimizers.begin_late()
-    if local.optimizer:
-        optimizers.repair()
+    optimizers.settle()
     if local.optimizer or local.calls or local.backward:
         return 0
     if inside:

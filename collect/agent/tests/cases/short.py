@@ -1,11 +1,11 @@
 """A loop of short steps: short.py STEPS [FAILS]. In the last step but one a request fails: in the model's forward
 (forward), in the loss (loss), in backward (backward), in the optimizer (optimizer), or between (between). Or from step
 20 on something else is done: dpsight.step() is called (user), the model is evaluated (eval), another optimizer steps
-(another), one does in backward (inside), around the first (wraps) or inside it (inner), or inside itself, since with
-the first of its base class torch has hooks run there too (twice), a GradScaler takes its steps (scaler) or those of one
-inside it (scaled), a compiled function is called by it (compiled), or a closure in which another steps in backward
-(closure-inside), something is recomputed (closure-checkpoint) or a phase is named (closure-phase). Or in step 20 alone
-the optimizer raises (raises). With plan all steps are planned."""
+(another), one does in backward (inside), around the first (wraps) or inside it (inner; inner-raises: in vain), or
+inside itself, since with the first of its base class torch has hooks run there too (twice), a GradScaler takes its
+steps (scaler) or those of one inside it (scaled), a compiled function is called by it (compiled), or a closure in which
+another steps in backward (closure-inside), something is recomputed (closure-checkpoint) or a phase is named
+(closure-phase). Or in step 20 alone the optimizer raises (raises). With plan all steps are planned."""
 
 import contextlib
 import sys
@@ -58,10 +58,16 @@ class Optimizer(torch.optim.SGD):
         if self.raises:
             raise ValueError
         if self.inner is not None:
-            self.inner.step()
+            with contextlib.suppress(ValueError):
+                self.inner.step()
         if self.called is not None:
             self.called(torch.ones(1))
         return super().step(closure)
+
+
+class Failing(torch.optim.SGD):
+    def step(self, closure=None):  # noqa: ANN001, ANN201
+        raise ValueError
 
 
 class Around(torch.optim.Optimizer):
@@ -120,8 +126,8 @@ for i in range(dpsight.plan(0, steps // 2) if fails == "plan" else steps):
         hook_inside()
     if i == 20 and fails in ("wraps", "scaled"):
         optimizer = Around(optimizer)
-    if i == 20 and fails == "inner":
-        optimizer.inner = torch.optim.Adam(model.parameters(), lr=0.1)
+    if i == 20 and fails.startswith("inner"):
+        optimizer.inner = (torch.optim.Adam if fails == "inner" else Failing)(model.parameters(), lr=0.1)
     if i == 20 and fails == "twice":
         torch.optim.SGD(model.parameters(), lr=0.1)
     if i == 20 and fails == "compiled":
