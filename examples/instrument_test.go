@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them, drains left out, take
-// less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time. README has these figures.
+// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them, take less than 5 %
+// more, whether the device sets their pace or the host; drains take under 5 % of wall time. README has these figures.
 func TestInstrumentCosts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
@@ -24,12 +24,20 @@ func TestInstrumentCosts(t *testing.T) {
 		}
 		row := map[string][]float64{}   // by mode: a bare step, what it costs, all steps, what they cost, drains
 		turns := map[string][]float64{} // by mode: all steps, turn by turn
+		var longer []float64            // ms that an instrumented step takes longer than a bare one, by turn
 		for line := range strings.Lines(string(text)) {
 			var turn int
 			var mode string
 			var bare, all float64
 			if n, _ := fmt.Sscanf(line, "turn %d, %4s: %f, all %f", &turn, &mode, &bare, &all); n == 4 {
 				turns[mode] = append(turns[mode], all)
+			}
+			if i := strings.Index(line, "+"); i >= 0 && strings.HasPrefix(line, "full-") {
+				var ms float64
+				if _, err := fmt.Sscanf(line[i:], "%f", &ms); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				longer = append(longer, ms)
 			}
 			f := strings.Fields(strings.ReplaceAll(line, " to ", "–"))
 			if len(f) != 8 || f[0] != "none" && f[0] != "bare" && f[0] != "full" {
@@ -44,35 +52,33 @@ func TestInstrumentCosts(t *testing.T) {
 			}
 		}
 		none, bare, full := row["none"], row["bare"], row["full"]
-		if none == nil || bare == nil || full == nil || len(turns["full"]) == 0 || len(turns["none"]) != len(turns["full"]) {
+		if none == nil || bare == nil || full == nil || len(turns["full"]) == 0 || len(longer) != len(turns["full"]) {
 			t.Fatalf("%s: a mode is missing: %v, %v", part, row, turns)
 		}
-		// Drains are a share of the recorded run's own time. Turns are compared each with itself: hosts differ by more from one to the next.
-		var undrained []float64
-		for i, all := range turns["full"] {
-			undrained = append(undrained, 100*(all*(1-full[4]/100)/turns["none"][i]-1))
-		}
-		slices.Sort(undrained)
-		middle := undrained[len(undrained)/2]
-		if bare[1] >= limit || full[1] >= limit || middle >= limit || none[0] < 9 || none[0] > 11 {
-			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f %%, drains left out", part, none[0], bare[1], full[1], middle)
+		// The mean leaves out the first block, in which 14 of the 3,000 steps are instrumented.
+		slices.Sort(longer)
+		first := 100 * 14 * longer[len(longer)/2] / (3000 * none[2])
+		if bare[1] >= limit || full[1] >= limit || full[3]+first >= max(limit, 5) || none[0] < 9 || none[0] > 11 {
+			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f and %.2f %%", part, none[0], bare[1], full[1], full[3], first)
 		}
 		if full[4] >= 5 {
 			t.Errorf("%s: drains take %.2f %% of wall time", part, full[4])
 		}
 		says := []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("%+.2f %%", bare[1]), fmt.Sprintf("%+.2f %%", full[1]),
 			fmt.Sprintf("%+.2f %%", full[3]), fmt.Sprintf("| %.2f %% |", full[4])}
-		if part == "steps" {
-			says = append(says, fmt.Sprintf("%.1f %%, drains left out, where the host does (of three turns %.1f, %.1f and %.1f %%;", middle, undrained[0], undrained[1], undrained[2]))
-		}
-		if part == "again" {
-			says = []string{fmt.Sprintf("on another host, with 4 layers, %.1f, %.1f and %.1f %%: `again.txt`", undrained[0], undrained[1], undrained[2])}
+		switch part {
+		case "steps":
+			says = append(says, fmt.Sprintf("and %.1f %% of the run", first), fmt.Sprintf("and %.1f %% where the host does", full[3]+first))
+		case "busy":
+			says = append(says, fmt.Sprintf("add %.1f and", first), fmt.Sprintf("takes %.1f %% longer where the device", full[3]+first))
+		case "again":
+			says = []string{fmt.Sprintf("it was %.1f %% (`again.txt`)", full[3]+first)}
 			for _, all := range turns["none"] {
 				says = append(says, fmt.Sprintf("%.1f", all))
 			}
 		}
 		if part == "steps-phased" { // what there was before most steps went without phases
-			says = []string{fmt.Sprintf("cost %.2f %% there", full[1])}
+			says = []string{fmt.Sprintf("cost %.2f %% (an earlier agent", full[1])}
 		}
 		for _, say := range says {
 			if say = strings.ReplaceAll(say, "-", "−"); !strings.Contains(string(readme), say) {

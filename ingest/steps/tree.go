@@ -150,7 +150,7 @@ func (t *tree) asked(k uint32) {
 func (t *tree) summarize() {
 	for i := len(t.nodes) - 1; i > 0; i-- {
 		n, up := &t.nodes[i], &t.nodes[t.nodes[i].up]
-		up.hasUpdate = up.hasUpdate || n.hasUpdate || n.updates()
+		up.hasUpdate = up.hasUpdate || n.hasUpdate || n.updates() && n.ended
 		up.hasBackward = up.hasBackward || n.hasBackward || n.shape == backward
 		up.hasTraining = up.hasTraining || n.hasTraining || n.trains()
 	}
