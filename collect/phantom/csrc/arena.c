@@ -1,9 +1,9 @@
-/* Addresses. Each device has one range of the process's address space, reserved and never touched by this library, so
- * a phantom of 140 GB costs nothing. Where a new segment lands decides which of several equally good free blocks torch's
+/* Addresses. Each device has one range of the process's address space, reserved and never touched by this library, so a
+ * phantom of 140 GB costs nothing. Where a new segment lands decides which of several equally good free blocks torch's
  * best fit takes, so the policy is selectable (PHANTOM_ADDR): a prediction's reserved bytes are a band over policies.
  *
- *   h200    as an H200's driver: blocks of 32 MiB in the gaps that the process's own mappings leave, filled upwards, around
- *           what a context takes (blocks.c)
+ *   h200    as an H200's driver: blocks of 32 MiB in the gaps that the process's own mappings leave, filled upwards,
+ *           around what a context takes (blocks.c)
  *   blocks  the same without what a context takes, which other devices' contexts may do otherwise
  *   either with +N: the grid of blocks lies N MiB lower, from 0 to 31; 16 if it is not said
  *   up, down          first fit from the bottom or the top
@@ -30,7 +30,8 @@ static uint64_t grid = 16 * MIB;
 static void read_recorded(const char *path) {
     FILE *file = fopen(path, "r");
     unsigned long long bytes, address, lowest = UINT64_MAX;
-    while (file && fscanf(file, "%llx %llx", &bytes, &address) == 2 && phantom_list_insert(&recorded, recorded.count, (struct region){address, bytes}))
+    while (file && fscanf(file, "%llx %llx", &bytes, &address) == 2 &&
+           phantom_list_insert(&recorded, recorded.count, (struct region){address, bytes}))
         lowest = address < lowest ? address : lowest;
     if (!file || !recorded.count) {
         fprintf(stderr, "phantom: PHANTOM_ADDR=@%s: it lists no segments\n", path);
@@ -75,7 +76,8 @@ static enum policy read_policy(void) {
     char *end;
     seeded += strtoull(text, &end, 10) * 0x9E3779B97F4A7C15ull;
     if (*end) {
-        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: h200, blocks, either with +0 to +31, up, down, @PATH or a seed\n", text);
+        fprintf(stderr, "phantom: PHANTOM_ADDR=%s: h200, blocks, either with +0 to +31, up, down, @PATH or a seed\n",
+                text);
         exit(2);
     }
     return RANDOM;
@@ -173,7 +175,8 @@ static struct arena *arena_of(int device) {
     char *wish = (char *)(8 * TIB + (uint64_t)device * ARENA_BYTES);
     char *base = mmap(wish, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
-        perror("phantom: cannot reserve address space for a device (a limit on virtual memory: ulimit -v, vm.overcommit_memory=2?)");
+        perror("phantom: cannot reserve address space for a device (a limit on virtual memory: ulimit -v, "
+               "vm.overcommit_memory=2?)");
         exit(2);
     }
     madvise(base, ARENA_BYTES, MADV_DONTDUMP);

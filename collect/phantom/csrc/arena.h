@@ -1,4 +1,5 @@
-/* What arena.c and blocks.c share: the address space of a device, as offsets into its arena. Callers hold arena.c's lock. */
+/* What arena.c and blocks.c share: the address space of a device, as offsets into its arena. Callers hold arena.c's
+ * lock. */
 #ifndef PHANTOM_ARENA_H
 #define PHANTOM_ARENA_H
 
@@ -49,7 +50,8 @@ uint64_t phantom_fit_down(const struct list *list, uint64_t from, uint64_t to, u
 
 /* ---- blocks.c: where the driver puts what is asked for */
 
-/* What a context has taken before anything is asked for, as it was seen on an H200. False when the host has no memory left. */
+/* What a context has taken before anything is asked for, as it was seen on an H200. False when the host has no memory
+ * left. */
 bool phantom_blocks_begin(struct arena *arena);
 uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granule);
 /* To be called when a region in a block was given back: a block that is empty then goes back too. */

@@ -1,25 +1,26 @@
 /* Where the driver puts what is asked for, as 80 recordings of an H200 under driver 580 show it.
  *
  *   - It hands out parts of blocks. A request takes the lowest place in any block that has room for it.
- *   - Where none has, a new block is made: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address space, so
- *     the block takes a place of the process's own: the highest gap in which a place on the grid is sure to be (a page less
- *     than 32 MiB beyond its size), there the highest place. What the script has mapped is in the way. What it gave back is
- *     filled: parameters that went to the device leave gaps above all that a context has, and the next segments lie there.
+ *   - Where none has, a new block is made: a multiple of 32 MiB on a grid of 32 MiB. Host and device share one address
+ *     space, so the block takes a place of the process's own: the highest gap in which a place on the grid is sure to
+ *     be (a page less than 32 MiB beyond its size), there the highest place. What the script has mapped is in the way.
+ *     What it gave back is filled: parameters that went to the device leave gaps above all that a context has, and the
+ *     next segments lie there.
  *   - A block in which nothing is left is given back, and its place is a gap again.
- *   - A context begins with more than 8 GiB of addresses that hold no segment; then one block whose upper 24 MiB are free, one
- *     of 64 MiB that is taken, and one of 416 MiB that is taken but for the last 2 MiB. What fills it (local memory, by its
- *     size) is given back when a kernel of certain kinds is loaded (kernel.c). If anything lies in its last 2 MiB the block
- *     stays, and is filled from its lower end; otherwise its place becomes a gap.
- *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the first that reduces or gathers 10 MiB, a cuBLAS
- *     handle 64 MiB.
+ *   - A context begins with more than 8 GiB of addresses that hold no segment; then one block whose upper 24 MiB are
+ *     free, one of 64 MiB that is taken, and one of 416 MiB that is taken but for the last 2 MiB. What fills it (local
+ *     memory, by its size) is given back when a kernel of certain kinds is loaded (kernel.c). If anything lies in its
+ *     last 2 MiB the block stays, and is filled from its lower end; otherwise its place becomes a gap.
+ *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the first that reduces or gathers 10 MiB, a
+ *     cuBLAS handle 64 MiB.
  *
- * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in this
- * process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An arena's offsets
- * lie over these addresses at a fixed distance. What only the driver and its libraries map is missing.
+ * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in
+ * this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An
+ * arena's offsets lie over these addresses at a fixed distance. What only the driver and its libraries map is missing.
  *
- * Where the grid lies beside the process's mappings is chance, as the system moves those from run to run: a gap holds a block in
- * one run and not in the next. Here it stays, so that a prediction stays, and the policy can name another (arena.c). Later kernels
- * take 2, 8 or 10 MiB at times; which, launches do not tell, so it is left out. */
+ * Where the grid lies beside the process's mappings is chance, as the system moves those from run to run: a gap holds a
+ * block in one run and not in the next. Here it stays, so that a prediction stays, and the policy can name another
+ * (arena.c). Later kernels take 2, 8 or 10 MiB at times; which, launches do not tell, so it is left out. */
 #include "arena.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@
 
 #define BLOCK (32 * MIB)
 
-/* The recordings have 8,480 MiB or more between the host's mappings and the first block, up to 32 of them for the grid. */
+/* The recordings have 8,480 MiB or more between the host's mappings and the first block, up to 32 of them for the
+ * grid. */
 #define CONTEXT_ADDRESSES (8448 * MIB)
 #define TOP_TAKEN (8 * MIB)
 #define OPENED_LATER (414 * MIB)

@@ -1,23 +1,25 @@
-/* The workspaces of cuDNN's kernels in clusters (compute capability 9.0). Without a device cuDNN plans them for 18 multiprocessors
- * (cudnn.c), and a kernel's workspace has copies of what it reduces: as many as clusters can be resident at once. How many an H200
- * holds is in its profile; how cuDNN cuts the work for a number of clusters was found by asking it for 1 to 18 of them:
+/* The workspaces of cuDNN's kernels in clusters (compute capability 9.0). Without a device cuDNN plans them for 18
+ * multiprocessors (cudnn.c), and a kernel's workspace has copies of what it reduces: as many as clusters can be
+ * resident at once. How many an H200 holds is in its profile; how cuDNN cuts the work for a number of clusters was
+ * found by asking it for 1 to 18 of them:
  *
- * The output is cut into tiles, and they into clusters of tiles, T of them. C clusters are resident: of T, those that fill whole
- * waves of C are not cut; the R that are left are cut into S parts each, S being C / R at most. How many parts are worth while
- * depends on how much there is to sum up, on the tile and on whether there are whole waves, in ways that cuDNN keeps to itself: it
- * is asked for a convolution of one tile more than whole waves, of the same tile and the same sums, on C / R multiprocessors. A
- * part has a copy of its tile in fp32, and there are counters for the steps of adding the parts pairwise.
+ * The output is cut into tiles, and they into clusters of tiles, T of them. C clusters are resident: of T, those that
+ * fill whole waves of C are not cut; the R that are left are cut into S parts each, S being C / R at most. How many
+ * parts are worth while depends on how much there is to sum up, on the tile and on whether there are whole waves, in
+ * ways that cuDNN keeps to itself: it is asked for a convolution of one tile more than whole waves, of the same tile
+ * and the same sums, on C / R multiprocessors. A part has a copy of its tile in fp32, and there are counters for the
+ * steps of adding the parts pairwise.
  *
- * No plan is corrected of which all this does not say to the byte what cuDNN itself says for each number of clusters up to 18
- * multiprocessors. */
+ * No plan is corrected of which all this does not say to the byte what cuDNN itself says for each number of clusters up
+ * to 18 multiprocessors. */
 #include "convolution.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows and columns of a tile by the number that cuDNN has for it, as its own workspaces show them. Rows are pixels; of the gradient
- * of a weight they are the channels of the output. Columns are channels. */
+/* Rows and columns of a tile by the number that cuDNN has for it, as its own workspaces show them. Rows are pixels; of
+ * the gradient of a weight they are the channels of the output. Columns are channels. */
 static const struct tile {
     int rows, columns;
 } tiles[] = {
@@ -42,10 +44,12 @@ static bool read_plan(struct plan *p, const char *text) {
     if (!phantom_convolution_read(of, text) || strstr(of->engine, "targetSMcount"))
         return false;
     int64_t tile, uncut;
-    if (!phantom_json_number(of->engine, "TILE_CGA_M\":", &p->cluster_rows) || !phantom_json_number(of->engine, "TILE_CGA_N\":", &p->cluster_columns) ||
-        !phantom_json_number(of->engine, "KNOB_TYPE_TILE_SIZE\":", &tile) || !phantom_json_number(of->engine, "KNOB_TYPE_WORKSPACE\":", &uncut) ||
-        tile < 0 || tile >= (int64_t)(sizeof tiles / sizeof *tiles) || !tiles[tile].rows || p->cluster_rows < 1 || p->cluster_columns < 1 ||
-        (uncut != 0 && uncut != 1))
+    if (!phantom_json_number(of->engine, "TILE_CGA_M\":", &p->cluster_rows) ||
+        !phantom_json_number(of->engine, "TILE_CGA_N\":", &p->cluster_columns) ||
+        !phantom_json_number(of->engine, "KNOB_TYPE_TILE_SIZE\":", &tile) ||
+        !phantom_json_number(of->engine, "KNOB_TYPE_WORKSPACE\":", &uncut) || tile < 0 ||
+        tile >= (int64_t)(sizeof tiles / sizeof *tiles) || !tiles[tile].rows || p->cluster_rows < 1 ||
+        p->cluster_columns < 1 || (uncut != 0 && uncut != 1))
         return false;
     p->tile = tiles[tile];
     p->uncut = uncut == 1;
@@ -81,21 +85,23 @@ static int64_t ask_itself(struct plan *p, int64_t multiprocessors) {
 
 static int tensor_json(char *out, size_t size, const char *name, const char *type, const int64_t d[4]) {
     return snprintf(out, size,
-                    "{\"name\":\"%s\",\"dataType\":\"%s\",\"dim\":[%lld,%lld,%lld,%lld],\"stride\":[%lld,1,%lld,%lld],\"isVirtual\":false,"
+                    "{\"name\":\"%s\",\"dataType\":\"%s\",\"dim\":[%lld,%lld,%lld,%lld],\"stride\":[%lld,1,%lld,%lld],"
+                    "\"isVirtual\":false,"
                     "\"isByValue\":false,\"vectCount\":1,\"vectDim\":-1,\"ptrAlignment\":32,"
                     "\"reordering\":\"CUDNN_TENSOR_REORDERING_NONE\"}",
-                    name, type, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)(d[1] * d[2] * d[3]),
-                    (long long)(d[1] * d[3]), (long long)d[1]);
+                    name, type, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3],
+                    (long long)(d[1] * d[2] * d[3]), (long long)(d[1] * d[3]), (long long)d[1]);
 }
 
-/* A convolution of so many tiles and nothing but tiles, channels last, with this plan's kernel and tile, and as much to sum up, or
- * num / den of it; -1 where cuDNN refuses. */
+/* A convolution of so many tiles and nothing but tiles, channels last, with this plan's kernel and tile, and as much to
+ * sum up, or num / den of it; -1 where cuDNN refuses. */
 static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors, int64_t num, int64_t den) {
     int spatial = p->of.dimensions - 2;
     int64_t few = 16, x[4], w[4], y[4], pad[2] = {0, 0};
     if (p->of.operation == 'w') {
         /* Summed up are the pixels of the output, 32 or 64 at a time. */
-        int64_t sums = p->of.output[0] * phantom_product(p->of.output + 2, spatial), high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
+        int64_t sums = p->of.output[0] * phantom_product(p->of.output + 2, spatial),
+                high = num == den ? over(sums, 32) : sums * num / den / 64 * 2;
         memcpy(x, (int64_t[]){1, few, high, 32}, sizeof x);
         memcpy(w, (int64_t[]){count * p->tile.rows, few, 1, 1}, sizeof w);
         memcpy(y, (int64_t[]){1, w[0], high, 32}, sizeof y);
@@ -144,9 +150,9 @@ static int64_t ask_tiles(struct plan *p, int64_t count, int64_t multiprocessors,
                  "\"mode\":\"CUDNN_CROSS_CORRELATION\",\"mathPrec\":\"%s\",\"alpha\":1.0,\"beta\":0.0,"
                  "\"pad\":[%lld,%lld],\"stride\":[1,1],\"dilation\":[1,1],"
                  "\"%s\":\"120\",\"%s\":\"119\",\"%s\":\"121\"}]},\"GPUProfile\":%.*s,\"engine\":%s",
-                 (int)(graph - p->of.text), p->of.text, modes[kind], tensors[0], tensors[1], tensors[2], names[kind], p->of.math,
-                 (long long)pad[0], (long long)pad[1], kind == 1 ? "dX" : "X", kind == 2 ? "dW" : "W", kind == 0 ? "Y" : "dY",
-                 (int)(device_end - p->of.device), p->of.device, engine) < (int)size)
+                 (int)(graph - p->of.text), p->of.text, modes[kind], tensors[0], tensors[1], tensors[2], names[kind],
+                 p->of.math, (long long)pad[0], (long long)pad[1], kind == 1 ? "dX" : "X", kind == 2 ? "dW" : "W",
+                 kind == 0 ? "Y" : "dY", (int)(device_end - p->of.device), p->of.device, engine) < (int)size)
         workspace = p->ask(json);
     free(json);
     return workspace;
@@ -168,7 +174,8 @@ static int64_t cut_bytes(const struct plan *p, int64_t count, int64_t s) {
     return count * (s * p->tile.rows * p->tile.columns * (int64_t)sizeof(float) + 4 * steps(s)) + 159;
 }
 
-/* Into how many parts cuDNN cuts one tile for `most` multiprocessors, beside a whole wave or not: NO_SPLIT or 2 and more, or UNSURE. */
+/* Into how many parts cuDNN cuts one tile for `most` multiprocessors, beside a whole wave or not: NO_SPLIT or 2 and
+ * more, or UNSURE. */
 static int ask_parts(struct plan *p, bool waves, int64_t most, int64_t num, int64_t den) {
     int64_t workspace = ask_tiles(p, waves ? most + 1 : 1, most, num, den);
     if (workspace <= 0)
@@ -187,7 +194,8 @@ static int parts(struct plan *p, bool waves, int64_t most) {
     int s = *known - 2;
     if (most <= MOST || s < 0)
         return s;
-    /* More than cuDNN takes without a device. One that did not take half of what it could would not take more of more. */
+    /* More than cuDNN takes without a device. One that did not take half of what it could would not take more of
+     * more. */
     if (s <= MOST / 2)
         return s;
     if (waves)
@@ -196,7 +204,8 @@ static int parts(struct plan *p, bool waves, int64_t most) {
         return s;
     if (p->of.operation != 'w')
         return UNSURE;
-    /* Without waves so many parts are taken as have enough to sum up each, which is the same with fewer parts of less to sum up. */
+    /* Without waves so many parts are taken as have enough to sum up each, which is the same with fewer parts of less
+     * to sum up. */
     int64_t least = MOST, limit = most + 1;
     while (least + 1 < limit) {
         int64_t middle = (least + limit) / 2;
@@ -221,7 +230,8 @@ static int64_t extra_bytes(struct plan *p, int64_t resident) {
     return waves + !!rest > 2 ? 131 : 0;
 }
 
-/* How many clusters of a size the device holds at least and at most. A place for a larger cluster is one for a smaller. */
+/* How many clusters of a size the device holds at least and at most. A place for a larger cluster is one for a
+ * smaller. */
 static bool residents(int64_t size, int64_t *least, int64_t *most) {
     const struct phantom_profile *profile = phantom_profile();
     int64_t count = sizeof profile->clusters / sizeof *profile->clusters;

@@ -76,7 +76,8 @@ static bool all(const char *node, const char *key, int count, int64_t value) {
 }
 
 bool phantom_convolution_read(struct convolution *c, const char *text) {
-    *c = (struct convolution){.text = text, .device = after(text, "\"GPUProfile\":"), .engine = after(text, "\"engine\":")};
+    *c = (struct convolution){
+        .text = text, .device = after(text, "\"GPUProfile\":"), .engine = after(text, "\"engine\":")};
     const char *node = after(text, "\"nodes\":[");
     if (!node || !c->device || !c->engine || strstr(node, "},{\"operation\""))
         return false;

@@ -36,7 +36,8 @@ static bool answered(void *to, size_t bytes) {
 
 /* What is left out must not leave an earlier tenant's values to be read later, piece by piece. */
 static void forget(void *to, size_t bytes) {
-    char *first = (char *)(((uintptr_t)to + 4095) & ~(uintptr_t)4095), *end = (char *)(((uintptr_t)to + bytes) & ~(uintptr_t)4095);
+    char *first = (char *)(((uintptr_t)to + 4095) & ~(uintptr_t)4095),
+         *end = (char *)(((uintptr_t)to + bytes) & ~(uintptr_t)4095);
     if (first >= end) {
         memset(to, 0, bytes);
         return;
@@ -55,7 +56,8 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED);
         if (__atomic_load_n(&strict, __ATOMIC_RELAXED) && !announced) {
-            phantom_note("a kernel read from the device what no kernel had computed, such as the size of its output: it got zeros");
+            phantom_note("a kernel read from the device what no kernel had computed, such as the size of its output: "
+                         "it got zeros");
             memset(to, 0, bytes);
             return;
         }
@@ -64,7 +66,8 @@ void phantom_copy(void *to, const void *from, size_t bytes) {
             return;
         }
         if (bytes > phantom_copy_limit()) {
-            phantom_note("a read of more than the copy limit from the device gave zeros: what is saved or sent from there holds no values");
+            phantom_note("a read of more than the copy limit from the device gave zeros: what is saved or sent from "
+                         "there holds no values");
             memset(to, 0, bytes);
             return;
         }
@@ -88,13 +91,14 @@ PHANTOM_API cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int
     return cudaMemcpyAsync(to, from, bytes, kind, NULL);
 }
 
-PHANTOM_API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream) {
+PHANTOM_API cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                            void *stream) {
     (void)to_device, (void)from_device;
     return cudaMemcpyAsync(to, from, bytes, 0, stream);
 }
 
-PHANTOM_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows, int kind,
-                                          void *stream) {
+PHANTOM_API cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                                          size_t rows, int kind, void *stream) {
     PHANTOM_USES_CUDA;
     (void)kind;
     phantom_works(stream);
@@ -121,4 +125,6 @@ PHANTOM_API cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, void 
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaMemset(void *to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, NULL); }
+PHANTOM_API cudaError_t cudaMemset(void *to, int value, size_t bytes) {
+    return cudaMemsetAsync(to, value, bytes, NULL);
+}

@@ -51,8 +51,8 @@ PHANTOM_API int cublasLtMatrixLayoutCreate(void **layout) { return make(layout);
 PHANTOM_API int cublasLtMatrixLayoutDestroy(void *layout) { return drop(layout); }
 
 /* One algorithm is found for any multiplication; torch zeroes the result that is left unwritten. */
-PHANTOM_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted,
-                                               void *results, int *found) {
+PHANTOM_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c, void *d,
+                                               void *preference, int wanted, void *results, int *found) {
     (void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference, (void)results;
     *found = wanted > 0;
     return 0;
@@ -60,7 +60,8 @@ PHANTOM_API int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, vo
 
 /* The real library answers without a device, and torch picks code paths by its version. */
 PHANTOM_API size_t cublasLtGetVersion(void) {
-    void *real = dlopen(PHANTOM_CUDART_VERSION >= 13000 ? "libcublasLt.so.13" : "libcublasLt.so.12", RTLD_NOW | RTLD_NOLOAD);
+    void *real =
+        dlopen(PHANTOM_CUDART_VERSION >= 13000 ? "libcublasLt.so.13" : "libcublasLt.so.12", RTLD_NOW | RTLD_NOLOAD);
     size_t (*version)(void) = real ? (size_t(*)(void))dlsym(real, "cublasLtGetVersion") : NULL;
     return version ? version() : 10 * (size_t)PHANTOM_CUDART_VERSION;
 }

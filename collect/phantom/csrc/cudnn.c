@@ -1,12 +1,13 @@
-/* cuDNN's graph interface: the real library, run "deviceless" with the profile's properties (cuDNN 9.8 and later), so that
- * its own heuristics choose engines and say what workspace they need. Only execution does nothing. Descriptors that would
- * take a handle take a device property instead, as cuDNN documents for compiling without a device.
+/* cuDNN's graph interface: the real library, run "deviceless" with the profile's properties (cuDNN 9.8 and later), so
+ * that its own heuristics choose engines and say what workspace they need. Only execution does nothing. Descriptors
+ * that would take a handle take a device property instead, as cuDNN documents for compiling without a device.
  *
- * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18 multiprocessors,
- * whatever the property says (a larger target is refused with target_sm_count > hw.multiProcessorCount), so their workspaces are
- * corrected where the profile says how many clusters the device holds (clusters.c); and engines that need a device to be made are
- * left out: which ones cuDNN itself tells (withheld.c), and what they take was seen on the device (engines.c). A handle would not
- * help: the CUDA runtime in cuDNN's libraries wants NVIDIA's own driver. */
+ * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18
+ * multiprocessors, whatever the property says (a larger target is refused with target_sm_count >
+ * hw.multiProcessorCount), so their workspaces are corrected where the profile says how many clusters the device holds
+ * (clusters.c); and engines that need a device to be made are left out: which ones cuDNN itself tells (withheld.c), and
+ * what they take was seen on the device (engines.c). A handle would not help: the CUDA runtime in cuDNN's libraries
+ * wants NVIDIA's own driver. */
 #include "plans.h"
 
 #include <dlfcn.h>
@@ -15,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From cuDNN's interface: cudnnStatus_t, cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t */
+/* From cuDNN's interface: cudnnStatus_t, cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t,
+ * cudnnBackendAttributeType_t */
 enum { SUCCESS = 0, NOT_INITIALIZED = 1001 };
 enum { ENGINE_DESCRIPTOR = 2, ENGINEHEUR_DESCRIPTOR = 4, EXECUTION_PLAN_DESCRIPTOR = 5, DEVICEPROP_DESCRIPTOR = 38 };
 enum {
@@ -37,22 +39,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void *make_device_property(void) {
     const struct phantom_profile *p = phantom_profile();
     char json[2048];
-    int length = snprintf(json, sizeof json,
-                          "{\"cudaDeviceId\":0,\"deviceVer\":%lld,\"driverVer\":%lld,\"maxGridSize\":[%lld,%lld,%lld],"
-                          "\"maxBlockSize\":[%lld,%lld,%lld],\"regsPerBlock\":%lld,\"multiProcessorCount\":%lld,\"warpSize\":%lld,"
-                          "\"maxSharedMemoryPerBlock\":%lld,\"maxSharedMemoryPerBlockOptin\":%lld,\"reservedSharedMemoryPerBlock\":%lld,"
-                          "\"maxRegistersPerSM\":%lld,\"maxCtasPerSM\":%lld,\"maxThreadsPerBlock\":%lld,\"maxThreadsPerSM\":%lld,"
-                          "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%lld,\"memClockRateKHz\":%lld,"
-                          "\"l2CacheSize\":%lld,\"totalGlobalMem\":%lld,\"deviceName\":\"%s\"}",
-                          (long long)(100 * p->compute_major + 10 * p->compute_minor), (long long)p->driver_version,
-                          (long long)p->max_grid_dim_x, (long long)p->max_grid_dim_y, (long long)p->max_grid_dim_z,
-                          (long long)p->max_block_dim_x, (long long)p->max_block_dim_y, (long long)p->max_block_dim_z,
-                          (long long)p->registers_per_block, (long long)p->multiprocessors, (long long)p->warp_size,
-                          (long long)p->shared_memory_per_block_bytes, (long long)p->shared_memory_per_block_optin_bytes,
-                          (long long)p->reserved_shared_memory_per_block_bytes, (long long)p->registers_per_multiprocessor,
-                          (long long)p->max_blocks_per_multiprocessor, (long long)p->max_threads_per_block,
-                          (long long)p->max_threads_per_multiprocessor, (long long)p->core_clock_khz, (long long)p->memory_clock_khz,
-                          (long long)p->l2_cache_bytes, (long long)phantom_total_bytes(), p->name);
+    int length = snprintf(
+        json, sizeof json,
+        "{\"cudaDeviceId\":0,\"deviceVer\":%lld,\"driverVer\":%lld,\"maxGridSize\":[%lld,%lld,%lld],"
+        "\"maxBlockSize\":[%lld,%lld,%lld],\"regsPerBlock\":%lld,\"multiProcessorCount\":%lld,\"warpSize\":%lld,"
+        "\"maxSharedMemoryPerBlock\":%lld,\"maxSharedMemoryPerBlockOptin\":%lld,\"reservedSharedMemoryPerBlock\":%lld,"
+        "\"maxRegistersPerSM\":%lld,\"maxCtasPerSM\":%lld,\"maxThreadsPerBlock\":%lld,\"maxThreadsPerSM\":%lld,"
+        "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%lld,\"memClockRateKHz\":%lld,"
+        "\"l2CacheSize\":%lld,\"totalGlobalMem\":%lld,\"deviceName\":\"%s\"}",
+        (long long)(100 * p->compute_major + 10 * p->compute_minor), (long long)p->driver_version,
+        (long long)p->max_grid_dim_x, (long long)p->max_grid_dim_y, (long long)p->max_grid_dim_z,
+        (long long)p->max_block_dim_x, (long long)p->max_block_dim_y, (long long)p->max_block_dim_z,
+        (long long)p->registers_per_block, (long long)p->multiprocessors, (long long)p->warp_size,
+        (long long)p->shared_memory_per_block_bytes, (long long)p->shared_memory_per_block_optin_bytes,
+        (long long)p->reserved_shared_memory_per_block_bytes, (long long)p->registers_per_multiprocessor,
+        (long long)p->max_blocks_per_multiprocessor, (long long)p->max_threads_per_block,
+        (long long)p->max_threads_per_multiprocessor, (long long)p->core_clock_khz, (long long)p->memory_clock_khz,
+        (long long)p->l2_cache_bytes, (long long)phantom_total_bytes(), p->name);
     void *property = NULL;
     if (length >= (int)sizeof json || real.create(DEVICEPROP_DESCRIPTOR, &property) ||
         real.set(property, ATTR_DEVICEPROP_JSON, TYPE_CHAR, length, json) || real.finalize(property))
@@ -101,7 +104,8 @@ struct known {
     struct known *next;
     const void *descriptor;
     int type;
-    struct phantom_engines before; /* what cuDNN passed over before this configuration of an engine, or before this plan's */
+    struct phantom_engines
+        before; /* what cuDNN passed over before this configuration of an engine, or before this plan's */
 };
 
 #define BUCKETS 1024
@@ -192,7 +196,8 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
-/* ---- the workspaces of kernels in clusters, and of engines that are made on a device: clusters.c, withheld.c, engines.c */
+/* ---- the workspaces of kernels in clusters, and of engines that are made on a device: clusters.c, withheld.c,
+ * engines.c */
 
 static int64_t workspace_of(const char *json) {
     void *plan = NULL, *device = property();
@@ -215,13 +220,16 @@ static int64_t corrected(const char *text, int64_t workspace, const struct phant
             if (instead >= 0)
                 return instead;
         }
-    return phantom_profile()->clusters[1] && strstr(text, "TILE_CGA_M") ? phantom_clusters_workspace(text, workspace, workspace_of) : workspace;
+    return phantom_profile()->clusters[1] && strstr(text, "TILE_CGA_M")
+               ? phantom_clusters_workspace(text, workspace, workspace_of)
+               : workspace;
 }
 
 static void correct_workspace(void *plan, int64_t *workspace) {
     static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-    /* A plan with a kernel that cuDNN compiled for it has the kernel's binary in its text: up to 40,519 bytes of the convolutions in testdata
-     * (cuDNN 9.19), under 2 kB without one. For a longer text cuDNN refuses this room, and the workspace stays what cuDNN says. */
+    /* A plan with a kernel that cuDNN compiled for it has the kernel's binary in its text: up to 40,519 bytes of the
+     * convolutions in testdata (cuDNN 9.19), under 2 kB without one. For a longer text cuDNN refuses this room, and the
+     * workspace stays what cuDNN says. */
     static char text[1 << 16], last[1 << 16];
     static struct phantom_engines last_before;
     static int64_t last_answer;
@@ -243,7 +251,8 @@ static void correct_workspace(void *plan, int64_t *workspace) {
 }
 
 static void note_withheld(void *heuristics, int64_t count, void *const *results) {
-    struct phantom_engines *before = phantom_profile()->withheld && count > 0 ? malloc((size_t)count * sizeof *before) : NULL;
+    struct phantom_engines *before =
+        phantom_profile()->withheld && count > 0 ? malloc((size_t)count * sizeof *before) : NULL;
     if (!before)
         return;
     phantom_withheld(&real, heuristics, count, before);
@@ -252,7 +261,8 @@ static void note_withheld(void *heuristics, int64_t count, void *const *results)
     free(before);
 }
 
-PHANTOM_API int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t wanted, int64_t *count, void *elements) {
+PHANTOM_API int cudnnBackendGetAttribute(void *descriptor, int name, int type, int64_t wanted, int64_t *count,
+                                         void *elements) {
     if (!loaded())
         return NOT_INITIALIZED;
     int status = real.get(descriptor, name, type, wanted, count, elements);
@@ -274,8 +284,10 @@ PHANTOM_API int cudnnBackendFinalize(void *descriptor) {
         if (!device)
             return NOT_INITIALIZED;
         if (type == ENGINEHEUR_DESCRIPTOR)
-            phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, can be another than on one");
-        real.set(descriptor, type == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device);
+            phantom_note("cuDNN chooses its engines without a device: the workspace of a convolution, or of attention, "
+                         "can be another than on one");
+        real.set(descriptor, type == ENGINEHEUR_DESCRIPTOR ? ATTR_ENGINEHEUR_DEVICEPROP : ATTR_ENGINE_DEVICEPROP,
+                 TYPE_DESCRIPTOR, 1, &device);
     }
     return real.finalize(descriptor);
 }
@@ -323,7 +335,9 @@ PHANTOM_API int cudnnGetProperty(int which, int *value) {
     return SUCCESS;
 }
 
-PHANTOM_API const char *cudnnGetErrorString(int status) { return status ? "not answered by the phantom GPU's cuDNN" : "CUDNN_STATUS_SUCCESS"; }
+PHANTOM_API const char *cudnnGetErrorString(int status) {
+    return status ? "not answered by the phantom GPU's cuDNN" : "CUDNN_STATUS_SUCCESS";
+}
 
 PHANTOM_API void cudnnGetLastErrorString(char *text, size_t size) {
     if (size)

@@ -1,10 +1,11 @@
-/* Large host tensors whose values are made when somebody reads them, which mostly nobody does: weights are drawn on the host
- * and copied to a device that keeps nothing.
+/* Large host tensors whose values are made when somebody reads them, which mostly nobody does: weights are drawn on the
+ * host and copied to a device that keeps nothing.
  *
- * A deferred range has no pages and no access. The first thread that reads or writes it is stopped by the processor; what the
- * range holds is then made beside it, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into its place at once,
- * so that no other thread sees half of it. So nothing has to know all the ways to a tensor's memory: operators, numpy, pickle,
- * a C extension. Leaving the values out and warning of reads would have needed that list, and watching operators alone too.
+ * A deferred range has no pages and no access. The first thread that reads or writes it is stopped by the processor;
+ * what the range holds is then made beside it, by the recipe that Python keeps (pysrc/phantom_init.py), and moved into
+ * its place at once, so that no other thread sees half of it. So nothing has to know all the ways to a tensor's memory:
+ * operators, numpy, pickle, a C extension. Leaving the values out and warning of reads would have needed that list, and
+ * watching operators alone too.
  *
  * For this, large blocks of torch's CPU allocator are pages of their own. */
 #include "phantom.h"
@@ -39,8 +40,8 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static size_t deferred_blocks;
 static uint64_t deferrals;
 static uint64_t moved; /* how often values were moved into their place */
-/* Those whose recipes nobody needs any more, until Python asks for them. A list, since nothing may be allocated under the lock:
- * malloc's doors take it too. */
+/* Those whose recipes nobody needs any more, until Python asks for them. A list, since nothing may be allocated under
+ * the lock: malloc's doors take it too. */
 static struct block *dropped;
 static void (*maker)(uint64_t id);
 
@@ -63,8 +64,8 @@ static void hold_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &asynchronous, before);
 }
 
-/* A handler may write, which takes the lock to read, and its own thread may be changing what is locked: that is neither had nor
- * waited for. Two that read do not disturb each other. */
+/* A handler may write, which takes the lock to read, and its own thread may be changing what is locked: that is neither
+ * had nor waited for. Two that read do not disturb each other. */
 static void lock_to_change(sigset_t *before) {
     hold_signals(before);
     pthread_rwlock_wrlock(&lock);
@@ -77,7 +78,9 @@ static void unlock_changed(const sigset_t *before) {
 
 static size_t rounded(size_t bytes) { return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1); }
 
-static struct block **bucket(const void *address) { return &blocks[((uintptr_t)address / PAGE * 0x9e3779b97f4a7c15u) >> 54]; }
+static struct block **bucket(const void *address) {
+    return &blocks[((uintptr_t)address / PAGE * 0x9e3779b97f4a7c15u) >> 54];
+}
 
 static struct block *block_at(const void *address) {
     for (struct block *b = *bucket(address); b; b = b->next)
@@ -232,16 +235,16 @@ static void in_child(void) {
     pthread_sigmask(SIG_SETMASK, &signals_of_fork, NULL);
 }
 
-/* As the library is loaded: whoever wants to know of forks later is told outside of the lock, by which it may give back memory,
- * before one and, the other way round, after it. And there are blocks before anything is deferred. */
+/* As the library is loaded: whoever wants to know of forks later is told outside of the lock, by which it may give back
+ * memory, before one and, the other way round, after it. And there are blocks before anything is deferred. */
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
 /* ---- making
  *
- * The recipes are Python's, and a thread of its own makes each: the one that was stopped may be inside of an operator, a dispatch
- * mode or a graph's capture, and in the main thread Python would run handlers of signals, which may raise, where nothing can be
- * raised. Who waits does so without the interpreter's lock: the thread that holds it may be at a barrier, until the very thread
- * that waits has done its share of an operator. */
+ * The recipes are Python's, and a thread of its own makes each: the one that was stopped may be inside of an operator,
+ * a dispatch mode or a graph's capture, and in the main thread Python would run handlers of signals, which may raise,
+ * where nothing can be raised. Who waits does so without the interpreter's lock: the thread that holds it may be at a
+ * barrier, until the very thread that waits has done its share of an operator. */
 
 static struct {
     int (*holds)(void);
@@ -259,7 +262,9 @@ static void find_python(void) {
         python.ends = (int (*)(void))dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
 }
 
-static void *give_python(void) { return python.holds && python.give && python.take && python.holds() ? python.give() : NULL; }
+static void *give_python(void) {
+    return python.holds && python.give && python.take && python.holds() ? python.give() : NULL;
+}
 
 static void take_python(void *state) {
     if (state)
@@ -283,8 +288,8 @@ static bool pending(uint64_t id) {
     return j != NULL;
 }
 
-/* Until the maker has come back, not only until the values are there: it still needs the interpreter's lock then, and whoever
- * went on with that lock to the barrier would wait there for the maker. */
+/* Until the maker has come back, not only until the values are there: it still needs the interpreter's lock then, and
+ * whoever went on with that lock to the barrier would wait there for the maker. */
 static void wait_for(uint64_t id) {
     void *state = give_python();
     while (pending(id))
@@ -446,7 +451,8 @@ static void install_handler(int flags, struct sigaction *before) {
     real_sigaction(SIGSEGV, &ours, before);
 }
 
-/* From here on the thread that is stopped may have to make the values itself, and a stack for signals has no room for that. */
+/* From here on the thread that is stopped may have to make the values itself, and a stack for signals has no room for
+ * that. */
 PHANTOM_API void phantom_defer_at_exit(void) { install_handler(0, NULL); }
 
 PHANTOM_API void phantom_defer_to(void (*make)(uint64_t)) {
@@ -472,10 +478,11 @@ PHANTOM_API bool phantom_defer(void *address, size_t bytes, uint64_t id) {
         return false;
     lock_to_change(&signals);
     struct block *b = block_at(address);
-    /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it, and
-     * what is behind is another's then. */
+    /* All of the block, whose last page's rest is nobody's. A storage that begins where it begins may have less of it,
+     * and what is behind is another's then. */
     if (b && maker && bytes == b->asked &&
-        mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
+        mmap(b->from, rounded(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) !=
+            MAP_FAILED) {
         if (b->deferred) {
             settle(b);
             *before = *b;
@@ -518,7 +525,8 @@ PHANTOM_API void phantom_deferred_counts(uint64_t counts[2]) {
 }
 
 PHANTOM_API void *phantom_deferred_pages(size_t bytes) {
-    void *pages = mmap(NULL, rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *pages =
+        mmap(NULL, rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return pages == MAP_FAILED ? NULL : pages;
 }
 

@@ -140,7 +140,9 @@ PHANTOM_API cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int de
 }
 
 /* The name of the same function in CUDA 12. */
-PHANTOM_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int device) { return cudaGetDeviceProperties(p, device); }
+PHANTOM_API cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *p, int device) {
+    return cudaGetDeviceProperties(p, device);
+}
 
 /* Numbers are the same in the runtime and in the driver, which has a few that the runtime lacks. */
 enum driver_attribute {
@@ -240,9 +242,11 @@ static struct error_text describe(cudaError_t error) {
         {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
         {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
         {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-        {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
+        {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+         "pointer does not correspond to a registered memory region"},
         {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported by the phantom GPU"},
-        {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+        {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+         "operation not permitted when stream is capturing"},
         {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

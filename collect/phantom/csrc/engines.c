@@ -1,6 +1,7 @@
-/* The workspaces of cuDNN's engines that it withholds without a device (withheld.c says when they are chosen). An H200 recorded 3,777
- * random convolutions under cuDNN 9.19, with their plans; Winograd's algorithm and Fourier transforms computed 518 of them, and the rules
- * here give the workspaces of all 518 to the byte. Products by cuBLASLt are told less surely (TestWorkspacesOfRandomConvolutions). */
+/* The workspaces of cuDNN's engines that it withholds without a device (withheld.c says when they are chosen). An H200
+ * recorded 3,777 random convolutions under cuDNN 9.19, with their plans; Winograd's algorithm and Fourier transforms
+ * computed 518 of them, and the rules here give the workspaces of all 518 to the byte. Products by cuBLASLt are told
+ * less surely (TestWorkspacesOfRandomConvolutions). */
 #include "plans.h"
 
 #include <string.h>
@@ -21,10 +22,11 @@ static int64_t weight_planes(const struct convolution *c) { return phantom_produ
 
 /* ---- 1x1 convolutions, which are products of matrices
  *
- * Forward and backward to the image need nothing beyond what cuBLASLt asks for: nothing for three in four, else mostly less than a
- * block of 512 bytes. By which algorithm it multiplies is not known here, so nothing is said. The gradient of a weight is a product
- * for each image of the batch, each with a copy in fp32, which are then added up; with the channels last it is one product, which
- * cuBLASLt cuts or does not cut: that stays as cuDNN says of the engine that it offers. */
+ * Forward and backward to the image need nothing beyond what cuBLASLt asks for: nothing for three in four, else mostly
+ * less than a block of 512 bytes. By which algorithm it multiplies is not known here, so nothing is said. The gradient
+ * of a weight is a product for each image of the batch, each with a copy in fp32, which are then added up; with the
+ * channels last it is one product, which cuBLASLt cuts or does not cut: that stays as cuDNN says of the engine that it
+ * offers. */
 
 static int64_t product(const struct convolution *c) {
     if (!c->plain || phantom_product(c->weight + 2, c->dimensions - 2) != 1)
@@ -36,7 +38,8 @@ static int64_t product(const struct convolution *c) {
 
 /* ---- Winograd's algorithm, step by step, for the gradient of a weight
  *
- * The images and the gradients of the outputs are cut into tiles and transformed, and so are their products, one for each filter. */
+ * The images and the gradients of the outputs are cut into tiles and transformed, and so are their products, one for
+ * each filter. */
 
 static int64_t winograd(const struct convolution *c) {
     bool three = c->weight[2] == 3 && c->weight[3] == 3, five = c->weight[2] == 5 && c->weight[3] == 5;
@@ -52,8 +55,8 @@ static int64_t winograd(const struct convolution *c) {
 /* Of real numbers, side by side: half of the frequencies say it all. */
 static int64_t frequencies(int64_t side) { return side * (side / 2 + 1); }
 
-/* The whole padded image at once: the two tensors that go in and the one that comes out are transformed and laid out anew, in turns,
- * and what plays the filter is turned around first. */
+/* The whole padded image at once: the two tensors that go in and the one that comes out are transformed and laid out
+ * anew, in turns, and what plays the filter is turned around first. */
 static int64_t fourier(const struct convolution *c) {
     if (!c->dense)
         return -1;
@@ -74,7 +77,8 @@ static int64_t fourier_tiles(const struct convolution *c) {
     if (!c->dense || c->weight[2] > SIDE || c->weight[3] > SIDE)
         return -1;
     int64_t tiles = over(c->image[2], SIDE + 1 - c->weight[2]) * over(c->image[3], SIDE + 1 - c->weight[3]);
-    return frequencies(SIDE) * COMPLEX * (weight_planes(c) + (tiles < AT_A_TIME ? tiles : AT_A_TIME) * (image_planes(c) + output_planes(c)));
+    return frequencies(SIDE) * COMPLEX *
+           (weight_planes(c) + (tiles < AT_A_TIME ? tiles : AT_A_TIME) * (image_planes(c) + output_planes(c)));
 }
 
 int64_t phantom_engine_workspace(const struct convolution *c, int engine) {
@@ -83,7 +87,8 @@ int64_t phantom_engine_workspace(const struct convolution *c, int engine) {
     if (!flat || strcmp(c->math, "CUDNN_DATA_FLOAT") || (!floats && !halves))
         return -1;
     char of = c->operation;
-    if ((of == 'f' && engine == FORWARD_PRODUCT) || (of == 'd' && engine == DATA_PRODUCT) || (of == 'w' && engine == WEIGHT_PRODUCT))
+    if ((of == 'f' && engine == FORWARD_PRODUCT) || (of == 'd' && engine == DATA_PRODUCT) ||
+        (of == 'w' && engine == WEIGHT_PRODUCT))
         return product(c);
     /* Of the others only contiguous tensors in fp32 were seen. */
     if (!floats || c->channels_last)

@@ -1,4 +1,5 @@
-/* Driver entry points asked of the runtime: from the stub libcuda.so.1 beside this library, which siblings.c has opened. */
+/* Driver entry points asked of the runtime: from the stub libcuda.so.1 beside this library, which siblings.c has
+ * opened. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -6,7 +7,8 @@
 #define __CUDA_INTERNAL_SKIP_CPP_HEADERS__
 #include <driver_types.h>
 
-PHANTOM_API cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **found, unsigned version, unsigned long long flags, int *status) {
+PHANTOM_API cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **found, unsigned version,
+                                                         unsigned long long flags, int *status) {
     (void)version, (void)flags;
     static void *(*entry)(const char *);
     if (!entry) {

@@ -80,7 +80,8 @@ static void read_settings(void) {
     settings.debug = getenv("PHANTOM_DEBUG") != NULL;
     uint64_t devices = number("PHANTOM_DEVICES", 1);
     if (devices > PHANTOM_MAX_DEVICES) {
-        fprintf(stderr, "phantom: PHANTOM_DEVICES=%llu: at most %d devices\n", (unsigned long long)devices, PHANTOM_MAX_DEVICES);
+        fprintf(stderr, "phantom: PHANTOM_DEVICES=%llu: at most %d devices\n", (unsigned long long)devices,
+                PHANTOM_MAX_DEVICES);
         exit(2);
     }
     settings.physical = (int)devices;
@@ -125,7 +126,8 @@ uint64_t phantom_total_bytes(void) {
     return settings.memory ? settings.memory : (uint64_t)phantom_profile()->total_memory_bytes;
 }
 
-/* A size that the user gives is taken as what the program can have: how large a context is on that device is not known. */
+/* A size that the user gives is taken as what the program can have: how large a context is on that device is not
+ * known. */
 uint64_t phantom_usable_bytes(void) {
     ready();
     if (settings.memory)

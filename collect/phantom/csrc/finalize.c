@@ -1,8 +1,8 @@
-/* A race of torch's at the end of a process, which a device that takes no time makes likely: backward() has returned, the
- * script ends, and the autograd engine's thread, still dropping the graph's Python objects, asks for the interpreter's lock
- * while the interpreter is going away. CPython before 3.14 ends such a thread with pthread_exit, whose unwinding meets a
- * noexcept function of torch's: "terminate called without an active exception", after the work is done. From 3.14 on
- * CPython lets the thread wait for the process to end; this does the same for older ones. */
+/* A race of torch's at the end of a process, which a device that takes no time makes likely: backward() has returned,
+ * the script ends, and the autograd engine's thread, still dropping the graph's Python objects, asks for the
+ * interpreter's lock while the interpreter is going away. CPython before 3.14 ends such a thread with pthread_exit,
+ * whose unwinding meets a noexcept function of torch's: "terminate called without an active exception", after the work
+ * is done. From 3.14 on CPython lets the thread wait for the process to end; this does the same for older ones. */
 #include "phantom.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
-/* Whose kernels are launched. Those of torch and of NVIDIA's libraries are what this library is made for; an extension's run as
- * no-ops too, and nobody has looked at what it does with what they would have computed, so it is named, and
- * what it may have written is told of. */
+/* Whose kernels are launched. Those of torch and of NVIDIA's libraries are what this library is made for; an
+ * extension's run as no-ops too, and nobody has looked at what it does with what they would have computed, so it is
+ * named, and what it may have written is told of. */
 #include "phantom.h"
 
 #include <link.h>
@@ -26,8 +26,9 @@ static const struct module *find(uintptr_t code) {
 }
 
 static bool is_expected(const char *path) {
-    static const char *const prefixes[] = {"libtorch", "libc10", "libcaffe2", "libcublas", "libcudnn", "libcufft", "libcupti", "libcurand",
-                                           "libcusolver", "libcusparse", "libnccl", "libnvJitLink", "libnvrtc", "libnvshmem", "libphantom"};
+    static const char *const prefixes[] = {"libtorch", "libc10",       "libcaffe2", "libcublas",   "libcudnn",
+                                           "libcufft", "libcupti",     "libcurand", "libcusolver", "libcusparse",
+                                           "libnccl",  "libnvJitLink", "libnvrtc",  "libnvshmem",  "libphantom"};
     const char *name = strrchr(path, '/');
     name = name ? name + 1 : path;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -47,9 +48,11 @@ static void name_launcher(const char *path) {
     if (strstr(path, "triton"))
         snprintf(text, sizeof text, "Triton kernels ran as no-ops: what depends on what they compute is not known");
     else if (!strncmp(name, "libffi", 6))
-        snprintf(text, sizeof text, "kernels launched from Python ran as no-ops: what depends on what they compute is not known");
+        snprintf(text, sizeof text,
+                 "kernels launched from Python ran as no-ops: what depends on what they compute is not known");
     else
-        snprintf(text, sizeof text, "kernels of %s ran as no-ops: what depends on what they compute is not known", name);
+        snprintf(text, sizeof text, "kernels of %s ran as no-ops: what depends on what they compute is not known",
+                 name);
     phantom_note(text);
 }
 

@@ -1,5 +1,6 @@
-/* A process that forks once it has used CUDA has a child that cannot: every call fails there, as the real driver has it, those that
- * would give back what was inherited too. torch's destructors are not made for that and end the child. */
+/* A process that forks once it has used CUDA has a child that cannot: every call fails there, as the real driver has
+ * it, those that would give back what was inherited too. torch's destructors are not made for that and end the
+ * child. */
 #include "phantom.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* CUDA graphs: capturing runs the script once as usual, with the allocator told that a capture is on, and a replay does
- * nothing. What torch sees is the state of each stream (stream.c), and the nodes: it warns about a graph without any, and its
- * allocator can look which come after which (graph_capture_record_stream_reuse). Kernels and copies have a node each. What
- * libraries launch has none, since their streams are not known: that there was some is. */
+ * nothing. What torch sees is the state of each stream (stream.c), and the nodes: it warns about a graph without any,
+ * and its allocator can look which come after which (graph_capture_record_stream_reuse). Kernels and copies have a node
+ * each. What libraries launch has none, since their streams are not known: that there was some is. */
 #include "phantom.h"
 
 #include <stdlib.h>
@@ -55,8 +55,8 @@ PHANTOM_API cudaError_t cudaStreamIsCapturing(void *stream, int *status) {
 }
 
 /* The edges have nothing to say. CUDA 13 took over the arguments of CUDA 12's _v3 for the plain name. */
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, void **edges,
-                                                    size_t *count) {
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, unsigned long long *id, void **graph,
+                                                    void **nodes, void **edges, size_t *count) {
     PHANTOM_USES_CUDA;
     void *its_graph, *its_nodes;
     size_t its_count;
@@ -75,13 +75,14 @@ PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, int *status, u
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, size_t *count) {
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, void **graph,
+                                                    void **nodes, size_t *count) {
     return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, NULL, count);
 }
 
 #if PHANTOM_CUDART_VERSION >= 13000
-PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id, void **graph, void **nodes, void **edges,
-                                                 size_t *count) {
+PHANTOM_API cudaError_t cudaStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id, void **graph,
+                                                 void **nodes, void **edges, size_t *count) {
     return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, edges, count);
 }
 #else
@@ -103,18 +104,21 @@ static cudaError_t give_nodes(struct phantom_node **to, size_t *count, struct ph
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaGraphNodeGetDependencies_v2(struct phantom_node *node, struct phantom_node **to, void *edges, size_t *count) {
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies_v2(struct phantom_node *node, struct phantom_node **to,
+                                                        void *edges, size_t *count) {
     PHANTOM_USES_CUDA;
     (void)edges;
     return give_nodes(to, count, node->after, node->count);
 }
 
 #if PHANTOM_CUDART_VERSION >= 13000
-PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to, void *edges, size_t *count) {
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to, void *edges,
+                                                     size_t *count) {
     return cudaGraphNodeGetDependencies_v2(node, to, edges, count);
 }
 #else
-PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to, size_t *count) {
+PHANTOM_API cudaError_t cudaGraphNodeGetDependencies(struct phantom_node *node, struct phantom_node **to,
+                                                     size_t *count) {
     return cudaGraphNodeGetDependencies_v2(node, to, NULL, count);
 }
 #endif
@@ -171,7 +175,8 @@ PHANTOM_API cudaError_t cudaGraphDestroy(struct phantom_graph *graph) {
 }
 
 /* Host functions run where they are submitted: all work before them is done. */
-PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(void *, cudaError_t, void *), void *data, unsigned flags) {
+PHANTOM_API cudaError_t cudaStreamAddCallback(void *stream, void (*callback)(void *, cudaError_t, void *), void *data,
+                                              unsigned flags) {
     PHANTOM_USES_CUDA;
     (void)flags;
     callback(stream, cudaSuccess, data);

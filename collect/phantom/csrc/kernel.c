@@ -19,7 +19,8 @@ PHANTOM_API void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 
 PHANTOM_API void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
 
-/* The names of kernels, by the stub that launches each: half a million bytes a hundred thousand kernels, read for a few of them. */
+/* The names of kernels, by the stub that launches each: half a million bytes a hundred thousand kernels, read for a few
+ * of them. */
 static struct named {
     const void *stub;
     const char *name;
@@ -60,10 +61,10 @@ PHANTOM_API char __cudaInitModule(void **handle) {
     return 1;
 }
 
-/* The driver loads a kernel's code at its first launch, and takes memory for it: blocks.c. What it does then depends on the kernel:
- * of some 40 short programs on an H200 (torch 2.11) those of random numbers, of softmax and of sorting never freed local memory,
- * and all others that were tried did, and those that reduce or gather took more for code. Kernels of cuDNN and cuBLAS do none of
- * this, and are not launched here. */
+/* The driver loads a kernel's code at its first launch, and takes memory for it: blocks.c. What it does then depends on
+ * the kernel: of some 40 short programs on an H200 (torch 2.11) those of random numbers, of softmax and of sorting
+ * never freed local memory, and all others that were tried did, and those that reduce or gather took more for code.
+ * Kernels of cuDNN and cuBLAS do none of this, and are not launched here. */
 static struct {
     int used; /* a bit for each use that was made */
 } devices[PHANTOM_MAX_DEVICES];
@@ -102,8 +103,8 @@ void phantom_launched(const void *kernel) {
     pthread_mutex_unlock(&loading);
 }
 
-/* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. Known by the function that launches
- * it, whose code is a few hundred bytes. */
+/* torch.cuda._sleep's kernel takes the time that its argument says, in cycles of the device's clock. Known by the
+ * function that launches it, whose code is a few hundred bytes. */
 static bool from_sleep(const void *caller) {
     static const char *start;
     static int looked;
@@ -155,21 +156,25 @@ PHANTOM_API cudaError_t __cudaPopCallConfiguration(dim3 *blocks, dim3 *threads, 
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t __cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+PHANTOM_API cudaError_t __cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments,
+                                           size_t shared, void *stream) {
     (void)blocks, (void)threads, (void)shared;
     return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+PHANTOM_API cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared,
+                                         void *stream) {
     (void)blocks, (void)threads, (void)shared;
     return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments) {
+PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel,
+                                            void **arguments) {
     return launched_with(kernel, __builtin_return_address(0), arguments, configuration ? configuration->stream : NULL);
 }
 
-PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments, size_t shared, void *stream) {
+PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void *kernel, dim3 blocks, dim3 threads, void **arguments,
+                                                    size_t shared, void *stream) {
     (void)blocks, (void)threads, (void)shared;
     return launched_with(kernel, __builtin_return_address(0), arguments, stream);
 }
@@ -200,7 +205,8 @@ PHANTOM_API cudaError_t cudaFuncSetAttribute(void) {
 }
 
 /* Limited by threads, blocks and shared memory, as the occupancy calculator does it without registers. */
-PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads, size_t shared,
+PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function,
+                                                                               int threads, size_t shared,
                                                                                unsigned flags) {
     PHANTOM_USES_CUDA;
     (void)function, (void)flags;
@@ -209,7 +215,8 @@ PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(i
     if (most > profile->max_blocks_per_multiprocessor)
         most = profile->max_blocks_per_multiprocessor;
     if (shared) {
-        int64_t by_shared = profile->shared_memory_per_multiprocessor_bytes / ((int64_t)shared + profile->reserved_shared_memory_per_block_bytes);
+        int64_t by_shared = profile->shared_memory_per_multiprocessor_bytes /
+                            ((int64_t)shared + profile->reserved_shared_memory_per_block_bytes);
         if (by_shared < most)
             most = by_shared;
     }
@@ -217,7 +224,8 @@ PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(i
     return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads, size_t shared) {
+PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
+                                                                      size_t shared) {
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 

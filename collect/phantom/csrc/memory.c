@@ -83,7 +83,8 @@ PHANTOM_API cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a
     return cudaSuccess;
 }
 
-/* A device global of a kernel library: it takes no memory of its own (it is part of the context), but has an address. */
+/* A device global of a kernel library: it takes no memory of its own (it is part of the context), but has an
+ * address. */
 PHANTOM_API cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
     PHANTOM_USES_CUDA;
     (void)symbol;

@@ -1,6 +1,6 @@
-/* The state of torch's CPU generator, moved on as if so many values had been drawn: a Mersenne Twister turns its 624 words
- * round a few times a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead by polynomials would
- * cost the same for any count, and more lines than a second for seven billion weights is worth. */
+/* The state of torch's CPU generator, moved on as if so many values had been drawn: a Mersenne Twister turns its 624
+ * words round a few times a nanosecond, while making the numbers costs a hundred times as much. Jumping ahead by
+ * polynomials would cost the same for any count, and more lines than a second for seven billion weights is worth. */
 #include "phantom.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #define WORDS 624
 #define LAG 397
 
-/* What Generator.get_state() gives: the structure of torch 0.4, and what has come to be appended to it. Its words have stood
- * in 64 bits each ever since. */
+/* What Generator.get_state() gives: the structure of torch 0.4, and what has come to be appended to it. Its words have
+ * stood in 64 bits each ever since. */
 struct state {
     uint64_t seed;
     int32_t left, seeded;
@@ -21,10 +21,13 @@ struct state {
     _Bool next_normal_is_valid;
 };
 
-static inline uint32_t twist(uint32_t u, uint32_t v) { return ((u & 0x80000000u) | (v & 0x7fffffffu)) >> 1 ^ (-(v & 1) & 0x9908b0dfu); }
+static inline uint32_t twist(uint32_t u, uint32_t v) {
+    return ((u & 0x80000000u) | (v & 0x7fffffffu)) >> 1 ^ (-(v & 1) & 0x9908b0dfu);
+}
 
 /* In runs whose words do not depend on each other, so that they are done eight at a time. */
-__attribute__((optimize("O3", "tree-vectorize"), target_clones("avx2", "default"))) static void turn(uint32_t *restrict w, uint64_t times) {
+__attribute__((optimize("O3", "tree-vectorize"), target_clones("avx2", "default"))) static void
+turn(uint32_t *restrict w, uint64_t times) {
     while (times--) {
 #pragma GCC ivdep
         for (int i = 0; i < WORDS - LAG; i++)

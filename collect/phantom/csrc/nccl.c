@@ -1,5 +1,6 @@
-/* NCCL with one rank a process: every peer is a copy of this rank. Only small buffers are really filled, since those are
- * what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes on a device are not modelled. */
+/* NCCL with one rank a process: every peer is a copy of this rank. Only small buffers are really filled, since those
+ * are what a program reads back (flags, counts, hashes); the buffers that NCCL itself takes on a device are not
+ * modelled. */
 #include "phantom.h"
 
 #include <dlfcn.h>
@@ -64,12 +65,14 @@ PHANTOM_API int ncclCommInitRankConfig(void **comm, int ranks, struct unique_id 
     return make(comm, ranks, rank);
 }
 
-PHANTOM_API int ncclCommInitRankScalable(void **comm, int ranks, int rank, int ids, struct unique_id *id, void *config) {
+PHANTOM_API int ncclCommInitRankScalable(void **comm, int ranks, int rank, int ids, struct unique_id *id,
+                                         void *config) {
     (void)ids, (void)id, (void)config;
     return make(comm, ranks, rank);
 }
 
-/* Who else has this color is known to the peers only; all of them is the largest, and torch asks for no more than a count. */
+/* Who else has this color is known to the peers only; all of them is the largest, and torch asks for no more than a
+ * count. */
 PHANTOM_API int ncclCommSplit(void *comm, int color, int key, void **made, void *config) {
     (void)color, (void)key, (void)config;
     return make(made, ((struct comm *)comm)->ranks, ((struct comm *)comm)->rank);
@@ -139,7 +142,8 @@ static void sent(void *comm, int root) {
         reduced_ranks = 1;
 }
 
-PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
+PHANTOM_API int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, void *comm,
+                              void *stream) {
     phantom_works(stream);
     reduced(comm, operation);
     phantom_copy(to, from, count * element_bytes(type));
@@ -159,7 +163,8 @@ PHANTOM_API int ncclBcast(void *buffer, size_t count, int type, int root, void *
     return 0;
 }
 
-PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm, void *stream) {
+PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root, void *comm,
+                           void *stream) {
     phantom_works(stream);
     (void)root;
     reduced(comm, operation);
@@ -168,7 +173,8 @@ PHANTOM_API int ncclReduce(const void *from, void *to, size_t count, int type, i
     return 0;
 }
 
-PHANTOM_API int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation, void *comm, void *stream) {
+PHANTOM_API int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation, void *comm,
+                                  void *stream) {
     phantom_works(stream);
     (void)operation, (void)comm;
     phantom_copy(to, from, count * element_bytes(type));

@@ -54,9 +54,9 @@
     P(ecc)                                       \
     P(multicast)
 
-/* What a kernel of torch's says of itself on the device, as 10 * major + minor: the PTX that it was made from and its binary
- * code. They are of the device's capability only where torch was built for that one; CUB looks the first up among those that
- * it was compiled for, and fails on any other. */
+/* What a kernel of torch's says of itself on the device, as 10 * major + minor: the PTX that it was made from and its
+ * binary code. They are of the device's capability only where torch was built for that one; CUB looks the first up
+ * among those that it was compiled for, and fails on any other. */
 #define PHANTOM_KERNELS(K)   \
     K(kernel_ptx_version)    \
     K(kernel_binary_version)
@@ -64,8 +64,10 @@
 struct phantom_profile {
     char name[256];
     char addresses[16]; /* the address policy where PHANTOM_ADDR names none: arena.c */
-    int64_t withheld;     /* whether the engines that cuDNN withholds without a device were seen to run there: withheld.c */
-    int64_t clusters[17]; /* by size, how many clusters of multiprocessors are resident at once; 0 where that is not known */
+    /* Whether the engines that cuDNN withholds without a device were seen to run there: withheld.c. */
+    int64_t withheld;
+    /* By size, how many clusters of multiprocessors are resident at once; 0 where that is not known. */
+    int64_t clusters[17];
 #define PHANTOM_FIELD(property) int64_t property;
     PHANTOM_PROPERTIES(PHANTOM_FIELD)
     PHANTOM_KERNELS(PHANTOM_FIELD)
@@ -79,7 +81,8 @@ PHANTOM_API const struct phantom_profile *phantom_profile(void);
 /* ---- environment.c: the PHANTOM_* variables */
 
 bool phantom_debug(void);
-/* Devices that CUDA_VISIBLE_DEVICES leaves of PHANTOM_DEVICES (1 if unset), read at the first use as the real driver does. */
+/* Devices that CUDA_VISIBLE_DEVICES leaves of PHANTOM_DEVICES (1 if unset), read at the first use as the real driver
+ * does. */
 PHANTOM_API int phantom_device_count(void);
 /* The same without CUDA_VISIBLE_DEVICES, which NVML ignores. */
 PHANTOM_API int phantom_physical_device_count(void);
@@ -127,13 +130,15 @@ PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *pack
 
 /* ---- nccl.c */
 
-/* How many ranks this thread's last reduction or broadcast was of (1 for the root of a broadcast), since it was last asked, and NCCL's number of its operation. */
+/* How many ranks this thread's last reduction or broadcast was of (1 for the root of a broadcast), since it was last
+ * asked, and NCCL's number of its operation. */
 PHANTOM_API int phantom_reduction(int *operation);
 
 /* ---- clusters.c: the workspaces of cuDNN's kernels in clusters */
 
-/* What the device would say instead of `workspace`, which cuDNN says of a plan without one; `workspace` where that is not certain.
- * text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses it. */
+/* What the device would say instead of `workspace`, which cuDNN says of a plan without one; `workspace` where that is
+ * not certain. text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses
+ * it. */
 int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json));
 
 /* ---- arena.c: addresses; callers hold no lock */
@@ -182,11 +187,13 @@ bool phantom_is_pinned(const void *address);
 
 /* Copies as a device would: really when small or from host to host, and zeros for what no one knows. */
 void phantom_copy(void *to, const void *from, size_t bytes);
-/* The next reads of at most 8 bytes from the device in this thread give `value` (1-byte reads give 1 for any but 0), until it is set
- * to -1. For operators whose output size is read back from the device: set it around the operator, on the thread that runs it. */
+/* The next reads of at most 8 bytes from the device in this thread give `value` (1-byte reads give 1 for any but 0),
+ * until it is set to -1. For operators whose output size is read back from the device: set it around the operator, on
+ * the thread that runs it. */
 PHANTOM_API void phantom_answer(int64_t value);
-/* From now on a read from the device gives zeros unless an answer was set for it or it was announced by its thread: who tells
- * known values from unknown ones (values/) announces those of its kernels, and what other code reads nobody computed. */
+/* From now on a read from the device gives zeros unless an answer was set for it or it was announced by its thread: who
+ * tells known values from unknown ones (values/) announces those of its kernels, and what other code reads nobody
+ * computed. */
 PHANTOM_API void phantom_strict_reads(void);
 PHANTOM_API void phantom_announce_reads(int more);
 /* Announced reads of known values, which are copied however large. */
@@ -207,8 +214,8 @@ PHANTOM_API int phantom_is_capturing(const void *stream);
 PHANTOM_API int phantom_captures_running(void);
 /* 0 where there is no memory for it. */
 unsigned long long phantom_capture_begin(void *stream);
-/* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next one will come after, which stay
- * as they are until the thread's next call on this stream. */
+/* 0 when the stream is not being captured. The graph so far, and the nodes that the stream's next one will come after,
+ * which stay as they are until the thread's next call on this stream. */
 unsigned long long phantom_capture_id(const void *stream, void **graph, void **nodes, size_t *count);
 /* The graph is the caller's. */
 void *phantom_capture_end(const void *stream);

@@ -31,7 +31,8 @@ static void set_clusters(const char *path, const char *text) {
     for (const char *at = text; *at;) {
         char *end;
         long long size = strtoll(at, &end, 10), count = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
-        if (size < 1 || size >= (long long)(sizeof profile.clusters / sizeof *profile.clusters) || count < 1 || (*end && *end != ','))
+        if (size < 1 || size >= (long long)(sizeof profile.clusters / sizeof *profile.clusters) || count < 1 ||
+            (*end && *end != ','))
             fail(path, "no SIZE:COUNT in", "clusters");
         profile.clusters[size] = count;
         at = *end ? end + 1 : end;

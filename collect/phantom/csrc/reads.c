@@ -1,5 +1,6 @@
-/* The kernel does not stop at a deferred range as a program does: it answers EFAULT. So what a system call is to read or
- * write is made before. These are libc's own doors to it that lead on to the kernel without looking at the memory. */
+/* The kernel does not stop at a deferred range as a program does: it answers EFAULT. So what a system call is to read
+ * or write is made before. These are libc's own doors to it that lead on to the kernel without looking at the
+ * memory. */
 #include "deferred.h"
 #include "phantom.h"
 

@@ -1,6 +1,7 @@
-/* What the processes of a run hold of each device: a page that they share (PHANTOM_SHARED, a file, and PHANTOM_SHARED_PAGE, which of its
- * pages), or one of this process alone. Each process's share stands by itself, so that what a process held is free once it is gone,
- * however it ended. Those that are gone are looked for whenever memory is asked for. shared.go reads how a page begins. */
+/* What the processes of a run hold of each device: a page that they share (PHANTOM_SHARED, a file, and
+ * PHANTOM_SHARED_PAGE, which of its pages), or one of this process alone. Each process's share stands by itself, so
+ * that what a process held is free once it is gone, however it ended. Those that are gone are looked for whenever
+ * memory is asked for. shared.go reads how a page begins. */
 #include "phantom.h"
 
 #include <errno.h>
@@ -43,8 +44,8 @@ static struct slot *mine;
 
 #define UNKNOWN UINT64_MAX
 
-/* When a process started, 0 where it is none that can hold memory: the memory of one that nobody has waited for is free too. UNKNOWN
- * where it cannot be looked up: this process may have too many files open. */
+/* When a process started, 0 where it is none that can hold memory: the memory of one that nobody has waited for is free
+ * too. UNKNOWN where it cannot be looked up: this process may have too many files open. */
 static uint64_t started(int32_t pid) {
     char path[32], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -58,7 +59,8 @@ static uint64_t started(int32_t pid) {
     text[length] = 0;
     char *at = strrchr(text, ')'), state;
     unsigned long long ticks;
-    if (!at || sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &state, &ticks) != 2)
+    if (!at || sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+                      &state, &ticks) != 2)
         return 0;
     return state == 'Z' || state == 'X' ? 0 : ticks + 1;
 }
@@ -155,7 +157,8 @@ static void lock(void) {
 }
 
 struct held {
-    uint64_t bytes, taken, processes; /* taken has what contexts take beside the first, whose bytes the device's memory is without */
+    uint64_t bytes, taken,
+        processes; /* taken has what contexts take beside the first, whose bytes the device's memory is without */
 };
 
 /* By all, with this process's context and so many bytes more. */

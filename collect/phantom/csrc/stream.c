@@ -3,9 +3,9 @@
  * Work is done the moment it is submitted, so an event is complete at once. With PHANTOM_LAG=1 it completes only when
  * the host synchronises, which is how blocks freed on another stream stay pending on a busy device.
  *
- * One kernel takes time, since it is all that it does: torch.cuda._sleep. The time is the device's own and not the machine's, so that
- * runs are alike however busy the machine is: it goes on where the host waits, to what it waits for, and a little whenever
- * the host asks and learns that something is not done. */
+ * One kernel takes time, since it is all that it does: torch.cuda._sleep. The time is the device's own and not the
+ * machine's, so that runs are alike however busy the machine is: it goes on where the host waits, to what it waits for,
+ * and a little whenever the host asks and learns that something is not done. */
 #include "phantom.h"
 
 #include <pthread.h>
@@ -93,7 +93,10 @@ static cudaError_t create(void **handle, unsigned flags, int priority) {
         streams = grown;
         stream_room *= 2;
     }
-    streams[stream_count] = (struct stream){.priority = priority < -5 ? -5 : priority > 0 ? 0 : priority, .flags = flags};
+    streams[stream_count] = (struct stream){.priority = priority < -5  ? -5
+                                                        : priority > 0 ? 0
+                                                                       : priority,
+                                            .flags = flags};
     *handle = (void *)(uintptr_t)(FIRST_HANDLE + HANDLE_STEP * stream_count++);
     pthread_mutex_unlock(&lock);
     return cudaSuccess;
@@ -103,7 +106,9 @@ PHANTOM_API cudaError_t cudaStreamCreate(void **stream) { return create(stream, 
 
 PHANTOM_API cudaError_t cudaStreamCreateWithFlags(void **stream, unsigned flags) { return create(stream, flags, 0); }
 
-PHANTOM_API cudaError_t cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority) { return create(stream, flags, priority); }
+PHANTOM_API cudaError_t cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
+    return create(stream, flags, priority);
+}
 
 PHANTOM_API cudaError_t cudaStreamDestroy(void *stream) {
     PHANTOM_USES_CUDA;
@@ -200,7 +205,9 @@ PHANTOM_API cudaError_t cudaStreamQuery(void *stream) {
     PHANTOM_USES_CUDA;
     pthread_mutex_lock(&lock);
     struct stream *s = stream_of(stream);
-    cudaError_t status = s->capture ? cudaErrorStreamCaptureUnsupported : before(s->done_at) ? cudaErrorNotReady : cudaSuccess;
+    cudaError_t status = s->capture           ? cudaErrorStreamCaptureUnsupported
+                         : before(s->done_at) ? cudaErrorNotReady
+                                              : cudaSuccess;
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -269,7 +276,9 @@ PHANTOM_API cudaError_t cudaEventRecordWithFlags(void *event, void *stream, unsi
     return done ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-PHANTOM_API cudaError_t cudaEventRecord(void *event, void *stream) { return cudaEventRecordWithFlags(event, stream, 0); }
+PHANTOM_API cudaError_t cudaEventRecord(void *event, void *stream) {
+    return cudaEventRecordWithFlags(event, stream, 0);
+}
 
 PHANTOM_API cudaError_t cudaEventQuery(void *event) {
     PHANTOM_USES_CUDA;

@@ -1,12 +1,12 @@
-/* Which engines cuDNN puts before those that it offers. Without a device it ranks all its engines as it does on one, and then leaves
- * out those that have to be made on a device: Winograd's algorithm, Fourier transforms, and products that it hands to cuBLASLt. It
- * says so to whoever listens (cudnnSetCallback): asked for its first k results, it names the engines that it passed over until it had
- * k. What stands before a result is so known, and is not told from the sizes of the convolution: an H200 under cuDNN 9.19 took engines 3,
- * 17, 18 and 50 for 518 of 3,777 random ones, all of them told so (testdata/convolutions.csv.gz, docs/accuracy.md), and engine 7, of
- * which no rule is known, for three.
+/* Which engines cuDNN puts before those that it offers. Without a device it ranks all its engines as it does on one,
+ * and then leaves out those that have to be made on a device: Winograd's algorithm, Fourier transforms, and products
+ * that it hands to cuBLASLt. It says so to whoever listens (cudnnSetCallback): asked for its first k results, it names
+ * the engines that it passed over until it had k. What stands before a result is so known, and is not told from the
+ * sizes of the convolution: an H200 under cuDNN 9.19 took engines 3, 17, 18 and 50 for 518 of 3,777 random ones, all of
+ * them told so (testdata/convolutions.csv.gz, docs/accuracy.md), and engine 7, of which no rule is known, for three.
  *
- * Some are passed over on a device, too: the first that engines.c has a rule for is taken for the one that runs. Asking takes some
- * milliseconds for a convolution that torch has not met before. */
+ * Some are passed over on a device, too: the first that engines.c has a rule for is taken for the one that runs. Asking
+ * takes some milliseconds for a convolution that torch has not met before. */
 #include "plans.h"
 
 #include <pthread.h>
@@ -51,7 +51,8 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
         hearing = &heard;
         if (!cudnn->set_callback(INFO, NULL, hear)) {
             cudnn->get(heuristics, ATTR_ENGINEHEUR_RESULTS, TYPE_DESCRIPTOR, results, &(int64_t){0}, made);
-            /* Where nothing was heard or logged before, cuDNN would now write its errors to the script's stderr if nobody listened. */
+            /* Where nothing was heard or logged before, cuDNN would now write its errors to the script's stderr if
+             * nobody listened. */
             cudnn->set_callback(mask, data, listener || mask ? listener : hear);
         }
         hearing = NULL;
@@ -62,10 +63,12 @@ static struct phantom_engines passed_over(const struct phantom_cudnn *cudnn, voi
     return heard;
 }
 
-/* There is one listener in a process: whoever asks waits for the others, and what other threads' calls would log meanwhile is lost. */
+/* There is one listener in a process: whoever asks waits for the others, and what other threads' calls would log
+ * meanwhile is lost. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results, struct phantom_engines *before) {
+void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results,
+                      struct phantom_engines *before) {
     memset(before, 0, (size_t)results * sizeof *before);
     if (!cudnn->get_callback || !cudnn->set_callback)
         return;

@@ -1,7 +1,7 @@
-/* What kernels may write that nobody has looked at: all that their arguments point to. Whoever keeps book of what stands in the
- * device's memory is told. How many arguments a kernel has its caller does not say, so they are read until one is no
- * address; process_vm_readv says so where a plain read would end the process. What is found beyond the last one does no harm:
- * more is told than was written. */
+/* What kernels may write that nobody has looked at: all that their arguments point to. Whoever keeps book of what
+ * stands in the device's memory is told. How many arguments a kernel has its caller does not say, so they are read
+ * until one is no address; process_vm_readv says so where a plain read would end the process. What is found beyond the
+ * last one does no harm: more is told than was written. */
 #define _GNU_SOURCE
 #include "phantom.h"
 
@@ -13,7 +13,9 @@ enum { MOST_ARGUMENTS = 64, WORDS = 16 /* of an argument: a tensor map has its a
 
 static void (*listener)(const void *const *addresses, size_t count);
 
-void phantom_on_written(void (*call)(const void *const *addresses, size_t count)) { __atomic_store_n(&listener, call, __ATOMIC_RELEASE); }
+void phantom_on_written(void (*call)(const void *const *addresses, size_t count)) {
+    __atomic_store_n(&listener, call, __ATOMIC_RELEASE);
+}
 
 static ssize_t read_memory(void *to, size_t bytes, const struct iovec *from, size_t count) {
     ssize_t got = process_vm_readv(getpid(), &(struct iovec){to, bytes}, 1, from, count, 0);
@@ -43,8 +45,10 @@ void phantom_launched_with(void *const *arguments, void *const *packed) {
         return;
     void *addresses[MOST_ARGUMENTS] = {NULL};
     if (arguments) {
-        size_t in_page = (4096 - ((uintptr_t)arguments & 4095)) / sizeof(void *), first = in_page < MOST_ARGUMENTS ? in_page : MOST_ARGUMENTS;
-        struct iovec from[] = {{(void *)arguments, first * sizeof(void *)}, {(void *)(arguments + first), (MOST_ARGUMENTS - first) * sizeof(void *)}};
+        size_t in_page = (4096 - ((uintptr_t)arguments & 4095)) / sizeof(void *),
+               first = in_page < MOST_ARGUMENTS ? in_page : MOST_ARGUMENTS;
+        struct iovec from[] = {{(void *)arguments, first * sizeof(void *)},
+                               {(void *)(arguments + first), (MOST_ARGUMENTS - first) * sizeof(void *)}};
         /* Where this cannot be asked the address of an address cannot either. */
         ssize_t bytes = read_memory(addresses, sizeof addresses, from, 2);
         tell(bytes < 0 ? (void *const[]){addresses} : addresses, bytes < 0 ? 1 : (size_t)bytes / sizeof(void *));

@@ -14,7 +14,9 @@ PHANTOM_API int cuInit(unsigned flags) {
     return device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-PHANTOM_API int cuDriverGetVersion(int *version) { return cudaDriverGetVersion ? cudaDriverGetVersion(version) : CUDA_ERROR_NO_DEVICE; }
+PHANTOM_API int cuDriverGetVersion(int *version) {
+    return cudaDriverGetVersion ? cudaDriverGetVersion(version) : CUDA_ERROR_NO_DEVICE;
+}
 
 PHANTOM_API int cuDeviceGetCount(int *count) {
     USES_CUDA;
@@ -82,7 +84,8 @@ PHANTOM_API int cuCtxSetCurrent(void *context) {
     USES_CUDA;
     if (!context)
         return CUDA_SUCCESS;
-    return phantom_set_current_device ? phantom_set_current_device((int)((uintptr_t)context - FIRST_CONTEXT) / 16) : CUDA_ERROR_NO_DEVICE;
+    return phantom_set_current_device ? phantom_set_current_device((int)((uintptr_t)context - FIRST_CONTEXT) / 16)
+                                      : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuCtxGetDevice(int *device) {
@@ -143,11 +146,15 @@ PHANTOM_API int cuStreamIsCapturing(void *stream, int *status) {
 }
 
 PHANTOM_API int cuGetErrorString(int error, const char **text) {
-    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : error ? "not answered by the phantom GPU" : "no error";
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory"
+            : error                           ? "not answered by the phantom GPU"
+                                              : "no error";
     return CUDA_SUCCESS;
 }
 
 PHANTOM_API int cuGetErrorName(int error, const char **name) {
-    *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : error ? "CUDA_ERROR_UNKNOWN" : "CUDA_SUCCESS";
+    *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error                           ? "CUDA_ERROR_UNKNOWN"
+                                              : "CUDA_SUCCESS";
     return CUDA_SUCCESS;
 }

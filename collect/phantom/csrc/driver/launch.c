@@ -19,14 +19,16 @@ static int launched(const void *function, const void *caller, const void *stream
     return CUDA_SUCCESS;
 }
 
-PHANTOM_API int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y, unsigned threads_z,
-                               unsigned shared, void *stream, void **arguments, void **packed) {
+PHANTOM_API int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                               unsigned threads_y, unsigned threads_z, unsigned shared, void *stream, void **arguments,
+                               void **packed) {
     (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
     return launched(function, __builtin_return_address(0), stream, arguments, packed);
 }
 
-PHANTOM_API int cuLaunchCooperativeKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
-                                          unsigned threads_z, unsigned shared, void *stream, void **arguments) {
+PHANTOM_API int cuLaunchCooperativeKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                                          unsigned threads_y, unsigned threads_z, unsigned shared, void *stream,
+                                          void **arguments) {
     (void)x, (void)y, (void)z, (void)threads_x, (void)threads_y, (void)threads_z, (void)shared;
     return launched(function, __builtin_return_address(0), stream, arguments, NULL);
 }

@@ -12,7 +12,9 @@ struct allocation_property {
     int type, handle_types, location_type, location_id;
 };
 
-PHANTOM_API int cuMemAlloc_v2(void **address, size_t bytes) { return cudaMalloc ? cudaMalloc(address, bytes) : CUDA_ERROR_NO_DEVICE; }
+PHANTOM_API int cuMemAlloc_v2(void **address, size_t bytes) {
+    return cudaMalloc ? cudaMalloc(address, bytes) : CUDA_ERROR_NO_DEVICE;
+}
 
 PHANTOM_API int cuMemFree_v2(void *address) { return cudaFree ? cudaFree(address) : CUDA_ERROR_NO_DEVICE; }
 
@@ -22,9 +24,13 @@ PHANTOM_API int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 
 PHANTOM_API int cuMemFreeHost(void *address) { return cudaFreeHost ? cudaFreeHost(address) : CUDA_ERROR_NO_DEVICE; }
 
-PHANTOM_API int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) { return cudaMemcpy ? cudaMemcpy(to, from, bytes, 1) : CUDA_ERROR_NO_DEVICE; }
+PHANTOM_API int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) {
+    return cudaMemcpy ? cudaMemcpy(to, from, bytes, 1) : CUDA_ERROR_NO_DEVICE;
+}
 
-PHANTOM_API int cuMemcpyDtoH_v2(void *to, const void *from, size_t bytes) { return cudaMemcpy ? cudaMemcpy(to, from, bytes, 2) : CUDA_ERROR_NO_DEVICE; }
+PHANTOM_API int cuMemcpyDtoH_v2(void *to, const void *from, size_t bytes) {
+    return cudaMemcpy ? cudaMemcpy(to, from, bytes, 2) : CUDA_ERROR_NO_DEVICE;
+}
 
 PHANTOM_API int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
     (void)stream;
@@ -43,7 +49,8 @@ PHANTOM_API int cuMemGetAllocationGranularity(size_t *bytes, const void *propert
     return CUDA_SUCCESS;
 }
 
-PHANTOM_API int cuMemAddressReserve(void **address, size_t bytes, size_t alignment, void *wish, unsigned long long flags) {
+PHANTOM_API int cuMemAddressReserve(void **address, size_t bytes, size_t alignment, void *wish,
+                                    unsigned long long flags) {
     USES_CUDA;
     (void)alignment, (void)wish, (void)flags;
     return phantom_virtual_reserve ? phantom_virtual_reserve(address, bytes) : CUDA_ERROR_NO_DEVICE;
@@ -55,10 +62,12 @@ PHANTOM_API int cuMemAddressFree(void *address, size_t bytes) {
     return phantom_virtual_free ? phantom_virtual_free(address) : CUDA_ERROR_NO_DEVICE;
 }
 
-PHANTOM_API int cuMemCreate(void **handle, size_t bytes, const struct allocation_property *property, unsigned long long flags) {
+PHANTOM_API int cuMemCreate(void **handle, size_t bytes, const struct allocation_property *property,
+                            unsigned long long flags) {
     USES_CUDA;
     (void)flags;
-    return phantom_physical_create ? phantom_physical_create(handle, bytes, property->location_id) : CUDA_ERROR_NO_DEVICE;
+    return phantom_physical_create ? phantom_physical_create(handle, bytes, property->location_id)
+                                   : CUDA_ERROR_NO_DEVICE;
 }
 
 PHANTOM_API int cuMemRelease(void *handle) {

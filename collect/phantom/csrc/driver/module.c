@@ -142,7 +142,8 @@ PHANTOM_API void *phantom_driver_entry(const char *name) {
     return (void *)unnamed;
 }
 
-PHANTOM_API int cuGetProcAddress_v2(const char *name, void **found, int version, unsigned long long flags, int *status) {
+PHANTOM_API int cuGetProcAddress_v2(const char *name, void **found, int version, unsigned long long flags,
+                                    int *status) {
     (void)version, (void)flags;
     *found = phantom_driver_entry(name);
     if (status)

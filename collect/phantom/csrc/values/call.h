@@ -37,12 +37,14 @@ bool all_tensors(const c10::IValue& value, F f) {
 }
 
 inline bool is_known(const at::Tensor& tensor) {
-    return tensor.numel() == 0 || !tensor.is_cuda() ? tensor.is_cuda() || tensor.device().is_cpu() : known().has(tensor);
+    return tensor.numel() == 0 || !tensor.is_cuda() ? tensor.is_cuda() || tensor.device().is_cpu()
+                                                    : known().has(tensor);
 }
 
 class Call {
 public:
-    Call(const Plan& plan, const Stack& stack) : plan_(plan), arguments_(stack.end() - plan.roles.size(), stack.end()) {}
+    Call(const Plan& plan, const Stack& stack)
+        : plan_(plan), arguments_(stack.end() - plan.roles.size(), stack.end()) {}
 
     const c10::IValue& argument(size_t i) const { return arguments_[i]; }
 
@@ -115,7 +117,8 @@ public:
         return run_on_host(op, host) && host.size() == plan_.results;
     }
 
-    // To be called after the CUDA kernel: gives its results their values. False, and they are unknown, where that fails.
+    // To be called after the CUDA kernel: gives its results their values. False, and they are unknown, where that
+    // fails.
     bool compute(const c10::OperatorHandle& op, const Stack& stack) {
         if (!results_are_small(stack))
             return false;
@@ -171,7 +174,8 @@ private:
                 learn_result(results[i], host[i]);
         } else if (result.isTensor() && value.isTensor() && result.toTensor().defined()) {
             const at::Tensor &tensor = result.toTensor(), &host = value.toTensor();
-            bool same = host.defined() && is_plain(tensor) && is_small(tensor) && host.sizes() == tensor.sizes() && host.dtype() == tensor.dtype();
+            bool same = host.defined() && is_plain(tensor) && is_small(tensor) && host.sizes() == tensor.sizes() &&
+                        host.dtype() == tensor.dtype();
             if (!same)
                 return known().forget(tensor);
             if (!tensor.numel())
@@ -186,7 +190,8 @@ private:
     }
 
     bool written(size_t i) const {
-        bool reads_only = plan_.training < arguments_.size() && arguments_[plan_.training].isBool() && !arguments_[plan_.training].toBool();
+        bool reads_only = plan_.training < arguments_.size() && arguments_[plan_.training].isBool() &&
+                          !arguments_[plan_.training].toBool();
         return !reads_only && (plan_.roles[i] == Role::changed || plan_.roles[i] == Role::overwritten);
     }
 
@@ -238,7 +243,8 @@ private:
         auto* storage = tensor.storage().unsafeGetStorageImpl();
         auto copied = copies_.find(storage);
         if (copied != copies_.end() && storage->data())
-            std::memcpy(const_cast<void*>(storage->data()), copied->second.data(), std::min(storage->nbytes(), copied->second.nbytes()));
+            std::memcpy(const_cast<void*>(storage->data()), copied->second.data(),
+                        std::min(storage->nbytes(), copied->second.nbytes()));
         bool was_known = std::find(before_.begin(), before_.end(), storage) != before_.end();
         // A part says nothing about the rest.
         was_known || covers(tensor) ? known().learn(tensor) : known().forget(tensor);

@@ -1,6 +1,6 @@
-// Collectives: the peers are copies of this rank, so what it gathers from each is what it gives, the largest of all is its own,
-// and their sum is its own times their number. On a device other ranks may have other values: a read of these, and of what is made of
-// them, is told.
+// Collectives: the peers are copies of this rank, so what it gathers from each is what it gives, the largest of all is
+// its own, and their sum is its own times their number. On a device other ranks may have other values: a read of these,
+// and of what is made of them, is told.
 #ifndef PHANTOM_VALUES_COLLECTIVE_H
 #define PHANTOM_VALUES_COLLECTIVE_H
 
@@ -48,8 +48,9 @@ private:
             copied(call.argument(0));
     }
 
-    // To be called after it, since NCCL alone is told the number of ranks and an operation as it is meant (of truth values the
-    // sum is whether one holds). Where NCCL was not asked, or this rank is perhaps not the one that gets the sum, nobody knows.
+    // To be called after it, since NCCL alone is told the number of ranks and an operation as it is meant (of truth
+    // values the sum is whether one holds). Where NCCL was not asked, or this rank is perhaps not the one that gets the
+    // sum, nobody knows.
     bool reduces(const Call& call) const {
         enum { sum, product, max, min, average };
         int operation, ranks = phantom_reduction(&operation);
@@ -85,11 +86,11 @@ private:
         return all;
     }
 
-    // others: whether it is one of several parts, of which all but one are other ranks'. A part may be of a larger tensor, whose rest was
-    // known before.
+    // others: whether it is one of several parts, of which all but one are other ranks'. A part may be of a larger
+    // tensor, whose rest was known before.
     static bool gather(const at::Tensor& to, const at::Tensor& from, bool others) {
-        if (!is_known(from) || !is_plain(to) || !is_small(to) || !from.numel() || to.numel() % from.numel() || to.dtype() != from.dtype() ||
-            !to.is_contiguous() || !from.is_contiguous())
+        if (!is_known(from) || !is_plain(to) || !is_small(to) || !from.numel() || to.numel() % from.numel() ||
+            to.dtype() != from.dtype() || !to.is_contiguous() || !from.is_contiguous())
             return false;
         auto* data = static_cast<char*>(const_cast<void*>(to.storage().data())) + to.storage_offset() * to.itemsize();
         auto* source = static_cast<const char*>(from.storage().data()) + from.storage_offset() * from.itemsize();

@@ -1,6 +1,6 @@
-// What a program reads of a floating-point scalar that nobody computed, a loss above all: a value that falls with each. As zero, which
-// larger tensors read as, a loop that stops when the loss no longer falls would stop after as many epochs as it has patience for, and one
-// that stops when the loss is small at once. A device goes on.
+// What a program reads of a floating-point scalar that nobody computed, a loss above all: a value that falls with each.
+// As zero, which larger tensors read as, a loop that stops when the loss no longer falls would stop after as many
+// epochs as it has patience for, and one that stops when the loss is small at once. A device goes on.
 #ifndef PHANTOM_VALUES_FALLING_H
 #define PHANTOM_VALUES_FALLING_H
 
@@ -15,21 +15,24 @@
 
 namespace values {
 
-// Halves in 64 equal steps, from 127/128 on: of eight significant bits, as bfloat16 has them, and below one, since it may stand for a
-// probability or a random number. It ends at 2^-lowest, where it stays, and never is zero, which has no logarithm.
+// Halves in 64 equal steps, from 127/128 on: of eight significant bits, as bfloat16 has them, and below one, since it
+// may stand for a probability or a random number. It ends at 2^-lowest, where it stays, and never is zero, which has no
+// logarithm.
 inline double next_value(int lowest) {
     static std::atomic<int64_t> given{0};
     int64_t n = std::min<int64_t>(++given, 64 * lowest);
     return std::ldexp(1 - double(n % 64) / 128, -int(n / 64));
 }
 
-// Puts a value into the memory of an unknown scalar, unless it has one: it stays until something changes the scalar. False where it is none.
+// Puts a value into the memory of an unknown scalar, unless it has one: it stays until something changes the scalar.
+// False where it is none.
 inline bool give_value(const at::Tensor& tensor) {
     if (known().is_given(tensor))
         return true;
     if (!is_plain(tensor) || tensor.numel() != 1 || tensor.is_neg())
         return false;
-    auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
+    auto* data =
+        static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
     auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
     constexpr int half = 14, others = 120; // within what is normal
     switch (tensor.scalar_type()) {
@@ -56,13 +59,14 @@ inline bool give_value(const at::Tensor& tensor) {
 
 inline bool is_judgement(const Plan& plan) {
     static constexpr std::array<std::string_view, 6> comparisons{"eq", "ne", "lt", "le", "gt", "ge"};
-    static constexpr std::array<std::string_view, 9> logic{"any",         "all",         "logical_not", "logical_and", "logical_or",
-                                                           "logical_xor", "bitwise_not", "bitwise_and", "bitwise_or"};
+    static constexpr std::array<std::string_view, 9> logic{"any",         "all",         "logical_not",
+                                                           "logical_and", "logical_or",  "logical_xor",
+                                                           "bitwise_not", "bitwise_and", "bitwise_or"};
     return !plan.changes && plan.results == 1 && (is_one_of(plan.base, comparisons) || is_one_of(plan.base, logic));
 }
 
-// To be called after the CUDA kernel. A comparison of scalars, and what logic makes of it, goes by the values that they read as; a
-// read of it is one of what nobody computed. False where it is none, or more than scalars take part.
+// To be called after the CUDA kernel. A comparison of scalars, and what logic makes of it, goes by the values that they
+// read as; a read of it is one of what nobody computed. False where it is none, or more than scalars take part.
 inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle& op, const Stack& stack) {
     if (answered || !stack.back().isTensor())
         return false;
@@ -81,7 +85,8 @@ inline bool judge(const Call& call, const Plan& plan, const c10::OperatorHandle&
     Stack host;
     if (!call.run(op, host) || !host.back().isTensor() || host.back().toTensor().numel() != 1)
         return false;
-    *static_cast<bool*>(const_cast<void*>(result.storage().data())) = *static_cast<const bool*>(host.back().toTensor().data_ptr());
+    *static_cast<bool*>(const_cast<void*>(result.storage().data())) =
+        *static_cast<const bool*>(host.back().toTensor().data_ptr());
     known().learn(result, Known::given);
     return true;
 }

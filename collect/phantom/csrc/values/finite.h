@@ -1,5 +1,5 @@
-// Unknown values are taken for finite where a program asks for nothing else: a training whose losses are not is not the one
-// whose memory somebody wants to know. Each time is told.
+// Unknown values are taken for finite where a program asks for nothing else: a training whose losses are not is not the
+// one whose memory somebody wants to know. Each time is told.
 #ifndef PHANTOM_VALUES_FINITE_H
 #define PHANTOM_VALUES_FINITE_H
 
@@ -14,7 +14,8 @@ enum class Finite { no, question, comparison, equality, unscale };
 
 inline Finite finite_kind(const Plan& plan) {
     static constexpr std::array<std::string_view, 3> questions{"isnan", "isposinf", "isneginf"};
-    static constexpr std::array<std::string_view, 6> comparisons{"eq.Scalar", "ne.Scalar", "lt.Scalar", "le.Scalar", "gt.Scalar", "ge.Scalar"};
+    static constexpr std::array<std::string_view, 6> comparisons{"eq.Scalar", "ne.Scalar", "lt.Scalar",
+                                                                 "le.Scalar", "gt.Scalar", "ge.Scalar"};
     static constexpr std::array<std::string_view, 2> equalities{"eq.Tensor", "ne.Tensor"};
     if (is_one_of(plan.name, questions))
         return Finite::question;
@@ -26,8 +27,8 @@ inline Finite finite_kind(const Plan& plan) {
 }
 
 inline bool is_same(const at::Tensor& a, const at::Tensor& b) {
-    return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-           a.dtype() == b.dtype();
+    return a.is_alias_of(b) && a.storage_offset() == b.storage_offset() && a.sizes() == b.sizes() &&
+           a.strides() == b.strides() && a.dtype() == b.dtype();
 }
 
 inline bool is_unlikely(double value) { return !std::isfinite(value) && !(value < 0); }
@@ -41,9 +42,11 @@ inline bool is_about_finiteness(Finite kind, const Call& call) {
         return false;
     // isinf and isfinite ask torch with +inf. With -inf a program asks for what it has masked itself.
     if (kind == Finite::comparison)
-        return call.argument(1).isScalar() && call.argument(1).toScalar().isFloatingPoint() && is_unlikely(call.argument(1).toScalar().toDouble());
+        return call.argument(1).isScalar() && call.argument(1).toScalar().isFloatingPoint() &&
+               is_unlikely(call.argument(1).toScalar().toDouble());
     if (kind == Finite::equality)
-        return call.argument(1).isTensor() && is_plain(call.argument(1).toTensor()) && is_same(tensor, call.argument(1).toTensor());
+        return call.argument(1).isTensor() && is_plain(call.argument(1).toTensor()) &&
+               is_same(tensor, call.argument(1).toTensor());
     return true;
 }
 
@@ -63,8 +66,10 @@ inline bool assume_finite(const Plan& plan, const Call& call, const c10::Operato
         return false;
     // Zero answers as any finite value does.
     double zeros[2] = {0, 0};
-    c10::Storage storage(c10::Storage::use_byte_size_t(), sizeof zeros, c10::DataPtr(zeros, c10::Device(c10::kCPU)), nullptr, false);
-    at::Tensor zero = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    c10::Storage storage(c10::Storage::use_byte_size_t(), sizeof zeros, c10::DataPtr(zeros, c10::Device(c10::kCPU)),
+                         nullptr, false);
+    at::Tensor zero = at::detail::make_tensor<c10::TensorImpl>(
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
     Stack host;
     for (size_t i = 0; i < plan.roles.size(); i++)
         host.push_back(call.argument(i).isTensor() ? c10::IValue(zero) : call.argument(i));

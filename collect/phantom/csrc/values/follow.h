@@ -12,7 +12,8 @@ namespace values {
 class Follow : public c10::OperatorKernel {
 public:
     explicit Follow(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA)
-        : plan_(op), finite_(finite_kind(plan_)), judges_(is_judgement(plan_)), before_(op.getComputedKernelForDispatchKey(key)) {}
+        : plan_(op), finite_(finite_kind(plan_)), judges_(is_judgement(plan_)),
+          before_(op.getComputedKernelForDispatchKey(key)) {}
 
     virtual void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
         Call call(plan_, *stack);
@@ -29,7 +30,9 @@ public:
         before_.callBoxed(op, keys, stack);
         if (!capturing && finite_ == Finite::unscale)
             unscale(call);
-        else if (capturing || !(about_finiteness ? assume_finite(plan_, call, op, *stack) : compute_uniform(plan_, call, op, *stack) || judges_ && judge(call, plan_, op, *stack)))
+        else if (capturing || !(about_finiteness ? assume_finite(plan_, call, op, *stack)
+                                                 : compute_uniform(plan_, call, op, *stack) ||
+                                                       judges_ && judge(call, plan_, op, *stack)))
             call.forget(*stack);
     }
 

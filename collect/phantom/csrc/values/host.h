@@ -14,7 +14,8 @@
 namespace values {
 
 // A kernel that was there before.
-using Kernel = std::decay_t<decltype(std::declval<c10::OperatorHandle>().getComputedKernelForDispatchKey(c10::DispatchKey::CUDA))>;
+using Kernel =
+    std::decay_t<decltype(std::declval<c10::OperatorHandle>().getComputedKernelForDispatchKey(c10::DispatchKey::CUDA))>;
 
 // Below autograd and all modes, unseen by profilers, and without warnings: what runs inside is not the script's doing.
 class OnHost {
@@ -40,7 +41,8 @@ private:
 };
 
 inline at::Tensor view(const at::Tensor& tensor, c10::Storage storage) {
-    auto host = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+    auto host = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                         tensor.dtype());
     auto* impl = host.unsafeGetTensorImpl();
     impl->set_storage_offset(tensor.storage_offset());
     impl->set_sizes_and_strides(tensor.sizes(), tensor.strides());
@@ -56,7 +58,8 @@ inline at::Tensor view(const at::Tensor& tensor, c10::Storage storage) {
 // from_blob does the same, but its headers take a second to compile.
 inline at::Tensor on_host(const at::Tensor& tensor) {
     c10::Storage storage(c10::Storage::use_byte_size_t(), tensor.storage().nbytes(),
-                         c10::DataPtr(const_cast<void*>(tensor.storage().data()), c10::Device(c10::kCPU)), nullptr, false);
+                         c10::DataPtr(const_cast<void*>(tensor.storage().data()), c10::Device(c10::kCPU)), nullptr,
+                         false);
     return view(tensor, std::move(storage));
 }
 

@@ -1,7 +1,8 @@
-// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or what stands for them.
+// Which storages of CUDA tensors hold, in the phantom device's memory, the values that a device would hold, or what
+// stands for them.
 //
-// A storage is known by a weak reference, so that its entry ends with it: a finalizer of the storage's, as Python's, was
-// rejected, because it puts a Python object on each tensor, and autograd then takes no gradient over.
+// A storage is known by a weak reference, so that its entry ends with it: a finalizer of the storage's, as Python's,
+// was rejected, because it puts a Python object on each tensor, and autograd then takes no gradient over.
 #ifndef PHANTOM_VALUES_KNOWN_H
 #define PHANTOM_VALUES_KNOWN_H
 
@@ -15,8 +16,8 @@
 
 namespace values {
 
-// Integer and boolean tensors of more bytes, and others of more, are not followed: they would cost the host more than an
-// upper bound or a zero is worth. A recommender's batch of ids for several tables is some MiB.
+// Integer and boolean tensors of more bytes, and others of more, are not followed: they would cost the host more than
+// an upper bound or a zero is worth. A recommender's batch of ids for several tables is some MiB.
 constexpr size_t integer_bytes = 8 << 20;
 constexpr size_t other_bytes = 64 << 10;
 
@@ -34,12 +35,14 @@ inline bool is_small(const at::Tensor& tensor) {
 
 // Whether nothing of the storage lies outside the tensor.
 inline bool covers(const at::Tensor& tensor) {
-    return size_t(tensor.numel()) * tensor.itemsize() == tensor.storage().nbytes() && tensor.is_non_overlapping_and_dense();
+    return size_t(tensor.numel()) * tensor.itemsize() == tensor.storage().nbytes() &&
+           tensor.is_non_overlapping_and_dense();
 }
 
 class Known {
 public:
-    // How a storage's values are known: all of them; by one that all are; or not, and this is what they read as (falling.h).
+    // How a storage's values are known: all of them; by one that all are; or not, and this is what they read as
+    // (falling.h).
     enum How { every, uniform, given };
 
     bool has(const at::Tensor& tensor) {
@@ -134,7 +137,8 @@ public:
         captured_.emplace(tensor.storage().unsafeGetStorageImpl(), weak(tensor));
     }
 
-    // What a kernel may have written that the dispatcher does not show: the storages that addresses lie in, or all of them.
+    // What a kernel may have written that the dispatcher does not show: the storages that addresses lie in, or all of
+    // them.
     void forget_at(const void* const* addresses, size_t count, bool captured) {
         std::lock_guard<std::mutex> guard(lock_);
         for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -170,8 +174,8 @@ private:
         return tensor.storage().getWeakStorageImpl();
     }
 
-    // Writers that the dispatcher does not see (compiled code, extensions) are seen by autograd's count of changes. Aliases
-    // may have a counter each (x.data), so it says something only where it is the one that was there before.
+    // Writers that the dispatcher does not see (compiled code, extensions) are seen by autograd's count of changes.
+    // Aliases may have a counter each (x.data), so it says something only where it is the one that was there before.
     static c10::intrusive_ptr_target* counter(const at::Tensor& tensor) {
         static_assert(sizeof(c10::VariableVersion) == sizeof(void*), "a version counter is a pointer");
         c10::intrusive_ptr_target* pointer;

@@ -17,14 +17,14 @@ enum class Told : int {
     copied = 4,  // a value was read that is this rank's, in place of all ranks'
 };
 
-// Takes the GIL, and is called without any lock held. Of a read that is named truth, of truth values, it says whether they are to be read
-// as true.
+// Takes the GIL, and is called without any lock held. Of a read that is named truth, of truth values, it says whether
+// they are to be read as true.
 using Listener = int (*)(int told, const char* name);
 
 inline std::atomic<Listener> listener{nullptr};
 
-// What a signal handler of the script's raises while Python is told something ends there. It is raised once more, as soon as Python goes
-// on: later has `call` called with the argument then (Py_AddPendingCall).
+// What a signal handler of the script's raises while Python is told something ends there. It is raised once more, as
+// soon as Python goes on: later has `call` called with the argument then (Py_AddPendingCall).
 struct Again {
     int (*later)(int (*call)(void*), void* argument);
     int (*call)(void*);
@@ -53,7 +53,9 @@ struct Answered {
 
 // While it lives this thread's reads give what stands in the phantom's memory.
 struct Announced {
-    explicit Announced(bool values) : announce(values ? phantom_announce_known : phantom_announce_reads) { announce(1); }
+    explicit Announced(bool values) : announce(values ? phantom_announce_known : phantom_announce_reads) {
+        announce(1);
+    }
     ~Announced() { announce(-1); }
     Announced(const Announced&) = delete;
     Announced& operator=(const Announced&) = delete;

@@ -42,8 +42,10 @@ struct Plan {
         const auto& schema = op.schema();
         base = op.operator_name().name.substr(op.operator_name().name.find("::") + 2);
         name = base + (op.operator_name().overload_name.empty() ? "" : "." + op.operator_name().overload_name);
-        static constexpr std::array<std::string_view, 5> overwriting{"fill_", "zero_", "copy_", "_foreach_zero_", "_foreach_copy_"};
-        bool overwrites = is_one_of(base, overwriting), random = op.hasTag(at::Tag::nondeterministic_seeded), inputs = false;
+        static constexpr std::array<std::string_view, 5> overwriting{"fill_", "zero_", "copy_", "_foreach_zero_",
+                                                                     "_foreach_copy_"};
+        bool overwrites = is_one_of(base, overwriting), random = op.hasTag(at::Tag::nondeterministic_seeded),
+             inputs = false;
         for (const auto& argument : schema.arguments()) {
             const std::string type = argument.type()->str();
             bool statistics = changes_statistics() && argument.name().rfind("running_", 0) == 0;
@@ -52,7 +54,9 @@ struct Plan {
                 training = roles.size();
             Role role = Role::none;
             if (type.find("Tensor") != std::string::npos) {
-                role = !written ? Role::read : argument.kwarg_only() || argument.is_out() || overwrites ? Role::overwritten : Role::changed;
+                role = !written                                                   ? Role::read
+                       : argument.kwarg_only() || argument.is_out() || overwrites ? Role::overwritten
+                                                                                  : Role::changed;
                 tensors.push_back(roles.size());
                 inputs |= role == Role::read || role == Role::changed;
                 writes |= written;
@@ -69,9 +73,9 @@ struct Plan {
             fresh.push_back(!result.alias_info());
         }
         // Without tensors that it reads an operator could be one that leaves its memory as it was.
-        static constexpr std::array<std::string_view, 10> factories{"arange", "linspace",     "logspace",     "range", "eye",
-                                                                    "fill_",  "zero_",        "_foreach_zero_",
-                                                                    "tril_indices", "triu_indices"};
+        static constexpr std::array<std::string_view, 10> factories{
+            "arange", "linspace", "logspace",       "range",        "eye",
+            "fill_",  "zero_",    "_foreach_zero_", "tril_indices", "triu_indices"};
         followed = !random && (inputs || is_one_of(base, factories));
         static constexpr std::array<std::string_view, 4> unwritten{"resize_", "resize_as_", "set_", "record_stream"};
         idle = is_one_of(base, unwritten) || base.find("empty") < 2 || !writes && (returns_views || !gives_tensors);
@@ -80,8 +84,9 @@ struct Plan {
 private:
     // Batch norms write what their schemas call an input. Of all operators with such an argument these are the ones.
     bool changes_statistics() const {
-        static constexpr std::array<std::string_view, 6> names{"native_batch_norm",       "cudnn_batch_norm",        "miopen_batch_norm",
-                                                               "batch_norm_update_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"};
+        static constexpr std::array<std::string_view, 6> names{
+            "native_batch_norm",       "cudnn_batch_norm",        "miopen_batch_norm",
+            "batch_norm_update_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"};
         return is_one_of(base, names);
     }
 };

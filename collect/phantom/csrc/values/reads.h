@@ -9,7 +9,9 @@
 namespace values {
 
 // A truth value that does not even stand for what falling.h gave: a loop may wait for it.
-inline bool is_unknown_truth(const at::Tensor& tensor) { return tensor.scalar_type() == c10::kBool && !known().is_given(tensor); }
+inline bool is_unknown_truth(const at::Tensor& tensor) {
+    return tensor.scalar_type() == c10::kBool && !known().is_given(tensor);
+}
 
 class Copy : public Follow {
 public:
@@ -17,7 +19,8 @@ public:
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
         const at::Tensor to = (*stack)[stack->size() - 3].toTensor(), from = (*stack)[stack->size() - 2].toTensor();
-        bool has_values = is_known(from), uniform = is_mask(from) && known().is_uniform(from), had_values = known().has(to);
+        bool has_values = is_known(from), uniform = is_mask(from) && known().is_uniform(from),
+             had_values = known().has(to);
         bool capturing = phantom_captures_running();
         {
             Announced read(has_values && !to.is_cuda());
@@ -33,7 +36,8 @@ public:
 
 private:
     static void read(const at::Tensor& to, const at::Tensor& from, bool has_values, bool uniform) {
-        if (!from.is_cuda() || !to.device().is_cpu() || to.layout() != c10::kStrided || !to.numel() || answered && !has_values)
+        if (!from.is_cuda() || !to.device().is_cpu() || to.layout() != c10::kStrided || !to.numel() ||
+            answered && !has_values)
             return;
         bool yes = !has_values && !uniform && tell(Told::read, is_unknown_truth(from) ? "truth" : "copy_");
         if (has_values && !answered && known().is_copied(from))
@@ -75,9 +79,11 @@ public:
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) override {
         const at::Tensor& tensor = stack->back().toTensor();
-        // Inside an operator that was answered a read is no news, but what an earlier tenant left is no value there either.
+        // Inside an operator that was answered a read is no news, but what an earlier tenant left is no value there
+        // either.
         if (is_plain(tensor) && tensor.numel() && !is_known(tensor)) {
-            auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) + tensor.storage_offset() * tensor.itemsize();
+            auto* data = static_cast<char*>(const_cast<void*>(tensor.storage().data())) +
+                         tensor.storage_offset() * tensor.itemsize();
             if (is_mask(tensor) && known().is_uniform(tensor)) {
                 *data = first_byte(tensor);
             } else {

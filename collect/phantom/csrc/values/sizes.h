@@ -25,9 +25,13 @@ inline const Size* size_of(std::string_view name) {
          [](const Call& call, const at::Tensor& first) { return first.size(call.argument(1).toInt()); }},
         {"unique_dim_consecutive", [](const Call& call) { return along(call, call.argument(1)); },
          [](const Call& call, const at::Tensor& first) { return first.size(call.argument(1).toInt()); }},
-        {"unique_consecutive", [](const Call& call) { return call.argument(3).isNone() ? elements(call) : along(call, call.argument(3)); },
-         [](const Call& call, const at::Tensor& first) { return call.argument(3).isNone() ? first.numel() : first.size(call.argument(3).toInt()); }},
-        {"repeat_interleave.Tensor", [](const Call& call) { return call.argument(1).isNone() ? elements(call) : call.argument(1).toInt(); },
+        {"unique_consecutive",
+         [](const Call& call) { return call.argument(3).isNone() ? elements(call) : along(call, call.argument(3)); },
+         [](const Call& call, const at::Tensor& first) {
+             return call.argument(3).isNone() ? first.numel() : first.size(call.argument(3).toInt());
+         }},
+        {"repeat_interleave.Tensor",
+         [](const Call& call) { return call.argument(1).isNone() ? elements(call) : call.argument(1).toInt(); },
          [](const Call&, const at::Tensor& first) { return first.numel(); }},
     };
     for (const Size& size : sizes)
@@ -106,9 +110,11 @@ private:
             return false;
         static const auto of_one = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_unique2", "");
         static const auto of_many = c10::Dispatcher::singleton().findSchemaOrThrow("aten::unique_dim", "");
-        // unique_dim compares columns one with another, twenty times slower: an embedding's gradient has one index a row.
+        // unique_dim compares columns one with another, twenty times slower: an embedding's gradient has one index a
+        // row.
         bool one = indices.size(0) == 1;
-        Stack stack = one ? Stack{on_host(indices), false, false, false} : Stack{on_host(indices), 1, true, false, false};
+        Stack stack =
+            one ? Stack{on_host(indices), false, false, false} : Stack{on_host(indices), 1, true, false, false};
         if (!run_on_host(one ? of_one : of_many, stack))
             return false;
         const at::Tensor& different = stack.front().toTensor();

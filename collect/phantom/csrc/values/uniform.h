@@ -1,5 +1,5 @@
-// Masks that are one truth value all over, however large: what is asked of large tensors whose values nobody knows, but that
-// are taken for finite (finite.h), is such a mask, and a program asks whether any or all of it holds.
+// Masks that are one truth value all over, however large: what is asked of large tensors whose values nobody knows, but
+// that are taken for finite (finite.h), is such a mask, and a program asks whether any or all of it holds.
 #ifndef PHANTOM_VALUES_UNIFORM_H
 #define PHANTOM_VALUES_UNIFORM_H
 
@@ -9,10 +9,12 @@ namespace values {
 
 inline bool is_mask(const at::Tensor& tensor) { return is_plain(tensor) && tensor.scalar_type() == c10::kBool; }
 
-inline unsigned char first_byte(const at::Tensor& tensor) { return *static_cast<const unsigned char*>(tensor.storage().data()); }
+inline unsigned char first_byte(const at::Tensor& tensor) {
+    return *static_cast<const unsigned char*>(tensor.storage().data());
+}
 
-// Makes all of a mask that covers its storage one value. Of a large one only the first element is written: its pages were
-// never touched.
+// Makes all of a mask that covers its storage one value. Of a large one only the first element is written: its pages
+// were never touched.
 inline void make_uniform(const at::Tensor& mask, bool value) {
     size_t bytes = mask.storage().nbytes();
     if (!bytes)
@@ -23,8 +25,9 @@ inline void make_uniform(const at::Tensor& mask, bool value) {
 
 // Operators that give of one value one value, elementwise or all together.
 inline bool keeps_uniform(const Plan& plan) {
-    static constexpr std::array<std::string_view, 12> names{"any", "all", "logical_not", "logical_and", "logical_or", "logical_xor",
-                                                            "bitwise_not", "bitwise_and", "bitwise_or", "mul", "max", "min"};
+    static constexpr std::array<std::string_view, 12> names{"any",        "all",         "logical_not", "logical_and",
+                                                            "logical_or", "logical_xor", "bitwise_not", "bitwise_and",
+                                                            "bitwise_or", "mul",         "max",         "min"};
     return !plan.writes && is_one_of(plan.base, names);
 }
 
@@ -53,7 +56,8 @@ inline bool compute_uniform(const Plan& plan, const Call& call, const c10::Opera
         host.push_back(one);
     }
     const at::Tensor& result = stack.back().toTensor();
-    if (!uniform || !is_mask(result) || !covers(result) || !run_on_host(op, host) || !host.back().isTensor() || host.back().toTensor().numel() != 1)
+    if (!uniform || !is_mask(result) || !covers(result) || !run_on_host(op, host) || !host.back().isTensor() ||
+        host.back().toTensor().numel() != 1)
         return false;
     make_uniform(result, *static_cast<const bool*>(host.back().toTensor().data_ptr()));
     return true;

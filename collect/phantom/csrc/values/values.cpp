@@ -1,7 +1,7 @@
-// Real values for small tensors with known inputs on a phantom GPU: known.h has what is remembered, follow.h how it comes
-// about. It works below autograd and below Python, as CUDA kernels of the dispatcher: a TorchFunctionMode sees nothing in
-// backward hooks and on the autograd engine's threads, a TorchDispatchMode and kernels written in Python change what is
-// measured (autograd no longer accumulates gradients in place, or no longer takes them over).
+// Real values for small tensors with known inputs on a phantom GPU: known.h has what is remembered, follow.h how it
+// comes about. It works below autograd and below Python, as CUDA kernels of the dispatcher: a TorchFunctionMode sees
+// nothing in backward hooks and on the autograd engine's threads, a TorchDispatchMode and kernels written in Python
+// change what is measured (autograd no longer accumulates gradients in place, or no longer takes them over).
 //
 // One unit of translation: torch's headers take seconds to compile, and a newcomer waits for them.
 #include "collective.h"
@@ -17,8 +17,8 @@ template <class Around>
 void put(const c10::OperatorHandle& op, c10::DispatchKey key = c10::DispatchKey::CUDA) {
     // Never taken back: a script may run to its very end.
     new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerImpl(
-        op.operator_name(), key, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Around>(op)), std::nullopt, nullptr,
-        "values followed on the phantom GPU"));
+        op.operator_name(), key, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Around>(op)), std::nullopt,
+        nullptr, "values followed on the phantom GPU"));
 }
 
 void put(const c10::OperatorName& name) {
@@ -67,7 +67,8 @@ API void phantom_values_install(values::Listener listener) {
     });
     values::Silent silent; // torch warns of the override, which is meant
     c10::WarningUtils::WarningHandlerGuard guard(&silent);
-    for (const c10::OperatorName& name : c10::Dispatcher::singleton().getRegistrationsForDispatchKey(c10::DispatchKey::CUDA))
+    for (const c10::OperatorName& name :
+         c10::Dispatcher::singleton().getRegistrationsForDispatchKey(c10::DispatchKey::CUDA))
         if (name.name.rfind("aten::", 0) == 0)
             values::put(name);
     values::put({"aten::copy_", ""});
@@ -76,12 +77,13 @@ API void phantom_values_install(values::Listener listener) {
         for (const char* overload : {"", "dim", "dims"})
             if (auto op = c10::Dispatcher::singleton().findSchema({std::string("aten::") + name, overload}))
                 values::put<values::Reshape>(*op);
-    values::put<values::Coalesce>(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_coalesce", ""), c10::DispatchKey::SparseCUDA);
+    values::put<values::Coalesce>(c10::Dispatcher::singleton().findSchemaOrThrow("aten::_coalesce", ""),
+                                  c10::DispatchKey::SparseCUDA);
     // Those that write elsewhere than where they read from, or something else.
-    for (const char* name : {"broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "allgather_", "_allgather_base_", "allgather_coalesced_",
-                             "allgather_into_tensor_coalesced_", "reduce_scatter_", "_reduce_scatter_base_",
-                             "reduce_scatter_tensor_coalesced_", "gather_", "scatter_", "alltoall_", "alltoall_base_", "recv_",
-                             "recv_any_source_"})
+    for (const char* name : {"broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "allgather_",
+                             "_allgather_base_", "allgather_coalesced_", "allgather_into_tensor_coalesced_",
+                             "reduce_scatter_", "_reduce_scatter_base_", "reduce_scatter_tensor_coalesced_", "gather_",
+                             "scatter_", "alltoall_", "alltoall_base_", "recv_", "recv_any_source_"})
         values::put({std::string("c10d::") + name, ""});
 }
 
@@ -93,10 +95,12 @@ API void phantom_values_raised(void) { values::raised = true; }
 
 // Whether the values of a tensor (a TensorImpl) stand in its memory.
 API int phantom_values_known(c10::TensorImpl* tensor) {
-    return values::is_known(at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));
+    return values::is_known(
+        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));
 }
 
 // What autograd was told of a change of, without an operator.
 API void phantom_values_forget(c10::TensorImpl* tensor) {
-    values::known().forget(at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));
+    values::known().forget(
+        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(tensor)));
 }
