@@ -78,11 +78,12 @@ var (
 	includes = regexp.MustCompile(`(?m)^\s*#\s*include\s*[<"]([^>"]+)[>"]`)
 	// system headers come with the compiler; driver_types.h lies beside the user's own torch.
 	// Headers of torch's own (ATen, c10, torch) and of C++ are read where the user has them, too.
-	system = regexp.MustCompile(`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|locale|sys/\w+)\.h$`)
+	system = regexp.MustCompile(
+		`^((ATen|c10|torch)/[\w/]+\.h|[a-z_]+)$|^(std\w+|string|strings|errno|pthread|dlfcn|unistd|fcntl|time|math|limits|inttypes|ctype|signal|link|sched|locale|sys/\w+)\.h$`)
 )
 
-// No CUDA header is copied into the repository, nor a part of one: the licence does not allow it, and a copy would be of
-// another version than the user's torch.
+// No CUDA header is copied into the repository, nor a part of one: the licence does not allow it, and a copy would be
+// of another version than the user's torch.
 func TestNoCUDAHeader(t *testing.T) {
 	seen, cuda := 0, 0
 	for _, name := range tracked(t) {
@@ -114,7 +115,8 @@ func TestNoCUDAHeader(t *testing.T) {
 					t.Errorf("%s includes %q, which is not in the repository", name, header)
 				}
 			default:
-				t.Errorf("%s includes <%s>: of CUDA only driver_types.h is read, where the user's torch has it", name, header)
+				t.Errorf("%s includes <%s>: of CUDA only driver_types.h is read, where the user's torch has it", name,
+					header)
 			}
 		}
 	}

@@ -20,7 +20,8 @@ type AccuracyDocument struct {
 	Allocated   AccuracyErrors       `json:"allocated"`
 	Reserved    AccuracyErrors       `json:"reserved"`
 	Fitting     AccuracyFitting      `json:"fitting"`
-	// Unended are measured experiments of which the prediction did not end well, as where the phantom GPU refused it: none of the errors is of them.
+	// Unended are measured experiments of which the prediction did not end well, as where the phantom GPU refused it:
+	// none of the errors is of them.
 	Unended []AccuracyUnended `json:"unended"`
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
 	Unpredicted []string `json:"unpredicted"`
@@ -30,20 +31,22 @@ type AccuracyDocument struct {
 
 // AccuracyExperiment is one experiment that was predicted and measured.
 type AccuracyExperiment struct {
-	Key         *string        `json:"key"`
-	Name        string         `json:"name"`
-	Label       string         `json:"-"` // the name, with what tells it from others of that name
-	Params      map[string]any `json:"params"`
-	Device      *string        `json:"gpu"` // that it was measured on
-	Torch       *string        `json:"torch"`
-	Runs        int            `json:"runs"`                 // that were measured and ended well
-	Confidence  string         `json:"confidence,omitempty"` // of the prediction
-	Doubts      []string       `json:"doubts,omitempty"`     // kinds of what speaks against the prediction: of [schemas.Doubts]
-	Allocated   Prediction     `json:"peak_bytes"`
-	Reserved    Prediction     `json:"peak_reserved_bytes"`
-	Allocations Prediction     `json:"allocations"` // how many, in the recorded steps
-	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more of, summed over the
-	// categories, or what it has less of, whichever is larger. Null where either peak is not broken down.
+	Key        *string        `json:"key"`
+	Name       string         `json:"name"`
+	Label      string         `json:"-"` // the name, with what tells it from others of that name
+	Params     map[string]any `json:"params"`
+	Device     *string        `json:"gpu"` // that it was measured on
+	Torch      *string        `json:"torch"`
+	Runs       int            `json:"runs"`                 // that were measured and ended well
+	Confidence string         `json:"confidence,omitempty"` // of the prediction
+	// kinds of what speaks against the prediction: of [schemas.Doubts]
+	Doubts      []string   `json:"doubts,omitempty"`
+	Allocated   Prediction `json:"peak_bytes"`
+	Reserved    Prediction `json:"peak_reserved_bytes"`
+	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
+	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more
+	// of, summed over the categories, or what it has less of, whichever is larger. Null where either peak is not broken
+	// down.
 	Moved *int64 `json:"moved_bytes"`
 	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
 	Most      schemas.Category `json:"most,omitempty"`
@@ -72,21 +75,21 @@ type AccuracyErrors struct {
 	Where  string   `json:"where,omitempty"` // the worst is
 }
 
-// AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory. One of which
-// some runs ended well and others ran out of memory is not counted.
+// AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory.
+// One of which some runs ended well and others ran out of memory is not counted.
 type AccuracyFitting struct {
 	Of          int `json:"of"` // experiments of which both say it
 	Agree       int `json:"agree"`
 	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
-	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to run out of it and
-	// ended well.
+	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to
+	// run out of it and ended well.
 	Overrun []string `json:"overrun"`
 	Refused []string `json:"refused"`
 }
 
-// Accuracy holds predictions beside measured runs of the same experiments. Runs that ran out of memory say that it does not fit, and
-// nothing else; others that did not end well are passed over, and so are predictions among the runs and measured ones among the
-// predictions.
+// Accuracy holds predictions beside measured runs of the same experiments. Runs that ran out of memory say that it does
+// not fit, and nothing else; others that did not end well are passed over, and so are predictions among the runs and
+// measured ones among the predictions.
 func Accuracy(predicted schemas.Baseline, runs []Summary, name string) AccuracyDocument {
 	return AccuracyOf(predicted, Measurements(runs), name)
 }
@@ -101,8 +104,12 @@ func Measurements(runs []Summary) schemas.Baseline {
 
 // AccuracyOf is [Accuracy] of measured runs that were reduced before.
 func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
-	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{}, Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []AccuracyUnended{}, Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
-	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool { return e.Source != schemas.Predicted })
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{},
+		Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []AccuracyUnended{},
+		Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
+	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool {
+		return e.Source != schemas.Predicted
+	})
 	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool {
 		return e.Source != schemas.Measured || fitted(&e) == nil && e.Runs == 0
 	})
@@ -153,14 +160,15 @@ func fitted(e *schemas.BaselineExperiment) *bool {
 	return new(!oom)
 }
 
-// oneEnding leaves an experiment out that ran out of memory where it also ended well, as another document or store has it: two of one
-// content would have no prediction.
+// oneEnding leaves an experiment out that ran out of memory where it also ended well, as another document or store has
+// it: two of one content would have no prediction.
 func oneEnding(list []schemas.BaselineExperiment) []schemas.BaselineExperiment {
 	var kept []schemas.BaselineExperiment
 	all := contents(list)
 	for i := range all {
 		if all[i].Runs > 0 || !slices.ContainsFunc(all, func(c content) bool {
-			return c.Runs > 0 && c.key == all[i].key && c.Name == all[i].Name && c.params == all[i].params && slices.Equal(c.Command, all[i].Command)
+			return c.Runs > 0 && c.key == all[i].key && c.Name == all[i].Name && c.params == all[i].params &&
+				slices.Equal(c.Command, all[i].Command)
 		}) {
 			kept = append(kept, list[i])
 		}
@@ -192,8 +200,11 @@ func Predictions(runs []Summary) []Summary {
 }
 
 func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperiment {
-	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params, Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs, Confidence: predicted.Confidence, Doubts: predicted.Doubts,
-		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes, measured.PeakReservedBytes),
+	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params,
+		Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs,
+		Confidence: predicted.Confidence, Doubts: predicted.Doubts,
+		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes,
+			measured.PeakReservedBytes),
 		Allocations: heldTo(predicted.Allocations, measured.Allocations)}
 	if predicted.Categories == nil || measured.Categories == nil {
 		return x

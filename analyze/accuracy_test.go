@@ -20,10 +20,13 @@ func TestAccuracy(t *testing.T) {
 	onH200 := sized("low", sizes(3000))
 	onH200.Manifest.GPUs = []schemas.GPU{{Name: "NVIDIA H200"}}
 	failed.Manifest.Status = schemas.StatusFailed
-	measured := []Summary{as(schemas.Measured, sized("exact", sizes(3000))), as(schemas.Measured, onH200), as(schemas.Measured, sized("moved", sizes(3000))),
-		as(schemas.Measured, sized("alone", sizes(1))), as(schemas.Predicted, sized("exact", sizes(7))), as(schemas.Measured, failed)}
+	measured := []Summary{as(schemas.Measured, sized("exact", sizes(3000))), as(schemas.Measured, onH200),
+		as(schemas.Measured, sized("moved", sizes(3000))),
+		as(schemas.Measured, sized("alone", sizes(1))), as(schemas.Predicted, sized("exact", sizes(7))),
+		as(schemas.Measured, failed)}
 	moved := map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: 2500, schemas.Outputs: 500}
-	predicted := BaselineOf([]Summary{as(schemas.Predicted, sized("exact", sizes(3000))), as(schemas.Predicted, sized("low", sizes(2000))), as(schemas.Predicted, sized("moved", moved)),
+	predicted := BaselineOf([]Summary{as(schemas.Predicted, sized("exact", sizes(3000))),
+		as(schemas.Predicted, sized("low", sizes(2000))), as(schemas.Predicted, sized("moved", moved)),
 		as(schemas.Predicted, sized("failed", sizes(1))), as(schemas.Measured, sized("alone", sizes(1)))}, "test")
 	for i := range predicted.Experiments {
 		if e := &predicted.Experiments[i]; e.Name == "low" {
@@ -31,7 +34,8 @@ func TestAccuracy(t *testing.T) {
 		}
 	}
 	doc := Accuracy(predicted, measured, "predicted.json")
-	if got := doc.Allocated; got.Of != 3 || got.Exact != 2 || *got.Median != 0 || *got.Worst != 0.25 || got.Where != "low" {
+	if got := doc.Allocated; got.Of != 3 || got.Exact != 2 || *got.Median != 0 || *got.Worst != 0.25 ||
+		got.Where != "low" {
 		t.Errorf("allocated: %+v", got)
 	}
 	if got := doc.Reserved; got.Of != 3 || got.Exact != 2 || *got.Worst != 0.25 {
@@ -53,8 +57,10 @@ func TestAccuracy(t *testing.T) {
 			moved, most int64
 			category    schemas.Category
 			blocks      int64
-		}{"exact": {blocks: 2}, "low": {1000, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations, 3}}[x.Name]
-		if x.Moved == nil || *x.Moved != want.moved || x.MostBytes != want.most || x.Most != want.category || *x.Allocations.Predicted != want.blocks || *x.Allocations.Measured != 2 {
+		}{"exact": {blocks: 2}, "low": {1000, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations,
+			3}}[x.Name]
+		if x.Moved == nil || *x.Moved != want.moved || x.MostBytes != want.most || x.Most != want.category ||
+			*x.Allocations.Predicted != want.blocks || *x.Allocations.Measured != 2 {
 			text, _ := json.Marshal(x)
 			t.Errorf("%s, not %+v", text, want)
 		}
@@ -64,7 +70,8 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// Whether something fits is what predictions are asked most, so where a prediction of that was wrong it is named, in either direction.
+// Whether something fits is what predictions are asked most, so where a prediction of that was wrong it is named, in
+// either direction.
 func TestAccuracyFitting(t *testing.T) {
 	run := func(source, name, status string) Summary {
 		in := sized(name, map[schemas.Category]int64{schemas.Parameters: 1000})
@@ -72,29 +79,37 @@ func TestAccuracyFitting(t *testing.T) {
 		return Summarize(in)
 	}
 	ok, oom, failed := schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed
-	predicted := BaselineOf([]Summary{run(schemas.Predicted, "fits", ok), run(schemas.Predicted, "short", ok), run(schemas.Predicted, "refused", oom),
-		run(schemas.Predicted, "large", oom), run(schemas.Predicted, "broken", failed), run(schemas.Predicted, "mixed", ok), run(schemas.Predicted, "apart", ok)}, "test")
-	measured := []Summary{run(schemas.Measured, "fits", ok), run(schemas.Measured, "short", oom), run(schemas.Measured, "refused", ok), run(schemas.Measured, "large", oom),
-		run(schemas.Measured, "broken", oom), run(schemas.Measured, "mixed", ok), run(schemas.Measured, "mixed", oom), run(schemas.Measured, "alone", oom), run(schemas.Measured, "apart", ok)}
+	predicted := BaselineOf([]Summary{run(schemas.Predicted, "fits", ok), run(schemas.Predicted, "short", ok),
+		run(schemas.Predicted, "refused", oom),
+		run(schemas.Predicted, "large", oom), run(schemas.Predicted, "broken", failed), run(schemas.Predicted, "mixed",
+			ok), run(schemas.Predicted, "apart", ok)}, "test")
+	measured := []Summary{run(schemas.Measured, "fits", ok), run(schemas.Measured, "short", oom),
+		run(schemas.Measured, "refused", ok), run(schemas.Measured, "large", oom),
+		run(schemas.Measured, "broken", oom), run(schemas.Measured, "mixed", ok), run(schemas.Measured, "mixed", oom),
+		run(schemas.Measured, "alone", oom), run(schemas.Measured, "apart", ok)}
 	doc := Accuracy(predicted, measured, "predicted.json")
 	f := doc.Fitting
-	if f.Of != 5 || f.Agree != 3 || f.OutOfMemory != 3 || !slices.Equal(f.Overrun, []string{"short"}) || !slices.Equal(f.Refused, []string{"refused"}) {
+	if f.Of != 5 || f.Agree != 3 || f.OutOfMemory != 3 || !slices.Equal(f.Overrun, []string{"short"}) ||
+		!slices.Equal(f.Refused, []string{"refused"}) {
 		t.Errorf("fitting: %+v", f)
 	}
 	var compared []string
 	for _, x := range doc.Experiments {
 		compared = append(compared, x.Name)
 	}
-	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) || !slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
+	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) ||
+		!slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
 		!slices.Equal(doc.Unended, []AccuracyUnended{{"broken", "failed"}}) || len(doc.Warnings) > 0 {
-		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unended, doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unended,
+			doc.Unpredicted, doc.Unmeasured, doc.Warnings)
 	}
 	if known := KnownErrorsOf(doc); !slices.Equal(known.Unended, doc.Unended) {
 		t.Errorf("by doubt %v is left out, of all %v", known.Unended, doc.Unended)
 	}
 	// An experiment that ended well in one document and ran out of memory in another is compared as before.
 	both := BaselineOf(measured, "")
-	both.Experiments = append(both.Experiments, BaselineOf([]Summary{run(schemas.Measured, "apart", oom)}, "").Experiments...)
+	both.Experiments = append(both.Experiments, BaselineOf([]Summary{run(schemas.Measured, "apart", oom)},
+		"").Experiments...)
 	if got := AccuracyOf(predicted, both, "predicted.json"); len(got.Experiments) != 3 || got.Fitting.Of != 5 {
 		t.Errorf("%d compared, fitting %+v", len(got.Experiments), got.Fitting)
 	}

@@ -12,9 +12,9 @@ var lengthParams = []string{"num_iter", "warmup_iter", "seed"}
 // ownParams are parameters of single methods: others have none of that name.
 var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
 
-// alike reports whether two runs are of experiments that differ in their method only. A parameter that one of them lacks is
-// a difference, and so is an argument of a script's command that no parameter accounts for: who does not say what varies may have
-// varied anything. Of what they ran on, what both know must agree.
+// alike reports whether two runs are of experiments that differ in their method only. A parameter that one of them
+// lacks is a difference, and so is an argument of a script's command that no parameter accounts for: who does not say
+// what varies may have varied anything. Of what they ran on, what both know must agree.
 func alike(a, b *Summary) bool {
 	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
 		return false

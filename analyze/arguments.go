@@ -9,13 +9,14 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// builtinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight writes more
-// options for the same parameters.
+// builtinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight
+// writes more options for the same parameters.
 const builtinModule = "dpsight_experiments"
 
-// commandOf is a run's command as far as it tells experiments apart: all of its words, but the program without its folder. It is nil
-// where something else says what was run: a suite's key, which is of the command too, or the parameters of a built-in experiment.
-// Which of a script's arguments name an output folder, and could differ, is not guessed.
+// commandOf is a run's command as far as it tells experiments apart: all of its words, but the program without its
+// folder. It is nil where something else says what was run: a suite's key, which is of the command too, or the
+// parameters of a built-in experiment. Which of a script's arguments name an output folder, and could differ, is not
+// guessed.
 func commandOf(m *schemas.Manifest) []string {
 	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, builtinModule) {
 		return nil
@@ -28,7 +29,8 @@ func commandOf(m *schemas.Manifest) []string {
 // commandText is a command as one string that equal commands share.
 func commandText(words []string) string { return strings.Join(words, "\x00") }
 
-// argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word alone.
+// argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word
+// alone.
 func argumentsOf(words []string) []string {
 	short := make([]string, len(words))
 	for i, w := range words {
@@ -42,7 +44,8 @@ func wholeArguments(words []string) []string {
 	var out []string
 	for i := 0; i < len(words); i++ {
 		word := words[i]
-		if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+		if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && i+1 < len(words) &&
+			!strings.HasPrefix(words[i+1], "-") {
 			i++
 			word += " " + words[i]
 		}
@@ -60,7 +63,8 @@ func shortened(word string) string {
 	return word
 }
 
-// tellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has no others.
+// tellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has
+// no others.
 func tellingArguments(ids []Identity, group []int) []string {
 	of, have := make([][]string, len(group)), map[string]int{}
 	for k, i := range group {
@@ -80,7 +84,8 @@ func tellingArguments(ids []Identity, group []int) []string {
 	return out
 }
 
-// argumentNotes says of runs that share name and parameters, but not their commands, that they are different experiments.
+// argumentNotes says of runs that share name and parameters, but not their commands, that they are different
+// experiments.
 func argumentNotes(ids []Identity) []string {
 	groups, order := map[string][]int{}, []string{}
 	for i := range ids {
@@ -107,7 +112,8 @@ func argumentNotes(ids []Identity) []string {
 		}
 		if len(differ) > 1 {
 			const most = 4
-			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; collect --param says what varies", ids[groups[key][0]].title(), Some(differ, most)))
+			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
+				"collect --param says what varies", ids[groups[key][0]].title(), Some(differ, most)))
 		}
 	}
 	return notes
@@ -117,12 +123,14 @@ func argumentNotes(ids []Identity) []string {
 func identitiesOf(list []schemas.BaselineExperiment) []Identity {
 	ids := make([]Identity, len(list))
 	for i := range list {
-		ids[i] = Identity{Name: list[i].Name, Params: list[i].Params, Source: list[i].Source, Profile: list[i].Profile, command: list[i].Command}
+		ids[i] = Identity{Name: list[i].Name, Params: list[i].Params, Source: list[i].Source, Profile: list[i].Profile,
+			command: list[i].Command}
 	}
 	return ids
 }
 
-// commandsDiffer says in which arguments a baseline's experiment and one of runs differ, nil where nothing is known of one of them.
+// commandsDiffer says in which arguments a baseline's experiment and one of runs differ, nil where nothing is known of
+// one of them.
 func commandsDiffer(base, now []string) []string {
 	if base == nil || now == nil || slices.Equal(base, now) {
 		return nil
@@ -136,8 +144,8 @@ func commandsDiffer(base, now []string) []string {
 	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
 }
 
-// argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script, but for those that
-// a parameter says, which is a note of its own.
+// argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script,
+// but for those that a parameter says, which is a note of its own.
 func argumentsDiffer(baseline, run *Summary) []string {
 	if baseline.script != run.script {
 		return nil
@@ -146,7 +154,8 @@ func argumentsDiffer(baseline, run *Summary) []string {
 	if len(ours)+len(theirs) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s", argumentText(ours), argumentText(theirs))}
+	return []string{fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s",
+		argumentText(ours), argumentText(theirs))}
 }
 
 // argumentText shows arguments that one side has, each word cut to its end where it is long.
@@ -165,10 +174,10 @@ func argumentText(arguments []string) string {
 	return strings.Join(short, " ")
 }
 
-// unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in which the two
-// differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by its value, as --clip ghost and
-// --ghost do the method ghost. Neither Python nor the folder that the script lies in is an argument, nor is what says how long the
-// run is. All are nil where nothing is known of a command.
+// unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in
+// which the two differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by
+// its value, as --clip ghost and --ghost do the method ghost. Neither Python nor the folder that the script lies in is
+// an argument, nor is what says how long the run is. All are nil where nothing is known of a command.
 func unaccounted(a, b *Summary) (ours, theirs []string) {
 	if a.command == nil || b.command == nil {
 		return nil, nil
@@ -187,7 +196,8 @@ func unaccounted(a, b *Summary) (ours, theirs []string) {
 			said := slices.Contains(lengthParams, name) || differ[name]
 			for k, v := range s.Params {
 				_, flag := v.(bool) // true and false are values of much else, and so is a number of steps
-				said = said || differ[k] && v != nil && !flag && !slices.Contains(lengthParams, k) && (textOf(v) == value || plainName(textOf(v)) == name)
+				said = said || differ[k] && v != nil && !flag && !slices.Contains(lengthParams, k) &&
+					(textOf(v) == value || plainName(textOf(v)) == name)
 			}
 			if !said {
 				out = append(out, arg)

@@ -16,7 +16,8 @@ type At struct {
 	Event *int64 // just after this event
 	OOM   *int64 // when the device's n-th request failed for want of memory, from 1
 	Step  *int64 // with Phase: the highest moment of that phase of that step
-	Phase string // with Step nil: of the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
+	// with Step nil: of the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
+	Phase string
 }
 
 // ParseAt reads "peak", "oom", "oom=N", "event=N", "step=N", "phase=P" or "step=N,phase=P".
@@ -99,8 +100,8 @@ func (in *Input) moment(p place, at At) (found, error) {
 	return found{at: in.momentOf(p, v.PeakSeq), allocated: v.PeakAllocatedBytes}, nil
 }
 
-// stepRange says which steps there are. Phases before the first have step -1, and those after the last its number and one more:
-// they can be asked for, and are no steps.
+// stepRange says which steps there are. Phases before the first have step -1, and those after the last its number and
+// one more: they can be asked for, and are no steps.
 func (in *Input) stepRange(p place, phases []int64) string {
 	first, last := phases[0], phases[len(phases)-1]
 	var steps []int64
@@ -163,9 +164,11 @@ func (in *Input) phaseMoment(p place, at At) (found, error) {
 	case len(steps) == 0:
 		return found{}, fmt.Errorf("%s has no phases", p)
 	case len(phases) == 0:
-		return found{}, fmt.Errorf("no step %d on %s: %s", *at.Step, p, in.stepRange(p, slices.Sorted(maps.Keys(steps))))
+		return found{}, fmt.Errorf("no step %d on %s: %s", *at.Step, p,
+			in.stepRange(p, slices.Sorted(maps.Keys(steps))))
 	default:
-		return found{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p, near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
+		return found{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p,
+			near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
 	}
 	m := found{at: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, allocated: best.PeakBytes}
 	if best.Step >= 0 {
@@ -184,7 +187,8 @@ func (in *Input) noBytes(p place, f *schemas.Phase) error {
 			return fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", f.Step, p)
 		}
 	}
-	return fmt.Errorf("%s of step %d on %s lies in part where no events were recorded: nothing is known of its bytes", f.Phase, f.Step, p)
+	return fmt.Errorf("%s of step %d on %s lies in part where no events were recorded: nothing is known of its bytes",
+		f.Phase, f.Step, p)
 }
 
 // momentOf is the moment just after event seq.
@@ -194,8 +198,8 @@ func (in *Input) momentOf(p place, seq int64) Moment {
 	return m
 }
 
-// phaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a table
-// would keep all of it for as long as a [Summary].
+// phaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a
+// table would keep all of it for as long as a [Summary].
 func (in *Input) phaseOf(p place, seq int64) (step *int64, phase *string) {
 	for i := range in.Phases {
 		f := &in.Phases[i]

@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// axisOrder are the parameters that rows and columns are chosen from first. Then come the source, the other parameters, how
-// long a run was, and what it ran on.
-var axisOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len", "precision"}
+// axisOrder are the parameters that rows and columns are chosen from first. Then come the source, the other parameters,
+// how long a run was, and what it ran on.
+var axisOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len",
+	"precision"}
 
 // argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].
 const argumentsKey = "arguments"
 
 var axisLast = []string{"num_iter", "warmup_iter", "seed", "bare"}
 
-// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source, run. The
-// method of a command that names none is the run's name, as in [SuccessRow].
-// Case does not matter where the parameter itself has none.
+// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source,
+// run. The method of a command that names none is the run's name, as in [SuccessRow]. Case does not matter where the
+// parameter itself has none.
 func axisValue(s *Summary, key string) (string, bool) {
 	if v, ok := s.Params[key]; ok && v != nil {
 		return textOf(v), true
@@ -117,8 +118,8 @@ func axisNames(runs []*Summary) []string {
 	})
 }
 
-// differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by the
-// ones before it. (The clipping norm that only DP methods have is settled by the method.)
+// differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
+// the ones before it. (The clipping norm that only DP methods have is settled by the method.)
 func differing(runs []*Summary, taken []string) []string {
 	var out []string
 	chosen := slices.Clone(taken)
@@ -126,8 +127,11 @@ func differing(runs []*Summary, taken []string) []string {
 		if slices.Contains(chosen, k) || k == "run" || k == "status" || k == "suite" {
 			continue
 		}
-		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats whether bare or not.
-		if (k == "bare" || k == "name" && !slices.ContainsFunc(runs, func(r *Summary) bool { return r.arguments != "" })) && len(chosen) > 0 {
+		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats
+		// whether bare or not.
+		if (k == "bare" || k == "name" && !slices.ContainsFunc(runs, func(r *Summary) bool {
+			return r.arguments != ""
+		})) && len(chosen) > 0 {
 			continue
 		}
 		values := map[string]string{}

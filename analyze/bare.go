@@ -33,7 +33,8 @@ func (in *Input) bareBreakdown(p place, d *DeviceBreakdown) string {
 	for _, c := range d.Categories {
 		phaseOnly += c.PhaseOnlyBytes
 	}
-	note += fmt.Sprintf("; %s of what is allocated is known by phase only", shareText(float64(phaseOnly), float64(d.AllocatedBytes)))
+	note += fmt.Sprintf("; %s of what is allocated is known by phase only", shareText(float64(phaseOnly),
+		float64(d.AllocatedBytes)))
 	if near := in.nearestTagged(p, *d.At.Step); near >= 0 {
 		at := fmt.Sprintf("--at step=%d", near)
 		if d.At.Phase != nil {
@@ -72,9 +73,11 @@ func (in *Input) likeness(p place, step int64) string {
 	var text string
 	switch b.How {
 	case schemas.LikeScaled:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes", *b.Like)
+		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes",
+			*b.Like)
 	case schemas.LikeParts:
-		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did the same", *b.Like)
+		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
+			"the same", *b.Like)
 	default:
 		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", *b.Like)
 	}
@@ -90,7 +93,8 @@ func (in *Input) nearestTagged(p place, step int64) int64 {
 	distance := func(n int64) int64 { return max(n-step, step-n) }
 	for i := range in.Steps {
 		s := &in.Steps[i]
-		if s.Rank == p.rank && s.Device == p.device && s.Recorded && s.Instrumented && (near < 0 || distance(s.Step) < distance(near)) {
+		if s.Rank == p.rank && s.Device == p.device && s.Recorded && s.Instrumented &&
+			(near < 0 || distance(s.Step) < distance(near)) {
 			near = s.Step
 		}
 	}

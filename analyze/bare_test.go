@@ -14,10 +14,14 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 		want string
 	}{
 		{nil, "where one allocated alike, else from lifetime and phase"},
-		{&schemas.BareStep{Blocks: 4}, "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"},
-		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeExact, Blocks: 4, Known: 4}, "those of step 1, which made the same allocations;"},
-		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeScaled, Blocks: 4, Known: 4}, "those of step 1, which made the same allocations in other sizes;"},
-		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeParts, Blocks: 4, Known: 3}, "put together from parts of step 1 and of steps around it that did the same (3 of 4 blocks; the others"},
+		{&schemas.BareStep{Blocks: 4}, "no step with tags allocated alike, and what was made in it is known by " +
+			"lifetime and phase only"},
+		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeExact, Blocks: 4, Known: 4},
+			"those of step 1, which made the same allocations;"},
+		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeScaled, Blocks: 4, Known: 4},
+			"those of step 1, which made the same allocations in other sizes;"},
+		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeParts, Blocks: 4, Known: 3},
+			"put together from parts of step 1 and of steps around it that did the same (3 of 4 blocks; the others"},
 	} {
 		in := hooked()
 		v := &in.Report.Devices[0]
@@ -33,12 +37,14 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lead, share := "only step 0, which has no tags, reached the peak: ", "; 13 % of what is allocated is known by phase only"
+			lead, share := "only step 0, which has no tags, reached the peak: ",
+				"; 13 % of what is allocated is known by phase only"
 			if at.Event != nil {
 				lead, share = "step 0 has no tags: ", "; 0 %"
 			}
 			w := run.Devices[0].Warnings
-			if len(w) != 1 || !strings.HasPrefix(w[0], "cuda:0: "+lead) || !strings.Contains(w[0], c.want) || !strings.Contains(w[0], share) ||
+			if len(w) != 1 || !strings.HasPrefix(w[0], "cuda:0: "+lead) || !strings.Contains(w[0], c.want) ||
+				!strings.Contains(w[0], share) ||
 				!strings.HasSuffix(w[0], " (--at step=1,phase=forward breaks down a step with tags)") {
 				t.Errorf("%+v: %q", at, w)
 			}

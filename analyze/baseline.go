@@ -12,10 +12,10 @@ import (
 )
 
 // BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
-// writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of one
-// name, parameters and command, whatever they ran on: a check is there to tell what a new torch or another commit does. How the
-// figures are known does tell experiments apart: a predicted and a measured run have no median, nor have predictions for two
-// devices.
+// writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of
+// one name, parameters and command, whatever they ran on: a check is there to tell what a new torch or another commit
+// does. How the figures are known does tell experiments apart: a predicted and a measured run have no median, nor have
+// predictions for two devices.
 func BaselineOf(runs []Summary, version string) schemas.Baseline {
 	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
 	groups := map[string][]*Summary{}
@@ -31,7 +31,8 @@ func BaselineOf(runs []Summary, version string) schemas.Baseline {
 		doc.Experiments = append(doc.Experiments, experimentOf(groups[id]))
 	}
 	slices.SortStableFunc(doc.Experiments, func(a, b schemas.BaselineExperiment) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)), strings.Compare(commandText(a.Command), commandText(b.Command)), strings.Compare(a.Source, b.Source))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(paramsText(a.Params), paramsText(b.Params)),
+			strings.Compare(commandText(a.Command), commandText(b.Command)), strings.Compare(a.Source, b.Source))
 	})
 	return doc
 }
@@ -49,8 +50,9 @@ func (s *Summary) gated() string {
 	return id
 }
 
-// Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A store that
-// is kept from one check to the next holds the runs before and after a change: their median would hide what grew.
+// Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A
+// store that is kept from one check to the next holds the runs before and after a change: their median would hide what
+// grew.
 func Newest(runs []Summary) (kept []Summary, left []string) {
 	newest := map[string]*Summary{}
 	for i := range runs {
@@ -69,7 +71,8 @@ func Newest(runs []Summary) (kept []Summary, left []string) {
 		}
 	}
 	for _, name := range sortedKeys(older) {
-		left = append(left, fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in the same suite", name, plural(older[name], "older run is", "older runs are")))
+		left = append(left, fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in "+
+			"the same suite", name, plural(older[name], "older run is", "older runs are")))
 	}
 	return kept, left
 }
@@ -84,8 +87,11 @@ func plural(n int, one, many string) string {
 // experimentOf reduces the repeats of one experiment.
 func experimentOf(runs []*Summary) schemas.BaselineExperiment {
 	c := newCell(runs)
-	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Command: c.command, Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.doubts, Status: schemas.StatusOK, Runs: c.Good,
-		Versions: schemas.Versions{Torch: c.factOrNull("torch"), CUDA: c.factOrNull("CUDA"), Opacus: c.factOrNull("Opacus"), GPU: c.factOrNull("GPU"), Driver: c.factOrNull("driver")}}
+	e := schemas.BaselineExperiment{Key: orNull(c.Key), Name: c.title(), Params: c.Params, Command: c.command,
+		Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.doubts, Status: schemas.StatusOK,
+		Runs: c.Good,
+		Versions: schemas.Versions{Torch: c.factOrNull("torch"), CUDA: c.factOrNull("CUDA"),
+			Opacus: c.factOrNull("Opacus"), GPU: c.factOrNull("GPU"), Driver: c.factOrNull("driver")}}
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK {
 			e.Status, e.Reason = r.Status, r.Reason
@@ -145,7 +151,8 @@ func (s *Summary) factOrNull(what string) *string {
 	return nil
 }
 
-// toldParams say what was told of the machine. A suite's key knows of its file alone, not of the machine that it was run on.
+// toldParams say what was told of the machine. A suite's key knows of its file alone, not of the machine that it was
+// run on.
 var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
 
 // toldText is those parameters as one string, empty where nothing was told.
@@ -168,8 +175,8 @@ func paramsText(params map[string]any) string {
 	return b.String()
 }
 
-// textOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of many,
-// or not.
+// textOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of
+// many, or not.
 func textOf(v any) string {
 	if s, ok := v.(string); ok {
 		return s

@@ -20,9 +20,10 @@ type ModuleBytes struct {
 // any reports whether any block's module is known.
 func (m *ModuleBytes) any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
 
-// SharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the first product there
-// needs it, and all later ones use it: the module that happened to be called first is not charged with what every other needs too.
-// A workspace that is taken for one call, and given back in it, is that call's module's.
+// SharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the
+// first product there needs it, and all later ones use it: the module that happened to be called first is not charged
+// with what every other needs too. A workspace that is taken for one call, and given back in it, is that call's
+// module's.
 const SharedByModules = "shared by all modules"
 
 var sharedByModules = &schemas.Module{Path: SharedByModules, Class: SharedByModules, Role: SharedByModules}
@@ -33,14 +34,16 @@ func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
 }
 
 // namedCategories are those whose owners' names are of parameters and buffers. Others are named after autograd's nodes.
-var namedCategories = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState, schemas.SummedGradients, schemas.Noise,
+var namedCategories = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState,
+	schemas.SummedGradients, schemas.Noise,
 	schemas.Gradients, schemas.PerSampleGradients, schemas.NormSamples}
 
 // A moduleIndex finds the modules of one rank.
 type moduleIndex struct {
-	byID   map[int64]*schemas.Module
-	byPath map[string]*schemas.Module // nil where modules of several classes have the path: two models, each with a "main.0"
-	root   *schemas.Module            // the only root with parameters of its own
+	byID map[int64]*schemas.Module
+	// nil where modules of several classes have the path: two models, each with a "main.0"
+	byPath map[string]*schemas.Module
+	root   *schemas.Module // the only root with parameters of its own
 }
 
 func (in *Input) newModuleIndex(rank int32) *moduleIndex {
@@ -86,8 +89,8 @@ func (x *moduleIndex) enclosing(name string) *schemas.Module {
 	}
 }
 
-// module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows best:
-// a parameter's gradient is its module's, wherever in backward it was allocated.
+// module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows
+// best: a parameter's gradient is its module's, wherever in backward it was allocated.
 func (x *moduleIndex) module(l *ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
 	if o := l.first(i, seq); o != nil {
 		if isShared(l.allocs[i], o) {
@@ -108,8 +111,8 @@ func (x *moduleIndex) module(l *ledger, i int, seq int64, m *ModuleBytes) (*sche
 	return nil, &m.NoneBytes
 }
 
-// first is the ownership that block i is counted under just after event seq, nil where none holds. Of several of the same
-// category a tag comes before a rule, then one that knows its module, then the older.
+// first is the ownership that block i is counted under just after event seq, nil where none holds. Of several of the
+// same category a tag comes before a rule, then one that knows its module, then the older.
 func (l *ledger) first(i int, seq int64) *schemas.Owner {
 	var best *schemas.Owner
 	rank := func(o *schemas.Owner) [5]int64 {

@@ -24,7 +24,8 @@ func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
 	return BreakdownDocument{BreakdownSchema, runs}
 }
 
-// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the moment asked for.
+// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the moment asked
+// for.
 type BreakdownRun struct {
 	Identity
 	Devices []DeviceBreakdown `json:"devices"`
@@ -64,8 +65,8 @@ type CategoryBytes struct {
 	Bytes int64 `json:"bytes"`
 	// HeldBytes is what tags prove the category to hold, alone or with others.
 	HeldBytes int64 `json:"held_bytes"`
-	// SharedBytes is the part of HeldBytes that tags prove another category to hold too. HeldBytes - SharedBytes is what
-	// the category costs by itself: the bytes that would be free without it.
+	// SharedBytes is the part of HeldBytes that tags prove another category to hold too. HeldBytes - SharedBytes is
+	// what the category costs by itself: the bytes that would be free without it.
 	SharedBytes int64 `json:"shared_bytes"`
 	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
 	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
@@ -77,8 +78,9 @@ type CategoryBytes struct {
 
 // Evidence splits bytes by how their categories are known. Its parts sum to the bytes.
 type Evidence struct {
-	TaggedBytes    int64 `json:"tagged_bytes"`     // a tag proves the category
-	LifetimeBytes  int64 `json:"lifetime_bytes"`   // a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
+	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
+	// a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
+	LifetimeBytes  int64 `json:"lifetime_bytes"`
 	PhaseOnlyBytes int64 `json:"phase_only_bytes"` // nothing but the phase of birth does
 }
 
@@ -97,7 +99,8 @@ func (k *Evidence) add(bytes int64, e schemas.Evidence) {
 // Conservation is the proof that nothing is missing.
 type Conservation struct {
 	Verdict string `json:"verdict"` // exact, lossy or unverifiable
-	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and replay.
+	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and
+	// replay.
 	ResidueBytes  int64  `json:"residue_bytes"`
 	AmbiguousTags int64  `json:"ambiguous_tags"`
 	Reason        string `json:"reason"`
@@ -124,7 +127,8 @@ type Known struct {
 func (d *DeviceBreakdown) Known() (k Known) {
 	for i := range d.Categories {
 		c := &d.Categories[i]
-		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes, k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes
+		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes,
+			k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes
 		if c.Category == schemas.Other || c.Category == schemas.Untraced {
 			k.UnownedBytes += c.Bytes
 		}
@@ -310,7 +314,8 @@ func (l *ledger) count(parts []CategoryBytes, i int, seq int64) {
 func (d *DeviceBreakdown) checkSum(replayed int64) {
 	if replayed < 0 || replayed == d.AllocatedBytes {
 		if d.Conservation.Verdict == schemas.Lossy {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes", d.Device, d.Conservation.Reason, d.Conservation.ResidueBytes))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes",
+				d.Device, d.Conservation.Reason, d.Conservation.ResidueBytes))
 		}
 		return
 	}
@@ -328,8 +333,8 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 type level struct{ seq, bytes int64 }
 
 // reservedSteps replays the segments: what is reserved before any event, then after each that changes it; nil without
-// segment events. What was reserved before recording is not in them, so it is taken as what replay's own peak has beyond
-// theirs.
+// segment events. What was reserved before recording is not in them, so it is taken as what replay's own peak has
+// beyond theirs.
 func (in *Input) reservedSteps(p place) []level {
 	v := in.verdict(p)
 	if v == nil {

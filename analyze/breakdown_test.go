@@ -13,14 +13,16 @@ import (
 // randomRun makes blocks with random lives and owners on two devices, and the allocated bytes after every event as an
 // allocator would count them.
 func randomRun(r *rand.Rand) (Input, map[place][]int64) {
-	in := Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	in := Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured},
+		Report: &schemas.IngestReport{}}
 	allocated := map[place][]int64{}
 	for device := range int32(2) {
 		p := place{0, device}
 		events := 20 + r.Int64N(60)
 		counts := make([]int64, events+1)
 		for id := int64(1); id <= 1+r.Int64N(40); id++ {
-			a := schemas.Allocation{Device: device, AllocID: id, RequestedBytes: 1 + r.Int64N(4096), AllocSeq: r.Int64N(events)}
+			a := schemas.Allocation{Device: device, AllocID: id, RequestedBytes: 1 + r.Int64N(4096),
+				AllocSeq: r.Int64N(events)}
 			a.BlockBytes = (a.RequestedBytes + 511) / 512 * 512
 			if r.IntN(3) > 0 {
 				a.FreeRequestedSeq = a.AllocSeq + 1 + r.Int64N(events-a.AllocSeq)
@@ -35,7 +37,8 @@ func randomRun(r *rand.Rand) (Input, map[place][]int64) {
 			in.Allocations = append(in.Allocations, a)
 			for range r.IntN(4) {
 				begin := a.AllocSeq + r.Int64N(end-a.AllocSeq)
-				o := schemas.Owner{Device: device, AllocID: id, Category: schemas.Categories[r.IntN(len(schemas.Categories))], BeginSeq: begin,
+				o := schemas.Owner{Device: device, AllocID: id,
+					Category: schemas.Categories[r.IntN(len(schemas.Categories))], BeginSeq: begin,
 					Evidence: []string{schemas.Tagged, schemas.Lifetime, schemas.ByPhase}[r.IntN(3)]}
 				if r.IntN(4) > 0 {
 					o.EndSeq = begin + 1 + r.Int64N(end-begin)
@@ -54,7 +57,8 @@ func randomRun(r *rand.Rand) (Input, map[place][]int64) {
 				peak, at = b, int64(seq)
 			}
 		}
-		in.Report.Devices = append(in.Report.Devices, schemas.DeviceVerdict{Device: device, Verdict: schemas.Exact, Events: events, PeakSeq: at,
+		in.Report.Devices = append(in.Report.Devices, schemas.DeviceVerdict{Device: device, Verdict: schemas.Exact,
+			Events: events, PeakSeq: at,
 			PeakAllocatedBytes: peak, InstrumentedPeakSeq: &at})
 	}
 	return in, allocated
@@ -79,15 +83,18 @@ func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 			for seq, want := range counts {
 				d := in.breakdownAt(p, l, in.momentOf(p, int64(seq)), want)
 				if d.AllocatedBytes != want || d.Conservation.Verdict != schemas.Exact || len(d.Warnings) > 0 {
-					t.Fatalf("seed %d, %v, event %d: %d bytes, want %d (%+v)", seed, p, seq, d.AllocatedBytes, want, d.Conservation)
+					t.Fatalf("seed %d, %v, event %d: %d bytes, want %d (%+v)", seed, p, seq, d.AllocatedBytes, want,
+						d.Conservation)
 				}
 				for i, name := range schemas.Categories {
 					c := d.Category(name)
 					reached[i] = max(reached[i], c.Bytes)
 					if swept[seq] != nil && swept[seq][i] != c.Bytes {
-						t.Fatalf("seed %d, event %d: %s has %d bytes, the sweep says %d", seed, seq, name, c.Bytes, swept[seq][i])
+						t.Fatalf("seed %d, event %d: %s has %d bytes, the sweep says %d", seed, seq, name, c.Bytes,
+							swept[seq][i])
 					}
-					if c.TaggedBytes+c.LifetimeBytes+c.PhaseOnlyBytes != c.Bytes || c.SharedBytes > c.HeldBytes || c.TaggedBytes > c.HeldBytes {
+					if c.TaggedBytes+c.LifetimeBytes+c.PhaseOnlyBytes != c.Bytes || c.SharedBytes > c.HeldBytes ||
+						c.TaggedBytes > c.HeldBytes {
 						t.Fatalf("seed %d, event %d: %+v does not add up", seed, seq, c)
 					}
 				}
@@ -107,8 +114,9 @@ func hooked() Input {
 	peak := int64(4)
 	return Input{
 		Manifest: &schemas.Manifest{RunID: "run", Name: "ghost", Status: schemas.StatusOK, Source: schemas.Measured},
-		Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: 6, PeakSeq: 4, InstrumentedPeakSeq: &peak,
-			PeakAllocatedBytes: 1024 + 2048 + 512 + 512, PeakReservedBytes: 4 << 20}}},
+		Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: 6, PeakSeq: 4,
+			InstrumentedPeakSeq: &peak,
+			PeakAllocatedBytes:  1024 + 2048 + 512 + 512, PeakReservedBytes: 4 << 20}}},
 		Allocations: []schemas.Allocation{
 			{AllocID: 1, RequestedBytes: 1000, BlockBytes: 1024, AllocSeq: 1},
 			{AllocID: 2, RequestedBytes: 2048, BlockBytes: 2048, AllocSeq: 2, FreeRequestedSeq: 5},
@@ -117,8 +125,10 @@ func hooked() Input {
 		},
 		Owners: []schemas.Owner{
 			owner(1, schemas.Parameters, 1, 0, schemas.Tagged),
-			owner(2, schemas.Activations, 2, 5, schemas.Tagged), owner(2, schemas.HookActivations, 2, 5, schemas.Tagged),
-			owner(3, schemas.HookActivations, 3, 6, schemas.Tagged), owner(3, schemas.ForwardTemporaries, 3, 6, schemas.Lifetime),
+			owner(2, schemas.Activations, 2, 5, schemas.Tagged), owner(2, schemas.HookActivations, 2, 5,
+				schemas.Tagged),
+			owner(3, schemas.HookActivations, 3, 6, schemas.Tagged), owner(3, schemas.ForwardTemporaries, 3, 6,
+				schemas.Lifetime),
 			owner(4, schemas.ForwardTemporaries, 4, 5, schemas.Lifetime),
 		},
 		Steps: []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, BeginSeq: 1, EndSeq: 6}},
@@ -127,25 +137,30 @@ func hooked() Input {
 			{Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 4, PeakBytes: 4096, PeakSeq: 4},
 			{Step: 0, Phase: schemas.PhaseBackward, BeginSeq: 4, EndSeq: 6, PeakBytes: 1536, PeakSeq: 5},
 		},
-		Events: []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 2 << 20}, {Seq: 3, Action: int32(schemas.ActionSegmentAlloc), Size: 2 << 20},
+		Events: []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 2 << 20},
+			{Seq: 3, Action: int32(schemas.ActionSegmentAlloc), Size: 2 << 20},
 			{Seq: 6, Action: int32(schemas.ActionSegmentFree), Size: 2 << 20}},
 	}
 }
 
-// A phase's name means all of its family: a method of two passes has no phase "backward". A run that lacks the moment says so.
+// A phase's name means all of its family: a method of two passes has no phase "backward". A run that lacks the moment
+// says so.
 func TestMomentOfAFamily(t *testing.T) {
 	in := hooked()
-	in.Phases = append(in.Phases[:2:2], schemas.Phase{Phase: schemas.PhaseBackwardNorm, BeginSeq: 4, EndSeq: 5, PeakBytes: 1536, PeakSeq: 5},
+	in.Phases = append(in.Phases[:2:2], schemas.Phase{Phase: schemas.PhaseBackwardNorm, BeginSeq: 4, EndSeq: 5,
+		PeakBytes: 1536, PeakSeq: 5},
 		schemas.Phase{Phase: schemas.PhaseBackwardGrad, BeginSeq: 5, EndSeq: 6, PeakBytes: 1024, PeakSeq: 6})
-	for phase, want := range map[string]string{schemas.PhaseBackward: schemas.PhaseBackwardNorm, schemas.PhaseBackwardGrad: schemas.PhaseBackwardGrad,
-		"setup": schemas.PhaseSetupModel} {
+	for phase, want := range map[string]string{schemas.PhaseBackward: schemas.PhaseBackwardNorm,
+		schemas.PhaseBackwardGrad: schemas.PhaseBackwardGrad,
+		"setup":                   schemas.PhaseSetupModel} {
 		if run, err := Breakdown(in, At{Phase: phase}); err != nil || *run.Devices[0].At.Phase != want {
 			t.Errorf("%s: %+v, %v, want %s", phase, run.Devices, err, want)
 		}
 	}
 	var missing *NoMomentError
 	run, err := Breakdown(in, At{Phase: schemas.PhaseClip})
-	if !errors.As(err, &missing) || missing.RunID != "run" || !strings.HasPrefix(run.Missing, `no phase "clip" there on cuda:0; there are `) {
+	if !errors.As(err, &missing) || missing.RunID != "run" ||
+		!strings.HasPrefix(run.Missing, `no phase "clip" there on cuda:0; there are `) {
 		t.Errorf("%q, %v", run.Missing, err)
 	}
 	by, err := BreakdownBy(in, At{OOM: new(int64(1))}, By{Dimensions: []Dimension{DimensionPhase}})
@@ -164,7 +179,8 @@ func TestSharedBytes(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	hooks, act := d.Category(schemas.HookActivations), d.Category(schemas.Activations)
-	if hooks.Bytes != 500 || hooks.HeldBytes != 2548 || hooks.SharedBytes != 2048 || hooks.SharedWith[schemas.Activations] != 2048 || hooks.Blocks != 1 {
+	if hooks.Bytes != 500 || hooks.HeldBytes != 2548 || hooks.SharedBytes != 2048 ||
+		hooks.SharedWith[schemas.Activations] != 2048 || hooks.Blocks != 1 {
 		t.Errorf("hook activations: %+v", hooks)
 	}
 	if act.Bytes != 2048 || act.SharedBytes != 2048 || act.TaggedBytes != 2048 {
@@ -220,8 +236,10 @@ func TestMoments(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%q: %v", c.at, err)
-		} else if d := run.Devices[0]; d.At.Event != c.event || d.AllocatedBytes != c.bytes || d.Conservation.ResidueBytes != 0 {
-			t.Errorf("%q: event %d, %d bytes, residue %d; want %d, %d, 0", c.at, d.At.Event, d.AllocatedBytes, d.Conservation.ResidueBytes, c.event, c.bytes)
+		} else if d := run.Devices[0]; d.At.Event != c.event || d.AllocatedBytes != c.bytes ||
+			d.Conservation.ResidueBytes != 0 {
+			t.Errorf("%q: event %d, %d bytes, residue %d; want %d, %d, 0", c.at, d.At.Event, d.AllocatedBytes,
+				d.Conservation.ResidueBytes, c.event, c.bytes)
 		}
 	}
 }
@@ -235,16 +253,19 @@ func TestStepsThatThereAre(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	in.Steps = nil
-	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), "phases are of steps -1 to 1") {
+	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil ||
+		!strings.HasSuffix(err.Error(), "phases are of steps -1 to 1") {
 		t.Errorf("%v", err)
 	}
 	in.Phases = in.Phases[:1]
-	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil || !strings.HasSuffix(err.Error(), "no step 9 on cuda:0: the recording has no steps") {
+	if _, err := Breakdown(in, At{Step: new(int64(9))}); err == nil ||
+		!strings.HasSuffix(err.Error(), "no step 9 on cuda:0: the recording has no steps") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A phase that only frees is highest in the state that the phase before left: the answer is still of the phase asked for.
+// A phase that only frees is highest in the state that the phase before left: the answer is still of the phase asked
+// for.
 func TestMomentIsOfThePhaseAskedFor(t *testing.T) {
 	in := hooked()
 	in.Phases[2].PeakSeq, in.Phases[2].PeakBytes = 4, 4096
@@ -276,7 +297,8 @@ func TestResidueIsNeverHidden(t *testing.T) {
 	in = hooked()
 	in.Report.Devices[0].InstrumentedPeakSeq = nil
 	in.Steps[0].Instrumented = false
-	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Warnings) != 1 || !strings.Contains(run.Devices[0].Warnings[0], "has no tags") {
+	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Warnings) != 1 ||
+		!strings.Contains(run.Devices[0].Warnings[0], "has no tags") {
 		t.Errorf("a peak in a bare step: %v, %v", run.Devices, err)
 	}
 }
@@ -286,15 +308,20 @@ func TestRunsWithoutEvents(t *testing.T) {
 		in   Input
 		want string
 	}{
-		{Input{Manifest: &schemas.Manifest{RunID: "r", Bare: true, Status: schemas.StatusOK}, Report: &schemas.IngestReport{}}, "bare run"},
+		{Input{Manifest: &schemas.Manifest{RunID: "r", Bare: true, Status: schemas.StatusOK},
+			Report: &schemas.IngestReport{}}, "bare run"},
 		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK}}, "not been ingested"},
-		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusFailed}, Report: &schemas.IngestReport{}}, "ended (failed)"},
-		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK}, Report: &schemas.IngestReport{}}, "never allocated"},
-		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK}, Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}, "did not live to say"},
+		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusFailed}, Report: &schemas.IngestReport{}},
+			"ended (failed)"},
+		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK}, Report: &schemas.IngestReport{}},
+			"never allocated"},
+		{Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK},
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}, "did not live to say"},
 	} {
 		run, err := Breakdown(c.in, At{})
 		var none *NoEventsError
-		if !errors.As(err, &none) || !strings.Contains(err.Error(), c.want) || run.Devices == nil || len(run.Devices) != 0 {
+		if !errors.As(err, &none) || !strings.Contains(err.Error(), c.want) || run.Devices == nil ||
+			len(run.Devices) != 0 {
 			t.Errorf("%v, devices %v; want %q", err, run.Devices, c.want)
 		}
 		if c.in.Manifest.Bare && run.Params["bare"] != true {

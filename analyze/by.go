@@ -16,9 +16,11 @@ const BreakdownBySchema = "dpsight.breakdown_by/1"
 // By says how bytes are grouped into rows.
 type By struct {
 	Dimensions []Dimension // one, or two: the second within the first
-	Depth      int         // names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
-	Fold       bool        // like modules that differ by their number are one row, and so are the tensors that are named after them
-	Top        int         // rows beyond the largest are one: "12 others"; 0 = none are
+	// names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
+	Depth int
+	// like modules that differ by their number are one row, and so are the tensors that are named after them
+	Fold bool
+	Top  int // rows beyond the largest are one: "12 others"; 0 = none are
 }
 
 // Check refuses what means nothing.
@@ -56,7 +58,8 @@ func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
 	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
 }
 
-// BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked for.
+// BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked
+// for.
 type BreakdownByRun struct {
 	Identity
 	Devices  []DeviceBy `json:"devices"`
@@ -72,9 +75,11 @@ type DeviceBy struct {
 	AllocatedBytes int64  `json:"allocated_bytes"`
 	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
-	// Rows are the values of the first dimension; their bytes sum to AllocatedBytes. Each has those of the second within.
+	// Rows are the values of the first dimension; their bytes sum to AllocatedBytes. Each has those of the second
+	// within.
 	Rows []ByRow `json:"rows"`
-	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one dimension.
+	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one
+	// dimension.
 	Columns []ByRow `json:"columns"`
 	// UnknownBytes are those of blocks whose value of a dimension is not known.
 	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
@@ -87,22 +92,26 @@ type DeviceBy struct {
 
 // ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
 type ByRow struct {
-	Key    *string `json:"key"`    // null where the value is not known, and for others; [SharedByModules] or [NotAnActivation] for what provably has none
+	// null where the value is not known, and for others; [SharedByModules] or [NotAnActivation] for what provably has
+	// none
+	Key    *string `json:"key"`
 	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
 	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
-	Modules  int     `json:"modules"`
-	Bytes    int64   `json:"bytes"`
-	Evidence         // splits Bytes by how their categories are known
-	Blocks   int64   `json:"blocks"`         // live blocks with bytes in the row; for slack, blocks larger than their request
-	Rows     []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
+	Modules  int   `json:"modules"`
+	Bytes    int64 `json:"bytes"`
+	Evidence       // splits Bytes by how their categories are known
+	// live blocks with bytes in the row; for slack, blocks larger than their request
+	Blocks int64   `json:"blocks"`
+	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
 }
 
-// BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity, no
-// devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+// BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity,
+// no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
 func BreakdownBy(in Input, at At, by By) (BreakdownByRun, error) {
 	ledgers := in.newLedgers()
 	whole, err := in.breakdown(at, ledgers)
-	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing, Warnings: whole.Warnings}
+	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing,
+		Warnings: whole.Warnings}
 	if err != nil {
 		return run, err
 	}
@@ -118,8 +127,10 @@ func BreakdownBy(in Input, at At, by By) (BreakdownByRun, error) {
 
 // deviceBy groups what d counts.
 func (in *Input) deviceBy(p place, l *ledger, d *DeviceBreakdown, by By) DeviceBy {
-	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes, TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
-		UnknownBytes: map[Dimension]int64{}, SharedHookActivations: d.SharedHookActivations(), Conservation: d.Conservation, Warnings: d.Warnings}
+	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes,
+		TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
+		UnknownBytes:            map[Dimension]int64{}, SharedHookActivations: d.SharedHookActivations(),
+		Conservation: d.Conservation, Warnings: d.Warnings}
 	if out.SharedHookActivations != nil {
 		out.SharedHookActivations.RunID = in.Manifest.RunID
 	}
@@ -164,8 +175,9 @@ type tally struct {
 }
 
 func (in *Input) newTally(p place, l *ledger, seq int64, by By) *tally {
-	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(), unknown: make([]int64, len(by.Dimensions)),
-		none: make([]int64, len(by.Dimensions))}
+	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(),
+		unknown: make([]int64, len(by.Dimensions)),
+		none:    make([]int64, len(by.Dimensions))}
 	if slices.ContainsFunc(by.Dimensions, Dimension.needsModule) || slices.Contains(by.Dimensions, DimensionName) {
 		t.modules = in.newModuleIndex(p.rank)
 	}
@@ -208,8 +220,8 @@ func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *
 	return keys
 }
 
-// count adds one part of a block. counted are the keys that its other part is counted under, or nil: a block with slack is
-// one block in the rows that both parts are in.
+// count adds one part of a block. counted are the keys that its other part is counted under, or nil: a block with slack
+// is one block in the rows that both parts are in.
 func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, evidence schemas.Evidence) {
 	at, again := t.rows, counted != nil
 	for k, key := range keys {
@@ -266,7 +278,8 @@ func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
 // merge adds all of another group.
 func (g *group) merge(o *group) {
 	g.bytes, g.blocks = g.bytes+o.bytes, g.blocks+o.blocks
-	g.TaggedBytes, g.LifetimeBytes, g.PhaseOnlyBytes = g.TaggedBytes+o.TaggedBytes, g.LifetimeBytes+o.LifetimeBytes, g.PhaseOnlyBytes+o.PhaseOnlyBytes
+	g.TaggedBytes, g.LifetimeBytes, g.PhaseOnlyBytes = g.TaggedBytes+o.TaggedBytes, g.LifetimeBytes+o.LifetimeBytes,
+		g.PhaseOnlyBytes+o.PhaseOnlyBytes
 	maps.Copy(g.modules, o.modules)
 	for key, w := range o.within {
 		g.of(key).merge(w)
@@ -276,12 +289,14 @@ func (g *group) merge(o *group) {
 // aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
 var aside = []string{SharedByModules, NotAnActivation, ""}
 
-// list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known and others last. Beyond the largest top known ones the rest are one row, where that saves a row.
+// list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known
+// and others last. Beyond the largest top known ones the rest are one row, where that saves a row.
 func (g *group) list(top int) []ByRow {
 	all := slices.Collect(maps.Values(g.within))
 	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.text) })
 	slices.SortFunc(known, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), compareNames(a.key.text, b.key.text))
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), compareNames(a.key.text,
+			b.key.text))
 	})
 	var left []*group
 	if top > 0 {

@@ -35,7 +35,8 @@ func checkBy(plain *DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 			if r.Key == nil && r.Others == 0 {
 				unknown += r.Bytes
 			}
-			if r.TaggedBytes+r.LifetimeBytes+r.PhaseOnlyBytes != r.Bytes || r.Others == 1 || r.Key != nil && (r.Others > 0 || *r.Key == "") || r.Bytes > 0 && r.Blocks == 0 {
+			if r.TaggedBytes+r.LifetimeBytes+r.PhaseOnlyBytes != r.Bytes || r.Others == 1 || r.Key != nil &&
+				(r.Others > 0 || *r.Key == "") || r.Bytes > 0 && r.Blocks == 0 {
 				fail("%+v", r)
 			}
 		}
@@ -50,21 +51,25 @@ func checkBy(plain *DeviceBreakdown, d *DeviceBy, by By) (wrong []string) {
 	}
 	bytes, t, p, unknown := sum(d.Rows)
 	if bytes != plain.AllocatedBytes || t != tagged || p != phaseOnly || unknown != d.UnknownBytes[by.Dimensions[0]] {
-		fail("rows sum to %d, %d tagged, %d by phase, %d unknown; allocated %d, %d, %d, %v", bytes, t, p, unknown, plain.AllocatedBytes, tagged, phaseOnly, d.UnknownBytes)
+		fail("rows sum to %d, %d tagged, %d by phase, %d unknown; allocated %d, %d, %d, %v", bytes, t, p, unknown,
+			plain.AllocatedBytes, tagged, phaseOnly, d.UnknownBytes)
 	}
 	if len(by.Dimensions) == 1 {
 		if d.Columns != nil || slices.ContainsFunc(d.Rows, func(r ByRow) bool { return r.Rows != nil }) {
 			fail("one dimension has no columns")
 		}
-	} else if bytes, _, _, unknown := sum(d.Columns); bytes != plain.AllocatedBytes || unknown != d.UnknownBytes[by.Dimensions[1]] {
+	} else if bytes, _, _, unknown := sum(d.Columns); bytes != plain.AllocatedBytes ||
+		unknown != d.UnknownBytes[by.Dimensions[1]] {
 		fail("columns sum to %d, %d unknown", bytes, unknown)
 	}
 	for _, r := range d.Rows {
-		if bytes, t, p, _ := sum(r.Rows); len(by.Dimensions) > 1 && (bytes != r.Bytes || t != r.TaggedBytes || p != r.PhaseOnlyBytes) {
+		if bytes, t, p, _ := sum(r.Rows); len(by.Dimensions) > 1 && (bytes != r.Bytes || t != r.TaggedBytes ||
+			p != r.PhaseOnlyBytes) {
 			fail("what is in %+v sums to %d", r, bytes)
 		}
 		if by.Dimensions[0] == DimensionCategory && r.Key != nil {
-			if c := plain.Category(*r.Key); c.Bytes != r.Bytes || c.Blocks != r.Blocks && *r.Key != schemas.Slack || c.TaggedBytes != r.TaggedBytes {
+			if c := plain.Category(*r.Key); c.Bytes != r.Bytes || c.Blocks != r.Blocks && *r.Key != schemas.Slack ||
+				c.TaggedBytes != r.TaggedBytes {
 				fail("%s: %+v, and the plain breakdown has %+v", *r.Key, r, c)
 			}
 		}
@@ -96,17 +101,21 @@ func plainAt(l *ledger, seq int64) DeviceBreakdown {
 func withDetail(r *rand.Rand, in *Input) {
 	paths := []string{"", "blocks", "blocks.0", "blocks.0.q", "blocks.1", "blocks.1.q", "head"}
 	for i, p := range paths {
-		in.Modules = append(in.Modules, schemas.Module{ID: int64(i) + 1, Path: p, Class: []string{"Block", "Linear"}[i%2], Role: "other", ParameterBytes: 1})
+		in.Modules = append(in.Modules, schemas.Module{ID: int64(i) + 1, Path: p, Class: []string{"Block",
+			"Linear"}[i%2], Role: "other", ParameterBytes: 1})
 	}
 	for i := range in.Allocations {
 		a := &in.Allocations[i]
-		a.Module, a.Step, a.Phase, a.Stack = r.Int64N(9), r.Int64N(4)-1, []string{"", "forward", "backward"}[r.IntN(3)], r.Int64N(3)
+		a.Module, a.Step, a.Phase, a.Stack = r.Int64N(9), r.Int64N(4)-1, []string{"", "forward", "backward"}[r.IntN(3)],
+			r.Int64N(3)
 		a.Op = []string{"", "mm"}[r.IntN(2)]
 	}
 	for i := range in.Owners {
-		in.Owners[i].Module, in.Owners[i].Name = r.Int64N(20), []string{"", "blocks.0.q.weight", "x", "DivBackward0", "head.bias.exp_avg"}[r.IntN(5)]
+		in.Owners[i].Module, in.Owners[i].Name = r.Int64N(20), []string{"", "blocks.0.q.weight", "x", "DivBackward0",
+			"head.bias.exp_avg"}[r.IntN(5)]
 	}
-	in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "f", File: "/a/b/c.py", Line: 3}, {Stack: 1, Depth: 1, Function: "g", File: "c.py", Line: 4}}
+	in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "f", File: "/a/b/c.py", Line: 3},
+		{Stack: 1, Depth: 1, Function: "g", File: "c.py", Line: 4}}
 }
 
 func TestRowsSumToAllocated(t *testing.T) {
@@ -155,7 +164,8 @@ func TestRowsOfRecordings(t *testing.T) {
 				}
 				plain := plainAt(l, f.EndSeq)
 				if plain.AllocatedBytes != f.AllocatedEnd {
-					t.Errorf("%s, event %d: %d bytes, replay says %d", r.Manifest.Name, f.EndSeq, plain.AllocatedBytes, f.AllocatedEnd)
+					t.Errorf("%s, event %d: %d bytes, replay says %d", r.Manifest.Name, f.EndSeq, plain.AllocatedBytes,
+						f.AllocatedEnd)
 				}
 				by := By{Dimensions: all[n%len(all)], Depth: n % 4, Fold: n%2 == 0, Top: n % 7}
 				n++
@@ -172,7 +182,8 @@ func TestRowsOfRecordings(t *testing.T) {
 			plain := in.breakdownAt(p, l, f.at, f.allocated)
 			d := in.deviceBy(p, l, &plain, By{Dimensions: []Dimension{DimensionModule}})
 			if d.UnknownBytes[DimensionModule]*100 > d.AllocatedBytes {
-				t.Errorf("%s: no module is known of %d of %d bytes at the peak", r.Manifest.Name, d.UnknownBytes[DimensionModule], d.AllocatedBytes)
+				t.Errorf("%s: no module is known of %d of %d bytes at the peak", r.Manifest.Name,
+					d.UnknownBytes[DimensionModule], d.AllocatedBytes)
 			}
 		}
 	}
@@ -181,11 +192,14 @@ func TestRowsOfRecordings(t *testing.T) {
 	}
 }
 
-// A workspace that is kept is not charged to the module that happened to run first, by module, class or role; one for a single call is.
+// A workspace that is kept is not charged to the module that happened to run first, by module, class or role; one for a
+// single call is.
 func TestWorkspacesAreShared(t *testing.T) {
 	in := hooked()
 	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.0.q", Class: "Linear", Role: "attention"}}
-	in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime, Module: 1} // 1000 B in a block of 1024
+	// 1000 B in a block of 1024
+	in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime,
+		Module: 1}
 	for i := range in.Allocations {
 		in.Allocations[i].Module = 1
 	}
@@ -212,8 +226,10 @@ func TestWorkspacesAreShared(t *testing.T) {
 					}
 				}
 			}
-			if m := run.Devices[0].ModuleBytes; shared != c.want || m.SharedBytes != c.want || run.Devices[0].UnknownBytes[d] != 0 {
-				t.Errorf("%s, freed at %d, %s: %d bytes are shared, %+v, want %d", d, c.freed, c.evidence, shared, m, c.want)
+			if m := run.Devices[0].ModuleBytes; shared != c.want || m.SharedBytes != c.want ||
+				run.Devices[0].UnknownBytes[d] != 0 {
+				t.Errorf("%s, freed at %d, %s: %d bytes are shared, %+v, want %d", d, c.freed, c.evidence, shared, m,
+					c.want)
 			}
 		}
 	}
@@ -232,14 +248,17 @@ func TestOpsOfWhatHasNone(t *testing.T) {
 	for _, r := range d.Rows {
 		rows = append(rows, fmt.Sprintf("%s %d", *r.Key, r.Bytes))
 	}
-	if want := []string{"GeluBackward0 2048", "not an activation 2048"}; !slices.Equal(rows, want) || d.UnknownBytes[DimensionOp] != 0 || len(d.Warnings) > 0 {
+	if want := []string{"GeluBackward0 2048", "not an activation 2048"}; !slices.Equal(rows, want) ||
+		d.UnknownBytes[DimensionOp] != 0 || len(d.Warnings) > 0 {
 		t.Errorf("%v, want %v; unknown %v, %v", rows, want, d.UnknownBytes, d.Warnings)
 	}
 }
 
 func TestModuleOfBlock(t *testing.T) {
-	in := Input{Modules: []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4}, {ID: 2, Path: "body", Class: "Sequential"}, {ID: 3, Path: "body.0", Class: "Linear"},
-		{ID: 4, Class: "Loss"}, {ID: 5, Path: "twice", Class: "A"}, {ID: 6, Path: "twice", Class: "B"}, {ID: 7, Rank: 1, Path: "other.rank"}}}
+	in := Input{Modules: []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4},
+		{ID: 2, Path: "body", Class: "Sequential"}, {ID: 3, Path: "body.0", Class: "Linear"},
+		{ID: 4, Class: "Loss"}, {ID: 5, Path: "twice", Class: "A"}, {ID: 6, Path: "twice", Class: "B"},
+		{ID: 7, Rank: 1, Path: "other.rank"}}}
 	owner := func(c schemas.Category, name string, module int64) schemas.Owner {
 		return schemas.Owner{Category: c, Name: name, Module: module, Evidence: schemas.Tagged}
 	}
@@ -250,17 +269,26 @@ func TestModuleOfBlock(t *testing.T) {
 		want   int64 // 0 = not known
 		how    func(*ModuleBytes) int64
 	}{
-		{"the owner's own", 2, []schemas.Owner{owner(schemas.Activations, "MulBackward0", 3)}, 3, func(m *ModuleBytes) int64 { return m.OwnerBytes }},
-		{"the first owner's", 0, []schemas.Owner{owner(schemas.Outputs, "", 2), owner(schemas.Activations, "", 3)}, 3, func(m *ModuleBytes) int64 { return m.OwnerBytes }},
-		{"a parameter's", 2, []schemas.Owner{owner(schemas.Gradients, "body.0.weight", 0)}, 3, func(m *ModuleBytes) int64 { return m.NameBytes }},
-		{"an optimizer's state's", 2, []schemas.Owner{owner(schemas.OptimizerState, "body.0.weight.exp_avg", 0)}, 3, func(m *ModuleBytes) int64 { return m.NameBytes }},
-		{"the nearest enclosing one", 3, []schemas.Owner{owner(schemas.Parameters, "body.7.list.1", 0)}, 2, func(m *ModuleBytes) int64 { return m.NameBytes }},
-		{"the root's", 3, []schemas.Owner{owner(schemas.Parameters, "token", 0)}, 1, func(m *ModuleBytes) int64 { return m.NameBytes }},
-		{"an autograd node's name", 3, []schemas.Owner{owner(schemas.Activations, "DivBackward0", 0)}, 3, func(m *ModuleBytes) int64 { return m.BirthBytes }},
-		{"two of a path", 3, []schemas.Owner{owner(schemas.Parameters, "twice.weight", 0)}, 3, func(m *ModuleBytes) int64 { return m.BirthBytes }},
+		{"the owner's own", 2, []schemas.Owner{owner(schemas.Activations, "MulBackward0", 3)}, 3,
+			func(m *ModuleBytes) int64 { return m.OwnerBytes }},
+		{"the first owner's", 0, []schemas.Owner{owner(schemas.Outputs, "", 2), owner(schemas.Activations, "", 3)}, 3,
+			func(m *ModuleBytes) int64 { return m.OwnerBytes }},
+		{"a parameter's", 2, []schemas.Owner{owner(schemas.Gradients, "body.0.weight", 0)}, 3,
+			func(m *ModuleBytes) int64 { return m.NameBytes }},
+		{"an optimizer's state's", 2, []schemas.Owner{owner(schemas.OptimizerState, "body.0.weight.exp_avg", 0)}, 3,
+			func(m *ModuleBytes) int64 { return m.NameBytes }},
+		{"the nearest enclosing one", 3, []schemas.Owner{owner(schemas.Parameters, "body.7.list.1", 0)}, 2,
+			func(m *ModuleBytes) int64 { return m.NameBytes }},
+		{"the root's", 3, []schemas.Owner{owner(schemas.Parameters, "token", 0)}, 1,
+			func(m *ModuleBytes) int64 { return m.NameBytes }},
+		{"an autograd node's name", 3, []schemas.Owner{owner(schemas.Activations, "DivBackward0", 0)}, 3,
+			func(m *ModuleBytes) int64 { return m.BirthBytes }},
+		{"two of a path", 3, []schemas.Owner{owner(schemas.Parameters, "twice.weight", 0)}, 3,
+			func(m *ModuleBytes) int64 { return m.BirthBytes }},
 		{"no owner", 2, nil, 2, func(m *ModuleBytes) int64 { return m.BirthBytes }},
 		{"another rank's", 7, nil, 0, func(m *ModuleBytes) int64 { return m.NoneBytes }},
-		{"nothing", 0, []schemas.Owner{owner(schemas.Activations, "", 0)}, 0, func(m *ModuleBytes) int64 { return m.NoneBytes }},
+		{"nothing", 0, []schemas.Owner{owner(schemas.Activations, "", 0)}, 0,
+			func(m *ModuleBytes) int64 { return m.NoneBytes }},
 	} {
 		run := in
 		run.Allocations = []schemas.Allocation{{AllocID: 1, BlockBytes: 512, Module: c.birth}}
@@ -278,15 +306,19 @@ func TestModuleOfBlock(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "under 512 B", 511: "under 512 B", 512: "512 B–1 KiB", 1 << 20: "1–2 MiB", 1<<30 - 1: "512 MiB–1 GiB", 1 << 30: "1–2 GiB", 3 << 40: "2–4 TiB", 1 << 51: "2048–4096 TiB"} {
+	for bytes, want := range map[int64]string{0: "under 512 B", 511: "under 512 B", 512: "512 B–1 KiB",
+		1 << 20: "1–2 MiB", 1<<30 - 1: "512 MiB–1 GiB", 1 << 30: "1–2 GiB", 3 << 40: "2–4 TiB",
+		1 << 51: "2048–4096 TiB"} {
 		if got := sizeClass(bytes).text; got != want {
 			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
 		}
 	}
 	in := hooked()
-	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.3.attn.q"}, {ID: 2, Path: "blocks.4.attn.q"}, {ID: 3, Class: "Net"}, {ID: 4, Path: "blocks.3", Class: "Block"}, {ID: 5, Path: "blocks.4", Class: "Block"}}
+	in.Modules = []schemas.Module{{ID: 1, Path: "blocks.3.attn.q"}, {ID: 2, Path: "blocks.4.attn.q"},
+		{ID: 3, Class: "Net"}, {ID: 4, Path: "blocks.3", Class: "Block"}, {ID: 5, Path: "blocks.4", Class: "Block"}}
 	in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "linear", File: "/lib/torch/nn/functional.py", Line: 7},
-		{Stack: 1, Function: "_call_impl", File: "/lib/torch/nn/modules/module.py", Line: 9}, {Stack: 1, Function: "forward", File: "model.py", Line: 3}}
+		{Stack: 1, Function: "_call_impl", File: "/lib/torch/nn/modules/module.py", Line: 9},
+		{Stack: 1, Function: "forward", File: "model.py", Line: 3}}
 	block := &schemas.Allocation{AllocSeq: 1, Phase: schemas.PhaseForward, Step: 2, Stack: 1}
 	for _, c := range []struct {
 		d    Dimension
@@ -304,25 +336,38 @@ func TestKeys(t *testing.T) {
 		{DimensionPhase, By{}, block, 0, nil, schemas.PhaseForward},
 		{DimensionPhase, By{}, &schemas.Allocation{}, 0, nil, beforeRecording},
 		{DimensionStep, By{}, block, 0, nil, "2"},
-		{DimensionStep, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1, Phase: schemas.PhaseSetupModel}, 0, nil, beforeFirstStep},
+		{DimensionStep, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1, Phase: schemas.PhaseSetupModel}, 0, nil,
+			beforeFirstStep},
 		{DimensionStep, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1}, 0, nil, betweenWindows},
 		{DimensionPhase, By{}, &schemas.Allocation{AllocSeq: 1, Step: -1}, 0, nil, betweenWindows},
 		{DimensionStep, By{}, &schemas.Allocation{Step: -1}, 0, nil, beforeRecording},
 		{DimensionOp, By{}, block, 0, nil, ""},
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "GeluBackward0"}, "GeluBackward0"},
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "TiledNormBackward"}, "TiledNormBackward"},
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},                     // a tag of the script's own
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"}, NotAnActivation}, // a parameter's name
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.Lifetime}, NotAnActivation},
-		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.ByPhase}, ""},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "GeluBackward0"},
+			"GeluBackward0"},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "TiledNormBackward"},
+			"TiledNormBackward"},
+		// a tag of the script's own
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, ""},
+		// a parameter's name
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Parameters, Name: "net.Backward0"},
+			NotAnActivation},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.Lifetime},
+			NotAnActivation},
+		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.ForwardTemporaries, Evidence: schemas.ByPhase},
+			""},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Other, Evidence: schemas.Lifetime}, ""},
 		{DimensionOp, By{}, block, 0, &schemas.Owner{Category: schemas.Untraced, Evidence: schemas.Lifetime}, ""},
 		{DimensionOp, By{}, &schemas.Allocation{Op: "aten::mm"}, 0, nil, "aten::mm"},
-		{DimensionName, By{}, block, 0, &schemas.Owner{Category: schemas.OptimizerState, Name: "blocks.3.attn.q.weight.exp_avg"}, "blocks.3.attn.q.weight.exp_avg"},
-		{DimensionName, By{Fold: true}, block, 0, &schemas.Owner{Category: schemas.Gradients, Name: "blocks.3.attn.q.weight"}, "blocks.*.attn.q.weight"},
-		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"}, "blocks.4.attn.q AddmmBackward0"},
-		{DimensionName, By{Fold: true}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"}, "blocks.*.attn.q AddmmBackward0"},
-		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, "cache"}, // a tag of the script's own
+		{DimensionName, By{}, block, 0, &schemas.Owner{Category: schemas.OptimizerState,
+			Name: "blocks.3.attn.q.weight.exp_avg"}, "blocks.3.attn.q.weight.exp_avg"},
+		{DimensionName, By{Fold: true}, block, 0, &schemas.Owner{Category: schemas.Gradients,
+			Name: "blocks.3.attn.q.weight"}, "blocks.*.attn.q.weight"},
+		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"},
+			"blocks.4.attn.q AddmmBackward0"},
+		{DimensionName, By{Fold: true}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "AddmmBackward0"},
+			"blocks.*.attn.q AddmmBackward0"},
+		// a tag of the script's own
+		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations, Name: "cache"}, "cache"},
 		{DimensionName, By{}, block, 1, &schemas.Owner{Category: schemas.Activations}, ""},
 		{DimensionName, By{}, block, 1, nil, ""},
 		{DimensionStack, By{}, block, 0, nil, "linear nn/functional.py:7 < forward model.py:3"},
@@ -337,7 +382,8 @@ func TestKeys(t *testing.T) {
 
 func TestOthers(t *testing.T) {
 	in := hooked()
-	in.Modules = []schemas.Module{{ID: 1, Path: "layers.2"}, {ID: 2, Path: "layers.10"}, {ID: 3, Path: "head"}, {ID: 4, Path: "tail"}}
+	in.Modules = []schemas.Module{{ID: 1, Path: "layers.2"}, {ID: 2, Path: "layers.10"}, {ID: 3, Path: "head"},
+		{ID: 4, Path: "tail"}}
 	for i := range in.Allocations {
 		in.Allocations[i].Module, in.Allocations[i].RequestedBytes, in.Allocations[i].BlockBytes = int64(i)+1, 512, 512
 	}
@@ -371,9 +417,12 @@ func TestOthers(t *testing.T) {
 }
 
 func TestWhatCannotBeBrokenDownBy(t *testing.T) {
-	for dims, problem := range map[string]string{"module": "", "category, stack": "", "sze": `no dimension "sze"; there are category, module, `, "": `no dimension ""`,
-		"step,step": "dimension step is given twice", "step,size,op": "3 dimensions are given: at most 2 can be crossed"} {
-		if _, err := ParseDimensions(dims); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+	for dims, problem := range map[string]string{"module": "", "category, stack": "",
+		"sze": `no dimension "sze"; there are category, module, `, "": `no dimension ""`,
+		"step,step":    "dimension step is given twice",
+		"step,size,op": "3 dimensions are given: at most 2 can be crossed"} {
+		if _, err := ParseDimensions(dims); (err == nil) != (problem == "") || err != nil &&
+			!strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v, want %q", dims, err, problem)
 		}
 	}
@@ -382,22 +431,26 @@ func TestWhatCannotBeBrokenDownBy(t *testing.T) {
 		problem string
 	}{
 		{By{Dimensions: []Dimension{DimensionStack}, Depth: 2, Top: 5}, ""},
-		{By{Dimensions: []Dimension{DimensionStep}, Depth: 2}, "depth is of module paths and stacks, and the breakdown is by step"},
+		{By{Dimensions: []Dimension{DimensionStep}, Depth: 2}, "depth is of module paths and stacks, and the " +
+			"breakdown is by step"},
 		{By{Dimensions: []Dimension{DimensionModule}, Depth: -1}, "depth -1 is not a number of names, 0 or more"},
 		{By{Dimensions: []Dimension{DimensionModule}, Top: -1}, "top -1 is not a number of rows, 0 or more"},
-		{By{Dimensions: []Dimension{DimensionRole, DimensionStep}, Fold: true}, "modules are to be folded, and the breakdown is by role, step"},
+		{By{Dimensions: []Dimension{DimensionRole, DimensionStep}, Fold: true}, "modules are to be folded, and the " +
+			"breakdown is by role, step"},
 	} {
 		if err := c.by.Check(); (err == nil) != (c.problem == "") || err != nil && err.Error() != c.problem {
 			t.Errorf("%+v: %v, want %q", c.by, err, c.problem)
 		}
 	}
-	bare := Input{Manifest: &schemas.Manifest{RunID: "r", Bare: true, Status: schemas.StatusOK}, Report: &schemas.IngestReport{}}
+	bare := Input{Manifest: &schemas.Manifest{RunID: "r", Bare: true, Status: schemas.StatusOK},
+		Report: &schemas.IngestReport{}}
 	run, err := BreakdownBy(bare, At{}, By{Dimensions: []Dimension{DimensionRole}})
 	var none *NoEventsError
 	if !errors.As(err, &none) || run.Devices == nil || run.RunID != "r" {
 		t.Errorf("%+v, %v", run, err)
 	}
-	if run, err = BreakdownBy(hooked(), At{}, By{Dimensions: []Dimension{DimensionOp}}); err != nil || !slices.Contains(run.Devices[0].Warnings, "cuda:0: the op of no block is known") {
+	if run, err = BreakdownBy(hooked(), At{}, By{Dimensions: []Dimension{DimensionOp}}); err != nil ||
+		!slices.Contains(run.Devices[0].Warnings, "cuda:0: the op of no block is known") {
 		t.Errorf("%+v, %v", run, err)
 	}
 }

@@ -12,19 +12,23 @@ func TestCapturedSteps(t *testing.T) {
 	for _, capturedNS := range []int64{0, 1000} {
 		in := plainTimes()
 		step := func(n int64, instrumented bool) {
-			in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: capturedNS, WallNS: 9e9})
-			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 1000}, schemas.Phase{Step: n, Phase: "forward", EndNS: 5e9},
+			in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: capturedNS,
+				WallNS: 9e9})
+			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 1000},
+				schemas.Phase{Step: n, Phase: "forward", EndNS: 5e9},
 				schemas.Phase{Step: n, Phase: "backward", EndNS: 4e9}, schemas.Phase{Step: n, Phase: "optimizer"})
 		}
 		step(4, true)
 		step(5, false)
-		const both = "2 steps (4 to 5) have no time: forward and backward took none on the GPU, as where a CUDA graph captures them; " +
+		const both = "2 steps (4 to 5) have no time: forward and backward took none on the GPU, as where a CUDA " +
+			"graph captures them; " +
 			"replays of a graph are steps only where the script calls dpsight.step() after each"
 		if r := ListRun(in); r.StepMS == nil || *r.StepMS != 2500 || !slices.Equal(r.Warnings, []string{both}) {
 			t.Errorf("%+v", r)
 		}
 		m := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
-		if d := m.Ranks[0]; d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 2500 || !slices.Contains(m.Warnings, both) {
+		if d := m.Ranks[0]; d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 2500 ||
+			!slices.Contains(m.Warnings, both) {
 			t.Errorf("%+v, %q", d, m.Warnings)
 		}
 	}

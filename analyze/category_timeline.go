@@ -47,10 +47,11 @@ type DeviceTimeline struct {
 	PeakBytes int64  `json:"peak_bytes"`
 	PeakAt    Moment `json:"peak_at"`
 	// RunPeakAt is the moment that the run's breakdown is of.
-	RunPeakBytes int64             `json:"run_peak_bytes"`
-	RunPeakAt    Moment            `json:"run_peak_at"`
-	Categories   []CategoryMaximum `json:"categories"` // in the order of precedence; those that count a byte in the range or at the run's peak
-	Points       []TimelinePoint   `json:"points"`     // in the order of events, without gaps
+	RunPeakBytes int64  `json:"run_peak_bytes"`
+	RunPeakAt    Moment `json:"run_peak_at"`
+	// in the order of precedence; those that count a byte in the range or at the run's peak
+	Categories   []CategoryMaximum `json:"categories"`
+	Points       []TimelinePoint   `json:"points"` // in the order of events, without gaps
 	Conservation Conservation      `json:"conservation"`
 	Warnings     []string          `json:"warnings"`
 }
@@ -74,14 +75,16 @@ type TimelinePoint struct {
 	FromEvent int64 `json:"from_event"`
 	ToEvent   int64 `json:"to_event"`
 	// Step and Phase are those of HighEvent.
-	Step      *int64  `json:"step"`
-	Phase     *string `json:"phase"`
-	LowBytes  int64   `json:"low_bytes"` // lowest and highest allocated just after any of the events, and the first event of each
-	LowEvent  int64   `json:"low_event"`
-	HighBytes int64   `json:"high_bytes"`
-	HighEvent int64   `json:"high_event"`
-	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are the highest that each was just
-	// after any of the events; they need not be of one moment. Both are in the order of the device's categories.
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+	// lowest and highest allocated just after any of the events, and the first event of each
+	LowBytes  int64 `json:"low_bytes"`
+	LowEvent  int64 `json:"low_event"`
+	HighBytes int64 `json:"high_bytes"`
+	HighEvent int64 `json:"high_event"`
+	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are the highest that each
+	// was just after any of the events; they need not be of one moment. Both are in the order of the device's
+	// categories.
 	Bytes    []int64 `json:"bytes"`
 	MaxBytes []int64 `json:"max_bytes"`
 }
@@ -110,13 +113,13 @@ func (r *EventRange) Check() error {
 	return nil
 }
 
-// CategoryTimeline reduces each device's events to that many points, 0 = one an event. A run without allocator events gives
-// its identity, no devices and a [*NoEventsError].
+// CategoryTimeline reduces each device's events to that many points, 0 = one an event. A run without allocator events
+// gives its identity, no devices and a [*NoEventsError].
 //
-// The events of the range are cut into stretches of as equal a number as there can be; each keeps the lowest and the highest
-// total, what the highest is made of, and every category's own highest. So whatever the number of points, no extreme of the
-// total or of a category is lost, and the largest of the points' is the range's. Sampling every so many events would lose
-// them all: most peaks last for one event.
+// The events of the range are cut into stretches of as equal a number as there can be; each keeps the lowest and the
+// highest total, what the highest is made of, and every category's own highest. So whatever the number of points, no
+// extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling every so many
+// events would lose them all: most peaks last for one event.
 func CategoryTimeline(in Input, r EventRange, points int) (CategoryTimelineRun, error) {
 	run := CategoryTimelineRun{Identity: in.identity(), Devices: []DeviceTimeline{}, Warnings: []string{}}
 	if in.Report != nil {
@@ -150,7 +153,8 @@ func CategoryTimeline(in Input, r EventRange, points int) (CategoryTimelineRun, 
 		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, first)
 	}
 	slices.Sort(names)
-	return run, fmt.Errorf("run %s has no device %q with allocator events; it has %s", in.Manifest.RunID, r.Device, strings.Join(slices.Compact(names), ", "))
+	return run, fmt.Errorf("run %s has no device %q with allocator events; it has %s", in.Manifest.RunID, r.Device,
+		strings.Join(slices.Compact(names), ", "))
 }
 
 // deviceTimeline is device p's part.
@@ -159,7 +163,8 @@ func (in *Input) deviceTimeline(p place, l *ledger, r EventRange, points int) (D
 	if err != nil {
 		return DeviceTimeline{}, err
 	}
-	d := DeviceTimeline{Device: p.String(), Rank: p.rank, RunPeakAt: peak.at, Points: []TimelinePoint{}, Categories: []CategoryMaximum{},
+	d := DeviceTimeline{Device: p.String(), Rank: p.rank, RunPeakAt: peak.at, Points: []TimelinePoint{},
+		Categories:   []CategoryMaximum{},
 		Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: append([]string{}, peak.warnings...)}
 	if v := in.verdict(p); v != nil {
 		if s := in.bareNote(p, peak.at); s != "" {
@@ -181,7 +186,8 @@ func (in *Input) deviceTimeline(p place, l *ledger, r EventRange, points int) (D
 	l.evidence(d.Categories, peak.at.Event)
 	for i := range s.all {
 		w := &s.all[i]
-		pt := TimelinePoint{FromEvent: w.from, ToEvent: w.to, LowBytes: w.low, LowEvent: w.lowSeq, HighBytes: w.high, HighEvent: w.highSeq}
+		pt := TimelinePoint{FromEvent: w.from, ToEvent: w.to, LowBytes: w.low, LowEvent: w.lowSeq, HighBytes: w.high,
+			HighEvent: w.highSeq}
 		pt.Step, pt.Phase = moments.find(w.highSeq)
 		pt.Bytes = pick(w.parts, d.Categories)
 		if pt.MaxBytes = pt.Bytes; w.to > w.from {
@@ -229,7 +235,8 @@ func (in *Input) bounds(p place, l *ledger, r EventRange, d *DeviceTimeline) err
 		// The state that a step begins with is that of the event before; it stands for a step without events.
 		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
 		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d has no tags: %s", p, s.Step, in.likeness(p, s.Step)))
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d has no tags: %s", p, s.Step,
+				in.likeness(p, s.Step)))
 		}
 	default:
 		if r.From != nil {
@@ -275,14 +282,15 @@ func (in *Input) recordedStep(p place, step int64) (*schemas.Step, error) {
 	return in.unfinishedStep(p, step, steps)
 }
 
-// unfinishedStep makes a step of the phases of one that the run did not end, as of one that a request failed in. What came after the last
-// step has its number and one more, as in [At]. Steps are those of the place that ended.
+// unfinishedStep makes a step of the phases of one that the run did not end, as of one that a request failed in. What
+// came after the last step has its number and one more, as in [At]. Steps are those of the place that ended.
 func (in *Input) unfinishedStep(p place, step int64, steps map[int64]bool) (*schemas.Step, error) {
 	var found *schemas.Step
 	known := in.phasesWithBytes()
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		if f.Rank != p.rank || f.Device != p.device || f.Step < 0 { // a range of events is what can be asked for before the first
+		// a range of events is what can be asked for before the first
+		if f.Rank != p.rank || f.Device != p.device || f.Step < 0 {
 			continue
 		}
 		steps[f.Step] = true
@@ -292,7 +300,8 @@ func (in *Input) unfinishedStep(p place, step int64, steps map[int64]bool) (*sch
 			return nil, in.noBytes(p, f)
 		case found == nil:
 			// Nothing says that it has no tags.
-			found = &schemas.Step{Step: step, Rank: p.rank, Device: p.device, Recorded: true, Instrumented: true, BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
+			found = &schemas.Step{Step: step, Rank: p.rank, Device: p.device, Recorded: true, Instrumented: true,
+				BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
 		default:
 			found.BeginSeq, found.EndSeq = min(found.BeginSeq, f.BeginSeq), max(found.EndSeq, f.EndSeq)
 		}

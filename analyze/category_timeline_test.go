@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Whatever is asked for, each point is what counting its states one by one gives, and each maximum is the first of its height.
+// Whatever is asked for, each point is what counting its states one by one gives, and each maximum is the first of its
+// height.
 func TestCategoryTimeline(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 77))
@@ -72,7 +73,8 @@ func checkDevice(t *testing.T, in *Input, p place, d *DeviceTimeline, counts []i
 		if pt.LowBytes != counts[low] || pt.LowEvent != low || pt.HighBytes != counts[high] || pt.HighEvent != high {
 			t.Fatalf("%+v, want %d at %d to %d at %d", pt, counts[low], low, counts[high], high)
 		}
-		if !slices.Equal(pt.Bytes, part(states[high])) || !slices.Equal(pt.MaxBytes, part(most)) || total(pt.Bytes) != pt.HighBytes {
+		if !slices.Equal(pt.Bytes, part(states[high])) || !slices.Equal(pt.MaxBytes, part(most)) ||
+			total(pt.Bytes) != pt.HighBytes {
 			t.Fatalf("%+v, want %v and %v", pt, part(states[high]), part(most))
 		}
 	}
@@ -90,7 +92,8 @@ func checkDevice(t *testing.T, in *Input, p place, d *DeviceTimeline, counts []i
 				first = seq
 			}
 		}
-		if m.MaxBytes != states[first][c] || m.At.Event != first || m.AllocatedBytes != counts[first] || m.AtPeakBytes != atPeak[c] {
+		if m.MaxBytes != states[first][c] || m.At.Event != first || m.AllocatedBytes != counts[first] ||
+			m.AtPeakBytes != atPeak[c] {
 			t.Fatalf("%+v, want %d at %d", m, states[first][c], first)
 		}
 		for _, k := range []struct {
@@ -109,7 +112,8 @@ func checkDevice(t *testing.T, in *Input, p place, d *DeviceTimeline, counts []i
 			}
 		}
 	}
-	if d.RunPeakBytes != slices.Max(counts) || d.PeakBytes != slices.Max(counts[from:to+1]) || counts[d.PeakAt.Event] != d.PeakBytes {
+	if d.RunPeakBytes != slices.Max(counts) || d.PeakBytes != slices.Max(counts[from:to+1]) ||
+		counts[d.PeakAt.Event] != d.PeakBytes {
 		t.Errorf("peak %d of %d, in the range %d", d.RunPeakBytes, slices.Max(counts), d.PeakBytes)
 	}
 }
@@ -117,8 +121,10 @@ func checkDevice(t *testing.T, in *Input, p place, d *DeviceTimeline, counts []i
 // The figure's maxima are those of the run and of the step of the peak.
 func TestTimelineMaxima(t *testing.T) {
 	in := hooked()
-	in.Steps = []schemas.Step{{Step: 0, BeginSeq: 0, EndSeq: 2, Recorded: true, Instrumented: true}, {Step: 1, BeginSeq: 2, EndSeq: 6, Recorded: true, Instrumented: true}}
-	in.Phases = []schemas.Phase{{Step: 0, Phase: schemas.PhaseForward, EndSeq: 2}, {Step: 1, Phase: schemas.PhaseForward, BeginSeq: 2, EndSeq: 4},
+	in.Steps = []schemas.Step{{Step: 0, BeginSeq: 0, EndSeq: 2, Recorded: true, Instrumented: true},
+		{Step: 1, BeginSeq: 2, EndSeq: 6, Recorded: true, Instrumented: true}}
+	in.Phases = []schemas.Phase{{Step: 0, Phase: schemas.PhaseForward, EndSeq: 2},
+		{Step: 1, Phase: schemas.PhaseForward, BeginSeq: 2, EndSeq: 4},
 		{Step: 1, Phase: schemas.PhaseBackward, BeginSeq: 4, EndSeq: 6}}
 	s := Summarize(in)
 	first := func(list []CategoryMaximum, c schemas.Category) CategoryMaximum {
@@ -131,10 +137,12 @@ func TestTimelineMaxima(t *testing.T) {
 	if m := first(s.Timeline.Maxima, schemas.Parameters); m.At.Event != 1 || m.MaxBytes != 1000 || *m.At.Step != 0 {
 		t.Errorf("of the run: %+v", m)
 	}
-	if m := first(s.Timeline.StepMaxima, schemas.Parameters); m.At.Event != 3 || m.MaxBytes != 1000 || *m.At.Step != 1 || m.AtPeakBytes != 1000 {
+	if m := first(s.Timeline.StepMaxima, schemas.Parameters); m.At.Event != 3 || m.MaxBytes != 1000 ||
+		*m.At.Step != 1 || m.AtPeakBytes != 1000 {
 		t.Errorf("of the step of the peak: %+v", m)
 	}
-	if m := first(s.Timeline.StepMaxima, schemas.Activations); m.At.Event != 3 || m.MaxBytes != 2048 || total(m.Parts) != m.AllocatedBytes {
+	if m := first(s.Timeline.StepMaxima, schemas.Activations); m.At.Event != 3 || m.MaxBytes != 2048 ||
+		total(m.Parts) != m.AllocatedBytes {
 		t.Errorf("of the step of the peak: %+v", m)
 	}
 }
@@ -142,7 +150,8 @@ func TestTimelineMaxima(t *testing.T) {
 // A range that is not there is refused by name.
 func TestCategoryTimelineRefuses(t *testing.T) {
 	n := func(i int64) *int64 { return &i }
-	for _, r := range []EventRange{{Step: n(1), From: n(2)}, {Step: n(-1)}, {From: n(-1)}, {To: n(-2)}, {From: n(3), To: n(2)}} {
+	for _, r := range []EventRange{{Step: n(1), From: n(2)}, {Step: n(-1)}, {From: n(-1)}, {To: n(-2)},
+		{From: n(3), To: n(2)}} {
 		if r.Check() == nil {
 			t.Errorf("%+v is taken", r)
 		}
@@ -166,13 +175,16 @@ func TestCategoryTimelineRefuses(t *testing.T) {
 		t.Errorf("%+v, %v", run, err)
 	}
 	// A step that a request failed in has phases and no row of its own: it can be asked for as a breakdown of it can.
-	in.Phases = []schemas.Phase{{Step: -1, Phase: schemas.PhaseSetupModel, EndSeq: 1}, {Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 2},
-		{Step: 2, Phase: schemas.PhaseForward, BeginSeq: 3, EndSeq: 4}, {Step: 2, Phase: schemas.PhaseBackward, BeginSeq: 4, EndSeq: 6}}
+	in.Phases = []schemas.Phase{{Step: -1, Phase: schemas.PhaseSetupModel, EndSeq: 1},
+		{Step: 0, Phase: schemas.PhaseForward, BeginSeq: 1, EndSeq: 2},
+		{Step: 2, Phase: schemas.PhaseForward, BeginSeq: 3, EndSeq: 4}, {Step: 2, Phase: schemas.PhaseBackward,
+			BeginSeq: 4, EndSeq: 6}}
 	run, err = CategoryTimeline(in, EventRange{Step: n(2)}, 0)
 	if err != nil || len(run.Devices[0].Warnings) != 0 || run.Devices[0].FromEvent != 4 || run.Devices[0].ToEvent != 6 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	if _, err = CategoryTimeline(in, EventRange{Step: n(5)}, 0); err == nil || !strings.HasSuffix(err.Error(), "steps go from 0 to 1; 2 is what came after") {
+	if _, err = CategoryTimeline(in, EventRange{Step: n(5)}, 0); err == nil ||
+		!strings.HasSuffix(err.Error(), "steps go from 0 to 1; 2 is what came after") {
 		t.Error(err)
 	}
 	var none *NoEventsError

@@ -14,7 +14,8 @@ func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
 	if base.Source != now.Source {
 		out = append(out, fmt.Sprintf("bytes that are %s beside a baseline that is %s", now.Source, base.Source))
 	}
-	if base.Source == schemas.Predicted && now.Source == schemas.Predicted && base.Confidence != now.Confidence && base.Confidence != "" && now.Confidence != "" {
+	if base.Source == schemas.Predicted && now.Source == schemas.Predicted && base.Confidence != now.Confidence &&
+		base.Confidence != "" && now.Confidence != "" {
 		out = append(out, fmt.Sprintf("the confidence differs: %s, baseline %s", now.Confidence, base.Confidence))
 	}
 	type fact struct {
@@ -23,8 +24,10 @@ func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
 		onlyMeasured bool // of a prediction it says nothing
 	}
 	bothMeasured := base.Source == schemas.Measured && now.Source == schemas.Measured
-	for _, f := range []fact{{"torch", base.Versions.Torch, now.Versions.Torch, false}, {"CUDA", base.Versions.CUDA, now.Versions.CUDA, false},
-		{"Opacus", base.Versions.Opacus, now.Versions.Opacus, false}, {"GPU", base.Versions.GPU, now.Versions.GPU, false},
+	for _, f := range []fact{{"torch", base.Versions.Torch, now.Versions.Torch, false}, {"CUDA", base.Versions.CUDA,
+		now.Versions.CUDA, false},
+		{"Opacus", base.Versions.Opacus, now.Versions.Opacus, false}, {"GPU", base.Versions.GPU, now.Versions.GPU,
+			false},
 		{"driver", base.Versions.Driver, now.Versions.Driver, true}} {
 		if f.base != nil && f.now != nil && *f.base != *f.now && (bothMeasured || !f.onlyMeasured) {
 			out = append(out, fmt.Sprintf("%s differs: %s, baseline %s", f.what, *f.now, *f.base))
@@ -36,11 +39,13 @@ func cautions(base, now *schemas.BaselineExperiment, o *CheckOptions) []string {
 	if differ := commandsDiffer(base.Command, now.Command); differ != nil {
 		out = append(out, "compared though the commands differ in their "+differ[0])
 	}
-	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock == now.StepMS.Clock {
+	if base.Status == schemas.StatusOK && now.Status == schemas.StatusOK && base.StepMS != nil && now.StepMS != nil &&
+		base.StepMS.Clock == now.StepMS.Clock {
 		b, n := base.StepMS, now.StepMS
 		i := slices.IndexFunc(o.Thresholds, func(t Threshold) bool { return t.Metric.Name == MetricTime })
 		if i >= 0 && o.Thresholds[i].exceeded(b.Median, n.Median, 0) && n.Low <= b.High {
-			out = append(out, fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms", n.Low, n.High, b.Low, b.High))
+			out = append(out, fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to "+
+				"%.3g ms", n.Low, n.High, b.Low, b.High))
 		}
 	}
 	return out

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Cell is one experiment of a study with all its repeats: what a table has a row of and a figure a bar. Its Summary is
-// that of the repeat with the median peak, whose breakdown it shows, with times, rates and energy over all repeats.
+// A Cell is one experiment of a study with all its repeats: what a table has a row of and a figure a bar. Its Summary
+// is that of the repeat with the median peak, whose breakdown it shows, with times, rates and energy over all repeats.
 type Cell struct {
 	Summary
 	Label  string
@@ -29,8 +29,8 @@ type Cell struct {
 // IsBaseline reports whether others are compared with the cell.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
-// content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made on. Without a
-// suite and without a method it is the run: nobody knows what a script did the second time.
+// content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made
+// on. Without a suite and without a method it is the run: nobody knows what a script did the second time.
 func (s *Summary) content() string {
 	key := s.Key
 	switch {
@@ -113,19 +113,22 @@ func newCell(runs []*Summary) Cell {
 		c.repeatTimes(good)
 	}
 	if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down is the median one", len(good), mib(*c.PeakLow), mib(*c.PeakHigh)))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down "+
+			"is the median one", len(good), mib(*c.PeakLow), mib(*c.PeakHigh)))
 	}
 	if c.Good > 0 && c.Good < len(runs) {
 		var how []string
 		for _, s := range sortedKeys(endings) {
 			how = append(how, fmt.Sprintf("%d %s", endings[s], s))
 		}
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others", len(runs)-c.Good, len(runs), strings.Join(how, ", ")))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others",
+			len(runs)-c.Good, len(runs), strings.Join(how, ", ")))
 	}
 	return c
 }
 
-// middleRun is the run with the median peak, the lower one of two; those that are broken down before those that are not.
+// middleRun is the run with the median peak, the lower one of two; those that are broken down before those that are
+// not.
 func middleRun(runs []*Summary) *Summary {
 	keep := func(test func(*Summary) bool) {
 		if some := slices.Collect(func(yield func(*Summary) bool) {
@@ -144,7 +147,9 @@ func middleRun(runs []*Summary) *Summary {
 	if runs[0].PeakBytes == nil {
 		return runs[0]
 	}
-	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b *Summary) int { return cmp.Compare(*a.PeakBytes, *b.PeakBytes) })
+	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b *Summary) int {
+		return cmp.Compare(*a.PeakBytes, *b.PeakBytes)
+	})
 	return sorted[(len(sorted)-1)/2]
 }
 
@@ -171,9 +176,12 @@ func (c *Cell) repeatTimes(runs []*Summary) {
 			clock = ClockGPU
 		}
 	}
-	alike := slices.DeleteFunc(slices.Clone(runs), func(r *Summary) bool { return r.StepMS == nil || r.StepMS.Clock != clock })
+	alike := slices.DeleteFunc(slices.Clone(runs), func(r *Summary) bool {
+		return r.StepMS == nil || r.StepMS.Clock != clock
+	})
 	if n := len(runs) - len(alike); n > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("times and rates are of %d of %d repeats: the others have none by the same clock (%s)", len(alike), len(runs), clock))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times and rates are of %d of %d repeats: the others have none "+
+			"by the same clock (%s)", len(alike), len(runs), clock))
 	}
 	runs = alike
 	c.SamplesPerS = median(func(r *Summary) *float64 { return r.SamplesPerS })
@@ -211,8 +219,8 @@ func mergeWarnings(runs []*Summary) []string {
 	return out
 }
 
-// LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the same
-// experiment among others, as a study does with those that are in it.
+// LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the
+// same experiment among others, as a study does with those that are in it.
 func LendEnergy(runs, others []Summary) {
 	bare := map[string]*Cell{}
 	cells := Cells(others)
@@ -240,9 +248,9 @@ func (s *Summary) borrowEnergy(bare *Summary) {
 	s.Warnings = append(s.Warnings, "energy is that of the bare run of the same experiment")
 }
 
-// withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for, the
-// proof that recording moves nothing, is the table of costs; beside its twin in a figure it is the same bar twice. Energy
-// needs an unbroken series of uninstrumented steps, which only a bare run has: its twin is given it.
+// withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for,
+// the proof that recording moves nothing, is the table of costs; beside its twin in a figure it is the same bar twice.
+// Energy needs an unbroken series of uninstrumented steps, which only a bare run has: its twin is given it.
 func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 	full := map[string]*Cell{}
 	for i := range cells {

@@ -29,8 +29,10 @@ func suiteRun(id, key string, params map[string]any, extra, ms int64) Summary {
 func TestRepeatsAreOneCell(t *testing.T) {
 	v, g := map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
 	runs := []Summary{
-		suiteRun("v1", "v", v, 0, 100), suiteRun("g1", "g", g, 512, 210), suiteRun("v2", "v", v, 0, 120), suiteRun("g2", "g", g, 1024, 200),
-		suiteRun("v3", "v", v, 0, 110), suiteRun("g3", "g", g, 2048, 220), suiteRun("v4", "v", v, 0, 130), suiteRun("v5", "v", v, 0, 90),
+		suiteRun("v1", "v", v, 0, 100), suiteRun("g1", "g", g, 512, 210), suiteRun("v2", "v", v, 0, 120),
+		suiteRun("g2", "g", g, 1024, 200),
+		suiteRun("v3", "v", v, 0, 110), suiteRun("g3", "g", g, 2048, 220), suiteRun("v4", "v", v, 0, 130),
+		suiteRun("v5", "v", v, 0, 90),
 	}
 	failed := suiteRun("g4", "g", g, 1<<30, 1)
 	failed.Status = schemas.StatusOOM
@@ -46,10 +48,12 @@ func TestRepeatsAreOneCell(t *testing.T) {
 		t.Errorf("equal peaks: %d to %d, %v", *plain.PeakLow, *plain.PeakHigh, plain.Warnings)
 	}
 	if ghost.RunID != "g2" || *ghost.PeakHigh-*ghost.PeakLow != 1536 || ghost.Good != 3 || ghost.StepMS.Median != 211 {
-		t.Errorf("ghost is shown as %s, %d to %d, %d good, %+v", ghost.RunID, *ghost.PeakLow, *ghost.PeakHigh, ghost.Good, *ghost.StepMS)
+		t.Errorf("ghost is shown as %s, %d to %d, %d good, %+v", ghost.RunID, *ghost.PeakLow, *ghost.PeakHigh,
+			ghost.Good, *ghost.StepMS)
 	}
 	w := strings.Join(ghost.Warnings, "; ")
-	if !strings.Contains(w, "peaks of 3 repeats differ") || !strings.Contains(w, "1 of 4 repeats did not end well (1 oom)") {
+	if !strings.Contains(w, "peaks of 3 repeats differ") ||
+		!strings.Contains(w, "1 of 4 repeats did not end well (1 oom)") {
 		t.Errorf("warnings %q", w)
 	}
 	if o := ghost.Overhead; *o.StepDeltaMS != 100 || *o.PeakDeltaBytes != 1024 || o.Baseline != plain.RunID {
@@ -70,13 +74,15 @@ func TestPhaseOfSomeRepeats(t *testing.T) {
 	for i, ms := range []float64{0, 8, 6} {
 		if ms > 0 {
 			runs[i].phaseTimes = maps.Clone(runs[i].phaseTimes)
-			runs[i].phaseTimes[schemas.PhaseNoise] = phaseTime{clock: ClockGPU, gpu: &Interval{Median: ms, Clock: ClockGPU}}
+			runs[i].phaseTimes[schemas.PhaseNoise] = phaseTime{clock: ClockGPU, gpu: &Interval{Median: ms,
+				Clock: ClockGPU}}
 		}
 	}
 	for range runs {
 		runs = append(runs[1:], runs[0])
 		times := NewMatchedStudy(runs, nil, "").Cells[0].phaseTimes[schemas.PhaseNoise]
-		if times.gpu == nil || times.gpu.Median != 6 || times.gpu.Low != 0 || times.gpu.High != 8 || times.gpu.N != 3 || times.wall != nil {
+		if times.gpu == nil || times.gpu.Median != 6 || times.gpu.Low != 0 || times.gpu.High != 8 || times.gpu.N != 3 ||
+			times.wall != nil {
 			t.Errorf("%s first: %+v", runs[0].RunID, times.gpu)
 		}
 	}
@@ -129,8 +135,10 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 		return map[string]any{"method": method, "model": model, "batch_size": batch}
 	}
 	runs := []Summary{
-		suiteRun("g4", "g4", params("ghost", "transformer", 4), 0, 10), suiteRun("v4", "v4", params("vanilla", "transformer", 4), 0, 10),
-		suiteRun("g8", "g8", params("ghost", "transformer", 8), 0, 10), suiteRun("v8", "v8", params("vanilla", "transformer", 8), 0, 10),
+		suiteRun("g4", "g4", params("ghost", "transformer", 4), 0, 10),
+		suiteRun("v4", "v4", params("vanilla", "transformer", 4), 0, 10),
+		suiteRun("g8", "g8", params("ghost", "transformer", 8), 0, 10),
+		suiteRun("v8", "v8", params("vanilla", "transformer", 8), 0, 10),
 		suiteRun("m", "m", params("ghost", "mlp", 4), 0, 10),
 	}
 	s := NewMatchedStudy(runs, map[string]any{"method": "vanilla"}, "")
@@ -142,7 +150,8 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 	if w := strings.Join(s.Cells[2].Overhead.Warnings, "; "); strings.Contains(w, "differs") {
 		t.Errorf("a matched baseline is called unfair: %s", w)
 	}
-	if w := strings.Join(s.Cells[4].Overhead.Warnings, "; "); !strings.Contains(w, "model differs: mlp, baseline transformer") {
+	if w := strings.Join(s.Cells[4].Overhead.Warnings, "; "); !strings.Contains(w, "model differs: mlp, baseline "+
+		"transformer") {
 		t.Errorf("no baseline has the same model, and nobody says so: %q", w)
 	}
 	if !s.SeveralBaselines || s.Overhead.Baseline != "v4" || !s.Cells[3].IsBaseline() || s.Cells[4].IsBaseline() {
@@ -163,7 +172,8 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 func TestBareTwins(t *testing.T) {
 	full := suiteRun("v", "v", map[string]any{"method": "vanilla", "num_iter": 3.0}, 0, 100)
 	in := timedRun("b", 100)
-	in.Manifest.Name, in.Manifest.Bare, in.Manifest.Params = "v-bare", true, map[string]any{"method": "vanilla", "num_iter": 5.0}
+	in.Manifest.Name, in.Manifest.Bare, in.Manifest.Params = "v-bare", true, map[string]any{"method": "vanilla",
+		"num_iter": 5.0}
 	in.Manifest.Suite = &schemas.SuiteRef{Key: "vb"}
 	bare := Summarize(in)
 	j := 7.0
@@ -181,14 +191,16 @@ func TestBareTwins(t *testing.T) {
 	named := []Summary{full} // without its bare twin
 	named[0].NoEnergy = "no energy: too short"
 	LendEnergy(named, []Summary{bare})
-	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" || !slices.Contains(n.Warnings, "energy is that of the bare run of the same experiment") {
+	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" ||
+		!slices.Contains(n.Warnings, "energy is that of the bare run of the same experiment") {
 		t.Errorf("%v J, %q, %q", n.JoulesPerSample, n.NoEnergy, n.Warnings)
 	}
 	if slices.Contains(full.Warnings, "energy is that of the bare run of the same experiment") {
 		t.Error("the run itself was changed")
 	}
 	other := bare
-	other.Key, other.facts = "", append(slices.Clone(bare.facts), Fact{What: "batch_size", Value: "8", Condition: true, Param: true})
+	other.Key, other.facts = "", append(slices.Clone(bare.facts), Fact{What: "batch_size", Value: "8", Condition: true,
+		Param: true})
 	own := []Summary{full, full}
 	own[0].NoEnergy, own[1].NoEnergy, own[1].Status = "no energy: too short", "no energy: too short", schemas.StatusOOM
 	LendEnergy(own[:1], []Summary{other})
@@ -224,7 +236,8 @@ func TestRateIntervals(t *testing.T) {
 		t.Errorf("steps of two sizes are compared by %s", s.Cost())
 	}
 	v := s.Cells[0].CostOf(CostTokens)
-	if math.Abs(v.Median-80*3/0.303) > 1e-6 || math.Abs(v.High-v.Median*1.01) > 1e-6 || math.Abs(v.Low-v.Median*101/102) > 1e-6 {
+	if math.Abs(v.Median-80*3/0.303) > 1e-6 || math.Abs(v.High-v.Median*1.01) > 1e-6 ||
+		math.Abs(v.Low-v.Median*101/102) > 1e-6 {
 		t.Errorf("%+v", v)
 	}
 	s.Cells[0].TokensPerS, s.Cells[1].TokensPerS = nil, nil

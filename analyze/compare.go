@@ -38,8 +38,8 @@ type CompareBaseline struct {
 	Label string            `json:"label"`
 }
 
-// CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run has had
-// exactly so many, the lower one of two in the middle, as in a [Cell].
+// CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run
+// has had exactly so many, the lower one of two in the middle, as in a [Cell].
 type CompareCell struct {
 	Row        map[string]*string `json:"row"` // null where the runs lack the parameter
 	Col        map[string]*string `json:"col"`
@@ -66,9 +66,9 @@ type CompareOptions struct {
 	Value Metric
 	// Rows and Cols are parameters or facts (torch, GPU, source, name); nil chooses among those that differ.
 	Rows, Cols []string
-	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or column
-	// that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a row's or
-	// column's parameter, else the vanilla row, else the first.
+	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or
+	// column that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a
+	// row's or column's parameter, else the vanilla row, else the first.
 	Run    *Summary
 	Match  map[string]string
 	Prefer map[string]any
@@ -76,7 +76,8 @@ type CompareOptions struct {
 
 // Compare makes a pivot of runs.
 func Compare(summaries []Summary, o CompareOptions) (CompareDocument, error) {
-	doc := CompareDocument{Schema: CompareSchema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{}, Cols: []string{}, Cells: []CompareCell{},
+	doc := CompareDocument{Schema: CompareSchema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
+		Cols: []string{}, Cells: []CompareCell{},
 		Differences: []Difference{}, Runs: []Identity{}, Warnings: []string{}}
 	runs, left := besideTwins(summaries, o.Value)
 	tellCommands(runs)
@@ -112,10 +113,12 @@ func Compare(summaries []Summary, o CompareOptions) (CompareDocument, error) {
 	p.fill(runs)
 	doc.Cells = append(doc.Cells, p.cells...)
 	if len(left) > 0 {
-		doc.Warnings = append(doc.Warnings, "bare runs of experiments that are here in full are left out: "+strings.Join(left, ", "))
+		doc.Warnings = append(doc.Warnings, "bare runs of experiments that are here in full are left out: "+
+			strings.Join(left, ", "))
 	}
 	if len(mixed) > 0 {
-		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols", strings.Join(mixed, ", ")))
+		doc.Warnings = append(doc.Warnings,
+			fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols", strings.Join(mixed, ", ")))
 	}
 	doc.Warnings = append(append(doc.Warnings, p.warnings.lines()...), argumentNotes(doc.Runs)...)
 	if b := o.Run; b != nil && !slices.ContainsFunc(runs, func(r *Summary) bool { return r.RunID == b.RunID }) {
@@ -126,8 +129,9 @@ func Compare(summaries []Summary, o CompareOptions) (CompareDocument, error) {
 	return doc, nil
 }
 
-// besideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what recording
-// costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full runs.
+// besideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
+// recording costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full
+// runs.
 func besideTwins(summaries []Summary, value Metric) (runs []*Summary, left []string) {
 	cells, twins := withoutTwins(Cells(summaries))
 	of := map[string]*Cell{}
@@ -152,8 +156,9 @@ func besideTwins(summaries []Summary, value Metric) (runs []*Summary, left []str
 	return runs, twins
 }
 
-// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next that fills
-// them the columns, and further ones rows within rows. What is left over where both were asked for is mixed in the cells.
+// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next
+// that fills them the columns, and further ones rows within rows. What is left over where both were asked for is mixed
+// in the cells.
 func chooseAxes(runs []*Summary, rows, cols []string) (r, c, mixed []string) {
 	more := differing(runs, slices.Concat(rows, cols))
 	askedRows, askedCols := rows != nil, cols != nil
@@ -172,8 +177,8 @@ func chooseAxes(runs []*Summary, rows, cols []string) (r, c, mixed []string) {
 	return rows, cols, more
 }
 
-// fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has would
-// make columns of dashes, and no two values that are to be compared would stand in one of them.
+// fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has
+// would make columns of dashes, and no two values that are to be compared would stand in one of them.
 func fills(runs []*Summary, rows []string, key string) bool {
 	r, c, cells := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, run := range runs {
@@ -198,7 +203,9 @@ func noValue(runs []*Summary, m Metric) error {
 			return fmt.Errorf("no run has a phase %q%s", m.Of, near.Guess(m.Of, phases))
 		}
 	}
-	if !slices.ContainsFunc(runs, func(r *Summary) bool { return r.Source == schemas.Measured }) && m.Unit() != UnitBytes {
+	if !slices.ContainsFunc(runs, func(r *Summary) bool {
+		return r.Source == schemas.Measured
+	}) && m.Unit() != UnitBytes {
 		return fmt.Errorf("no run has a %s: none was measured, and only measured runs have times", m.Title())
 	}
 	return fmt.Errorf("no run has a %s", m.Title())

@@ -72,9 +72,11 @@ func TestPivot(t *testing.T) {
 		ran("3", "ghost", 1500, "batch_size", 8, "clipping", "flat"), ran("4", "vanilla", 1000, "batch_size", 8),
 	}
 	doc := compare(t, CompareOptions{}, runs...)
-	// Chosen: what differs, without what the method settles; numbers sorted as numbers, each column with a baseline of its own.
+	// Chosen: what differs, without what the method settles; numbers sorted as numbers, each column with a baseline of
+	// its own.
 	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
-	if got := doc.text(); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" || doc.Baseline.Label != "method=vanilla" {
+	if got := doc.text(); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
+		doc.Baseline.Label != "method=vanilla" {
 		t.Errorf("%v %v %s", doc.Rows, doc.Cols, got)
 	}
 	if len(doc.Warnings) > 0 {
@@ -85,14 +87,21 @@ func TestPivot(t *testing.T) {
 		o    CompareOptions
 		want string
 	}{
-		{"columns asked for", CompareOptions{Cols: []string{"method"}}, "8,ghost: 1500 +500 | 8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
-		{"another baseline", CompareOptions{Match: map[string]string{"batch_size": "8"}}, "ghost,8: 1500 base | ghost,32: 3000 +1500 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
-		{"one cell for all", CompareOptions{Match: map[string]string{"batch_size": "8", "method": "vanilla"}}, "ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
-		{"a suite's baseline", CompareOptions{Prefer: map[string]any{"method": "ghost", "seq_len": 512}}, "ghost,8: 1500 base | ghost,32: 3000 base | vanilla,8: 1000 -500 | vanilla,32: 2000 -1000"},
+		{"columns asked for", CompareOptions{Cols: []string{"method"}}, "8,ghost: 1500 +500 | 8,vanilla: 1000 base | " +
+			"32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
+		{"another baseline", CompareOptions{Match: map[string]string{"batch_size": "8"}},
+			"ghost,8: 1500 base | ghost,32: 3000 +1500 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
+		{"one cell for all", CompareOptions{Match: map[string]string{"batch_size": "8", "method": "vanilla"}},
+			"ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
+		{"a suite's baseline", CompareOptions{Prefer: map[string]any{"method": "ghost", "seq_len": 512}},
+			"ghost,8: 1500 base | ghost,32: 3000 base | vanilla,8: 1000 -500 | vanilla,32: 2000 -1000"},
 		{"a suite's baseline that no run is of", CompareOptions{Prefer: map[string]any{"method": "bk"}}, want},
-		{"one run for all", CompareOptions{Run: &runs[3]}, "ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: 1000 base | vanilla,32: 2000 +1000"},
-		{"another value", CompareOptions{Value: Metric{MetricCategory, schemas.Parameters}}, "ghost,8: 750 +250 | ghost,32: 1500 +500 | vanilla,8: 500 base | vanilla,32: 1000 base"},
-		{"rows within rows", CompareOptions{Rows: []string{"batch_size", "method"}}, "8,ghost: 1500 +500 | 8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
+		{"one run for all", CompareOptions{Run: &runs[3]}, "ghost,8: 1500 +500 | ghost,32: 3000 +2000 | vanilla,8: " +
+			"1000 base | vanilla,32: 2000 +1000"},
+		{"another value", CompareOptions{Value: Metric{MetricCategory, schemas.Parameters}},
+			"ghost,8: 750 +250 | ghost,32: 1500 +500 | vanilla,8: 500 base | vanilla,32: 1000 base"},
+		{"rows within rows", CompareOptions{Rows: []string{"batch_size", "method"}}, "8,ghost: 1500 +500 | " +
+			"8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
 	} {
 		doc := compare(t, c.o, runs...)
 		if got := doc.text(); got != c.want {
@@ -100,17 +109,20 @@ func TestPivot(t *testing.T) {
 		}
 	}
 	doc = compare(t, CompareOptions{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
-	if got := doc.text(); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
+	if got := doc.text(); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
 }
 
-// What the baseline's method does not have separates no run from it: plain training has no clipping, whatever else tells the
-// runs apart. Another preset does.
+// What the baseline's method does not have separates no run from it: plain training has no clipping, whatever else
+// tells the runs apart. Another preset does.
 func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 	doc := compare(t, CompareOptions{},
-		ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"), ran("2", "dpsgd", 1500, "model", "lm", "preset", "tiny", "clipping", "flat"),
-		ran("3", "ghost", 1200, "model", "lm", "preset", "tiny", "clipping", "flat"), ran("4", "ghost", 9000, "model", "lm", "preset", "small", "clipping", "flat"),
+		ran("1", "vanilla", 1000, "model", "lm", "preset", "tiny"), ran("2", "dpsgd", 1500, "model", "lm", "preset",
+			"tiny", "clipping", "flat"),
+		ran("3", "ghost", 1200, "model", "lm", "preset", "tiny", "clipping", "flat"), ran("4", "ghost", 9000, "model",
+			"lm", "preset", "small", "clipping", "flat"),
 		ran("5", "dpsgd", 300, "model", "mlp", "clipping", "per_layer"))
 	for _, want := range []struct {
 		run   string
@@ -129,12 +141,15 @@ func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 func TestCellsOfSeveralRuns(t *testing.T) {
 	failed := ran("5", "ghost", 9999)
 	failed.Status = schemas.StatusOOM
-	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), ran("2", "ghost", 1501), ran("3", "ghost", 1498), failed)
+	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), ran("2", "ghost", 1501), ran("3", "ghost", 1498),
+		failed)
 	c := doc.Cells[1]
-	if *c.Value != 1498 || *c.Low != 1498 || *c.High != 1501 || c.N != 2 || len(c.RunIDs) != 3 || c.Failed[0] != (FailedRun{"5", schemas.StatusOOM}) || *c.Delta != 498 {
+	if *c.Value != 1498 || *c.Low != 1498 || *c.High != 1501 || c.N != 2 || len(c.RunIDs) != 3 ||
+		c.Failed[0] != (FailedRun{"5", schemas.StatusOOM}) || *c.Delta != 498 {
 		t.Errorf("bytes that a run had, of the runs that ended well: %+v", c)
 	}
-	if cell := Cells([]Summary{ran("2", "ghost", 1501), ran("3", "ghost", 1498)}); *cell[0].PeakBytes != int64(*c.Value) {
+	if cell := Cells([]Summary{ran("2", "ghost", 1501), ran("3", "ghost", 1498)}); *cell[0].PeakBytes != int64(
+		*c.Value) {
 		t.Errorf("a report says %d, a comparison %v", *cell[0].PeakBytes, *c.Value)
 	}
 	odd := ran("3", "ghost", 1498)
@@ -161,10 +176,13 @@ func TestPivotWithBareTwins(t *testing.T) {
 	a, b := ran("a", "vanilla", 1000), ran("b", "ghost", 1500)
 	all := []Summary{a, bare(a, 10), b, bare(b, 25)}
 	doc := compare(t, CompareOptions{}, all...)
-	if got := doc.text(); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 || !strings.Contains(strings.Join(doc.Warnings, "\n"), "bare runs of experiments that are here in full are left out") {
+	if got := doc.text(); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "bare runs of experiments that are here in full are "+
+			"left out") {
 		t.Errorf("%s, %q", got, doc.Warnings)
 	}
-	if doc = compare(t, CompareOptions{Value: Metric{Name: MetricEnergy}}, all...); doc.text() != "vanilla: 10 base | ghost: 25 +15" {
+	if doc = compare(t, CompareOptions{Value: Metric{Name: MetricEnergy}},
+		all...); doc.text() != "vanilla: 10 base | ghost: 25 +15" {
 		t.Errorf("%s, %q", doc.text(), doc.Warnings)
 	}
 	if doc = compare(t, CompareOptions{}, a, bare(a, 10)); len(doc.Cells) != 2 || fmt.Sprint(doc.Rows) != "[bare]" {
@@ -172,8 +190,8 @@ func TestPivotWithBareTwins(t *testing.T) {
 	}
 }
 
-// Repeats are one cell, recorded or bare, and it is the recorded one's warnings that count. A parameter that one method alone has
-// makes rows, not columns of dashes, and what lacks it is still what that method is compared with.
+// Repeats are one cell, recorded or bare, and it is the recorded one's warnings that count. A parameter that one method
+// alone has makes rows, not columns of dashes, and what lacks it is still what that method is compared with.
 func TestPivotOfRepeats(t *testing.T) {
 	run := func(id, method, mode string, bytes int64, bare bool) Summary {
 		s := ran(id, method, bytes)
@@ -186,8 +204,10 @@ func TestPivotOfRepeats(t *testing.T) {
 		s.Key = method + mode
 		return s
 	}
-	all := []Summary{run("1", "vanilla", "", 1000, false), run("2", "dpsgd", "hooks", 1500, false), run("3", "dpsgd", "functorch", 1600, false), run("4", "ghost", "", 1200, false),
-		run("5", "vanilla", "", 1000, true), run("6", "dpsgd", "hooks", 1500, true), run("7", "dpsgd", "functorch", 1600, true), run("8", "ghost", "", 1200, true)}
+	all := []Summary{run("1", "vanilla", "", 1000, false), run("2", "dpsgd", "hooks", 1500, false),
+		run("3", "dpsgd", "functorch", 1600, false), run("4", "ghost", "", 1200, false),
+		run("5", "vanilla", "", 1000, true), run("6", "dpsgd", "hooks", 1500, true), run("7", "dpsgd", "functorch",
+			1600, true), run("8", "ghost", "", 1200, true)}
 	doc := compare(t, CompareOptions{}, all...)
 	if fmt.Sprint(doc.Rows, doc.Cols) != "[method grad_sample_mode] []" || len(doc.Cells) != 4 {
 		t.Fatalf("rows %v, columns %v, %d cells", doc.Rows, doc.Cols, len(doc.Cells))
@@ -211,7 +231,8 @@ func TestPivotOfCommands(t *testing.T) {
 		return s
 	}
 	doc := compare(t, CompareOptions{}, ran("1", "vanilla", 1000), command("a", 300), command("b", 400))
-	if got := doc.text(); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" || !strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
+	if got := doc.text(); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
 		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
 	}
 	// Two scripts are two experiments, whatever method both name.
@@ -220,12 +241,15 @@ func TestPivotOfCommands(t *testing.T) {
 		s.script = script
 		return s
 	}
-	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 100), script("2", "bmm.py", 300), script("3", "pois.py", 400))
-	if w := strings.Join(doc.Warnings, "\n"); !strings.Contains(w, "different scripts (bmm.py, pois.py), which are no repeats") {
+	doc = compare(t, CompareOptions{}, ran("1", "vanilla", 100), script("2", "bmm.py", 300),
+		script("3", "pois.py", 400))
+	if w := strings.Join(doc.Warnings, "\n"); !strings.Contains(w, "different scripts (bmm.py, pois.py), which are "+
+		"no repeats") {
 		t.Errorf("%s, %q", doc.text(), w)
 	}
 	// A cell whose row says nothing of its runs is named by them.
-	doc = compare(t, CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, ran("1", "vanilla", 1000, "batch_size", 8), command("a", 300))
+	doc = compare(t, CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, ran("1", "vanilla", 1000,
+		"batch_size", 8), command("a", 300))
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {
 		t.Errorf("%s, %q", doc.text(), doc.Warnings)
 	}
@@ -238,11 +262,13 @@ func TestPivotLosesNoRun(t *testing.T) {
 		var runs []Summary
 		for i := range 2 + r.IntN(12) {
 			params := []any{"batch_size", 1 << r.IntN(3), "seq_len", []any{512, "512", 1024, nil}[r.IntN(4)]}
-			runs = append(runs, ran(fmt.Sprint(i), []string{"vanilla", "ghost", "dpsgd"}[r.IntN(3)], int64(1+r.IntN(1000)), params...))
+			runs = append(runs, ran(fmt.Sprint(i), []string{"vanilla", "ghost", "dpsgd"}[r.IntN(3)],
+				int64(1+r.IntN(1000)), params...))
 		}
 		keys := []string{"method", "batch_size", "seq_len", "name", "source"}
 		r.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
-		for _, o := range []CompareOptions{{}, {Rows: keys[:1]}, {Cols: keys[:2]}, {Rows: keys[:2], Cols: keys[2:4]}, {Run: &runs[0]}} {
+		for _, o := range []CompareOptions{{}, {Rows: keys[:1]}, {Cols: keys[:2]}, {Rows: keys[:2], Cols: keys[2:4]},
+			{Run: &runs[0]}} {
 			if checkAxes(pointers(runs), slices.Concat(o.Rows, o.Cols)) != nil {
 				continue
 			}
@@ -283,7 +309,8 @@ func TestTwoRunsSideBySide(t *testing.T) {
 	if d := find("peak"); d.Delta == nil || *d.Delta != 500 || *d.Ratio != 1.5 || *doc.Baseline.RunID != "a" {
 		t.Errorf("%+v of %+v", d, doc)
 	}
-	if d := find("category:activations"); d.Delta == nil || *d.Delta != 250 || find("category:noise").Metric != "" || find("time").Metric != "" {
+	if d := find("category:activations"); d.Delta == nil || *d.Delta != 250 || find("category:noise").Metric != "" ||
+		find("time").Metric != "" {
 		t.Errorf("%+v", d)
 	}
 	if said := strings.Join(doc.Warnings, "\n"); !strings.Contains(said, "ghost: batch_size differs: 16, baseline 8") {
@@ -292,16 +319,19 @@ func TestTwoRunsSideBySide(t *testing.T) {
 	if doc = compare(t, CompareOptions{Run: &b}, a, b); *find("peak").Delta != -500 || *doc.Baseline.RunID != "b" {
 		t.Errorf("the other way round: %+v", find("peak"))
 	}
-	if doc = compare(t, CompareOptions{}, b, a); *find("peak").Delta != -500 || !strings.Contains(strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 8, baseline 16") {
+	if doc = compare(t, CompareOptions{}, b, a); *find("peak").Delta != -500 ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 8, baseline 16") {
 		t.Errorf("the first is the baseline, whatever its method: %+v, %q", find("peak"), doc.Warnings)
 	}
 	if doc = compare(t, CompareOptions{Run: &b}, a); *find("peak").Delta != -500 {
 		t.Errorf("a baseline that is not among the runs: %+v", find("peak"))
 	}
-	if doc = compare(t, CompareOptions{}, a, ran("c", "vanilla", 3000, "batch_size", 32)); !strings.Contains(strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 32, baseline 8") {
+	if doc = compare(t, CompareOptions{}, a, ran("c", "vanilla", 3000, "batch_size", 32)); !strings.Contains(
+		strings.Join(doc.Warnings, "\n"), "vanilla: batch_size differs: 32, baseline 8") {
 		t.Errorf("the same method with another batch: %q", doc.Warnings)
 	}
-	if doc = compare(t, CompareOptions{Rows: []string{"method"}}, a, b); len(doc.Differences) != 0 || len(doc.Cells) != 2 {
+	if doc = compare(t, CompareOptions{Rows: []string{"method"}}, a, b); len(doc.Differences) != 0 ||
+		len(doc.Cells) != 2 {
 		t.Errorf("a pivot was asked for: %+v", doc)
 	}
 }
@@ -316,10 +346,14 @@ func TestComparisonsThatAreNone(t *testing.T) {
 		{nil, CompareOptions{}, "nothing to be compared with"},
 		{[]Summary{a}, CompareOptions{}, "nothing to be compared with"},
 		{[]Summary{a}, CompareOptions{Run: &a}, "nothing to be compared with"},
-		{[]Summary{a, b}, CompareOptions{Rows: []string{"batchsize"}}, `no run has "batchsize"; there are method, source`},
-		{[]Summary{a, b}, CompareOptions{Rows: []string{"method"}, Cols: []string{"method"}}, `"method" is given twice`},
-		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"seq_len": "8"}}, "seq_len is neither a row nor a column; these are method"},
-		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"method": "flash"}}, "baseline method=flash: no run has that"},
+		{[]Summary{a, b}, CompareOptions{Rows: []string{"batchsize"}},
+			`no run has "batchsize"; there are method, source`},
+		{[]Summary{a, b}, CompareOptions{Rows: []string{"method"}, Cols: []string{"method"}},
+			`"method" is given twice`},
+		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"seq_len": "8"}}, "seq_len is neither a row nor a " +
+			"column; these are method"},
+		{[]Summary{a, b}, CompareOptions{Match: map[string]string{"method": "flash"}},
+			"baseline method=flash: no run has that"},
 		{[]Summary{a, b}, CompareOptions{Value: Metric{Name: MetricTime}}, "no run has a step time"},
 		{[]Summary{a, b}, CompareOptions{Value: Metric{MetricPhase, "forward"}}, "no run has a forward time"},
 	} {
@@ -341,7 +375,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	s := Summarize(slow(sized("x", map[schemas.Category]int64{schemas.Parameters: 100, schemas.Noise: 20}), 4, 4))
-	for text, want := range map[string]float64{"peak": 120, "reserved": 240, "time": 4, "step": 4, "samples": 2000, "tokens": 20000, "category:noise": 20, "category:outputs": 0} {
+	for text, want := range map[string]float64{"peak": 120, "reserved": 240, "time": 4, "step": 4, "samples": 2000,
+		"tokens": 20000, "category:noise": 20, "category:outputs": 0} {
 		m, err := ParseMetric(text)
 		if got := m.of(&s); err != nil || got == nil || *got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)

@@ -26,15 +26,20 @@ func (j *judgement) atMost(level, format string, args ...any) {
 	j.reasons = append(j.reasons, fmt.Sprintf(format, args...))
 }
 
-// Confide says how sure the peak allocated of a predicted run is, and why: nil for other runs, and for those without tables.
+// Confide says how sure the peak allocated of a predicted run is, and why: nil for other runs, and for those without
+// tables.
 //
 //   - exact expected: all that it depends on was computed or modelled, on a profile and a torch whose predictions were
 //     compared with recordings from such a device.
-//   - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the profile
-//     was not, and nothing else speaks against it.
-//   - indicative: both, or it cannot be told what was unknown.
 //
-// It looks at facts alone: the manifest, and what the phantom GPU said. Of what a script does at random it sees Poisson sampling alone.
+// - close: something that it depends on was estimated or unknown, and named, on a profile that was compared; or the
+// profile
+//
+//	  was not, and nothing else speaks against it.
+//	- indicative: both, or it cannot be told what was unknown.
+//
+// It looks at facts alone: the manifest, and what the phantom GPU said. Of what a script does at random it sees Poisson
+// sampling alone.
 func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	if m.Source != schemas.Predicted || r == nil {
 		return nil
@@ -53,7 +58,8 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		return &schemas.Confidence{Level: levels[j.level], Reasons: j.reasons}
 	}
 	if drawnAnew(m) {
-		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each run has other batches and another peak, on a device too")
+		j.atMost(schemas.Close, "Poisson sampling draws the sizes of batches at random, and no seed was seen: each "+
+			"run has other batches and another peak, on a device too")
 	}
 	const wherever = "where one fails depends on what a context takes, and on what else runs on the device"
 	if caughtOOM(r) {
@@ -62,32 +68,39 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		j.atMost(schemas.Close, "torch tried workspaces that there was no memory for and took smaller ones: "+wherever)
 	}
 	if u := sharedDevice(m); u != nil {
-		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another on a device, where they take time", plural(u.Processes, "process", "processes"))
+		j.atMost(schemas.Indicative, "%s had memory of one device at once: how their peaks fall together is another "+
+			"on a device, where they take time", plural(u.Processes, "process", "processes"))
 		if a, b, same := ranksTogether(m, r, p); same {
-			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses two ranks on one device of one host (NCCL_HOSTID): "+
+			j.atMost(schemas.Indicative, "rank %d and rank %d had cuda:%d together and NCCL in use, which refuses "+
+				"two ranks on one device of one host (NCCL_HOSTID): "+
 				`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten?`, a.Rank, b.Rank, a.Device)
 		}
 	}
 	j.values(f, p)
 	j.libraries(f, p)
 	if f.Checked && m.Environment == nil {
-		j.atMost(schemas.Close, "which torch made it is not known, and predictions were compared with a device under %s alone", f.CheckedTorch)
+		j.atMost(schemas.Close, "which torch made it is not known, and predictions were compared with a device under "+
+			"%s alone", f.CheckedTorch)
 	} else if f.Checked && !sameRelease(m.Environment.Torch, f.CheckedTorch) {
-		j.atMost(schemas.Close, "under torch %s no prediction was compared with a device, under %s they were", m.Environment.Torch, f.CheckedTorch)
+		j.atMost(schemas.Close, "under torch %s no prediction was compared with a device, under %s they were",
+			m.Environment.Torch, f.CheckedTorch)
 	}
 	if !f.Checked {
 		j.atMost(schemas.Close, "no prediction was ever compared with %s", device)
 	}
 	if f.Addresses != f.DefaultAddresses {
-		j.atMost(schemas.Close, "segments were placed by the policy %s, not as the profile says (%s)", f.Addresses, f.DefaultAddresses)
+		j.atMost(schemas.Close, "segments were placed by the policy %s, not as the profile says (%s)", f.Addresses,
+			f.DefaultAddresses)
 	}
 	for _, x := range f.Placements {
 		if x.Status != m.Status {
-			j.atMost(schemas.Close, "with segments placed by the policy %s the run ended otherwise: %s", x.Addresses, x.Status)
+			j.atMost(schemas.Close, "with segments placed by the policy %s the run ended otherwise: %s", x.Addresses,
+				x.Status)
 		}
 	}
 	if b := p.Band; b != nil && b.Allocated[0] != b.Allocated[1] {
-		j.atMost(schemas.Close, "where the driver puts segments moves the peak allocated: from %s to %s", mib(b.Allocated[0]), mib(b.Allocated[1]))
+		j.atMost(schemas.Close, "where the driver puts segments moves the peak allocated: from %s to %s",
+			mib(b.Allocated[0]), mib(b.Allocated[1]))
 	}
 	if j.level == 0 {
 		j.reasons = []string{"nothing was read that nobody had computed", "no library was estimated or left out",
@@ -100,9 +113,10 @@ func Confide(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 	return c
 }
 
-// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had memory at once. Where
-// an ordinal may be another device in each rank it gives none.
-func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict, same bool) {
+// ranksTogether gives two ranks of a group over NCCL whose memory is of the same device, of which several processes had
+// memory at once. Where an ordinal may be another device in each rank it gives none.
+func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Prediction) (a, b schemas.DeviceVerdict,
+	same bool) {
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, "NCCL: ") }) {
 		return a, b, false
 	}
@@ -112,7 +126,8 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 		}
 		return d.PeakReservedBytes
 	}
-	fullest := map[int32]schemas.DeviceVerdict{} // of each rank: a tensor that was loaded onto another's device makes no communicator there
+	// of each rank: a tensor that was loaded onto another's device makes no communicator there
+	fullest := map[int32]schemas.DeviceVerdict{}
 	for _, d := range r.Devices {
 		if f, ok := fullest[d.Rank]; !ok || reserved(d) > reserved(f) {
 			fullest[d.Rank] = d
@@ -132,8 +147,8 @@ func ranksTogether(m *schemas.Manifest, r *schemas.IngestReport, p *schemas.Pred
 	return a, b, false
 }
 
-// mostSeed is the largest seed that is taken for one that a script set: torch's own is a random 64-bit number, and one in four billion of
-// these is no larger.
+// mostSeed is the largest seed that is taken for one that a script set: torch's own is a random 64-bit number, and one
+// in four billion of these is no larger.
 const mostSeed = 1<<32 - 1
 
 // drawnAnew is whether each run of the experiment has batches of other sizes.
@@ -187,7 +202,8 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 	unheard := len(m.Collector.Uninjected)
 	if unheard > 0 && !tookNothing(m, r) {
-		j.atMost(schemas.Indicative, "%s: what it took is not in the peak", plural(unheard, "process", "processes")+withoutAgent)
+		j.atMost(schemas.Indicative, "%s: what it took is not in the peak", plural(unheard, "process", "processes")+
+			withoutAgent)
 	}
 	switch {
 	case r.Prediction != nil && !r.Prediction.Told && (unheard == 0 || m.Status != schemas.StatusOK):
@@ -198,29 +214,34 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 	}
 }
 
-// values looks at what may have sent the script another way than on a device. On a profile that was never checked, where
-// libraries may choose otherwise too, that is no more than a hint.
+// values looks at what may have sent the script another way than on a device. On a profile that was never checked,
+// where libraries may choose otherwise too, that is no more than a hint.
 func (j *judgement) values(f *schemas.Phantom, p *schemas.Prediction) {
 	worst := schemas.Close
 	if !f.Checked {
 		worst = schemas.Indicative
 	}
 	if reads := unknownReads(p); len(reads) > 0 {
-		j.atMost(worst, "the script read values that nobody had computed, in %s, %s: on a device it may go another way there", plural(len(reads), "place", "places"), plural(int(sumOf(reads)), "time", "times"))
+		j.atMost(worst, "the script read values that nobody had computed, in %s, %s: on a device it may go another "+
+			"way there", plural(len(reads), "place", "places"), plural(int(sumOf(reads)), "time", "times"))
 	}
 	if len(p.CopiedReads) > 0 {
-		j.atMost(worst, "the script read values that other ranks have a part in, in %s, %s: this rank's value was taken for all ranks', and on devices it may go another way there",
+		j.atMost(worst, "the script read values that other ranks have a part in, in %s, %s: this rank's value was "+
+			"taken for all ranks', and on devices it may go another way there",
 			plural(len(p.CopiedReads), "place", "places"), plural(int(sumOf(p.CopiedReads)), "time", "times"))
 	}
 	if len(p.Assumptions) > 0 {
-		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were taken to be", joinWords(names(p.Assumptions)))
+		j.atMost(worst, "the script asked whether values that nobody had computed are finite (%s), and they were "+
+			"taken to be", joinWords(names(p.Assumptions)))
 	}
 	if len(p.Guesses) > 0 {
-		j.atMost(worst, "the size of what %s gives depends on values: it was taken for the most that it can be", joinWords(names(p.Guesses)))
+		j.atMost(worst, "the size of what %s gives depends on values: it was taken for the most that it can be",
+			joinWords(names(p.Guesses)))
 	}
 }
 
-// noOps mark the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that are not torch's.
+// noOps mark the notes of what the phantom GPU knows nothing of: functions that fail, and kernels of libraries that are
+// not torch's.
 var noOps = []string{"cannot be answered without a device", "ran as no-ops"}
 
 // libraries looks at what was estimated, refused or left out.
@@ -237,7 +258,8 @@ func (j *judgement) libraries(f *schemas.Phantom, p *schemas.Prediction) {
 		if !f.Checked {
 			worst = schemas.Indicative
 		}
-		j.atMost(worst, "torch.compile was used: what it generates depends on timings and caches, which a device has others of")
+		j.atMost(worst, "torch.compile was used: what it generates depends on timings and caches, which a device has "+
+			"others of")
 	}
 }
 
@@ -247,7 +269,8 @@ func unchecked(f *schemas.Phantom) []string {
 	if f.Checked {
 		return out
 	}
-	out = append(out, "which attention kernels torch takes (SDPA)", "cuDNN's engines and their workspaces", "the sizes of cuBLAS workspaces", "where the driver puts segments")
+	out = append(out, "which attention kernels torch takes (SDPA)", "cuDNN's engines and their workspaces",
+		"the sizes of cuBLAS workspaces", "where the driver puts segments")
 	if major, _, _ := strings.Cut(f.ComputeCapability, "."); len(major) == 1 && major < "8" {
 		out = append(out, "bf16, which compute capability "+f.ComputeCapability+" has no instructions for")
 	}
@@ -264,9 +287,12 @@ func sameRelease(a, b string) bool {
 	return a == b
 }
 
-// unknownReads are those that could steer the script. The loop of the built-in experiments reads its last loss, to print it.
+// unknownReads are those that could steer the script. The loop of the built-in experiments reads its last loss, to
+// print it.
 func unknownReads(p *schemas.Prediction) []schemas.Counted {
-	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool { return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:") })
+	return slices.DeleteFunc(slices.Clone(p.UnknownReads), func(c schemas.Counted) bool {
+		return strings.HasPrefix(c.Name, "dpsight_experiments/loop.py:")
+	})
 }
 
 func sumOf(counts []schemas.Counted) (n int64) {

@@ -6,8 +6,8 @@ import "slices"
 type Configuration struct {
 	// Common has the facts that all runs have, with one value.
 	Common []Fact `json:"common"`
-	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no clipping
-	// norm, an MLP no sequence length.
+	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no
+	// clipping norm, an MLP no sequence length.
 	Some []PartialFact `json:"some"`
 	// Varying names the facts that differ between the runs that have them, in the same order.
 	Varying []string `json:"varying"`
@@ -65,7 +65,8 @@ func rankOf(f Fact) int {
 	return len(configurationOrder) + 1
 }
 
-var configurationOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len", "precision", "optimizer", "checkpointing",
+var configurationOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size",
+	"seq_len", "precision", "optimizer", "checkpointing",
 	"zero_grad", "num_iter", "warmup_iter", "GPU", "driver", "torch", "CUDA", "cuDNN", "Opacus"}
 
 // Fact is the value that a cell has of a fact, empty where it has none.

@@ -10,7 +10,8 @@ import (
 func TestConfiguration(t *testing.T) {
 	s := NewMatchedStudy([]Summary{
 		ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
-		ran("2", "ghost", 1500, "model", "lm", "batch_size", 8, "seq_len", 512, "precision", "fp32", "max_grad_norm", 1),
+		ran("2", "ghost", 1500, "model", "lm", "batch_size", 8, "seq_len", 512, "precision", "fp32", "max_grad_norm",
+			1),
 		ran("3", "vanilla", 800, "model", "mlp", "batch_size", 16, "precision", "fp32"),
 	}, nil, "")
 	c := s.Configuration
@@ -21,24 +22,30 @@ func TestConfiguration(t *testing.T) {
 	for _, f := range c.Some {
 		some = append(some, fmt.Sprintf("%s=%s %d", f.What, f.Value, len(f.Runs)))
 	}
-	if got := fmt.Sprint(common, some, c.Varying); got != "[precision] [seq_len=512 2 max_grad_norm=1 1] [method model batch_size]" {
+	if got := fmt.Sprint(common, some, c.Varying); got != "[precision] [seq_len=512 2 max_grad_norm=1 1] [method "+
+		"model batch_size]" {
 		t.Error(got)
 	}
 }
 
-// A study whose experiments have no baseline of their parameters does not call theirs one, and says of each what differs.
+// A study whose experiments have no baseline of their parameters does not call theirs one, and says of each what
+// differs.
 func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 	script := ran("s", "", 500)
 	script.Params = map[string]any{}
-	v8, v16 := ran("v8", "vanilla", 1000, "batch_size", 8, "model", "lm"), ran("v16", "vanilla", 2000, "batch_size", 16, "model", "lm")
+	v8, v16 := ran("v8", "vanilla", 1000, "batch_size", 8, "model", "lm"), ran("v16", "vanilla", 2000, "batch_size", 16,
+		"model", "lm")
 	for _, c := range []struct {
 		runs  []Summary
 		label string
 		said  string
 	}{
-		{[]Summary{v8, v16, ran("g", "ghost", 1500, "batch_size", 8, "model", "lm")}, "the baseline of the same parameters", ""},
-		{[]Summary{v8, v16, ran("g", "ghost", 1500, "batch_size", 32, "model", "lm")}, "the baseline of the nearest parameters", "batch_size differs: 32, baseline 8"},
-		{[]Summary{v8, v16, script}, "the baseline of the nearest parameters", "only one of the two says which method it is"},
+		{[]Summary{v8, v16, ran("g", "ghost", 1500, "batch_size", 8, "model", "lm")},
+			"the baseline of the same parameters", ""},
+		{[]Summary{v8, v16, ran("g", "ghost", 1500, "batch_size", 32, "model", "lm")},
+			"the baseline of the nearest parameters", "batch_size differs: 32, baseline 8"},
+		{[]Summary{v8, v16, script}, "the baseline of the nearest parameters", "only one of the two says which " +
+			"method it is"},
 		{[]Summary{v8, script}, "v8", "only one of the two says which method it is"},
 	} {
 		for i := range c.runs {

@@ -29,8 +29,8 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	return doc
 }
 
-// besideTwins says where the peaks of a recorded run are not those of the bare runs of the same experiment, which is what
-// recording should not change, and what a bare step takes beside theirs.
+// besideTwins says where the peaks of a recorded run are not those of the bare runs of the same experiment, which is
+// what recording should not change, and what a bare step takes beside theirs.
 func (c *CostRun) besideTwins(runs []CostRun) {
 	if c.Bare() || c.Status != schemas.StatusOK {
 		return
@@ -68,14 +68,17 @@ func (c *CostRun) differences(twin *CostRun) []string {
 		if *ours < *theirs {
 			way = "less"
 		}
-		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what, mib(magnitude(*ours-*theirs)), way, twin.title(), mib(*ours), mib(*theirs))
+		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what, mib(magnitude(*ours-*theirs)), way,
+			twin.title(), mib(*ours), mib(*theirs))
 	}
-	allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes), differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
+	allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes),
+		differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
 	var out []string
 	if allocated != "" {
 		out = append(out, "at its peak "+allocated)
 	} else if reserved != "" {
-		reserved += ", with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"
+		reserved += ", with the same peak allocated: the difference is memory that the allocator cached, not what " +
+			"the run holds"
 	}
 	if reserved != "" {
 		out = append(out, "at its highest "+reserved)
@@ -86,7 +89,8 @@ func (c *CostRun) differences(twin *CostRun) []string {
 // CostRun is what the instrument cost one run, and the proof that it lost nothing and moved nothing.
 type CostRun struct {
 	Identity
-	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only the latter.
+	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only
+	// the latter.
 	PeakBytes      *int64 `json:"peak_bytes"`
 	TorchPeakBytes *int64 `json:"torch_peak_bytes"`
 	// PeakReservedBytes is the most that the caching allocator of any process had reserved on any device.
@@ -98,26 +102,27 @@ type CostRun struct {
 	// The median step without and with module hooks and tags; null where there is none, and for predicted runs.
 	BareStepMS         *float64 `json:"bare_step_ms"`
 	InstrumentedStepMS *float64 `json:"instrumented_step_ms"`
-	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most, by time a sample where batches vary and their
-	// sizes are known; InstrumentShare its part of the bare step. Bare steps are the published ones, so neither is in any figure.
+	// InstrumentMS is what hooks and tags add to a step, of the rank where they add most, by time a sample where
+	// batches vary and their sizes are known; InstrumentShare its part of the bare step. Bare steps are the published
+	// ones, so neither is in any figure.
 	InstrumentMS    *float64 `json:"instrument_ms"`
 	InstrumentShare *float64 `json:"instrument_share"`
-	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the median of
-	// several, as a part of that; null where there is none.
+	// BesideBareRun is how much longer a bare step takes here than in the bare run of the same experiment, or than the
+	// median of several, as a part of that; null where there is none.
 	BesideBareRun     *float64 `json:"beside_bare_run"`
 	BareSteps         int64    `json:"bare_steps"`
 	InstrumentedSteps int64    `json:"instrumented_steps"`
 	// RecordedSteps have allocator events; they lie in so many Windows. 0 where an older version ingested the run.
 	RecordedSteps int64 `json:"recorded_steps"`
 	Windows       int64 `json:"windows"`
-	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of several
-	// processes it is the one whose part is the largest.
+	// DrainMS is the wall time of all drains, which lie between steps; DrainShare its part of the recorded time. Of
+	// several processes it is the one whose part is the largest.
 	DrainMS    *float64 `json:"drain_ms"`
 	DrainShare *float64 `json:"drain_share"`
 	// CollectorShare is the collector's CPU time while the experiment ran as a part of one core, over the whole run.
 	CollectorShare *float64 `json:"collector_share"`
-	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended, which are in no
-	// share; null where an older version recorded the run.
+	// CollectorSetupMS and CollectorSealMS are its CPU time before the experiment began and after it had ended, which
+	// are in no share; null where an older version recorded the run.
 	CollectorSetupMS *float64 `json:"collector_setup_ms"`
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`
@@ -161,7 +166,8 @@ func Cost(in Input) CostRun {
 		if p := d.TorchPeakAllocatedBytes; p != nil && (c.TorchPeakBytes == nil || *p > *c.TorchPeakBytes) {
 			c.TorchPeakBytes = p
 		}
-		if r := higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes); r != nil && (c.PeakReservedBytes == nil || *r > *c.PeakReservedBytes) {
+		if r := higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes); r != nil &&
+			(c.PeakReservedBytes == nil || *r > *c.PeakReservedBytes) {
 			c.PeakReservedBytes = r
 		}
 	}
@@ -180,7 +186,8 @@ func Cost(in Input) CostRun {
 			ns := *k.InstrumentedStepNS - *k.BareStepNS
 			if k.InstrumentNS != nil {
 				ns = *k.InstrumentNS
-				c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), "batches vary: Δ is by time a sample, for a bare step of median size"))
+				c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), "batches vary: Δ is by time a "+
+					"sample, for a bare step of median size"))
 			}
 			if ms := float64(ns) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
 				c.InstrumentMS, c.InstrumentShare = &ms, new(1e6*ms/float64(*k.BareStepNS))
@@ -198,24 +205,28 @@ func Cost(in Input) CostRun {
 	}
 	for _, k := range in.Report.Cost {
 		if n := k.CapturedSteps; n > 0 {
-			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), plural(int(n), "step", "steps")+" in no median: forward and backward took no time on the GPU, as where a CUDA graph captures them"))
+			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), plural(int(n), "step", "steps")+
+				" in no median: forward and backward took no time on the GPU, as where a CUDA graph captures them"))
 		}
 	}
 	if c.InstrumentShare != nil && *c.InstrumentShare < -leastFaster {
-		c.Warnings = append(c.Warnings, "instrumented steps took less time than bare ones: steps differ by more than hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large each is)")
+		c.Warnings = append(c.Warnings, "instrumented steps took less time than bare ones: steps differ by more than "+
+			"hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large each is)")
 	}
 	if c.DrainShare != nil && *c.DrainShare > mostDraining {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a longer run, or fewer --record-steps, makes it less",
+		c.Warnings = append(c.Warnings, fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a "+
+			"longer run, or fewer --record-steps, makes it less",
 			100**c.DrainShare, 100*mostDraining))
 	}
 	return c
 }
 
-// leastFaster is how much less than a bare step an instrumented one may take, as a part of it, before it is said that something else differs.
+// leastFaster is how much less than a bare step an instrumented one may take, as a part of it, before it is said that
+// something else differs.
 const leastFaster = 0.05
 
-// mostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed it;
-// the first steps are recorded in any case.
+// mostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed
+// it; the first steps are recorded in any case.
 const mostDraining = 0.05
 
 // withRank says of which rank a line is, where there are several.

@@ -15,23 +15,30 @@ func TestCost(t *testing.T) {
 	end := start.Add(10 * time.Second)
 	bare, inst, torch := int64(100e6), int64(103e6), int64(900)
 	in := Input{
-		Manifest: &schemas.Manifest{Source: schemas.Measured, Start: start, End: &end, Collector: schemas.Collector{CPUNS: 150e6}},
+		Manifest: &schemas.Manifest{Source: schemas.Measured, Start: start, End: &end,
+			Collector: schemas.Collector{CPUNS: 150e6}},
 		Report: &schemas.IngestReport{
 			Devices: []schemas.DeviceVerdict{
 				{Verdict: schemas.Exact, Events: 5, PeakAllocatedBytes: 700},
-				{Device: 1, Verdict: schemas.Lossy, Events: 4, MissingEvents: 2, ResidueBytes: 8, PeakAllocatedBytes: 900, TorchPeakAllocatedBytes: &torch},
+				{Device: 1, Verdict: schemas.Lossy, Events: 4, MissingEvents: 2, ResidueBytes: 8,
+					PeakAllocatedBytes: 900, TorchPeakAllocatedBytes: &torch},
 			},
-			Cost: []schemas.InstrumentCost{{DrainNS: 20e6, RecordedNS: 2e9, BareStepNS: &bare, InstrumentedStepNS: &inst, BareSteps: 3, InstrumentedSteps: 4, RecordedSteps: 9, Windows: 2}},
+			Cost: []schemas.InstrumentCost{{DrainNS: 20e6, RecordedNS: 2e9, BareStepNS: &bare,
+				InstrumentedStepNS: &inst, BareSteps: 3, InstrumentedSteps: 4, RecordedSteps: 9, Windows: 2}},
 		},
 	}
 	c := Cost(in)
-	if *c.PeakBytes != 900 || *c.TorchPeakBytes != 900 || c.Verdict != schemas.Lossy || c.Events != 9 || c.MissingEvents != 2 || c.ResidueBytes != 8 {
+	if *c.PeakBytes != 900 || *c.TorchPeakBytes != 900 || c.Verdict != schemas.Lossy || c.Events != 9 ||
+		c.MissingEvents != 2 || c.ResidueBytes != 8 {
 		t.Errorf("%+v", c)
 	}
-	if *c.BareStepMS != 100 || *c.InstrumentedStepMS != 103 || *c.DrainMS != 20 || *c.DrainShare != 0.01 || *c.CollectorShare != 0.015 {
-		t.Errorf("bare %v, instrumented %v, drains %v (%v), collector %v", *c.BareStepMS, *c.InstrumentedStepMS, *c.DrainMS, *c.DrainShare, *c.CollectorShare)
+	if *c.BareStepMS != 100 || *c.InstrumentedStepMS != 103 || *c.DrainMS != 20 || *c.DrainShare != 0.01 ||
+		*c.CollectorShare != 0.015 {
+		t.Errorf("bare %v, instrumented %v, drains %v (%v), collector %v", *c.BareStepMS, *c.InstrumentedStepMS,
+			*c.DrainMS, *c.DrainShare, *c.CollectorShare)
 	}
-	if *c.InstrumentMS != 3 || *c.InstrumentShare != 0.03 || c.BareSteps != 3 || c.InstrumentedSteps != 4 || c.RecordedSteps != 9 || c.Windows != 2 || len(c.Warnings) != 0 {
+	if *c.InstrumentMS != 3 || *c.InstrumentShare != 0.03 || c.BareSteps != 3 || c.InstrumentedSteps != 4 ||
+		c.RecordedSteps != 9 || c.Windows != 2 || len(c.Warnings) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if c.CollectorSetupMS != nil || c.CollectorSealMS != nil {
@@ -39,14 +46,17 @@ func TestCost(t *testing.T) {
 	}
 	in.Manifest.Collector.SetupCPUNS, in.Manifest.Collector.SealCPUNS = new(int64(40e6)), new(int64(60e6))
 	if c := Cost(in); *c.CollectorShare != 0.015 || *c.CollectorSetupMS != 40 || *c.CollectorSealMS != 60 {
-		t.Errorf("collector %v, set-up %v ms, sealing %v ms", *c.CollectorShare, *c.CollectorSetupMS, *c.CollectorSealMS)
+		t.Errorf("collector %v, set-up %v ms, sealing %v ms", *c.CollectorShare, *c.CollectorSetupMS,
+			*c.CollectorSealMS)
 	}
 	in.Report.Cost[0].InstrumentNS = new(int64(5e6))
-	if c := Cost(in); *c.InstrumentMS != 5 || *c.InstrumentShare != 0.05 || !slices.Equal(c.Warnings, []string{"batches vary: Δ is by time a sample, for a bare step of median size"}) {
+	if c := Cost(in); *c.InstrumentMS != 5 || *c.InstrumentShare != 0.05 ||
+		!slices.Equal(c.Warnings, []string{"batches vary: Δ is by time a sample, for a bare step of median size"}) {
 		t.Errorf("%v ms (%v): %q", *c.InstrumentMS, *c.InstrumentShare, c.Warnings)
 	}
 	in.Report.Cost[0].InstrumentNS, inst = nil, 80e6
-	if c := Cost(in); *c.InstrumentMS != -20 || len(c.Warnings) != 1 || !strings.HasPrefix(c.Warnings[0], "instrumented steps took less time than bare ones") {
+	if c := Cost(in); *c.InstrumentMS != -20 || len(c.Warnings) != 1 ||
+		!strings.HasPrefix(c.Warnings[0], "instrumented steps took less time than bare ones") {
 		t.Errorf("%v ms: %q", *c.InstrumentMS, c.Warnings)
 	}
 	if inst = 97e6; len(Cost(in).Warnings) != 0 { // as steps differ by themselves
@@ -77,9 +87,11 @@ func TestCost(t *testing.T) {
 // What recording moved is said of the recorded run, beside its bare twin.
 func TestCostBesideTheBareTwin(t *testing.T) {
 	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
-		in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK, Source: schemas.Measured,
+		in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
+			Source: schemas.Measured,
 			Params: map[string]any{"method": "ghost", "num_iter": steps}},
-			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &allocated, TorchPeakReservedBytes: &reserved}}}}
+			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &allocated,
+				TorchPeakReservedBytes: &reserved}}}}
 		return Cost(in)
 	}
 	other := run("other", true, 3, 1<<20, 1<<20)
@@ -92,16 +104,20 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 		{"alike", []CostRun{run("full", false, 3, 4<<20, 8<<20), run("bare", true, 5, 4<<20, 8<<20)}, nil},
 		{"another experiment", []CostRun{run("full", false, 3, 4<<20, 8<<20), other}, nil},
 		{"reserved", []CostRun{run("full", false, 3, 4<<20, 9<<20), other, run("bare", true, 3, 4<<20, 8<<20)},
-			[]string{"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), with the same peak allocated: the difference is memory that the allocator cached, not what the run holds"}},
+			[]string{"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), " +
+				"with the same peak allocated: the difference is memory that the allocator cached, not what the run " +
+				"holds"}},
 		{"allocated", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 4<<20, 8<<20)},
 			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"}},
-		{"one of two", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 3<<20, 8<<20), run("bare2", true, 3, 4<<20, 8<<20), run("bare3", true, 3, 5<<20, 8<<20)},
+		{"one of two", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 3<<20, 8<<20),
+			run("bare2", true, 3, 4<<20, 8<<20), run("bare3", true, 3, 5<<20, 8<<20)},
 			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare2 (3.00 MiB, and 4.00 MiB)"}},
 	} {
 		if got := NewCostDocument(c.runs...).Runs[0].Warnings; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.what, got)
 		}
-		if again := NewCostDocument(NewCostDocument(c.runs...).Runs[1:]...); len(again.Runs[len(again.Runs)-1].Warnings) > 0 {
+		if again := NewCostDocument(NewCostDocument(c.runs...).Runs[1:]...); len(
+			again.Runs[len(again.Runs)-1].Warnings) > 0 {
 			t.Errorf("%s: the bare run has warnings", c.what)
 		}
 	}
@@ -110,8 +126,10 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 // A bare step of a recorded run is held against the step of the bare run.
 func TestCostOfABareStep(t *testing.T) {
 	run := func(name string, bare bool, ns int64) CostRun {
-		return Cost(Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK, Source: schemas.Measured,
-			Params: map[string]any{"method": "ghost"}}, Report: &schemas.IngestReport{Cost: []schemas.InstrumentCost{{BareStepNS: &ns, BareSteps: 3}}}})
+		return Cost(Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
+			Source: schemas.Measured,
+			Params: map[string]any{"method": "ghost"}},
+			Report: &schemas.IngestReport{Cost: []schemas.InstrumentCost{{BareStepNS: &ns, BareSteps: 3}}}})
 	}
 	doc := NewCostDocument(run("full", false, 102e6), run("full-bare", true, 100e6))
 	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.02) > 1e-9 {
@@ -121,7 +139,8 @@ func TestCostOfABareStep(t *testing.T) {
 		t.Error("a bare run is held against itself")
 	}
 	// Of several bare repeats, of which the first may be the slowest, it is their median.
-	doc = NewCostDocument(run("full", false, 120e6), run("full-bare", true, 160e6), run("full-bare", true, 100e6), run("full-bare", true, 96e6))
+	doc = NewCostDocument(run("full", false, 120e6), run("full-bare", true, 160e6), run("full-bare", true, 100e6),
+		run("full-bare", true, 96e6))
 	if got := doc.Runs[0].BesideBareRun; got == nil || math.Abs(*got-0.2) > 1e-9 {
 		t.Errorf("beside the median of three: %v", got)
 	}

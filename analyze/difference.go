@@ -27,8 +27,8 @@ func pairOf(runs []*Summary, o *CompareOptions) []*Summary {
 	return nil
 }
 
-// differencesOf puts all values of two runs side by side: the figures that people report, then the categories that either
-// peak has, then the phases.
+// differencesOf puts all values of two runs side by side: the figures that people report, then the categories that
+// either peak has, then the phases.
 func differencesOf(base, run *Summary) []Difference {
 	out := []Difference{}
 	add := func(m Metric) {

@@ -27,11 +27,13 @@ const (
 	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
 	DimensionSize     Dimension = "size"   // requested, in powers of two
 	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
-	DimensionName     Dimension = "name"   // of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
+	// of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
+	DimensionName Dimension = "name"
 )
 
 // Dimensions lists every dimension.
-var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase, DimensionStep,
+var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase,
+	DimensionStep,
 	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionName}
 
 // maxDimensions is how many dimensions can be crossed: a table has rows and columns.
@@ -85,8 +87,8 @@ const (
 	beforeFirstStep = "before the first step"
 )
 
-// unseen is what stands for the birth of a block that no event is of; empty where there is one. What was born between two
-// windows of recorded steps has the event at which the later one opened, and no phase.
+// unseen is what stands for the birth of a block that no event is of; empty where there is one. What was born between
+// two windows of recorded steps has the event at which the later one opened, and no phase.
 func unseen(a *schemas.Allocation) string {
 	switch {
 	case a.AllocSeq == 0:
@@ -122,8 +124,8 @@ func (in *Input) newKeyer(d Dimension, by *By, p place) *keyer {
 	return k
 }
 
-// key is a block's value; category is that which the bytes asked about count under, m its module or nil, o the ownership that it
-// is counted under or nil.
+// key is a block's value; category is that which the bytes asked about count under, m its module or nil, o the
+// ownership that it is counted under or nil.
 func (k *keyer) key(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) dimensionKey {
 	switch k.Dimension {
 	case DimensionCategory:
@@ -175,8 +177,9 @@ func (k *keyer) path(m *schemas.Module, depth int) string {
 	}
 }
 
-// name is what the owner calls the tensor: the parameter that it is, or is the gradient or the optimizer's state of; or what the script
-// calls it. What autograd holds is called by the node that holds it, and many nodes have one name: that of the module goes with it.
+// name is what the owner calls the tensor: the parameter that it is, or is the gradient or the optimizer's state of; or
+// what the script calls it. What autograd holds is called by the node that holds it, and many nodes have one name: that
+// of the module goes with it.
 func (k *keyer) name(m *schemas.Module, o *schemas.Owner) string {
 	switch {
 	case o == nil || o.Name == "":
@@ -192,12 +195,12 @@ func (k *keyer) name(m *schemas.Module, o *schemas.Owner) string {
 // autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
 var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
 
-// NotAnActivation stands for the op of what is counted under another category, as tags or its life prove: parameters, gradients and
-// temporaries have none that keeps them for backward, and that is known.
+// NotAnActivation stands for the op of what is counted under another category, as tags or its life prove: parameters,
+// gradients and temporaries have none that keeps them for backward, and that is known.
 const NotAnActivation = "not an activation"
 
-// opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An activation that
-// several nodes hold is under the first that the walk over the graph found.
+// opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An
+// activation that several nodes hold is under the first that the walk over the graph found.
 func opOf(a *schemas.Allocation, o *schemas.Owner) string {
 	switch {
 	case a.Op != "":

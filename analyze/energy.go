@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none). An
-// unbroken series of timed steps that is shorter than minEnergyNS, or that the counter's readings do not cover, gives nil and
-// why: no energy is better than an invented one. Several GPUs add up.
+// energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none).
+// An unbroken series of timed steps that is shorter than minEnergyNS, or that the counter's readings do not cover,
+// gives nil and why: no energy is better than an invented one. Several GPUs add up.
 func (in *Input) energy(t *times) (perStep, perSample *float64, why string) {
 	const minEnergyNS = 5e9
 	meters := map[int32]*energyMeter{}
@@ -40,7 +40,8 @@ func (in *Input) energy(t *times) (perStep, perSample *float64, why string) {
 			}
 		}
 		if to-from < minEnergyNS {
-			return nil, nil, fmt.Sprintf("no energy: timed steps come in series of less than %d s, too short for a counter that is read about once a second", int64(minEnergyNS/1e9))
+			return nil, nil, fmt.Sprintf("no energy: timed steps come in series of less than %d s, too short for a "+
+				"counter that is read about once a second", int64(minEnergyNS/1e9))
 		}
 		for _, d := range devices {
 			mj, ok := meters[d].between(from, to)
@@ -63,9 +64,9 @@ func (in *Input) energy(t *times) (perStep, perSample *float64, why string) {
 	return &step, perSample, ""
 }
 
-// An energyMeter gives one GPU's energy at any moment. The counter is exact and read about once a second, or less often on a
-// busy machine; power is sampled several times a second. So between two readings the energy runs as power does, and shortly
-// before the first and after the last it is that reading and what the power adds up to from there.
+// An energyMeter gives one GPU's energy at any moment. The counter is exact and read about once a second, or less often
+// on a busy machine; power is sampled several times a second. So between two readings the energy runs as power does,
+// and shortly before the first and after the last it is that reading and what the power adds up to from there.
 type energyMeter struct {
 	powered []powerReading
 	counted []counterReading
@@ -73,7 +74,8 @@ type energyMeter struct {
 
 type counterReading struct{ ns, mj int64 }
 
-// powerReading is a sample of the power, with the energy since the first of them as the trapezoids below the samples have it.
+// powerReading is a sample of the power, with the energy since the first of them as the trapezoids below the samples
+// have it.
 type powerReading struct {
 	ns, mw int64
 	mj     float64
@@ -94,7 +96,8 @@ func (m *energyMeter) add(s *schemas.Sample) {
 	m.powered = append(m.powered, p)
 }
 
-// between is the energy from one moment to another. At most a tenth of that time may lie outside the counter's readings.
+// between is the energy from one moment to another. At most a tenth of that time may lie outside the counter's
+// readings.
 func (m *energyMeter) between(from, to int64) (mj float64, ok bool) {
 	first, last := m.counted[0].ns, m.counted[len(m.counted)-1].ns
 	if outside := max(0, first-from) + max(0, to-last); 10*outside > to-from {
@@ -106,7 +109,9 @@ func (m *energyMeter) between(from, to int64) (mj float64, ok bool) {
 }
 
 func (m *energyMeter) at(ns int64) (mj float64, ok bool) {
-	k, exact := slices.BinarySearchFunc(m.counted, ns, func(r counterReading, ns int64) int { return cmp.Compare(r.ns, ns) })
+	k, exact := slices.BinarySearchFunc(m.counted, ns, func(r counterReading, ns int64) int {
+		return cmp.Compare(r.ns, ns)
+	})
 	switch {
 	case exact:
 		return float64(m.counted[k].mj), true
@@ -130,7 +135,9 @@ func (m *energyMeter) at(ns int64) (mj float64, ok bool) {
 // power is the energy that the power samples add up to at a moment, not known where the nearest are far from it.
 func (m *energyMeter) power(ns int64) (mj float64, ok bool) {
 	const far = 2e9
-	k, exact := slices.BinarySearchFunc(m.powered, ns, func(p powerReading, ns int64) int { return cmp.Compare(p.ns, ns) })
+	k, exact := slices.BinarySearchFunc(m.powered, ns, func(p powerReading, ns int64) int {
+		return cmp.Compare(p.ns, ns)
+	})
 	switch {
 	case exact:
 		return m.powered[k].mj, true

@@ -15,8 +15,8 @@ import (
 // ExplainSchema is the version of [ExplainDocument].
 const ExplainSchema = "dpsight.explain/1"
 
-// ExplainDocument is what "dpsight analyze explain --format json" prints: why one run's peak is above another's, and why
-// its step is longer. Differences are To's value less From's.
+// ExplainDocument is what "dpsight analyze explain --format json" prints: why one run's peak is above another's, and
+// why its step is longer. Differences are To's value less From's.
 type ExplainDocument struct {
 	Schema         string `json:"schema"`
 	From           string `json:"from"` // run id
@@ -32,14 +32,15 @@ type ExplainDocument struct {
 	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
 	Phases         []ExplainedPhase `json:"phases"`
 	PhaseResidueMS *float64         `json:"phase_residue_ms"`
-	// ModuleTimes, OutsideModules and ModuleResidueMS sum to StepDeltaMS too: the residue is that of the phases and what either
-	// run could not attribute. Empty and null where either run has no times of modules.
+	// ModuleTimes, OutsideModules and ModuleResidueMS sum to StepDeltaMS too: the residue is that of the phases and
+	// what either run could not attribute. Empty and null where either run has no times of modules.
 	ModuleTimes     []ExplainedModuleTime `json:"module_times"`    // the largest difference first
 	OutsideModules  *ExplainedTime        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64              `json:"module_residue_ms"`
-	Sentences       []string              `json:"sentences"` // those on memory, those on steps and phases, those on modules' times
-	Runs            [2]ExplainedRun       `json:"runs"`      // From, To
-	Warnings        []string              `json:"warnings"`
+	// those on memory, those on steps and phases, those on modules' times
+	Sentences []string        `json:"sentences"`
+	Runs      [2]ExplainedRun `json:"runs"` // From, To
+	Warnings  []string        `json:"warnings"`
 
 	memory, phases int // how many of Sentences are on memory; and on steps and their phases, those included
 }
@@ -77,12 +78,14 @@ type ExplainedCategory struct {
 	FromEvidence Evidence          `json:"from_evidence"` // of FromBytes
 	ToEvidence   Evidence          `json:"to_evidence"`
 	Modules      []ExplainedModule `json:"modules"` // sum to the category; the largest difference first
-	Phases       []ExplainedBirth  `json:"phases"`  // sum to the category, as MemoryPhases do to the peak; empty where those are
+	// sum to the category, as MemoryPhases do to the peak; empty where those are
+	Phases []ExplainedBirth `json:"phases"`
 }
 
 // ExplainedModule is the part of modules that differ in the number of their layer only.
 type ExplainedModule struct {
-	Module     *string `json:"module"`  // path with a star for the layers' number, or [SharedByModules]; null = not known
+	// path with a star for the layers' number, or [SharedByModules]; null = not known
+	Module     *string `json:"module"`
 	Role       *string `json:"role"`    // null where not known, or where they differ
 	Modules    int     `json:"modules"` // 0 where it is not of modules
 	FromBytes  int64   `json:"from_bytes"`
@@ -159,8 +162,10 @@ func Dissect(in Input) Dissection {
 // Explain compares two runs. It fails where they have neither peaks nor steps to compare.
 func Explain(from, to Dissection) (ExplainDocument, error) {
 	o := overheadOf(&from.Summary, &to.Summary)
-	doc := ExplainDocument{Schema: ExplainSchema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes, StepDeltaMS: o.StepDeltaMS,
-		Categories: []ExplainedCategory{}, MemoryPhases: []ExplainedBirth{}, Stacks: []ExplainedStack{}, Phases: []ExplainedPhase{}, ModuleTimes: []ExplainedModuleTime{}, Sentences: []string{}, Warnings: []string{}}
+	doc := ExplainDocument{Schema: ExplainSchema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes,
+		StepDeltaMS: o.StepDeltaMS,
+		Categories:  []ExplainedCategory{}, MemoryPhases: []ExplainedBirth{}, Stacks: []ExplainedStack{},
+		Phases: []ExplainedPhase{}, ModuleTimes: []ExplainedModuleTime{}, Sentences: []string{}, Warnings: []string{}}
 	if o.PeakDeltaBytes == nil && o.StepDeltaMS == nil {
 		return doc, errors.New("the runs have neither peaks nor steps that can be compared")
 	}
@@ -247,15 +252,18 @@ func explainCategories(from, to *Dissection) []ExplainedCategory {
 			continue
 		}
 		name := schemas.Categories[place]
-		c := ExplainedCategory{Category: name, FromEvidence: from.Main().Category(name).Evidence, ToEvidence: to.Main().Category(name).Evidence,
-			Modules: []ExplainedModule{}, Phases: []ExplainedBirth{}}
+		c := ExplainedCategory{Category: name, FromEvidence: from.Main().Category(name).Evidence,
+			ToEvidence: to.Main().Category(name).Evidence,
+			Modules:    []ExplainedModule{}, Phases: []ExplainedBirth{}}
 		for _, g := range by {
 			g.DeltaBytes, g.Modules = g.ToBytes-g.FromBytes, len(g.paths)
-			c.FromBytes, c.ToBytes, c.DeltaBytes = c.FromBytes+g.FromBytes, c.ToBytes+g.ToBytes, c.DeltaBytes+g.DeltaBytes
+			c.FromBytes, c.ToBytes, c.DeltaBytes = c.FromBytes+g.FromBytes, c.ToBytes+g.ToBytes,
+				c.DeltaBytes+g.DeltaBytes
 			c.Modules = append(c.Modules, g.ExplainedModule)
 		}
 		slices.SortFunc(c.Modules, func(a, b ExplainedModule) int {
-			return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)), cmp.Compare(b.ToBytes, a.ToBytes), strings.Compare(a.Title(), b.Title()))
+			return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)),
+				cmp.Compare(b.ToBytes, a.ToBytes), strings.Compare(a.Title(), b.Title()))
 		})
 		out = append(out, c)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ExplainedBirth is the part in the difference of the peaks of the blocks that were born in one phase, in whichever step.
+// ExplainedBirth is the part in the difference of the peaks of the blocks that were born in one phase, in whichever
+// step.
 type ExplainedBirth struct {
 	Phase      *string `json:"phase"` // or "before recording", or "between windows"; null = not known
 	FromBytes  int64   `json:"from_bytes"`
@@ -16,8 +17,8 @@ type ExplainedBirth struct {
 	DeltaBytes int64   `json:"delta_bytes"`
 }
 
-// explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. A run without
-// phases, as of an imported file, has nothing to set beside the other's.
+// explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. A run
+// without phases, as of an imported file, has nothing to set beside the other's.
 func (doc *ExplainDocument) explainBirths(from, to *Dissection) {
 	if !from.born || !to.born {
 		return
@@ -98,7 +99,8 @@ func (doc *ExplainDocument) tellBirths(say func(string, ...any)) {
 		terms = append(terms, t)
 	}
 	delta := float64(*doc.PeakDeltaBytes)
-	if text := account(delta, excess(delta, b.Label+"'s peak", a.Label+"'s", bytesText), "are of", "phases", terms, bytesText); text != "" {
+	if text := account(delta, excess(delta, b.Label+"'s peak", a.Label+"'s", bytesText), "are of", "phases", terms,
+		bytesText); text != "" {
 		say("%s.", text)
 	}
 }

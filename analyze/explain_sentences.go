@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// tell writes the sentences. Each says what was recorded, with its figure: that one thing is there and another is not, and
-// never that it is the reason.
+// tell writes the sentences. Each says what was recorded, with its figure: that one thing is there and another is not,
+// and never that it is the reason.
 func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	a, b := &doc.Runs[0], &doc.Runs[1]
 	say := func(format string, args ...any) { doc.Sentences = append(doc.Sentences, fmt.Sprintf(format, args...)) }
@@ -21,7 +21,8 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 				early += fmt.Sprintf("; %s ended early (%s): its peak is of what it did until then", r.Label, r.Status)
 			}
 		}
-		say("%s%s.", comparison("The peak of "+b.Label, "is", float64(*b.PeakBytes), float64(*a.PeakBytes), "that of "+a.Label, bytesText), early)
+		say("%s%s.", comparison("The peak of "+b.Label, "is", float64(*b.PeakBytes), float64(*a.PeakBytes),
+			"that of "+a.Label, bytesText), early)
 		for _, r := range doc.Runs {
 			switch r.Source {
 			case schemas.Predicted:
@@ -36,7 +37,8 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 		for i, s := range []*Summary{from, to} {
 			if s.Kept != nil && s.Kept.AtPeakBytes > 0 {
 				kept = true
-				say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.", doc.Runs[i].Label, mib(s.Kept.AtPeakBytes))
+				say("At %s's peak %s are of gradients that zero_grad kept and that nothing had written to since.",
+					doc.Runs[i].Label, mib(s.Kept.AtPeakBytes))
 			}
 		}
 		switch {
@@ -53,7 +55,8 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 					if h.ExtraBytes > 0 {
 						cost = "hooks alone hold " + mib(h.ExtraBytes)
 					}
-					say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by autograd): %s.",
+					say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by "+
+						"autograd): %s.",
 						mib(h.HeldBytes), doc.Runs[i].Label, mib(h.SharedBytes), mib(h.AutogradBytes), cost)
 				}
 			}
@@ -78,8 +81,10 @@ func (doc *ExplainDocument) tell(from, to *Summary, o *OverheadRun) {
 	case a.StepMS.N == b.StepMS.N:
 		of = "medians of " + plural(a.StepMS.N, "step each", "steps each")
 	}
-	say("%s: %s, in %s.", comparison("A step of "+b.Label, "takes", b.StepMS.Median, a.StepMS.Median, "one of "+a.Label, msText), of, clock)
-	if a.StepMS.Over == OverRepeats && b.StepMS.Over == OverRepeats && a.StepMS.Low <= b.StepMS.High && b.StepMS.Low <= a.StepMS.High {
+	say("%s: %s, in %s.", comparison("A step of "+b.Label, "takes", b.StepMS.Median, a.StepMS.Median, "one of "+a.Label,
+		msText), of, clock)
+	if a.StepMS.Over == OverRepeats && b.StepMS.Over == OverRepeats && a.StepMS.Low <= b.StepMS.High &&
+		b.StepMS.Low <= a.StepMS.High {
 		say("The ranges of the repeats overlap: which of the two is faster depends on the repeat.")
 	}
 	doc.tellPhases(say)
@@ -136,7 +141,8 @@ func (doc *ExplainDocument) tellCategories(say func(string, ...any)) {
 		t.lacking(c.FromBytes == 0, a.Label+"'s peak", c.ToBytes == 0, b.Label+"'s peak")
 		terms = append(terms, t)
 	}
-	if text := account(delta, excess(delta, b.Label+"'s peak", a.Label+"'s", bytesText), "are", "categories", terms, bytesText); text != "" {
+	if text := account(delta, excess(delta, b.Label+"'s peak", a.Label+"'s", bytesText), "are", "categories", terms,
+		bytesText); text != "" {
 		say("%s.", text)
 	}
 	if !a.Modules.any() && !b.Modules.any() {
@@ -159,8 +165,10 @@ func (doc *ExplainDocument) tellCategories(say func(string, ...any)) {
 		if c.DeltaBytes < 0 {
 			way = "less"
 		}
-		lead := lead{fmt.Sprintf("Of the %s %s of %s at %s's peak, ", mib(magnitude(c.DeltaBytes)), way, words(c.Category), b.Label),
-			fmt.Sprintf("The %s %s of %s at %s's peak are the sum of ", mib(magnitude(c.DeltaBytes)), way, words(c.Category), b.Label)}
+		lead := lead{fmt.Sprintf("Of the %s %s of %s at %s's peak, ", mib(magnitude(c.DeltaBytes)), way,
+			words(c.Category), b.Label),
+			fmt.Sprintf("The %s %s of %s at %s's peak are the sum of ", mib(magnitude(c.DeltaBytes)), way,
+				words(c.Category), b.Label)}
 		say("%s.", account(float64(c.DeltaBytes), lead, "belong to", "modules", terms, bytesText))
 	}
 }
@@ -181,12 +189,14 @@ func (doc *ExplainDocument) tellPhases(say func(string, ...any)) {
 		say("The difference is not known by phase.")
 		return
 	}
-	if text := account(*doc.StepDeltaMS, excess(*doc.StepDeltaMS, b.Label+"'s step", a.Label+"'s", msText), "are", "phases", terms, msText); text != "" {
+	if text := account(*doc.StepDeltaMS, excess(*doc.StepDeltaMS, b.Label+"'s step", a.Label+"'s", msText), "are",
+		"phases", terms, msText); text != "" {
 		say("%s.", text)
 	}
 	for _, f := range familiesOf(doc.Phases) {
 		if to, from := orZero(f.to), orZero(f.from); len(f.members) > 1 && !below(to-from, *doc.StepDeltaMS) {
-			say("%s.", comparison("All "+f.name+" phases ("+joinWords(f.members)+") of "+b.Label, "take", to, from, "those of "+a.Label, msText))
+			say("%s.", comparison("All "+f.name+" phases ("+joinWords(f.members)+") of "+b.Label, "take", to, from,
+				"those of "+a.Label, msText))
 		}
 	}
 	if r := *doc.PhaseResidueMS; !below(r, *doc.StepDeltaMS) {

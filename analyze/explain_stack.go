@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ExplainedStack is one call path's part in the difference of the peaks, matched by functions and files, so that code that
-// moved by some lines is still the same.
+// ExplainedStack is one call path's part in the difference of the peaks, matched by functions and files, so that code
+// that moved by some lines is still the same.
 type ExplainedStack struct {
 	Stack      *string `json:"stack"` // its innermost frames; null = not recorded
 	FromBytes  int64   `json:"from_bytes"`
@@ -35,8 +35,8 @@ func (in *Input) stacksAt(p place, l *ledger, seq int64) map[string]int64 {
 	return bytes
 }
 
-// explainStacks lists the stacks that either peak counts, the largest difference first. They sum to the difference of the
-// peaks. Where a run has none, there is nothing to match.
+// explainStacks lists the stacks that either peak counts, the largest difference first. They sum to the difference of
+// the peaks. Where a run has none, there is nothing to match.
 func explainStacks(from, to *Dissection) []ExplainedStack {
 	out := []ExplainedStack{}
 	if from.stacks == nil || to.stacks == nil {
@@ -63,7 +63,8 @@ func explainStacks(from, to *Dissection) []ExplainedStack {
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(a, b ExplainedStack) int {
-		return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)), cmp.Compare(b.ToBytes, a.ToBytes), cmp.Compare(a.Title(), b.Title()))
+		return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)), cmp.Compare(b.ToBytes, a.ToBytes),
+			cmp.Compare(a.Title(), b.Title()))
 	})
 	return out
 }

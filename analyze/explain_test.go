@@ -13,9 +13,11 @@ import (
 
 // layered gives a run's blocks modules: of their owner, of the parameter that it names, of their birth, or none.
 func layered(in Input, r *rand.Rand) Input {
-	in.Modules = []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4}, {ID: 2, Path: "layers", Class: "ModuleList"}, {ID: 3, Path: "head", Class: "Linear", Role: "head"}}
+	in.Modules = []schemas.Module{{ID: 1, Class: "Net", ParameterBytes: 4},
+		{ID: 2, Path: "layers", Class: "ModuleList"}, {ID: 3, Path: "head", Class: "Linear", Role: "head"}}
 	for i := range 4 {
-		in.Modules = append(in.Modules, schemas.Module{ID: int64(10 + i), Path: fmt.Sprintf("layers.%d", i), Class: "Block", Role: "mlp"})
+		in.Modules = append(in.Modules, schemas.Module{ID: int64(10 + i), Path: fmt.Sprintf("layers.%d", i),
+			Class: "Block", Role: "mlp"})
 	}
 	any := func() int64 { return in.Modules[r.IntN(len(in.Modules))].ID }
 	for i := range in.Owners {
@@ -30,7 +32,8 @@ func layered(in Input, r *rand.Rand) Input {
 		if r.IntN(2) == 0 {
 			in.Allocations[i].Module = any()
 		}
-		in.Allocations[i].Phase = []string{schemas.PhaseSetupModel, schemas.PhaseForward, schemas.PhaseBackward, ""}[r.IntN(4)]
+		in.Allocations[i].Phase = []string{schemas.PhaseSetupModel, schemas.PhaseForward, schemas.PhaseBackward,
+			""}[r.IntN(4)]
 	}
 	for device := range int32(2) {
 		in.Phases = append(in.Phases, schemas.Phase{Device: device, Phase: schemas.PhaseForward})
@@ -46,11 +49,13 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 		var ma, mb, mdelta int64
 		for _, m := range c.Modules {
 			ma, mb, mdelta = ma+m.FromBytes, mb+m.ToBytes, mdelta+m.DeltaBytes
-			if m.DeltaBytes != m.ToBytes-m.FromBytes || (m.Module == nil || *m.Module == SharedByModules) != (m.Modules == 0) {
+			if m.DeltaBytes != m.ToBytes-m.FromBytes ||
+				(m.Module == nil || *m.Module == SharedByModules) != (m.Modules == 0) {
 				t.Errorf("%s: %+v", c.Category, m)
 			}
 		}
-		if e, f := c.FromEvidence, c.ToEvidence; e.TaggedBytes+e.LifetimeBytes+e.PhaseOnlyBytes != c.FromBytes || f.TaggedBytes+f.LifetimeBytes+f.PhaseOnlyBytes != c.ToBytes {
+		if e, f := c.FromEvidence, c.ToEvidence; e.TaggedBytes+e.LifetimeBytes+e.PhaseOnlyBytes != c.FromBytes ||
+			f.TaggedBytes+f.LifetimeBytes+f.PhaseOnlyBytes != c.ToBytes {
 			t.Errorf("%s: evidence %+v and %+v of %+v", c.Category, e, f, c)
 		}
 		if births := sumBirths(t, c.Phases); births.FromBytes != c.FromBytes || births.ToBytes != c.ToBytes {
@@ -65,9 +70,11 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 		a, b, delta = a+c.FromBytes, b+c.ToBytes, delta+c.DeltaBytes
 	}
 	if a != *from.PeakBytes || b != *to.PeakBytes || delta != *doc.PeakDeltaBytes || delta != b-a {
-		t.Errorf("categories sum to %d, %d, %d; the peaks are %d and %d, their difference %d", a, b, delta, *from.PeakBytes, *to.PeakBytes, *doc.PeakDeltaBytes)
+		t.Errorf("categories sum to %d, %d, %d; the peaks are %d and %d, their difference %d", a, b, delta,
+			*from.PeakBytes, *to.PeakBytes, *doc.PeakDeltaBytes)
 	}
-	if births := sumBirths(t, doc.MemoryPhases); births.FromBytes != a || births.ToBytes != b || births.DeltaBytes != delta {
+	if births := sumBirths(t, doc.MemoryPhases); births.FromBytes != a || births.ToBytes != b ||
+		births.DeltaBytes != delta {
 		t.Errorf("phases of birth sum to %+v; the peaks are %d and %d, their difference %d", births, a, b, delta)
 	}
 	for _, r := range doc.Runs {
@@ -75,7 +82,8 @@ func checkExplained(t *testing.T, doc *ExplainDocument, from, to *Summary) {
 			t.Errorf("%s: %+v does not sum to %d", r.RunID, m, *r.PeakBytes)
 		}
 	}
-	if got := slices.Concat(doc.MemorySentences(), doc.TimeSentences(), doc.ModuleTimeSentences()); !slices.Equal(got, doc.Sentences) || len(doc.MemorySentences()) == 0 {
+	if got := slices.Concat(doc.MemorySentences(), doc.TimeSentences(), doc.ModuleTimeSentences()); !slices.Equal(got,
+		doc.Sentences) || len(doc.MemorySentences()) == 0 {
 		t.Errorf("sentences %q are not %q", got, doc.Sentences)
 	}
 }
@@ -89,16 +97,20 @@ func sumBirths(t *testing.T, list []ExplainedBirth) (sum ExplainedBirth) {
 			t.Errorf("%s: %+v", b.Title(), b)
 		}
 		seen[b.Title()] = true
-		sum.FromBytes, sum.ToBytes, sum.DeltaBytes = sum.FromBytes+b.FromBytes, sum.ToBytes+b.ToBytes, sum.DeltaBytes+b.DeltaBytes
+		sum.FromBytes, sum.ToBytes, sum.DeltaBytes = sum.FromBytes+b.FromBytes, sum.ToBytes+b.ToBytes,
+			sum.DeltaBytes+b.DeltaBytes
 	}
 	return sum
 }
 
-// Blocks alive at the peak count under the phase that they were born in, whatever the step; what no event saw the birth of, by itself.
+// Blocks alive at the peak count under the phase that they were born in, whatever the step; what no event saw the birth
+// of, by itself.
 func TestExplainedBirths(t *testing.T) {
 	const m = 1 << 20
-	plain := sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.ActivationGradients: 40 * m})
-	ghost := sized("ghost", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.Gradients: 60 * m, schemas.Activations: 8 * m, schemas.ClipTemporaries: 4 * m})
+	plain := sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
+		schemas.ActivationGradients: 40 * m})
+	ghost := sized("ghost", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.Gradients: 60 * m,
+		schemas.Activations: 8 * m, schemas.ClipTemporaries: 4 * m})
 	born := func(in *Input, phases ...string) {
 		in.Phases = []schemas.Phase{{Phase: schemas.PhaseSetupModel}}
 		for i, phase := range phases {
@@ -116,16 +128,20 @@ func TestExplainedBirths(t *testing.T) {
 	for _, b := range doc.MemoryPhases {
 		got = append(got, fmt.Sprintf("%s %d", b.Title(), b.DeltaBytes/m))
 	}
-	if want := []string{"backward.grad 60", "backward -40", "between windows 8", "backward.norm 4", "setup.model 0"}; !slices.Equal(got, want) {
+	if want := []string{"backward.grad 60", "backward -40", "between windows 8", "backward.norm 4",
+		"setup.model 0"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if text := strings.Join(doc.MemorySentences(), "\n"); !strings.Contains(text, "Of the 32.00 MiB by which ghost's peak exceeds plain's, 60.00 MiB (188 %) are of blocks born in backward.grad (plain's peak has none), "+
-		"8.00 MiB (25 %) blocks born between windows (plain's peak has none) and 4.00 MiB (13 %) blocks born in backward.norm (plain's peak has none); "+
+	if text := strings.Join(doc.MemorySentences(), "\n"); !strings.Contains(text, "Of the 32.00 MiB by which ghost's "+
+		"peak exceeds plain's, 60.00 MiB (188 %) are of blocks born in backward.grad (plain's peak has none), "+
+		"8.00 MiB (25 %) blocks born between windows (plain's peak has none) and 4.00 MiB (13 %) blocks born in "+
+		"backward.norm (plain's peak has none); "+
 		"against them stand 40.00 MiB (125 %) less of blocks born in backward (ghost's peak has none).") {
 		t.Error(text)
 	}
 	ghost.Phases = []schemas.Phase{{Phase: schemas.PhaseBetween}} // as of an imported file
-	if doc, err = Explain(Dissect(plain), Dissect(ghost)); err != nil || len(doc.MemoryPhases) != 0 || len(doc.Categories) == 0 || len(doc.Categories[0].Phases) != 0 ||
+	if doc, err = Explain(Dissect(plain), Dissect(ghost)); err != nil || len(doc.MemoryPhases) != 0 ||
+		len(doc.Categories) == 0 || len(doc.Categories[0].Phases) != 0 ||
 		strings.Contains(strings.Join(doc.Sentences, " "), "born") {
 		t.Errorf("%+v, %v", doc, err)
 	}
@@ -163,7 +179,8 @@ func TestExplainedWorkspaces(t *testing.T) {
 			in.Allocations[k].Module = 1
 		}
 		if i == 1 {
-			in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1, Evidence: schemas.Lifetime, Module: 1}
+			in.Owners[0] = schemas.Owner{AllocID: 1, Category: schemas.Workspace, BeginSeq: 1,
+				Evidence: schemas.Lifetime, Module: 1}
 		}
 		d[i] = Dissect(in)
 	}
@@ -172,10 +189,12 @@ func TestExplainedWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(doc.Categories, func(c ExplainedCategory) bool { return c.Category == schemas.Workspace })
-	if m := doc.Categories[at].Modules; len(m) != 1 || *m[0].Module != SharedByModules || m[0].Modules != 0 || m[0].Role != nil || m[0].DeltaBytes != 1000 {
+	if m := doc.Categories[at].Modules; len(m) != 1 || *m[0].Module != SharedByModules || m[0].Modules != 0 ||
+		m[0].Role != nil || m[0].DeltaBytes != 1000 {
 		t.Errorf("%+v", m)
 	}
-	if text := strings.Join(doc.Sentences, " "); !strings.Contains(text, "of workspace at ") || !strings.Contains(text, "belong to all modules together") {
+	if text := strings.Join(doc.Sentences, " "); !strings.Contains(text, "of workspace at ") ||
+		!strings.Contains(text, "belong to all modules together") {
 		t.Errorf("%s", text)
 	}
 }
@@ -183,8 +202,10 @@ func TestExplainedWorkspaces(t *testing.T) {
 // The sentences state the figures, what stands against them, and what is left.
 func TestExplainedSentences(t *testing.T) {
 	const m = 1 << 20
-	plain := sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.ActivationGradients: 40 * m})
-	ghost := sized("ghost", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.Gradients: 60 * m, schemas.ClipTemporaries: 4 * m, schemas.NormSamples: 1024})
+	plain := sized("plain", map[schemas.Category]int64{schemas.Parameters: 100 * m,
+		schemas.ActivationGradients: 40 * m})
+	ghost := sized("ghost", map[schemas.Category]int64{schemas.Parameters: 100 * m, schemas.Gradients: 60 * m,
+		schemas.ClipTemporaries: 4 * m, schemas.NormSamples: 1024})
 	ghost.Modules = []schemas.Module{{ID: 7, Path: "head", Class: "Linear"}}
 	for i := range ghost.Owners {
 		if ghost.Owners[i].Category == schemas.Gradients {
@@ -195,7 +216,8 @@ func TestExplainedSentences(t *testing.T) {
 		in = slow(in, step...)
 		for i := range step {
 			for phase, v := range ms {
-				in.Phases = append(in.Phases, schemas.Phase{Step: int64(i), Phase: phase, GPUNS: v * 1e6, EndNS: v * 1e6})
+				in.Phases = append(in.Phases, schemas.Phase{Step: int64(i), Phase: phase, GPUNS: v * 1e6,
+					EndNS: v * 1e6})
 			}
 		}
 		return in
@@ -209,12 +231,16 @@ func TestExplainedSentences(t *testing.T) {
 	got := strings.Join(doc.Sentences, "\n")
 	for _, want := range []string{
 		"The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB).",
-		"Of the 24.00 MiB by which ghost's peak exceeds plain's, 60.00 MiB (250 %) are gradients (plain's peak has none) and 4.00 MiB (17 %) clip temporaries (plain's peak has none); " +
-			"against them stand 40.00 MiB (167 %) less of activation gradients (ghost's peak has none); one other of the categories comes to <0.01 MiB.",
+		"Of the 24.00 MiB by which ghost's peak exceeds plain's, 60.00 MiB (250 %) are gradients (plain's peak has " +
+			"none) and 4.00 MiB (17 %) clip temporaries (plain's peak has none); " +
+			"against them stand 40.00 MiB (167 %) less of activation gradients (ghost's peak has none); one other of " +
+			"the categories comes to <0.01 MiB.",
 		"Of the 60.00 MiB more of gradients at ghost's peak, 60.00 MiB (100 %) belong to head.",
 		"Of the 40.00 MiB less of activation gradients at ghost's peak, 40.00 MiB (100 %) belong to no known module.",
-		"A step of ghost takes 103.0 ms, 73.0 ms (243 %) more than one of plain (30.0 ms): medians of 2 steps each, in GPU time.",
-		"70.0 ms (96 %) are backward.norm (plain has none) and 20.0 ms (27 %) backward.grad (plain has none); against them stand 20.0 ms (27 %) less of backward (ghost has none).",
+		"A step of ghost takes 103.0 ms, 73.0 ms (243 %) more than one of plain (30.0 ms): medians of 2 steps each, " +
+			"in GPU time.",
+		"70.0 ms (96 %) are backward.norm (plain has none) and 20.0 ms (27 %) backward.grad (plain has none); " +
+			"against them stand 20.0 ms (27 %) less of backward (ghost has none).",
 		" of ghost take 90.0 ms, 70.0 ms (350 %) more than those of plain (20.0 ms).",
 		"The medians of the phases do not add up to those of the steps: +3.000 ms are of no phase.",
 	} {
@@ -236,8 +262,10 @@ func TestExplainedSentences(t *testing.T) {
 	for _, c := range []struct {
 		from, to Input
 		want     string
-	}{{plain, early, "The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB); ghost ended early (oom): its peak is of what it did until then."},
-		{early, plain, "The peak of plain is 140.00 MiB, 24.00 MiB (15 %) less than that of ghost (164.00 MiB); ghost ended early (oom): its peak is of what it did until then."}} {
+	}{{plain, early, "The peak of ghost is 164.00 MiB, 24.00 MiB (17 %) more than that of plain (140.00 MiB); ghost " +
+		"ended early (oom): its peak is of what it did until then."},
+		{early, plain, "The peak of plain is 140.00 MiB, 24.00 MiB (15 %) less than that of ghost (164.00 MiB); " +
+			"ghost ended early (oom): its peak is of what it did until then."}} {
 		if doc, err := Explain(Dissect(c.from), Dissect(c.to)); err != nil || doc.Sentences[0] != c.want {
 			t.Errorf("%v: %q", err, doc.Sentences)
 		}
@@ -247,7 +275,8 @@ func TestExplainedSentences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"by which plain's peak is below ghost's, 60.00 MiB (250 %) are gradients (plain's peak has none)", "40.00 MiB (167 %) more of activation gradients"} {
+	for _, want := range []string{"by which plain's peak is below ghost's, 60.00 MiB (250 %) are gradients (plain's " +
+		"peak has none)", "40.00 MiB (167 %) more of activation gradients"} {
 		if !strings.Contains(strings.Join(back.Sentences, "\n"), want) {
 			t.Errorf("no %q in %q", want, back.Sentences)
 		}
@@ -262,10 +291,13 @@ func TestExplainedPartsThatCancel(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		{500 * m, "That b's peak equals a's is the sum of 500.00 MiB less of activations (b's peak has none) and 500.00 MiB more of hook activations (a's peak has none)."},
-		{501 * m, "That b's peak exceeds a's by 1.00 MiB is the sum of 501.00 MiB more of hook activations (a's peak has none) and 500.00 MiB less of activations (b's peak has none)."},
+		{500 * m, "That b's peak equals a's is the sum of 500.00 MiB less of activations (b's peak has none) and " +
+			"500.00 MiB more of hook activations (a's peak has none)."},
+		{501 * m, "That b's peak exceeds a's by 1.00 MiB is the sum of 501.00 MiB more of hook activations (a's peak " +
+			"has none) and 500.00 MiB less of activations (b's peak has none)."},
 	} {
-		doc, err := Explain(Dissect(a), Dissect(sized("b", map[schemas.Category]int64{schemas.HookActivations: c.bytes})))
+		doc, err := Explain(Dissect(a),
+			Dissect(sized("b", map[schemas.Category]int64{schemas.HookActivations: c.bytes})))
 		if err != nil || !slices.Contains(doc.Sentences, c.want) {
 			t.Errorf("%v, no %q in %q", err, c.want, doc.Sentences)
 		}
@@ -274,7 +306,8 @@ func TestExplainedPartsThatCancel(t *testing.T) {
 
 // Runs without a breakdown are compared by what they have, and nothing is made up.
 func TestExplainWithoutBreakdown(t *testing.T) {
-	bare := Input{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	bare := Input{Manifest: &schemas.Manifest{RunID: "bare", Bare: true, Status: schemas.StatusOK,
+		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
 	full := sized("full", map[schemas.Category]int64{schemas.Parameters: 4096})
 	if _, err := Explain(Dissect(full), Dissect(bare)); err == nil {
 		t.Error("there is nothing to compare")
@@ -282,8 +315,10 @@ func TestExplainWithoutBreakdown(t *testing.T) {
 	peak := int64(8192)
 	bare.Report.Devices = []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &peak}}
 	doc, err := Explain(Dissect(full), Dissect(bare))
-	if err != nil || len(doc.Categories) != 0 || *doc.PeakDeltaBytes != 4096 || doc.StepDeltaMS != nil || doc.PhaseResidueMS != nil || len(doc.TimeSentences()) != 0 ||
-		!slices.Contains(doc.Sentences, "The difference is not broken down: there is no breakdown of the peak of bare.") || len(doc.Warnings) == 0 {
+	if err != nil || len(doc.Categories) != 0 || *doc.PeakDeltaBytes != 4096 || doc.StepDeltaMS != nil ||
+		doc.PhaseResidueMS != nil || len(doc.TimeSentences()) != 0 ||
+		!slices.Contains(doc.Sentences,
+			"The difference is not broken down: there is no breakdown of the peak of bare.") || len(doc.Warnings) == 0 {
 		t.Errorf("%+v, %v", doc, err)
 	}
 }
@@ -295,11 +330,13 @@ func TestFolds(t *testing.T) {
 		}
 		return out
 	}
-	one := mods("h", "ModuleList", "h.0", "Block", "h.1", "Block", "h.1.seq", "Sequential", "h.1.seq.0", "Linear", "h.1.seq.1", "ReLU", "solo", "ModuleList", "solo.0", "Block",
+	one := mods("h", "ModuleList", "h.0", "Block", "h.1", "Block", "h.1.seq", "Sequential", "h.1.seq.0", "Linear",
+		"h.1.seq.1", "ReLU", "solo", "ModuleList", "solo.0", "Block",
 		"e.0", "Expert", "e.1", "Expert", "0", "Linear", "1", "Linear")
 	other := mods("e.0", "Expert", "e.1", "Router", "solo.0", "Block")
 	f := foldsOf(one, other)
-	for path, want := range map[string]string{"h.1": "h.*", "h.1.seq.0": "h.*.seq.0", "solo.0": "solo.0", "e.1": "e.1", "1": "*", "": "", "head": "head"} {
+	for path, want := range map[string]string{"h.1": "h.*", "h.1.seq.0": "h.*.seq.0", "solo.0": "solo.0", "e.1": "e.1",
+		"1": "*", "": "", "head": "head"} {
 		if got := f.fold(path); got != want {
 			t.Errorf("%q folds to %q, want %q", path, got, want)
 		}
@@ -310,7 +347,8 @@ func TestShareText(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
 		want        string
-	}{{1, 2, "50 %"}, {3, 3, "100 %"}, {0, 3, "0 %"}, {9999, 10000, ">99.9 %"}, {9973, 10000, "99.7 %"}, {3, 1000, "0.3 %"}, {1, 1e6, "<0.1 %"}, {100001, 1e5, "100.1 %"}, {15, 1, "1,500 %"}} {
+	}{{1, 2, "50 %"}, {3, 3, "100 %"}, {0, 3, "0 %"}, {9999, 10000, ">99.9 %"}, {9973, 10000, "99.7 %"},
+		{3, 1000, "0.3 %"}, {1, 1e6, "<0.1 %"}, {100001, 1e5, "100.1 %"}, {15, 1, "1,500 %"}} {
 		if got := shareText(c.part, c.whole); got != c.want {
 			t.Errorf("%g of %g is %q, want %q", c.part, c.whole, got, c.want)
 		}
@@ -319,7 +357,8 @@ func TestShareText(t *testing.T) {
 
 // Sentences call categories what papers do.
 func TestCategoriesInProse(t *testing.T) {
-	for c, want := range map[schemas.Category]string{schemas.PerSampleGradients: "per-sample gradients", schemas.ClipTemporaries: "clip temporaries", schemas.Noise: "noise"} {
+	for c, want := range map[schemas.Category]string{schemas.PerSampleGradients: "per-sample gradients",
+		schemas.ClipTemporaries: "clip temporaries", schemas.Noise: "noise"} {
 		if got := words(c); got != want {
 			t.Errorf("%s in prose is %q, want %q", c, got, want)
 		}
@@ -328,7 +367,8 @@ func TestCategoriesInProse(t *testing.T) {
 
 // A module that has no name of its own, in an nn.Sequential say, is not a bare digit in a sentence.
 func TestSentencesNameNumberedModules(t *testing.T) {
-	for path, want := range map[string]string{"3": "module 3 (Conv2d)", "0.1": "module 0.1 (Conv2d)", "blocks.3": "blocks.3", "": "(Conv2d)"} {
+	for path, want := range map[string]string{"3": "module 3 (Conv2d)", "0.1": "module 0.1 (Conv2d)",
+		"blocks.3": "blocks.3", "": "(Conv2d)"} {
 		if got := moduleWords(&schemas.Module{Path: path, Class: "Conv2d"}); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
 		}

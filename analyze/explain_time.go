@@ -37,10 +37,11 @@ func (m *ExplainedModuleTime) named() *ExplainedModule {
 
 // ModuleTiming says how the times of a run's modules are known.
 type ModuleTiming struct {
-	Rank               int32   `json:"rank"`       // the slowest of Ranks
-	Ranks              int     `json:"ranks"`      // that have times of modules
-	BareSteps          int     `json:"bare_steps"` // whose phases times are scaled to
-	Repeats            int     `json:"repeats"`    // over whose medians of phases times are scaled instead; 0 = no other repeats
+	Rank      int32 `json:"rank"`       // the slowest of Ranks
+	Ranks     int   `json:"ranks"`      // that have times of modules
+	BareSteps int   `json:"bare_steps"` // whose phases times are scaled to
+	// over whose medians of phases times are scaled instead; 0 = no other repeats
+	Repeats            int     `json:"repeats"`
 	InstrumentedSteps  int     `json:"instrumented_steps"`
 	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median
 }
@@ -57,8 +58,8 @@ type timedPart struct {
 	of *schemas.Module // nil = outside all modules, or not known
 }
 
-// timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of modules.
-// A mean over ranks would be nobody's step.
+// timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of
+// modules. A mean over ranks would be nobody's step.
 func (in *Input) timeByModule() *timedParts {
 	if in.noModuleTimes() != "" {
 		return nil
@@ -80,7 +81,8 @@ func (in *Input) timeByModule() *timedParts {
 	}
 	modules := in.modulesOf(slowest.Rank)
 	t := &timedParts{ModuleTiming: ModuleTiming{Rank: slowest.Rank, Ranks: ranks, BareSteps: slowest.BareSteps,
-		InstrumentedSteps: slowest.InstrumentedSteps, InstrumentedStepMS: *slowest.InstrumentedStepMS}, idles: slowest.idles}
+		InstrumentedSteps: slowest.InstrumentedSteps, InstrumentedStepMS: *slowest.InstrumentedStepMS},
+		idles: slowest.idles}
 	for _, s := range slowest.rows {
 		t.parts = append(t.parts, timedPart{s, modules[s.module]})
 	}
@@ -146,8 +148,8 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left of the
-// steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
+// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left
+// of the steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
 func (doc *ExplainDocument) explainModuleTimes(from, to *Dissection) {
 	for i, d := range []*Dissection{from, to} {
 		if d.times != nil {
@@ -188,7 +190,8 @@ func (doc *ExplainDocument) explainModuleTimes(from, to *Dissection) {
 		doc.ModuleTimes = append(doc.ModuleTimes, r.finish(order))
 	}
 	slices.SortFunc(doc.ModuleTimes, func(a, b ExplainedModuleTime) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.DeltaMS), math.Abs(a.DeltaMS)), cmp.Compare(orZero(b.ToMS), orZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
+		return cmp.Or(cmp.Compare(math.Abs(b.DeltaMS), math.Abs(a.DeltaMS)), cmp.Compare(orZero(b.ToMS),
+			orZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
 	})
 	for i, d := range []*Dissection{from, to} {
 		if d.times.idles != "" {

@@ -9,19 +9,27 @@ import (
 // rounding is what sums of floats in ms may be off by: a nanosecond.
 const rounding = 1e-6
 
-// tellModuleTimes says in which modules' forward and backward the difference of the steps lies, and what DP hooks have of it.
+// tellModuleTimes says in which modules' forward and backward the difference of the steps lies, and what DP hooks have
+// of it.
 func (doc *ExplainDocument) tellModuleTimes(say func(string, ...any)) {
 	a, b := &doc.Runs[0], &doc.Runs[1]
-	terms := doc.OutsideModules.terms(a.Label, b.Label, func(family string) string { return "the " + family + " phase outside modules" })
+	terms := doc.OutsideModules.terms(a.Label, b.Label, func(family string) string {
+		return "the " + family + " phase outside modules"
+	})
 	for i := range doc.ModuleTimes {
 		m := &doc.ModuleTimes[i]
-		terms = append(terms, m.terms(a.Label, b.Label, func(family string) string { return "the " + family + " of " + m.named().prose() })...)
+		terms = append(terms, m.terms(a.Label, b.Label, func(family string) string {
+			return "the " + family + " of " + m.named().prose()
+		})...)
 	}
-	if text := account(*doc.StepDeltaMS, longer(*doc.StepDeltaMS, b.Label, a.Label), "lie in", "parts", terms, msText); text != "" {
+	if text := account(*doc.StepDeltaMS, longer(*doc.StepDeltaMS, b.Label, a.Label), "lie in", "parts", terms,
+		msText); text != "" {
 		say("%s.", text)
 	}
 	for i, r := range doc.Runs {
-		doc.tellHooks(say, r.Label, r.StepMS.Median, func(m *ExplainedModuleTime) float64 { return [2]float64{m.FromHookMS, m.ToHookMS}[i] })
+		doc.tellHooks(say, r.Label, r.StepMS.Median, func(m *ExplainedModuleTime) float64 {
+			return [2]float64{m.FromHookMS, m.ToHookMS}[i]
+		})
 	}
 	// What the medians of the phases leave was said of the phases.
 	if r := *doc.ModuleResidueMS - orZero(doc.PhaseResidueMS); math.Abs(r) > rounding && !below(r, *doc.StepDeltaMS) {
@@ -42,8 +50,8 @@ func longer(delta float64, to, from string) lead {
 	return lead{sum: fmt.Sprintf("That %s's step takes as long as %s's is the sum of ", to, from)}
 }
 
-// phaseFamily is what [PhaseFamily] puts together: the single passes of a method of two cannot be set beside one of a single
-// pass.
+// phaseFamily is what [PhaseFamily] puts together: the single passes of a method of two cannot be set beside one of a
+// single pass.
 type phaseFamily struct {
 	name     string
 	members  []string
@@ -86,7 +94,8 @@ func (t *ExplainedTime) terms(from, to string, name func(family string) string) 
 }
 
 // tellHooks says what part of a run's step passes in DP hooks, and for which module most of it does.
-func (doc *ExplainDocument) tellHooks(say func(string, ...any), label string, step float64, ms func(*ExplainedModuleTime) float64) {
+func (doc *ExplainDocument) tellHooks(say func(string, ...any), label string, step float64,
+	ms func(*ExplainedModuleTime) float64) {
 	sum, most := 0.0, 0
 	for i := range doc.ModuleTimes {
 		v := ms(&doc.ModuleTimes[i])
@@ -102,5 +111,6 @@ func (doc *ExplainDocument) tellHooks(say func(string, ...any), label string, st
 	if ms(m) == sum {
 		part = "all"
 	}
-	say("In %s's step, %s%s are of norms and per-sample gradients in DP hooks, %s of them for %s.", label, msText(sum), ofWhole(sum, step), part, m.named().prose())
+	say("In %s's step, %s%s are of norms and per-sample gradients in DP hooks, %s of them for %s.", label, msText(sum),
+		ofWhole(sum, step), part, m.named().prose())
 }

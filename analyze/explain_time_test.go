@@ -22,9 +22,12 @@ type spent struct {
 
 // layeredTimes is a run of two bare steps and two instrumented ones, which take twice as long in every phase.
 func layeredTimes(name string, parts ...spent) Input {
-	in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{},
-		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "blocks.0", Class: "Block"}, {ID: 3, Path: "blocks.1", Class: "Block"},
-			{ID: 4, Path: "blocks.0.up", Class: "Linear", Role: "mlp"}, {ID: 5, Path: "blocks.1.up", Class: "Linear", Role: "mlp"}, {ID: 6, Path: "head", Class: "Linear", Role: "head"}}}
+	in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
+		Source: schemas.Measured}, Report: &schemas.IngestReport{},
+		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "blocks.0", Class: "Block"},
+			{ID: 3, Path: "blocks.1", Class: "Block"},
+			{ID: 4, Path: "blocks.0.up", Class: "Linear", Role: "mlp"}, {ID: 5, Path: "blocks.1.up", Class: "Linear",
+				Role: "mlp"}, {ID: 6, Path: "head", Class: "Linear", Role: "head"}}}
 	for n := range int64(4) {
 		instrumented := n%2 == 0
 		scale := int64(1e6)
@@ -38,10 +41,12 @@ func layeredTimes(name string, parts ...spent) Input {
 			}
 			step += p.ms * scale
 			if instrumented {
-				in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: p.phase, Module: p.module, DPHook: p.hook, GPUNS: p.ms * scale})
+				in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: p.phase, Module: p.module,
+					DPHook: p.hook, GPUNS: p.ms * scale})
 			}
 		}
-		in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: step, WallNS: step, EndNS: step})
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: step, WallNS: step,
+			EndNS: step})
 		for _, p := range order {
 			in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: p, GPUNS: sums[p], EndNS: sums[p]})
 		}
@@ -50,14 +55,19 @@ func layeredTimes(name string, parts ...spent) Input {
 }
 
 func plainTimes() Input {
-	return layeredTimes("plain", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 300}, spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
-		spent{"backward", 4, false, 600}, spent{"backward", 5, false, 600}, spent{"backward", 6, false, 400}, spent{"optimizer", 0, false, 90})
+	return layeredTimes("plain", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 300},
+		spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
+		spent{"backward", 4, false, 600}, spent{"backward", 5, false, 600}, spent{"backward", 6, false, 400},
+		spent{"optimizer", 0, false, 90})
 }
 
 func ghostTimes() Input {
-	return layeredTimes("ghost", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 301}, spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
-		spent{"backward.norm", 4, false, 500}, spent{"backward.norm", 5, false, 500}, spent{"backward.norm", 6, false, 400}, spent{"backward.norm", 6, true, 9000},
-		spent{"backward.norm", 5, true, 1000}, spent{"backward.grad", 4, false, 600}, spent{"backward.grad", 5, false, 600}, spent{"backward.grad", 6, false, 400}, spent{"optimizer", 0, false, 85})
+	return layeredTimes("ghost", spent{"forward", 4, false, 300}, spent{"forward", 5, false, 301},
+		spent{"forward", 6, false, 200}, spent{"forward", 0, false, 10},
+		spent{"backward.norm", 4, false, 500}, spent{"backward.norm", 5, false, 500}, spent{"backward.norm", 6, false,
+			400}, spent{"backward.norm", 6, true, 9000},
+		spent{"backward.norm", 5, true, 1000}, spent{"backward.grad", 4, false, 600}, spent{"backward.grad", 5, false,
+			600}, spent{"backward.grad", 6, false, 400}, spent{"optimizer", 0, false, 85})
 }
 
 func explained(t *testing.T, from, to Input) ExplainDocument {
@@ -77,9 +87,11 @@ func TestExplainedModuleTimes(t *testing.T) {
 		delta            float64
 		phases, noPhases int // of which the other run has none
 	}
-	for i, want := range []row{{"head", 600, 10000, 9000, 9400, 4, 3}, {"blocks.*.up ×2", 1800, 3801, 1000, 2001, 4, 3}} {
+	for i, want := range []row{{"head", 600, 10000, 9000, 9400, 4, 3}, {"blocks.*.up ×2", 1800, 3801, 1000, 2001, 4,
+		3}} {
 		m := doc.ModuleTimes[i]
-		got := row{title: m.Title(), from: math.Round(*m.FromMS*1e6) / 1e6, to: math.Round(*m.ToMS*1e6) / 1e6, hook: math.Round(m.ToHookMS*1e6) / 1e6, delta: math.Round(m.DeltaMS*1e6) / 1e6, phases: len(m.Phases)}
+		got := row{title: m.Title(), from: math.Round(*m.FromMS*1e6) / 1e6, to: math.Round(*m.ToMS*1e6) / 1e6,
+			hook: math.Round(m.ToHookMS*1e6) / 1e6, delta: math.Round(m.DeltaMS*1e6) / 1e6, phases: len(m.Phases)}
 		for _, p := range m.Phases {
 			if p.FromMS == nil || p.ToMS == nil {
 				got.noPhases++
@@ -89,23 +101,32 @@ func TestExplainedModuleTimes(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	if o := doc.OutsideModules; math.Abs(o.DeltaMS+5) > 1e-9 || math.Abs(*o.FromMS-100) > 1e-9 || len(o.Phases) != 2 || math.Abs(*doc.ModuleResidueMS) > 1e-9 || len(doc.ModuleTimes) != 2 {
+	if o := doc.OutsideModules; math.Abs(o.DeltaMS+5) > 1e-9 || math.Abs(*o.FromMS-100) > 1e-9 || len(o.Phases) != 2 ||
+		math.Abs(*doc.ModuleResidueMS) > 1e-9 || len(doc.ModuleTimes) != 2 {
 		t.Errorf("outside %+v, residue %g", o, *doc.ModuleResidueMS)
 	}
-	if *doc.ModuleTimes[1].Role != "mlp" || *doc.Runs[1].ModuleTiming != (ModuleTiming{Rank: 0, Ranks: 1, BareSteps: 2, InstrumentedSteps: 2, InstrumentedStepMS: 2 * 13896}) {
+	if *doc.ModuleTimes[1].Role != "mlp" || *doc.Runs[1].ModuleTiming != (ModuleTiming{Rank: 0, Ranks: 1, BareSteps: 2,
+		InstrumentedSteps: 2, InstrumentedStepMS: 2 * 13896}) {
 		t.Errorf("%+v, %+v", doc.ModuleTimes[1], doc.Runs[1].ModuleTiming)
 	}
 	for _, c := range []struct {
 		doc  ExplainDocument
 		want []string
 	}{
-		{doc, []string{"Of the 11,396.0 ms that ghost's step takes longer than plain's, 9,400.0 ms (82 %) lie in the backward of head and 2,000.0 ms (18 %) the backward of blocks.*.up (2 modules); 2 other parts come to −4.000 ms.",
-			"In ghost's step, 10,000.0 ms (72 %) are of norms and per-sample gradients in DP hooks, 9,000.0 ms of them for head."}},
-		{explained(t, ghostTimes(), plainTimes()), []string{"Of the 11,396.0 ms that plain's step takes less than ghost's, 9,400.0 ms (82 %) lie in the backward of head",
+		{doc, []string{"Of the 11,396.0 ms that ghost's step takes longer than plain's, 9,400.0 ms (82 %) lie in the " +
+			"backward of head and 2,000.0 ms (18 %) the backward of blocks.*.up (2 modules); 2 other parts come to " +
+			"−4.000 ms.",
+			"In ghost's step, 10,000.0 ms (72 %) are of norms and per-sample gradients in DP hooks, 9,000.0 ms of " +
+				"them for head."}},
+		{explained(t, ghostTimes(), plainTimes()), []string{"Of the 11,396.0 ms that plain's step takes less than " +
+			"ghost's, 9,400.0 ms (82 %) lie in the backward of head",
 			"In ghost's step, 10,000.0 ms (72 %) are of"}},
-		{explained(t, plainTimes(), layeredTimes("other", spent{"forward", 4, false, 2010}, spent{"backward", 4, true, 490})), []string{
-			"That other's step takes as long as plain's is the sum of 1,410.0 ms more of the forward of blocks.*.up (2 modules), 710.0 ms less of the backward of blocks.*.up (2 modules), " +
-				"400.0 ms less of the backward of head (other has none)", "one other of the parts comes to −10.0 ms.", "490.0 ms (20 %) are of norms and per-sample gradients in DP hooks, all of them for"}},
+		{explained(t, plainTimes(), layeredTimes("other", spent{"forward", 4, false, 2010}, spent{"backward", 4, true,
+			490})), []string{
+			"That other's step takes as long as plain's is the sum of 1,410.0 ms more of the forward of blocks.*.up " +
+				"(2 modules), 710.0 ms less of the backward of blocks.*.up (2 modules), " +
+				"400.0 ms less of the backward of head (other has none)", "one other of the parts comes to −10.0 ms.",
+			"490.0 ms (20 %) are of norms and per-sample gradients in DP hooks, all of them for"}},
 	} {
 		got := strings.Join(c.doc.ModuleTimeSentences(), "\n")
 		for _, want := range c.want {
@@ -116,22 +137,31 @@ func TestExplainedModuleTimes(t *testing.T) {
 	}
 }
 
-// Where modules were not timed in both runs, or the steps' clock is another, nothing is given by module, and that is said.
+// Where modules were not timed in both runs, or the steps' clock is another, nothing is given by module, and that is
+// said.
 func TestUnexplainedModuleTimes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(from, to *Input)
 		want   string
 	}{
-		{"older", func(from, _ *Input) { from.ModuleTimes = nil }, "The difference of the steps is not known by module: there are no times of modules of plain."},
-		{"bare", func(from, to *Input) { from.Manifest.Bare, to.Manifest.Bare = true, true }, "there are no times of modules of plain and ghost."},
-		{"warm-up", func(_, to *Input) { to.Steps[0].Warmup, to.Steps[2].Warmup = true, true }, "there are no times of modules of ghost."},
-		{"wall", func(from, to *Input) { from.Steps[1].GPUNS, to.Steps[1].GPUNS = 0, 0 }, "steps are compared in wall time, and modules are timed on the GPU."},
+		{"older", func(from, _ *Input) { from.ModuleTimes = nil }, "The difference of the steps is not known by " +
+			"module: there are no times of modules of plain."},
+		{"bare", func(from, to *Input) {
+			from.Manifest.Bare, to.Manifest.Bare = true, true
+		}, "there are no times of modules of plain and ghost."},
+		{"warm-up", func(_, to *Input) {
+			to.Steps[0].Warmup, to.Steps[2].Warmup = true, true
+		}, "there are no times of modules of ghost."},
+		{"wall", func(from, to *Input) {
+			from.Steps[1].GPUNS, to.Steps[1].GPUNS = 0, 0
+		}, "steps are compared in wall time, and modules are timed on the GPU."},
 	} {
 		from, to := plainTimes(), ghostTimes()
 		c.change(&from, &to)
 		doc := explained(t, from, to)
-		if len(doc.ModuleTimes) != 0 || doc.OutsideModules != nil || doc.ModuleResidueMS != nil || len(doc.ModuleTimeSentences()) != 0 ||
+		if len(doc.ModuleTimes) != 0 || doc.OutsideModules != nil || doc.ModuleResidueMS != nil ||
+			len(doc.ModuleTimeSentences()) != 0 ||
 			!strings.HasSuffix(strings.Join(doc.TimeSentences(), "\n"), c.want) {
 			t.Errorf("%s: %q, %+v", c.name, doc.TimeSentences(), doc.ModuleTimes)
 		}
@@ -159,7 +189,9 @@ func TestExplainedModuleTimesOfRanks(t *testing.T) {
 		to.ModuleTimes = append(to.ModuleTimes, m)
 	}
 	doc := explained(t, plainTimes(), to)
-	if timing := doc.Runs[1].ModuleTiming; timing.Rank != 1 || timing.Ranks != 2 || doc.ModuleTimes[0].Title() != "head" || math.Abs(*doc.ModuleTimes[0].ToMS-20000) > 1e-9 || doc.ModuleTimes[0].Modules != 1 {
+	if timing := doc.Runs[1].ModuleTiming; timing.Rank != 1 || timing.Ranks != 2 ||
+		doc.ModuleTimes[0].Title() != "head" || math.Abs(*doc.ModuleTimes[0].ToMS-20000) > 1e-9 ||
+		doc.ModuleTimes[0].Modules != 1 {
 		t.Errorf("%+v, %+v", timing, doc.ModuleTimes[0])
 	}
 	checkExplainedTimes(t, &doc)
@@ -194,15 +226,16 @@ func checkExplainedTimes(t *testing.T, doc *ExplainDocument) {
 		m := &doc.ModuleTimes[i]
 		part(m.Title(), &m.ExplainedTime)
 		sum += m.DeltaMS
-		if titles[m.Title()] || i > 0 && math.Abs(m.DeltaMS) > math.Abs(doc.ModuleTimes[i-1].DeltaMS) || (m.Module == nil) != (m.Modules == 0) {
+		if titles[m.Title()] || i > 0 && math.Abs(m.DeltaMS) > math.Abs(doc.ModuleTimes[i-1].DeltaMS) ||
+			(m.Module == nil) != (m.Modules == 0) {
 			t.Errorf("%s stands twice, or out of order, or for no module: %+v", m.Title(), m)
 		}
 	}
 	near("all", sum, *doc.StepDeltaMS)
 }
 
-// checkPhasesOfModules holds the modules of each phase to the phase's own time, where a run of one rank was timed by module in it.
-// Recompute makes a difference to backward alone.
+// checkPhasesOfModules holds the modules of each phase to the phase's own time, where a run of one rank was timed by
+// module in it. Recompute makes a difference to backward alone.
 func checkPhasesOfModules(t *testing.T, doc *ExplainDocument) {
 	t.Helper()
 	for side := range doc.Runs {
@@ -224,15 +257,17 @@ func checkPhasesOfModules(t *testing.T, doc *ExplainDocument) {
 		for i := range doc.Phases {
 			p := &doc.Phases[i]
 			sum, known := sums[p.Phase]
-			if ms := of(p); known && sum > 0 && (PhaseFamily(p.Phase) != "backward" || sums["recompute"] == 0) && math.Abs(sum-orZero(ms)) > rounding {
-				t.Errorf("%s to %s: modules have %v ms of %s, whose time is %v", doc.From, doc.To, sum, p.Phase, orZero(ms))
+			if ms := of(p); known && sum > 0 && (PhaseFamily(p.Phase) != "backward" || sums["recompute"] == 0) &&
+				math.Abs(sum-orZero(ms)) > rounding {
+				t.Errorf("%s to %s: modules have %v ms of %s, whose time is %v", doc.From, doc.To, sum, p.Phase,
+					orZero(ms))
 			}
 		}
 	}
 }
 
-// randomTimes is a run of random steps: ranks, phases that only some steps have, a recompute that bare steps lack, modules that
-// the table of modules does not know, and steps that lack rows.
+// randomTimes is a run of random steps: ranks, phases that only some steps have, a recompute that bare steps lack,
+// modules that the table of modules does not know, and steps that lack rows.
 func randomTimes(r *rand.Rand, name string) Input {
 	in := layeredTimes(name)
 	in.Steps, in.ModuleTimes, in.Modules = nil, nil, slices.Clone(in.Modules)
@@ -247,7 +282,8 @@ func randomTimes(r *rand.Rand, name string) Input {
 		}
 		for n := range int64(2 + r.IntN(6)) {
 			s := schemas.Step{Rank: rank, Step: n, Instrumented: n%2 == 0, Warmup: n == 0 && r.IntN(2) == 0}
-			for _, phase := range []string{"forward", "backward", "backward.norm", "backward.grad", "recompute", "noise", "optimizer"} {
+			for _, phase := range []string{"forward", "backward", "backward.norm", "backward.grad", "recompute",
+				"noise", "optimizer"} {
 				if r.IntN(5) == 0 || phase == "recompute" && !s.Instrumented {
 					continue
 				}
@@ -259,7 +295,8 @@ func randomTimes(r *rand.Rand, name string) Input {
 				for _, m := range slices.Sorted(maps.Keys(rows)) {
 					ns += rows[m]
 					if s.Instrumented {
-						in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Rank: rank, Step: n, Phase: phase, Module: m, DPHook: r.IntN(3) == 0, GPUNS: rows[m]})
+						in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Rank: rank, Step: n, Phase: phase,
+							Module: m, DPHook: r.IntN(3) == 0, GPUNS: rows[m]})
 					}
 				}
 				in.Phases = append(in.Phases, schemas.Phase{Rank: rank, Step: n, Phase: phase, GPUNS: ns, EndNS: ns})
@@ -294,7 +331,8 @@ func TestExplainedTimesSum(t *testing.T) {
 			}
 			checkExplainedTimes(t, &doc)
 			checkPhasesOfModules(t, &doc)
-			if i == j && (doc.OutsideModules.DeltaMS != 0 || *doc.ModuleResidueMS != 0 || len(doc.ModuleTimes) > 0 && doc.ModuleTimes[0].DeltaMS != 0) {
+			if i == j && (doc.OutsideModules.DeltaMS != 0 || *doc.ModuleResidueMS != 0 || len(doc.ModuleTimes) > 0 &&
+				doc.ModuleTimes[0].DeltaMS != 0) {
 				t.Errorf("%s differs from itself", doc.From)
 			}
 		}
@@ -307,7 +345,8 @@ func repeated(in Input, factors ...float64) []Summary {
 	var out []Summary
 	for i, f := range factors {
 		m := *in.Manifest
-		m.RunID, m.Bare, m.Suite = fmt.Sprint(m.RunID, i), true, &schemas.SuiteRef{Name: "suite", Key: m.Name, Repetition: i + 1}
+		m.RunID, m.Bare, m.Suite = fmt.Sprint(m.RunID, i), true, &schemas.SuiteRef{Name: "suite", Key: m.Name,
+			Repetition: i + 1}
 		instrumented := map[int64]bool{}
 		o := Input{Manifest: &m, Report: in.Report}
 		for _, s := range in.Steps {
@@ -332,14 +371,16 @@ func repeated(in Input, factors ...float64) []Summary {
 	return out
 }
 
-// A recorded run is but one of its repeats: times are medians over all of them, and modules keep their shares of the phases.
+// A recorded run is but one of its repeats: times are medians over all of them, and modules keep their shares of the
+// phases.
 func TestExplainedRepeats(t *testing.T) {
 	from, to := plainTimes(), ghostTimes()
 	around := append(repeated(from, 0.75, 0.6), repeated(to, 0.5, 0.3, 0.15)...)
 	a, b := Dissect(from), Dissect(to)
 	own := a.times
 	TakeRepeats([2]*Dissection{&a, &b}, around)
-	if a.StepMS.N != 3 || a.StepMS.Over != OverRepeats || a.StepMS.Of != OfRange || a.StepMS.Median != 1875 || a.StepMS.Low != 1500 || a.StepMS.High != 2500 || b.StepMS.N != 4 {
+	if a.StepMS.N != 3 || a.StepMS.Over != OverRepeats || a.StepMS.Of != OfRange || a.StepMS.Median != 1875 ||
+		a.StepMS.Low != 1500 || a.StepMS.High != 2500 || b.StepMS.N != 4 {
 		t.Fatalf("%+v, %+v", a.StepMS, b.StepMS)
 	}
 	if own.Repeats != 0 || a.times == own || a.times.Repeats != 3 {
@@ -350,25 +391,32 @@ func TestExplainedRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkExplainedTimes(t, &doc)
-	head := doc.ModuleTimes[slices.IndexFunc(doc.ModuleTimes, func(m ExplainedModuleTime) bool { return m.Title() == "head" })]
-	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 { // 600 of 2,500 ms are as many of 1,875
+	head := doc.ModuleTimes[slices.IndexFunc(doc.ModuleTimes, func(m ExplainedModuleTime) bool {
+		return m.Title() == "head"
+	})]
+	// 600 of 2,500 ms are as many of 1,875
+	if math.Abs(*head.FromMS-450) > 1e-6 || math.Abs(*doc.ModuleResidueMS) > 1e-6 {
 		t.Errorf("%+v, residue %v ms", head, *doc.ModuleResidueMS)
 	}
 	text := strings.Join(doc.Sentences, "\n")
-	for _, want := range []string{"A step of ghost takes 5,558.4 ms, 3,683.4 ms (196 %) more than one of plain (1,875.0 ms): medians of 4 repeats (2,084.4 ms to 13,896.0 ms) and of 3 repeats (1,500.0 ms to 2,500.0 ms), in GPU time.",
+	for _, want := range []string{"A step of ghost takes 5,558.4 ms, 3,683.4 ms (196 %) more than one of plain " +
+		"(1,875.0 ms): medians of 4 repeats (2,084.4 ms to 13,896.0 ms) and of 3 repeats (1,500.0 ms to 2,500.0 ms), " +
+		"in GPU time.",
 		"The ranges of the repeats overlap: which of the two is faster depends on the repeat."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if want := "plain: times are medians over 3 repeats in the store, whose steps take 1,500.0 ms to 2,500.0 ms; that of run plain takes 2,500.0 ms"; !slices.Contains(doc.Warnings, want) {
+	if want := "plain: times are medians over 3 repeats in the store, whose steps take 1,500.0 ms to 2,500.0 ms; " +
+		"that of run plain takes 2,500.0 ms"; !slices.Contains(doc.Warnings, want) {
 		t.Errorf("no %q in %q", want, doc.Warnings)
 	}
 	// Of two repeats of one experiment each has its own times.
 	again := plainTimes()
 	again.Manifest.Suite, again.Manifest.RunID = from.Manifest.Suite, "again"
 	a, b = Dissect(from), Dissect(again)
-	if TakeRepeats([2]*Dissection{&a, &b}, around); a.StepMS.Over != OverSteps || b.StepMS.Over != OverSteps || a.times.Repeats != 0 {
+	if TakeRepeats([2]*Dissection{&a, &b}, around); a.StepMS.Over != OverSteps || b.StepMS.Over != OverSteps ||
+		a.times.Repeats != 0 {
 		t.Errorf("%+v, %+v", a.StepMS, b.StepMS)
 	}
 }
@@ -379,7 +427,8 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 	around := repeated(from, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 	a, b := Dissect(from), Dissect(to)
 	TakeRepeats([2]*Dissection{&a, &b}, around)
-	if want := 1 - math.Pow(2, -9); a.StepMS.N != 10 || a.StepMS.Low != 250 || a.StepMS.High != 2500 || math.Abs(a.StepMS.Confidence-want) > 1e-9 {
+	if want := 1 - math.Pow(2, -9); a.StepMS.N != 10 || a.StepMS.Low != 250 || a.StepMS.High != 2500 ||
+		math.Abs(a.StepMS.Confidence-want) > 1e-9 {
 		t.Errorf("%+v, want a confidence of %v", a.StepMS, want)
 	}
 	again := Dissect(from) // of a store and its copy
@@ -387,7 +436,8 @@ func TestExplainedRepeatsHaveTheirRange(t *testing.T) {
 		t.Errorf("%d repeats, of which some are the same run", again.StepMS.N)
 	}
 	again = Dissect(from)
-	if NoteRepeats([]*Summary{&again.Summary}, slices.Concat(around, around)); !strings.HasPrefix(again.Warnings[len(again.Warnings)-1], "one of 10 repeats") {
+	if NoteRepeats([]*Summary{&again.Summary}, slices.Concat(around, around)); !strings.HasPrefix(
+		again.Warnings[len(again.Warnings)-1], "one of 10 repeats") {
 		t.Errorf("%q", again.Warnings)
 	}
 	if p := a.phaseTimes["forward"]; p.wall.Clock != ClockWall || p.gpu.Clock != ClockGPU {

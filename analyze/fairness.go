@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two runs
-// that differ in a condition are still compared, and say so.
+// A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two
+// runs that differ in a condition are still compared, and say so.
 type Fact struct {
 	What  string `json:"what"`
 	Value string `json:"value"`
@@ -26,7 +26,8 @@ type Fact struct {
 func (f *Fact) equals(o *Fact) bool { return f.Value == o.Value && f.whole == o.whole }
 
 // fairParams are the experiment parameters that a fair comparison holds constant, where both runs have them.
-var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_dim", "num_layers", "num_heads", "seq_len", "batch_size",
+var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_dim", "num_layers", "num_heads",
+	"seq_len", "batch_size",
 	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
 
 // factsOf lists what the manifest says of a run: where it ran first, then its parameters by name.
@@ -128,9 +129,11 @@ func unfair(baseline, run *Summary) []string {
 	switch {
 	case ours == theirs:
 	case ours == "" || theirs == "":
-		w = append(w, "only one of the two says which method it is: nothing says that they train the same model with the same batch")
+		w = append(w, "only one of the two says which method it is: nothing says that they train the same model with "+
+			"the same batch")
 	case ours == methodNormOnly:
-		w = append(w, "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; its overhead is not that of a DP-SGD step")
+		w = append(w, "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not "+
+			"private; its overhead is not that of a DP-SGD step")
 	case theirs == methodNormOnly:
 		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
 	}
@@ -155,7 +158,8 @@ func poissonBeside(baseline, run *Summary) []string {
 	if baseline.poisson {
 		who, other = other, who
 	}
-	return []string{fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its peak is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)}
+	return []string{fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its "+
+		"peak is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)}
 }
 
 // unlike lists the conditions in which a run differs from the baseline, where both have them.
@@ -177,8 +181,9 @@ func unlike(baseline, run *Summary) []string {
 	return w
 }
 
-// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without. A loop that frees it
-// between forward and backward keeps it too, and its peak in backward has none: nothing is said of what does not stand at the peak.
+// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without. A loop
+// that frees it between forward and backward keeps it too, and its peak in backward has none: nothing is said of what
+// does not stand at the peak.
 func keptGradients(baseline, run *Summary) []string {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
@@ -195,18 +200,21 @@ func keptGradients(baseline, run *Summary) []string {
 	if *b == 0 {
 		who = "the baseline keeps .grad between steps and the run frees it"
 	}
-	if ours, theirs := run.freedPeak(), baseline.freedPeak(); ours != nil && theirs != nil && run.PeakBytes != nil && baseline.PeakBytes != nil {
+	if ours, theirs := run.freedPeak(), baseline.freedPeak(); ours != nil && theirs != nil && run.PeakBytes != nil &&
+		baseline.PeakBytes != nil {
 		freed, kept := signedMiB(*ours-*theirs), signedMiB(*run.PeakBytes-*baseline.PeakBytes)
 		if freed == kept {
 			return []string{who + ", which hardly moves the peaks: they differ by " + kept + " either way"}
 		}
-		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)}
+		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed,
+			kept)}
 	}
-	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who, mib(max(*a, *b)))}
+	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who,
+		mib(max(*a, *b)))}
 }
 
-// keptAtPeak is at most what .grad kept between steps holds at the peak: without a replay all gradients there, some of which backward
-// may have made anew. Nil where the peak is not broken down.
+// keptAtPeak is at most what .grad kept between steps holds at the peak: without a replay all gradients there, some of
+// which backward may have made anew. Nil where the peak is not broken down.
 func (s *Summary) keptAtPeak() *int64 {
 	switch {
 	case s.Kept != nil:

@@ -17,12 +17,12 @@ type finder struct {
 	l       *ledger
 	d       *DeviceBreakdown // at the highest recorded moment
 	modules *moduleIndex
-	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing was
-	// recorded. What a change would take off such a peak nobody knows.
+	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing
+	// was recorded. What a change would take off such a peak nobody knows.
 	peak, whole string
 	notLooked   []string
-	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came after the last step
-	// that was completed where that is known to be instrumented.
+	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
+	// after the last step that was completed where that is known to be instrumented.
 	looked []span
 }
 
@@ -32,16 +32,17 @@ func (in *Input) newFinder(s *Summary, ledgers *ledgers) *finder {
 		return nil
 	}
 	p := in.placeOf(d)
-	x := &finder{in: in, run: s, p: p, l: ledgers.of(p), d: d, modules: in.newModuleIndex(p.rank), looked: in.knownEvents(p),
-		peak: "the peak", whole: OfPeakAllocated}
+	x := &finder{in: in, run: s, p: p, l: ledgers.of(p), d: d, modules: in.newModuleIndex(p.rank),
+		looked: in.knownEvents(p),
+		peak:   "the peak", whole: OfPeakAllocated}
 	if !s.BrokenDown() {
 		x.peak, x.whole = "the highest recorded moment", OfHighestRecorded
 	}
 	return x
 }
 
-// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A step that the
-// run died in is not among the steps: it is known by the peak alone whether it has tags.
+// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A
+// step that the run died in is not among the steps: it is known by the peak alone whether it has tags.
 func (in *Input) knownEvents(p place) []span {
 	var steps []*schemas.Step
 	for i := range in.Steps {
@@ -91,10 +92,10 @@ func (x *finder) peakFigure(f *Finding) {
 	f.bytes(what, x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
 }
 
-// savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It replays:
-// where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of a phase that holds none of
-// them, in the steps without tags too. Where the peak was not recorded, or only a step without tags reached it, nothing is said, as
-// nobody knows what else would have to go.
+// savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It
+// replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
+// a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
+// without tags reached it, nothing is said, as nobody knows what else would have to go.
 func (x *finder) savesWithout(f *Finding, voids []void, events []span, assumption string) {
 	if v := x.in.verdict(x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
@@ -104,8 +105,8 @@ func (x *finder) savesWithout(f *Finding, voids []void, events []span, assumptio
 	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), assumption)
 }
 
-// besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in them: a step without tags
-// holds there what nobody knows the owner of.
+// besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in
+// them: a step without tags holds there what nobody knows the owner of.
 func (x *finder) besidesVoids(voids []void) (highest int64) {
 	var phases []*schemas.Phase
 	known := x.in.phasesWithBytes()
@@ -139,12 +140,15 @@ func (x *finder) besidesVoids(voids []void) (highest int64) {
 	return highest
 }
 
-// held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the next.
+// held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the
+// next.
 func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool) []void {
 	place := categoryPlace(c)
 	var out []void
 	for i, a := range x.l.allocs {
-		if !slices.ContainsFunc(x.l.owners[i], func(o *schemas.Owner) bool { return categoryPlace(o.Category) == place }) || want != nil && !want(a) {
+		if !slices.ContainsFunc(x.l.owners[i], func(o *schemas.Owner) bool {
+			return categoryPlace(o.Category) == place
+		}) || want != nil && !want(a) {
 			continue
 		}
 		end := a.FreeRequestedSeq

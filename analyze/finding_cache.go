@@ -16,7 +16,8 @@ const (
 	leastCached = 64 << 20
 )
 
-const expandable = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow in place and free bytes are not split among them"
+const expandable = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow in place and free " +
+	"bytes are not split among them"
 
 // cached looks at the highest reserved: what of it holds nothing, and what came to be because free bytes lay in pieces.
 func (x *finder) cached() []Finding {
@@ -24,7 +25,8 @@ func (x *finder) cached() []Finding {
 	if steps == nil {
 		return nil
 	}
-	highest := slices.MaxFunc(steps, func(a, b level) int { return cmp.Compare(a.bytes, b.bytes) }) // the first of equals
+	// the first of equals
+	highest := slices.MaxFunc(steps, func(a, b level) int { return cmp.Compare(a.bytes, b.bytes) })
 	seq := highest.seq
 	gaps := x.gaps()
 	if !gaps[seq] {
@@ -38,28 +40,35 @@ func (x *finder) cached() []Finding {
 	}
 	r := x.reserved(highest.bytes)
 	var out []Finding
-	if atLeast(lay.free(), lay.reserved, cachedPercent) && atLeast(r.spare, lay.reserved, spareablePercent) && r.spare >= leastCached {
+	if atLeast(lay.free(), lay.reserved, cachedPercent) && atLeast(r.spare, lay.reserved, spareablePercent) &&
+		r.spare >= leastCached {
 		f := x.finding(FindingCached)
 		f.At = &at
 		f.of(lay.free(), lay.reserved, r.of)
 		x.layoutFigures(&f, lay, seq)
-		f.Sentence = fmt.Sprintf("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments without any block, and %s between blocks, which no call of empty_cache gives back.",
-			r.words, mib(lay.reserved), when(&at), mib(lay.free()), shareText(float64(lay.free()), float64(lay.reserved)), mib(lay.idle), mib(lay.gaps))
+		f.Sentence = fmt.Sprintf("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments "+
+			"without any block, and %s between blocks, which no call of empty_cache gives back.",
+			r.words, mib(lay.reserved), when(&at), mib(lay.free()), shareText(float64(lay.free()),
+				float64(lay.reserved)), mib(lay.idle), mib(lay.gaps))
 		f.Change = expandable
-		x.savesReserved(&f, r.spare+r.unseen, "at most: reserved would have to follow allocated to the byte, so that the highest of both are equal")
+		x.savesReserved(&f, r.spare+r.unseen, "at most: reserved would have to follow allocated to the byte, so that "+
+			"the highest of both are equal")
 		out = append(out, f)
 	}
 	if f := x.fragmentation(steps, gaps, &r); f != nil {
-		x.savesReserved(f, min(*f.Bytes, r.spare), "at most: every request that found its bytes free in pieces would have been served from them, and nothing reserved later for their sake")
+		x.savesReserved(f, min(*f.Bytes, r.spare), "at most: every request that found its bytes free in pieces would "+
+			"have been served from them, and nothing reserved later for their sake")
 		out = append(out, *f)
 	}
 	return out
 }
 
-// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak where torch counted more.
+// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak where torch
+// counted more.
 type reservedPeak struct {
-	bytes                  int64
-	spare                  int64 // of it, above the highest allocated: no change of the allocator's settings saves more of it
+	bytes int64
+	// of it, above the highest allocated: no change of the allocator's settings saves more of it
+	spare                  int64
 	unseen                 int64 // by how much torch's own peak is above it
 	of, title, words, most string
 }
@@ -70,7 +79,8 @@ func (x *finder) reserved(recorded int64) reservedPeak {
 	if v := x.in.verdict(x.p); v != nil {
 		if t := v.TorchPeakReservedBytes; t != nil && *t > recorded {
 			r.unseen = *t - recorded
-			r.of, r.title, r.words, r.most = OfRecordedReserved, "highest recorded reserved", "the highest recorded", "at the highest recorded moment"
+			r.of, r.title, r.words, r.most = OfRecordedReserved, "highest recorded reserved", "the highest recorded",
+				"at the highest recorded moment"
 		}
 		if t := v.TorchPeakAllocatedBytes; t != nil {
 			allocated = max(allocated, *t)
@@ -80,8 +90,8 @@ func (x *finder) reserved(recorded int64) reservedPeak {
 	return r
 }
 
-// savesReserved says by how much the peak reserved would fall; nothing where the peak allocated was not recorded, for then
-// most was reserved when nobody looked.
+// savesReserved says by how much the peak reserved would fall; nothing where the peak allocated was not recorded, for
+// then most was reserved when nobody looked.
 func (x *finder) savesReserved(f *Finding, bytes int64, assumption string) {
 	if x.run.BrokenDown() {
 		f.saves(bytes, assumption)
@@ -112,7 +122,8 @@ func (x *finder) fragmentation(steps []level, gaps map[int64]bool, r *reservedPe
 		before := steps[i-1].bytes
 		highest = max(highest, before)
 		need := steps[i].bytes - before
-		// Nobody knows what a gap reserved its bytes for; else it is what is cached if no more is reserved anew than that.
+		// Nobody knows what a gap reserved its bytes for; else it is what is cached if no more is reserved anew than
+		// that.
 		if steps[i].bytes <= highest || before-now < need || gaps[steps[i].seq] {
 			continue
 		}
@@ -136,7 +147,8 @@ func (x *finder) fragmentation(steps []level, gaps map[int64]bool, r *reservedPe
 	if times > 1 {
 		often += " the last time"
 	}
-	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many free bytes, in pieces that were too small or of another stream or pool: %s %s with %s free.",
+	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many "+
+		"free bytes, in pieces that were too small or of another stream or pool: %s %s with %s free.",
 		mib(grown), shareText(float64(grown), float64(r.bytes)), mib(r.bytes), r.most, often, when(&at), mib(freeThen))
 	f.Change = expandable
 	return &f
@@ -146,7 +158,8 @@ func (x *finder) fragmentation(steps []level, gaps map[int64]bool, r *reservedPe
 func (x *finder) gaps() map[int64]bool {
 	out := map[int64]bool{}
 	for i := range x.in.Events {
-		if e := &x.in.Events[i]; schemas.Action(e.Action) == schemas.ActionGap && e.Rank == x.p.rank && e.Device == x.p.device {
+		if e := &x.in.Events[i]; schemas.Action(e.Action) == schemas.ActionGap && e.Rank == x.p.rank &&
+			e.Device == x.p.device {
 			out[e.Seq] = true
 		}
 	}

@@ -13,8 +13,8 @@ const (
 	clipPercent           = 5  // of the peak, temporaries of norms and clipping
 )
 
-// oneLayer are the methods that never hold the per-sample gradients of all layers at once, and noTable those of them that
-// hold none of an embedding's either.
+// oneLayer are the methods that never hold the per-sample gradients of all layers at once, and noTable those of them
+// that hold none of an embedding's either.
 var (
 	noTable  = []string{"ghost", "mixed_ghost", "flash", "bk", "flash_bk"}
 	oneLayer = append([]string{"fgc"}, noTable...)
@@ -30,18 +30,22 @@ func (x *finder) perSample() []Finding {
 		x.of(&f, held)
 		f.bytes("per-sample gradients", held, x.at(schemas.PerSampleGradients))
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of %s", mib(held), shareText(float64(held), float64(whole)), x.peak)
+		f.Sentence = fmt.Sprintf("Per-sample gradients are %s (%s) of %s", mib(held), shareText(float64(held),
+			float64(whole)), x.peak)
 		if m, bytes := x.largestModule(schemas.PerSampleGradients); m != nil {
 			f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.PerSampleGradients)+", modules.parquet")
 			f.Sentence += fmt.Sprintf("; the largest part, %s, is of %s", mib(bytes), moduleWords(m))
 		}
 		f.Sentence += "."
-		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, ghost clipping, tiles or book-keeping"
+		f.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, " +
+			"ghost clipping, tiles or book-keeping"
 		f.instead = oneLayer
 		if x.run.Method() == "fgc" { // it is one already
-			f.Change, f.instead = "use a method that holds no layer's per-sample gradients: ghost clipping, tiles or book-keeping", noTable
+			f.Change, f.instead = "use a method that holds no layer's per-sample gradients: ghost clipping, tiles or "+
+				"book-keeping", noTable
 		}
-		x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, "at most: no per-sample gradient is ever held, and the other method holds nothing in their place")
+		x.savesWithout(&f, x.held(schemas.PerSampleGradients, nil), x.looked, "at most: no per-sample gradient is "+
+			"ever held, and the other method holds nothing in their place")
 		out = append(out, f)
 	}
 	if f := x.perSampleEmbedding(); f != nil {
@@ -79,15 +83,19 @@ func (x *finder) perSampleEmbedding() *Finding {
 	}
 	f := x.finding(FindingPerSampleEmbed)
 	x.of(&f, held)
-	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+", modules.parquet: role embedding")
+	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+
+		", modules.parquet: role embedding")
 	f.bytes("parameters of "+modulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table (%s), of which it touches no more rows than it has tokens.",
+	f.Sentence = fmt.Sprintf("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample "+
+		"has a whole table (%s), of which it touches no more rows than it has tokens.",
 		mib(held), shareText(float64(held), float64(whole)), x.peak, moduleWords(where), mib(where.ParameterBytes))
-	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its per-sample gradient sparse"
+	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its " +
+		"per-sample gradient sparse"
 	f.instead = noTable
 	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
-	x.savesWithout(&f, voids, x.looked, "the embedding's norm needs no table of gradients; all other allocations stay as they are")
+	x.savesWithout(&f, voids, x.looked, "the embedding's norm needs no table of gradients; all other allocations "+
+		"stay as they are")
 	return &f
 }
 
@@ -123,7 +131,8 @@ func (x *finder) clipping() []Finding {
 	x.of(&f, held)
 	f.bytes("clip temporaries", held, x.at(schemas.ClipTemporaries))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s, %s, are temporaries of norms and clipping", mib(held), shareText(float64(held), float64(whole)), x.peak, when(&x.d.At))
+	f.Sentence = fmt.Sprintf("%s (%s) of %s, %s, are temporaries of norms and clipping", mib(held),
+		shareText(float64(held), float64(whole)), x.peak, when(&x.d.At))
 	normBy := ""
 	if m, bytes := x.largestModule(schemas.ClipTemporaries); m != nil {
 		f.bytes("of them "+modulePath(m, 0), bytes, x.at(schemas.ClipTemporaries)+", modules.parquet")
@@ -142,6 +151,7 @@ func (x *finder) clipping() []Finding {
 	if f.instead != nil {
 		f.besides = sumAdvice(x.run.Method(), x.in.Manifest.Privacy)
 	}
-	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no memory of their own")
+	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no "+
+		"memory of their own")
 	return []Finding{f}
 }

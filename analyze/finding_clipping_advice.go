@@ -17,25 +17,30 @@ const (
 // ownBackprops are the methods that scale by the batch on their own, and copy no output gradients for it.
 var ownBackprops = []string{"bk", "flash_bk"}
 
-// clipAdvice says what would make the temporaries of norms and clipping smaller, and which methods' runs tell by how much. What the run
-// does already is no advice: method and normBy, of the layer with the largest part, say what that is; either may be empty.
+// clipAdvice says what would make the temporaries of norms and clipping smaller, and which methods' runs tell by how
+// much. What the run does already is no advice: method and normBy, of the layer with the largest part, say what that
+// is; either may be empty.
 func clipAdvice(method, normBy string, privacy *schemas.Privacy) (change string, instead []string) {
 	var ways []string
 	tiles := "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient"
 	if method == "bk" {
-		tiles = "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T matrix nor a whole per-sample gradient"
+		tiles = "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T matrix nor a whole " +
+			"per-sample gradient"
 	}
 	switch {
 	case strings.HasPrefix(normBy, normTiled), method == "flash", method == "flash_bk":
 		// What is left are tiles, bounded whatever the layer, and what is copied for them.
 	case slices.Contains([]string{"dpsgd", "functorch", "ew"}, method):
-		ways = append(ways, "use a method that clips without the per-sample gradients of all layers: ghost clipping, tiles or book-keeping")
+		ways = append(ways, "use a method that clips without the per-sample gradients of all layers: ghost clipping, "+
+			"tiles or book-keeping")
 		instead = oneLayer
 	case normBy == normPerSample && method != "mixed_ghost":
-		ways = append(ways, tiles, "this layer's from Gram matrices where 2T² is below the product of its dimensions (ghost clipping)")
+		ways = append(ways, tiles, "this layer's from Gram matrices where 2T² is below the product of its dimensions "+
+			"(ghost clipping)")
 		instead = oneLayer
 	case normBy == normGhost && method != "mixed_ghost":
-		ways = append(ways, tiles, "this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions (mixed ghost clipping)")
+		ways = append(ways, tiles, "this layer's from its per-sample gradient where 2T² exceeds the product of its "+
+			"dimensions (mixed ghost clipping)")
 		instead = oneLayer
 	default:
 		ways = append(ways, tiles)
@@ -56,7 +61,8 @@ func clipAdvice(method, normBy string, privacy *schemas.Privacy) (change string,
 
 // sumAdvice is the part of it that is of the loss, empty where nothing is copied for its mean.
 func sumAdvice(method string, privacy *schemas.Privacy) string {
-	if privacy == nil || privacy.LossReduction == nil || *privacy.LossReduction != "mean" || slices.Contains(ownBackprops, method) {
+	if privacy == nil || privacy.LossReduction == nil || *privacy.LossReduction != "mean" ||
+		slices.Contains(ownBackprops, method) {
 		return ""
 	}
 	return `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output gradients to scale them`

@@ -11,7 +11,8 @@ import (
 // Nobody is advised to do what the run does.
 func TestClipAdviceIsOfTheMethod(t *testing.T) {
 	mean := &schemas.Privacy{LossReduction: new("mean")}
-	const tiles, gram, mixed, sum, all = "by tiles", "Gram matrices where", "mixed ghost", `loss_reduction="sum"`, "clips without the per-sample gradients of all layers"
+	const tiles, gram, mixed, sum, all = "by tiles", "Gram matrices where", "mixed ghost", `loss_reduction="sum"`,
+		"clips without the per-sample gradients of all layers"
 	every := []string{tiles, gram, mixed, sum, all}
 	for _, c := range []struct {
 		method, normBy string
@@ -48,7 +49,8 @@ func TestClipAdviceIsOfTheMethod(t *testing.T) {
 				break
 			}
 		}
-		if slices.Contains(instead, c.method) || (len(instead) == 0) != (!slices.Contains(c.says, tiles) && !slices.Contains(c.says, all)) {
+		if slices.Contains(instead, c.method) || (len(instead) == 0) != (!slices.Contains(c.says, tiles) &&
+			!slices.Contains(c.says, all)) {
 			t.Errorf("%s, %s: measured against %v", c.method, c.normBy, instead)
 		}
 	}

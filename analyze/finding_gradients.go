@@ -44,17 +44,22 @@ func (x *finder) gradients() []Finding {
 	}
 	f := x.finding(FindingKeptGradients)
 	x.of(&f, held)
-	f.bytes("gradients when forward begins", held, fmt.Sprintf("owners.parquet: category gradients after event %d, step %d", at, step))
-	f.bytes("blocks of them unused at "+x.peak, atPeak, fmt.Sprintf("gradients.parquet and owners.parquet: not written since, after event %d", x.d.At.Event))
+	f.bytes("gradients when forward begins", held, fmt.Sprintf("owners.parquet: category gradients after event %d, "+
+		"step %d", at, step))
+	f.bytes("blocks of them unused at "+x.peak, atPeak, fmt.Sprintf("gradients.parquet and owners.parquet: not "+
+		"written since, after event %d", x.d.At.Event))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s of gradients that were written before", step, mib(held))
+	f.Sentence = fmt.Sprintf("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s "+
+		"of gradients that were written before", step, mib(held))
 	if atPeak > 0 {
-		f.Sentence += fmt.Sprintf(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them included.", mib(atPeak), x.peak, shareText(float64(atPeak), float64(x.d.AllocatedBytes)))
+		f.Sentence += fmt.Sprintf(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them "+
+			"included.", mib(atPeak), x.peak, shareText(float64(atPeak), float64(x.d.AllocatedBytes)))
 	} else {
 		f.Sentence += "; " + x.peak + " has none of them."
 	}
 	f.Change = "call zero_grad(set_to_none=True) before the forward pass; Opacus' optimizers keep .grad unless told so"
-	x.savesWithout(&f, voids, spans, "nothing reads .grad between the start of a forward pass and the next writing; all other allocations stay as they are")
+	x.savesWithout(&f, voids, spans, "nothing reads .grad between the start of a forward pass and the next writing; "+
+		"all other allocations stay as they are")
 	return []Finding{f}
 }
 
@@ -63,7 +68,8 @@ func (in *Input) firstForwards(p place) map[int64]int64 {
 	out, known := map[int64]int64{}, in.phasesWithBytes()
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		if f.Rank != p.rank || f.Device != p.device || f.Phase != schemas.PhaseForward || f.Microbatch != 0 || f.Step < 0 || !known(f) {
+		if f.Rank != p.rank || f.Device != p.device || f.Phase != schemas.PhaseForward || f.Microbatch != 0 ||
+			f.Step < 0 || !known(f) {
 			continue
 		}
 		if seq, ok := out[f.Step]; !ok || f.BeginSeq < seq {

@@ -22,8 +22,8 @@ type low struct {
 	step, seq, bytes int64
 }
 
-// growth looks at what every step leaves behind: where the lowest allocated of each is above that of the one before, for many steps,
-// something keeps what earlier ones made. The highest of a step would not do: it follows the batch.
+// growth looks at what every step leaves behind: where the lowest allocated of each is above that of the one before,
+// for many steps, something keeps what earlier ones made. The highest of a step would not do: it follows the batch.
 func (x *finder) growth() []Finding {
 	lows := rising(x.lows())
 	if len(lows) < growthSteps {
@@ -48,23 +48,28 @@ func (x *finder) growth() []Finding {
 	if steps >= int64(len(lows)) {
 		each = "each recorded step"
 	}
-	f.Sentence = fmt.Sprintf("From step %d to step %d the lowest allocated of %s is above that of the one before: by %s a step, %s (%s of %s) in all",
+	f.Sentence = fmt.Sprintf("From step %d to step %d the lowest allocated of %s is above that of the one before: by "+
+		"%s a step, %s (%s of %s) in all",
 		first.step, last.step, each, mib(grown/steps), mib(grown), shareText(float64(grown), float64(whole)), x.peak)
 	categories, modules := x.grown(first.seq, last.seq)
-	parts := named(categories, grown, func(c schemas.Category) string { return words(c) }, func(c schemas.Category, n int64) {
-		f.bytes("of it "+words(c), n, fmt.Sprintf("owners.parquet: category %s after event %d, less that after event %d", c, last.seq, first.seq))
+	parts := named(categories, grown, func(c schemas.Category) string { return words(c) }, func(c schemas.Category,
+		n int64) {
+		f.bytes("of it "+words(c), n,
+			fmt.Sprintf("owners.parquet: category %s after event %d, less that after event %d", c, last.seq, first.seq))
 	})
 	if len(parts) > 0 {
 		f.Sentence += ", of it " + joinWords(parts)
 	}
 	parts = named(modules, grown, func(m string) string { return "of module " + m }, func(m string, n int64) {
-		f.bytes("made in it for module "+m, n, fmt.Sprintf("allocations.parquet and owners.parquet: live after event %d, made after event %d", last.seq, first.seq))
+		f.bytes("made in it for module "+m, n, fmt.Sprintf("allocations.parquet and owners.parquet: live after event "+
+			"%d, made after event %d", last.seq, first.seq))
 	})
 	if len(parts) > 0 {
 		f.Sentence += "; by module, " + joinWords(parts)
 	}
 	f.Sentence += ". Something keeps tensors or graphs of earlier steps alive."
-	f.Change = "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put into a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
+	f.Change = "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put " +
+		"into a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
 	return []Finding{f}
 }
 
@@ -118,8 +123,8 @@ func rising(lows []low) (longest []low) {
 	return longest
 }
 
-// grown says by how many bytes each category counts more after one event than after another, and what of the blocks made in between
-// belongs to each module that is known.
+// grown says by how many bytes each category counts more after one event than after another, and what of the blocks
+// made in between belongs to each module that is known.
 func (x *finder) grown(from, to int64) (categories map[schemas.Category]int64, modules map[string]int64) {
 	categories, modules = map[schemas.Category]int64{}, map[string]int64{}
 	add := func(i int, seq, sign int64) {
@@ -146,7 +151,9 @@ func (x *finder) grown(from, to int64) (categories map[schemas.Category]int64, m
 
 // named words the largest parts of a whole, and hands them to use.
 func named[K cmp.Ordered](parts map[K]int64, whole int64, name func(K) string, use func(K, int64)) (out []string) {
-	keys := slices.SortedFunc(maps.Keys(parts), func(a, b K) int { return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b)) })
+	keys := slices.SortedFunc(maps.Keys(parts), func(a, b K) int {
+		return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b))
+	})
 	for _, k := range keys[:min(len(keys), growthNamed)] {
 		if !atLeast(parts[k], whole, growthPartPercent) {
 			break

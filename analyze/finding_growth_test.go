@@ -8,16 +8,20 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// growing is a run of steps over 1,000 bytes of parameters: each makes 500 bytes and gives them up, and keeps the given bytes more of module
+// growing is a run of steps over 1,000 bytes of parameters: each makes 500 bytes and gives them up, and keeps the given
+// bytes more of module
 // 3. With a negative number it keeps none, and gives up what the step before kept.
 func growing(warmup int, kept ...int64) Input {
-	in := Input{Manifest: &schemas.Manifest{RunID: "grow", Status: schemas.StatusOK, Source: schemas.Predicted}, Modules: []schemas.Module{{ID: 3, Path: "mlp", Role: "mlp"}}}
+	in := Input{Manifest: &schemas.Manifest{RunID: "grow", Status: schemas.StatusOK, Source: schemas.Predicted},
+		Modules: []schemas.Module{{ID: 3, Path: "mlp", Role: "mlp"}}}
 	var seq, live, peak, peakSeq int64
 	alloc := func(bytes, module int64, category schemas.Category) {
 		seq++
 		id := int64(len(in.Allocations) + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: uint64(id) << 20, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq, Module: module})
-		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: category, BeginSeq: seq, Evidence: schemas.Tagged, Module: module})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: uint64(id) << 20,
+			RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq, Module: module})
+		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: category, BeginSeq: seq,
+			Evidence: schemas.Tagged, Module: module})
 		if live += bytes; live > peak {
 			peak, peakSeq = live, seq
 		}
@@ -39,9 +43,11 @@ func growing(warmup int, kept ...int64) Input {
 			live -= in.Allocations[last].BlockBytes
 			in.Allocations[last].FreeRequestedSeq, in.Owners[last].EndSeq = seq, seq
 		}
-		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), Warmup: i < warmup, Instrumented: true, Recorded: true, BeginSeq: begin, EndSeq: seq})
+		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), Warmup: i < warmup, Instrumented: true, Recorded: true,
+			BeginSeq: begin, EndSeq: seq})
 	}
-	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, InstrumentedPeakSeq: &peakSeq, PeakAllocatedBytes: peak}}}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq,
+		PeakSeq: peakSeq, InstrumentedPeakSeq: &peakSeq, PeakAllocatedBytes: peak}}}
 	return in
 }
 
@@ -55,7 +61,9 @@ func TestGrowthIsFound(t *testing.T) {
 		grown  int64 // 0: none
 		words  string
 	}{
-		{"every step", 0, each(10, 100), 900, "From step 0 to step 9 the lowest allocated of each step is above that of the one before: by <0.01 MiB a step, <0.01 MiB (36 % of the peak) in all, of it <0.01 MiB activations; by module, <0.01 MiB of module mlp. Something keeps"},
+		{"every step", 0, each(10, 100), 900, "From step 0 to step 9 the lowest allocated of each step is above that " +
+			"of the one before: by <0.01 MiB a step, <0.01 MiB (36 % of the peak) in all, of it <0.01 MiB " +
+			"activations; by module, <0.01 MiB of module mlp. Something keeps"},
 		{"after warm-up", 2, each(10, 100), 700, "From step 2 to step 9 "},
 		{"too few after warm-up", 3, each(10, 100), 0, ""},
 		{"little, for long", 0, each(40, 8), 312, "(17 % of the peak)"},
@@ -72,7 +80,8 @@ func TestGrowthIsFound(t *testing.T) {
 		case c.grown == 0 && f == nil:
 		case c.grown == 0 || f == nil:
 			t.Errorf("%s: %+v", c.what, f)
-		case *f.Bytes != c.grown || !strings.Contains(f.Sentence, c.words) || f.Change == "" || f.SavesBytes != nil || list[0].ID != FindingGrowth:
+		case *f.Bytes != c.grown || !strings.Contains(f.Sentence, c.words) || f.Change == "" || f.SavesBytes != nil ||
+			list[0].ID != FindingGrowth:
 			t.Errorf("%s: %d bytes, %s", c.what, *f.Bytes, f.Sentence)
 		}
 	}
@@ -81,14 +90,16 @@ func TestGrowthIsFound(t *testing.T) {
 	for i := range in.Steps {
 		in.Steps[i].Step *= 10
 	}
-	if f := theFinding(t, inspected(in), FindingGrowth); f == nil || f.Figures[3].Value != 10 || !strings.Contains(f.Sentence, "of each recorded step") {
+	if f := theFinding(t, inspected(in), FindingGrowth); f == nil || f.Figures[3].Value != 10 ||
+		!strings.Contains(f.Sentence, "of each recorded step") {
 		t.Errorf("%+v", f)
 	}
 }
 
 // Of a run that died of it, what grew stands before what the allocator could do.
 func TestGrowthStandsBeforeTheFailure(t *testing.T) {
-	list := []Finding{{ID: FindingCached, SavesBytes: new(int64(90)), Share: new(0.9)}, {ID: FindingOOM, failed: &FailedRequest{Fatal: true}}, {ID: FindingGrowth, Share: new(0.5)}}
+	list := []Finding{{ID: FindingCached, SavesBytes: new(int64(90)), Share: new(0.9)},
+		{ID: FindingOOM, failed: &FailedRequest{Fatal: true}}, {ID: FindingGrowth, Share: new(0.5)}}
 	run := Summary{PeakBytes: new(int64(100))}
 	slices.SortStableFunc(list, run.compareFindings)
 	if list[0].ID != FindingGrowth || list[1].ID != FindingOOM {

@@ -24,8 +24,10 @@ func (x *finder) hooks() []Finding {
 		f := x.finding(FindingSharedHooks)
 		x.of(&f, c.SharedBytes)
 		x.hookFigures(&f, &c)
-		f.Sentence = fmt.Sprintf("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too (%s by autograd): what the hooks cost is %s, not what they hold.",
-			mib(c.HeldBytes), x.peak, mib(c.SharedBytes), shareText(float64(c.SharedBytes), float64(c.HeldBytes)), mib(c.SharedWith[schemas.Activations]), mib(c.HeldBytes-c.SharedBytes))
+		f.Sentence = fmt.Sprintf("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too "+
+			"(%s by autograd): what the hooks cost is %s, not what they hold.",
+			mib(c.HeldBytes), x.peak, mib(c.SharedBytes), shareText(float64(c.SharedBytes), float64(c.HeldBytes)),
+			mib(c.SharedWith[schemas.Activations]), mib(c.HeldBytes-c.SharedBytes))
 		out = append(out, f)
 	}
 	if own := c.HeldBytes - c.SharedBytes; atLeast(own, x.d.AllocatedBytes, ownHooksPercent) {
@@ -38,13 +40,17 @@ func (x *finder) hooks() []Finding {
 			f.bytes("of it "+modulePath(m, 0), bytes, x.at(schemas.HookActivations))
 			where = fmt.Sprintf(", the largest part in %s (%s)", moduleWords(m), mib(bytes))
 		}
-		f.Sentence = fmt.Sprintf("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: autograd does not hold them, or no longer, or holds other copies.",
+		f.Sentence = fmt.Sprintf("At %s %s (%s of it) are held by the hooks of the DP method and by nothing else%s: "+
+			"autograd does not hold them, or no longer, or holds other copies.",
 			x.peak, mib(own), shareText(float64(own), float64(x.d.AllocatedBytes)), where)
 		if slices.Contains(bookKeeping, x.run.Method()) {
-			f.Sentence += " Book-keeping needs them until it has clipped; where parameter gradients are skipped, autograd has no use for them."
+			f.Sentence += " Book-keeping needs them until it has clipped; where parameter gradients are skipped, " +
+				"autograd has no use for them."
 		} else {
-			f.Change = "let the hooks hold what autograd holds (no cast or reshaped copy), and no longer than their layer's norm needs"
-			x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked, "the hooks hold nothing that autograd does not; all other allocations stay as they are")
+			f.Change = "let the hooks hold what autograd holds (no cast or reshaped copy), and no longer than their " +
+				"layer's norm needs"
+			x.savesWithout(&f, x.held(schemas.HookActivations, nil), x.looked, "the hooks hold nothing that autograd "+
+				"does not; all other allocations stay as they are")
 		}
 		out = append(out, f)
 	}
@@ -55,6 +61,7 @@ func (x *finder) hookFigures(f *Finding, c *CategoryBytes) {
 	from := x.at(schemas.HookActivations)
 	f.bytes("held by hooks", c.HeldBytes, from)
 	f.bytes("held by others too", c.SharedBytes, from+", blocks with several tagged owners")
-	f.bytes("held by autograd too", c.SharedWith[schemas.Activations], from+", blocks that category activations owns too")
+	f.bytes("held by autograd too", c.SharedWith[schemas.Activations], from+", blocks that category activations "+
+		"owns too")
 	x.peakFigure(f)
 }

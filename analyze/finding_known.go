@@ -27,11 +27,14 @@ func (x *finder) knowledge() []Finding {
 	if atLeast(phaseOnly, whole, phaseOnlyPercent) {
 		f := x.finding(FindingPhaseOnly)
 		x.of(&f, phaseOnly)
-		f.bytes("known by phase only", phaseOnly, fmt.Sprintf("owners.parquet: evidence phase after event %d", x.d.At.Event))
+		f.bytes("known by phase only", phaseOnly, fmt.Sprintf("owners.parquet: evidence phase after event %d",
+			x.d.At.Event))
 		f.bytes("of them "+words(largest.Category), largest.PhaseOnlyBytes, x.at(largest.Category))
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.",
-			x.peak, mib(phaseOnly), shareText(float64(phaseOnly), float64(whole)), mib(largest.PhaseOnlyBytes), words(largest.Category))
+		f.Sentence = fmt.Sprintf("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of "+
+			"them as %s.",
+			x.peak, mib(phaseOnly), shareText(float64(phaseOnly), float64(whole)), mib(largest.PhaseOnlyBytes),
+			words(largest.Category))
 		f.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
 		out = append(out, f)
 	}
@@ -49,8 +52,10 @@ func (x *finder) knowledge() []Finding {
 		f := x.finding(FindingNotConserved)
 		f.bytes("residue", c.ResidueBytes, "ingest.json: devices[].residue_bytes")
 		x.of(&f, c.ResidueBytes)
-		f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", conservationText(c), mib(c.ResidueBytes))
-		f.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its figures with the residue"
+		f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ "+
+			"by up to %s.", conservationText(c), mib(c.ResidueBytes))
+		f.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its " +
+			"figures with the residue"
 		out = append(out, f)
 	}
 	if peak := x.run.PeakBytes; peak != nil && atLeast(*peak-whole, *peak, latePercent) {
@@ -58,7 +63,8 @@ func (x *finder) knowledge() []Finding {
 		f.of(*peak-whole, *peak, OfPeakAllocated)
 		f.bytes("peak by torch's counter", *peak, "ingest.json: devices[].torch_peak_allocated_bytes")
 		f.bytes("highest recorded moment", whole, fmt.Sprintf("allocations.parquet: after event %d", x.d.At.Event))
-		f.Sentence = fmt.Sprintf("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", mib(*peak), mib(whole), mib(*peak-whole))
+		f.Sentence = fmt.Sprintf("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.",
+			mib(*peak), mib(whole), mib(*peak-whole))
 		f.Change = "record more steps, with --record-steps"
 		out = append(out, f)
 	}
@@ -92,7 +98,8 @@ func (x *finder) unattributed() *Finding {
 		parts = append(parts, mib(other)+" fit no rule")
 	}
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("Of %s, %s (%s) have no owner: %s.", x.peak, mib(other+untraced), shareText(float64(other+untraced), float64(x.d.AllocatedBytes)), joinWords(parts))
+	f.Sentence = fmt.Sprintf("Of %s, %s (%s) have no owner: %s.", x.peak, mib(other+untraced),
+		shareText(float64(other+untraced), float64(x.d.AllocatedBytes)), joinWords(parts))
 	return &f
 }
 

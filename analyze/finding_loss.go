@@ -14,16 +14,19 @@ const (
 )
 
 // dependable are the categories that a copy of an output may be in: what belongs to a parameter is none.
-var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops, schemas.ClipTemporaries, schemas.Outputs,
+var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops,
+	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
 
-// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax, its
-// gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that the
-// loss, the head, the model itself or no module made.
+// outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
+// its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
+// the loss, the head, the model itself or no module made.
 func (x *finder) outputs() []Finding {
 	var size int64
 	for i, a := range x.l.allocs {
-		if slices.ContainsFunc(x.l.owners[i], func(o *schemas.Owner) bool { return o.Category == schemas.Outputs && o.Evidence == schemas.Tagged }) {
+		if slices.ContainsFunc(x.l.owners[i], func(o *schemas.Owner) bool {
+			return o.Category == schemas.Outputs && o.Evidence == schemas.Tagged
+		}) {
 			size = max(size, a.RequestedBytes)
 		}
 	}
@@ -53,13 +56,17 @@ func (x *finder) outputs() []Finding {
 	f := x.finding(FindingOutputCopies)
 	x.of(&f, held)
 	f.bytes("largest output", size, "owners.parquet: category outputs, tagged; allocations.parquet: requested_bytes")
-	f.count("blocks of its size, or twice that, at "+x.peak, copies, fmt.Sprintf("allocations.parquet: after event %d, of the loss, the head, the model itself or no module", x.d.At.Event))
+	f.count("blocks of its size, or twice that, at "+x.peak, copies, fmt.Sprintf("allocations.parquet: after event "+
+		"%d, of the loss, the head, the model itself or no module", x.d.At.Event))
 	f.bytes("in them", held, "the same")
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that are held by head and loss: %[5]s, %[6]s of %[1]s.",
+	f.Sentence = fmt.Sprintf("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that "+
+		"are held by head and loss: %[5]s, %[6]s of %[1]s.",
 		x.peak, when(&x.d.At), copies, mib(size), mib(held), shareText(float64(held), float64(whole)))
-	f.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and their gradients"
-	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each such block is held at a time; all other allocations stay as they are", lossChunks))
+	f.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
+		"their gradients"
+	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each "+
+		"such block is held at a time; all other allocations stay as they are", lossChunks))
 	return []Finding{f}
 }
 

@@ -19,14 +19,14 @@ const (
 // dpMethods are those that give the same clipped and noised sum.
 var dpMethods = append([]string{"loop", "dpsgd"}, oneLayer...)
 
-// A trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians over them: a
-// single run is compared with another at the mercy of which of their repeats was taken.
+// A trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians
+// over them: a single run is compared with another at the mercy of which of their repeats was taken.
 type trial struct {
 	runs []*Summary
 	run  *Summary // that stands for them: recorded rather than bare, and nearest to the median step
 	peak int64
-	// step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil without times
-	// by the clock that is wanted.
+	// step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil
+	// without times by the clock that is wanted.
 	step *Interval
 }
 
@@ -110,8 +110,8 @@ func (s *Summary) stepBy(clock string) *float64 {
 	return &s.StepMS.Median
 }
 
-// fasterThan reports whether a trial's step is shorter than another's beyond doubt: where the ranges of their repeats overlap, which
-// of the two is the faster one depends on the repeat, and where those of single runs do, on the step.
+// fasterThan reports whether a trial's step is shorter than another's beyond doubt: where the ranges of their repeats
+// overlap, which of the two is the faster one depends on the repeat, and where those of single runs do, on the step.
 func (t *trial) fasterThan(o *trial) bool {
 	return t.step != nil && o.step != nil && t.step.Median < o.step.Median && t.step.High < o.step.Low
 }
@@ -156,10 +156,11 @@ func (t *trial) stepFigure(f *Finding) {
 	f.milliseconds("step of "+t.run.title(), t.step.Median, t.from("")+": steps.parquet")
 }
 
-// cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It is
-// found once for each trial: at the first of the inspected runs that is recorded, else at the first.
+// cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It
+// is found once for each trial: at the first of the inspected runs that is recorded, else at the first.
 func cheaperMethod(s *Summary, inspected, all []Summary) []Finding {
-	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil || !slices.Contains(dpMethods, s.Method()) {
+	if s.Status != schemas.StatusOK || s.PeakBytes == nil || s.StepMS == nil ||
+		!slices.Contains(dpMethods, s.Method()) {
 		return nil
 	}
 	own, others := trialsOf(s, all)
@@ -178,7 +179,8 @@ func cheaperMethod(s *Summary, inspected, all []Summary) []Finding {
 		if !faster && !smaller {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(b2i(best.fasterThan(&own)), b2i(o.fasterThan(&own))), cmp.Compare(o.step.Median, best.step.Median)) < 0 {
+		if best == nil || cmp.Or(cmp.Compare(b2i(best.fasterThan(&own)), b2i(o.fasterThan(&own))),
+			cmp.Compare(o.step.Median, best.step.Median)) < 0 {
 			best = o
 		}
 	}
@@ -203,7 +205,8 @@ func cheaperMethod(s *Summary, inspected, all []Summary) []Finding {
 			f.Sentence += " The ranges of their steps overlap, so that no time is saved for certain."
 		}
 	}
-	f.Change = "use method " + best.run.Method() + ", which gives the same clipped sum; at other batch sizes the order may be another"
+	f.Change = "use method " + best.run.Method() + ", which gives the same clipped sum; at other batch sizes the " +
+		"order may be another"
 	return []Finding{f}
 }
 
@@ -212,26 +215,30 @@ func speaksFor(s *Summary, runs []*Summary, inspected []Summary) bool {
 	var first *Summary
 	for i := range inspected {
 		r := &inspected[i]
-		if slices.ContainsFunc(runs, func(t *Summary) bool { return t.RunID == r.RunID }) && (first == nil || first.Bare() && !r.Bare()) {
+		if slices.ContainsFunc(runs, func(t *Summary) bool {
+			return t.RunID == r.RunID
+		}) && (first == nil || first.Bare() && !r.Bare()) {
 			first = r
 		}
 	}
 	return first != nil && first.RunID == s.RunID
 }
 
-// noneLower says that none of the methods that do without peaks lower, the best of them neither, nor is it faster. What remains to be
-// advised is what has nothing to do with them; what that would save is not known.
+// noneLower says that none of the methods that do without peaks lower, the best of them neither, nor is it faster. What
+// remains to be advised is what has nothing to do with them; what that would save is not known.
 func (f *Finding) noneLower(best *trial, method string) {
-	f.Sentence += fmt.Sprintf(" Another method would save nothing: the lowest recorded peak of those that do without is %s, %s of the same parameters.", mib(best.peak), best.from(method))
+	f.Sentence += fmt.Sprintf(" Another method would save nothing: the lowest recorded peak of those that do without "+
+		"is %s, %s of the same parameters.", mib(best.peak), best.from(method))
 	best.peakFigure(f)
 	f.Change, f.SavesBytes, f.Assumption = f.besides, nil, ""
 	if f.Change == "" {
-		f.saves(0, "no recorded method of the same parameters peaks lower: the lowest is "+mib(best.peak)+", "+best.from(method))
+		f.saves(0, "no recorded method of the same parameters peaks lower: the lowest is "+mib(best.peak)+", "+
+			best.from(method))
 	}
 }
 
-// measureAgainst replaces a saving that is a bound by one that was measured, or predicted where the run is: what the method that does without and has the
-// lowest peak takes less.
+// measureAgainst replaces a saving that is a bound by one that was measured, or predicted where the run is: what the
+// method that does without and has the lowest peak takes less.
 func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 	if f.instead == nil || s.PeakBytes == nil || !slices.Contains(dpMethods, s.Method()) {
 		return
@@ -251,7 +258,8 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 	if best.peak >= *s.PeakBytes && !best.fasterThan(&own) {
 		// None is lower: one may be faster.
 		for i := range others {
-			if o := &others[i]; slices.Contains(f.instead, o.run.Method()) && o.fasterThan(&own) && (!best.fasterThan(&own) || o.step.Median < best.step.Median) {
+			if o := &others[i]; slices.Contains(f.instead, o.run.Method()) && o.fasterThan(&own) &&
+				(!best.fasterThan(&own) || o.step.Median < best.step.Median) {
 				best = o
 			}
 		}
@@ -260,9 +268,11 @@ func (f *Finding) measureAgainst(s *Summary, all []Summary) {
 		f.noneLower(lowest, named(lowest))
 		return
 	}
-	condition, it := fmt.Sprintf("%s: a peak of %s, %s", best.how(), mib(best.peak), best.from(named(best)+" of the same parameters")), "it takes"
+	condition, it := fmt.Sprintf("%s: a peak of %s, %s", best.how(), mib(best.peak),
+		best.from(named(best)+" of the same parameters")), "it takes"
 	if best.peak >= *s.PeakBytes {
-		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(lowest.peak) + ", " + lowest.from(named(lowest))
+		condition = "no recorded method of the same parameters peaks lower: the lowest is " + mib(lowest.peak) + ", " +
+			lowest.from(named(lowest))
 	}
 	f.saves(*s.PeakBytes-best.peak, condition)
 	lowest.peakFigure(f)

@@ -11,18 +11,20 @@ import (
 
 // A FailedRequest is an allocation that failed for want of memory, and what was in its way.
 type FailedRequest struct {
-	RunID          string  `json:"run_id"`
-	Device         string  `json:"device"`
-	Rank           int32   `json:"rank"`
-	Fatal          bool    `json:"fatal"`    // the run died of it; else something went on
-	Absorbed       bool    `json:"absorbed"` // that was torch itself, which took less; else the script
-	Requests       int     `json:"requests"` // several only of what torch went on without at one place; the largest is told
+	RunID    string `json:"run_id"`
+	Device   string `json:"device"`
+	Rank     int32  `json:"rank"`
+	Fatal    bool   `json:"fatal"`    // the run died of it; else something went on
+	Absorbed bool   `json:"absorbed"` // that was torch itself, which took less; else the script
+	// several only of what torch went on without at one place; the largest is told
+	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
 	Module         *string `json:"module"` // null outside of modules
-	At             Moment  `json:"at"`     // event 0: the events around it are not in the journal, and the rest is not known
-	AllocatedBytes *int64  `json:"allocated_bytes"`
-	CachedBytes    *int64  `json:"cached_bytes"` // and free
-	Sentence       string  `json:"sentence"`
+	// event 0: the events around it are not in the journal, and the rest is not known
+	At             Moment `json:"at"`
+	AllocatedBytes *int64 `json:"allocated_bytes"`
+	CachedBytes    *int64 `json:"cached_bytes"` // and free
+	Sentence       string `json:"sentence"`
 }
 
 // mostFailed bounds the failures that a summary breaks down: a script may try a thousand times.
@@ -56,8 +58,8 @@ func (in *Input) weight(group []int) int {
 	return 1
 }
 
-// failureGroups are the failures of the report, by their places in it, those together that torch itself went on without at one place: a
-// convolution may try dozens of algorithms in each step. The largest request of a group is its first.
+// failureGroups are the failures of the report, by their places in it, those together that torch itself went on without
+// at one place: a convolution may try dozens of algorithms in each step. The largest request of a group is its first.
 func (in *Input) failureGroups() (groups [][]int) {
 	type site struct {
 		place
@@ -105,7 +107,9 @@ func (in *Input) failure(group []int, ledgers *ledgers) Finding {
 	from := fmt.Sprintf("ingest.json: ooms[%d]", i)
 	at := in.failureMoment(p, i)
 	f := Finding{ID: FindingOOM, Device: new(p.String()), Rank: new(o.Rank),
-		failed: &FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal, Absorbed: o.Absorbed(), Requests: len(group), RequestedBytes: o.RequestedBytes, Module: orNull(o.Module), At: at}}
+		failed: &FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal,
+			Absorbed: o.Absorbed(), Requests: len(group), RequestedBytes: o.RequestedBytes, Module: orNull(o.Module),
+			At: at}}
 	f.of(o.RequestedBytes, o.LimitBytes, OfLimit)
 	f.bytes("requested", o.RequestedBytes, from)
 	f.bytes("limit of the process", o.LimitBytes, from)
@@ -115,11 +119,13 @@ func (in *Input) failure(group []int, ledgers *ledgers) Finding {
 	case o.Fatal:
 		ended = "and the run died of it"
 	case o.Absorbed():
-		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the first whose workspace can be had"
+		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
+			"first whose workspace can be had"
 	}
 	f.Sentence = fmt.Sprintf("A %s failed %s, %s", requestWords(o), when(&at), ended)
 	if n := len(group); n > 1 {
-		f.Sentence = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", n, strings.TrimPrefix(requestWords(o), "request for "), when(&at), ended)
+		f.Sentence = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", n,
+			strings.TrimPrefix(requestWords(o), "request for "), when(&at), ended)
 	}
 	if o.Seq == 0 { // the process died before its last drain
 		f.Sentence += "; the events around it are not in the journal."
@@ -193,7 +199,8 @@ func (in *Input) failureMoment(p place, i int) Moment {
 	return m
 }
 
-// holders says what was in the way of the device's nth request that failed; whole is whether the limit is all of the device.
+// holders says what was in the way of the device's nth request that failed; whole is whether the limit is all of the
+// device.
 func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth int64, whole bool) {
 	held := slices.Clone(d.Categories)
 	slices.SortStableFunc(held, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -204,7 +211,8 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth i
 		if c.Bytes == 0 {
 			continue
 		}
-		f.bytes("held as "+c.Category, c.Bytes, fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c.Category, d.At.Event))
+		f.bytes("held as "+c.Category, c.Bytes, fmt.Sprintf("owners.parquet and allocations.parquet: category %s "+
+			"after event %d", c.Category, d.At.Event))
 		if i < most {
 			names = append(names, mib(c.Bytes)+" of "+words(c.Category))
 		} else {
@@ -215,21 +223,26 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth i
 		names = append(names, mib(rest)+" of others")
 	}
 	f.failed.AllocatedBytes = &d.AllocatedBytes
-	f.bytes("allocated", d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", d.At.Event))
+	f.bytes("allocated", d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d",
+		d.At.Event))
 	if taken := besideTensors(o, d.ReservedBytes); taken > 0 {
-		from := fmt.Sprintf("ingest.json: limit_bytes less device_free_bytes, less what events.parquet has reserved after event %d", d.At.Event)
+		from := fmt.Sprintf("ingest.json: limit_bytes less device_free_bytes, less what events.parquet has reserved "+
+			"after event %d", d.At.Event)
 		if whole {
 			f.bytes("limit taken by contexts, driver and others", taken, from)
 		}
 		f.bytes("limit left for tensors", o.LimitBytes-taken, from)
 	}
-	f.Sentence += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes, whole), mib(d.AllocatedBytes))
+	f.Sentence += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes, whole),
+		mib(d.AllocatedBytes))
 	if len(names) > 0 {
 		f.Sentence += " (" + joinWords(names) + ")"
 	}
-	f.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown " + atFailure(nth) + " --by category,module says where"
+	f.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown " + atFailure(nth) +
+		" --by category,module says where"
 	if o.Absorbed() {
-		f.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a faster algorithm"
+		f.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a " +
+			"faster algorithm"
 	}
 	if lay == nil {
 		f.Sentence += "."
@@ -240,20 +253,23 @@ func (f *Finding) holders(d *DeviceBreakdown, o *schemas.OOM, lay *layout, nth i
 	f.bytes("cached and free", lay.free(), from)
 	f.failed.CachedBytes = new(lay.free())
 	f.bytes("largest free piece", lay.largest, from)
-	f.Sentence += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", mib(lay.free()), mib(lay.largest))
+	f.Sentence += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", mib(lay.free()),
+		mib(lay.largest))
 	if lay.free() >= o.RequestedBytes {
 		f.Sentence += " The cache had as many bytes as were asked for, but not in one piece."
 		f.Change = expandable + "; " + f.Change
 	}
-	// What is left is by the process's own limit, where it has set one, or what others and the context leave of the device.
+	// What is left is by the process's own limit, where it has set one, or what others and the context leave of the
+	// device.
 	if short := o.RequestedBytes - min(o.LimitBytes-lay.reserved, o.DeviceFreeBytes); short > 0 {
 		f.bytes("short of", short, "requested less what is free on the device, or below the limit")
 		f.Sentence += fmt.Sprintf(" With %s less held or cached it would have been served.", mib(short))
 	}
 }
 
-// besideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known. Torch's limit is all of the
-// device, the CUDA context included, unless the script set a lower one; what "dpsight predict" calls memory leaves the context out.
+// besideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known.
+// Torch's limit is all of the device, the CUDA context included, unless the script set a lower one; what "dpsight
+// predict" calls memory leaves the context out.
 func besideTensors(o *schemas.OOM, reserved *int64) int64 {
 	if reserved == nil {
 		return 0
@@ -261,11 +277,12 @@ func besideTensors(o *schemas.OOM, reserved *int64) int64 {
 	return max(0, o.LimitBytes-o.DeviceFreeBytes-*reserved)
 }
 
-// leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver keeps for itself is between
-// 0.4 (H200) and 3 (T4).
+// leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver
+// keeps for itself is between 0.4 (H200) and 3 (T4).
 const leastWhole = 97
 
-// wholeDevice is whether a limit is all of a device, and not one that the script has set; false where no device's memory is known.
+// wholeDevice is whether a limit is all of a device, and not one that the script has set; false where no device's
+// memory is known.
 func (in *Input) wholeDevice(limit int64) bool {
 	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
 		if in.Manifest.Source == schemas.Predicted { // torch's own figure
@@ -275,8 +292,8 @@ func (in *Input) wholeDevice(limit int64) bool {
 	})
 }
 
-// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the device: of a limit that
-// the script has set others take nothing.
+// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the
+// device: of a limit that the script has set others take nothing.
 func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
 	text := "limit is " + mib(o.LimitBytes)
 	taken := besideTensors(o, reserved)
@@ -284,7 +301,8 @@ func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
 	case whole && reserved == nil:
 		text += ", with what the CUDA context and others take of it"
 	case whole && taken > 0:
-		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were left for tensors", mib(taken), mib(o.LimitBytes-taken))
+		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
+			"left for tensors", mib(taken), mib(o.LimitBytes-taken))
 	case taken > 0:
 		text += fmt.Sprintf(", of which %s were left for tensors", mib(o.LimitBytes-taken))
 	}
@@ -306,9 +324,11 @@ func (in *Input) failureAt(p place, n int64) (found, error) {
 			continue
 		}
 		if o.Seq == 0 {
-			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p, when(new(in.failureMoment(p, i))))
+			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p,
+				when(new(in.failureMoment(p, i))))
 		}
-		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o), limitWords(o, in.reservedAt(p, o.Seq), in.wholeDevice(o.LimitBytes)), mib(o.DeviceFreeBytes))
+		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o),
+			limitWords(o, in.reservedAt(p, o.Seq), in.wholeDevice(o.LimitBytes)), mib(o.DeviceFreeBytes))
 		return found{at: in.failureMoment(p, i), allocated: -1, warnings: []string{note}}, nil
 	}
 	if seen == 0 {

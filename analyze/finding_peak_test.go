@@ -22,21 +22,26 @@ type part struct {
 // peakOf is a run of one instrumented step whose blocks are all live at its end.
 func peakOf(parts ...part) Input {
 	in := Input{Manifest: &schemas.Manifest{RunID: "peak", Status: schemas.StatusOK, Source: schemas.Predicted},
-		Modules: []schemas.Module{{ID: 1, Path: "embed", Role: roleEmbedding, ParameterBytes: 10}, {ID: 2, Path: "head", Role: roleHead, NormBy: "ghost"}, {ID: 3, Path: "mlp", Role: "mlp"}}}
+		Modules: []schemas.Module{{ID: 1, Path: "embed", Role: roleEmbedding, ParameterBytes: 10},
+			{ID: 2, Path: "head", Role: roleHead, NormBy: "ghost"}, {ID: 3, Path: "mlp", Role: "mlp"}}}
 	var peak int64
 	for i, p := range parts {
 		seq := int64(i + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, Address: uint64(seq) << 20, RequestedBytes: p.bytes, BlockBytes: p.bytes + p.slack, AllocSeq: seq, Module: p.module, Stream: p.stream, Phase: p.phase})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, Address: uint64(seq) << 20,
+			RequestedBytes: p.bytes, BlockBytes: p.bytes + p.slack, AllocSeq: seq, Module: p.module, Stream: p.stream,
+			Phase: p.phase})
 		for _, c := range []schemas.Category{p.category, p.more} {
 			if c != "" {
-				in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq, Evidence: schemas.Tagged, Module: p.module})
+				in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq,
+					Evidence: schemas.Tagged, Module: p.module})
 			}
 		}
 		peak += p.bytes + p.slack
 	}
 	n := int64(len(parts))
 	in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, EndSeq: n}}
-	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: n, PeakSeq: n, InstrumentedPeakSeq: &n, PeakAllocatedBytes: peak}}}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: n, PeakSeq: n,
+		InstrumentedPeakSeq: &n, PeakAllocatedBytes: peak}}}
 	return in
 }
 
@@ -51,24 +56,42 @@ func TestThresholds(t *testing.T) {
 		above, below []part
 		saves        int64 // -1 = not said
 	}{
-		{FindingPerSample, []part{of(schemas.Parameters, 900), of(schemas.PerSampleGradients, 100)}, []part{of(schemas.Parameters, 901), of(schemas.PerSampleGradients, 99)}, 100},
-		{FindingPerSampleEmbed, []part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 1)}, []part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 2)}, 20},
-		{FindingClipTemporaries, []part{of(schemas.Parameters, 950), in(of(schemas.ClipTemporaries, 50), 2)}, []part{of(schemas.Parameters, 951), in(of(schemas.ClipTemporaries, 49), 2)}, 50},
-		{FindingSharedHooks, []part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 5}, {category: schemas.Activations, bytes: 5, more: schemas.HookActivations}},
-			[]part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 6}, {category: schemas.Activations, bytes: 4, more: schemas.HookActivations}}, -1},
-		{FindingOwnHooks, []part{of(schemas.Parameters, 990), of(schemas.HookActivations, 10)}, []part{of(schemas.Parameters, 990), {category: schemas.Activations, bytes: 10, more: schemas.HookActivations}}, 10},
-		{FindingStreamWorkspaces, []part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7), on(of(schemas.Workspace, 10), 8)},
-			[]part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7), on(of(schemas.Workspace, 10), 7)}, 10},
-		{FindingThreadWorkspaces, []part{of(schemas.Parameters, 980), of(schemas.Workspace, 10), of(schemas.Workspace, 10)}, []part{of(schemas.Parameters, 979), of(schemas.Workspace, 10), of(schemas.Workspace, 11)}, 10},
-		{FindingOutputCopies, []part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), of(schemas.ActivationGradients, 32)},
-			[]part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), in(of(schemas.ActivationGradients, 32), 3)}, 56},
-		{FindingOptimizerPeak, []part{of(schemas.Parameters, 950), born(of(schemas.OptimizerTemporaries, 50), schemas.PhaseOptimizer)},
-			[]part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49), schemas.PhaseOptimizer)}, 50},
+		{FindingPerSample, []part{of(schemas.Parameters, 900), of(schemas.PerSampleGradients, 100)},
+			[]part{of(schemas.Parameters, 901), of(schemas.PerSampleGradients, 99)}, 100},
+		{FindingPerSampleEmbed, []part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 1)},
+			[]part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 2)}, 20},
+		{FindingClipTemporaries, []part{of(schemas.Parameters, 950), in(of(schemas.ClipTemporaries, 50), 2)},
+			[]part{of(schemas.Parameters, 951), in(of(schemas.ClipTemporaries, 49), 2)}, 50},
+		{FindingSharedHooks, []part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 5},
+			{category: schemas.Activations, bytes: 5, more: schemas.HookActivations}},
+			[]part{of(schemas.Parameters, 990), {category: schemas.HookActivations, bytes: 6},
+				{category: schemas.Activations, bytes: 4, more: schemas.HookActivations}}, -1},
+		{FindingOwnHooks, []part{of(schemas.Parameters, 990), of(schemas.HookActivations, 10)},
+			[]part{of(schemas.Parameters, 990), {category: schemas.Activations, bytes: 10,
+				more: schemas.HookActivations}}, 10},
+		{FindingStreamWorkspaces, []part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7),
+			on(of(schemas.Workspace, 10), 8)},
+			[]part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7), on(of(schemas.Workspace, 10), 7)},
+			10},
+		{FindingThreadWorkspaces, []part{of(schemas.Parameters, 980), of(schemas.Workspace, 10),
+			of(schemas.Workspace, 10)}, []part{of(schemas.Parameters, 979), of(schemas.Workspace, 10),
+			of(schemas.Workspace, 11)}, 10},
+		{FindingOutputCopies, []part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
+			of(schemas.ActivationGradients, 32)},
+			[]part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2), in(of(schemas.ActivationGradients, 32),
+				3)}, 56},
+		{FindingOptimizerPeak, []part{of(schemas.Parameters, 950), born(of(schemas.OptimizerTemporaries, 50),
+			schemas.PhaseOptimizer)},
+			[]part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49), schemas.PhaseOptimizer)},
+			50},
 		// What came with the noise, Opacus' sum of it and the gradient, no other optimizer does without.
-		{FindingOptimizerPeak, []part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50), schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
+		{FindingOptimizerPeak, []part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50),
+			schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
 			[]part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350), schemas.PhaseNoise)}, 50},
-		{FindingSlack, []part{{category: schemas.Parameters, bytes: 980, slack: 20}}, []part{{category: schemas.Parameters, bytes: 981, slack: 19}}, 20},
-		{FindingRuleOfThumb, []part{of(schemas.Parameters, 500), of(schemas.Activations, 450), of(schemas.Inputs, 50)}, []part{of(schemas.Parameters, 500), of(schemas.Activations, 451), of(schemas.Inputs, 49)}, -1},
+		{FindingSlack, []part{{category: schemas.Parameters, bytes: 980, slack: 20}},
+			[]part{{category: schemas.Parameters, bytes: 981, slack: 19}}, 20},
+		{FindingRuleOfThumb, []part{of(schemas.Parameters, 500), of(schemas.Activations, 450), of(schemas.Inputs, 50)},
+			[]part{of(schemas.Parameters, 500), of(schemas.Activations, 451), of(schemas.Inputs, 49)}, -1},
 	} {
 		f := theFinding(t, inspected(peakOf(c.above...)), c.id)
 		switch {
@@ -87,8 +110,10 @@ func TestThresholds(t *testing.T) {
 
 // A saving is down to the next highest moment and no further; of a peak that no step with tags reached none is said.
 func TestSavingsAreOfThePeak(t *testing.T) {
-	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.PerSampleGradients, bytes: 400}, part{category: schemas.Activations, bytes: 300})
-	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3 // 900, then 500 with event 3, then 800 with the activations of event 4
+	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.PerSampleGradients, bytes: 400},
+		part{category: schemas.Activations, bytes: 300})
+	// 900, then 500 with event 3, then 800 with the activations of event 4
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
 	v := &in.Report.Devices[0]
@@ -105,22 +130,29 @@ func TestSavingsAreOfThePeak(t *testing.T) {
 
 // A step that the run died in counts: no more is saved than down to what its other phases reach, wherever the peak is.
 func TestSavingsOfRunThatDied(t *testing.T) {
-	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} { // the optimizer's temporaries of both steps
+	// the optimizer's temporaries of both steps
+	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} {
 		in := peakOf(part{category: schemas.Parameters, bytes: 500})
 		held := func(from, to, bytes int64, category schemas.Category, phase string) {
-			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: from, Address: uint64(from) << 20, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to, Phase: phase})
-			in.Owners = append(in.Owners, schemas.Owner{AllocID: from, Category: category, BeginSeq: from, EndSeq: to, Evidence: schemas.Tagged})
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: from, Address: uint64(from) << 20,
+				RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to, Phase: phase})
+			in.Owners = append(in.Owners, schemas.Owner{AllocID: from, Category: category, BeginSeq: from, EndSeq: to,
+				Evidence: schemas.Tagged})
 		}
 		held(2, 3, 100, schemas.Activations, schemas.PhaseForward) // 600
 		held(4, 5, c.first, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
 		held(6, 7, 200, schemas.Activations, schemas.PhaseForward) // 700
 		held(8, 0, c.last, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
-		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}} // the second was not completed
-		in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: 600}, {Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: 500 + c.first},
-			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: 700}, {Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: 500 + c.last}}
+		// the second was not completed
+		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}}
+		in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: 600},
+			{Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: 500 + c.first},
+			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: 700},
+			{Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: 500 + c.last}}
 		v := &in.Report.Devices[0]
 		v.Events, v.PeakSeq, v.InstrumentedPeakSeq, v.PeakAllocatedBytes = 8, c.at, new(c.at), c.peak
-		if f := theFinding(t, inspected(in), FindingOptimizerPeak); f == nil || f.SavesBytes == nil || *f.SavesBytes != 200 || f.At.Event != c.at {
+		if f := theFinding(t, inspected(in), FindingOptimizerPeak); f == nil || f.SavesBytes == nil ||
+			*f.SavesBytes != 200 || f.At.Event != c.at {
 			t.Errorf("peak after event %d: %+v", c.at, f)
 		}
 	}
@@ -128,15 +160,18 @@ func TestSavingsOfRunThatDied(t *testing.T) {
 
 // What saves nothing is no advice: where another moment is as high, and where no other method peaks lower.
 func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
-	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.ClipTemporaries, bytes: 400, module: 2}, part{category: schemas.Activations, bytes: 400})
-	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3 // 900, then 500 with event 3, then 900 with the activations of event 4
+	in := peakOf(part{category: schemas.Parameters, bytes: 500}, part{category: schemas.ClipTemporaries, bytes: 400,
+		module: 2}, part{category: schemas.Activations, bytes: 400})
+	// 900, then 500 with event 3, then 900 with the activations of event 4
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
 	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
 	in.Steps[0].EndSeq = 4
 	v := &in.Report.Devices[0]
 	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
 	*v.InstrumentedPeakSeq = 2
 	f := theFinding(t, inspected(in), FindingClipTemporaries)
-	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || f.Change != "" || !strings.HasSuffix(f.Sentence, ". Doing without would save nothing: as much is allocated at another moment.") {
+	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || f.Change != "" ||
+		!strings.HasSuffix(f.Sentence, ". Doing without would save nothing: as much is allocated at another moment.") {
 		t.Errorf("%+v", f)
 	}
 
@@ -145,15 +180,20 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 		step          float64
 		besides, want string
 		saves         int64
-	}{{900, 120, "sum", "tiles; or sum", 100}, {1000, 120, "sum", "sum", -1}, {1000, 120, "", "", 0}, {1100, 120, "", "", 0}, {1000, 80, "", "tiles; or sum", 0}} {
-		n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), SavesBytes: new(int64(300)), Assumption: "at most",
+	}{{900, 120, "sum", "tiles; or sum", 100}, {1000, 120, "sum", "sum", -1}, {1000, 120, "", "", 0},
+		{1100, 120, "", "", 0}, {1000, 80, "", "tiles; or sum", 0}} {
+		n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries,
+			Bytes: new(int64(300)), SavesBytes: new(int64(300)), Assumption: "at most",
 			Sentence: "So much is held.", Change: "tiles; or sum", besides: c.besides, instead: []string{"flash"}}}}
-		f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", c.peak, c.step)}).Runs[0].Findings, FindingClipTemporaries)
+		f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", c.peak, c.step)}).Runs[0].Findings,
+			FindingClipTemporaries)
 		saves := int64(-1) // not known
 		if f.SavesBytes != nil {
 			saves = *f.SavesBytes
 		}
-		if f.Change != c.want || saves != c.saves || strings.Contains(f.Sentence, "Another method would save nothing: the lowest recorded peak of those that do without is ") != (c.want != "tiles; or sum") ||
+		if f.Change != c.want || saves != c.saves ||
+			strings.Contains(f.Sentence, "Another method would save nothing: the lowest recorded peak of those that "+
+				"do without is ") != (c.want != "tiles; or sum") ||
 			(f.Assumption == "") != (f.SavesBytes == nil) || strings.Contains(f.Sentence, "another moment") {
 			t.Errorf("%+v: %+v", c, f)
 		}
@@ -162,9 +202,12 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 
 // Where the faster of two methods is not the one of the lowest peak, each is named with its own figures.
 func TestFasterMethodIsNotTheLowest(t *testing.T) {
-	n := Inspection{Summary: private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), Change: "tiles", instead: []string{"flash", "bk"}}}}
-	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("run-flash", "flash", 1010<<20, 120), private("run-bk", "bk", 1200<<20, 60)}).Runs[0].Findings, FindingClipTemporaries)
-	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash (method flash); " +
+	n := Inspection{Summary: private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: FindingClipTemporaries,
+		Bytes: new(int64(300)), Change: "tiles", instead: []string{"flash", "bk"}}}}
+	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("run-flash", "flash", 1010<<20, 120),
+		private("run-bk", "bk", 1200<<20, 60)}).Runs[0].Findings, FindingClipTemporaries)
+	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash " +
+		"(method flash); " +
 		"method bk (a peak of 1,200.00 MiB, run run-bk) takes 60.0 ms a step, this one 100.0 ms a step"
 	if f == nil || *f.SavesBytes != 0 || f.SavesMS == nil || *f.SavesMS != 40 || f.Assumption != want {
 		t.Errorf("%+v", f)
@@ -173,8 +216,10 @@ func TestFasterMethodIsNotTheLowest(t *testing.T) {
 
 // What ended the run comes first, then what saves most, then what is largest.
 func TestFindingsAreInOrder(t *testing.T) {
-	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)), Share: new(0.9)}, {ID: "none"},
-		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0), Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, failed: &FailedRequest{Fatal: true}},
+	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
+		Share: new(0.9)}, {ID: "none"},
+		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
+			Share: new(0.5), SavesMS: new(5.0)}, {ID: FindingOOM, failed: &FailedRequest{Fatal: true}},
 		// What saves bytes is weighed by them, whatever its own size is a share of.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// FindingsExperiment is what was found in the repeats of one experiment, each finding once. Run stands for them: the first that was
-// recorded in full, else the first. One that did not end well is pooled with none.
+// FindingsExperiment is what was found in the repeats of one experiment, each finding once. Run stands for them: the
+// first that was recorded in full, else the first. One that did not end well is pooled with none.
 type FindingsExperiment struct {
 	Run      *FindingsRun
 	RunIDs   []string
@@ -46,7 +46,8 @@ func (d *FindingsDocument) Experiments() []FindingsExperiment {
 	}
 	for key, k := range at {
 		x := &out[k]
-		for _, r := range slices.Concat([]*FindingsRun{x.Run}, slices.DeleteFunc(members[key], func(r *FindingsRun) bool { return r == x.Run })) {
+		for _, r := range slices.Concat([]*FindingsRun{x.Run}, slices.DeleteFunc(members[key],
+			func(r *FindingsRun) bool { return r == x.Run })) {
 			x.add(r)
 		}
 	}
@@ -80,7 +81,8 @@ func (x *FindingsExperiment) add(r *FindingsRun) {
 
 // like reports whether a finding of another run is the same one.
 func (f *Finding) like(o *Finding) bool {
-	return f.ID == o.ID && (f.Device == nil) == (o.Device == nil) && (f.Device == nil || *f.Device == *o.Device && *f.Rank == *o.Rank)
+	return f.ID == o.ID && (f.Device == nil) == (o.Device == nil) && (f.Device == nil || *f.Device == *o.Device &&
+		*f.Rank == *o.Rank)
 }
 
 // size is what the finding is about: milliseconds, else bytes.
@@ -91,8 +93,8 @@ func (f *Finding) size() *float64 {
 	return whole(f.Bytes)
 }
 
-// experimentOfFindings is what repeats share whose findings are pooled. A bare run of an experiment whose suite did not say so is
-// none of them: it was made to be looked at by itself.
+// experimentOfFindings is what repeats share whose findings are pooled. A bare run of an experiment whose suite did not
+// say so is none of them: it was made to be looked at by itself.
 func experimentOfFindings(s *Summary) string {
 	if s.Status == schemas.StatusOK {
 		return s.content()

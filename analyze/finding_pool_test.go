@@ -5,11 +5,13 @@ import (
 	"testing"
 )
 
-// What repeats of one experiment have in common is found once, by the one that was recorded in full; what is another run's stays its.
+// What repeats of one experiment have in common is found once, by the one that was recorded in full; what is another
+// run's stays its.
 func TestFindingsOfRepeatsArePooled(t *testing.T) {
 	ms := func(id string, ms float64) Finding { return Finding{ID: id, MS: &ms} }
 	run := func(id, experiment string, bare bool, list ...Finding) FindingsRun {
-		return FindingsRun{Identity: Identity{RunID: id, Name: "n", Params: map[string]any{"bare": bare}}, Findings: list, experiment: experiment}
+		return FindingsRun{Identity: Identity{RunID: id, Name: "n", Params: map[string]any{"bare": bare}},
+			Findings: list, experiment: experiment}
 	}
 	cuda := func(device string) Finding {
 		return Finding{ID: "slack", Device: &device, Rank: new(int32(0)), Bytes: new(int64(5))}
@@ -23,15 +25,18 @@ func TestFindingsOfRepeatsArePooled(t *testing.T) {
 		run("by itself", "", false),
 	}}
 	got := doc.Experiments()
-	if len(got) != 3 || got[0].Run.RunID != "full" || !slices.Equal(got[0].RunIDs, []string{"bare1", "full", "bare2", "bare3"}) || got[1].Run.RunID != "other" || len(got[2].Findings) != 0 {
+	if len(got) != 3 || got[0].Run.RunID != "full" || !slices.Equal(got[0].RunIDs, []string{"bare1", "full", "bare2",
+		"bare3"}) || got[1].Run.RunID != "other" || len(got[2].Findings) != 0 {
 		t.Fatalf("%+v", got)
 	}
 	for i, want := range []struct {
 		id, run   string
 		in        int
 		low, high float64
-	}{{"slack", "full", 1, 5, 5}, {"slack", "full", 1, 5, 5}, {"unsteady", "full", 3, 9, 12}, {"repeats", "bare1", 1, 1, 1}} {
-		if f := got[0].Findings[i]; f.ID != want.id || f.RunID != want.run || f.In != want.in || *f.Low != want.low || *f.High != want.high {
+	}{{"slack", "full", 1, 5, 5}, {"slack", "full", 1, 5, 5}, {"unsteady", "full", 3, 9, 12}, {"repeats", "bare1", 1, 1,
+		1}} {
+		if f := got[0].Findings[i]; f.ID != want.id || f.RunID != want.run || f.In != want.in || *f.Low != want.low ||
+			*f.High != want.high {
 			t.Errorf("%d: %s of %s in %d, %v to %v", i, f.ID, f.RunID, f.In, *f.Low, *f.High)
 		}
 	}

@@ -47,8 +47,10 @@ func repeatsDisagree(s *Summary, all []Summary) []Finding {
 			f.of(d, *low.PeakBytes, OfPeakAllocated)
 			f.bytes("lowest peak", *low.PeakBytes, "run "+low.RunID)
 			f.bytes("highest peak", *high.PeakBytes, "run "+high.RunID)
-			f.Sentence = fmt.Sprintf("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", peaks, mib(*low.PeakBytes), mib(*high.PeakBytes))
-			f.Change = "look for what differs between the repeats: dpsight analyze explain " + low.RunID + " " + high.RunID + " (Poisson sampling, for one, draws batches of other sizes)"
+			f.Sentence = fmt.Sprintf("The peaks of %d repeats differ: %s to %s, though memory does not depend on the "+
+				"clock.", peaks, mib(*low.PeakBytes), mib(*high.PeakBytes))
+			f.Change = "look for what differs between the repeats: dpsight analyze explain " + low.RunID + " " +
+				high.RunID + " (Poisson sampling, for one, draws batches of other sizes)"
 			out = append(out, f)
 		}
 	}
@@ -67,7 +69,8 @@ func repeatsDisagree(s *Summary, all []Summary) []Finding {
 			f.milliseconds("fastest repeat", low, from)
 			f.milliseconds("slowest repeat", high, from)
 			f.milliseconds("median", v.Median, from)
-			f.Sentence = fmt.Sprintf("The step times of %d repeats disagree: their medians go from %s to %s, %s of their own median (%s) apart. A difference between methods that is smaller says nothing.",
+			f.Sentence = fmt.Sprintf("The step times of %d repeats disagree: their medians go from %s to %s, %s of "+
+				"their own median (%s) apart. A difference between methods that is smaller says nothing.",
 				v.N, msText(low), msText(high), shareText(high-low, v.Median), msText(v.Median))
 			f.Change = "take more repeats and more steps, on a GPU with locked clocks"
 			out = append(out, f)

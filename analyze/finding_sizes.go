@@ -14,8 +14,8 @@ const (
 	adamPercent      = 2 // by which two moments may differ from twice the parameters
 )
 
-// optimizer looks at a peak that is the optimizer's: torch's foreach implementations hold temporaries of the size of all
-// parameters. The category has what was born while noise was added, too, which no other optimizer would do without.
+// optimizer looks at a peak that is the optimizer's: torch's foreach implementations hold temporaries of the size of
+// all parameters. The category has what was born while noise was added, too, which no other optimizer would do without.
 func (x *finder) optimizer() []Finding {
 	own := func(a *schemas.Allocation) bool { return a.Phase == schemas.PhaseOptimizer }
 	held, whole := x.bytesAtPeak(schemas.OptimizerTemporaries, own), x.d.AllocatedBytes
@@ -26,9 +26,11 @@ func (x *finder) optimizer() []Finding {
 	x.of(&f, held)
 	f.bytes("optimizer temporaries", held, x.at(schemas.OptimizerTemporaries)+", born in phase "+schemas.PhaseOptimizer)
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s are temporaries of the optimizer's step.", mib(held), shareText(float64(held), float64(whole)), x.peak)
+	f.Sentence = fmt.Sprintf("%s (%s) of %s are temporaries of the optimizer's step.", mib(held),
+		shareText(float64(held), float64(whole)), x.peak)
 	f.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
-	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked, "at most: the step holds no temporary; all other allocations stay as they are")
+	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked, "at most: the step holds no temporary; "+
+		"all other allocations stay as they are")
 	return []Finding{f}
 }
 
@@ -40,11 +42,14 @@ func (x *finder) slack() []Finding {
 	}
 	f := x.finding(FindingSlack)
 	x.of(&f, held)
-	f.bytes("slack", held, fmt.Sprintf("allocations.parquet: block_bytes less requested_bytes after event %d", x.d.At.Event))
+	f.bytes("slack", held, fmt.Sprintf("allocations.parquet: block_bytes less requested_bytes after event %d",
+		x.d.At.Event))
 	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s were never asked for: requests are rounded up, and a remainder of up to 1 MiB stays with a large block.",
+	f.Sentence = fmt.Sprintf("%s (%s) of %s were never asked for: requests are rounded up, and a remainder of up to "+
+		"1 MiB stays with a large block.",
 		mib(held), shareText(float64(held), float64(whole)), x.peak)
-	f.Change = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which splits off remainders from 512 bytes on; check roundup_power2_divisions if it is set"
+	f.Change = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which splits off remainders from 512 bytes on; " +
+		"check roundup_power2_divisions if it is set"
 	var voids []void
 	for _, a := range x.l.allocs {
 		end := a.FreeRequestedSeq
@@ -59,8 +64,8 @@ func (x *finder) slack() []Finding {
 	return []Finding{f}
 }
 
-// rule holds parameters + gradients + 2 × parameters (Adam) + activations against the peak: each part at its own maximum,
-// as somebody would know who measured it alone.
+// rule holds parameters + gradients + 2 × parameters (Adam) + activations against the peak: each part at its own
+// maximum, as somebody would know who measured it alone.
 func (x *finder) rule() []Finding {
 	whole := x.d.AllocatedBytes
 	parts := []schemas.Category{schemas.Parameters, schemas.Gradients, schemas.OptimizerState, schemas.Activations}
@@ -111,7 +116,8 @@ func (x *finder) rule() []Finding {
 	if math.Abs(float64(state-2*parameters)) <= adamPercent/100.0*float64(2*parameters) {
 		state2 = "two moments for each parameter"
 	}
-	f.Sentence = fmt.Sprintf("Parameters, gradients, %s and activations, each at its own maximum, come to %s; %s is %s, %s.", state2, mib(sum), x.peak, mib(whole), beside(wrong, sum))
+	f.Sentence = fmt.Sprintf("Parameters, gradients, %s and activations, each at its own maximum, come to %s; %s is "+
+		"%s, %s.", state2, mib(sum), x.peak, mib(whole), beside(wrong, sum))
 	if len(over) > 0 {
 		f.Sentence += " Of what the rule counts, " + joinWords(over) + " are not there at " + x.peak + "."
 	}

@@ -32,10 +32,12 @@ func inspected(in Input) []Finding {
 
 func TestKeptGradientsAreFound(t *testing.T) {
 	f := theFinding(t, inspected(keptRun(false)), FindingKeptGradients)
-	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil || len(f.Figures) != 3 {
+	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil ||
+		len(f.Figures) != 3 {
 		t.Errorf("%+v", f)
 	}
-	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts: the sentence says so.
+	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts: the sentence says
+	// so.
 	rounded := keptRun(false)
 	for i := range rounded.Owners {
 		if rounded.Owners[i].Category == schemas.Gradients {
@@ -43,32 +45,39 @@ func TestKeptGradientsAreFound(t *testing.T) {
 		}
 	}
 	f = theFinding(t, inspected(rounded), FindingKeptGradients)
-	if f == nil || *f.Bytes != 100 || f.Figures[1].Value != 112 || f.Figures[1].What != "blocks of them unused at the peak" || !strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
+	if f == nil || *f.Bytes != 100 || f.Figures[1].Value != 112 ||
+		f.Figures[1].What != "blocks of them unused at the peak" ||
+		!strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, inspected(keptRun(true)), FindingKeptGradients); f != nil {
 		t.Errorf("where they are freed: %+v", f)
 	}
 	// A rule of thumb that knows each part at its maximum: 100 + 100 + 0 + 50, of a peak of 350.
-	if f := theFinding(t, inspected(keptRun(false)), FindingRuleOfThumb); f == nil || *f.Bytes != 100 || !strings.Contains(f.Sentence, "the optimizer's state") {
+	if f := theFinding(t, inspected(keptRun(false)), FindingRuleOfThumb); f == nil || *f.Bytes != 100 ||
+		!strings.Contains(f.Sentence, "the optimizer's state") {
 		t.Errorf("%+v", f)
 	}
 }
 
-// pieces is a run of n blocks of 64 MiB, each in a segment of its own, of which as many are freed before one of 128 MiB comes.
+// pieces is a run of n blocks of 64 MiB, each in a segment of its own, of which as many are freed before one of 128 MiB
+// comes.
 func pieces(n, freed int, peak int64) Input {
 	const piece = 64 << 20
 	in := Input{Manifest: &schemas.Manifest{RunID: "pieces", Status: schemas.StatusOK, Source: schemas.Predicted}}
 	var seq int64
 	reserve := func(address uint64, bytes int64) {
 		seq++
-		in.Events = append(in.Events, schemas.Event{Seq: seq, Action: int32(schemas.ActionSegmentAlloc), Addr: address, Size: bytes})
+		in.Events = append(in.Events, schemas.Event{Seq: seq, Action: int32(schemas.ActionSegmentAlloc), Addr: address,
+			Size: bytes})
 	}
 	alloc := func(address uint64, bytes int64) {
 		seq++
 		id := int64(len(in.Allocations) + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: address, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq})
-		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: schemas.Activations, BeginSeq: seq, Evidence: schemas.Tagged})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: address, RequestedBytes: bytes,
+			BlockBytes: bytes, AllocSeq: seq})
+		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: schemas.Activations, BeginSeq: seq,
+			Evidence: schemas.Tagged})
 	}
 	for i := range n {
 		reserve(uint64(1+2*i)<<28, piece)
@@ -85,7 +94,8 @@ func pieces(n, freed int, peak int64) Input {
 	if peak > int64(n-freed+2)*piece {
 		peakSeq = int64(2 * n)
 	}
-	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, InstrumentedPeakSeq: &peakSeq,
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq,
+		PeakSeq: peakSeq, InstrumentedPeakSeq: &peakSeq,
 		PeakAllocatedBytes: peak, PeakReservedBytes: int64(n+2) * piece}}}
 	return in
 }
@@ -99,7 +109,8 @@ func TestFragmentationIsFound(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	c := theFinding(t, list, FindingCached)
-	if c == nil || *c.Bytes != 2*piece || *c.SavesBytes != 2*piece || c.Figures[1].Value != 2*piece || c.Figures[2].Value != 0 {
+	if c == nil || *c.Bytes != 2*piece || *c.SavesBytes != 2*piece || c.Figures[1].Value != 2*piece ||
+		c.Figures[2].Value != 0 {
 		t.Errorf("%+v", c)
 	}
 	// With one piece free the new segment is needed: some is cached, nothing is fragmented.
@@ -119,18 +130,21 @@ func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 	in.Allocations[1].BlockBytes = 16 << 20 // less than its segment
 	p := place{}
 	lay := in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events)
-	if lay == nil || lay.idle != 64<<20 || lay.gaps != 48<<20 || lay.largest != 64<<20 || lay.reserved != lay.allocated+lay.free() {
+	if lay == nil || lay.idle != 64<<20 || lay.gaps != 48<<20 || lay.largest != 64<<20 ||
+		lay.reserved != lay.allocated+lay.free() {
 		t.Errorf("%+v", lay)
 	}
 	in.Allocations[0].FreeCompletedSeq = 0 // freed by the program, still used by a stream
-	if lay = in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events); lay == nil || lay.pending != 64<<20 || lay.idle != 0 {
+	if lay = in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events); lay == nil || lay.pending != 64<<20 ||
+		lay.idle != 0 {
 		t.Errorf("%+v", lay)
 	}
 	in.Events = in.Events[1:] // a block that lies in no known segment
 	if lay = in.layoutAt(p, newLedger(&in, p), in.Report.Devices[0].Events); lay != nil {
 		t.Errorf("%+v", lay)
 	}
-	mapped := Input{Events: []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentMap), Addr: 100, Size: 20}, {Seq: 2, Action: int32(schemas.ActionSegmentMap), Addr: 120, Size: 20},
+	mapped := Input{Events: []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentMap), Addr: 100, Size: 20},
+		{Seq: 2, Action: int32(schemas.ActionSegmentMap), Addr: 120, Size: 20},
 		{Seq: 3, Action: int32(schemas.ActionSegmentUnmap), Addr: 110, Size: 10}}}
 	if got := mapped.segmentsAt(p, 2); !slices.Equal(got, []extent{{100, 140}}) {
 		t.Errorf("%v", got)
@@ -142,7 +156,8 @@ func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
 
 // sampledRun has six timed steps of 10 ms, of which the last three are slowed down and take 14, with a sample in each.
 func sampledRun(id string, slowed int, others int32) Input {
-	in := Input{Manifest: &schemas.Manifest{RunID: id, Name: id, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	in := Input{Manifest: &schemas.Manifest{RunID: id, Name: id, Status: schemas.StatusOK, Source: schemas.Measured},
+		Report: &schemas.IngestReport{}}
 	now := int64(1)
 	for i := range 6 {
 		ms, reasons := int64(10e6), int64(0)
@@ -150,7 +165,8 @@ func sampledRun(id string, slowed int, others int32) Input {
 			ms, reasons = 14e6, schemas.ThrottlePowerCap
 		}
 		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), StartNS: now, EndNS: now + ms, WallNS: ms, GPUNS: ms})
-		in.Samples = append(in.Samples, schemas.Sample{TimeNS: now + ms/2, ThrottleReasons: &reasons, OtherProcesses: others})
+		in.Samples = append(in.Samples, schemas.Sample{TimeNS: now + ms/2, ThrottleReasons: &reasons,
+			OtherProcesses: others})
 		now += ms + 1
 	}
 	return in
@@ -159,7 +175,8 @@ func sampledRun(id string, slowed int, others int32) Input {
 func TestDisturbedStepsAreFound(t *testing.T) {
 	list := inspected(sampledRun("slow", 3, 0))
 	f := theFinding(t, list, FindingThrottled)
-	if f == nil || f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 || !strings.Contains(f.Sentence, "in 3 of 6 timed steps") || !strings.Contains(f.Sentence, "power cap") {
+	if f == nil || f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 ||
+		!strings.Contains(f.Sentence, "in 3 of 6 timed steps") || !strings.Contains(f.Sentence, "power cap") {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, list, FindingUnsteadySteps); f == nil || *f.MS != 4 {
@@ -171,11 +188,13 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 	// A step without a sample is no step that was not slowed down.
 	unsampled := sampledRun("gaps", 3, 0)
 	unsampled.Samples = unsampled.Samples[1:]
-	if f := theFinding(t, inspected(unsampled), FindingThrottled); f == nil || f.SavesMS != nil || !strings.Contains(f.Sentence, "in 3 of 5 timed steps that were sampled") {
+	if f := theFinding(t, inspected(unsampled), FindingThrottled); f == nil || f.SavesMS != nil ||
+		!strings.Contains(f.Sentence, "in 3 of 5 timed steps that were sampled") {
 		t.Errorf("%+v", f)
 	}
 	// Where every step was slowed, nobody knows by how much.
-	if f := theFinding(t, inspected(sampledRun("all", 6, 0)), FindingThrottled); f == nil || f.SavesMS != nil || f.MS != nil {
+	if f := theFinding(t, inspected(sampledRun("all", 6, 0)), FindingThrottled); f == nil || f.SavesMS != nil ||
+		f.MS != nil {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, inspected(sampledRun("shared", 0, 1)), FindingOtherProcess); f == nil || f.SavesMS != nil {
@@ -193,8 +212,11 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 
 // private is the outline of a run of a method.
 func private(id, method string, peak int64, step float64) Summary {
-	return Summary{Identity: Identity{RunID: id, Name: method, Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"method": method}}, PeakBytes: &peak,
-		StepMS: &Interval{Median: step, Low: step, High: step, Clock: ClockGPU, N: 1}, facts: []Fact{{What: "method", Value: method, Param: true}, {What: "batch_size", Value: "8", Condition: true, Param: true}}}
+	return Summary{Identity: Identity{RunID: id, Name: method, Status: schemas.StatusOK, Source: schemas.Measured,
+		Params: map[string]any{"method": method}}, PeakBytes: &peak,
+		StepMS: &Interval{Median: step, Low: step, High: step, Clock: ClockGPU, N: 1},
+		facts: []Fact{{What: "method", Value: method, Param: true}, {What: "batch_size", Value: "8", Condition: true,
+			Param: true}}}
 }
 
 func TestRunsAreComparedWithTheirStore(t *testing.T) {
@@ -204,7 +226,8 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	other.facts[1].Value = "4"
 	vanilla := private("v1", "vanilla", 10, 1)
 	look := func(s Summary, around ...Summary) []Finding {
-		n := Inspection{Summary: s, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		n := Inspection{Summary: s, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
 		return Findings([]Inspection{n}, around).Runs[0].Findings
 	}
 	list := look(ghost, flash, other, vanilla)
@@ -223,7 +246,8 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 		step  float64
 		found bool
 	}{{1001, 94, true}, {1002, 50, false}, {1000, 96, false}, {980, 100, true}, {981, 100, false}, {980, 101, false}} {
-		if got := theFinding(t, look(ghost, private("x", "flash", c.peak, c.step)), FindingCheaperMethod) != nil; got != c.found {
+		if got := theFinding(t, look(ghost, private("x", "flash", c.peak, c.step)), FindingCheaperMethod) != nil; got !=
+			c.found {
 			t.Errorf("peak %d, step %v: found %v", c.peak, c.step, got)
 		}
 	}
@@ -237,7 +261,8 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 		if source == schemas.Predicted { // which has no times
 			ghost.StepMS, flash.StepMS = nil, nil
 		}
-		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
 		f := theFinding(t, Findings([]Inspection{n}, []Summary{flash}).Runs[0].Findings, FindingClipTemporaries)
 		if *f.SavesBytes != 100 || !strings.HasPrefix(f.Assumption, source+": a peak of ") {
 			t.Errorf("%s: %+v", source, f)
@@ -245,7 +270,8 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 	}
 }
 
-// Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a difference.
+// Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a
+// difference.
 func TestAlikeRuns(t *testing.T) {
 	with := func(s Summary, facts ...Fact) Summary {
 		s.facts = append(slices.Clone(s.facts), facts...)
@@ -259,8 +285,10 @@ func TestAlikeRuns(t *testing.T) {
 		alike      bool
 	}{
 		{"nothing", nil, nil, true},
-		{"length and seed", []Fact{param("num_iter", "3"), param("warmup_iter", "1"), param("seed", "0")}, []Fact{param("num_iter", "9"), param("seed", "1")}, true},
-		{"what one method has alone", []Fact{param("bk_skips_param_grads", "true")}, []Fact{param("grad_sample_mode", "ew")}, true},
+		{"length and seed", []Fact{param("num_iter", "3"), param("warmup_iter", "1"), param("seed", "0")},
+			[]Fact{param("num_iter", "9"), param("seed", "1")}, true},
+		{"what one method has alone", []Fact{param("bk_skips_param_grads", "true")},
+			[]Fact{param("grad_sample_mode", "ew")}, true},
 		{"mode of both", []Fact{param("grad_sample_mode", "ew")}, []Fact{param("grad_sample_mode", "hooks")}, false},
 		{"dimensions", []Fact{param("mlp_dims", "5120,2560,1280")}, []Fact{param("mlp_dims", "64,32,10")}, false},
 		{"clipping", []Fact{param("clipping", "flat")}, []Fact{param("clipping", "per_layer")}, false},
@@ -268,14 +296,16 @@ func TestAlikeRuns(t *testing.T) {
 		{"a script's own", []Fact{param("rank", "8")}, []Fact{param("rank", "1")}, false},
 		{"one that we lack", nil, []Fact{param("rank", "1")}, false},
 		{"one that they lack", []Fact{param("rank", "8")}, nil, false},
-		{"the GPU", []Fact{{What: "GPU", Value: "H200", Condition: true}}, []Fact{{What: "GPU", Value: "A100", Condition: true}}, false},
+		{"the GPU", []Fact{{What: "GPU", Value: "H200", Condition: true}},
+			[]Fact{{What: "GPU", Value: "A100", Condition: true}}, false},
 		{"the GPU of one", []Fact{{What: "GPU", Value: "H200", Condition: true}}, nil, true},
 	} {
 		a, b := with(ghost, c.ours...), with(flash, c.them...)
 		if alike(&a, &b) != c.alike || alike(&b, &a) != c.alike {
 			t.Errorf("%s: alike %v", c.what, !c.alike)
 		}
-		n := Inspection{Summary: a, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		n := Inspection{Summary: a, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
 		list := Findings([]Inspection{n}, []Summary{b}).Runs[0].Findings
 		if found := theFinding(t, list, FindingCheaperMethod) != nil; found != c.alike {
 			t.Errorf("%s: a cheaper method %v", c.what, found)
@@ -314,7 +344,8 @@ func TestAlikeCommands(t *testing.T) {
 			words := strings.Fields([]string{c.ours, c.theirs}[i])
 			s.command, s.script = commandOf(&schemas.Manifest{Command: words}), scriptOf(words)
 		}
-		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
+		n := Inspection{Summary: ghost, findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
 		f := theFinding(t, Findings([]Inspection{n}, []Summary{flash}).Runs[0].Findings, FindingClipTemporaries)
 		if (f.SavesBytes != nil) != c.alike || alike(&flash, &ghost) != c.alike {
 			t.Errorf("%q beside %q: alike %v", c.ours, c.theirs, !c.alike)
@@ -328,7 +359,8 @@ func TestFastestMethodIsNamed(t *testing.T) {
 		s.Params = map[string]any{"method": s.Method(), "bare": true}
 		return s
 	}
-	ghost, flash, quick := private("g", "ghost", 1000, 100), private("flash", "flash", 900, 90), bare(private("bk-bare", "bk", 900, 10))
+	ghost, flash, quick := private("g", "ghost", 1000, 100), private("flash", "flash", 900, 90),
+		bare(private("bk-bare", "bk", 900, 10))
 	twin, slow := private("bk", "bk", 900, 12), private("bk-slow", "bk", 900, 60)
 	for want, around := range map[string][]Summary{
 		"run bk-bare of the same parameters":                      {flash, quick},
@@ -380,23 +412,28 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	apart := repeats("bk", 900, 10, 11, 12)
 	for i, peak := range []int64{700, 900, 950} {
 		apart[i].PeakBytes = &peak
-		apart[i].facts = append(slices.Clone(apart[i].facts), Fact{What: "num_iter", Value: strconv.Itoa(i), Param: true})
+		apart[i].facts = append(slices.Clone(apart[i].facts), Fact{What: "num_iter", Value: strconv.Itoa(i),
+			Param: true})
 	}
-	if f := at(dpsgd, apart)["dpsgd0"]; f == nil || *f.SavesBytes != 100 || !strings.Contains(f.Assumption, "medians of 3 runs") {
+	if f := at(dpsgd, apart)["dpsgd0"]; f == nil || *f.SavesBytes != 100 ||
+		!strings.Contains(f.Assumption, "medians of 3 runs") {
 		t.Errorf("%+v", f)
 	}
 	// Fewer bytes at a median that is no higher: nothing is said to save time.
 	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
 	f := found["bk0"]
-	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 || f.Of != OfPeakAllocated ||
-		!strings.Contains(f.Sentence, "dpsgd takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)") || !strings.Contains(f.Sentence, "overlap") {
+	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
+		f.Of != OfPeakAllocated ||
+		!strings.Contains(f.Sentence, "dpsgd takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)") ||
+		!strings.Contains(f.Sentence, "overlap") {
 		t.Errorf("%+v: %+v", found, f)
 	}
 	// Ranges apart: one finding at the recorded run, wherever it stands among the repeats, of the medians.
 	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
 	slices.Reverse(slow)
 	found = at(slow, dpsgd)
-	if f = found["ghost0"]; len(found) != 1 || f == nil || *f.SavesMS != 38-26.2 || f.Assumption != "measured: medians of 5 runs of the same parameters, dpsgd0 among them" {
+	if f = found["ghost0"]; len(found) != 1 || f == nil || *f.SavesMS != 38-26.2 ||
+		f.Assumption != "measured: medians of 5 runs of the same parameters, dpsgd0 among them" {
 		t.Errorf("%+v: %+v", found, f)
 	}
 	if found = at(slow[:2]); len(found) != 0 {
@@ -411,16 +448,20 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 	for _, c := range []struct {
 		other        []Summary
 		saves, costs bool
-	}{{repeats("bk", 900, 29.3, 33.9, 30.2), false, false}, {repeats("bk", 900, 60, 70), false, true}, {repeats("bk", 900, 10, 20), true, false}} {
-		n := Inspection{Summary: dpsgd[0], findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)), instead: []string{"bk"}}}}
-		f := theFinding(t, Findings([]Inspection{n}, slices.Concat(dpsgd[1:], c.other)).Runs[0].Findings, FindingPerSample)
+	}{{repeats("bk", 900, 29.3, 33.9, 30.2), false, false}, {repeats("bk", 900, 60, 70), false, true},
+		{repeats("bk", 900, 10, 20), true, false}} {
+		n := Inspection{Summary: dpsgd[0], findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)),
+			instead: []string{"bk"}}}}
+		f := theFinding(t, Findings([]Inspection{n}, slices.Concat(dpsgd[1:], c.other)).Runs[0].Findings,
+			FindingPerSample)
 		if *f.SavesBytes != 100 || (f.SavesMS != nil) != c.saves || (f.CostsMS != nil) != c.costs {
 			t.Errorf("%+v", f)
 		}
 	}
 }
 
-// Of a method that was run once the range is that of its steps: where it reaches into the other's, no time is saved for certain.
+// Of a method that was run once the range is that of its steps: where it reaches into the other's, no time is saved for
+// certain.
 func TestSingleRunsHaveRanges(t *testing.T) {
 	run := func(id, method string, peak int64, median, low, high float64, of string) Summary {
 		s := private(id, method, peak, median)
@@ -433,13 +474,17 @@ func TestSingleRunsHaveRanges(t *testing.T) {
 		saves  bool
 		words  string
 	}{
-		{run("g", "ghost", 400, 4, 3.4, 7.2, OfMedian), false, "ghost takes 4.000 ms a step (3.400 ms to 7.200 ms with 95 % confidence)"},
-		{run("g", "ghost", 400, 4, 3.4, 5, OfRange), true, "ghost takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 steps)"},
+		{run("g", "ghost", 400, 4, 3.4, 7.2, OfMedian), false, "ghost takes 4.000 ms a step (3.400 ms to 7.200 ms " +
+			"with 95 % confidence)"},
+		{run("g", "ghost", 400, 4, 3.4, 5, OfRange), true, "ghost takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 " +
+			"steps)"},
 	} {
-		n := Inspection{Summary: ours, findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)), instead: []string{"ghost"}}}}
+		n := Inspection{Summary: ours, findings: []Finding{{ID: FindingPerSample, Bytes: new(int64(300)),
+			instead: []string{"ghost"}}}}
 		list := Findings([]Inspection{n}, []Summary{c.theirs}).Runs[0].Findings
 		cheaper, measured := theFinding(t, list, FindingCheaperMethod), theFinding(t, list, FindingPerSample)
-		if cheaper == nil || *cheaper.SavesBytes != 600 || (cheaper.SavesMS != nil) != c.saves || !strings.Contains(cheaper.Sentence, c.words) || strings.Contains(cheaper.Sentence, "overlap") == c.saves {
+		if cheaper == nil || *cheaper.SavesBytes != 600 || (cheaper.SavesMS != nil) != c.saves ||
+			!strings.Contains(cheaper.Sentence, c.words) || strings.Contains(cheaper.Sentence, "overlap") == c.saves {
 			t.Errorf("%+v", cheaper)
 		}
 		if *measured.SavesBytes != 600 || (measured.SavesMS != nil) != c.saves || measured.CostsMS != nil {
@@ -450,8 +495,10 @@ func TestSingleRunsHaveRanges(t *testing.T) {
 
 // A method that saves bytes at the cost of time saves no time.
 func TestSavingThatCostsTime(t *testing.T) {
-	n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries, Bytes: new(int64(300)), instead: []string{"flash"}}}}
-	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", 900, 130)}).Runs[0].Findings, FindingClipTemporaries)
+	n := Inspection{Summary: private("g", "ghost", 1000, 100), findings: []Finding{{ID: FindingClipTemporaries,
+		Bytes: new(int64(300)), instead: []string{"flash"}}}}
+	f := theFinding(t, Findings([]Inspection{n}, []Summary{private("f", "flash", 900, 130)}).Runs[0].Findings,
+		FindingClipTemporaries)
 	if *f.SavesBytes != 100 || f.SavesMS != nil || f.CostsMS == nil || *f.CostsMS != 30 {
 		t.Errorf("%+v", f)
 	}
@@ -471,7 +518,8 @@ func TestRepeatsThatDisagreeAreFound(t *testing.T) {
 		return out
 	}
 	list := look(repeat("a", 10000, 100), repeat("b", 10010, 100), repeat("c", 10000, 105))
-	if p, s := theFinding(t, list, FindingRepeatsPeak), theFinding(t, list, FindingRepeatsTime); p == nil || *p.Bytes != 10 || s == nil || *s.MS != 5 {
+	if p, s := theFinding(t, list, FindingRepeatsPeak), theFinding(t, list, FindingRepeatsTime); p == nil ||
+		*p.Bytes != 10 || s == nil || *s.MS != 5 {
 		t.Errorf("%+v", list)
 	}
 	if list := look(repeat("a", 10000, 100), repeat("b", 10009, 104.9)); len(list) != 0 {
@@ -485,9 +533,12 @@ func TestRepeatsThatDisagreeAreFound(t *testing.T) {
 // A failure whose events are lost is still said, and cannot be broken down.
 func TestFailureWithoutEvents(t *testing.T) {
 	in := keptRun(false)
-	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
+		Module: "head", Fatal: true}}
 	list := inspected(in)
-	if list[0].ID != FindingOOM || list[0].At != nil || !strings.Contains(list[0].Sentence, "1,024.00 MiB by module head failed in forward of step 2, and the run died of it") {
+	if list[0].ID != FindingOOM || list[0].At != nil ||
+		!strings.Contains(list[0].Sentence, "1,024.00 MiB by module head failed in forward of step 2, and the run "+
+			"died of it") {
 		t.Errorf("%+v", list[0])
 	}
 	at, err := ParseAt("oom")
@@ -508,19 +559,25 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 }
 
-// Torch's limit is the whole device, the CUDA context included; what predict calls memory is without. Both say which they are, and by how
-// much they differ.
+// Torch's limit is the whole device, the CUDA context included; what predict calls memory is without. Both say which
+// they are, and by how much they differ.
 func TestLimitsOfAFailureAreTold(t *testing.T) {
 	in := pieces(4, 2, 320<<20)
 	seq := in.Report.Devices[0].Events
 	in.Manifest.Status = schemas.StatusOOM
-	in.Manifest.Phantom, in.Manifest.GPUs = &schemas.Phantom{MemoryBytes: 512 << 20}, []schemas.GPU{{TotalBytes: 600 << 20}}
+	in.Manifest.Phantom, in.Manifest.GPUs = &schemas.Phantom{MemoryBytes: 512 << 20},
+		[]schemas.GPU{{TotalBytes: 600 << 20}}
 	reserved := *in.reservedAt(place{}, seq)
-	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved, Step: -1, Fatal: true}
+	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved,
+		Step: -1, Fatal: true}
 	in.Report.OOMs = []schemas.OOM{o}
-	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, so that 512.00 MiB were left for tensors"
+	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, " +
+		"so that 512.00 MiB were left for tensors"
 	f := theFinding(t, inspected(in), FindingOOM)
-	if f == nil || !strings.Contains(f.Sentence, ". T"+both+": ") || !slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return g.What == "limit left for tensors" && g.Value == 512<<20 }) {
+	if f == nil || !strings.Contains(f.Sentence, ". T"+both+": ") ||
+		!slices.ContainsFunc(f.Figures, func(g FindingFigure) bool {
+			return g.What == "limit left for tensors" && g.Value == 512<<20
+		}) {
 		t.Errorf("%+v", f)
 	}
 	at, err := Breakdown(in, At{OOM: new(int64(1))})
@@ -528,12 +585,16 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 		t.Errorf("%+v, %v", at, err)
 	}
 	p := Predict(in)
-	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of which its CUDA context takes 88.00 MiB): ") {
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of which its "+
+		"CUDA context takes 88.00 MiB): ") {
 		t.Error(got)
 	}
 	// A limit below what is free is one that the script has set: nothing is taken of it.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
-	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 400.00 MiB: ") || slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return strings.HasPrefix(g.What, "limit left") }) {
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 400.00 MiB: ") ||
+		slices.ContainsFunc(f.Figures, func(g FindingFigure) bool {
+			return strings.HasPrefix(g.What, "limit left")
+		}) {
 		t.Errorf("%+v", f)
 	}
 	p = Predict(in)
@@ -542,7 +603,8 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	}
 	// One above it, which is not all of the device: who took the rest is not said.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
-	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 550.00 MiB, of which 512.00 MiB were left for tensors: ") ||
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 550.00 MiB, of "+
+		"which 512.00 MiB were left for tensors: ") ||
 		slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return strings.HasPrefix(g.What, "limit taken") }) {
 		t.Errorf("%+v", f)
 	}
@@ -554,38 +616,45 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 		source       string
 		limit, total int64
 		whole        bool
-	}{{schemas.Measured, 143_156, 143_771, true}, {schemas.Measured, 136_582, 143_771, false}, {schemas.Measured, 14_913, 15_360, true}, {schemas.Measured, 14_913, 0, false},
-		{schemas.Measured, 40_000, 20_000, false}, {schemas.Predicted, 3072, 3072, true}, {schemas.Predicted, 3071, 3072, false}} {
+	}{{schemas.Measured, 143_156, 143_771, true}, {schemas.Measured, 136_582, 143_771, false},
+		{schemas.Measured, 14_913, 15_360, true}, {schemas.Measured, 14_913, 0, false},
+		{schemas.Measured, 40_000, 20_000, false}, {schemas.Predicted, 3072, 3072, true}, {schemas.Predicted, 3071,
+			3072, false}} {
 		in := Input{Manifest: &schemas.Manifest{Source: c.source, GPUs: []schemas.GPU{{TotalBytes: c.total << 20}}}}
 		if got := in.wholeDevice(c.limit << 20); got != c.whole {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
 	in.Events, in.Report.OOMs = nil, []schemas.OOM{o} // what was reserved is not known
-	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with what the CUDA context and others take of it: ") {
+	if f := theFinding(t, inspected(in), FindingOOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with "+
+		"what the CUDA context and others take of it: ") {
 		t.Errorf("%+v", f)
 	}
 }
 
-// A breakdown of the peak of a run that died for want of memory says what it died of, and where that is broken down; a summary has the
-// failures too, what ended the run first, and not a thousand of them.
+// A breakdown of the peak of a run that died for want of memory says what it died of, and where that is broken down; a
+// summary has the failures too, what ended the run first, and not a thousand of them.
 func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	in := keptRun(false)
 	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
 	in.Report.OOMs = []schemas.OOM{caught}
-	if s := Summarize(in); len(s.Breakdown.Warnings) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal || s.Failed[0].Module != nil {
+	if s := Summarize(in); len(s.Breakdown.Warnings) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal ||
+		s.Failed[0].Module != nil {
 		t.Errorf("the script went on: %q, %+v", s.Breakdown.Warnings, s.Failed)
 	}
 	for range 11 {
 		in.Report.OOMs = append(in.Report.OOMs, caught)
 	}
-	in.Report.OOMs = append(in.Report.OOMs, schemas.OOM{Seq: 5, RequestedBytes: 3 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true})
+	in.Report.OOMs = append(in.Report.OOMs, schemas.OOM{Seq: 5, RequestedBytes: 3 << 30, LimitBytes: 2 << 30, Step: 2,
+		Phase: schemas.PhaseForward, Module: "head", Fatal: true})
 	in.Manifest.Status = schemas.StatusOOM
 	s := Summarize(in)
-	if f := s.Failed[0]; len(s.Failed) != 10 || s.FailedMore != 3 || !f.Fatal || *f.Module != "head" || f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil || f.Sentence == "" {
+	if f := s.Failed[0]; len(s.Failed) != 10 || s.FailedMore != 3 || !f.Fatal || *f.Module != "head" ||
+		f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil || f.Sentence == "" {
 		t.Errorf("%d and %d more, first %+v", len(s.Failed), s.FailedMore, f)
 	}
-	const died = "the run died of a request for 3,072.00 MiB by module head that failed in forward of step 2; this is its peak until then, and --at oom=13 is that moment"
+	const died = "the run died of a request for 3,072.00 MiB by module head that failed in forward of step 2; this " +
+		"is its peak until then, and --at oom=13 is that moment"
 	if w := s.Breakdown.Warnings; !slices.Equal(w, []string{died}) {
 		t.Errorf("%q", w)
 	}
@@ -595,18 +664,23 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	}
 }
 
-// What torch itself went on without is one finding for each place, however often it tried, after what the script noticed.
+// What torch itself went on without is one finding for each place, however often it tried, after what the script
+// noticed.
 func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 	in := keptRun(false)
 	tried := func(bytes int64, module string) schemas.OOM {
-		return schemas.OOM{Seq: 4, RequestedBytes: bytes, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward, Module: module, Raised: new(false)}
+		return schemas.OOM{Seq: 4, RequestedBytes: bytes, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward,
+			Module: module, Raised: new(false)}
 	}
-	in.Report.OOMs = []schemas.OOM{tried(1<<20, "a"), tried(3<<20, "a"), tried(1<<20, "b"), tried(2<<20, "a"), {Seq: 4, RequestedBytes: 1, Raised: new(true)}}
+	in.Report.OOMs = []schemas.OOM{tried(1<<20, "a"), tried(3<<20, "a"), tried(1<<20, "b"), tried(2<<20, "a"),
+		{Seq: 4, RequestedBytes: 1, Raised: new(true)}}
 	s := Summarize(in)
-	if len(s.Failed) != 3 || s.FailedMore != 0 || s.Failed[0].Absorbed || !s.Failed[1].Absorbed || s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
+	if len(s.Failed) != 3 || s.FailedMore != 0 || s.Failed[0].Absorbed || !s.Failed[1].Absorbed ||
+		s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
 		t.Fatalf("%+v", s.Failed)
 	}
-	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests for at most 3.00 MiB by module a failed, the largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
+	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests for at most 3.00 MiB by module a failed, the "+
+		"largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
 		t.Errorf("%q", f)
 	}
 	if found := in.failures(in.newLedgers()); len(found) != 3 {

@@ -26,17 +26,24 @@ func (in *Input) disturbances(s *Summary) []Finding {
 		f := Finding{ID: FindingThrottled}
 		f.count("timed steps slowed down", n, "samples.parquet: throttle_reasons, within steps of steps.parquet")
 		f.count("timed steps sampled", len(sampled), "the same")
-		f.Sentence = fmt.Sprintf("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", n, len(sampled), strings.Join(schemas.ThrottleNames(reasons), ", "))
-		f.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi --lock-gpu-clocks) below where the limit sets in"
+		f.Sentence = fmt.Sprintf(
+			"The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", n, len(sampled),
+			strings.Join(schemas.ThrottleNames(reasons), ", "))
+		f.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi " +
+			"--lock-gpu-clocks) below where the limit sets in"
 		f.againstOthers(&t, slowed, sampled, "not slowed down")
 		out = append(out, f)
 	}
-	shared, sampled, _ := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) { return true, m.OtherProcesses > 0, 0 })
+	shared, sampled, _ := in.during(&t, func(m *schemas.Sample) (known, yes bool, mask int64) {
+		return true, m.OtherProcesses > 0, 0
+	})
 	if n := len(shared); n > 0 {
 		f := Finding{ID: FindingOtherProcess}
-		f.count("timed steps with another process", n, "samples.parquet: other_processes, within steps of steps.parquet")
+		f.count("timed steps with another process", n,
+			"samples.parquet: other_processes, within steps of steps.parquet")
 		f.count("timed steps sampled", len(sampled), "the same")
-		f.Sentence = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps that were sampled.", n, len(sampled))
+		f.Sentence = fmt.Sprintf("Another process was on the GPU in %d of %d timed steps that were sampled.", n,
+			len(sampled))
 		f.Change = "time the run again on a GPU of its own"
 		f.againstOthers(&t, shared, sampled, "without another process")
 		out = append(out, f)
@@ -60,7 +67,8 @@ func (in *Input) disturbances(s *Summary) []Finding {
 }
 
 // during lists the timed steps in which some sample was as asked, and those with a sample that says.
-func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps, sampled []int, masks int64) {
+func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mask int64)) (steps, sampled []int,
+	masks int64) {
 	devices := map[int32]bool{}
 	for _, d := range in.nvmlDevices() {
 		devices[d] = true
@@ -90,7 +98,8 @@ func (in *Input) during(t *times, is func(*schemas.Sample) (known, yes bool, mas
 	return steps, sampled, masks
 }
 
-// againstOthers compares the medians of the steps listed and of the others that were sampled, where there are enough of both.
+// againstOthers compares the medians of the steps listed and of the others that were sampled, where there are enough of
+// both.
 func (f *Finding) againstOthers(t *times, listed, sampled []int, others string) {
 	var with, without []int64
 	for _, i := range sampled {
@@ -143,7 +152,8 @@ func unsteady(t *times) *Finding {
 	f.milliseconds("tenth percentile", low, from)
 	f.milliseconds("median", median, from)
 	f.milliseconds("ninetieth percentile", high, from)
-	f.Sentence = fmt.Sprintf("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median (%s) apart.", n, msText(low), msText(high), shareText(high-low, median), msText(median))
+	f.Sentence = fmt.Sprintf("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median "+
+		"(%s) apart.", n, msText(low), msText(high), shareText(high-low, median), msText(median))
 	f.Change = "time more steps, or look for what differs between them (batch sizes, data loading, evaluation)"
 	return &f
 }

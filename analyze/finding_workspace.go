@@ -53,18 +53,23 @@ func (x *finder) workspaces() []Finding {
 		}
 	})
 	var out []Finding
-	from := fmt.Sprintf("allocations.parquet: stream, requested_bytes; owners.parquet: category workspace after event %d", x.d.At.Event)
-	if other := total - streams[largest]; len(streams) > 1 && (other >= leastWorkspace || atLeast(other, x.d.AllocatedBytes, workspacePercent)) {
+	from := fmt.Sprintf("allocations.parquet: stream, requested_bytes; owners.parquet: category workspace after "+
+		"event %d", x.d.At.Event)
+	if other := total - streams[largest]; len(streams) > 1 && (other >= leastWorkspace ||
+		atLeast(other, x.d.AllocatedBytes, workspacePercent)) {
 		f := x.finding(FindingStreamWorkspaces)
 		x.of(&f, other)
 		f.bytes("workspaces", total, from)
 		f.bytes("on the stream with the most", streams[largest], from)
 		f.count("streams", len(streams), from)
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("cuBLAS has workspaces on %d streams: %s of %s are those of %s.", len(streams), mib(other), x.peak, otherStreams(len(streams)-1))
-		f.Change = "run matrix products on one stream, or make workspaces smaller with CUBLAS_WORKSPACE_CONFIG, as in :4096:2:16:8"
+		f.Sentence = fmt.Sprintf("cuBLAS has workspaces on %d streams: %s of %s are those of %s.", len(streams),
+			mib(other), x.peak, otherStreams(len(streams)-1))
+		f.Change = "run matrix products on one stream, or make workspaces smaller with CUBLAS_WORKSPACE_CONFIG, as " +
+			"in :4096:2:16:8"
 		voids := x.held(schemas.Workspace, func(a *schemas.Allocation) bool { return a.Stream != largest })
-		x.savesWithout(&f, voids, x.looked, "no matrix product runs on another stream; all other allocations stay as they are")
+		x.savesWithout(&f, voids, x.looked, "no matrix product runs on another stream; all other allocations stay as "+
+			"they are")
 		out = append(out, f)
 	}
 	if atLeast(again, x.d.AllocatedBytes, workspacePercent) {
@@ -73,9 +78,11 @@ func (x *finder) workspaces() []Finding {
 		f.bytes("workspaces", total, from)
 		f.bytes("of a size that the stream has already", again, from)
 		x.peakFigure(&f)
-		f.Sentence = fmt.Sprintf("One stream has %s of workspaces, of which %s (%s of %s) are of a size that it has already: cuBLAS has a handle in each thread, and backward runs in a thread of its own.",
+		f.Sentence = fmt.Sprintf("One stream has %s of workspaces, of which %s (%s of %s) are of a size that it has "+
+			"already: cuBLAS has a handle in each thread, and backward runs in a thread of its own.",
 			mib(streams[largest]), mib(again), shareText(float64(again), float64(x.d.AllocatedBytes)), x.peak)
-		f.Change = "run backward in the calling thread, with torch.autograd.set_multithreading_enabled(False), or make workspaces smaller with CUBLAS_WORKSPACE_CONFIG, as in :4096:2:16:8"
+		f.Change = "run backward in the calling thread, with torch.autograd.set_multithreading_enabled(False), or " +
+			"make workspaces smaller with CUBLAS_WORKSPACE_CONFIG, as in :4096:2:16:8"
 		seen := map[int64]bool{}
 		voids := x.held(schemas.Workspace, func(a *schemas.Allocation) bool {
 			if a.Stream != largest || !a.LiveAt(x.d.At.Event) {
@@ -85,7 +92,8 @@ func (x *finder) workspaces() []Finding {
 			seen[a.RequestedBytes] = true
 			return was
 		})
-		x.savesWithout(&f, voids, x.looked, "all threads use the first workspace; all other allocations stay as they are")
+		x.savesWithout(&f, voids, x.looked, "all threads use the first workspace; all other allocations stay as "+
+			"they are")
 		out = append(out, f)
 	}
 	return out

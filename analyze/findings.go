@@ -14,7 +14,8 @@ type FindingsDocument struct {
 	Runs   []FindingsRun `json:"runs"`
 }
 
-// FindingsRun is what is worth saying of one run, first what grows from step to step and what ended it, then by what it would save, then by size.
+// FindingsRun is what is worth saying of one run, first what grows from step to step and what ended it, then by what it
+// would save, then by size.
 type FindingsRun struct {
 	Identity
 	Findings []Finding `json:"findings"`
@@ -42,8 +43,9 @@ type Finding struct {
 	Figures  []FindingFigure `json:"figures"`
 	// Change is what to change; empty where nothing is to be.
 	Change string `json:"change,omitempty"`
-	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated, SavesMS by how much a
-	// step would; null where that is not known. Assumption says under what condition, and goes with them.
+	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
+	// SavesMS by how much a step would; null where that is not known. Assumption says under what condition, and goes
+	// with them.
 	SavesBytes *int64   `json:"saves_bytes"`
 	SavesMS    *float64 `json:"saves_ms"`
 	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
@@ -105,12 +107,13 @@ const (
 	OfHighestRecorded  = "highest_recorded" // allocated
 	OfRecordedReserved = "highest_recorded_reserved"
 	OfStep             = "step"
-	OfLimit            = "limit" // torch's: of the device with what its CUDA context takes, or a lower one that the process has set
+	// torch's: of the device with what its CUDA context takes, or a lower one that the process has set
+	OfLimit = "limit"
 )
 
-// Findings gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what other
-// methods of the same experiment cost. around are the other runs to compare with, such as the rest of the store; a run
-// that is among inspected too counts once.
+// Findings gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what
+// other methods of the same experiment cost. around are the other runs to compare with, such as the rest of the store;
+// a run that is among inspected too counts once.
 func Findings(inspected []Inspection, around []Summary) FindingsDocument {
 	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
 	all := make([]Summary, 0, len(inspected)+len(around))
@@ -124,7 +127,8 @@ func Findings(inspected []Inspection, around []Summary) FindingsDocument {
 	}
 	for i := range inspected {
 		n := &inspected[i]
-		run := FindingsRun{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...), NotLooked: n.notLooked, Warnings: n.Summary.Warnings, experiment: experimentOfFindings(&n.Summary)}
+		run := FindingsRun{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...),
+			NotLooked: n.notLooked, Warnings: n.Summary.Warnings, experiment: experimentOfFindings(&n.Summary)}
 		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, all)...)
 		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {
@@ -150,8 +154,8 @@ func (f *Finding) dropIdleAdvice() {
 	f.Sentence += " Doing without would save nothing: as much is allocated at another moment."
 }
 
-// compareFindings puts first what grows from step to step, which no setting of the allocator helps against, and what ended the run, then what saves the larger share, be it of bytes or of a step, then the
-// larger share.
+// compareFindings puts first what grows from step to step, which no setting of the allocator helps against, and what
+// ended the run, then what saves the larger share, be it of bytes or of a step, then the larger share.
 func (s *Summary) compareFindings(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
 		switch {
@@ -170,7 +174,8 @@ func (s *Summary) compareFindings(a, b Finding) int {
 // OfReserved reports whether the finding is of what is reserved, and not of what is allocated.
 func (f *Finding) OfReserved() bool { return f.Of == OfPeakReserved || f.Of == OfRecordedReserved }
 
-// savedBytes is the share of the run's peak that doing without would save, savedTime that of a step; 0 where it is not known.
+// savedBytes is the share of the run's peak that doing without would save, savedTime that of a step; 0 where it is not
+// known.
 func (s *Summary) savedBytes(f *Finding) float64 {
 	whole := s.PeakBytes
 	if f.OfReserved() {

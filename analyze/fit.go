@@ -12,7 +12,8 @@ import (
 // FitSchema is the version of [FitDocument].
 const FitSchema = "dpsight.fit/1"
 
-// FitDocument is what "dpsight predict --vary … --format json" prints: by method and device the largest value that fits.
+// FitDocument is what "dpsight predict --vary … --format json" prints: by method and device the largest value that
+// fits.
 type FitDocument struct {
 	Schema string    `json:"schema"`
 	Vary   Vary      `json:"vary"`
@@ -33,7 +34,8 @@ type FitSearch struct {
 	Profile     string
 	GPU         string
 	MemoryBytes int64
-	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another cannot be.
+	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another
+	// cannot be.
 	Only    []int64
 	Barred  string
 	Top     bool // the options allow none above the highest
@@ -51,8 +53,8 @@ type FitRun struct {
 // NewFitRun reduces the run of a probe. It wants all tables, with detail.
 func NewFitRun(in Input) FitRun { return FitRun{Run: Predict(in)} }
 
-// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the reason where the run
-// ended for another reason than memory.
+// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the
+// reason where the run ended for another reason than memory.
 func (r FitRun) Verdict() (fits *bool, why string) { return r.Run.Fits, r.Run.Why }
 
 // The outcomes of a search.
@@ -69,20 +71,21 @@ type FitCell struct {
 	Profile     string `json:"profile"`
 	GPU         string `json:"gpu"`
 	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
-	// Only are the values of the range that the experiment's options allow, where that is not all of them, as the divisors of a batch:
-	// no other was asked for. Barred is why the first of the others cannot be.
-	Only    []int64 `json:"only,omitempty"`
-	Barred  string  `json:"barred,omitempty"`
-	Top     bool    `json:"top,omitempty"` // the options allow no value above the highest, as no physical batch is above its batch
-	Outcome string  `json:"outcome"`
+	// Only are the values of the range that the experiment's options allow, where that is not all of them, as the
+	// divisors of a batch: no other was asked for. Barred is why the first of the others cannot be.
+	Only   []int64 `json:"only,omitempty"`
+	Barred string  `json:"barred,omitempty"`
+	// the options allow no value above the highest, as no physical batch is above its batch
+	Top     bool   `json:"top,omitempty"`
+	Outcome string `json:"outcome"`
 	// Largest is the highest value that fits, null where none does; its peaks are beside it.
 	Largest           *int64 `json:"largest"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	// Refused is the lowest value above Largest that was tried; it does not fit.
 	Refused *int64 `json:"refused"`
-	// Odd says where memory does not grow with the value: then a value between two that were tried can be otherwise. Empty
-	// where it does.
+	// Odd says where memory does not grow with the value: then a value between two that were tried can be otherwise.
+	// Empty where it does.
 	Odd []string `json:"odd"`
 	// Confidence is the lowest of the two runs that decide, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
@@ -92,13 +95,16 @@ type FitCell struct {
 
 // FitProbe is one predicted run. The peaks of one that does not fit are of what it did until then.
 type FitProbe struct {
-	Value             int64  `json:"value"`
-	RunID             string `json:"run_id"`
-	Kept              bool   `json:"kept"` // it was made before and taken from the store
-	Status            string `json:"status"`
-	Fits              *bool  `json:"fits"`
-	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went on by itself
-	Why               string `json:"why,omitempty"` // a run that ended well does not fit, or, where Fits is null, how it ended
+	Value  int64  `json:"value"`
+	RunID  string `json:"run_id"`
+	Kept   bool   `json:"kept"` // it was made before and taken from the store
+	Status string `json:"status"`
+	Fits   *bool  `json:"fits"`
+	// requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went
+	// on by itself
+	CaughtOOMs int `json:"caught_ooms"`
+	// a run that ended well does not fit, or, where Fits is null, how it ended
+	Why               string `json:"why,omitempty"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 }
@@ -121,7 +127,8 @@ func (d *FitDocument) Failure() string {
 }
 
 func fitCell(v Vary, s *FitSearch) FitCell {
-	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only, Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
+	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only,
+		Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
 	runs := slices.Clone(s.Runs)
 	slices.SortStableFunc(runs, func(a, b FitRun) int { return cmp.Compare(a.Value, b.Value) })
 	var largest, refused *FitRun
@@ -131,7 +138,8 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		if fits == nil && strings.HasSuffix(s.Stopped, why) {
 			why = "" // Stopped says it
 		}
-		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status, Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
+		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status,
+			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
 			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
 		if fits != nil && *fits {
 			largest = r
@@ -144,7 +152,8 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		}
 	}
 	if largest != nil {
-		c.Largest, c.PeakBytes, c.PeakReservedBytes = &largest.Value, largest.Run.PeakBytes, largest.Run.PeakReservedBytes
+		c.Largest, c.PeakBytes, c.PeakReservedBytes = &largest.Value, largest.Run.PeakBytes,
+			largest.Run.PeakReservedBytes
 	}
 	if refused != nil {
 		c.Refused = &refused.Value
@@ -197,14 +206,16 @@ func odd(name string, probes []FitProbe, out []string) []string {
 	return out
 }
 
-// falls says that a value takes less than one below it. What is allocated says more than what is reserved, which the cache decides too.
+// falls says that a value takes less than one below it. What is allocated says more than what is reserved, which the
+// cache decides too.
 func falls(name string, before, p *FitProbe) []string {
 	for _, x := range []struct {
 		what   string
 		was, n *int64
 	}{{"allocated", before.PeakBytes, p.PeakBytes}, {"reserved", before.PeakReservedBytes, p.PeakReservedBytes}} {
 		if x.was != nil && x.n != nil && *x.n < *x.was {
-			return []string{fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, p.Value, before.Value, mib(*x.n), x.what, mib(*x.was))}
+			return []string{fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, p.Value, before.Value,
+				mib(*x.n), x.what, mib(*x.was))}
 		}
 	}
 	return nil
@@ -239,12 +250,14 @@ func (c *FitCell) Sentence(v *Vary) string {
 		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.lowest(v))
 	case FitAll:
 		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name, c.highest(v))
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name,
+				c.highest(v))
 		}
 		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits == nil }) {
 			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.highest(v))
 		}
-		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name, c.highest(v))
+		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name,
+			c.highest(v))
 	case FitUnset:
 		if c.Largest == nil {
 			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)

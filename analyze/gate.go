@@ -44,7 +44,8 @@ type CheckExperiment struct {
 	BaselineSource *string        `json:"baseline_source"`
 	Runs           int            `json:"runs"` // that ended well
 	Comparisons    []Comparison   `json:"comparisons"`
-	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one: "batch_size: 8, baseline 16".
+	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one: "batch_size: 8,
+	// baseline 16".
 	DiffersIn []string `json:"differs_in,omitempty"`
 
 	command    []string
@@ -98,8 +99,9 @@ type CheckOptions struct {
 
 // Check holds runs to a baseline.
 func Check(baseline schemas.Baseline, runs []Summary, o CheckOptions) CheckDocument {
-	doc := CheckDocument{Schema: CheckSchema, Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{}, Experiments: []CheckExperiment{},
-		Failures: []string{}, Warnings: []string{}}
+	doc := CheckDocument{Schema: CheckSchema, Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{},
+		Experiments: []CheckExperiment{},
+		Failures:    []string{}, Warnings: []string{}}
 	for _, t := range o.Thresholds {
 		doc.Thresholds = append(doc.Thresholds, CheckThreshold{t.Metric.String(), t.Text})
 	}
@@ -248,7 +250,8 @@ func expand(thresholds []Threshold, base, now *schemas.BaselineExperiment) []Thr
 // compareMetric holds one metric to its threshold.
 func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor int64) Comparison {
 	m := t.Metric
-	c := Comparison{Metric: m.String(), Unit: m.Unit(), Limit: t.Text, Baseline: m.valueOf(base), Current: m.valueOf(now)}
+	c := Comparison{Metric: m.String(), Unit: m.Unit(), Limit: t.Text, Baseline: m.valueOf(base),
+		Current: m.valueOf(now)}
 	if reason, bad := incomparable(base, now, m, c.Baseline, c.Current); reason != "" {
 		c.Verdict, c.Reason = VerdictSkipped, reason
 		if bad {

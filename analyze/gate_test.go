@@ -13,18 +13,22 @@ import (
 
 // sized is a run whose peak has so many bytes of each category.
 func sized(name string, bytes map[schemas.Category]int64) Input {
-	in := Input{Manifest: &schemas.Manifest{RunID: "id-" + name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"method": name, "batch_size": 8}},
+	in := Input{Manifest: &schemas.Manifest{RunID: "id-" + name, Name: name, Status: schemas.StatusOK,
+		Source: schemas.Measured, Params: map[string]any{"method": name, "batch_size": 8}},
 		Report: &schemas.IngestReport{}}
 	var seq, sum int64
 	for _, c := range schemas.Categories {
 		if b := bytes[c]; b > 0 {
 			seq++
 			sum += b
-			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: b, BlockBytes: b, AllocSeq: seq})
-			in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq, Evidence: schemas.Tagged})
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: b, BlockBytes: b,
+				AllocSeq: seq})
+			in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: c, BeginSeq: seq,
+				Evidence: schemas.Tagged})
 		}
 	}
-	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq, PeakAllocatedBytes: sum, PeakReservedBytes: 2 * sum,
+	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq,
+		PeakAllocatedBytes: sum, PeakReservedBytes: 2 * sum,
 		TorchPeakAllocatedBytes: &sum, InstrumentedPeakSeq: &seq}}
 	return in
 }
@@ -32,7 +36,8 @@ func sized(name string, bytes map[schemas.Category]int64) Input {
 // slow gives a run steps of so many milliseconds.
 func slow(in Input, ms ...int64) Input {
 	for i, m := range ms {
-		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), WallNS: m * 1e6, GPUNS: m * 1e6, Samples: 8, Tokens: 80})
+		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), WallNS: m * 1e6, GPUNS: m * 1e6, Samples: 8,
+			Tokens: 80})
 	}
 	return in
 }
@@ -65,7 +70,8 @@ func check(t *testing.T, before, after []Input, thresholds ...string) CheckDocum
 const base = 1_000_000_000
 
 func TestPlantedGrowthOfACategory(t *testing.T) {
-	was := map[schemas.Category]int64{schemas.Parameters: 10 * base, schemas.ClipTemporaries: base, schemas.Activations: 3 * base}
+	was := map[schemas.Category]int64{schemas.Parameters: 10 * base, schemas.ClipTemporaries: base,
+		schemas.Activations: 3 * base}
 	grown := func(c schemas.Category, bytes int64) Input {
 		now := map[schemas.Category]int64{}
 		for k, v := range was {
@@ -82,14 +88,18 @@ func TestPlantedGrowthOfACategory(t *testing.T) {
 		{schemas.ClipTemporaries, base, ""},
 		{schemas.ClipTemporaries, base * 1049 / 1000, ""},
 		{schemas.ClipTemporaries, base * 105 / 100, ""}, // exactly 5 %
-		{schemas.ClipTemporaries, base*105/100 + 1, "ghost: clip_temporaries at the peak grew by 47.68 MiB (5.0000001 %), from 953.67 MiB to 1,001.36 MiB, and the threshold is 1.05"},
-		{schemas.ClipTemporaries, base * 1051 / 1000, "ghost: clip_temporaries at the peak grew by 48.64 MiB (5.10 %), from 953.67 MiB to 1,002.31 MiB, and the threshold is 1.05"},
+		{schemas.ClipTemporaries, base*105/100 + 1, "ghost: clip_temporaries at the peak grew by 47.68 MiB " +
+			"(5.0000001 %), from 953.67 MiB to 1,001.36 MiB, and the threshold is 1.05"},
+		{schemas.ClipTemporaries, base * 1051 / 1000, "ghost: clip_temporaries at the peak grew by 48.64 MiB (5.10 " +
+			"%), from 953.67 MiB to 1,002.31 MiB, and the threshold is 1.05"},
 		{schemas.ClipTemporaries, base / 2, ""},
 		{schemas.Noise, 1 << 20, ""}, // the floor itself
-		{schemas.Noise, 1<<20 + 1, "ghost: noise at the peak grew from nothing to 1.00 MiB, more than the floor of 1.00 MiB"},
+		{schemas.Noise, 1<<20 + 1, "ghost: noise at the peak grew from nothing to 1.00 MiB, more than the floor of " +
+			"1.00 MiB"},
 	} {
 		doc := check(t, []Input{sized("ghost", was)}, []Input{grown(c.category, c.now)}, "category:*=1.05")
-		if c.said == "" && !doc.OK || c.said != "" && (doc.OK || !slices.Equal(doc.Failures, []string{c.said}) || doc.Sentence() != c.said) {
+		if c.said == "" && !doc.OK || c.said != "" && (doc.OK || !slices.Equal(doc.Failures, []string{c.said}) ||
+			doc.Sentence() != c.said) {
 			t.Errorf("%s of %d bytes: ok %t, %q, want %q", c.category, c.now, doc.OK, doc.Failures, c.said)
 		}
 		if want := map[bool]string{true: StateSame, false: StateRegressed}[doc.OK]; doc.Experiments[0].State != want {
@@ -103,7 +113,8 @@ func TestBoundariesAreExact(t *testing.T) {
 	for _, ratio := range []struct {
 		text     string
 		num, den int64
-	}{{"1.05", 21, 20}, {"5%", 21, 20}, {"1.1", 11, 10}, {"1.001", 1001, 1000}, {"0%", 1, 1}, {"1", 1, 1}, {"1.333", 1333, 1000}} {
+	}{{"1.05", 21, 20}, {"5%", 21, 20}, {"1.1", 11, 10}, {"1.001", 1001, 1000}, {"0%", 1, 1}, {"1", 1, 1},
+		{"1.333", 1333, 1000}} {
 		list, err := ParseThresholds([]string{"peak=" + ratio.text})
 		if err != nil {
 			t.Fatal(err)
@@ -122,8 +133,10 @@ func TestBoundariesAreExact(t *testing.T) {
 }
 
 func TestThresholdsOfEachMetric(t *testing.T) {
-	was := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}), 100, 100, 100)
-	more := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base * 13 / 10}), 120, 120, 120)
+	was := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base, schemas.Activations: base}), 100,
+		100, 100)
+	more := slow(sized("ghost", map[schemas.Category]int64{schemas.Parameters: base,
+		schemas.Activations: base * 13 / 10}), 120, 120, 120)
 	for _, c := range []struct{ threshold, said string }{
 		{"peak=1.15", ""},
 		{"peak=1.149", "peak allocated grew by 286.10 MiB (15.00 %)"},
@@ -167,17 +180,22 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 		before, after []Input
 		state, said   string
 	}{
-		{"missing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok)}, StateMissing, "b is missing: the baseline has it, and no run is of it"},
-		{"failing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", oom)}, StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
-		{"one of two repeats fails", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", ok), run("b", oom)}, StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
+		{"missing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok)}, StateMissing,
+			"b is missing: the baseline has it, and no run is of it"},
+		{"failing", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", oom)}, StateFailing,
+			"b fails now (oom: CUDA out of memory) and did not in the baseline"},
+		{"one of two repeats fails", []Input{run("a", ok), run("b", ok)}, []Input{run("a", ok), run("b", ok),
+			run("b", oom)}, StateFailing, "b fails now (oom: CUDA out of memory) and did not in the baseline"},
 		{"new", []Input{run("a", ok)}, []Input{run("a", ok), run("b", ok)}, StateNew, ""},
 		{"mended", []Input{run("a", ok), run("b", oom)}, []Input{run("a", ok), run("b", ok)}, StateMended, ""},
-		{"broken as before", []Input{run("a", ok), run("b", oom)}, []Input{run("a", ok), run("b", oom)}, StateBroken, ""},
+		{"broken as before", []Input{run("a", ok), run("b", oom)}, []Input{run("a", ok), run("b", oom)}, StateBroken,
+			""},
 		{"nothing in common", []Input{run("a", oom)}, []Input{run("b", ok)}, StateMissing, "a is missing"},
 	} {
 		doc := check(t, c.before, c.after, "peak=1.05")
 		found := slices.ContainsFunc(doc.Experiments, func(x CheckExperiment) bool { return x.State == c.state })
-		if text := strings.Join(doc.Failures, "\n"); !found || doc.OK != (c.said == "") || !strings.Contains(text, c.said) {
+		if text := strings.Join(doc.Failures, "\n"); !found || doc.OK != (c.said == "") ||
+			!strings.Contains(text, c.said) {
 			t.Errorf("%s: ok %t, %q, %+v", c.what, doc.OK, text, doc.Experiments)
 		}
 	}
@@ -192,11 +210,14 @@ func TestMissingFailingAndNewExperiments(t *testing.T) {
 		t.Errorf("a check of nothing passes: %q", doc.Sentence())
 	}
 	failing := []Summary{Summarize(run("a", oom))}
-	if doc = Check(BaselineOf(failing, ""), failing, CheckOptions{Thresholds: list}); doc.OK || doc.Sentence() != "nothing was compared: no experiment ended well in both" {
+	if doc = Check(BaselineOf(failing, ""), failing, CheckOptions{Thresholds: list}); doc.OK ||
+		doc.Sentence() != "nothing was compared: no experiment ended well in both" {
 		t.Errorf("a check of what fails in both: %q", doc.Sentence())
 	}
-	if doc = Check(BaselineOf([]Summary{b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Pair: true}); !doc.OK || len(doc.Experiments) != 1 ||
-		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared though the parameters differ: method: a, baseline b") {
+	if doc = Check(BaselineOf([]Summary{b}, ""), []Summary{a}, CheckOptions{Thresholds: list, Pair: true}); !doc.OK ||
+		len(doc.Experiments) != 1 ||
+		!strings.Contains(strings.Join(doc.Warnings, "\n"), "compared though the parameters differ: method: a, "+
+			"baseline b") {
 		t.Errorf("two runs that were named: %+v", doc)
 	}
 }
@@ -209,7 +230,8 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 		return in
 	}
 	doc := check(t, []Input{run(16)}, []Input{run(8)}, "peak=1")
-	if want := "ghost is missing: the baseline has it, and the run of that name is another experiment, since it differs in batch_size: 8, baseline 16"; doc.Sentence() != want {
+	if want := "ghost is missing: the baseline has it, and the run of that name is another experiment, since it " +
+		"differs in batch_size: 8, baseline 16"; doc.Sentence() != want {
 		t.Errorf("%q, want %q", doc.Sentence(), want)
 	}
 	for _, x := range doc.Experiments {
@@ -221,7 +243,8 @@ func TestNamesakesSayWhatTellsThemApart(t *testing.T) {
 	far := run(8)
 	far.Manifest.Params["clipping"] = "per_layer"
 	doc = check(t, []Input{run(16), run(32)}, []Input{far, run(32), run(8)}, "peak=1")
-	if x := doc.Experiments[0]; x.State != StateMissing || x.Label != "ghost (batch_size=16)" || !slices.Equal(x.DiffersIn, []string{"batch_size: 8, baseline 16"}) || len(doc.Experiments[1].DiffersIn) > 0 {
+	if x := doc.Experiments[0]; x.State != StateMissing || x.Label != "ghost (batch_size=16)" ||
+		!slices.Equal(x.DiffersIn, []string{"batch_size: 8, baseline 16"}) || len(doc.Experiments[1].DiffersIn) > 0 {
 		t.Errorf("%+v", doc.Experiments)
 	}
 }
@@ -241,22 +264,29 @@ func TestPredictedBesideMeasured(t *testing.T) {
 		verdicts[c.Metric] = c.Verdict
 	}
 	said := strings.Join(doc.Warnings, "\n")
-	if !doc.OK || verdicts["peak"] != VerdictOK || verdicts["time"] != VerdictSkipped || verdicts["samples"] != VerdictSkipped ||
-		!strings.Contains(said, "ghost: step time is not compared: the run is predicted, and only measured runs have it") || strings.Contains(said, "differs") {
+	if !doc.OK || verdicts["peak"] != VerdictOK || verdicts["time"] != VerdictSkipped ||
+		verdicts["samples"] != VerdictSkipped ||
+		!strings.Contains(said,
+			"ghost: step time is not compared: the run is predicted, and only measured runs have it") ||
+		strings.Contains(said, "differs") {
 		t.Errorf("%v, %v, %s", doc.OK, verdicts, said)
 	}
 	doc = check(t, []Input{was}, []Input{versions(now, "2.15.0")}, "peak=1")
-	if said := strings.Join(doc.Warnings, "\n"); !doc.OK || !strings.Contains(said, "ghost: torch differs: 2.15.0, baseline 2.11.0") ||
+	if said := strings.Join(doc.Warnings, "\n"); !doc.OK ||
+		!strings.Contains(said, "ghost: torch differs: 2.15.0, baseline 2.11.0") ||
 		!strings.Contains(said, "bytes that are predicted beside a baseline that is measured") {
 		t.Errorf("other versions: %s", said)
 	}
-	if doc = check(t, []Input{was}, []Input{now}, "time=1.1"); doc.OK || !strings.HasPrefix(doc.Sentence(), "nothing was compared: ") {
+	if doc = check(t, []Input{was}, []Input{now}, "time=1.1"); doc.OK ||
+		!strings.HasPrefix(doc.Sentence(), "nothing was compared: ") {
 		t.Errorf("a check of times only: %q", doc.Sentence())
 	}
 	// A measured run that lost its breakdown must not pass for one that did not grow.
 	bare := sized("ghost", nil)
 	bare.Report.Devices[0].TorchPeakAllocatedBytes = &bare.Report.Devices[0].PeakAllocatedBytes
-	if doc = check(t, []Input{was}, []Input{bare}, "category:*=1.05"); doc.OK || !strings.Contains(doc.Sentence(), "each category at the peak could not be checked: the run's peak is not broken down") {
+	if doc = check(t, []Input{was}, []Input{bare}, "category:*=1.05"); doc.OK ||
+		!strings.Contains(doc.Sentence(), "each category at the peak could not be checked: the run's peak is not "+
+			"broken down") {
 		t.Errorf("without a breakdown: %q", doc.Sentence())
 	}
 }
@@ -265,7 +295,8 @@ func TestPredictedBesideMeasured(t *testing.T) {
 func TestBaselineOfTwoProfiles(t *testing.T) {
 	a, b := ran("1", "ghost", 1000), ran("2", "ghost", 2000)
 	a.Source, a.Profile, b.Source, b.Profile = schemas.Predicted, ptr("a100"), schemas.Predicted, ptr("h200")
-	if doc := BaselineOf([]Summary{a, b}, ""); len(doc.Experiments) != 2 || *doc.Experiments[0].PeakBytes+*doc.Experiments[1].PeakBytes != 3000 {
+	if doc := BaselineOf([]Summary{a, b}, ""); len(doc.Experiments) != 2 ||
+		*doc.Experiments[0].PeakBytes+*doc.Experiments[1].PeakBytes != 3000 {
 		t.Errorf("%+v", doc.Experiments)
 	}
 }
@@ -284,7 +315,8 @@ func TestBaselineOfTwoMemories(t *testing.T) {
 		if kept, left := Newest([]Summary{all, s}); len(kept) != 2 || len(left) != 0 {
 			t.Errorf("%d GiB: left %q", memory>>30, left)
 		}
-		if pairs := matchExperiments(doc.Experiments, []schemas.BaselineExperiment{doc.Experiments[1], doc.Experiments[0]}, false); pairs[0] != 1 || pairs[1] != 0 {
+		if pairs := matchExperiments(doc.Experiments, []schemas.BaselineExperiment{doc.Experiments[1],
+			doc.Experiments[0]}, false); pairs[0] != 1 || pairs[1] != 0 {
 			t.Errorf("%d GiB: %v", memory>>30, pairs)
 		}
 	}
@@ -303,7 +335,8 @@ func TestExperimentsAreMatchedByContent(t *testing.T) {
 			case e.source == "":
 				e.source = schemas.Measured
 			}
-			out = append(out, schemas.BaselineExperiment{Key: orNull(e.key), Name: e.name, Source: e.source, Profile: orNull(e.profile), Params: e.params})
+			out = append(out, schemas.BaselineExperiment{Key: orNull(e.key), Name: e.name, Source: e.source,
+				Profile: orNull(e.profile), Params: e.params})
 		}
 		return out
 	}
@@ -319,17 +352,27 @@ func TestExperimentsAreMatchedByContent(t *testing.T) {
 		base, now []schemas.BaselineExperiment
 		want      string
 	}{
-		{"by key, whatever the name and the place", list(x{key: "1", name: "a"}, x{key: "2", name: "b"}), list(x{key: "2", name: "c"}, x{key: "1", name: "d"}), "map[0:1 1:0]"},
-		{"by name and parameters, numbers of any type", list(x{name: "a", params: p("b", 8)}), list(x{name: "a", params: p("b", 8.0)}), "map[0:0]"},
-		{"a command's text is the number", list(x{name: "a", params: p("b", "8")}), list(x{name: "a", params: p("b", 8)}), "map[0:0]"},
-		{"by parameters under another name", list(x{name: "a", params: p("b", 8)}), list(x{name: "z", params: p("b", 8)}), "map[0:0]"},
-		{"a later dpsight records more", list(x{key: "1", name: "a", params: p("b", 8)}), list(x{key: "9", name: "a", params: p("b", 8, "poisson", false)}), "map[0:0]"},
+		{"by key, whatever the name and the place", list(x{key: "1", name: "a"}, x{key: "2", name: "b"}),
+			list(x{key: "2", name: "c"}, x{key: "1", name: "d"}), "map[0:1 1:0]"},
+		{"by name and parameters, numbers of any type", list(x{name: "a", params: p("b", 8)}),
+			list(x{name: "a", params: p("b", 8.0)}), "map[0:0]"},
+		{"a command's text is the number", list(x{name: "a", params: p("b", "8")}),
+			list(x{name: "a", params: p("b", 8)}), "map[0:0]"},
+		{"by parameters under another name", list(x{name: "a", params: p("b", 8)}),
+			list(x{name: "z", params: p("b", 8)}), "map[0:0]"},
+		{"a later dpsight records more", list(x{key: "1", name: "a", params: p("b", 8)}),
+			list(x{key: "9", name: "a", params: p("b", 8, "poisson", false)}), "map[0:0]"},
 		{"other parameters", list(x{name: "a", params: p("b", 8)}), list(x{name: "a", params: p("b", 16)}), "map[]"},
-		{"no guess between two", list(x{name: "a"}), list(x{name: "a", params: p("b", 8)}, x{name: "a", params: p("b", 16)}), "map[]"},
-		{"no guess of two", list(x{name: "a", params: p("b", 8)}, x{name: "b", params: p("b", 8)}), list(x{name: "z", params: p("b", 8)}), "map[]"},
-		{"the same source first", list(x{name: "a"}, x{name: "a", source: schemas.Predicted}), list(x{name: "a", source: schemas.Predicted}, x{name: "a"}), "map[0:1 1:0]"},
-		{"the same device first", list(x{name: "a", profile: "h200"}, x{name: "a", profile: "a100"}), list(x{name: "a", profile: "a100"}, x{name: "a", profile: "h200"}), "map[0:1 1:0]"},
-		{"another source where there is no same", list(x{name: "a"}), list(x{name: "a", source: schemas.Predicted}), "map[0:0]"},
+		{"no guess between two", list(x{name: "a"}), list(x{name: "a", params: p("b", 8)},
+			x{name: "a", params: p("b", 16)}), "map[]"},
+		{"no guess of two", list(x{name: "a", params: p("b", 8)}, x{name: "b", params: p("b", 8)}),
+			list(x{name: "z", params: p("b", 8)}), "map[]"},
+		{"the same source first", list(x{name: "a"}, x{name: "a", source: schemas.Predicted}),
+			list(x{name: "a", source: schemas.Predicted}, x{name: "a"}), "map[0:1 1:0]"},
+		{"the same device first", list(x{name: "a", profile: "h200"}, x{name: "a", profile: "a100"}),
+			list(x{name: "a", profile: "a100"}, x{name: "a", profile: "h200"}), "map[0:1 1:0]"},
+		{"another source where there is no same", list(x{name: "a"}), list(x{name: "a", source: schemas.Predicted}),
+			"map[0:0]"},
 	} {
 		if got := fmt.Sprint(matchExperiments(c.base, c.now, false)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
@@ -342,9 +385,12 @@ func TestExperimentsAreMatchedByContent(t *testing.T) {
 
 func TestThresholdsThatAreNone(t *testing.T) {
 	for text, said := range map[string]string{
-		"peak=0.9": "below 1", "peak": "is not NAME=RATIO", "peak=": `"" is not a ratio`, "peak=x": "is not a ratio", "peak=-1": "is not a ratio", "peak=1/2": "is not a ratio",
-		"peak=1e3": "is not a ratio", "nope=1.1": "is not one of", "category=1.1": "needs a name", "category:nope=1.1": "no category", "peak:x=1.1": "takes no name",
-		"phase:forward=1.1": "phase-peak:forward", "peak=5": "for a growth of 5 % write 5%, for the ratio itself 400%", "peak=999999999999999999999": "is not a ratio",
+		"peak=0.9": "below 1", "peak": "is not NAME=RATIO", "peak=": `"" is not a ratio`, "peak=x": "is not a ratio",
+		"peak=-1": "is not a ratio", "peak=1/2": "is not a ratio",
+		"peak=1e3": "is not a ratio", "nope=1.1": "is not one of", "category=1.1": "needs a name",
+		"category:nope=1.1": "no category", "peak:x=1.1": "takes no name",
+		"phase:forward=1.1": "phase-peak:forward", "peak=5": "for a growth of 5 % write 5%, for the ratio itself 400%",
+		"peak=999999999999999999999": "is not a ratio",
 	} {
 		if _, err := ParseThresholds([]string{text}); err == nil || !strings.Contains(err.Error(), said) {
 			t.Errorf("%s: %v, want %q", text, err, said)
@@ -353,7 +399,8 @@ func TestThresholdsThatAreNone(t *testing.T) {
 	if _, err := ParseThresholds([]string{"step=1.1", "time=1.2"}); err == nil {
 		t.Error("one metric by two names")
 	}
-	for text, want := range map[string]int64{"1MiB": 1 << 20, "0.5 GiB": 1 << 29, "512": 512, "7B": 7, "0": 0, "1.5KiB": 1536, "2Gib": 2 << 30, "24 gib": 24 << 30, "1MIB": 1 << 20, "9b": 9} {
+	for text, want := range map[string]int64{"1MiB": 1 << 20, "0.5 GiB": 1 << 29, "512": 512, "7B": 7, "0": 0,
+		"1.5KiB": 1536, "2Gib": 2 << 30, "24 gib": 24 << 30, "1MIB": 1 << 20, "9b": 9} {
 		if got, err := ParseBytes(text); err != nil || got != want {
 			t.Errorf("%s: %d, %v", text, got, err)
 		}
@@ -367,7 +414,8 @@ func TestThresholdsThatAreNone(t *testing.T) {
 
 // Neither times nor what is counted by them is held to another clock's.
 func TestClocksAreNotCompared(t *testing.T) {
-	before, after := slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100), slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
+	before, after := slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 100),
+		slow(sized("a", map[schemas.Category]int64{schemas.Parameters: base}), 900)
 	after.Steps[0].GPUNS = 0
 	doc := check(t, []Input{before}, []Input{after}, "peak=1", "time=1", "samples=1", "tokens=1")
 	for i, c := range doc.Experiments[0].Comparisons {
@@ -380,7 +428,8 @@ func TestClocksAreNotCompared(t *testing.T) {
 	}
 }
 
-// A store that is kept holds the runs before and after a change: only the newest run of an experiment counts, with its repeats.
+// A store that is kept holds the runs before and after a change: only the newest run of an experiment counts, with its
+// repeats.
 func TestNewest(t *testing.T) {
 	at := func(name, suite string, minute int, peak int64) Summary {
 		s := Summary{Started: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC), SuiteID: suite, PeakBytes: &peak}
@@ -390,7 +439,8 @@ func TestNewest(t *testing.T) {
 		}
 		return s
 	}
-	runs := []Summary{at("a", "old", 0, 100), at("a", "new", 10, 150), at("b", "", 1, 7), at("b", "", 2, 9), at("a", "new", 11, 151)}
+	runs := []Summary{at("a", "old", 0, 100), at("a", "new", 10, 150), at("b", "", 1, 7), at("b", "", 2, 9),
+		at("a", "new", 11, 151)}
 	kept, left := Newest(runs)
 	var ids []string
 	for i := range kept {
@@ -399,7 +449,8 @@ func TestNewest(t *testing.T) {
 	if want := []string{"a10", "b2", "a11"}; !slices.Equal(ids, want) {
 		t.Errorf("kept %v, want %v", ids, want)
 	}
-	if len(left) != 2 || !strings.HasPrefix(left[0], "a: 1 older run is left out") || !strings.HasPrefix(left[1], "b: 1 older run is") {
+	if len(left) != 2 || !strings.HasPrefix(left[0], "a: 1 older run is left out") ||
+		!strings.HasPrefix(left[1], "b: 1 older run is") {
 		t.Errorf("left %q", left)
 	}
 }

@@ -56,7 +56,8 @@ func (in *Input) identity() Identity {
 	if m.Bare {
 		params["bare"] = true
 	}
-	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source, Profile: m.Profile, Params: params, command: commandOf(m)}
+	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
+		Profile: m.Profile, Params: params, command: commandOf(m)}
 	if c := in.confidence(); c != nil {
 		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError
 	}
@@ -66,8 +67,8 @@ func (in *Input) identity() Identity {
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
-// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200, close)",
-// "imported", "bare", or empty. Every output shows it.
+// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
+// close)", "imported", "bare", or empty. Every output shows it.
 func (id *Identity) Mark() string {
 	switch {
 	case id.Source == schemas.Predicted:
@@ -104,7 +105,8 @@ func (id *Identity) bare(mark string) string {
 // NotIngested is the warning of a run that has no tables yet: there is nothing else to say of it.
 const NotIngested = "not ingested yet"
 
-// Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of that name there.
+// Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of
+// that name there.
 func (id *Identity) Shown() string { return cmp.Or(id.label, id.title()) }
 
 // title is the name, or the id of a run without one.

@@ -26,8 +26,10 @@ func Inspect(in Input) Inspection {
 	if err := in.noEvents(); errors.As(err, &none) {
 		n.notLooked = append(n.notLooked, "bytes: "+none.Reason)
 	} else if x := in.newFinder(&n.Summary, ledgers); x != nil {
-		for _, look := range []func(*finder) []Finding{(*finder).growth, (*finder).cached, (*finder).gradients, (*finder).hooks, (*finder).workspaces, (*finder).perSample,
-			(*finder).clipping, (*finder).outputs, (*finder).optimizer, (*finder).slack, (*finder).rule, (*finder).knowledge} {
+		for _, look := range []func(*finder) []Finding{(*finder).growth, (*finder).cached, (*finder).gradients,
+			(*finder).hooks, (*finder).workspaces, (*finder).perSample,
+			(*finder).clipping, (*finder).outputs, (*finder).optimizer, (*finder).slack, (*finder).rule,
+			(*finder).knowledge} {
 			n.findings = append(n.findings, look(x)...)
 		}
 		n.notLooked = append(n.notLooked, x.notLooked...)

@@ -8,23 +8,24 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A void is a stretch of events in which a block holds bytes that nobody would miss: a gradient from the zero_grad after its
-// last use to its next writing, say. Opacus' optimizers keep .grad there, torch's free it.
+// A void is a stretch of events in which a block holds bytes that nobody would miss: a gradient from the zero_grad
+// after its last use to its next writing, say. Opacus' optimizers keep .grad there, torch's free it.
 type void struct{ from, to, bytes int64 } // just after event from, until just after event to
 
 // KeptGradients is what keeping .grad between steps costs a run.
 type KeptGradients struct {
 	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
 	AtPeakBytes int64
-	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed them: the highest of what was
-	// allocated less the gradients that nothing had written to since. It is over the steps whose gradients are tagged and what
-	// came before each of them.
+	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed them: the highest of what
+	// was allocated less the gradients that nothing had written to since. It is over the steps whose gradients are
+	// tagged and what came before each of them.
 	FreedPeakBytes int64
 }
 
-// keptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when they were
-// written, as in a step without tags: where only such a step reached the peak (a larger batch of Poisson sampling), the peak of
-// the others says nothing about it. A gradient that is written to in place, by autograd's accumulation, would be a new block from that moment on.
+// keptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when they
+// were written, as in a step without tags: where only such a step reached the peak (a larger batch of Poisson
+// sampling), the peak of the others says nothing about it. A gradient that is written to in place, by autograd's
+// accumulation, would be a new block from that moment on.
 func (in *Input) keptGradients(p place, l *ledger, peak int64) *KeptGradients {
 	spans := in.taggedSpans(p)
 	if len(spans) == 0 {
@@ -87,9 +88,10 @@ func highestWithout(changes []change, voids []void, spans []span) (highest int64
 // A span is the events after from, up to and with to.
 type span struct{ from, to int64 }
 
-// taggedSpans are the events at which every gradient is known: of a step that has tags, as the one before it has, from the
-// end of that one. The run's first step has none before it, and before it there are no gradients: its span begins with the
-// recording. A gradient of a step without tags would not be seen, so the step that follows it is none of these.
+// taggedSpans are the events at which every gradient is known: of a step that has tags, as the one before it has, from
+// the end of that one. The run's first step has none before it, and before it there are no gradients: its span begins
+// with the recording. A gradient of a step without tags would not be seen, so the step that follows it is none of
+// these.
 func (in *Input) taggedSpans(p place) []span {
 	var all []*schemas.Step
 	for i := range in.Steps {
@@ -111,8 +113,8 @@ func (in *Input) taggedSpans(p place) []span {
 	return out
 }
 
-// zeroed lists when each recorded zero_grad of the loop began. One inside another phase is not the loop's: between its two passes
-// Opacus' ghost clipping calls its own, which keeps gradients whatever the loop does.
+// zeroed lists when each recorded zero_grad of the loop began. One inside another phase is not the loop's: between its
+// two passes Opacus' ghost clipping calls its own, which keeps gradients whatever the loop does.
 func (in *Input) zeroed(p place) []int64 {
 	var rows []*schemas.Phase
 	known := in.phasesWithBytes()
@@ -127,7 +129,8 @@ func (in *Input) zeroed(p place) []int64 {
 		if f.Phase != schemas.PhaseZeroGrad {
 			continue
 		}
-		if inner := i > 0 && i+1 < len(rows) && rows[i-1].Phase == rows[i+1].Phase && rows[i-1].Phase != schemas.PhaseBetween; !inner {
+		if inner := i > 0 && i+1 < len(rows) && rows[i-1].Phase == rows[i+1].Phase &&
+			rows[i-1].Phase != schemas.PhaseBetween; !inner {
 			out = append(out, f.BeginSeq)
 		}
 	}

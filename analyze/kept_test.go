@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// keptRun has two tagged steps of one parameter (100 bytes) whose gradient (100) outlives each: forward makes 50 bytes of
-// activations; backward makes the new gradient (100), adds it to the old one, and frees it. With fresh, the loop frees the
-// gradient in zero_grad and the new one takes its place.
+// keptRun has two tagged steps of one parameter (100 bytes) whose gradient (100) outlives each: forward makes 50 bytes
+// of activations; backward makes the new gradient (100), adds it to the old one, and frees it. With fresh, the loop
+// frees the gradient in zero_grad and the new one takes its place.
 func keptRun(fresh bool) Input {
 	in := Input{Manifest: &schemas.Manifest{RunID: "kept", Status: schemas.StatusOK, Source: schemas.Measured}}
 	var seq int64
@@ -19,7 +19,8 @@ func keptRun(fresh bool) Input {
 	alloc := func(bytes int64, category schemas.Category, evidence schemas.Evidence) int {
 		seq++
 		id++
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: uint64(id) << 20, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: uint64(id) << 20,
+			RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq})
 		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: category, BeginSeq: seq, Evidence: evidence})
 		if live += bytes; live > peak {
 			peak, peakSeq = live, seq
@@ -33,7 +34,8 @@ func keptRun(fresh bool) Input {
 	}
 	k := int64(0)
 	phase := func(name string, step, from int64) {
-		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: from, EndSeq: seq})
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: from,
+			EndSeq: seq})
 		k++
 	}
 	alloc(100, schemas.Parameters, schemas.Tagged)
@@ -59,17 +61,21 @@ func keptRun(fresh bool) Input {
 		in.Gradients = append(in.Gradients, schemas.GradientWrite{Seq: seq, Address: in.Allocations[grad].Address})
 		free(act)
 		phase(schemas.PhaseBackward, step, from)
-		in.Steps = append(in.Steps, schemas.Step{Step: step, Recorded: true, Instrumented: true, BeginSeq: begin, EndSeq: seq})
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Recorded: true, Instrumented: true, BeginSeq: begin,
+			EndSeq: seq})
 	}
-	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, PeakAllocatedBytes: peak, InstrumentedPeakSeq: &peakSeq}}}
+	in.Report = &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: seq,
+		PeakSeq: peakSeq, PeakAllocatedBytes: peak, InstrumentedPeakSeq: &peakSeq}}}
 	return in
 }
 
 // Without the gradients that zero_grad keeps, a run has the peak that the same loop has when it frees them.
 func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	kept, fresh := Summarize(keptRun(false)), Summarize(keptRun(true))
-	if *kept.PeakBytes != 350 || *fresh.PeakBytes != 250 || *kept.KeptGradientBytes != 100 || *fresh.KeptGradientBytes != 0 {
-		t.Fatalf("peaks %d and %d, kept %d and %d", *kept.PeakBytes, *fresh.PeakBytes, *kept.KeptGradientBytes, *fresh.KeptGradientBytes)
+	if *kept.PeakBytes != 350 || *fresh.PeakBytes != 250 || *kept.KeptGradientBytes != 100 ||
+		*fresh.KeptGradientBytes != 0 {
+		t.Fatalf("peaks %d and %d, kept %d and %d", *kept.PeakBytes, *fresh.PeakBytes, *kept.KeptGradientBytes,
+			*fresh.KeptGradientBytes)
 	}
 	if kept.Kept == nil || kept.Kept.FreedPeakBytes != 250 || kept.Kept.AtPeakBytes != 100 || fresh.Kept != nil {
 		t.Errorf("%+v, %+v", kept.Kept, fresh.Kept)
@@ -91,8 +97,8 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	}
 }
 
-// A loop that frees .grad between forward and backward keeps it when forward ends, and has none at a peak in backward: there is nothing
-// to say of it, and nothing where no difference is given.
+// A loop that frees .grad between forward and backward keeps it when forward ends, and has none at a peak in backward:
+// there is nothing to say of it, and nothing where no difference is given.
 func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := Summarize(keptRun(true)), Summarize(keptRun(false))
 	fresh.RunID = "fresh"
@@ -101,7 +107,9 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 	died := kept
 	died.Status = schemas.StatusOOM
-	if o := besideBaseline(&fresh, &died); slices.ContainsFunc(o.Warnings, func(w string) bool { return strings.Contains(w, ".grad") }) || o.PeakDeltaBytes != nil {
+	if o := besideBaseline(&fresh, &died); slices.ContainsFunc(o.Warnings, func(w string) bool {
+		return strings.Contains(w, ".grad")
+	}) || o.PeakDeltaBytes != nil {
 		t.Errorf("no difference is given: %q", o.Warnings)
 	}
 	from, to := Dissect(keptRun(true)), Dissect(keptRun(false))
@@ -132,7 +140,9 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	}
 	early.Breakdown.Devices = slices.Clone(kept.Breakdown.Devices)
 	d := &early.Breakdown.Devices[0]
-	d.Categories = slices.DeleteFunc(slices.Clone(d.Categories), func(c CategoryBytes) bool { return c.Category == schemas.Gradients })
+	d.Categories = slices.DeleteFunc(slices.Clone(d.Categories), func(c CategoryBytes) bool {
+		return c.Category == schemas.Gradients
+	})
 	if got := keptGradients(&fresh, &early); got != nil {
 		t.Errorf("no gradients at the peak: %q", got)
 	}
@@ -147,7 +157,8 @@ func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
 		t.Error("a step like the others hides their peak")
 	}
 	at := last.BeginSeq + 1
-	in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: int64(len(in.Allocations) + 1), RequestedBytes: 500, BlockBytes: 500,
+	in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: int64(len(in.Allocations) + 1),
+		RequestedBytes: 500, BlockBytes: 500,
 		AllocSeq: at, FreeRequestedSeq: at + 1})
 	if l := newLedger(&in, place{}); in.keptGradients(place{}, l, 0) != nil {
 		t.Errorf("freed peak %d from steps that never reached the peak", in.keptGradients(place{}, l, 0).FreedPeakBytes)
@@ -160,10 +171,13 @@ func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
 	first := in.Steps[0]
 	extra := func(from, to int64, bytes int64) Input {
 		c := in
-		c.Allocations, c.Owners = append([]schemas.Allocation{}, in.Allocations...), append([]schemas.Owner{}, in.Owners...)
+		c.Allocations, c.Owners = append([]schemas.Allocation{}, in.Allocations...), append([]schemas.Owner{},
+			in.Owners...)
 		id := int64(len(c.Allocations) + 1)
-		c.Allocations = append(c.Allocations, schemas.Allocation{AllocID: id, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to})
-		c.Owners = append(c.Owners, schemas.Owner{AllocID: id, Category: schemas.Workspace, BeginSeq: from, EndSeq: to, Evidence: schemas.Lifetime})
+		c.Allocations = append(c.Allocations, schemas.Allocation{AllocID: id, RequestedBytes: bytes, BlockBytes: bytes,
+			AllocSeq: from, FreeRequestedSeq: to})
+		c.Owners = append(c.Owners, schemas.Owner{AllocID: id, Category: schemas.Workspace, BeginSeq: from, EndSeq: to,
+			Evidence: schemas.Lifetime})
 		return c
 	}
 	for _, c := range []struct {

@@ -15,8 +15,8 @@ import (
 // KnownErrorsSchema is the version of [KnownErrorsDocument].
 const KnownErrorsSchema = "dpsight.known-errors/1"
 
-// KnownErrorsDocument is what "dpsight analyze accuracy --by-doubt --format json" prints: how far off predictions called [schemas.Close]
-// were, by kind of doubt.
+// KnownErrorsDocument is what "dpsight analyze accuracy --by-doubt --format json" prints: how far off predictions
+// called [schemas.Close] were, by kind of doubt.
 type KnownErrorsDocument struct {
 	Schema string        `json:"schema"`
 	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
@@ -24,8 +24,8 @@ type KnownErrorsDocument struct {
 	Unended []AccuracyUnended `json:"unended"`
 }
 
-// KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but for
-// [schemas.DoubtReads]: nearly every script reads its loss, so its cases are those with no other doubt.
+// KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but
+// for [schemas.DoubtReads]: nearly every script reads its loss, so its cases are those with no other doubt.
 type KnownErrors struct {
 	Doubt     string         `json:"doubt"`
 	Allocated AccuracyErrors `json:"allocated"`
@@ -40,8 +40,9 @@ func KnownErrorsOf(doc AccuracyDocument) KnownErrorsDocument {
 			return x.Confidence != schemas.Close || !slices.Contains(decisive(x.Doubts), kind)
 		})
 		if len(cases) > 0 {
-			out.Doubts = append(out.Doubts, KnownErrors{kind, errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Allocated }),
-				errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })})
+			out.Doubts = append(out.Doubts,
+				KnownErrors{kind, errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Allocated }),
+					errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })})
 		}
 	}
 	return out
@@ -55,17 +56,23 @@ func decisive(kinds []string) []string {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == schemas.DoubtReads })
 }
 
-// doubts are the kinds of what speaks against a predicted peak: nil where nothing does, and for runs of which that is not known.
+// doubts are the kinds of what speaks against a predicted peak: nil where nothing does, and for runs of which that is
+// not known.
 func doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 	if m.Source != schemas.Predicted || r == nil || r.Prediction == nil || m.Phantom == nil {
 		return nil
 	}
 	f, p := m.Phantom, r.Prediction
 	found := map[string]bool{
-		schemas.DoubtReads: len(unknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0, schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
+		schemas.DoubtReads: len(unknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0,
+		schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
 		schemas.DoubtRanks: len(p.CopiedReads) > 0,
-		schemas.DoubtOther: drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked || m.Environment == nil || !sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
-			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] || slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool { return x.Status != m.Status })}
+		schemas.DoubtOther: drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked || m.Environment == nil ||
+			!sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
+			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] ||
+			slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool {
+				return x.Status != m.Status
+			})}
 	for _, n := range p.Notes {
 		found[doubtOf(n)] = true
 	}
@@ -73,8 +80,10 @@ func doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
 }
 
 // noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
-var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks}, {"were taken for finite", schemas.DoubtFinite},
-	{"a kernel read from the device what no kernel had computed", schemas.DoubtReads}, {"a read of more than the copy limit", schemas.DoubtReads}}
+var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks},
+	{"were taken for finite", schemas.DoubtFinite},
+	{"a kernel read from the device what no kernel had computed", schemas.DoubtReads},
+	{"a read of more than the copy limit", schemas.DoubtReads}}
 
 func doubtOf(note string) string {
 	for _, n := range noteKinds {
@@ -110,7 +119,8 @@ func knownError(kinds []string) *string {
 		if k == nil {
 			return nil
 		}
-		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s", plural(k.Allocated.Of, "script", "scripts"), kind,
+		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s",
+			plural(k.Allocated.Of, "script", "scripts"), kind,
 			k.Allocated.Exact, worst(k.Allocated), k.Reserved.Exact, worst(k.Reserved)))
 	}
 	if said == nil {

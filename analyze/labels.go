@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing theirs, since
-// each has its own table, and an id beside it where programs read.
+// distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing
+// theirs, since each has its own table, and an id beside it where programs read.
 func distinguish[R any](runs []R, identity func(*R) *Identity) {
 	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
 	for i := range runs {
@@ -34,7 +34,8 @@ func sharing(labels []string, f func(group []int)) {
 	}
 }
 
-// experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their commands.
+// experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their
+// commands.
 func experimentsApart(ids []Identity, labels []string) {
 	tellApart(ids, labels, func(int, string) {})
 }
@@ -60,9 +61,9 @@ func tellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	})
 }
 
-// Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the parameters that
-// tell them apart, else the arguments of their commands; then, of runs of the same mark and status, the start time, and else the id. A time
-// would tell them apart too, but nobody knows by it which bar is of which batch.
+// Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
+// parameters that tell them apart, else the arguments of their commands; then, of runs of the same mark and status, the
+// start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which batch.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {
@@ -137,7 +138,8 @@ func tellingParams(ids []Identity, group []int) []string {
 	return chosen
 }
 
-// shownText prints a parameter's value where a reader sees it: the memory of a GPU in MiB, as bytes of it mostly are a whole number of.
+// shownText prints a parameter's value where a reader sees it: the memory of a GPU in MiB, as bytes of it mostly are a
+// whole number of.
 func shownText(key string, v any) string {
 	text := textOf(v)
 	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil && bytes%(1<<20) == 0 {

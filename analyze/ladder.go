@@ -40,8 +40,8 @@ type GPULadder struct {
 	TotalBytes *int64         `json:"total_bytes"`
 	Devices    []LadderDevice `json:"devices"`
 	Moments    []LadderMoment `json:"moments"`
-	// OutsideTorch is what the GPU had in use beyond what torch reserved, each time that it changed while events were recorded:
-	// CUDA loads modules when they are first called.
+	// OutsideTorch is what the GPU had in use beyond what torch reserved, each time that it changed while events were
+	// recorded: CUDA loads modules when they are first called.
 	OutsideTorch []OutsideTorch `json:"outside_torch"`
 }
 
@@ -61,25 +61,28 @@ type OutsideTorch struct {
 
 // The moments of a ladder.
 const (
-	DevicePeak    = "device_peak"    // the highest device used that NVML saw
-	RecordedPeak  = "recorded_peak"  // the highest that NVML saw where allocator events were recorded, if the device's peak lies elsewhere
+	DevicePeak = "device_peak" // the highest device used that NVML saw
+	// the highest that NVML saw where allocator events were recorded, if the device's peak lies elsewhere
+	RecordedPeak  = "recorded_peak"
 	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
 )
 
 // LadderMoment is one moment's ladder. Where a rung has others in it that are known, they sum to it, to the byte.
 //
-// Moments are of the calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the GPU
-// is computing then. Samples carry the host's Unix time, taken before NVML is asked; events carry Unix time too, which
-// torch makes of the CPU's counter, to the microsecond; so the two differ by far less than two samples do.
+// Moments are of the calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
+// GPU is computing then. Samples carry the host's Unix time, taken before NVML is asked; events carry Unix time too,
+// which torch makes of the CPU's counter, to the microsecond; so the two differ by far less than two samples do.
 type LadderMoment struct {
 	At     string  `json:"at"`
 	Device *string `json:"device"` // whose allocator's peak; null for the device's
 	Rank   *int32  `json:"rank"`
 	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
-	Event  *int64  `json:"event"`   // the last before the moment; null in steps that were not recorded, and for several devices
-	Step   *int64  `json:"step"`
-	Phase  *string `json:"phase"`
-	// SampleOffsetNS is the time of the NVML sample that the device's rungs come from less TimeNS: 0 at the device's peak.
+	// the last before the moment; null in steps that were not recorded, and for several devices
+	Event *int64  `json:"event"`
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+	// SampleOffsetNS is the time of the NVML sample that the device's rungs come from less TimeNS: 0 at the device's
+	// peak.
 	SampleOffsetNS *int64 `json:"sample_offset_ns"`
 	// MemoryAPI is 1 or 2. With 2 the driver's reserve is not in device used: total = used + DriverReserveBytes + free.
 	MemoryAPI          *int64   `json:"memory_api"`
@@ -149,9 +152,8 @@ func (m *LadderMoment) note(format string, args ...any) {
 	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
 }
 
-// Ladder explains each GPU's memory at its own peak, at its highest where events were recorded if that is another moment,
-// and at the peak of each allocator on it. A run that used no GPU gives
-// its identity and a [*NoEventsError].
+// Ladder explains each GPU's memory at its own peak, at its highest where events were recorded if that is another
+// moment, and at the peak of each allocator on it. A run that used no GPU gives its identity and a [*NoEventsError].
 func Ladder(in Input) (LadderRun, error) { return in.ladder(in.newLedgers()) }
 
 func (in *Input) ladder(ledgers *ledgers) (LadderRun, error) {
@@ -214,7 +216,8 @@ func (in *Input) gpus(ledgers *ledgers) []*gpu {
 		card, reason := in.gpuOf(p)
 		var g *gpu
 		for _, o := range out {
-			if card != nil && o.gpu == card && reason == "" { // without samples nothing joins what they held at one moment
+			// without samples nothing joins what they held at one moment
+			if card != nil && o.gpu == card && reason == "" {
 				g = o
 			}
 		}
@@ -235,8 +238,8 @@ func (in *Input) gpus(ledgers *ledgers) []*gpu {
 	return out
 }
 
-// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. The reason says why its NVML samples, if there
-// are any, cannot be used.
+// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. The reason says why its NVML samples, if
+// there are any, cannot be used.
 func (in *Input) gpuOf(p place) (*schemas.GPU, string) {
 	gpus := in.Manifest.GPUs
 	var only *schemas.GPU

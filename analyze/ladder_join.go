@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// settleNS is how far from a sample the allocator's segments must not change for the two to be of one state. Torch stamps
-	// a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
+	// settleNS is how far from a sample the allocator's segments must not change for the two to be of one state. Torch
+	// stamps a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
 	settleNS = 50e6
 	// edgeNS is how near to a step's end a sample must be for torch's counters there to be of one state with it.
 	edgeNS = 25e6
@@ -74,7 +74,8 @@ func (in *Input) allocator(p place, l *ledger) *allocator {
 		if s.Recorded && len(d.clock) > 0 {
 			d.end = max(d.end, s.EndNS)
 		}
-		for _, e := range []edge{{s.StartNS, s.ReservedBegin, s.AllocatedBegin}, {s.EndNS, s.ReservedEnd, s.AllocatedEnd}} {
+		for _, e := range []edge{{s.StartNS, s.ReservedBegin, s.AllocatedBegin}, {s.EndNS, s.ReservedEnd,
+			s.AllocatedEnd}} {
 			if e.reserved > 0 { // 0 is a counter that was not read
 				d.edges = append(d.edges, e)
 			}
@@ -85,8 +86,8 @@ func (in *Input) allocator(p place, l *ledger) *allocator {
 	return d
 }
 
-// recorded reports whether the events around a time are in the journal. Set-up is; steps say so of themselves; after the
-// last step all is, if every step was.
+// recorded reports whether the events around a time are in the journal. Set-up is; steps say so of themselves; after
+// the last step all is, if every step was.
 func (d *allocator) recorded(ns int64) bool {
 	if len(d.clock) == 0 || d.levels == nil {
 		return false
@@ -159,7 +160,8 @@ func (d *allocator) at(ns int64) *torchState {
 	k := sort.Search(len(d.edges), func(i int) bool { return d.edges[i].ns > ns })
 	var nearest *edge
 	for _, i := range []int{k - 1, k} {
-		if i >= 0 && i < len(d.edges) && magnitude(d.edges[i].ns-ns) <= edgeNS && (nearest == nil || magnitude(d.edges[i].ns-ns) < magnitude(nearest.ns-ns)) {
+		if i >= 0 && i < len(d.edges) && magnitude(d.edges[i].ns-ns) <= edgeNS &&
+			(nearest == nil || magnitude(d.edges[i].ns-ns) < magnitude(nearest.ns-ns)) {
 			nearest = &d.edges[i]
 		}
 	}
@@ -167,7 +169,8 @@ func (d *allocator) at(ns int64) *torchState {
 		return &torchState{reserved: d.edges[k].reserved, how: HowCounted, settled: true}
 	}
 	if nearest != nil {
-		return &torchState{reserved: nearest.reserved, how: HowCounted, settled: true, allocated: known(nearest.allocated), edge: nearest}
+		return &torchState{reserved: nearest.reserved, how: HowCounted, settled: true,
+			allocated: known(nearest.allocated), edge: nearest}
 	}
 	return nil
 }
@@ -218,7 +221,8 @@ func (g *gpu) read(s *schemas.Sample) reading {
 // steady reports whether the samples around a time have as much in use as s.
 func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
 	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
-	return k > 0 && k < len(g.samples) && g.samples[k-1].UsedBytes == s.UsedBytes && g.samples[k].UsedBytes == s.UsedBytes
+	return k > 0 && k < len(g.samples) && g.samples[k-1].UsedBytes == s.UsedBytes &&
+		g.samples[k].UsedBytes == s.UsedBytes
 }
 
 // allocated is what all allocators on the GPU had allocated; -1 where that is not known of one.
@@ -241,10 +245,10 @@ func (g *gpu) allocated(r *reading) (bytes int64) {
 
 func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
 
-// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it reserves: of
-// its samples those come first whose state of the allocator the events tell, then those whose state torch's counters tell. Of
-// several the one with the most allocated is taken, and the first of equals: the device is as full in all of them, and that one
-// says best what for. The others may lie between steps, where all but the model is cached.
+// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it reserves:
+// of its samples those come first whose state of the allocator the events tell, then those whose state torch's counters
+// tell. Of several the one with the most allocated is taken, and the first of equals: the device is as full in all of
+// them, and that one says best what for. The others may lie between steps, where all but the model is cached.
 func (g *gpu) highest() (best reading, plateau int) {
 	var top int64 = -1
 	for _, s := range g.samples {
@@ -297,10 +301,12 @@ func (g *gpu) nearest(ns int64) (before, after *reading) {
 // processes.
 func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 	for i, s := range g.samples {
-		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 || i+1 == len(g.samples) {
+		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||
+			i+1 == len(g.samples) {
 			continue
 		}
-		if used := s.UsedBytes; g.samples[i-1].UsedBytes != used || g.samples[i+1].UsedBytes != used || used < *s.ProcessBytes {
+		if used := s.UsedBytes; g.samples[i-1].UsedBytes != used || g.samples[i+1].UsedBytes != used ||
+			used < *s.ProcessBytes {
 			continue
 		}
 		if d := s.TimeNS - at.TimeNS; !ok || magnitude(d) < magnitude(offsetNS) {

@@ -17,17 +17,21 @@ func (g *gpu) devicePeak() *LadderMoment {
 	s := r.sample
 	m := g.sampled(DevicePeak, s)
 	if plateau > 1 {
-		m.note("device used is at this height in %d samples; of those that can be set beside the allocator, the one with the most allocated is shown", plateau)
+		m.note("device used is at this height in %d samples; of those that can be set beside the allocator, the one "+
+			"with the most allocated is shown", plateau)
 	}
 	switch {
 	case r.states == nil: // torch's part cannot be told from the rest
 		m.outside(g, s, s.UsedBytes, HowSampled, RungReserved)
-		m.note("the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch reserved then is not known")
+		m.note("the peak lies in steps that were not recorded, and torch's counters before and after differ: what " +
+			"torch reserved then is not known")
 		return m
 	case !r.settled:
-		m.note("a segment came or went within %d ms of the sample: what is outside torch may hold it", int64(settleNS/1e6))
+		m.note("a segment came or went within %d ms of the sample: what is outside torch may hold it",
+			int64(settleNS/1e6))
 	case !r.replayed:
-		m.note("the peak lies where allocator events were not recorded: torch's part is by its counters at the ends of steps, which %s", counters(r.states))
+		m.note("the peak lies where allocator events were not recorded: torch's part is by its counters at the ends "+
+			"of steps, which %s", counters(r.states))
 	}
 	m.divide(g, &r)
 	return m
@@ -50,8 +54,8 @@ func (m *LadderMoment) divide(g *gpu, r *reading) {
 	g.torch(m, r.states)
 }
 
-// recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where there is
-// no such sample. Of equals the one with the most allocated is taken, as at the device's peak.
+// recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where
+// there is no such sample. Of equals the one with the most allocated is taken, as at the device's peak.
 func (g *gpu) recordedPeak() *LadderMoment {
 	var best reading
 	most := int64(-1)
@@ -79,21 +83,23 @@ func (g *gpu) recordedPeak() *LadderMoment {
 func counters(states []*torchState) string {
 	for _, st := range states {
 		if st.edge != nil {
-			return fmt.Sprintf("lie within %d ms of the sample, with as much in use; allocated is of there", int64(edgeNS/1e6))
+			return fmt.Sprintf("lie within %d ms of the sample, with as much in use; allocated is of there",
+				int64(edgeNS/1e6))
 		}
 	}
 	return "are the same before and after"
 }
 
-// allocatorPeak is the ladder at the peak of one device's allocated; nil for a run without events. What is outside torch
-// is that of the nearest settled sample, and device used the sum.
+// allocatorPeak is the ladder at the peak of one device's allocated; nil for a run without events. What is outside
+// torch is that of the nearest settled sample, and device used the sum.
 func (g *gpu) allocatorPeak(d *allocator) *LadderMoment {
 	f, err := d.in.moment(d.p, At{})
 	if err != nil || len(d.ledger.allocs) == 0 || d.levels == nil {
 		return nil
 	}
 	seq := f.at.Event
-	m := &LadderMoment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.rank), Step: f.at.Step, Phase: f.at.Phase, Rungs: []Rung{}, Notes: slices.Clone(f.warnings)}
+	m := &LadderMoment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.rank), Step: f.at.Step,
+		Phase: f.at.Phase, Rungs: []Rung{}, Notes: slices.Clone(f.warnings)}
 	if s := d.in.bareNote(d.p, f.at); s != "" {
 		m.Notes = append(m.Notes, s)
 	}
@@ -116,7 +122,8 @@ func (g *gpu) allocatorPeak(d *allocator) *LadderMoment {
 			states = []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
 		}
 		m.add(RungDeviceUsed, "", nil, HowUnknown)
-		m.add(together(RungOtherProcesses, RungDriver, RungContext, RungModules, RungNonTorch), RungDeviceUsed, nil, HowUnknown)
+		m.add(together(RungOtherProcesses, RungDriver, RungContext, RungModules, RungNonTorch), RungDeviceUsed, nil,
+			HowUnknown)
 		(&gpu{devices: []*allocator{d}}).torch(m, states[:1])
 		return m
 	}
@@ -177,8 +184,8 @@ func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState 
 // together names a rung of parts that nothing tells apart.
 func together(parts ...string) string { return strings.Join(parts, "+") }
 
-// outside adds the rungs that are not torch's, as far as NVML tells them apart. They sum to bytes. The parts in with are
-// not known either and go with the context.
+// outside adds the rungs that are not torch's, as far as NVML tells them apart. They sum to bytes. The parts in with
+// are not known either and go with the context.
 func (m *LadderMoment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, with ...string) {
 	m.MemoryAPI, m.OtherProcesses = new(int64(s.MemoryAPI)), new(int64(s.OtherProcesses))
 	driver := []string{RungDriver}
@@ -190,10 +197,13 @@ func (m *LadderMoment) outside(g *gpu, s *schemas.Sample, bytes int64, how strin
 	mine := append([]string{RungContext, RungModules, RungNonTorch}, with...)
 	uncharged, offset, ok := g.uncharged(s)
 	ok = ok && uncharged <= bytes
-	listed := slices.ContainsFunc(g.samples, func(o *schemas.Sample) bool { return o.ProcessBytes != nil && *o.ProcessBytes > 0 })
+	listed := slices.ContainsFunc(g.samples, func(o *schemas.Sample) bool {
+		return o.ProcessBytes != nil && *o.ProcessBytes > 0
+	})
 	alone := s.OtherProcesses == 0 && listed
 	if !listed {
-		m.OtherProcesses = nil // a list without the run's own processes, as a container may show, says nothing of others
+		// a list without the run's own processes, as a container may show, says nothing of others
+		m.OtherProcesses = nil
 	}
 	if alone {
 		m.add(RungOtherProcesses, RungDeviceUsed, new(int64(0)), how)
@@ -232,7 +242,8 @@ func (g *gpu) torch(m *LadderMoment, states []*torchState) {
 			case a.LiveAt(st.seq):
 				d.ledger.count(parts, k, st.seq)
 				allocated += a.BlockBytes
-			case a.FreeRequestedSeq != 0 && a.FreeRequestedSeq <= st.seq && (a.FreeCompletedSeq == 0 || a.FreeCompletedSeq > st.seq):
+			case a.FreeRequestedSeq != 0 && a.FreeRequestedSeq <= st.seq && (a.FreeCompletedSeq == 0 ||
+				a.FreeCompletedSeq > st.seq):
 				pending += a.BlockBytes
 			}
 		}

@@ -25,7 +25,8 @@ const tick = 10_000_000
 // simulate makes a run of some ranks on the second of two GPUs, event by event, and the samples of both.
 func simulate(r *rand.Rand, c card, ranks int) Input {
 	in := Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
-		GPUs: []schemas.GPU{{Index: 0, Name: "first", UUID: "GPU-A"}, {Index: int(c.index), Name: "second", UUID: c.uuid, TotalBytes: 1 << 40}}}, Report: &schemas.IngestReport{}}
+		GPUs: []schemas.GPU{{Index: 0, Name: "first", UUID: "GPU-A"}, {Index: int(c.index), Name: "second",
+			UUID: c.uuid, TotalBytes: 1 << 40}}}, Report: &schemas.IngestReport{}}
 	const start = int64(1_795_000_000_000_000_000)
 	type stamp struct{ ns, bytes int64 }
 	var growth []stamp // of reserved, of all ranks
@@ -40,11 +41,13 @@ func simulate(r *rand.Rand, c card, ranks int) Input {
 			now += r.Int64N(120_000_000)
 			clock = append(clock, now)
 			if action == schemas.ActionSegmentAlloc || action == schemas.ActionSegmentFree {
-				in.Events = append(in.Events, schemas.Event{Rank: rank, Device: rank, Seq: seq, Action: int32(action), Size: size})
+				in.Events = append(in.Events, schemas.Event{Rank: rank, Device: rank, Seq: seq, Action: int32(action),
+					Size: size})
 				if action == schemas.ActionSegmentFree {
 					size = -size
 				}
-				growth = append(growth, stamp{now - r.Int64N(40_000_000), size}) // NVML counts it before cudaMalloc returns
+				// NVML counts it before cudaMalloc returns
+				growth = append(growth, stamp{now - r.Int64N(40_000_000), size})
 			}
 		}
 		var alive []int
@@ -80,13 +83,15 @@ func simulate(r *rand.Rand, c card, ranks int) Input {
 			}
 			alive = append(alive, len(in.Allocations))
 			in.Allocations = append(in.Allocations, a)
-			in.Owners = append(in.Owners, schemas.Owner{Rank: rank, Device: rank, AllocID: id, Category: schemas.Categories[r.IntN(len(schemas.Categories))], BeginSeq: seq, Evidence: schemas.Tagged})
+			in.Owners = append(in.Owners, schemas.Owner{Rank: rank, Device: rank, AllocID: id,
+				Category: schemas.Categories[r.IntN(len(schemas.Categories))], BeginSeq: seq, Evidence: schemas.Tagged})
 		}
 		now += 300_000_000
 		event(schemas.ActionAnnotate, 0)
 		end = max(end, now)
 		in.Clocks = append(in.Clocks, schemas.EventClock{Rank: rank, Device: rank, TimeNS: clock})
-		in.Report.Devices = append(in.Report.Devices, schemas.DeviceVerdict{Rank: rank, Device: rank, Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq,
+		in.Report.Devices = append(in.Report.Devices, schemas.DeviceVerdict{Rank: rank, Device: rank,
+			Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq,
 			PeakAllocatedBytes: peak, InstrumentedPeakSeq: &peakSeq, PeakReservedBytes: reserved})
 	}
 	for i := range in.Processes {
@@ -99,7 +104,8 @@ func simulate(r *rand.Rand, c card, ranks int) Input {
 				ours += g.bytes
 			}
 		}
-		s := schemas.Sample{Device: c.index, TimeNS: ns, UsedBytes: c.other + c.driver + ours, MemoryAPI: c.api, OtherProcesses: c.processes}
+		s := schemas.Sample{Device: c.index, TimeNS: ns, UsedBytes: c.other + c.driver + ours, MemoryAPI: c.api,
+			OtherProcesses: c.processes}
 		if c.api == 2 {
 			s.ReservedBytes = c.reserve
 		} else {
@@ -145,13 +151,15 @@ func checkRungs(t *testing.T, m *LadderMoment) map[string]int64 {
 func TestLadderRungsSum(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		c := card{uuid: "GPU-B", index: 3, driver: 9 << 20, context: 700<<20 + r.Int64N(1<<20), reserve: 600 << 20, api: 1 + r.Int32N(2), charged: r.IntN(3) > 0}
+		c := card{uuid: "GPU-B", index: 3, driver: 9 << 20, context: 700<<20 + r.Int64N(1<<20), reserve: 600 << 20,
+			api: 1 + r.Int32N(2), charged: r.IntN(3) > 0}
 		if r.IntN(2) == 0 {
 			c.other, c.processes = 5<<30, 1
 		}
 		in := simulate(r, c, 1+r.IntN(2))
 		run, err := Ladder(in)
-		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1+len(in.Report.Devices) || len(run.Warnings) > 0 {
+		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1+len(in.Report.Devices) ||
+			len(run.Warnings) > 0 {
 			t.Fatalf("seed %d: %+v, %v", seed, run, err)
 		}
 		g := &run.GPUs[0]
@@ -187,8 +195,10 @@ func TestLadderRungsSum(t *testing.T) {
 			if _, ok := bytes[driver]; driver != "" && !ok {
 				t.Errorf("seed %d, %s: no rung %s in %v", seed, m.At, driver, bytes)
 			}
-			if m.At == AllocatorPeak && len(in.Report.Devices) == 1 && bytes[RungAllocated] != in.Report.Devices[0].PeakAllocatedBytes {
-				t.Errorf("seed %d: allocated at the peak %d, want %d", seed, bytes[RungAllocated], in.Report.Devices[0].PeakAllocatedBytes)
+			if m.At == AllocatorPeak && len(in.Report.Devices) == 1 &&
+				bytes[RungAllocated] != in.Report.Devices[0].PeakAllocatedBytes {
+				t.Errorf("seed %d: allocated at the peak %d, want %d", seed, bytes[RungAllocated],
+					in.Report.Devices[0].PeakAllocatedBytes)
 			}
 		}
 		top := int64(0)
@@ -206,10 +216,12 @@ func TestLadderRungsSum(t *testing.T) {
 	}
 }
 
-// Torch keeps what it reserves, so that a device's peak lasts: of its samples the one shows it at which most was allocated.
+// Torch keeps what it reserves, so that a device's peak lasts: of its samples the one shows it at which most was
+// allocated.
 func TestLadderOfAPlateau(t *testing.T) {
 	for seed := range uint64(40) {
-		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20, context: 700 << 20, api: 2}, 1)
+		in := simulate(rand.New(rand.NewPCG(seed, 11)), card{uuid: "GPU-B", index: 1, driver: 9 << 20,
+			context: 700 << 20, api: 2}, 1)
 		run, err := Ladder(in)
 		if err != nil {
 			t.Fatal(err)
@@ -229,14 +241,16 @@ func TestLadderOfAPlateau(t *testing.T) {
 			}
 		}
 		if got := checkRungs(t, &m)[RungAllocated]; m.At != DevicePeak || most == 0 || got != most {
-			t.Errorf("seed %d: %s with %d bytes allocated, and %d at the most that was sampled at that height", seed, m.At, got, most)
+			t.Errorf("seed %d: %s with %d bytes allocated, and %d at the most that was sampled at that height", seed,
+				m.At, got, most)
 		}
 	}
 }
 
 // A block that a stream still uses is neither allocated nor free.
 func TestLadderPendingFree(t *testing.T) {
-	in := simulate(rand.New(rand.NewPCG(4, 4)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2, charged: true}, 1)
+	in := simulate(rand.New(rand.NewPCG(4, 4)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2, charged: true},
+		1)
 	run, err := Ladder(in)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +270,8 @@ func TestLadderPendingFree(t *testing.T) {
 // What is not known is null, and it is said why.
 func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	base := func() Input {
-		return simulate(rand.New(rand.NewPCG(7, 7)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2, charged: true}, 1)
+		return simulate(rand.New(rand.NewPCG(7, 7)), card{uuid: "GPU-B", index: 1, context: 1 << 20, api: 2,
+			charged: true}, 1)
 	}
 	for _, c := range []struct {
 		name, says string
@@ -265,14 +280,19 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 		{"predicted", "a phantom GPU has no NVML", func(in *Input) { in.Manifest.Source = schemas.Predicted }},
 		{"imported", "has no NVML samples", func(in *Input) { in.Manifest.Source = schemas.Imported }},
 		{"no samples", "was not sampled", func(in *Input) { in.Samples = nil }},
-		{"a MIG instance", "cuda:0 is MIG-1, which NVML did not sample", func(in *Input) { in.Processes[0].UUID = "MIG-1" }},
+		{"a MIG instance", "cuda:0 is MIG-1, which NVML did not sample", func(in *Input) {
+			in.Processes[0].UUID = "MIG-1"
+		}},
 		{"which of two", "which of 2 GPUs", func(in *Input) { in.Processes = nil }},
 		{"twins", "several have the UUID GPU-B", func(in *Input) { in.Manifest.GPUs[0].UUID = "GPU-B" }},
 	} {
 		in := base()
 		c.change(&in)
 		run, err := Ladder(in)
-		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1 || !slices.ContainsFunc(run.Warnings, func(w string) bool { return strings.Contains(w, c.says) }) {
+		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1 ||
+			!slices.ContainsFunc(run.Warnings, func(w string) bool {
+				return strings.Contains(w, c.says)
+			}) {
 			t.Errorf("%s: %+v, %v", c.name, run, err)
 			continue
 		}
@@ -298,12 +318,15 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// In steps without events torch's counters stand in, where they leave no doubt; else torch's part is not told from the rest.
+// In steps without events torch's counters stand in, where they leave no doubt; else torch's part is not told from the
+// rest.
 func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 	bare := func(reservedEnd int64, used func(ns int64) int64) Input {
-		in := Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured, Bare: true, GPUs: []schemas.GPU{{Name: "one"}}},
+		in := Input{Manifest: &schemas.Manifest{RunID: "r", Status: schemas.StatusOK, Source: schemas.Measured,
+			Bare: true, GPUs: []schemas.GPU{{Name: "one"}}},
 			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Verdict: schemas.Unverifiable}}}}
-		in.Steps = []schemas.Step{{StartNS: 0, EndNS: 100 * tick, ReservedBegin: 1000, AllocatedBegin: 400, ReservedEnd: reservedEnd, AllocatedEnd: 500}}
+		in.Steps = []schemas.Step{{StartNS: 0, EndNS: 100 * tick, ReservedBegin: 1000, AllocatedBegin: 400,
+			ReservedEnd: reservedEnd, AllocatedEnd: 500}}
 		for ns := int64(-10 * tick); ns <= 110*tick; ns += tick {
 			in.Samples = append(in.Samples, schemas.Sample{TimeNS: ns, UsedBytes: used(ns), MemoryAPI: 2})
 		}
@@ -322,7 +345,8 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		}
 		return 1700
 	}))
-	if b := checkRungs(t, flat); b[RungReserved] != 1000 || b[RungDeviceUsed] != 1701 || flat.Rung(RungAllocated) != nil || flat.Rung(RungReserved).How != HowCounted {
+	if b := checkRungs(t, flat); b[RungReserved] != 1000 || b[RungDeviceUsed] != 1701 ||
+		flat.Rung(RungAllocated) != nil || flat.Rung(RungReserved).How != HowCounted {
 		t.Errorf("counters agree: %v", b)
 	}
 	grown := of(bare(3000, func(ns int64) int64 {
@@ -331,10 +355,12 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		}
 		return 1700
 	}))
-	if b := checkRungs(t, grown); b[RungReserved] != 3000 || b[RungAllocated] != 500 || b["pending_free+cached"] != 2500 || *grown.TimeNS < 97*tick {
+	if b := checkRungs(t, grown); b[RungReserved] != 3000 || b[RungAllocated] != 500 ||
+		b["pending_free+cached"] != 2500 || *grown.TimeNS < 97*tick {
 		t.Errorf("a plateau that lasts to the step's end: %v at %d", b, *grown.TimeNS)
 	}
-	for _, at := range []int64{1, 99} { // a segment came and went between the counter and the sample, or the sample and the counter
+	// a segment came and went between the counter and the sample, or the sample and the counter
+	for _, at := range []int64{1, 99} {
 		early := of(bare(3000, func(ns int64) int64 {
 			if ns == at*tick {
 				return 9000
@@ -351,7 +377,8 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		}
 		return 1700
 	}))
-	if b := checkRungs(t, spike); len(b) != 2 || b["other_processes+driver+context+modules+non_torch+reserved"] != 9000 || len(spike.Notes) != 1 {
+	if b := checkRungs(t, spike); len(b) != 2 ||
+		b["other_processes+driver+context+modules+non_torch+reserved"] != 9000 || len(spike.Notes) != 1 {
 		t.Errorf("a peak between counters that differ: %v, %q", b, spike.Notes)
 	}
 }

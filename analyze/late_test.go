@@ -11,11 +11,16 @@ import (
 func lateInput(torch int64) Input {
 	reserved := 2 * torch
 	return Input{
-		Manifest:    &schemas.Manifest{RunID: "late", Status: schemas.StatusOK, Source: schemas.Measured},
-		Report:      &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Events: 2, PeakSeq: 1, PeakAllocatedBytes: 100, PeakReservedBytes: 100, TorchPeakAllocatedBytes: &torch, TorchPeakReservedBytes: &reserved}}},
-		Allocations: []schemas.Allocation{{AllocID: 1, RequestedBytes: 100, BlockBytes: 100, AllocSeq: 1, FreeRequestedSeq: 2, FreeCompletedSeq: 2}},
-		Owners:      []schemas.Owner{{AllocID: 1, Category: schemas.Activations, BeginSeq: 1, EndSeq: 2, Evidence: schemas.Tagged}},
-		Steps:       []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, BeginSeq: 2, EndSeq: 2}},
+		Manifest: &schemas.Manifest{RunID: "late", Status: schemas.StatusOK, Source: schemas.Measured},
+		Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{Events: 2, PeakSeq: 1,
+			PeakAllocatedBytes: 100, PeakReservedBytes: 100, TorchPeakAllocatedBytes: &torch,
+			TorchPeakReservedBytes: &reserved}}},
+		Allocations: []schemas.Allocation{{AllocID: 1, RequestedBytes: 100, BlockBytes: 100, AllocSeq: 1,
+			FreeRequestedSeq: 2, FreeCompletedSeq: 2}},
+		Owners: []schemas.Owner{{AllocID: 1, Category: schemas.Activations, BeginSeq: 1, EndSeq: 2,
+			Evidence: schemas.Tagged}},
+		Steps: []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, BeginSeq: 0, EndSeq: 2},
+			{Step: 1, BeginSeq: 2, EndSeq: 2}},
 		Phases: []schemas.Phase{{Step: 0, Phase: "forward", BeginSeq: 0, EndSeq: 2, PeakBytes: 100, PeakSeq: 1},
 			{Step: 1, Phase: "forward", BeginSeq: 2, EndSeq: 2}},
 	}
@@ -35,18 +40,21 @@ func TestLatePeak(t *testing.T) {
 	}
 	lossy := lateInput(150)
 	lossy.Report.Devices[0].Verdict = schemas.Lossy
-	if w := strings.Join(Summarize(lossy).Warnings, "\n"); strings.Contains(w, "outside the recorded steps") || !strings.Contains(w, "some are missing") {
+	if w := strings.Join(Summarize(lossy).Warnings, "\n"); strings.Contains(w, "outside the recorded steps") ||
+		!strings.Contains(w, "some are missing") {
 		t.Errorf("where events are missing the peak's place is not known: %q", w)
 	}
 	// What was reserved may rise after the recorded steps though no more was allocated than in them.
 	grown := lateInput(100)
 	grown.Report.Devices[0].TorchPeakReservedBytes = ptr(int64(700))
-	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 || !s.BrokenDown() || len(s.Warnings) != 0 {
+	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 ||
+		!s.BrokenDown() || len(s.Warnings) != 0 {
 		t.Errorf("reserved %d, in the list %d, warnings %q", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Warnings)
 	}
 	// On another device than the one whose breakdown is the highest.
 	other := lateInput(100)
-	other.Report.Devices = append(other.Report.Devices, schemas.DeviceVerdict{Device: 1, Events: 2, PeakAllocatedBytes: 50, PeakReservedBytes: 60,
+	other.Report.Devices = append(other.Report.Devices, schemas.DeviceVerdict{Device: 1, Events: 2,
+		PeakAllocatedBytes: 50, PeakReservedBytes: 60,
 		TorchPeakAllocatedBytes: ptr(int64(900)), TorchPeakReservedBytes: ptr(int64(950))})
 	if s := Summarize(other); *s.PeakBytes != 900 || *s.PeakReservedBytes != 950 || s.BrokenDown() {
 		t.Errorf("peak %d, reserved %d, broken down %v", *s.PeakBytes, *s.PeakReservedBytes, s.BrokenDown())
@@ -63,7 +71,8 @@ func TestLatePeak(t *testing.T) {
 // Nothing is told of what is held at a peak that is not broken down.
 func TestLatePeakIsNotExplained(t *testing.T) {
 	in := lateInput(100)
-	in.Owners = append(in.Owners, schemas.Owner{AllocID: 1, Category: schemas.HookActivations, BeginSeq: 1, EndSeq: 2, Evidence: schemas.Tagged})
+	in.Owners = append(in.Owners, schemas.Owner{AllocID: 1, Category: schemas.HookActivations, BeginSeq: 1, EndSeq: 2,
+		Evidence: schemas.Tagged})
 	held := func(in Input) string {
 		doc, err := Explain(Dissect(in), Dissect(lateInput(100)))
 		if err != nil {
@@ -83,7 +92,8 @@ func TestLatePeakIsNotExplained(t *testing.T) {
 
 func TestUnrecordedStepIsRefused(t *testing.T) {
 	step := int64(1)
-	if _, err := Breakdown(lateInput(100), At{Step: &step}); err == nil || !strings.Contains(err.Error(), "step 1 on cuda:0 was not recorded") {
+	if _, err := Breakdown(lateInput(100), At{Step: &step}); err == nil ||
+		!strings.Contains(err.Error(), "step 1 on cuda:0 was not recorded") {
 		t.Error(err)
 	}
 }

@@ -110,7 +110,8 @@ func (in *Input) segmentsAt(p place, seq int64) []extent {
 func (in *Input) segmentsListed(p place, seq int64) (fixed, mapped []extent) {
 	for i := range in.Segments {
 		b := &in.Segments[i]
-		if b.Rank != p.rank || b.Device != p.device || b.Seq != seq || b.Address != b.SegmentAddress { // a row a block, the first at the segment's start
+		// a row a block, the first at the segment's start
+		if b.Rank != p.rank || b.Device != p.device || b.Seq != seq || b.Address != b.SegmentAddress {
 			continue
 		}
 		s := extent{b.SegmentAddress, b.SegmentAddress + uint64(b.SegmentBytes)}

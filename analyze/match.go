@@ -9,9 +9,9 @@ import (
 )
 
 // matchExperiments pairs experiments of a baseline with those of runs, by index. Content decides, never the place: the
-// suite's key first, then name, parameters and command, then name and parameters, then parameters under another name, then the name where all parameters that
-// both have agree (a later dpsight records more of them). A pairing must be the only one possible at its level, and
-// experiments whose figures are known in the same way are paired first.
+// suite's key first, then name, parameters and command, then name and parameters, then parameters under another name,
+// then the name where all parameters that both have agree (a later dpsight records more of them). A pairing must be the
+// only one possible at its level, and experiments whose figures are known in the same way are paired first.
 func matchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
 	pairs, taken := map[int]int{}, map[int]bool{}
 	ours, theirs := contents(now), contents(base)
@@ -86,7 +86,8 @@ func contents(list []schemas.BaselineExperiment) []content {
 	return out
 }
 
-// differingParams lists "batch_size: 8, baseline 4" of parameters that differ, and with lone those that one side alone has.
+// differingParams lists "batch_size: 8, baseline 4" of parameters that differ, and with lone those that one side alone
+// has.
 func differingParams(base, now map[string]any, lone bool) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(now)) {
@@ -106,7 +107,8 @@ func differingParams(base, now map[string]any, lone bool) []string {
 	return out
 }
 
-// experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else the arguments.
+// experimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else
+// the arguments.
 func experimentLabels(list []schemas.BaselineExperiment) []string {
 	labels, ids, named := make([]string, len(list)), make([]Identity, len(list)), map[string][]int{}
 	for i := range list {

@@ -60,8 +60,9 @@ type ModuleTimeRun struct {
 	Warnings []string         `json:"warnings"`
 }
 
-// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which the
-// instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of a phase stays as measured.
+// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
+// the instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of
+// a phase stays as measured.
 type RankModuleTime struct {
 	Rank              int32 `json:"rank"`
 	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
@@ -70,10 +71,11 @@ type RankModuleTime struct {
 	StepMS             *float64          `json:"step_ms"`
 	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median
 	Phases             []ModuleTimePhase `json:"phases"`
-	Rows               []ModuleTimeRow   `json:"rows"`       // the longest first
-	OutsideMS          float64           `json:"outside_ms"` // scaled time inside no module's call: the loss, the optimizer
-	// ResidueMS is what is left of the bare step: the median of steps less the medians of their phases, and phases without
-	// a share (none was seen in an instrumented step).
+	Rows               []ModuleTimeRow   `json:"rows"` // the longest first
+	// scaled time inside no module's call: the loss, the optimizer
+	OutsideMS float64 `json:"outside_ms"`
+	// ResidueMS is what is left of the bare step: the median of steps less the medians of their phases, and phases
+	// without a share (none was seen in an instrumented step).
 	ResidueMS *float64 `json:"residue_ms"`
 }
 

@@ -32,7 +32,8 @@ func (in *Input) capturedSteps(rank int32) (steps []int64) {
 	captured := schemas.Captured(in.Phases)
 	for i := range in.Steps {
 		s := &in.Steps[i]
-		if s.Rank == rank && !s.Warmup && captured[schemas.RankStep{Rank: rank, Step: s.Step}] && !slices.Contains(steps, s.Step) {
+		if s.Rank == rank && !s.Warmup && captured[schemas.RankStep{Rank: rank, Step: s.Step}] &&
+			!slices.Contains(steps, s.Step) {
 			steps = append(steps, s.Step)
 		}
 	}
@@ -49,7 +50,8 @@ type scaledTimes struct {
 func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaledTimes, warnings []string) {
 	bare, instrumented := in.stepKinds(rank)
 	phased := in.phased(rank, bare)
-	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(phased), InstrumentedSteps: len(instrumented), Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
+	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(phased), InstrumentedSteps: len(instrumented),
+		Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
 	if text := untimed(in.capturedSteps(rank)); text != "" {
 		warnings = append(warnings, text)
 	}
@@ -60,7 +62,8 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
 	medians := in.barePhases(rank, phased)
 	if len(phased) == 0 {
-		warnings = append(warnings, "there is no bare step with phases: times are those of instrumented steps, and not scaled")
+		warnings = append(warnings, "there is no bare step with phases: times are those of instrumented steps, and "+
+			"not scaled")
 	}
 	scale := shares.scale(medians)
 	within := 0.0
@@ -94,16 +97,20 @@ func (in *Input) scaledTimes(rank int32, times []schemas.ModuleTime) (out scaled
 	return out, warnings
 }
 
-// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before it is said what that does to shares.
+// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before it is said what
+// that does to shares.
 const mostWaiting = 0.1
 
-// idling says what it means for the shares where instrumented steps take much longer than bare ones; empty where they do not.
+// idling says what it means for the shares where instrumented steps take much longer than bare ones; empty where they
+// do not.
 func (s *scaledTimes) idling() string {
 	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
 		return ""
 	}
-	return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then include the GPU's idling, and modules of many short calls "+
-		"have too large a share", shareText(*s.InstrumentedStepMS-*s.StepMS, *s.StepMS), msText(*s.InstrumentedStepMS), msText(*s.StepMS))
+	return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
+		"include the GPU's idling, and modules of many short calls "+
+		"have too large a share", shareText(*s.InstrumentedStepMS-*s.StepMS, *s.StepMS), msText(*s.InstrumentedStepMS),
+		msText(*s.StepMS))
 }
 
 func middleMS(ns []int64) float64 {
@@ -126,13 +133,15 @@ func (in *Input) phased(rank int32, steps map[int64]int64) map[int64]int64 {
 	return out
 }
 
-// barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time in it.
+// barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time
+// in it.
 func (in *Input) barePhases(rank int32, bare map[int64]int64) map[string]float64 {
 	by := map[string]map[int64]int64{}
 	device, known := int32(0), false
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device { // a row a device, with the rank's time in each
+		// a row a device, with the rank's time in each
+		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device {
 			continue
 		}
 		device, known = f.Device, true
@@ -168,10 +177,11 @@ type shares struct {
 	order []string           // of phases, as they first came
 }
 
-// newShares takes the median of what each module takes in each phase over the steps that have it, as phases and steps are medians: one step
-// in which a module waited (for a kernel to be loaded, say) must not be its share. Of modules that take turns, as experts do, it is the part
-// of that which the steps that have it are of all: medians over all steps would leave none of them anything. What one step of several
-// alone has cannot be told from such a wait, and has no time.
+// newShares takes the median of what each module takes in each phase over the steps that have it, as phases and steps
+// are medians: one step in which a module waited (for a kernel to be loaded, say) must not be its share. Of modules
+// that take turns, as experts do, it is the part of that which the steps that have it are of all: medians over all
+// steps would leave none of them anything. What one step of several alone has cannot be told from such a wait, and has
+// no time.
 func newShares(times []schemas.ModuleTime, steps map[int64]int64) *shares {
 	type key struct {
 		phase  string
@@ -203,7 +213,8 @@ func newShares(times []schemas.ModuleTime, steps map[int64]int64) *shares {
 		s.phase[k.phase] += ms
 	}
 	slices.SortFunc(s.rows, func(a, b share) int { // maps have no order, and sums of floats depend on it
-		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.module, b.module), schemas.CompareDPHook(a.hook, b.hook))
+		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.module, b.module), schemas.CompareDPHook(a.hook,
+			b.hook))
 	})
 	return s
 }

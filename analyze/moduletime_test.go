@@ -8,25 +8,31 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// timedModules is a run of two instrumented and two bare steps: a block of two layers, a DP hook, a loss outside all modules,
-// and a recompute that bare steps count as backward.
+// timedModules is a run of two instrumented and two bare steps: a block of two layers, a DP hook, a loss outside all
+// modules, and a recompute that bare steps count as backward.
 func timedModules() Input {
-	in := Input{Manifest: &schemas.Manifest{RunID: "r", Name: "r", Source: schemas.Measured}, Report: &schemas.IngestReport{},
-		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "layers.0", Class: "Linear"}, {ID: 3, Path: "layers.1", Class: "Linear"}, {ID: 4, Path: "head", Class: "Linear"}}}
+	in := Input{Manifest: &schemas.Manifest{RunID: "r", Name: "r", Source: schemas.Measured},
+		Report: &schemas.IngestReport{},
+		Modules: []schemas.Module{{ID: 1, Class: "Net"}, {ID: 2, Path: "layers.0", Class: "Linear"},
+			{ID: 3, Path: "layers.1", Class: "Linear"}, {ID: 4, Path: "head", Class: "Linear"}}}
 	ms := func(n int64) int64 { return n * 1e6 }
 	for step, s := range []struct {
 		warmup, instrumented           bool
 		forward, backward, recomputing int64
-	}{{true, true, 900, 900, 900}, {false, true, 40, 60, 20}, {false, false, 36, 72, 0}, {false, true, 44, 68, 28}, {false, false, 36, 76, 0}} {
+	}{{true, true, 900, 900, 900}, {false, true, 40, 60, 20}, {false, false, 36, 72, 0}, {false, true, 44, 68, 28},
+		{false, false, 36, 76, 0}} {
 		n := int64(step)
-		in.Steps = append(in.Steps, schemas.Step{Step: n, Warmup: s.warmup, Instrumented: s.instrumented, GPUNS: ms(s.forward + s.backward + s.recomputing)})
-		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "forward", GPUNS: ms(s.forward)}, schemas.Phase{Step: n, Phase: "backward", GPUNS: ms(s.backward)})
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Warmup: s.warmup, Instrumented: s.instrumented,
+			GPUNS: ms(s.forward + s.backward + s.recomputing)})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "forward", GPUNS: ms(s.forward)},
+			schemas.Phase{Step: n, Phase: "backward", GPUNS: ms(s.backward)})
 		if !s.instrumented {
 			continue
 		}
 		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "recompute", GPUNS: ms(s.recomputing)})
 		row := func(phase string, module int64, hook bool, ns int64) {
-			in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: phase, Module: module, DPHook: hook, GPUNS: ns})
+			in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: n, Phase: phase, Module: module,
+				DPHook: hook, GPUNS: ns})
 		}
 		row("forward", 2, false, ms(s.forward)/2)
 		row("forward", 3, false, ms(s.forward)/4)
@@ -42,7 +48,8 @@ func timedModules() Input {
 func TestModuleTimes(t *testing.T) {
 	in := timedModules()
 	r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
-	idling := []string{"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between CUDA events then include the GPU's idling, and modules of many short calls have too large a share"}
+	idling := []string{"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between " +
+		"CUDA events then include the GPU's idling, and modules of many short calls have too large a share"}
 	if len(r.Ranks) != 1 || !slices.Equal(r.Warnings, idling) {
 		t.Fatalf("%+v", r)
 	}
@@ -50,7 +57,8 @@ func TestModuleTimes(t *testing.T) {
 	if d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 110 || *d.InstrumentedStepMS != 130 {
 		t.Errorf("%+v", d)
 	}
-	// Bare: forward 36, backward 74. Instrumented: forward 42; backward 64 and recompute 24, which are 74 of a bare step.
+	// Bare: forward 36, backward 74. Instrumented: forward 42; backward 64 and recompute 24, which are 74 of a bare
+	// step.
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {
@@ -99,7 +107,8 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 	phased := len(in.Steps)
 	for n := int64(phased); n < int64(3*phased); n++ {
 		in.Steps = append(in.Steps, schemas.Step{Step: n, Unphased: true, GPUNS: 100e6})
-		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 99e6}, schemas.Phase{Step: n, Phase: "optimizer", GPUNS: 1e6})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 99e6},
+			schemas.Phase{Step: n, Phase: "optimizer", GPUNS: 1e6})
 	}
 	d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]
 	if d.BareSteps != 2 || *d.StepMS != 100 || math.Abs(*d.ResidueMS+10) > 1e-9 {
@@ -110,15 +119,17 @@ func TestTimesBesideStepsWithoutPhases(t *testing.T) {
 		t.Errorf("step %+v", step)
 	}
 	got := times.phases(&in)
-	if len(got) != 2 || got["forward"].gpu.Median != 36 || got["backward"].gpu.Median != 74 || got["backward"].gpu.N != 2 {
+	if len(got) != 2 || got["forward"].gpu.Median != 36 || got["backward"].gpu.Median != 74 ||
+		got["backward"].gpu.N != 2 {
 		t.Errorf("phases %+v", got)
 	}
 }
 
-// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are alike, and all
-// still sums to the bare step.
+// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are
+// alike, and all still sums to the bare step.
 func TestModuleTimesOfAnOutlier(t *testing.T) {
-	in := layeredTimes("ghost", spent{"forward", 4, false, 30}, spent{"forward", 6, false, 10}, spent{"optimizer", 0, false, 5})
+	in := layeredTimes("ghost", spent{"forward", 4, false, 30}, spent{"forward", 6, false, 10},
+		spent{"optimizer", 0, false, 5})
 	for n := int64(4); n < 6; n++ { // a third and a fourth instrumented step
 		for _, m := range in.ModuleTimes[:3] {
 			m.Step = n
@@ -133,7 +144,8 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 	in.Steps[len(in.Steps)-1].GPUNS += 400e6
 	r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
 	d := r.Ranks[0]
-	if len(d.Rows) != 2 || *d.Rows[0].Key != "blocks.0.up" || math.Abs(d.Rows[0].MS-30) > 1e-9 || math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(d.OutsideMS-5) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
+	if len(d.Rows) != 2 || *d.Rows[0].Key != "blocks.0.up" || math.Abs(d.Rows[0].MS-30) > 1e-9 ||
+		math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(d.OutsideMS-5) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
 		t.Errorf("%+v, outside %v ms, residue %v ms", d.Rows, d.OutsideMS, *d.ResidueMS)
 	}
 	if *d.InstrumentedStepMS != 90 || d.InstrumentedSteps != 4 {
@@ -141,14 +153,20 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 	}
 	// Modules that take turns share what the phase takes.
 	turns := slices.Clone(in.ModuleTimes)
-	in.ModuleTimes = slices.DeleteFunc(slices.Clone(turns), func(m schemas.ModuleTime) bool { return m.Phase == "forward" && (m.Module == 6) != (m.Step < 4) })
-	if d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]; math.Abs(d.Rows[0].MS-30) > 1e-9 || math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
+	in.ModuleTimes = slices.DeleteFunc(slices.Clone(turns), func(m schemas.ModuleTime) bool {
+		return m.Phase == "forward" && (m.Module == 6) != (m.Step < 4)
+	})
+	if d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]; math.Abs(d.Rows[0].MS-30) > 1e-9 ||
+		math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
 		t.Errorf("modules by turns: %+v, residue %v ms", d.Rows, *d.ResidueMS)
 	}
 	in.ModuleTimes = turns
 	// What one of four steps has may be a wait, and has no time.
-	in.ModuleTimes = slices.DeleteFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool { return m.Module == 6 && m.Step != 5 })
-	if d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]; math.Abs(d.Rows[0].MS-40) > 1e-9 || d.Rows[1].MS != 0 {
+	in.ModuleTimes = slices.DeleteFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool {
+		return m.Module == 6 && m.Step != 5
+	})
+	if d := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}).Ranks[0]; math.Abs(d.Rows[0].MS-40) > 1e-9 ||
+		d.Rows[1].MS != 0 {
 		t.Errorf("what one of four steps has: %+v", d.Rows)
 	}
 }
@@ -159,13 +177,16 @@ func TestModuleTimesThatAreNotThere(t *testing.T) {
 		change    func(*Input)
 	}{
 		{"predicted", noTimes, func(in *Input) { in.Manifest.Source = schemas.Predicted }},
-		{"bare", "a bare run has no instrumented step: its time is known by phase only", func(in *Input) { in.Manifest.Bare = true }},
+		{"bare", "a bare run has no instrumented step: its time is known by phase only", func(in *Input) {
+			in.Manifest.Bare = true
+		}},
 		{"older", "the recording has no times of modules", func(in *Input) { in.ModuleTimes = nil }},
 		{"not ingested", NotIngested, func(in *Input) { *in = Input{Manifest: in.Manifest} }},
 	} {
 		in := timedModules()
 		c.change(&in)
-		if r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}); len(r.Ranks) != 0 || !slices.Equal(r.Warnings, []string{c.why}) {
+		if r := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule}); len(r.Ranks) != 0 ||
+			!slices.Equal(r.Warnings, []string{c.why}) {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
@@ -175,7 +196,8 @@ func TestModuleTimesThatAreNotThere(t *testing.T) {
 	if len(r.Warnings) != 1 || r.Ranks[0].Phases[0].Scale != 1 {
 		t.Errorf("%+v", r)
 	}
-	for _, by := range []ModuleTimeBy{{Dimension: DimensionStep}, {Dimension: DimensionClass, Fold: true}, {Dimension: DimensionModule, Top: -1}, {Dimension: DimensionModule, Depth: -1}} {
+	for _, by := range []ModuleTimeBy{{Dimension: DimensionStep}, {Dimension: DimensionClass, Fold: true},
+		{Dimension: DimensionModule, Top: -1}, {Dimension: DimensionModule, Depth: -1}} {
 		if by.Check() == nil {
 			t.Errorf("%+v makes sense", by)
 		}
@@ -193,15 +215,19 @@ func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 	}
 }
 
-// The table of phases has no GPU time of recompute, which bare steps have in backward's: it says so, and how much it is where modules were timed.
+// The table of phases has no GPU time of recompute, which bare steps have in backward's: it says so, and how much it is
+// where modules were timed.
 func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	in := timedModules()
-	want := "recompute has no GPU ms of its own: in bare steps it is part of backward's; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight analyze time)" // 24 of 88, of 74
+	// 24 of 88, of 74
+	want := "recompute has no GPU ms of its own: in bare steps it is part of backward's; of that it is 20.2 ms a " +
+		"step, by its share of instrumented steps (dpsight analyze time)"
 	if got := Phases(in).Warnings; !slices.Equal(got, []string{want}) {
 		t.Errorf("%q", got)
 	}
 	in.ModuleTimes = nil
-	if got := Phases(in).Warnings; !slices.Equal(got, []string{"recompute has no GPU ms of its own: in bare steps it is part of backward's"}) {
+	if got := Phases(in).Warnings; !slices.Equal(got, []string{"recompute has no GPU ms of its own: in bare steps it " +
+		"is part of backward's"}) {
 		t.Errorf("without times of modules %q", got)
 	}
 	for i := range in.Steps {

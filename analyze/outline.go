@@ -1,7 +1,7 @@
 package analyze
 
-// Outline is what other runs are compared with: peaks and times, from manifest, report and steps alone; and energy, where there
-// are samples too.
+// Outline is what other runs are compared with: peaks and times, from manifest, report and steps alone; and energy,
+// where there are samples too.
 func Outline(in Input) Summary {
 	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest)}
 	if in.Manifest.Suite != nil {

@@ -31,8 +31,8 @@ type OverheadCell struct {
 	OverheadRun
 }
 
-// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it. A run that did not end
-// well has neither.
+// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it. A run
+// that did not end well has neither.
 type OverheadRun struct {
 	Identity
 	Baseline          string   `json:"baseline"` // run id of what this run is compared with
@@ -41,9 +41,9 @@ type OverheadRun struct {
 	PeakRatio         *float64 `json:"peak_ratio"`
 	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
 	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
-	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run would
-	// have if the loop freed it, and FreedDeltaBytes the difference of the peaks if both loops did. Null where neither of the
-	// two keeps any, or where the recording cannot say.
+	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run
+	// would have if the loop freed it, and FreedDeltaBytes the difference of the peaks if both loops did. Null where
+	// neither of the two keeps any, or where the recording cannot say.
 	KeptGradientBytes *int64    `json:"kept_gradient_bytes"`
 	FreedPeakBytes    *int64    `json:"freed_peak_bytes"`
 	FreedDeltaBytes   *int64    `json:"freed_delta_bytes"`
@@ -65,19 +65,19 @@ type CategoryDelta struct {
 	Category   schemas.Category `json:"category"`
 	Bytes      int64            `json:"bytes"` // in this run
 	DeltaBytes int64            `json:"delta_bytes"`
-	// DeltaPercent is the difference in percent of the baseline's peak, so that the categories sum to that of the peaks. Null
-	// where there is none to divide by.
+	// DeltaPercent is the difference in percent of the baseline's peak, so that the categories sum to that of the
+	// peaks. Null where there is none to divide by.
 	DeltaPercent *float64 `json:"delta_percent"`
 }
 
-// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time, and one
-// that only the baseline has saves it; its memory has nothing to be compared with.
+// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time,
+// and one that only the baseline has saves it; its memory has nothing to be compared with.
 type PhaseDelta struct {
 	Phase   string   `json:"phase"`
 	MS      *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
 	DeltaMS *float64 `json:"delta_ms"`
-	// DeltaStepPercent is DeltaMS in percent of the baseline's step, not of its phase: only so have phases that the baseline
-	// lacks a percentage, and only those sum to the step's.
+	// DeltaStepPercent is DeltaMS in percent of the baseline's step, not of its phase: only so have phases that the
+	// baseline lacks a percentage, and only those sum to the step's.
 	DeltaStepPercent *float64 `json:"delta_step_percent"`
 	PeakBytes        *int64   `json:"peak_bytes"`
 	PeakDeltaBytes   *int64   `json:"peak_delta_bytes"`
@@ -87,9 +87,11 @@ type PhaseDelta struct {
 
 // overheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
 func overheadOf(base, run *Summary) OverheadRun {
-	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes, PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
-		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep, JoulesPerSample: run.JoulesPerSample,
-		Warnings: slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
+	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes,
+		PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
+		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep,
+		JoulesPerSample: run.JoulesPerSample,
+		Warnings:        slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
 	if base.PeakBytes != nil && run.PeakBytes != nil {
 		delta := *run.PeakBytes - *base.PeakBytes
 		o.PeakDeltaBytes = &delta
@@ -123,8 +125,8 @@ func overheadOf(base, run *Summary) OverheadRun {
 	return o
 }
 
-// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one of its experiment:
-// its figures are given and not compared, whatever they were until then.
+// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one
+// of its experiment: its figures are given and not compared, whatever they were until then.
 func besideBaseline(base, run *Summary) OverheadRun {
 	o := overheadOf(base, run)
 	if run.Status == schemas.StatusOK {
@@ -134,7 +136,8 @@ func besideBaseline(base, run *Summary) OverheadRun {
 	o.Categories = []CategoryDelta{}
 	unsaid := keptGradients(base, run) // explains a difference, and none is given
 	o.Warnings = slices.DeleteFunc(o.Warnings, func(w string) bool { return slices.Contains(unsaid, w) })
-	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil }) // the baseline's alone
+	// the baseline's alone
+	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil })
 	for i := range o.Phases {
 		p := &o.Phases[i]
 		*p = PhaseDelta{Phase: p.Phase, MS: p.MS, PeakBytes: p.PeakBytes}
@@ -248,15 +251,16 @@ func (o *OverheadRun) Phase(name string) *PhaseDelta {
 	return nil
 }
 
-// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward, which
-// is one phase in methods of one pass.
+// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward,
+// which is one phase in methods of one pass.
 func PhaseFamily(phase string) string {
 	family, _, _ := strings.Cut(phase, ".")
 	return family
 }
 
-// FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes takes
-// in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has none of them.
+// FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes
+// takes in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has
+// none of them.
 func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	unknown := false
 	for i := range o.Phases {
@@ -273,8 +277,8 @@ func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
 	return ms, delta, percent
 }
 
-// FamilyPeak is the highest allocated in a family's phases, and how far it lies above the baseline's in its own. Null where
-// either has none of them.
+// FamilyPeak is the highest allocated in a family's phases, and how far it lies above the baseline's in its own. Null
+// where either has none of them.
 func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
 	highest := func(of *Cell) (bytes *int64) {
 		for phase, b := range of.PhasePeaks() {
@@ -319,9 +323,9 @@ func (p *PhaseDelta) times(base, run *Summary) {
 	p.DeltaMS, p.DeltaStepPercent = &delta, percentOf(delta, base.StepMS.Median)
 }
 
-// DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first whose
-// parameters hold all of match (a suite's baseline), else the first whose method is vanilla, else the first; full runs
-// before bare ones. The index is -1 if none ended well.
+// DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first
+// whose parameters hold all of match (a suite's baseline), else the first whose method is vanilla, else the first; full
+// runs before bare ones. The index is -1 if none ended well.
 func DefaultBaseline(runs []Summary, match map[string]any) int {
 	best, bestRank := -1, 0
 	for i := range runs {

@@ -39,7 +39,8 @@ func TestDeltasSumToThePeaksDifference(t *testing.T) {
 			bytes += c.Bytes
 		}
 		if sum != *o.PeakDeltaBytes || bytes != *o.PeakBytes {
-			t.Errorf("%s: deltas sum to %d, the peaks differ by %d; bytes %d of %d", o.RunID, sum, *o.PeakDeltaBytes, bytes, *o.PeakBytes)
+			t.Errorf("%s: deltas sum to %d, the peaks differ by %d; bytes %d of %d", o.RunID, sum, *o.PeakDeltaBytes,
+				bytes, *o.PeakBytes)
 		}
 	}
 	if *doc.Runs[0].PeakDeltaBytes != 0 || *doc.Runs[0].PeakRatio != 1 {
@@ -53,9 +54,12 @@ func timedRun(id string, ms ...int64) Input {
 	in.Manifest.RunID, in.Manifest.Name = id, id
 	in.Steps, in.Phases = nil, nil
 	add := func(step, ms int64, warmup, instrumented bool) {
-		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: warmup, Instrumented: instrumented, WallNS: (ms + 1) * 1e6, GPUNS: ms * 1e6, Samples: 8, Tokens: 80})
-		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: schemas.PhaseForward, GPUNS: ms * 1e6 / 4, EndNS: ms * 1e6 / 2},
-			schemas.Phase{Step: step, Phase: schemas.PhaseForward, Microbatch: 1, GPUNS: ms * 1e6 / 4, EndNS: ms * 1e6 / 2})
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: warmup, Instrumented: instrumented,
+			WallNS: (ms + 1) * 1e6, GPUNS: ms * 1e6, Samples: 8, Tokens: 80})
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: schemas.PhaseForward, GPUNS: ms * 1e6 / 4,
+			EndNS: ms * 1e6 / 2},
+			schemas.Phase{Step: step, Phase: schemas.PhaseForward, Microbatch: 1, GPUNS: ms * 1e6 / 4,
+				EndNS: ms * 1e6 / 2})
 	}
 	add(0, 9999, true, true)
 	add(1, 5555, false, true)
@@ -74,7 +78,8 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 	if s := doc.Runs[1].StepMS; *s != (Interval{230, 200, 260, 7, OfMedian, 1 - 2.0/128, OverSteps, ClockGPU}) {
 		t.Errorf("b: %+v", s)
 	}
-	if o := doc.Runs[1]; *o.StepDeltaMS != 120 || math.Abs(*o.StepRatio-230.0/110) > 1e-12 || math.Abs(*o.SamplesPerS-8*7/1.61) > 1e-9 || math.Abs(*o.TokensPerS-80*7/1.61) > 1e-9 {
+	if o := doc.Runs[1]; *o.StepDeltaMS != 120 || math.Abs(*o.StepRatio-230.0/110) > 1e-12 ||
+		math.Abs(*o.SamplesPerS-8*7/1.61) > 1e-9 || math.Abs(*o.TokensPerS-80*7/1.61) > 1e-9 {
 		t.Errorf("b: %+v", o)
 	}
 	if p := doc.Runs[1].Phases[0]; p.Phase != schemas.PhaseForward || *p.MS != 115 || *p.DeltaMS != 60 {
@@ -96,7 +101,9 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 		t.Errorf("without GPU time in one step: %+v", s.StepMS)
 	}
 	in = timedRun("i")
-	if s := Summarize(in); s.StepMS.Median != 5555 || !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "instrumented steps") }) {
+	if s := Summarize(in); s.StepMS.Median != 5555 || !slices.ContainsFunc(s.Warnings, func(w string) bool {
+		return strings.Contains(w, "instrumented steps")
+	}) {
 		t.Errorf("no bare step: %+v %v", s.StepMS, s.Warnings)
 	}
 }
@@ -119,7 +126,8 @@ func TestPhaseTimesOfTwoDevices(t *testing.T) {
 	}
 	for _, row := range Phases(two).Phases {
 		if row.GPUMS.Median != 110 || row.WallMS.Median != 220 {
-			t.Errorf("rank %d, %s: %v ms on the GPU, %v ms of wall time; want 110 and 220", row.Rank, row.Device, row.GPUMS.Median, row.WallMS.Median)
+			t.Errorf("rank %d, %s: %v ms on the GPU, %v ms of wall time; want 110 and 220", row.Rank, row.Device,
+				row.GPUMS.Median, row.WallMS.Median)
 		}
 	}
 	two.Phases = slices.DeleteFunc(two.Phases, func(f schemas.Phase) bool { return f.Rank == 1 })
@@ -141,7 +149,8 @@ func TestPhaseWithoutGPUTime(t *testing.T) {
 	if p := overheads(b, []Summary{a}).Runs[0].Phases[0]; *p.MS != 50 || p.DeltaMS != nil {
 		t.Errorf("a difference to an unknown time: %+v", p)
 	}
-	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}, {Step: 3, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}}
+	in.Phases = []schemas.Phase{{Step: 2, Phase: "noise", GPUNS: 4e6, EndNS: 8e6}, {Step: 3, Phase: "noise", GPUNS: 4e6,
+		EndNS: 8e6}}
 	p := overheads(a, []Summary{Summarize(in)}).Runs[0].Phases
 	if len(p) != 2 || *p[0].MS != 4 || *p[0].DeltaMS != 4 || p[1].MS != nil || *p[1].DeltaMS != -50 {
 		t.Errorf("%+v", p)
@@ -156,7 +165,8 @@ func TestFamilyTime(t *testing.T) {
 	}
 	a, b := Summarize(timedRun("a", 80, 80)), Summarize(in)
 	o := overheads(a, []Summary{b}).Runs[0]
-	if ms, delta, percent := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta == nil || *delta != 10 || percent == nil || *percent != 12.5 {
+	if ms, delta, percent := o.FamilyTime("forward"); ms == nil || *ms != 50 || delta == nil || *delta != 10 ||
+		percent == nil || *percent != 12.5 {
 		t.Errorf("%v, %v, %v of %+v", ms, delta, percent, o.Phases)
 	}
 	if ms, delta, percent := o.FamilyTime("backward"); ms != nil || delta != nil || percent != nil {
@@ -184,7 +194,8 @@ func TestPeaksByPhase(t *testing.T) {
 	cell := func(id string, peaks map[string]int64) *Cell {
 		s := Summary{Identity: Identity{RunID: id, Status: schemas.StatusOK}}
 		for _, phase := range slices.Sorted(maps.Keys(peaks)) {
-			s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: "cuda:0", Phase: phase, PeakBytes: new(peaks[phase])})
+			s.Phases.Phases = append(s.Phases.Phases, PhaseRow{Device: "cuda:0", Phase: phase,
+				PeakBytes: new(peaks[phase])})
 		}
 		return &Cell{Summary: s}
 	}
@@ -209,7 +220,8 @@ func TestPeaksByPhase(t *testing.T) {
 	}
 }
 
-// Where one run's steps have GPU time and the other's wall time only, neither their phases nor their rates are subtracted.
+// Where one run's steps have GPU time and the other's wall time only, neither their phases nor their rates are
+// subtracted.
 func TestTwoClocks(t *testing.T) {
 	in := timedRun("w", 100, 100)
 	in.Steps[3].GPUNS = 0 // its phases have GPU time all the same
@@ -233,7 +245,8 @@ func TestThrottledSteps(t *testing.T) {
 		s := &in.Steps[2+i]
 		s.StartNS, s.EndNS = int64(i)*10, int64(i)*10+5
 	}
-	in.Samples = []schemas.Sample{{TimeNS: 1, ThrottleReasons: ptr(schemas.ThrottlePowerCap)}, {TimeNS: 21, ThrottleReasons: ptr(int64(0))}}
+	in.Samples = []schemas.Sample{{TimeNS: 1, ThrottleReasons: ptr(schemas.ThrottlePowerCap)},
+		{TimeNS: 21, ThrottleReasons: ptr(int64(0))}}
 	s := Summarize(in)
 	if got := s.throttled.String(); got != "1 of 2 timed steps that were sampled (power cap)" {
 		t.Error(got)
@@ -241,13 +254,15 @@ func TestThrottledSteps(t *testing.T) {
 	// The middle one of three repeats is not the one that was slowed down.
 	calm := s
 	calm.throttled = throttle{sampled: 3, steps: 3}
-	if c := newCell([]*Summary{&calm, &calm, &s}); c.throttled.String() != "1 of 8 timed steps that were sampled (power cap)" {
+	if c := newCell([]*Summary{&calm, &calm, &s}); c.throttled.String() != "1 of 8 timed steps that were sampled "+
+		"(power cap)" {
 		t.Error(c.throttled)
 	}
 }
 
 func TestMiB(t *testing.T) {
-	for n, want := range map[int64]string{0: "0.00 MiB", 1: "<0.01 MiB", 1 << 20: "1.00 MiB", 999 << 20: "999.00 MiB", 4470<<20 + 1<<19: "4,470.50 MiB", 1234567 << 20: "1,234,567.00 MiB"} {
+	for n, want := range map[int64]string{0: "0.00 MiB", 1: "<0.01 MiB", 1 << 20: "1.00 MiB", 999 << 20: "999.00 MiB",
+		4470<<20 + 1<<19: "4,470.50 MiB", 1234567 << 20: "1,234,567.00 MiB"} {
 		if got := mib(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
@@ -269,8 +284,10 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		in := timedRun("base", 100)
 		in.Manifest.GPUs = []schemas.GPU{{Name: "H200"}}
 		in.Manifest.Driver = text("580")
-		in.Manifest.Environment = &schemas.Environment{Torch: "2.11.0", AllocatorSettings: map[string]any{"expandable_segments": false, "max_split_size": -1}}
-		in.Manifest.Params = map[string]any{"precision": "fp32", "batch_size": 4.0, "seq_len": 512.0, "method": "vanilla"}
+		in.Manifest.Environment = &schemas.Environment{Torch: "2.11.0",
+			AllocatorSettings: map[string]any{"expandable_segments": false, "max_split_size": -1}}
+		in.Manifest.Params = map[string]any{"precision": "fp32", "batch_size": 4.0, "seq_len": 512.0,
+			"method": "vanilla"}
 		return in
 	}
 	keep := func(in *Input, kept bool) {
@@ -291,7 +308,8 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *Input) { in.Manifest.Environment.Torch = "2.15.0" }, "torch differs"},
 		{func(in *Input) { in.Manifest.Environment.Opacus = text("1.6.0") }, ""},
 		{func(in *Input) {
-			in.Manifest.Environment.AllocatorSettings = map[string]any{"expandable_segments": true, "max_split_size": -1}
+			in.Manifest.Environment.AllocatorSettings = map[string]any{"expandable_segments": true,
+				"max_split_size": -1}
 		},
 			"allocator settings differ: expandable_segments=true (baseline false)"},
 		{func(in *Input) { in.Manifest.Params["learning_rate"] = 1.0 }, ""},
@@ -299,17 +317,21 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		{func(in *Input) {
 			in.Manifest.GPUs[0].Index = 0
 			in.Samples = []schemas.Sample{{TimeNS: 0, ThrottleReasons: ptr(int64(schemas.ThrottlePowerCap | 1))}}
-		}, "the GPU was slowed down in 2 of 2 timed steps (" + schemas.ThrottleNames(schemas.ThrottlePowerCap)[0] + ")"},
+		}, "the GPU was slowed down in 2 of 2 timed steps (" + schemas.ThrottleNames(schemas.ThrottlePowerCap)[0] +
+			")"},
 		{func(in *Input) { in.Samples = []schemas.Sample{{TimeNS: 0, ThrottleReasons: ptr(int64(1))}} }, ""},
 		{func(in *Input) { in.Manifest.Params["precision"] = "bf16" }, "precision differs: bf16, baseline fp32"},
 		{func(in *Input) { in.Manifest.Params["batch_size"] = 8.0 }, "batch_size differs"},
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 2097152.0 }, "seq_len differs: 2097152, baseline 512"},
 		{func(in *Input) { in.Manifest.Params["seq_len"] = 8.0 }, "seq_len differs"},
-		{func(in *Input) { in.Manifest.Privacy = &schemas.Privacy{Poisson: ptr(true)} }, "at each step of the run and not of the baseline"},
+		{func(in *Input) {
+			in.Manifest.Privacy = &schemas.Privacy{Poisson: ptr(true)}
+		}, "at each step of the run and not of the baseline"},
 		{func(in *Input) { in.Manifest.Privacy = &schemas.Privacy{Poisson: ptr(false)} }, ""},
 		{func(in *Input) { in.Manifest.Source = schemas.Predicted }, "predicted beside a baseline that is measured"},
 		{func(in *Input) { in.Manifest.Bare, in.Allocations = true, nil }, "a bare run beside a full one"},
-		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to <0.01 MiB"},
+		{func(in *Input) { keep(in, true) }, "the run keeps .grad between steps and the baseline frees it: up to " +
+			"<0.01 MiB"},
 	} {
 		b, r := base(), base()
 		r.Manifest.RunID = "run"
@@ -334,7 +356,8 @@ func TestEnergy(t *testing.T) {
 		s.StartNS, s.EndNS = int64(10+3*i)*1e9, int64(13+3*i)*1e9
 	}
 	for sec := range int64(20) { // 100 W
-		in.Samples = append(in.Samples, schemas.Sample{TimeNS: sec*1e9 + 3e8, UsedBytes: sec, EnergyMJ: ptr(sec * 100_000)}, schemas.Sample{TimeNS: sec*1e9 + 5e8, UsedBytes: 7})
+		in.Samples = append(in.Samples, schemas.Sample{TimeNS: sec*1e9 + 3e8, UsedBytes: sec,
+			EnergyMJ: ptr(sec * 100_000)}, schemas.Sample{TimeNS: sec*1e9 + 5e8, UsedBytes: 7})
 	}
 	s := Summarize(in)
 	if s.JoulesPerSample == nil || math.Abs(*s.JoulesPerSample-100*6/16.0) > 1e-6 {
@@ -353,7 +376,8 @@ func TestEnergy(t *testing.T) {
 		one.Samples[i].Device = 3
 	}
 	one.Samples = append(one.Samples, schemas.Sample{Device: 0, TimeNS: 1e9, UsedBytes: 1 << 40})
-	if s := Summarize(one); s.PeakDeviceBytes == nil || *s.PeakDeviceBytes != 19 || s.JoulesPerSample == nil || math.Abs(*s.JoulesPerSample-100*6/16.0) > 1e-6 {
+	if s := Summarize(one); s.PeakDeviceBytes == nil || *s.PeakDeviceBytes != 19 || s.JoulesPerSample == nil ||
+		math.Abs(*s.JoulesPerSample-100*6/16.0) > 1e-6 {
 		t.Errorf("the only visible GPU: device peak %v, %v J a sample", s.PeakDeviceBytes, s.JoulesPerSample)
 	}
 	in.Steps[3].EndNS = 14e9
@@ -367,7 +391,8 @@ func TestLabels(t *testing.T) {
 	id := func(run, name, status string) Identity {
 		return Identity{RunID: run, Name: name, Status: status, Source: schemas.Measured}
 	}
-	got := Labels([]Identity{id("1", "a", "ok"), id("2", "a", "oom"), id("3", "b", "ok"), id("4", "b", "ok"), id("5", "c", "ok"), id("6", "c", "ok"), id("7", "", "ok")},
+	got := Labels([]Identity{id("1", "a", "ok"), id("2", "a", "oom"), id("3", "b", "ok"), id("4", "b", "ok"),
+		id("5", "c", "ok"), id("6", "c", "ok"), id("7", "", "ok")},
 		[]time.Time{at, at, at, at.Add(time.Second), at, at, at})
 	want := []string{"a", "a", "b 2026-01-02 03:04:05", "b 2026-01-02 03:04:06", "c 5", "c 6", "7"}
 	if !slices.Equal(got, want) {
@@ -383,7 +408,8 @@ func TestLabels(t *testing.T) {
 func TestDefaultBaseline(t *testing.T) {
 	b := int64(1)
 	run := func(method, status string, bare bool) Summary {
-		return Summary{Identity: Identity{Status: status, Params: map[string]any{"method": method, "bare": bare}}, PeakBytes: &b}
+		return Summary{Identity: Identity{Status: status, Params: map[string]any{"method": method, "bare": bare}},
+			PeakBytes: &b}
 	}
 	ghost := map[string]any{"method": "ghost"}
 	tokens := func(n float64) Summary {
@@ -394,12 +420,14 @@ func TestDefaultBaseline(t *testing.T) {
 		match map[string]any
 		want  int
 	}{
-		{[]Summary{run("ghost", "ok", false), run("vanilla", "oom", false), run("vanilla", "ok", true), run("vanilla", "ok", false)}, nil, 3},
+		{[]Summary{run("ghost", "ok", false), run("vanilla", "oom", false), run("vanilla", "ok", true),
+			run("vanilla", "ok", false)}, nil, 3},
 		{[]Summary{run("vanilla", "ok", false), run("ghost", "ok", true), run("ghost", "ok", false)}, ghost, 2},
 		{[]Summary{run("dpsgd", "ok", false), run("vanilla", "ok", false)}, ghost, 1},
 		{[]Summary{run("ghost", "ok", true), run("dpsgd", "ok", false)}, nil, 1},
 		{[]Summary{run("vanilla", "failed", false)}, nil, -1},
-		{[]Summary{run("dpsgd", "ok", false), tokens(1 << 20), tokens(1 << 21)}, map[string]any{"tokens": 1 << 21}, 2}, // JSON's numbers are floats
+		// JSON's numbers are floats
+		{[]Summary{run("dpsgd", "ok", false), tokens(1 << 20), tokens(1 << 21)}, map[string]any{"tokens": 1 << 21}, 2},
 		{nil, ghost, -1},
 	} {
 		if got := DefaultBaseline(c.runs, c.match); got != c.want {
@@ -408,7 +436,8 @@ func TestDefaultBaseline(t *testing.T) {
 	}
 }
 
-// Readings that end before the last step are carried on by the power, a tenth of the time at most; what is not known says why.
+// Readings that end before the last step are carried on by the power, a tenth of the time at most; what is not known
+// says why.
 func TestEnergyBeyondTheReadings(t *testing.T) {
 	in := timedRun("e", 10000, 10000)
 	for i := range in.Steps[2:] {
@@ -445,7 +474,9 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 	} {
 		in.Samples = powered(c.readings...)
 		s := Summarize(in)
-		if c.joules == 0 && s.JoulesPerStep != nil || c.joules != 0 && (s.JoulesPerStep == nil || math.Abs(*s.JoulesPerStep-c.joules) > 20) || !strings.Contains(s.NoEnergy, c.why) || (c.why == "") != (s.NoEnergy == "") {
+		if c.joules == 0 && s.JoulesPerStep != nil || c.joules != 0 && (s.JoulesPerStep == nil ||
+			math.Abs(*s.JoulesPerStep-c.joules) > 20) || !strings.Contains(s.NoEnergy, c.why) ||
+			(c.why == "") != (s.NoEnergy == "") {
 			t.Errorf("%s: %v (%s)", c.what, s.JoulesPerStep, s.NoEnergy)
 		}
 	}
@@ -461,20 +492,25 @@ func TestEnergyBeyondTheReadings(t *testing.T) {
 // A run that ended early has a peak of what it did until then, which is no overhead, neither in a study nor by phase.
 func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
 	for _, status := range []string{schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed} {
-		base, run := Summarize(sized("vanilla", map[schemas.Category]int64{schemas.Parameters: 1000})), Summarize(sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700}))
+		base, run := Summarize(sized("vanilla", map[schemas.Category]int64{schemas.Parameters: 1000})),
+			Summarize(sized("ghost", map[schemas.Category]int64{schemas.Parameters: 700}))
 		base.Params, run.Params = map[string]any{"method": "vanilla"}, map[string]any{"method": "ghost"}
 		base.StepMS, run.StepMS = &Interval{Median: 2, Clock: ClockWall}, &Interval{Median: 1, Clock: ClockWall}
 		base.RunID, run.RunID, run.Status = "v", "g", status
 		s := NewMatchedStudy([]Summary{base, run}, nil, "")
 		for _, o := range []*OverheadRun{s.Cells[1].Overhead, &s.Overhead.Runs[1], &s.Overhead.Cells[1].OverheadRun} {
-			given := o.PeakDeltaBytes != nil && o.PeakRatio != nil && o.StepDeltaMS != nil && o.StepRatio != nil && len(o.Categories) > 0
-			none := o.PeakDeltaBytes == nil && o.PeakRatio == nil && o.StepDeltaMS == nil && o.StepRatio == nil && len(o.Categories) == 0
+			given := o.PeakDeltaBytes != nil && o.PeakRatio != nil && o.StepDeltaMS != nil && o.StepRatio != nil &&
+				len(o.Categories) > 0
+			none := o.PeakDeltaBytes == nil && o.PeakRatio == nil && o.StepDeltaMS == nil && o.StepRatio == nil &&
+				len(o.Categories) == 0
 			noted := slices.Contains(o.Warnings, "no overhead: what ended early is not compared")
-			if *o.PeakBytes != 700 || o.StepMS == nil || status == schemas.StatusOK && (!given || noted) || status != schemas.StatusOK && (!none || !noted) {
+			if *o.PeakBytes != 700 || o.StepMS == nil || status == schemas.StatusOK && (!given || noted) ||
+				status != schemas.StatusOK && (!none || !noted) {
 				t.Errorf("%s: %+v", status, o)
 			}
 			for _, p := range o.Phases {
-				if status != schemas.StatusOK && (p.DeltaMS != nil || p.PeakDeltaBytes != nil || p.PeakDeltaPercent != nil) {
+				if status != schemas.StatusOK && (p.DeltaMS != nil || p.PeakDeltaBytes != nil ||
+					p.PeakDeltaPercent != nil) {
 					t.Errorf("%s: %+v", status, p)
 				}
 			}

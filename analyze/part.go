@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Part takes the first n of a list, sorted by weight, and what is left of it for one row that sums it up. A single one is not
-// left: a row for it would save none.
+// Part takes the first n of a list, sorted by weight, and what is left of it for one row that sums it up. A single one
+// is not left: a row for it would save none.
 func Part[T any](list []T, n int) (first, left []T) {
 	if len(list)-n < 2 {
 		return list, nil

@@ -39,7 +39,8 @@ type PhaseRow struct {
 	Rank        int32  `json:"rank"`
 	Phase       string `json:"phase"`
 	Occurrences int64  `json:"occurrences"`
-	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep are of the occurrence with the highest peak, the first of equals.
+	// AllocatedBeginBytes, AllocatedEndBytes and PeakStep are of the occurrence with the highest peak, the first of
+	// equals.
 	AllocatedBeginBytes *int64 `json:"allocated_begin_bytes"`
 	AllocatedEndBytes   *int64 `json:"allocated_end_bytes"`
 	PeakBytes           *int64 `json:"peak_bytes"` // highest over all occurrences
@@ -63,13 +64,17 @@ func Phases(in Input) PhasesRun {
 	return run
 }
 
-// recomputing says where the time of recompute is, a line a rank: only instrumented steps time it on the GPU, and the table's times are of bare ones.
+// recomputing says where the time of recompute is, a line a rank: only instrumented steps time it on the GPU, and the
+// table's times are of bare ones.
 func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
 	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
 	modules := byRank(in.ModuleTimes)
 	for i := range rows {
 		r := &rows[i]
-		if r.Phase != schemas.PhaseRecompute || r.GPUMS != nil || !timed || slices.ContainsFunc(rows[:i], func(o PhaseRow) bool { return o.Phase == r.Phase && o.Rank == r.Rank }) {
+		if r.Phase != schemas.PhaseRecompute || r.GPUMS != nil || !timed ||
+			slices.ContainsFunc(rows[:i], func(o PhaseRow) bool {
+				return o.Phase == r.Phase && o.Rank == r.Rank
+			}) {
 			continue
 		}
 		line := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
@@ -81,7 +86,8 @@ func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
 				}
 			}
 			if known {
-				line += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight analyze time)", ms)
+				line += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight "+
+					"analyze time)", ms)
 			}
 		}
 		lines = append(lines, withRank(r.Rank, len(modules), line))
@@ -112,13 +118,15 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 		by[k].first = min(by[k].first, f.BeginK)
 	}
 	slices.SortStableFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first, by[b].first))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first,
+			by[b].first))
 	})
 	durations, known, step := t.phases(in), in.phasesWithBytes(), t.step()
 	for _, k := range keys {
 		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
 		if v := in.verdict(k.place); v != nil && v.Events > 0 {
-			if list := slices.DeleteFunc(slices.Clone(by[k].list), func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
+			if list := slices.DeleteFunc(slices.Clone(by[k].list),
+				func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
 				row.bytes(list)
 				if peak := higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
 					row.PeakPercent = percentOf(float64(*row.PeakBytes), float64(*peak))
@@ -140,9 +148,9 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 	return run
 }
 
-// phasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie partly
-// between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as before the
-// first event only rows with nothing allocated have.
+// phasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie
+// partly between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as
+// before the first event only rows with nothing allocated have.
 func (in *Input) phasesWithBytes() func(*schemas.Phase) bool {
 	type key struct {
 		place

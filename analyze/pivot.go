@@ -27,7 +27,8 @@ func (p *pivot) baseline(runs []*Summary, match map[string]string) (CompareBasel
 	var label []string
 	for _, k := range sortedKeys(match) {
 		if !slices.Contains(p.rows.keys, k) && !slices.Contains(p.cols.keys, k) {
-			return CompareBaseline{}, fmt.Errorf("baseline %s=%s: %s is neither a row nor a column; these are %s", k, match[k], k, strings.Join(slices.Concat(p.rows.keys, p.cols.keys), ", "))
+			return CompareBaseline{}, fmt.Errorf("baseline %s=%s: %s is neither a row nor a column; these are %s", k,
+				match[k], k, strings.Join(slices.Concat(p.rows.keys, p.cols.keys), ", "))
 		}
 		if !anyHas(runs, k, match[k]) {
 			return CompareBaseline{}, fmt.Errorf("baseline %s=%s: no run has that", k, match[k])
@@ -115,7 +116,8 @@ func (p *pivot) fill(runs []*Summary) {
 			} else {
 				home := ""
 				for _, without := range []func(string) bool{none, lacking, every} {
-					if home = p.replaced(&p.rows, row, without).id() + "\x01" + p.replaced(&p.cols, col, without).id(); len(at[home]) > 0 {
+					if home = p.replaced(&p.rows, row, without).id() + "\x01" + p.replaced(&p.cols, col,
+						without).id(); len(at[home]) > 0 {
 						break
 					}
 				}
@@ -130,8 +132,8 @@ func (p *pivot) fill(runs []*Summary) {
 	}
 }
 
-// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own others,
-// but for those that the baseline is to be without: plain training has no grad_sample_mode to have in common.
+// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own
+// others, but for those that the baseline is to be without: plain training has no grad_sample_mode to have in common.
 func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
 	out := slices.Clone(at)
 	for i, k := range a.keys {
@@ -144,11 +146,15 @@ func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) a
 	return out
 }
 
-// lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset is.
+// lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset
+// is.
 func (p *pivot) lacking(runs []*Summary) func(key string) bool {
 	has := map[string]bool{}
 	for _, r := range runs {
-		if slices.ContainsFunc(sortedKeys(p.match), func(k string) bool { v, ok := axisValue(r, k); return !ok || v != p.match[k] }) {
+		if slices.ContainsFunc(sortedKeys(p.match), func(k string) bool {
+			v, ok := axisValue(r, k)
+			return !ok || v != p.match[k]
+		}) {
 			continue
 		}
 		for _, k := range slices.Concat(p.rows.keys, p.cols.keys) {
@@ -187,8 +193,8 @@ func (p *pivot) cell(runs []*Summary) CompareCell {
 	return c
 }
 
-// clockOf is the clock that a place's runs are measured by: the GPU's where one of them has it. GPU time and wall time have
-// no median; the runs of the other clock are left out, and [pivot.caution] says so.
+// clockOf is the clock that a place's runs are measured by: the GPU's where one of them has it. GPU time and wall time
+// have no median; the runs of the other clock are left out, and [pivot.caution] says so.
 func (p *pivot) clockOf(runs []*Summary) string {
 	clock := ""
 	for _, r := range runs {
@@ -221,10 +227,13 @@ func (p *pivot) caution(c *CompareCell, runs []*Summary, base *Summary, label st
 		label = run.title()
 	}
 	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
-		p.warnings.add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times only, %s", strings.Join(left, ", ")), label)
+		p.warnings.add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times "+
+			"only, %s", strings.Join(left, ", ")), label)
 	}
-	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys), "name") {
-		p.warnings.add(fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one experiment: --rows name tells them apart", strings.Join(scripts, ", ")), label)
+	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys),
+		"name") {
+		p.warnings.add(fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one "+
+			"experiment: --rows name tells them apart", strings.Join(scripts, ", ")), label)
 	}
 	for _, r := range likeFirst(runs, run.Bare()) {
 		for _, w := range r.Warnings {
@@ -258,8 +267,8 @@ func scriptsOf(runs []*Summary) []string {
 	return out
 }
 
-// withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock moves
-// no byte, and kept gradients hardly any time.
+// withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock
+// moves no byte, and kept gradients hardly any time.
 func (p *pivot) withoutAxes(s *Summary) Summary {
 	out := *s
 	keys := slices.Concat(p.rows.keys, p.cols.keys)

@@ -34,22 +34,26 @@ type PredictionRun struct {
 	// older version predicted.
 	MemoryBytes *int64 `json:"memory_bytes"`
 	MemoryGiven bool   `json:"memory_given"`
-	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would have taken is not known. A run that ended well
-	// after a request had failed does not fit: what it did then is not what was asked for, and a script that halves its batch until
-	// it goes through would make every batch fit. Why says what the status does not: that, or how the script ended.
-	Fits              *bool  `json:"fits"`
-	Why               string `json:"why,omitempty"`
-	CaughtOOMs        int    `json:"caught_ooms"`   // requests that failed, that the script caught
-	AbsorbedOOMs      int    `json:"absorbed_ooms"` // that torch itself went on without: the run did all that it was to do
+	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
+	// have taken is not known. A run that ended well after a request had failed does not fit: what it did then is not
+	// what was asked for, and a script that halves its batch until it goes through would make every batch fit. Why says
+	// what the status does not: that, or how the script ended.
+	Fits       *bool  `json:"fits"`
+	Why        string `json:"why,omitempty"`
+	CaughtOOMs int    `json:"caught_ooms"` // requests that failed, that the script caught
+	// that torch itself went on without: the run did all that it was to do
+	AbsorbedOOMs      int    `json:"absorbed_ooms"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes have one; null of a run
-	// that does not fit, or did not end well. A run that is near the limit gives cached memory back and goes on, so 0 is not yet too much.
+	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes
+	// have one; null of a run that does not fit, or did not end well. A run that is near the limit gives cached memory
+	// back and goes on, so 0 is not yet too much.
 	SpareBytes *int64 `json:"spare_bytes"`
 	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
 	Ranks []RankPeaks `json:"ranks"`
-	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the request
-	// that failed. Module is the one that asked then. Categories are the largest first, without those that have no bytes.
+	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the
+	// request that failed. Module is the one that asked then. Categories are the largest first, without those that have
+	// no bytes.
 	Device         *string         `json:"device"`
 	At             *Moment         `json:"at"`
 	Module         *string         `json:"module"`
@@ -57,15 +61,17 @@ type PredictionRun struct {
 	Categories     []CategoryBytes `json:"categories"`
 	Failure        *schemas.OOM    `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [Confide].
-	Confidence   *schemas.Confidence    `json:"confidence"`
-	Told         bool                   `json:"told"` // all processes lived to say what they had read
-	UnknownReads []schemas.Counted      `json:"unknown_reads"`
-	AssumedAt    []schemas.Counted      `json:"assumed_at"`             // where values that nobody had computed were taken for finite
-	CopiedReads  []schemas.Counted      `json:"copied_reads,omitempty"` // where this rank's value was taken for all ranks'
-	Guesses      []schemas.Counted      `json:"guesses"`
-	Notes        []string               `json:"notes"`
-	Band         *schemas.PlacementBand `json:"band"`
-	Warnings     []string               `json:"warnings"`
+	Confidence   *schemas.Confidence `json:"confidence"`
+	Told         bool                `json:"told"` // all processes lived to say what they had read
+	UnknownReads []schemas.Counted   `json:"unknown_reads"`
+	// where values that nobody had computed were taken for finite
+	AssumedAt []schemas.Counted `json:"assumed_at"`
+	// where this rank's value was taken for all ranks'
+	CopiedReads []schemas.Counted      `json:"copied_reads,omitempty"`
+	Guesses     []schemas.Counted      `json:"guesses"`
+	Notes       []string               `json:"notes"`
+	Band        *schemas.PlacementBand `json:"band"`
+	Warnings    []string               `json:"warnings"`
 
 	whole bool // Failure's limit is all of the device
 }
@@ -76,7 +82,8 @@ type RankPeaks struct {
 	Device            string `json:"device"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
-	SpareBytes        *int64 `json:"spare_bytes"` // what the highest reserved leaves of the device's memory, that of others on the same device too
+	// what the highest reserved leaves of the device's memory, that of others on the same device too
+	SpareBytes *int64 `json:"spare_bytes"`
 }
 
 // ranks are the peaks of each rank, those of its devices that it took anything of.
@@ -87,7 +94,8 @@ func (in *Input) ranks(memory *int64) []RankPeaks {
 	}
 	for i := range in.Report.Devices {
 		v := &in.Report.Devices[i]
-		r := RankPeaks{Rank: v.Rank, Device: place{v.Rank, v.Device}.String(), PeakBytes: higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes),
+		r := RankPeaks{Rank: v.Rank, Device: place{v.Rank, v.Device}.String(), PeakBytes: higher(v.Events,
+			&v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes),
 			PeakReservedBytes: higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)}
 		if r.PeakBytes == nil {
 			continue
@@ -103,15 +111,19 @@ func (in *Input) ranks(memory *int64) []RankPeaks {
 		}
 		out = append(out, r)
 	}
-	slices.SortStableFunc(out, func(a, b RankPeaks) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device)) })
+	slices.SortStableFunc(out, func(a, b RankPeaks) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device))
+	})
 	return out
 }
 
 // Predict reduces a predicted run. It wants all tables, with detail.
 func Predict(in Input) PredictionRun {
 	s := Summarize(in)
-	p := PredictionRun{Identity: s.Identity, Confidence: in.confidence(), GPU: s.GPU, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes, Categories: []CategoryBytes{},
-		UnknownReads: []schemas.Counted{}, AssumedAt: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
+	p := PredictionRun{Identity: s.Identity, Confidence: in.confidence(), GPU: s.GPU, PeakBytes: s.PeakBytes,
+		PeakReservedBytes: s.PeakReservedBytes, Categories: []CategoryBytes{},
+		UnknownReads: []schemas.Counted{}, AssumedAt: []schemas.Counted{}, Guesses: []schemas.Counted{},
+		Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
 	if f := in.Manifest.Phantom; f != nil {
 		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
 	}
@@ -129,7 +141,8 @@ func Predict(in Input) PredictionRun {
 	survived, absorbed := in.survived()
 	p.Warnings, p.CaughtOOMs, p.AbsorbedOOMs = append(p.Warnings, survived...), len(survived), absorbed
 	if absorbed > 0 {
-		p.Warnings = append(p.Warnings, plural(absorbed, "request", "requests")+" for workspaces failed, and torch itself went on with smaller ones: a device with more memory may hold more at the peak")
+		p.Warnings = append(p.Warnings, plural(absorbed, "request", "requests")+" for workspaces failed, and torch "+
+			"itself went on with smaller ones: a device with more memory may hold more at the peak")
 	}
 	p.Fits, p.Why = p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && tookNothing(in.Manifest, in.Report) {
@@ -137,7 +150,8 @@ func Predict(in Input) PredictionRun {
 		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Told {
 			p.Why = "a process did not live to say what it took"
 		}
-		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, notBrokenDown) }) // there is nothing to break down, and Why says it
+		// there is nothing to break down, and Why says it
+		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, notBrokenDown) })
 	}
 	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows
 		p.SpareBytes = nil
@@ -176,7 +190,8 @@ func (p *PredictionRun) verdict() (fits *bool, why string) {
 	case p.Status != schemas.StatusOK:
 		return nil, strings.TrimSpace(p.Status + ": " + p.Reason)
 	case p.CaughtOOMs > 0:
-		return new(false), "the script caught " + plural(p.CaughtOOMs, "request that failed", "requests that failed") + " for want of memory and went on"
+		return new(false), "the script caught " + plural(p.CaughtOOMs, "request that failed", "requests that failed") +
+			" for want of memory and went on"
 	}
 	return new(true), ""
 }
@@ -204,14 +219,16 @@ func (in *Input) survived() (warnings []string, absorbed int) {
 		case o.Absorbed():
 			absorbed++
 		case !o.Fatal:
-			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: what is said of it later may be of less than it was to do",
+			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: "+
+				"what is said of it later may be of less than it was to do",
 				mib(o.RequestedBytes), o.Step))
 		}
 	}
 	return warnings, absorbed
 }
 
-// failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the journal.
+// failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the
+// journal.
 func (in *Input) failedBreakdown() *DeviceBreakdown {
 	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
 	o := &in.Report.OOMs[i]
@@ -259,7 +276,8 @@ func (p *PredictionRun) Advice() string {
 	}
 	for _, n := range p.Notes {
 		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
-			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script is predicted with torch's own kernels, which take other memory"
+			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script " +
+				"is predicted with torch's own kernels, which take other memory"
 		}
 	}
 	return ""
@@ -270,8 +288,10 @@ func (p *PredictionRun) Sentence() string {
 	on := p.GPU
 	if p.MemoryBytes != nil {
 		on += " with " + mib(*p.MemoryBytes) + " for its tensors"
-		if f := p.Failure; f != nil && p.whole && f.LimitBytes > *p.MemoryBytes { // the figure that findings and torch's own error have
-			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", mib(f.LimitBytes), mib(f.LimitBytes-*p.MemoryBytes))
+		// the figure that findings and torch's own error have
+		if f := p.Failure; f != nil && p.whole && f.LimitBytes > *p.MemoryBytes {
+			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", mib(f.LimitBytes),
+				mib(f.LimitBytes-*p.MemoryBytes))
 		}
 	}
 	switch {

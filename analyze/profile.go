@@ -7,15 +7,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator between
-// phases: totals of a few components, and the state of memory at fixed points of the loop. Nil is a fact that the run does
-// not hold.
+// ComponentProfile is a run in the terms of tools that add up tensor sizes by component and look at the allocator
+// between phases: totals of a few components, and the state of memory at fixed points of the loop. Nil is a fact that
+// the run does not hold.
 type ComponentProfile struct {
 	Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools give
 	PeakBytes  *int64
-	// Components are bytes at the peak, each block counted once, so that they do not sum to more than the peak; nil where the
-	// peak is not broken down.
+	// Components are bytes at the peak, each block counted once, so that they do not sum to more than the peak; nil
+	// where the peak is not broken down.
 	Components *Components
 	// HeldByHooks is what DP hooks hold at the peak, alone or with autograd.
 	HeldByHooks *int64
@@ -34,10 +34,11 @@ type Components struct {
 type MemoryPoint struct {
 	Point     Point
 	Iteration int // of the steps after warm-up, from 0; -1 = not of an iteration
-	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the points before it.
+	// Highest is the highest allocated in recorded steps since the point after warm-up, or since the start for the
+	// points before it.
 	Allocated, Reserved, Highest *int64
-	// TimeNS is since the epoch: when the process was there. That of a phantom GPU's process puts points in order and says nothing
-	// of a GPU's times.
+	// TimeNS is since the epoch: when the process was there. That of a phantom GPU's process puts points in order and
+	// says nothing of a GPU's times.
 	TimeNS *int64
 }
 
@@ -65,8 +66,10 @@ func Profile(in Input) ComponentProfile {
 	} else if s.BrokenDown() {
 		d := s.Main()
 		of := func(name schemas.Category) int64 { return d.Category(name).Bytes }
-		c.Components = &Components{Parameters: of(schemas.Parameters), Gradients: of(schemas.Gradients), HookActivations: of(schemas.HookActivations),
-			NormSamples: of(schemas.NormSamples), ClipTemporaries: of(schemas.ClipTemporaries), OptimizerState: of(schemas.OptimizerState)}
+		c.Components = &Components{Parameters: of(schemas.Parameters), Gradients: of(schemas.Gradients),
+			HookActivations: of(schemas.HookActivations),
+			NormSamples:     of(schemas.NormSamples), ClipTemporaries: of(schemas.ClipTemporaries),
+			OptimizerState: of(schemas.OptimizerState)}
 		held := d.Category(schemas.HookActivations).HeldBytes
 		c.HeldByHooks = &held
 	}
@@ -158,7 +161,8 @@ func (w *walk) setup(method string) {
 	w.after(OptimizerCreated, -1, last(schemas.PhaseSetupOptimizer))
 }
 
-// step finds the points of one iteration: with several microbatches, the first forward's begin, and the end of the last.
+// step finds the points of one iteration: with several microbatches, the first forward's begin, and the end of the
+// last.
 func (w *walk) step(t *schemas.Step, iteration int) {
 	w.recorded = w.traced && t.Recorded
 	var first, forward, backward, update *schemas.Phase
@@ -207,7 +211,8 @@ func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 		w.add(p, iteration, t.EndSeq, t.AllocatedEnd, t.EndNS)
 		return
 	}
-	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd), TimeNS: known(t.EndNS)}
+	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd),
+		TimeNS: known(t.EndNS)}
 	if p == AfterWarmup { // nothing has come since
 		m.Highest = m.Allocated
 	}

@@ -8,11 +8,13 @@ import (
 
 // looped is a run of a DP method: set-up, one step of warm-up, two of two microbatches, with round numbers.
 func looped(method string) Input {
-	in := sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7, schemas.NormSamples: 3, schemas.ClipTemporaries: 5, schemas.OptimizerState: 200})
+	in := sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7,
+		schemas.NormSamples: 3, schemas.ClipTemporaries: 5, schemas.OptimizerState: 200})
 	in.Report.Devices[0].Events = 99
 	var k, seq, at int64
 	phase := func(step int64, name string, end, peak int64) {
-		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: seq, EndSeq: seq + 1, AllocatedBegin: at, AllocatedEnd: end,
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: name, BeginK: k, EndK: k + 1, BeginSeq: seq,
+			EndSeq: seq + 1, AllocatedBegin: at, AllocatedEnd: end,
 			PeakBytes: peak, PeakSeq: seq + 1, StartNS: 1e9 * k, EndNS: 1e9 * (k + 1)})
 		k, seq, at = k+1, seq+1, end
 	}
@@ -28,7 +30,8 @@ func looped(method string) Input {
 		}
 		phase(step, schemas.PhaseOptimizer, 160, 170)
 		phase(step, schemas.PhaseZeroGrad, 120, 160)
-		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: step == 0, Recorded: true, BeginSeq: begin, EndSeq: seq, AllocatedEnd: 120, ReservedEnd: 4000 + step,
+		in.Steps = append(in.Steps, schemas.Step{Step: step, Warmup: step == 0, Recorded: true, BeginSeq: begin,
+			EndSeq: seq, AllocatedEnd: 120, ReservedEnd: 4000 + step,
 			StartNS: 1e9 * from, EndNS: 1e9 * k, GPUNS: (10 + 10*step*step) * 1e6, WallNS: 5e7})
 	}
 	return in
@@ -36,7 +39,8 @@ func looped(method string) Input {
 
 func TestProfile(t *testing.T) {
 	c := Profile(looped("ghost"))
-	if *c.MeanStepMS != 35 || *c.PeakBytes != 315 || *c.Components != (Components{100, 0, 7, 3, 5, 200}) || *c.HeldByHooks != 7 || *c.EndAllocated != 120 || *c.EndReserved != 4002 {
+	if *c.MeanStepMS != 35 || *c.PeakBytes != 315 || *c.Components != (Components{100, 0, 7, 3, 5, 200}) ||
+		*c.HeldByHooks != 7 || *c.EndAllocated != 120 || *c.EndReserved != 4002 {
 		t.Errorf("%+v, %+v, mean %v, peak %v", c, c.Components, *c.MeanStepMS, *c.PeakBytes)
 	}
 	type want struct {
@@ -46,15 +50,20 @@ func TestProfile(t *testing.T) {
 		second             int64
 	}
 	for i, w := range []want{
-		{ModelLoaded, -1, 100, 110, 1}, {WrappedWithDP, -1, 102, 110, 3}, {OptimizerCreated, -1, 101, 110, 2}, {AfterWarmup, -1, 120, 120, 11},
-		{BeforeForward, 0, 120, 120, 11}, {AfterForward, 0, 201, 301, 15}, {AfterBackward, 0, 151, 301, 17}, {AfterStep, 0, 160, 301, 18},
-		{BeforeForward, 1, 120, 301, 19}, {AfterForward, 1, 201, 302, 23}, {AfterBackward, 1, 151, 302, 25}, {AfterStep, 1, 160, 302, 26},
+		{ModelLoaded, -1, 100, 110, 1}, {WrappedWithDP, -1, 102, 110, 3}, {OptimizerCreated, -1, 101, 110, 2},
+		{AfterWarmup, -1, 120, 120, 11},
+		{BeforeForward, 0, 120, 120, 11}, {AfterForward, 0, 201, 301, 15}, {AfterBackward, 0, 151, 301, 17},
+		{AfterStep, 0, 160, 301, 18},
+		{BeforeForward, 1, 120, 301, 19}, {AfterForward, 1, 201, 302, 23}, {AfterBackward, 1, 151, 302, 25},
+		{AfterStep, 1, 160, 302, 26},
 	} {
 		if i >= len(c.Points) {
 			t.Fatalf("%d points", len(c.Points))
 		}
-		if p := c.Points[i]; p.Point != w.point || p.Iteration != w.iteration || *p.Allocated != w.allocated || *p.Highest != w.highest || *p.TimeNS != w.second*1e9 {
-			t.Errorf("point %d: %d of iteration %d: %d allocated, %d at most, at %d; want %+v", i, p.Point, p.Iteration, *p.Allocated, *p.Highest, *p.TimeNS, w)
+		if p := c.Points[i]; p.Point != w.point || p.Iteration != w.iteration || *p.Allocated != w.allocated ||
+			*p.Highest != w.highest || *p.TimeNS != w.second*1e9 {
+			t.Errorf("point %d: %d of iteration %d: %d allocated, %d at most, at %d; want %+v", i, p.Point, p.Iteration,
+				*p.Allocated, *p.Highest, *p.TimeNS, w)
 		}
 	}
 	if len(c.Points) != 12 {
@@ -91,7 +100,8 @@ func TestProfileOfLess(t *testing.T) {
 			counted = true
 		}
 		reset := p.Point == AfterWarmup // the highest since then begins with what is allocated
-		if (p.Allocated != nil) != counted || (p.Highest != nil) != reset || reset && *p.Highest != *p.Allocated || p.TimeNS == nil {
+		if (p.Allocated != nil) != counted || (p.Highest != nil) != reset || reset && *p.Highest != *p.Allocated ||
+			p.TimeNS == nil {
 			t.Errorf("a bare run's point: %+v", p)
 		}
 	}
@@ -99,7 +109,8 @@ func TestProfileOfLess(t *testing.T) {
 	in = looped("ghost")
 	in.Phases, in.Steps = nil, nil
 	c = Profile(in)
-	if c.MeanStepMS != nil || c.EndAllocated != nil || len(c.Points) != 3 || c.Points[0].Allocated != nil || c.Components == nil {
+	if c.MeanStepMS != nil || c.EndAllocated != nil || len(c.Points) != 3 || c.Points[0].Allocated != nil ||
+		c.Components == nil {
 		t.Errorf("a run without phases: %+v", c)
 	}
 

@@ -7,8 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// NoteRepeats warns of runs that were taken out of more repeats of their experiments, of which around are the others: the time
-// of the one that was taken may be that of none of the others, and a table of medians over all of them says something else.
+// NoteRepeats warns of runs that were taken out of more repeats of their experiments, of which around are the others:
+// the time of the one that was taken may be that of none of the others, and a table of medians over all of them says
+// something else.
 func NoteRepeats(runs []*Summary, around []Summary) {
 	times := map[string][]float64{} // of repeats, by what they repeat and their clock
 	here := map[string]int{}        // how many of them are among runs
@@ -56,14 +57,15 @@ func repeatsNote(taken int, times []float64, clock string) string {
 	if taken > 1 {
 		who = fmt.Sprint(taken)
 	}
-	return fmt.Sprintf("%s of %d repeats in the store: their medians go from %s to %s, median %s", who, len(times), msText(slices.Min(times)), msText(slices.Max(times)),
+	return fmt.Sprintf("%s of %d repeats in the store: their medians go from %s to %s, median %s", who, len(times),
+		msText(slices.Min(times)), msText(slices.Max(times)),
 		msText(summarise(times, OverRepeats, clock).Median))
 }
 
-// TakeRepeats gives two runs that are to be explained the times of all repeats of their experiments, of which around are the others:
-// medians over them of the step and of each phase. The one that was recorded is but one of them, and not the fastest: a bare step takes
-// longer in it than in a bare repeat. What modules have of a phase stays their share of it. Of two repeats of one experiment each keeps
-// its own times.
+// TakeRepeats gives two runs that are to be explained the times of all repeats of their experiments, of which around
+// are the others: medians over them of the step and of each phase. The one that was recorded is but one of them, and
+// not the fastest: a bare step takes longer in it than in a bare repeat. What modules have of a phase stays their share
+// of it. Of two repeats of one experiment each keeps its own times.
 func TakeRepeats(runs [2]*Dissection, around []Summary) {
 	if runs[0].content() == runs[1].content() {
 		NoteRepeats([]*Summary{&runs[0].Summary, &runs[1].Summary}, around)
@@ -89,14 +91,18 @@ func (d *Dissection) takeRepeats(around []Summary) {
 	}
 	own, phases := d.StepMS, phaseTimesOver(repeats, d.StepMS.Clock, ranged)
 	d.times = d.times.scaledTo(d.phaseTimes, phases, len(repeats))
-	d.StepMS, d.phaseTimes = ranged(collect(repeats, func(r *Summary) *float64 { return r.stepBy(own.Clock) }), OverRepeats, own.Clock), phases
-	d.Warnings = append(slices.Clone(d.Warnings), fmt.Sprintf("times are medians over %d repeats in the store, whose steps take %s to %s; that of run %s takes %s",
+	d.StepMS, d.phaseTimes = ranged(collect(repeats, func(r *Summary) *float64 {
+		return r.stepBy(own.Clock)
+	}), OverRepeats, own.Clock), phases
+	d.Warnings = append(slices.Clone(d.Warnings), fmt.Sprintf("times are medians over %d repeats in the store, whose "+
+		"steps take %s to %s; that of run %s takes %s",
 		len(repeats), msText(d.StepMS.Low), msText(d.StepMS.High), d.RunID, msText(own.Median)))
 }
 
-// phaseTimesOver are the times of the phases that any of some repeats has, with what summary makes of their medians. A phase that a
-// repeat does not have took no time in it.
-func phaseTimesOver(repeats []*Summary, clock string, summary func(values []float64, over, clock string) *Interval) map[string]phaseTime {
+// phaseTimesOver are the times of the phases that any of some repeats has, with what summary makes of their medians. A
+// phase that a repeat does not have took no time in it.
+func phaseTimesOver(repeats []*Summary, clock string, summary func(values []float64, over,
+	clock string) *Interval) map[string]phaseTime {
 	phases := map[string]phaseTime{}
 	for _, r := range repeats {
 		for name := range r.phaseTimes {
@@ -120,7 +126,8 @@ func phaseTimesOver(repeats []*Summary, clock string, summary func(values []floa
 			}
 			return summary(medians, OverRepeats, clock)
 		}
-		phases[name] = phaseTime{clock, over(func(t phaseTime) *Interval { return t.gpu }, ClockGPU), over(func(t phaseTime) *Interval { return t.wall }, ClockWall)}
+		phases[name] = phaseTime{clock, over(func(t phaseTime) *Interval { return t.gpu }, ClockGPU),
+			over(func(t phaseTime) *Interval { return t.wall }, ClockWall)}
 	}
 	return phases
 }
@@ -133,8 +140,8 @@ func (v *Interval) median() float64 {
 	return v.Median
 }
 
-// scaledTo are the parts of a step whose phases take other times. Recompute is a part of backward, where it has no time of its own; see
-// [shares.scale].
+// scaledTo are the parts of a step whose phases take other times. Recompute is a part of backward, where it has no time
+// of its own; see [shares.scale].
 func (t *timedParts) scaledTo(from, to map[string]phaseTime, repeats int) *timedParts {
 	if t == nil {
 		return nil

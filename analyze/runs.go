@@ -11,7 +11,8 @@ type RunsDocument struct {
 	Runs   []RunsRow `json:"runs"`
 }
 
-// ArgumentNotes say which of the runs share name and parameters and are different experiments all the same: their commands differ.
+// ArgumentNotes say which of the runs share name and parameters and are different experiments all the same: their
+// commands differ.
 func (d *RunsDocument) ArgumentNotes() []string {
 	ids := make([]Identity, len(d.Runs))
 	for i := range d.Runs {
@@ -20,8 +21,8 @@ func (d *RunsDocument) ArgumentNotes() []string {
 	return argumentNotes(ids)
 }
 
-// Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended, and how it is
-// known, are columns of their own.
+// Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended,
+// and how it is known, are columns of their own.
 func (d *RunsDocument) Differing() []string {
 	ids, labels, out := make([]Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
 	for i := range d.Runs {
@@ -41,16 +42,18 @@ func (d *RunsDocument) Differing() []string {
 // RunsRow is one run of a store.
 type RunsRow struct {
 	Identity
-	Suite             *string   `json:"suite"`
-	Trial             bool      `json:"trial,omitempty"` // of a value, in a search of predict --vary
-	PeakBytes         *int64    `json:"peak_bytes"`
-	PeakReservedBytes *int64    `json:"peak_reserved_bytes"`
-	ReservedTogether  bool      `json:"reserved_together,omitempty"` // PeakReservedBytes is that of several processes on one device
-	StepMS            *float64  `json:"step_ms"`                     // median
-	SamplesPerS       *float64  `json:"samples_per_s"`
-	GPU               *string   `json:"gpu"`
-	Started           time.Time `json:"started"`
-	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or nobody looked (see [RunsDocument.Supersede]).
+	Suite             *string `json:"suite"`
+	Trial             bool    `json:"trial,omitempty"` // of a value, in a search of predict --vary
+	PeakBytes         *int64  `json:"peak_bytes"`
+	PeakReservedBytes *int64  `json:"peak_reserved_bytes"`
+	// PeakReservedBytes is that of several processes on one device
+	ReservedTogether bool      `json:"reserved_together,omitempty"`
+	StepMS           *float64  `json:"step_ms"` // median
+	SamplesPerS      *float64  `json:"samples_per_s"`
+	GPU              *string   `json:"gpu"`
+	Started          time.Time `json:"started"`
+	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or
+	// nobody looked (see [RunsDocument.Supersede]).
 	SupersededBy *string  `json:"superseded_by"`
 	Warnings     []string `json:"warnings"`
 }
@@ -60,7 +63,8 @@ func Runs(runs []Summary) RunsDocument {
 	doc := RunsDocument{RunsSchema, []RunsRow{}}
 	for i := range runs {
 		s := &runs[i]
-		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes, PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.reservedAlone != nil,
+		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
+			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.reservedAlone != nil,
 			SamplesPerS: s.SamplesPerS, GPU: orNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median

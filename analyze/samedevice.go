@@ -7,8 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// peaksOfShared counts what processes that had one device at once had reserved of it together, which is what has to fit: of a predicted run
-// as it was; of a measured one, whose processes have counters of their own only, as the sum of the most that each had.
+// peaksOfShared counts what processes that had one device at once had reserved of it together, which is what has to
+// fit: of a predicted run as it was; of a measured one, whose processes have counters of their own only, as the sum of
+// the most that each had.
 func (s *Summary) peaksOfShared(in *Input) {
 	bytes, processes, how := int64(0), 0, "the most that they had together"
 	if u := sharedDevice(in.Manifest); u != nil {
@@ -22,13 +23,15 @@ func (s *Summary) peaksOfShared(in *Input) {
 	}
 	if processes < 2 {
 		if in.Manifest.Source == schemas.Measured && s.devicesUsed > in.gpusOf(s.devicesUsed) { // one after the other
-			s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d processes, which had a device one after the other", s.devicesUsed))
+			s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d processes, which had a "+
+				"device one after the other", s.devicesUsed))
 		}
 		return
 	}
 	s.reservedAlone = s.PeakReservedBytes
 	s.PeakReservedBytes = new(max(*s.PeakReservedBytes, bytes))
-	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the peak is that of the fullest process, and a breakdown is of one process alone",
+	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the "+
+		"peak is that of the fullest process, and a breakdown is of one process alone",
 		plural(processes, "process", "processes"), how))
 }
 
@@ -40,7 +43,9 @@ func (in *Input) gpusOf(devices int) int {
 		if higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes) == nil {
 			continue
 		}
-		at := slices.IndexFunc(in.Processes, func(p schemas.Process) bool { return p.Rank == v.Rank && p.Device == v.Device && p.UUID != "" })
+		at := slices.IndexFunc(in.Processes, func(p schemas.Process) bool {
+			return p.Rank == v.Rank && p.Device == v.Device && p.UUID != ""
+		})
 		if at < 0 {
 			return devices
 		}
@@ -49,8 +54,9 @@ func (in *Input) gpusOf(devices int) int {
 	return len(uuids)
 }
 
-// reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and how many these were. A peak may have
-// passed when another process reached its own: torch keeps what it has reserved until empty_cache, or a request that would fail.
+// reservedBeside is the highest sum of the peaks reserved of processes that had one GPU at the same time, and how many
+// these were. A peak may have passed when another process reached its own: torch keeps what it has reserved until
+// empty_cache, or a request that would fail.
 func (in *Input) reservedBeside() (bytes int64, processes int) {
 	if in.Report == nil {
 		return 0, 0
@@ -68,7 +74,8 @@ func (in *Input) reservedBeside() (bytes int64, processes int) {
 		sum, n := int64(0), 0
 		for j := range in.Processes {
 			p := &in.Processes[j]
-			if peak := peaks[[2]int32{p.Rank, p.Device}]; peak > 0 && p.UUID != "" && p.UUID == last.UUID && alive(p, last.StartNS) {
+			if peak := peaks[[2]int32{p.Rank, p.Device}]; peak > 0 && p.UUID != "" && p.UUID == last.UUID &&
+				alive(p, last.StartNS) {
 				sum, n = sum+peak, n+1
 			}
 		}
@@ -79,7 +86,8 @@ func (in *Input) reservedBeside() (bytes int64, processes int) {
 	return bytes, processes
 }
 
-// sharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil without one.
+// sharedDevice is the fullest of the devices that several processes of a predicted run had memory of at once, nil
+// without one.
 func sharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	if m.Phantom == nil {
 		return nil
@@ -92,9 +100,10 @@ func sharedDevice(m *schemas.Manifest) (fullest *schemas.DeviceUse) {
 	return fullest
 }
 
-// sharedAs is what several processes had together of the device that they have under one of torch's ordinals, nil where no more than one had
-// memory of it at once. It is not known where an ordinal need not be the device's place in the machine: where a device was used whose place
-// is no rank's ordinal, the ranks have a CUDA_VISIBLE_DEVICES of their own.
+// sharedAs is what several processes had together of the device that they have under one of torch's ordinals, nil where
+// no more than one had memory of it at once. It is not known where an ordinal need not be the device's place in the
+// machine: where a device was used whose place is no rank's ordinal, the ranks have a CUDA_VISIBLE_DEVICES of their
+// own.
 func sharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use *schemas.DeviceUse, known bool) {
 	if m.Phantom == nil {
 		return nil, true
@@ -103,7 +112,9 @@ func sharedAs(m *schemas.Manifest, r *schemas.IngestReport, ordinal int32) (use 
 	found := 0
 	for i := range uses {
 		u := &uses[i]
-		if len(uses) > 1 && !slices.ContainsFunc(r.Devices, func(v schemas.DeviceVerdict) bool { return int(v.Device) == u.Device }) {
+		if len(uses) > 1 && !slices.ContainsFunc(r.Devices, func(v schemas.DeviceVerdict) bool {
+			return int(v.Device) == u.Device
+		}) {
 			return nil, false
 		}
 		if len(uses) > 1 && u.Device != int(ordinal) {

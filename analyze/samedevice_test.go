@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What processes that had one GPU at the same time reserved is added up: a GPU holds the sum. One after the other, or on GPUs of their own, they
-// need not fit beside each other.
+// What processes that had one GPU at the same time reserved is added up: a GPU holds the sum. One after the other, or
+// on GPUs of their own, they need not fit beside each other.
 func TestReservedBesideOthers(t *testing.T) {
 	in := sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	other := in.Report.Devices[0]
@@ -28,9 +28,11 @@ func TestReservedBesideOthers(t *testing.T) {
 		"elsewhere":         {"GPU-b", 15, 30, 300 << 20},
 		"not known where":   {"", 15, 30, 300 << 20},
 	} {
-		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20}, {Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
+		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20},
+			{Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
 		s := Summarize(in)
-		for text, want := range map[string]bool{"the fullest of 2 devices": c.uuid != "GPU-a", "the fullest of 2 processes": name == "later"} {
+		for text, want := range map[string]bool{"the fullest of 2 devices": c.uuid != "GPU-a",
+			"the fullest of 2 processes": name == "later"} {
 			if said := strings.Contains(strings.Join(s.Warnings, "\n"), text); said != want {
 				t.Errorf("%s: %q", name, s.Warnings)
 			}
@@ -42,7 +44,9 @@ func TestReservedBesideOthers(t *testing.T) {
 			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)
 		}
 		together := c.want > 300<<20
-		if said := strings.Contains(strings.Join(s.Warnings, "\n"), "2 processes had memory of one device at once"); said != together || ListRun(in).ReservedTogether != together {
+		if said := strings.Contains(strings.Join(s.Warnings, "\n"),
+			"2 processes had memory of one device at once"); said != together ||
+			ListRun(in).ReservedTogether != together {
 			t.Errorf("%s: %q, %+v", name, s.Warnings, ListRun(in))
 		}
 	}

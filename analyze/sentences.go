@@ -18,7 +18,8 @@ func comparison(subject, verb string, to, from float64, object string, show func
 	case to == from:
 		return text + ", the same as " + object
 	case to > from:
-		return fmt.Sprintf("%s, %s%s more than %s (%s)", text, show(to-from), ofWhole(to-from, from), object, show(from))
+		return fmt.Sprintf("%s, %s%s more than %s (%s)", text, show(to-from), ofWhole(to-from, from), object,
+			show(from))
 	}
 	return fmt.Sprintf("%s, %s%s less than %s (%s)", text, show(from-to), ofWhole(from-to, from), object, show(from))
 }
@@ -48,17 +49,19 @@ func (t *term) lacking(from bool, fromLabel string, to bool, toLabel string) {
 	}
 }
 
-// A lead begins a sentence on what a difference is made of: as parts of it, or as what sums to it where the parts are so
-// much larger than the difference that shares of it would say nothing.
+// A lead begins a sentence on what a difference is made of: as parts of it, or as what sums to it where the parts are
+// so much larger than the difference that shares of it would say nothing.
 type lead struct{ parts, sum string }
 
 // excess begins a sentence on the difference of two things.
 func excess(delta float64, to, from string, show func(float64) string) lead {
 	switch {
 	case delta > 0:
-		return lead{fmt.Sprintf("Of the %s by which %s exceeds %s, ", show(delta), to, from), fmt.Sprintf("That %s exceeds %s by %s is the sum of ", to, from, show(delta))}
+		return lead{fmt.Sprintf("Of the %s by which %s exceeds %s, ", show(delta), to, from),
+			fmt.Sprintf("That %s exceeds %s by %s is the sum of ", to, from, show(delta))}
 	case delta < 0:
-		return lead{fmt.Sprintf("Of the %s by which %s is below %s, ", show(-delta), to, from), fmt.Sprintf("That %s is below %s by %s is the sum of ", to, from, show(-delta))}
+		return lead{fmt.Sprintf("Of the %s by which %s is below %s, ", show(-delta), to, from),
+			fmt.Sprintf("That %s is below %s by %s is the sum of ", to, from, show(-delta))}
 	}
 	return lead{sum: fmt.Sprintf("That %s equals %s is the sum of ", to, from)}
 }

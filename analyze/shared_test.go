@@ -16,9 +16,12 @@ func TestHooksInsteadOfAutograd(t *testing.T) {
 		bytes map[schemas.Category]int64
 		want  string
 	}{
-		{"exchanged", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m, schemas.HookActivations: 7 * m},
-			"activations are 6.00 MiB less than at the baseline's peak and hook activations 7.00 MiB more, since hooks hold what autograd does not: together they differ by +1.00 MiB"},
-		{"added", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 10 * m, schemas.HookActivations: 7 * m}, ""},
+		{"exchanged", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m,
+			schemas.HookActivations: 7 * m},
+			"activations are 6.00 MiB less than at the baseline's peak and hook activations 7.00 MiB more, since " +
+				"hooks hold what autograd does not: together they differ by +1.00 MiB"},
+		{"added", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 10 * m,
+			schemas.HookActivations: 7 * m}, ""},
 		{"no hooks", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m}, ""},
 	} {
 		now := Summarize(sized("bk", c.bytes))

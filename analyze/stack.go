@@ -22,9 +22,9 @@ func (in *Input) framesOf(rank int32) map[int64][]schemas.StackFrame {
 	return frames
 }
 
-// stackText names a stack by its innermost frames, what lies between the script's own left out; empty where there is none.
-// With lines, a file is shown by the last two names of its path. Without them the text is made to be matched: it stays the
-// same when code above a call grows or shrinks, and when a script or an environment lies in another place.
+// stackText names a stack by its innermost frames, what lies between the script's own left out; empty where there is
+// none. With lines, a file is shown by the last two names of its path. Without them the text is made to be matched: it
+// stays the same when code above a call grows or shrinks, and when a script or an environment lies in another place.
 func stackText(frames []schemas.StackFrame, depth int, lines bool) string {
 	if depth == 0 {
 		depth = stackDepth
@@ -38,7 +38,8 @@ func stackText(frames []schemas.StackFrame, depth int, lines bool) string {
 			break
 		}
 		if lines {
-			words = append(words, fmt.Sprintf("%s %s:%d", f.Function, path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)), f.Line))
+			words = append(words, fmt.Sprintf("%s %s:%d", f.Function, path.Join(path.Base(path.Dir(f.File)),
+				path.Base(f.File)), f.Line))
 		} else {
 			words = append(words, f.Function+" "+portable(f.File))
 		}
@@ -56,8 +57,8 @@ func portable(file string) string {
 	return path.Base(file)
 }
 
-// isPlumbing reports whether a frame says nothing of who asked: two or three lie between every module's call and its forward,
-// one under every call in a device context, and our own where they wrap a function.
+// isPlumbing reports whether a frame says nothing of who asked: two or three lie between every module's call and its
+// forward, one under every call in a device context, and our own where they wrap a function.
 func isPlumbing(f schemas.StackFrame) bool {
 	switch {
 	case strings.HasSuffix(f.File, "torch/nn/modules/module.py"):
@@ -68,8 +69,8 @@ func isPlumbing(f schemas.StackFrame) bool {
 	return isOurs(f.File)
 }
 
-// isOurs reports whether a file is the agent's or the phantom GPU's: collect writes them into a folder of its own, dpsight- and
-// a number, for each run. What a script has in a folder or file of such a name is the script's.
+// isOurs reports whether a file is the agent's or the phantom GPU's: collect writes them into a folder of its own,
+// dpsight- and a number, for each run. What a script has in a folder or file of such a name is the script's.
 func isOurs(file string) bool {
 	i := strings.LastIndex(file, "/dpsight-")
 	if i < 0 {
@@ -80,5 +81,6 @@ func isOurs(file string) bool {
 		return false
 	}
 	folder, name := path.Split(rest)
-	return folder == "python/dpsight/" || rest == "python/sitecustomize.py" || folder == "" && strings.HasPrefix(name, "phantom_")
+	return folder == "python/dpsight/" || rest == "python/sitecustomize.py" || folder == "" &&
+		strings.HasPrefix(name, "phantom_")
 }

@@ -30,7 +30,8 @@ func TestStackText(t *testing.T) {
 		{0, true, "linear nn/functional.py:12 < forward project/model.py:3 < main dpsight/train.py:40"},
 		{1, true, "linear nn/functional.py:12"},
 		{0, false, "linear torch/nn/functional.py < forward model.py < main train.py"},
-		{9, false, "linear torch/nn/functional.py < forward model.py < main train.py < <module> train.py < apply phantom_init.py < call forward.py < train train.py"},
+		{9, false, "linear torch/nn/functional.py < forward model.py < main train.py < <module> train.py < apply " +
+			"phantom_init.py < call forward.py < train train.py"},
 	} {
 		if got := stackText(frames, c.depth, c.lines); got != c.want {
 			t.Errorf("depth %d, lines %v: %q, want %q", c.depth, c.lines, got, c.want)
@@ -41,11 +42,13 @@ func TestStackText(t *testing.T) {
 	}
 }
 
-// What differs between two runs by stack sums to the difference of their peaks; where one has no stack, nothing is matched.
+// What differs between two runs by stack sums to the difference of their peaks; where one has no stack, nothing is
+// matched.
 func TestExplainStacks(t *testing.T) {
 	run := func(line, bytes int64) Input {
 		in := hooked()
-		in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "keep", File: "/a/train.py", Line: line}, {Stack: 2, Function: "main", File: "/a/train.py", Line: 2 * line}}
+		in.Stacks = []schemas.StackFrame{{Stack: 1, Function: "keep", File: "/a/train.py", Line: line},
+			{Stack: 2, Function: "main", File: "/a/train.py", Line: 2 * line}}
 		for i := range in.Allocations {
 			in.Allocations[i].Stack = int64(i % 3)
 			if i%3 == 1 {

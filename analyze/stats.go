@@ -13,8 +13,8 @@ type Interval struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	N      int     `json:"n"`
-	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics that
-	// cover the median with at least that probability, whatever the distribution; from 6 values on).
+	// Of says what Low and High are: "range" (the smallest and the largest of N), or "median 95%" (order statistics
+	// that cover the median with at least that probability, whatever the distribution; from 6 values on).
 	Of string `json:"of"`
 	// Confidence is the probability that Low and High enclose the true median: of a range as well, 0.9375 for one of 5.
 	Confidence float64 `json:"confidence"`
@@ -46,15 +46,16 @@ func interval(ns []int64, clock string) *Interval {
 // summarise gives the median of values and an interval around it; nil without any.
 //
 // Note: order statistics, and not Student's t: step times are skewed, and a mean of five runs says nothing of their
-// distribution. The price is that fewer than six values cannot reach 95 %: their range is given with the confidence that
-// it does have.
+// distribution. The price is that fewer than six values cannot reach 95 %: their range is given with the confidence
+// that it does have.
 func summarise(values []float64, over, clock string) *Interval {
 	if len(values) == 0 {
 		return nil
 	}
 	s := slices.Sorted(slices.Values(values))
 	n := len(s)
-	r := &Interval{Median: middle(s), Low: s[0], High: s[n-1], N: n, Of: OfRange, Confidence: coverage(n, 1), Over: over, Clock: clock}
+	r := &Interval{Median: middle(s), Low: s[0], High: s[n-1], N: n, Of: OfRange, Confidence: coverage(n, 1),
+		Over: over, Clock: clock}
 	if k := medianRank(n); k > 0 {
 		r.Low, r.High, r.Of, r.Confidence = s[k-1], s[n-k], OfMedian, coverage(n, k)
 	}

@@ -44,8 +44,8 @@ func newStretches(from, to int64, points int) *stretches {
 	return s
 }
 
-// fill goes through the changes once. A state is looked at when all changes of its event are made: what an event moves from
-// one category to another is never in both.
+// fill goes through the changes once. A state is looked at when all changes of its event are made: what an event moves
+// from one category to another is never in both.
 func (s *stretches) fill(changes []change) {
 	bytes, sum, next := make([]int64, nCategories), int64(0), 0
 	apply := func(seq int64) {
@@ -98,7 +98,8 @@ func (s *stretches) see(seq int64, bytes []int64) {
 func (s *stretches) categories(atPeak []int64, m *moments) (out []CategoryMaximum) {
 	for c := range s.maxima {
 		if x := &s.maxima[c]; x.bytes > 0 || atPeak[c] > 0 {
-			out = append(out, CategoryMaximum{Category: schemas.Categories[c], MaxBytes: x.bytes, At: m.of(x.seq), AllocatedBytes: total(x.parts), AtPeakBytes: atPeak[c],
+			out = append(out, CategoryMaximum{Category: schemas.Categories[c], MaxBytes: x.bytes, At: m.of(x.seq),
+				AllocatedBytes: total(x.parts), AtPeakBytes: atPeak[c],
 				Parts: x.parts})
 		}
 	}
@@ -111,7 +112,8 @@ func (t *Timeline) findMaxima(in *Input, p place, l *ledger, last int64) {
 	run := newStretches(0, last, 1)
 	run.fill(l.changes())
 	t.Maxima = run.categories(atPeak, m)
-	// What lies outside the steps need not be one piece: a stretch a segment, and what lies between them is not looked at.
+	// What lies outside the steps need not be one piece: a stretch a segment, and what lies between them is not looked
+	// at.
 	step := &stretches{maxima: make([]maximum, nCategories)}
 	for i := range t.Segments {
 		if s := &t.Segments[i]; t.InPeakStep(s) {
@@ -168,7 +170,8 @@ func (l *ledger) evidenceAt(seq int64) []Evidence {
 	return known
 }
 
-// moments finds the step and phase of many events of one device, where [Input.phaseOf] goes through all phases for each.
+// moments finds the step and phase of many events of one device, where [Input.phaseOf] goes through all phases for
+// each.
 type moments struct {
 	phases []*schemas.Phase // with events, in their order; phases do not overlap
 	steps  []*schemas.Step
@@ -193,13 +196,17 @@ func (in *Input) newMoments(p place) *moments {
 
 // find is the step and phase that event seq belongs to, nil where none does. The pointers are to copies.
 func (m *moments) find(seq int64) (step *int64, phase *string) {
-	if i := sort.Search(len(m.phases), func(i int) bool { return m.phases[i].EndSeq >= seq }); i < len(m.phases) && m.phases[i].BeginSeq < seq {
+	if i := sort.Search(len(m.phases), func(i int) bool {
+		return m.phases[i].EndSeq >= seq
+	}); i < len(m.phases) && m.phases[i].BeginSeq < seq {
 		if m.phases[i].Step >= 0 {
 			step = new(m.phases[i].Step)
 		}
 		return step, new(m.phases[i].Phase)
 	}
-	if i := sort.Search(len(m.steps), func(i int) bool { return m.steps[i].EndSeq >= seq }); i < len(m.steps) && m.steps[i].BeginSeq < seq {
+	if i := sort.Search(len(m.steps), func(i int) bool {
+		return m.steps[i].EndSeq >= seq
+	}); i < len(m.steps) && m.steps[i].BeginSeq < seq {
 		return new(m.steps[i].Step), nil
 	}
 	return nil, nil

@@ -18,8 +18,8 @@ type Study struct {
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: nothing to compare with
-	// BaselineLabel is the baseline's label, with its mark where that is not said of all, or says that each cell has the one of its own
-	// parameters.
+	// BaselineLabel is the baseline's label, with its mark where that is not said of all, or says that each cell has
+	// the one of its own parameters.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.
@@ -54,11 +54,12 @@ func NewStudy(runs []Summary, baseline *Summary) Study {
 	return s
 }
 
-// NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters hold
-// all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is the one
-// that differs in the fewest conditions, and the comparison says in which. What a suite says of a baseline holds for its own runs:
-// others may lie in its store. suite is its id, empty where all runs are its own. Where nobody said what a baseline is, no run is
-// compared with one of other work, and runs that are all of other work are not compared at all.
+// NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters
+// hold all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is
+// the one that differs in the fewest conditions, and the comparison says in which. What a suite says of a baseline
+// holds for its own runs: others may lie in its store. suite is its id, empty where all runs are its own. Where nobody
+// said what a baseline is, no run is compared with one of other work, and runs that are all of other work are not
+// compared at all.
 func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 	s := newStudy(runs)
 	summaries := make([]Summary, len(s.Cells))
@@ -95,7 +96,8 @@ func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 				continue
 			}
 			far, bare := distance(c, b, match), b.Bare() && !c.Bare()
-			if best == nil || !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] && far[1] < bestFar[1]) {
+			if best == nil || !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] &&
+				far[1] < bestFar[1]) {
 				best, bestBare, bestFar = b, bare, far
 			}
 		}
@@ -117,14 +119,18 @@ func NewMatchedStudy(runs []Summary, match map[string]any, suite string) Study {
 	return s
 }
 
-// alone says why a cell is compared with itself, and no other with it, where there are others; empty where it is not so. match is what
-// was said of a baseline.
+// alone says why a cell is compared with itself, and no other with it, where there are others; empty where it is not
+// so. match is what was said of a baseline.
 func (s *Study) alone(c *Cell, match map[string]any) string {
-	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && o.Baseline.RunID == c.RunID }) {
+	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool {
+		return o.RunID != c.RunID && o.Baseline.RunID == c.RunID
+	}) {
 		return ""
 	}
 	switch {
-	case !slices.ContainsFunc(s.Cells, func(o Cell) bool { return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == "" }):
+	case !slices.ContainsFunc(s.Cells, func(o Cell) bool {
+		return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == ""
+	}):
 		return "no other run here is of its work"
 	case c.Method() == "vanilla" || holds(c.Params, match):
 		return "it is a baseline itself, and none of the other runs here has it for its own"
@@ -179,11 +185,12 @@ func newStudy(runs []Summary) Study {
 	return s
 }
 
-// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match what was said of a
-// baseline.
+// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match what
+// was said of a baseline.
 func (s *Study) compare(main *Cell, match map[string]any) {
 	s.Baseline = main
-	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{}, BaselineWarnings: []string{}, Cells: []OverheadCell{}}
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
+		BaselineWarnings: []string{}, Cells: []OverheadCell{}}
 	if !slices.ContainsFunc(s.Runs, func(r Summary) bool { return r.RunID == main.RunID }) {
 		doc.BaselineWarnings = append(doc.BaselineWarnings, main.Warnings...)
 	}
@@ -195,7 +202,8 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 			o.Warnings = append(o.Warnings, "compared with nothing: "+why)
 		}
 		c.Overhead = &o
-		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow, PeakHighBytes: c.PeakHigh, OverheadRun: o})
+		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow,
+			PeakHighBytes: c.PeakHigh, OverheadRun: o})
 		s.SeveralBaselines = s.SeveralBaselines || c.Baseline.RunID != main.RunID
 		for _, id := range c.RunIDs {
 			ofRun[id] = c.Baseline
@@ -236,8 +244,8 @@ func (c *Cell) UnlikeBaseline() []string {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// CommonMark is what must stand beside each of several runs, where that is the same of all and they ended well, so that it is said
-// once of all of them; else empty, and each says it.
+// CommonMark is what must stand beside each of several runs, where that is the same of all and they ended well, so that
+// it is said once of all of them; else empty, and each says it.
 func CommonMark(ids ...*Identity) string {
 	if len(ids) < 2 {
 		return ""
@@ -274,24 +282,27 @@ func (id *Identity) StatusMark() string {
 
 // StudyDocument is results.json of a report: every other document of the same runs.
 type StudyDocument struct {
-	Schema        string             `json:"schema"`
-	Configuration Configuration      `json:"configuration"`
-	Runs          []RunsRow          `json:"runs"`
-	Breakdown     []BreakdownRun     `json:"breakdown"`
-	Phases        []PhasesRun        `json:"phases"`
-	Overhead      *OverheadDocument  `json:"overhead"`
-	Cost          []CostRun          `json:"cost"`
-	Success       SuccessDocument    `json:"success"`
-	Failed        []FailedRequest    `json:"failed_requests"`
-	FailedMore    int                `json:"failed_requests_left_out"` // of runs with many; dpsight analyze findings has them
-	Shared        []SharedActivation `json:"shared_hook_activations"`
-	Notes         []string           `json:"notes"`
+	Schema        string            `json:"schema"`
+	Configuration Configuration     `json:"configuration"`
+	Runs          []RunsRow         `json:"runs"`
+	Breakdown     []BreakdownRun    `json:"breakdown"`
+	Phases        []PhasesRun       `json:"phases"`
+	Overhead      *OverheadDocument `json:"overhead"`
+	Cost          []CostRun         `json:"cost"`
+	Success       SuccessDocument   `json:"success"`
+	Failed        []FailedRequest   `json:"failed_requests"`
+	// of runs with many; dpsight analyze findings has them
+	FailedMore int                `json:"failed_requests_left_out"`
+	Shared     []SharedActivation `json:"shared_hook_activations"`
+	Notes      []string           `json:"notes"`
 }
 
 // Document gathers the study's documents.
 func (s *Study) Document() StudyDocument {
-	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: Runs(s.Runs).Runs, Breakdown: []BreakdownRun{}, Phases: []PhasesRun{},
-		Overhead: s.Overhead, Cost: []CostRun{}, Success: Success(s.Runs), Failed: []FailedRequest{}, Shared: []SharedActivation{}, Notes: append([]string{}, s.Notes...)}
+	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: Runs(s.Runs).Runs,
+		Breakdown: []BreakdownRun{}, Phases: []PhasesRun{},
+		Overhead: s.Overhead, Cost: []CostRun{}, Success: Success(s.Runs), Failed: []FailedRequest{},
+		Shared: []SharedActivation{}, Notes: append([]string{}, s.Notes...)}
 	for i := range s.Runs {
 		doc.Breakdown = append(doc.Breakdown, s.Runs[i].Breakdown)
 		doc.Phases = append(doc.Phases, s.Runs[i].Phases)

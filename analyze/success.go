@@ -17,9 +17,9 @@ type SuccessDocument struct {
 	Methods []SuccessRow `json:"methods"` // a row a method and source, in the order of their first runs
 }
 
-// SuccessRow is one method on one kind of device: a measured and a predicted peak have no mean. Runs of a command without a
-// parameter "method" are under their name. The means are over the runs that ended well, whatever their other parameters: an
-// overview, where a comparison is of single experiments.
+// SuccessRow is one method on one kind of device: a measured and a predicted peak have no mean. Runs of a command
+// without a parameter "method" are under their name. The means are over the runs that ended well, whatever their other
+// parameters: an overview, where a comparison is of single experiments.
 type SuccessRow struct {
 	Method        string    `json:"method"`
 	Source        string    `json:"source"`  // measured, predicted or imported
@@ -64,7 +64,8 @@ func Success(runs []Summary) SuccessDocument {
 		if !known {
 			at = len(doc.Methods)
 			index[k] = at
-			doc.Methods = append(doc.Methods, SuccessRow{Method: method, Source: s.Source, Profile: s.Profile, Failures: []Failure{}})
+			doc.Methods = append(doc.Methods, SuccessRow{Method: method, Source: s.Source, Profile: s.Profile,
+				Failures: []Failure{}})
 			peaks, steps = append(peaks, nil), append(steps, nil)
 		}
 		row := &doc.Methods[at]
@@ -73,8 +74,9 @@ func Success(runs []Summary) SuccessDocument {
 			row.Bare++
 		}
 		if s.Status != schemas.StatusOK {
-			row.Failures = append(row.Failures, Failure{RunID: s.RunID, Name: s.title(), Status: s.Status, Reason: s.Reason,
-				Log: path.Join(s.RunID, schemas.StderrFile), PeakBytes: s.PeakBytes})
+			row.Failures = append(row.Failures, Failure{RunID: s.RunID, Name: s.title(), Status: s.Status,
+				Reason: s.Reason,
+				Log:    path.Join(s.RunID, schemas.StderrFile), PeakBytes: s.PeakBytes})
 			continue
 		}
 		row.OK++

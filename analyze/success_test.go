@@ -35,13 +35,16 @@ func TestSuccess(t *testing.T) {
 		t.Fatalf("%+v", doc)
 	}
 	ghost, vanilla, script := doc.Methods[0], doc.Methods[1], doc.Methods[2]
-	if ghost.Method != "ghost" || ghost.Runs != 3 || ghost.OK != 2 || ghost.SuccessRate != 2.0/3 || *ghost.MeanPeakBytes != 200 || *ghost.MeanStepMS != 3 {
+	if ghost.Method != "ghost" || ghost.Runs != 3 || ghost.OK != 2 || ghost.SuccessRate != 2.0/3 ||
+		*ghost.MeanPeakBytes != 200 || *ghost.MeanStepMS != 3 {
 		t.Errorf("what failed is in no mean: %+v", ghost)
 	}
-	if f := ghost.Failures; len(f) != 1 || f[0].RunID != "c" || f[0].Status != schemas.StatusOOM || f[0].Reason != "why c" || f[0].Log != "c/stderr.log" || *f[0].PeakBytes != 999 {
+	if f := ghost.Failures; len(f) != 1 || f[0].RunID != "c" || f[0].Status != schemas.StatusOOM ||
+		f[0].Reason != "why c" || f[0].Log != "c/stderr.log" || *f[0].PeakBytes != 999 {
 		t.Errorf("%+v", f)
 	}
-	if vanilla.SuccessRate != 1 || *vanilla.MeanPeakBytes != 50 || *vanilla.MeanStepMS != 1 || len(vanilla.Failures) != 0 {
+	if vanilla.SuccessRate != 1 || *vanilla.MeanPeakBytes != 50 || *vanilla.MeanStepMS != 1 ||
+		len(vanilla.Failures) != 0 {
 		t.Errorf("%+v", vanilla)
 	}
 	if script.Method != "run e" || script.OK != 0 || script.MeanPeakBytes != nil || script.MeanStepMS != nil {
@@ -51,13 +54,15 @@ func TestSuccess(t *testing.T) {
 	measured.Source, predicted.Source, predicted.Profile = schemas.Measured, schemas.Predicted, ptr("h200")
 	other := run("i", "ghost", schemas.StatusOK, 500, 0)
 	other.Source, other.Profile = schemas.Predicted, ptr("a100")
-	if rows := Success([]Summary{measured, predicted, other}).Methods; len(rows) != 3 || *rows[0].MeanPeakBytes != 100 || *rows[1].MeanPeakBytes != 300 ||
+	if rows := Success([]Summary{measured, predicted, other}).Methods; len(rows) != 3 ||
+		*rows[0].MeanPeakBytes != 100 || *rows[1].MeanPeakBytes != 300 ||
 		rows[0].Mark() != "" || rows[1].Mark() != "predicted (phantom h200)" {
 		t.Errorf("measured and predicted peaks have no mean: %+v", rows)
 	}
 	bare := run("k", "ghost", schemas.StatusOK, 100, 2)
 	bare.Params["bare"] = true
-	if row := Success([]Summary{run("j", "ghost", schemas.StatusOK, 100, 2), bare}).Methods[0]; row.Runs != 2 || row.Bare != 1 {
+	if row := Success([]Summary{run("j", "ghost", schemas.StatusOK, 100, 2), bare}).Methods[0]; row.Runs != 2 ||
+		row.Bare != 1 {
 		t.Errorf("%d runs, %d bare", row.Runs, row.Bare)
 	}
 	if none := Success(nil); none.Failed() || none.Methods == nil {

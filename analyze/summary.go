@@ -26,8 +26,8 @@ type Summary struct {
 	Failed     []FailedRequest
 	FailedMore int
 
-	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's counter
-	// for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
+	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's
+	// counter for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
 	PeakBytes         *int64
 	PeakReservedBytes *int64
 	PeakDeviceBytes   *int64
@@ -71,9 +71,12 @@ func SummarizeWithLadder(in Input) (Summary, LadderRun, error) {
 }
 
 func (in *Input) summarize(ledgers *ledgers) Summary {
-	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest), doubts: doubts(in.Manifest, in.Report), poisson: poisson(in.Manifest), script: scriptOf(in.Manifest.Command), Cost: Cost(*in)}
+	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}, facts: factsOf(in.Manifest),
+		doubts: doubts(in.Manifest, in.Report), poisson: poisson(in.Manifest), script: scriptOf(in.Manifest.Command),
+		Cost: Cost(*in)}
 	if in.Manifest.Suite != nil {
-		s.Suite, s.SuiteID, s.Key, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key, in.Manifest.Suite.Search
+		s.Suite, s.SuiteID, s.Key, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key,
+			in.Manifest.Suite.Search
 	}
 	if len(in.Manifest.GPUs) > 0 {
 		s.GPU = in.Manifest.GPUs[0].Name
@@ -107,7 +110,8 @@ func (in *Input) summarize(ledgers *ledgers) Summary {
 	s.throttled = in.throttled(&t)
 	s.Warnings = append(s.Warnings, t.warnings...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", s.Status))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did "+
+			"until then", s.Status))
 	}
 	return s
 }
@@ -140,10 +144,11 @@ func (s *Summary) peaks(in *Input) {
 			s.PeakReservedBytes = higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)
 		}
 	}
-	// Where there is a breakdown its sum is the peak, unless torch counted more; a difference to replay's is already a warning
-	// of its device.
+	// Where there is a breakdown its sum is the peak, unless torch counted more; a difference to replay's is already a
+	// warning of its device.
 	if d := s.Main(); d != nil {
-		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil && *fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {
+		if fullest != nil && fullest.TorchPeakAllocatedBytes != nil &&
+			*fullest.TorchPeakAllocatedBytes > d.AllocatedBytes {
 			s.latePeak(fullest, d)
 		} else {
 			s.PeakBytes = &d.AllocatedBytes
@@ -176,7 +181,8 @@ func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *DeviceBreakdown) {
 	if fullest.Verdict == schemas.Lossy { // whether it was in them cannot be told
 		why = "is above all recorded events, of which some are missing, and"
 	}
-	s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s %s is torch's counter: it is not broken down; the highest recorded moment is %s",
+	s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s %s is torch's counter: it is not broken down; the "+
+		"highest recorded moment is %s",
 		mib(*s.PeakBytes), why, mib(d.AllocatedBytes)))
 }
 

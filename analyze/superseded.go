@@ -18,11 +18,13 @@ func (d *RunsDocument) Supersede(all []*schemas.Manifest) {
 	}
 }
 
-// WithoutSuperseded leaves those of some runs out that did not end well and that were made again since, by any of all runs, unless they were
-// named: who names such a run wants to see it. Those that ended well are repeats of their experiment, whoever made them again,
-// and the runs before a change of torch are what the ones after it are compared with: leaving out all that is superseded would take
-// both away. All runs are asked for only where one did not end well.
-func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool, all func() []*schemas.Manifest) []R {
+// WithoutSuperseded leaves those of some runs out that did not end well and that were made again since, by any of all
+// runs, unless they were named: who names such a run wants to see it. Those that ended well are repeats of their
+// experiment, whoever made them again, and the runs before a change of torch are what the ones after it are compared
+// with: leaving out all that is superseded would take both away. All runs are asked for only where one did not end
+// well.
+func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, named func(R) bool,
+	all func() []*schemas.Manifest) []R {
 	if !slices.ContainsFunc(runs, func(r R) bool { return manifest(r).Status != schemas.StatusOK && !named(r) }) {
 		return runs
 	}
@@ -30,10 +32,11 @@ func WithoutSuperseded[R any](runs []R, manifest func(R) *schemas.Manifest, name
 	return slices.DeleteFunc(slices.Clone(runs), func(r R) bool { return !named(r) && by[manifest(r).RunID] != nil })
 }
 
-// superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place: the newest one of
-// the same experiment, for which their name stands, unless both are repeats of one suite. A run that ended well is superseded by none:
-// those made after it are its repeats. A suite that was resumed may have made a repeat twice: the one that ended
-// well counts, else the newer. Imported files of one name need not hold the same experiment.
+// superseded gives, by the id of each run that did not end well and was made again, the run that stands in its place:
+// the newest one of the same experiment, for which their name stands, unless both are repeats of one suite. A run that
+// ended well is superseded by none: those made after it are its repeats. A suite that was resumed may have made a
+// repeat twice: the one that ended well counts, else the newer. Imported files of one name need not hold the same
+// experiment.
 func superseded(all []*schemas.Manifest) map[string]*schemas.Manifest {
 	newest, slots := map[string]*schemas.Manifest{}, map[slot]*schemas.Manifest{}
 	for _, m := range all {
@@ -86,8 +89,8 @@ func outranks(a, b *schemas.Manifest) bool {
 	return laterThan(a, b)
 }
 
-// experimentOfManifest is what a run and its newer version have in common. Outside of a suite, which knows the content, it is all
-// that the user said: the same script with other arguments is another experiment.
+// experimentOfManifest is what a run and its newer version have in common. Outside of a suite, which knows the content,
+// it is all that the user said: the same script with other arguments is another experiment.
 func experimentOfManifest(m *schemas.Manifest) string {
 	said := m.Name + "\x00" + paramsText(m.Params) + "\x00" + commandText(commandOf(m))
 	if m.Suite != nil && m.Suite.Key != "" {

@@ -15,7 +15,8 @@ func TestSupersede(t *testing.T) {
 	want := map[string]string{}
 	add := func(id, by string, change func(*schemas.Manifest)) {
 		start = start.Add(time.Minute)
-		m := &schemas.Manifest{RunID: id, Name: "train", Source: schemas.Measured, Status: schemas.StatusOK, Start: start,
+		m := &schemas.Manifest{RunID: id, Name: "train", Source: schemas.Measured, Status: schemas.StatusOK,
+			Start:   start,
 			Command: []string{"python", "train.py"}, Params: map[string]any{"n": 1}}
 		change(m)
 		all = append(all, m)
@@ -55,7 +56,10 @@ func TestSupersede(t *testing.T) {
 	doc.Supersede(all)
 	// What did not end well is left out, unless it is named, also where what stands in its place is not selected.
 	left := func(runs []*schemas.Manifest, named string) (ids []string) {
-		kept := WithoutSuperseded(runs, func(m *schemas.Manifest) *schemas.Manifest { return m }, func(m *schemas.Manifest) bool { return m.RunID == named },
+		kept := WithoutSuperseded(runs, func(m *schemas.Manifest) *schemas.Manifest { return m },
+			func(m *schemas.Manifest) bool {
+				return m.RunID == named
+			},
 			func() []*schemas.Manifest { return all })
 		for _, m := range runs {
 			if !slices.Contains(kept, m) {

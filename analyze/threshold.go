@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/near"
 )
 
-// A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens a
-// second, of which less is worse, it is the baseline's over Ratio, and no less.
+// A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens
+// a second, of which less is worse, it is the baseline's over Ratio, and no less.
 type Threshold struct {
 	Metric Metric
 	Ratio  *big.Rat // exact: 1.05 is 21/20, so growth of exactly 5 % passes on every number of bytes
@@ -50,8 +50,10 @@ func parseThreshold(s string) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: %w", s, err)
 	}
 	if metric.Name == MetricPhase {
-		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible threshold.
-		return Threshold{}, fmt.Errorf("threshold %q: a phase is held to its memory, phase-peak:%s, not to its time", s, metric.Of)
+		// The time of a phase is in no baseline document: its spread is, in small phases, larger than any sensible
+		// threshold.
+		return Threshold{}, fmt.Errorf("threshold %q: a phase is held to its memory, phase-peak:%s, not to its time", s,
+			metric.Of)
 	}
 	ratio = strings.TrimSpace(ratio)
 	r, ok := parseRatio(ratio)
@@ -65,12 +67,14 @@ func parseThreshold(s string) (Threshold, error) {
 		return Threshold{}, fmt.Errorf("threshold %q: a ratio below 1 would fail without any growth", s)
 	}
 	if !strings.Contains(ratio, "%") && r.Cmp(big.NewRat(mostRatio, 1)) >= 0 {
-		return Threshold{}, fmt.Errorf("threshold %q lets pass %s times the baseline's: for a growth of %s %% write %s%%, for the ratio itself %s%%", s, ratio, ratio, ratio, percentOver(r))
+		return Threshold{}, fmt.Errorf("threshold %q lets pass %s times the baseline's: for a growth of %s %% write "+
+			"%s%%, for the ratio itself %s%%", s, ratio, ratio, ratio, percentOver(r))
 	}
 	return Threshold{metric, r, ratio}, nil
 }
 
-// mostRatio is the least ratio that nobody means: who writes peak=5 means a growth of 5 %. A larger one can be given in percent.
+// mostRatio is the least ratio that nobody means: who writes peak=5 means a growth of 5 %. A larger one can be given in
+// percent.
 const mostRatio = 3
 
 // percentOver is by how many percent a ratio is over 1.
@@ -79,8 +83,8 @@ func percentOver(r *big.Rat) string {
 	return strings.TrimSuffix(strings.TrimRight(over.Mul(over, big.NewRat(100, 1)).FloatString(2), "0"), ".")
 }
 
-// CheckPhases refuses a threshold on a phase that neither the baseline nor the runs have: a mistyped one would hold nothing, and
-// the check pass. Where none has any phases it says nothing.
+// CheckPhases refuses a threshold on a phase that neither the baseline nor the runs have: a mistyped one would hold
+// nothing, and the check pass. Where none has any phases it says nothing.
 func CheckPhases(thresholds []Threshold, baseline schemas.Baseline, runs []Summary) error {
 	known := map[string]bool{}
 	for _, list := range [][]schemas.BaselineExperiment{baseline.Experiments, BaselineOf(runs, "").Experiments} {
@@ -92,14 +96,15 @@ func CheckPhases(thresholds []Threshold, baseline schemas.Baseline, runs []Summa
 	}
 	for _, t := range thresholds {
 		if t.Metric.Name == MetricPhasePeak && len(known) > 0 && !known[t.Metric.Of] {
-			return fmt.Errorf("threshold %q: no experiment has a phase %q%s", t.Metric.String()+"="+t.Text, t.Metric.Of, near.Guess(t.Metric.Of, slices.Sorted(maps.Keys(known))))
+			return fmt.Errorf("threshold %q: no experiment has a phase %q%s", t.Metric.String()+"="+t.Text, t.Metric.Of,
+				near.Guess(t.Metric.Of, slices.Sorted(maps.Keys(known))))
 		}
 	}
 	return nil
 }
 
-// parseRatio reads "1.05" or "5%" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that
-// anyone means here.
+// parseRatio reads "1.05" or "5%" exactly. Fractions, exponents and signs, which big.Rat would read too, are not
+// numbers that anyone means here.
 func parseRatio(s string) (*big.Rat, bool) {
 	digits, percent := strings.CutSuffix(s, "%")
 	digits = strings.TrimSpace(digits)

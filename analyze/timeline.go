@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Timeline is what one device had allocated and reserved over the events of a run: over events and not over time, since a
-// GPU's work and the calls of the allocator that precede it are seconds apart, and a fifth of all neighbouring events
+// Timeline is what one device had allocated and reserved over the events of a run: over events and not over time, since
+// a GPU's work and the calls of the allocator that precede it are seconds apart, and a fifth of all neighbouring events
 // share a microsecond.
 type Timeline struct {
 	Device string
@@ -17,8 +17,8 @@ type Timeline struct {
 	Peak      Moment
 	PeakBytes int64
 	Segments  []TimelineSegment // in the order of events, without gaps
-	// Maxima are where each category counts most, of the whole run and of the step of the peak, in the order of precedence; those
-	// that count nothing there are left out.
+	// Maxima are where each category counts most, of the whole run and of the step of the peak, in the order of
+	// precedence; those that count nothing there are left out.
 	Maxima, StepMaxima []CategoryMaximum
 }
 
@@ -173,7 +173,8 @@ func (s *TimelineSegment) split(n int) {
 	events := s.EndSeq - s.BeginSeq
 	s.Columns = make([]TimelineColumn, n)
 	for i := range s.Columns {
-		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq + events*int64(i+1)/int64(n), ReservedBytes: -1}
+		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq +
+			events*int64(i+1)/int64(n), ReservedBytes: -1}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Whatever the number of columns, none of a run's extremes is lost: the columns hold every moment between their lowest and
-// their highest, the highest of all is the peak, and what it is made of sums to it.
+// Whatever the number of columns, none of a run's extremes is lost: the columns hold every moment between their lowest
+// and their highest, the highest of all is the peak, and what it is made of sums to it.
 func TestTimelineKeepsExtremes(t *testing.T) {
 	for seed := range uint64(40) {
 		in, _ := randomRun(rand.New(rand.NewPCG(seed, 9)))
@@ -35,7 +35,8 @@ func TestTimelineKeepsExtremes(t *testing.T) {
 				low, high = min(low, live), max(high, live)
 			}
 			if c.LowBytes != low || c.HighBytes != high {
-				t.Fatalf("seed %d: column (%d, %d] has %d to %d, want %d to %d", seed, c.BeginSeq, c.EndSeq, c.LowBytes, c.HighBytes, low, high)
+				t.Fatalf("seed %d: column (%d, %d] has %d to %d, want %d to %d", seed, c.BeginSeq, c.EndSeq, c.LowBytes,
+					c.HighBytes, low, high)
 			}
 			var sum int64
 			for i, b := range c.Parts {
@@ -59,7 +60,8 @@ func TestTimelineKeepsExtremes(t *testing.T) {
 func TestTimelineReserved(t *testing.T) {
 	in := lateInput(100)
 	in.Report.Devices[0].Events, in.Report.Devices[0].PeakReservedBytes = 1000, 700
-	in.Events = []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 200}, {Seq: 500, Action: int32(schemas.ActionSegmentAlloc), Size: 500},
+	in.Events = []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 200},
+		{Seq: 500, Action: int32(schemas.ActionSegmentAlloc), Size: 500},
 		{Seq: 501, Action: int32(schemas.ActionSegmentFree), Size: 500}}
 	var highest, end int64
 	Summarize(in).Timeline.columns(func(c *TimelineColumn) {
@@ -82,27 +84,32 @@ func TestTimelineReserved(t *testing.T) {
 // An outer phase that an empty inner one interrupts stays one segment; very many phases become steps.
 func TestTimelineSegments(t *testing.T) {
 	in := lateInput(100)
-	in.Phases = []schemas.Phase{{Phase: "clip", BeginSeq: 0, EndSeq: 1}, {Phase: "zero_grad", BeginSeq: 1, EndSeq: 1}, {Phase: "clip", BeginSeq: 1, EndSeq: 2}}
+	in.Phases = []schemas.Phase{{Phase: "clip", BeginSeq: 0, EndSeq: 1}, {Phase: "zero_grad", BeginSeq: 1, EndSeq: 1},
+		{Phase: "clip", BeginSeq: 1, EndSeq: 2}}
 	if got := Summarize(in).Timeline.Segments; len(got) != 1 || got[0].Phase != "clip" || got[0].EndSeq != 2 {
 		t.Errorf("%+v", got)
 	}
 	// Steps without phases: the peak is in the first.
 	in = lateInput(100)
 	in.Report.Devices[0].Events, in.Phases = 6, nil
-	in.Steps = []schemas.Step{{Step: 0, Recorded: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, Recorded: true, BeginSeq: 3, EndSeq: 6}}
+	in.Steps = []schemas.Step{{Step: 0, Recorded: true, BeginSeq: 0, EndSeq: 2}, {Step: 1, Recorded: true, BeginSeq: 3,
+		EndSeq: 6}}
 	plain := Summarize(in).Timeline
-	if got := plain.Segments; len(got) != 3 || *got[0].Step != 0 || got[1].Step != nil || *got[2].Step != 1 || !plain.InPeakStep(&got[0]) || plain.InPeakStep(&got[2]) {
+	if got := plain.Segments; len(got) != 3 || *got[0].Step != 0 || got[1].Step != nil || *got[2].Step != 1 ||
+		!plain.InPeakStep(&got[0]) || plain.InPeakStep(&got[2]) {
 		t.Errorf("%+v", got)
 	}
 	in.Report.Devices[0].Events = 4000
 	in.Steps, in.Phases = nil, nil
 	for step := range int64(1000) {
 		in.Steps = append(in.Steps, schemas.Step{Step: step, Recorded: true, BeginSeq: 4 * step, EndSeq: 4*step + 4})
-		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: "forward", BeginSeq: 4 * step, EndSeq: 4*step + 2},
+		in.Phases = append(in.Phases, schemas.Phase{Step: step, Phase: "forward", BeginSeq: 4 * step,
+			EndSeq: 4*step + 2},
 			schemas.Phase{Step: step, Phase: "backward", BeginSeq: 4*step + 2, EndSeq: 4*step + 4})
 	}
 	got := Summarize(in).Timeline.Segments
-	if len(got) != 1001 || got[0].Phase != "forward" || got[1].Phase != "backward" || got[2].Phase != "" || *got[2].Step != 1 {
+	if len(got) != 1001 || got[0].Phase != "forward" || got[1].Phase != "backward" || got[2].Phase != "" ||
+		*got[2].Step != 1 {
 		t.Errorf("%d segments, the first %+v", len(got), got[:3])
 	}
 }

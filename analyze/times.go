@@ -105,8 +105,9 @@ func untimed(steps []int64) string {
 	if n := len(steps); n > 1 {
 		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
 	}
-	return fmt.Sprintf("%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
-		"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
+	return fmt.Sprintf(
+		"%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
+			"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
 }
 
 func (t *times) ns(s *stepTime) int64 {
@@ -143,8 +144,9 @@ func (t *times) rate(count func(*stepTime) int64) *float64 {
 	return &r
 }
 
-// phases gives each phase's time a step, over the timed steps whose phases were marked. A part of a phase between two marks without a CUDA event
-// (around a drain, say) has no GPU time of its own; it lies outside the timed part of the step.
+// phases gives each phase's time a step, over the timed steps whose phases were marked. A part of a phase between two
+// marks without a CUDA event (around a drain, say) has no GPU time of its own; it lies outside the timed part of the
+// step.
 func (t *times) phases(in *Input) map[string]phaseTime {
 	timed := map[int64]bool{}
 	for i := range t.steps {
@@ -201,8 +203,8 @@ type phaseTime struct {
 	gpu, wall *Interval
 }
 
-// known is the time on the clock of the run's steps: a column with GPU time for one phase and wall time for another would
-// sum to nothing.
+// known is the time on the clock of the run's steps: a column with GPU time for one phase and wall time for another
+// would sum to nothing.
 func (p phaseTime) known() *Interval {
 	if p.clock == ClockGPU {
 		return p.gpu

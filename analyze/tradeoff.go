@@ -35,8 +35,8 @@ func (s *Study) Cost() StepCost {
 	return CostTime
 }
 
-// CostOf gives a cell's cost and what surrounds it, nil without times. A rate's interval is that of its step time, turned
-// over: the slowest step has the lowest rate.
+// CostOf gives a cell's cost and what surrounds it, nil without times. A rate's interval is that of its step time,
+// turned over: the slowest step has the lowest rate.
 func (c *Cell) CostOf(cost StepCost) *Interval {
 	if c.StepMS == nil || cost == CostTime {
 		return c.StepMS

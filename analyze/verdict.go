@@ -15,7 +15,8 @@ func (x *CheckExperiment) failures(o *CheckOptions) []string {
 	switch x.State {
 	case StateMissing:
 		if len(x.DiffersIn) > 0 {
-			return []string{fmt.Sprintf("%s is missing: the baseline has it, and the run of that name is another experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
+			return []string{fmt.Sprintf("%s is missing: the baseline has it, and the run of that name is another "+
+				"experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
 		}
 		return []string{x.Label + " is missing: the baseline has it, and no run is of it"}
 	case StateFailing:
@@ -29,7 +30,8 @@ func (x *CheckExperiment) failures(o *CheckOptions) []string {
 		c := &x.Comparisons[i]
 		switch c.Verdict {
 		case VerdictUnchecked:
-			out = append(out, fmt.Sprintf("%s: %s could not be checked: %s", x.Label, mustParse(c.Metric).Title(), c.Reason))
+			out = append(out, fmt.Sprintf("%s: %s could not be checked: %s", x.Label, mustParse(c.Metric).Title(),
+				c.Reason))
 		case VerdictExceeded:
 			out = append(out, x.Label+": "+c.sentence(o)+x.cause(c))
 		}
@@ -51,7 +53,8 @@ func (c *Comparison) sentence(o *CheckOptions) string {
 	if m.more() {
 		verb, by = "fell", -by
 	}
-	return fmt.Sprintf("%s %s by %s (%s), from %s to %s, and the threshold is %s", m.Title(), verb, quantity(by, c.Unit), percentText(by / *c.Baseline),
+	return fmt.Sprintf("%s %s by %s (%s), from %s to %s, and the threshold is %s", m.Title(), verb,
+		quantity(by, c.Unit), percentText(by / *c.Baseline),
 		quantity(*c.Baseline, c.Unit), quantity(*c.Current, c.Unit), c.Limit)
 }
 
@@ -63,8 +66,8 @@ func (x *CheckExperiment) cause(c *Comparison) string {
 	return fmt.Sprintf("; the largest part of it is %s (+%s)", x.grown, quantity(float64(x.grownBytes), UnitBytes))
 }
 
-// growth finds the category that grew most between two peaks, the first of equals; empty where none did or one side is not
-// broken down.
+// growth finds the category that grew most between two peaks, the first of equals; empty where none did or one side is
+// not broken down.
 func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
 	if base.Categories == nil || now.Categories == nil {
 		return "", 0
@@ -93,8 +96,8 @@ func quantity(v float64, u Unit) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " a second"
 }
 
-// percentText prints a share with two digits, and with more where two would make a change look like a round number that it
-// is not.
+// percentText prints a share with two digits, and with more where two would make a change look like a round number that
+// it is not.
 func percentText(share float64) string {
 	exact := 100 * share
 	for digits := 2; digits <= 10; digits++ {

@@ -8,12 +8,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// windowed has two windows of one step each and a step between them: step 0 with events 1 and 2, and step 2 from event 3 on,
-// the gap, with 4 and 5. Between the windows a block of 300 bytes was made in a segment of its own.
+// windowed has two windows of one step each and a step between them: step 0 with events 1 and 2, and step 2 from event
+// 3 on, the gap, with 4 and 5. Between the windows a block of 300 bytes was made in a segment of its own.
 func windowed() Input {
 	const gap = 3
-	in := Input{Manifest: &schemas.Manifest{RunID: "w", Status: schemas.StatusOK, Source: schemas.Predicted}, Report: &schemas.IngestReport{}}
-	in.Steps = []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, EndSeq: 2}, {Step: 1}, {Step: 2, Recorded: true, Instrumented: true, BeginSeq: gap, EndSeq: 5}}
+	in := Input{Manifest: &schemas.Manifest{RunID: "w", Status: schemas.StatusOK, Source: schemas.Predicted},
+		Report: &schemas.IngestReport{}}
+	in.Steps = []schemas.Step{{Step: 0, Recorded: true, Instrumented: true, EndSeq: 2}, {Step: 1},
+		{Step: 2, Recorded: true, Instrumented: true, BeginSeq: gap, EndSeq: 5}}
 	for i, f := range []schemas.Phase{
 		{Step: -1, Phase: schemas.PhaseSetupModel},
 		{Step: 0, Phase: schemas.PhaseForward, EndSeq: 2, PeakBytes: 1000, PeakSeq: 2},
@@ -29,30 +31,37 @@ func windowed() Input {
 	}
 	block := func(address uint64, bytes, seq int64, step int64, phase string, c schemas.Category) {
 		id := int64(len(in.Allocations) + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: address, RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: seq, Step: step, Phase: phase})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: address, RequestedBytes: bytes,
+			BlockBytes: bytes, AllocSeq: seq, Step: step, Phase: phase})
 		in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: c, BeginSeq: seq, Evidence: schemas.Tagged})
 	}
 	block(0, 1000, 2, 0, schemas.PhaseForward, schemas.Parameters)
 	block(4000, 300, gap, -1, "", schemas.Untraced)
 	block(8000, 500, 5, 2, schemas.PhaseForward, schemas.Activations)
 	in.Events = []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 2000},
-		{Seq: gap, Action: int32(schemas.ActionGap), Size: 1000}, {Seq: 4, Action: int32(schemas.ActionSegmentMap), Addr: 8000, Size: 600}}
+		{Seq: gap, Action: int32(schemas.ActionGap), Size: 1000}, {Seq: 4, Action: int32(schemas.ActionSegmentMap),
+			Addr: 8000, Size: 600}}
 	list := func(segment, address uint64, segmentBytes int64, expandable bool) schemas.SegmentBlock {
-		return schemas.SegmentBlock{At: "window", Seq: gap, SegmentAddress: segment, SegmentBytes: segmentBytes, Address: address, Expandable: expandable}
+		return schemas.SegmentBlock{At: "window", Seq: gap, SegmentAddress: segment, SegmentBytes: segmentBytes,
+			Address: address, Expandable: expandable}
 	}
-	in.Segments = []schemas.SegmentBlock{list(0, 0, 2000, false), list(0, 1000, 2000, false), list(4000, 4000, 300, false), list(7300, 7300, 700, true)}
-	in.Report.Devices = []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: 5, PeakSeq: 5, InstrumentedPeakSeq: new(int64(5)), PeakAllocatedBytes: 1800, PeakReservedBytes: 3600}}
+	in.Segments = []schemas.SegmentBlock{list(0, 0, 2000, false), list(0, 1000, 2000, false),
+		list(4000, 4000, 300, false), list(7300, 7300, 700, true)}
+	in.Report.Devices = []schemas.DeviceVerdict{{Verdict: schemas.Exact, Events: 5, PeakSeq: 5,
+		InstrumentedPeakSeq: new(int64(5)), PeakAllocatedBytes: 1800, PeakReservedBytes: 3600}}
 	return in
 }
 
-// A phase that is not recorded to its end has no bytes, and not none; before the first event there is nothing allocated.
+// A phase that is not recorded to its end has no bytes, and not none; before the first event there is nothing
+// allocated.
 func TestPhasesBetweenWindows(t *testing.T) {
 	in := windowed()
 	lowest := map[string]int64{}
 	for _, r := range Phases(in).Phases {
 		lowest[r.Phase] = *r.LowestPeakBytes
 	}
-	if lowest[schemas.PhaseBetween] != 1000 || lowest[schemas.PhaseForward] != 1000 || lowest[schemas.PhaseSetupModel] != 0 {
+	if lowest[schemas.PhaseBetween] != 1000 || lowest[schemas.PhaseForward] != 1000 ||
+		lowest[schemas.PhaseSetupModel] != 0 {
 		t.Errorf("lowest peaks %v", lowest)
 	}
 	for at, want := range map[string]string{
@@ -90,15 +99,20 @@ func TestBornBetweenWindows(t *testing.T) {
 	in := windowed()
 	in.Allocations[1].BlockBytes += 12 // slack, which is none of them
 	f := theFinding(t, inspected(in), FindingUnattributed)
-	if f == nil || *f.Bytes != 300 || !strings.Contains(f.Sentence, "were made in steps that were not recorded") || strings.Contains(f.Sentence, "before recording") ||
-		strings.Contains(f.Sentence, "fit no rule") || !strings.Contains(f.Change, "--window-steps") || strings.Contains(f.Change, "under dpsight collect") ||
-		!slices.ContainsFunc(f.Figures, func(g FindingFigure) bool { return g.What == "of it made between windows" && g.Value == 300 }) {
+	if f == nil || *f.Bytes != 300 || !strings.Contains(f.Sentence, "were made in steps that were not recorded") ||
+		strings.Contains(f.Sentence, "before recording") ||
+		strings.Contains(f.Sentence, "fit no rule") || !strings.Contains(f.Change, "--window-steps") ||
+		strings.Contains(f.Change, "under dpsight collect") ||
+		!slices.ContainsFunc(f.Figures, func(g FindingFigure) bool {
+			return g.What == "of it made between windows" && g.Value == 300
+		}) {
 		t.Errorf("%+v", f)
 	}
 	in = windowed()
 	in.Allocations[1].AllocSeq, in.Owners[1].BeginSeq = 0, 0
 	f = theFinding(t, inspected(in), FindingUnattributed)
-	if f == nil || !strings.Contains(f.Sentence, "were live before recording began") || strings.Contains(f.Change, "--window-steps") {
+	if f == nil || !strings.Contains(f.Sentence, "were live before recording began") ||
+		strings.Contains(f.Change, "--window-steps") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -119,12 +133,15 @@ func TestSegmentsAfterGap(t *testing.T) {
 	if got := in.segmentsAt(p, 2); !slices.Equal(got, []extent{{0, 2000}}) {
 		t.Errorf("before the gap: %v", got)
 	}
-	if n := Inspect(in); slices.ContainsFunc(n.notLooked, func(s string) bool { return strings.HasPrefix(s, "cached bytes") }) {
+	if n := Inspect(in); slices.ContainsFunc(n.notLooked, func(s string) bool {
+		return strings.HasPrefix(s, "cached bytes")
+	}) {
 		t.Errorf("%v", n.notLooked)
 	}
 	// Without the list nothing is said of free bytes, and that is said.
 	in.Segments = nil
-	if n := Inspect(in); in.layoutAt(p, newLedger(&in, p), 5) != nil || !slices.Contains(n.notLooked, "cached bytes: the segments of the highest reserved are not all known") {
+	if n := Inspect(in); in.layoutAt(p, newLedger(&in, p), 5) != nil ||
+		!slices.Contains(n.notLooked, "cached bytes: the segments of the highest reserved are not all known") {
 		t.Errorf("%v", n.notLooked)
 	}
 }
@@ -137,9 +154,11 @@ func TestReservedInGap(t *testing.T) {
 		t.Fatal("no fragmentation to begin with")
 	}
 	gap := &in.Events[len(in.Events)-1]
-	in.Segments = []schemas.SegmentBlock{{Seq: gap.Seq, SegmentAddress: gap.Addr, SegmentBytes: gap.Size, Address: gap.Addr}}
+	in.Segments = []schemas.SegmentBlock{{Seq: gap.Seq, SegmentAddress: gap.Addr, SegmentBytes: gap.Size,
+		Address: gap.Addr}}
 	for _, e := range in.Events[:len(in.Events)-1] {
-		in.Segments = append(in.Segments, schemas.SegmentBlock{Seq: gap.Seq, SegmentAddress: e.Addr, SegmentBytes: e.Size, Address: e.Addr})
+		in.Segments = append(in.Segments, schemas.SegmentBlock{Seq: gap.Seq, SegmentAddress: e.Addr,
+			SegmentBytes: e.Size, Address: e.Addr})
 	}
 	gap.Action, gap.Addr = int32(schemas.ActionGap), 0
 	last := len(in.Allocations) - 1
@@ -155,10 +174,15 @@ func TestReservedInGap(t *testing.T) {
 
 // Where torch counted a higher peak than was recorded, nothing is said of the peak, and no saving of it.
 func TestHighestRecordedIsNotThePeak(t *testing.T) {
-	parts := []part{{category: schemas.Parameters, bytes: 300 << 20}, {category: schemas.PerSampleGradients, bytes: 400 << 20}, {category: schemas.ClipTemporaries, bytes: 200 << 20},
-		{category: schemas.OptimizerTemporaries, bytes: 100 << 20, phase: schemas.PhaseOptimizer}, {category: schemas.Activations, bytes: 200 << 20, more: schemas.HookActivations}, {category: schemas.HookActivations, bytes: 100 << 20},
-		{category: schemas.Outputs, bytes: 100 << 20, module: 2}, {category: schemas.ActivationGradients, bytes: 100 << 20, slack: 100 << 20}, {category: schemas.Other, bytes: 100 << 20},
-		{category: schemas.Workspace, bytes: 64 << 20}, {category: schemas.Workspace, bytes: 64 << 20}, {category: schemas.Workspace, bytes: 64 << 20, stream: 7}}
+	parts := []part{{category: schemas.Parameters, bytes: 300 << 20}, {category: schemas.PerSampleGradients,
+		bytes: 400 << 20}, {category: schemas.ClipTemporaries, bytes: 200 << 20},
+		{category: schemas.OptimizerTemporaries, bytes: 100 << 20, phase: schemas.PhaseOptimizer},
+		{category: schemas.Activations, bytes: 200 << 20, more: schemas.HookActivations},
+		{category: schemas.HookActivations, bytes: 100 << 20},
+		{category: schemas.Outputs, bytes: 100 << 20, module: 2}, {category: schemas.ActivationGradients,
+			bytes: 100 << 20, slack: 100 << 20}, {category: schemas.Other, bytes: 100 << 20},
+		{category: schemas.Workspace, bytes: 64 << 20}, {category: schemas.Workspace, bytes: 64 << 20},
+		{category: schemas.Workspace, bytes: 64 << 20, stream: 7}}
 	in := peakOf(parts...)
 	saving := 0
 	for _, f := range inspected(in) {
@@ -185,7 +209,8 @@ func TestHighestRecordedIsNotThePeak(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range []string{FindingPeakNotBrokenDown, FindingPerSample, FindingClipTemporaries, FindingOptimizerPeak, FindingSharedHooks, FindingOwnHooks, FindingOutputCopies, FindingSlack,
+	for _, id := range []string{FindingPeakNotBrokenDown, FindingPerSample, FindingClipTemporaries,
+		FindingOptimizerPeak, FindingSharedHooks, FindingOwnHooks, FindingOutputCopies, FindingSlack,
 		FindingStreamWorkspaces, FindingThreadWorkspaces, FindingUnattributed, FindingRuleOfThumb} {
 		if !ids[id] {
 			t.Errorf("no %s", id)
@@ -193,19 +218,23 @@ func TestHighestRecordedIsNotThePeak(t *testing.T) {
 	}
 	kept := keptRun(false)
 	kept.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(100000))
-	if f := theFinding(t, inspected(kept), FindingKeptGradients); f == nil || f.SavesBytes != nil || strings.Contains(f.Sentence, "the peak") {
+	if f := theFinding(t, inspected(kept), FindingKeptGradients); f == nil || f.SavesBytes != nil ||
+		strings.Contains(f.Sentence, "the peak") {
 		t.Errorf("%+v", f)
 	}
 	// What is reserved above the true peak is all that can be spared.
 	cached := pieces(8, 4, 7*64<<20)
 	f := theFinding(t, inspected(cached), FindingCached)
-	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved || !strings.Contains(f.Sentence, "When what torch reserved was highest, ") {
+	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved ||
+		!strings.Contains(f.Sentence, "When what torch reserved was highest, ") {
 		t.Fatalf("%+v", f)
 	}
 	saved := *f.SavesBytes
 	cached.Report.Devices[0].TorchPeakReservedBytes = new(cached.Report.Devices[0].PeakReservedBytes + 1000)
 	for _, id := range []string{FindingCached, FindingFragmentation} {
-		if f := theFinding(t, inspected(cached), id); f == nil || f.Of != OfRecordedReserved || !strings.Contains(f.Sentence, "the highest recorded") || id == FindingCached && *f.SavesBytes != saved+1000 {
+		if f := theFinding(t, inspected(cached), id); f == nil || f.Of != OfRecordedReserved ||
+			!strings.Contains(f.Sentence, "the highest recorded") || id == FindingCached &&
+			*f.SavesBytes != saved+1000 {
 			t.Errorf("%s: %+v", id, f)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A Basis is what a prediction rests on beside its experiment: with another one the same experiment may have another peak.
+// A Basis is what a prediction rests on beside its experiment: with another one the same experiment may have another
+// peak.
 type Basis struct {
 	Interpreter string   `json:"interpreter"` // its path
 	Python      string   `json:"python"`
@@ -29,11 +30,12 @@ type Basis struct {
 	Variables   []string `json:"variables"`   // of the environment, sorted
 }
 
-// basisVariables begin the names of what torch, its libraries and the phantom GPU read of the environment. CUBLAS has no dash
-// below: cuBLASLt's workspace has a variable too.
+// basisVariables begin the names of what torch, its libraries and the phantom GPU read of the environment. CUBLAS has
+// no dash below: cuBLASLt's workspace has a variable too.
 var basisVariables = []string{"PYTORCH_", "TORCH_", "CUBLAS", "CUDNN_", "PHANTOM_"}
 
-// Basis resolves an experiment as [Run] would, and runs nothing. Errors are those of Run. The machine must be a phantom GPU.
+// Basis resolves an experiment as [Run] would, and runs nothing. Errors are those of Run. The machine must be a phantom
+// GPU.
 func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	p, err := m.prepare(ctx, e)
 	if err != nil {
@@ -43,8 +45,10 @@ func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	if lib == nil {
 		return Basis{}, fmt.Errorf("%s predicts nothing", m.Note)
 	}
-	b := Basis{Interpreter: lib.Python, Torch: lib.TorchVersion, CUDA: lib.CUDAVersion, Library: filepath.Base(lib.Dir), Profile: filepath.Base(lib.ProfilePath),
-		Modules: hashOf(agent.FS(), phantom.PythonModule(), phantom.InitModule(), phantom.RanksModule(), phantom.RanksLauncher()), Variables: variablesOf(p.environ)}
+	b := Basis{Interpreter: lib.Python, Torch: lib.TorchVersion, CUDA: lib.CUDAVersion, Library: filepath.Base(lib.Dir),
+		Profile: filepath.Base(lib.ProfilePath),
+		Modules: hashOf(agent.FS(), phantom.PythonModule(), phantom.InitModule(), phantom.RanksModule(),
+			phantom.RanksLauncher()), Variables: variablesOf(p.environ)}
 	if p.builtin {
 		b.Experiments = hashOf(experiments.FS())
 	}

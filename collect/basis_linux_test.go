@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// A basis names the interpreter, its torch and the phantom GPU's build of a command and of a built-in experiment, and the variables
-// that the experiment would see.
+// A basis names the interpreter, its torch and the phantom GPU's build of a command and of a built-in experiment, and
+// the variables that the experiment would see.
 func TestBasis(t *testing.T) {
 	python := testkit.Python(t)
 	m, err := OpenPhantom("t4", PhantomOptions{})
@@ -22,11 +22,13 @@ func TestBasis(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{"PATH=/usr/bin:/bin", "PYTORCH_ALLOC_CONF=max_split_size_mb:64", "TZ=UTC"}
-	command, err := m.Basis(context.Background(), &Experiment{Command: []string{python, "-c", "pass"}, Environ: environ})
+	command, err := m.Basis(context.Background(), &Experiment{Command: []string{python, "-c", "pass"},
+		Environ: environ})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, text := range map[string]string{"interpreter": command.Interpreter, "Python": command.Python, "torch": command.Torch, "CUDA": command.CUDA, "library": command.Library,
+	for what, text := range map[string]string{"interpreter": command.Interpreter, "Python": command.Python,
+		"torch": command.Torch, "CUDA": command.CUDA, "library": command.Library,
 		"profile": command.Profile, "modules": command.Modules} {
 		if text == "" {
 			t.Errorf("no %s: %+v", what, command)

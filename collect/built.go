@@ -31,7 +31,8 @@ func all(files []embed.FS) []fs.FS {
 	return out
 }
 
-// revisionOf is the commit of a build, and whether files were changed since; nil where go build was told not to look, or had no repository.
+// revisionOf is the commit of a build, and whether files were changed since; nil where go build was told not to look,
+// or had no repository.
 func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool) {
 	for _, s := range settings {
 		switch s.Key {

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A digest changes with every file, its content and its name, and with nothing else; what go build says of the commit is read as it stands.
+// A digest changes with every file, its content and its name, and with nothing else; what go build says of the commit
+// is read as it stands.
 func TestBuilt(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	first := fstest.MapFS{"a.py": file("x"), "b/c.py": file("y")}
@@ -18,14 +19,16 @@ func TestBuilt(t *testing.T) {
 	if digestOf(fstest.MapFS{"b/c.py": file("y"), "a.py": file("x")}) != digest {
 		t.Error("the same files, another digest")
 	}
-	for name, other := range map[string]fstest.MapFS{"a name": {"d.py": file("x"), "b/c.py": file("y")}, "content": {"a.py": file("x"), "b/c.py": file("z")},
+	for name, other := range map[string]fstest.MapFS{"a name": {"d.py": file("x"), "b/c.py": file("y")},
+		"content":  {"a.py": file("x"), "b/c.py": file("z")},
 		"one less": {"a.py": file("x")}, "one more": {"a.py": file("x"), "b/c.py": file("y"), "b/d.py": file("")}} {
 		if digestOf(other) == digest {
 			t.Errorf("%s is not in the digest", name)
 		}
 	}
 	b := Built()
-	for what, digest := range map[string]string{digestOf(agent.FS()): b.Agent, digestOf(all(phantom.Files())...): b.Phantom} {
+	for what, digest := range map[string]string{digestOf(agent.FS()): b.Agent,
+		digestOf(all(phantom.Files())...): b.Phantom} {
 		if hex, ok := strings.CutPrefix(digest, "sha256:"); what != digest || !ok || len(hex) != 16 {
 			t.Errorf("%q, not %q", digest, what)
 		}
@@ -36,11 +39,13 @@ func TestBuilt(t *testing.T) {
 	if revision, modified := revisionOf(nil); revision != nil || modified != nil {
 		t.Error("a build that says nothing has a revision")
 	}
-	revision, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.revision", Value: "12ab"}, {Key: "vcs.modified", Value: "true"}})
+	revision, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.revision", Value: "12ab"},
+		{Key: "vcs.modified", Value: "true"}})
 	if revision == nil || *revision != "12ab" || modified == nil || !*modified {
 		t.Errorf("%v, %v", revision, modified)
 	}
-	if _, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.modified", Value: "false"}}); modified == nil || *modified {
+	if _, modified := revisionOf([]debug.BuildSetting{{Key: "vcs.modified", Value: "false"}}); modified == nil ||
+		*modified {
 		t.Errorf("%v", modified)
 	}
 }
@@ -49,7 +54,8 @@ func TestBuilt(t *testing.T) {
 func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range phantom.Files() {
-		for _, name := range []string{"csrc/memory.c", "csrc/values/follow.h", "pysrc/phantom_values.py", "pysrc/phantom_init.py", "pysrc/phantom_ranks.py",
+		for _, name := range []string{"csrc/memory.c", "csrc/values/follow.h", "pysrc/phantom_values.py",
+			"pysrc/phantom_init.py", "pysrc/phantom_ranks.py",
 			"pysrc/phantom_launch.py", "profiles/h200.json"} {
 			if _, err := f.ReadFile(name); err == nil {
 				found[name] = true

@@ -11,7 +11,8 @@ import (
 )
 
 // childEnv is the environment of the experiment, but for what the phantom GPU adds.
-func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath []string, plugin string, predicted bool) []string {
+func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath []string, plugin string,
+	predicted bool) []string {
 	set := map[string]string{
 		"DPSIGHT_SPOOL":  spoolDir,
 		"DPSIGHT_MODE":   "full",

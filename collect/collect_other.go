@@ -9,9 +9,11 @@ import (
 	"runtime"
 )
 
-// Run says that recording needs Linux: neither CUDA builds of torch that can be recorded nor the phantom GPU exist elsewhere.
+// Run says that recording needs Linux: neither CUDA builds of torch that can be recorded nor the phantom GPU exist
+// elsewhere.
 func Run(context.Context, Experiment) (*Result, error) {
-	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS), containerHint}
+	return nil, &UsageError{fmt.Sprintf("experiments are recorded on Linux only, and this is %s", runtime.GOOS),
+		containerHint}
 }
 
 // Running reports whether a run is still being recorded. Here none can be.

@@ -26,7 +26,8 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m.Params = r.secrets.Params(m.Params)
 	m.Collector.Uninjected = watch.uninjected(journals, r.secrets)
 	for _, command := range m.Collector.Uninjected {
-		r.warn("nothing was recorded of a process that loaded torch, which ran without the agent or trained nothing: " + command)
+		r.warn("nothing was recorded of a process that loaded torch, which ran without the agent or trained nothing: " +
+			command)
 	}
 	if len(journals) == 0 && reading == nil && len(m.Collector.Uninjected) == 0 {
 		r.warn("nothing was recorded: no process of the run trained with torch")

@@ -52,7 +52,8 @@ func OpenMachine(device string) (*Machine, error) {
 	return m, err
 }
 
-// PlannedMachine resolves --device for a plan, which is made where it is read: with cuda it needs no GPU, and looks for none.
+// PlannedMachine resolves --device for a plan, which is made where it is read: with cuda it needs no GPU, and looks for
+// none.
 func PlannedMachine(device string) (*Machine, error) {
 	if device == DeviceCUDA {
 		return &Machine{Note: "device: " + DeviceCUDA}, nil
@@ -69,7 +70,8 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 		}
 		return phantomMachine(profile, "", PhantomOptions{})
 	case word != DeviceAuto && word != DeviceCUDA && word != "" || named:
-		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, DevicePhantom+":"), knownDevices)}
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, DevicePhantom+":"),
+			knownDevices)}
 	}
 	m := &Machine{idle: map[string]int64{}}
 	library, err := open()
@@ -84,7 +86,8 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 	}
 	hidden := hiddenGPUs(os.Getenv("CUDA_VISIBLE_DEVICES"), os.LookupEnv)
 	// A build without cgo has no NVML, but may stand beside a GPU.
-	if m.library != nil && !hidden || word == DeviceCUDA && hasGPUFile() || m.nvmlReason != "" && hasGPUFile() && !hidden {
+	if m.library != nil && !hidden || word == DeviceCUDA && hasGPUFile() || m.nvmlReason != "" && hasGPUFile() &&
+		!hidden {
 		m.Note = "device: CUDA"
 		if m.library != nil {
 			m.Note = "device: " + m.library.Devices()[0].Info().Name
@@ -110,7 +113,8 @@ func openMachine(device string, open func() (nvml.Library, error)) (*Machine, er
 func phantomMachine(profile, reason string, o PhantomOptions) (*Machine, error) {
 	p, err := phantom.LoadProfile(profile)
 	if err != nil {
-		return nil, &UsageError{err.Error(), cmp.Or(didYouMean(profile, DevicePhantom+":"), "name a profile as in --device phantom:"+phantom.DefaultProfile)}
+		return nil, &UsageError{err.Error(), cmp.Or(didYouMean(profile, DevicePhantom+":"), "name a profile as in "+
+			"--device phantom:"+phantom.DefaultProfile)}
 	}
 	m := &Machine{Predicted: true, profile: p, memory: o.MemoryBytes, nvmlReason: "the phantom GPU has no sensors",
 		Note: "device: phantom GPU, predicting the memory of the " + p.Name}
@@ -151,7 +155,9 @@ func (m *Machine) devices() []nvml.Device {
 		return nil
 	}
 	if m.only != "" {
-		return slices.DeleteFunc(slices.Clone(m.library.Devices()), func(d nvml.Device) bool { return d.Info().UUID != m.only })
+		return slices.DeleteFunc(slices.Clone(m.library.Devices()), func(d nvml.Device) bool {
+			return d.Info().UUID != m.only
+		})
 	}
 	all := m.library.Devices()
 	value, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
@@ -163,7 +169,8 @@ func (m *Machine) devices() []nvml.Device {
 		word = strings.TrimSpace(word)
 		i := slices.IndexFunc(all, func(d nvml.Device) bool {
 			info := d.Info()
-			return strconv.Itoa(info.Index) == word || strings.HasPrefix(word, "GPU-") && strings.HasPrefix(info.UUID, word)
+			return strconv.Itoa(info.Index) == word || strings.HasPrefix(word, "GPU-") &&
+				strings.HasPrefix(info.UUID, word)
 		})
 		if i < 0 { // a MIG instance, or a mistake: CUDA stops at the first one it cannot resolve
 			break
@@ -179,12 +186,14 @@ func (m *Machine) devices() []nvml.Device {
 // gpus describes the devices for the manifest.
 func (m *Machine) gpus() []schemas.GPU {
 	if m.Predicted {
-		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: cmp.Or(m.memory, m.profile.Properties["total_memory_bytes"])}}
+		return []schemas.GPU{{Name: m.profile.Name, TotalBytes: cmp.Or(m.memory,
+			m.profile.Properties["total_memory_bytes"])}}
 	}
 	gpus := []schemas.GPU{}
 	for _, d := range m.devices() {
 		info := d.Info()
-		gpus = append(gpus, schemas.GPU{Index: info.Index, Name: info.Name, UUID: info.UUID, TotalBytes: info.TotalBytes})
+		gpus = append(gpus, schemas.GPU{Index: info.Index, Name: info.Name, UUID: info.UUID,
+			TotalBytes: info.TotalBytes})
 	}
 	return gpus
 }
@@ -212,7 +221,8 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 		{phantom.ErrNoTorch, "pip install torch (2.10 or later, a CUDA build)"},
 		{phantom.ErrCPUTorch, "install a CUDA build of torch: the phantom GPU needs one, though no GPU"},
 		{phantom.ErrNoHeaders, "pip install the package nvidia-cuda-runtime of torch's CUDA version"},
-		{phantom.ErrNoKernels, "name another device with --device phantom:PROFILE (" + strings.Join(phantom.Profiles(), ", ") + "), or install a torch that was built for it"},
+		{phantom.ErrNoKernels, "name another device with --device phantom:PROFILE (" + strings.Join(phantom.Profiles(),
+			", ") + "), or install a torch that was built for it"},
 		{phantom.ErrNoCompiler, "install gcc (apt-get install gcc libc6-dev)"},
 		{phantom.ErrNoCXXCompiler, "install g++ (apt-get install g++)"},
 	}
@@ -224,4 +234,5 @@ func (m *Machine) buildPhantom(ctx context.Context, python string) (*phantom.Lib
 	return nil, err
 }
 
-const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc with g++; everything offline (ingest, analyze, report) works here"
+const containerHint = "run it in a Linux container with Python, a CUDA build of torch and gcc with g++; everything " +
+	"offline (ingest, analyze, report) works here"

@@ -24,10 +24,11 @@ type Check struct {
 	Hint   string `json:"hint"` // what to do when it is not OK
 }
 
-// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes nothing
-// but the phantom GPU's cache.
+// Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes
+// nothing but the phantom GPU's cache.
 func Doctor(ctx context.Context, python, store string) []Check {
-	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" + runtime.GOARCH}
+	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
+		runtime.GOARCH}
 	if !platform.OK {
 		platform.Detail += ": experiments are recorded on Linux only"
 		platform.Hint = containerHint
@@ -36,7 +37,8 @@ func Doctor(ctx context.Context, python, store string) []Check {
 	path, found := checkPython(python)
 	checks = append(checks, found)
 	torch := Check{Name: "torch", Needed: true, Detail: "there is no Python to look in", Hint: found.Hint}
-	opacus := Check{Name: "opacus", Detail: "there is no Python to look in", Hint: "the built-in DP experiments need it; scripts of your own may not"}
+	opacus := Check{Name: "opacus", Detail: "there is no Python to look in", Hint: "the built-in DP experiments need " +
+		"it; scripts of your own may not"}
 	if path != "" {
 		torch, opacus = checkTorch(ctx, path)
 	}
@@ -68,7 +70,8 @@ func (c *Check) fail(err error) {
 
 func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 	torch = Check{Name: "torch", Needed: true}
-	opacus = Check{Name: "opacus", Hint: "pip install opacus: the built-in DP experiments need it; scripts of your own may not"}
+	opacus = Check{Name: "opacus", Hint: "pip install opacus: the built-in DP experiments need it; scripts of your " +
+		"own may not"}
 	install, err := Probe(ctx, python, os.Environ())
 	if err != nil {
 		torch.fail(err)
@@ -78,7 +81,8 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 	if err := install.check(python); err != nil {
 		torch.fail(err)
 	} else {
-		torch.OK, torch.Detail = true, fmt.Sprintf("%s, for CUDA %s, Python %s", install.Torch, install.CUDA, install.Python)
+		torch.OK, torch.Detail = true, fmt.Sprintf("%s, for CUDA %s, Python %s", install.Torch, install.CUDA,
+			install.Python)
 	}
 	if install.Opacus == "" {
 		opacus.Detail = python + " has no opacus"
@@ -94,7 +98,8 @@ func checkGPU() Check {
 	if err != nil {
 		c.Detail = err.Error()
 		if hasGPUFile() {
-			c.OK, c.Detail, c.Hint = true, "a GPU without NVML: "+err.Error(), "use a build with cgo for samples of memory and power"
+			c.OK, c.Detail, c.Hint = true, "a GPU without NVML: "+err.Error(),
+				"use a build with cgo for samples of memory and power"
 		}
 		return c
 	}
@@ -113,7 +118,8 @@ func checkGPU() Check {
 }
 
 func checkCompiler(ctx context.Context) Check {
-	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is compiled at first use"}
+	c := Check{Name: "gcc", Hint: "install gcc and g++ (apt-get install gcc g++ libc6-dev): the phantom GPU is " +
+		"compiled at first use"}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var versions []string
@@ -140,7 +146,8 @@ func checkPhantom(ctx context.Context, python string, torch bool) Check {
 		m := &Machine{Predicted: true, profile: p}
 		var lib *phantom.Library
 		if lib, err = m.buildPhantom(ctx, python); err == nil {
-			c.OK, c.Detail, c.Hint = true, fmt.Sprintf("built for torch %s; profiles: %s", lib.TorchVersion, strings.Join(phantom.Profiles(), ", ")), ""
+			c.OK, c.Detail, c.Hint = true, fmt.Sprintf("built for torch %s; profiles: %s", lib.TorchVersion,
+				strings.Join(phantom.Profiles(), ", ")), ""
 			return c
 		}
 	}

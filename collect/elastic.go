@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// An elasticReport finds in a launcher's output which of its processes failed first. torchrun ends with such a report, between
-// lines of signs, when a rank has failed; for a process that died without an exception it is the only word of it.
+// An elasticReport finds in a launcher's output which of its processes failed first. torchrun ends with such a report,
+// between lines of signs, when a rank has failed; for a process that died without an exception it is the only word of
+// it.
 type elasticReport struct {
 	cause bool // what follows is of the root cause
 	rank  string

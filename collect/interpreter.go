@@ -50,7 +50,8 @@ func BuiltinPython(override string) (*schemas.Interpreter, error) {
 func explicitPython(path, how string) (*schemas.Interpreter, error) {
 	p, err := exec.LookPath(path)
 	if err != nil {
-		return nil, &UsageError{fmt.Sprintf("%s: %s cannot be run as a program", how, path), "give the path of a Python interpreter"}
+		return nil, &UsageError{fmt.Sprintf("%s: %s cannot be run as a program", how, path),
+			"give the path of a Python interpreter"}
 	}
 	return &schemas.Interpreter{Path: absolute(p), Chosen: how}, nil
 }
@@ -72,8 +73,9 @@ func setupPython() string {
 	return p
 }
 
-// commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as torchrun,
-// or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a shell script.
+// commandPython finds the interpreter of a user's command: the command itself, the one behind a script such as
+// torchrun, or one that a prefix such as numactl or nohup starts. It gives nil where none can be seen, as behind a
+// shell script.
 func commandPython(argv []string) *schemas.Interpreter {
 	found := func(path string) *schemas.Interpreter {
 		return &schemas.Interpreter{Path: absolute(path), Chosen: chosenByCommand}

@@ -57,7 +57,8 @@ func TestExperimentSampleInterval(t *testing.T) {
 		if len(rows) < 2 {
 			t.Fatalf("%s: %d samples", interval, len(rows))
 		}
-		// On a busy machine ticks are missed, and counted: between the first sample and the last there are as many in all.
+		// On a busy machine ticks are missed, and counted: between the first sample and the last there are as many in
+		// all.
 		ticks[interval] = float64(c.Samples+c.MissedTicks-1) / (time.Duration(rows[len(rows)-1].TimeNS - rows[0].TimeNS)).Seconds()
 	}
 	if ticks[5*time.Millisecond] < 5*ticks[50*time.Millisecond] || ticks[0] < 2.5*ticks[50*time.Millisecond] {
@@ -78,8 +79,8 @@ func (c *countingGPU) Processes() ([]nvml.Process, error) {
 	return c.fakeGPU.Processes()
 }
 
-// What sampling costs is what it asks for: the bound on the collector's share of a core that holds on a busy machine too.
-// The cost of each question was measured on an H200.
+// What sampling costs is what it asks for: the bound on the collector's share of a core that holds on a busy machine
+// too. The cost of each question was measured on an H200.
 func TestSamplerAsksLittle(t *testing.T) {
 	const seconds = 60
 	gpu := &countingGPU{fakeGPU: newFakeGPU()}
@@ -95,7 +96,8 @@ func TestSamplerAsksLittle(t *testing.T) {
 			t.Errorf("%s was asked for %d times in %d s, want %d", what, n[0], seconds, n[1])
 		}
 	}
-	cost := time.Duration(gpu.memory)*4*time.Microsecond + time.Duration(gpu.gauges)*24*time.Microsecond + time.Duration(gpu.energies)*2600*time.Microsecond
+	cost := time.Duration(gpu.memory)*4*time.Microsecond + time.Duration(gpu.gauges)*24*time.Microsecond +
+		time.Duration(gpu.energies)*2600*time.Microsecond
 	if share := cost.Seconds() / seconds; share > 0.005 {
 		t.Errorf("NVML's answers take %.2f %% of a core", 100*share)
 	}

@@ -12,13 +12,14 @@ import (
 const (
 	isolationLimit = 60 * time.Second
 	isolationPoll  = 50 * time.Millisecond
-	// idleTolerance is how far memory in use may lie above the lowest level seen before: drivers keep a few MiB more after use.
+	// idleTolerance is how far memory in use may lie above the lowest level seen before: drivers keep a few MiB more
+	// after use.
 	idleTolerance = 32 << 20
 )
 
 // waitIdle waits until no process computes on the visible devices, their memory is back at the lowest level that this
-// machine has shown and their clocks are not throttled, then says what it found. To sleep instead was rejected: a context
-// can take seconds to go away, or none. A device that is free at the first look costs that look.
+// machine has shown and their clocks are not throttled, then says what it found. To sleep instead was rejected: a
+// context can take seconds to go away, or none. A device that is free at the first look costs that look.
 func (m *Machine) waitIdle(ctx context.Context, limit time.Duration, stop <-chan struct{}) *schemas.Isolation {
 	switch {
 	case m.Predicted:
@@ -130,7 +131,8 @@ func (m *Machine) load() load {
 		case err != nil:
 			l.processes, l.busy = nil, err.Error()
 		case len(processes) > 0:
-			l.busy = fmt.Sprintf("%s on device %d", plural(len(processes), "compute process", "compute processes"), info.Index)
+			l.busy = fmt.Sprintf("%s on device %d", plural(len(processes), "compute process", "compute processes"),
+				info.Index)
 		case known && mem.Used > idle+idleTolerance:
 			l.busy = fmt.Sprintf("device %d has %d MiB in use, %d MiB when idle", info.Index, mem.Used>>20, idle>>20)
 		}

@@ -31,8 +31,8 @@ func (l fakeDevices) Devices() []nvml.Device { return l }
 func (l fakeDevices) Driver() string         { return "580.1" }
 func (l fakeDevices) Close()                 {}
 
-// What isolation costs is what it waits: a device that is free at the first look costs that look, one that is free at the n-th look n-1
-// polls, and the manifest has both.
+// What isolation costs is what it waits: a device that is free at the first look costs that look, one that is free at
+// the n-th look n-1 polls, and the manifest has both.
 func TestIsolationCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for looks := range 8 {
@@ -56,12 +56,14 @@ func TestIsolation(t *testing.T) {
 	m := machineWith(gpu)
 	synctest.Test(t, func(t *testing.T) {
 		iso := m.waitIdle(t.Context(), time.Minute, nil)
-		if !iso.Verified || *iso.IdleBytes != 1<<30 || *iso.OtherProcesses != 0 || *iso.ThrottleReasons != 0 || iso.Reason != "" {
+		if !iso.Verified || *iso.IdleBytes != 1<<30 || *iso.OtherProcesses != 0 || *iso.ThrottleReasons != 0 ||
+			iso.Reason != "" {
 			t.Errorf("%+v", iso)
 		}
 		gpu.used += 2 * idleTolerance // the run before has left something
 		iso = m.waitIdle(t.Context(), time.Minute, nil)
-		if iso.Verified || iso.WaitedNS < int64(time.Minute) || iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
+		if iso.Verified || iso.WaitedNS < int64(time.Minute) ||
+			iso.Reason != "device 0 has 1088 MiB in use, 1024 MiB when idle" {
 			t.Errorf("%+v", iso)
 		}
 		gpu.used = 1<<30 + 5
@@ -71,13 +73,15 @@ func TestIsolation(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		gpu.busyFor = 1000
-		if iso = m.waitIdle(ctx, time.Minute, nil); iso.Verified || iso.Reason != "1 compute process on device 0" || *iso.OtherProcesses != 1 {
+		if iso = m.waitIdle(ctx, time.Minute, nil); iso.Verified || iso.Reason != "1 compute process on device 0" ||
+			*iso.OtherProcesses != 1 {
 			t.Errorf("%+v", iso)
 		}
 	})
 }
 
-// Clocks that are throttled are waited for, once: a state of the machine that no wait ends costs one wait, and every run says it.
+// Clocks that are throttled are waited for, once: a state of the machine that no wait ends costs one wait, and every
+// run says it.
 func TestThrottledClocks(t *testing.T) {
 	gpu := newFakeGPU()
 	m := machineWith(gpu)
@@ -87,7 +91,8 @@ func TestThrottledClocks(t *testing.T) {
 		const reason = "the clocks are throttled: power cap, thermal slowdown"
 		for i, waits := range []time.Duration{time.Minute, 0} {
 			iso := m.waitIdle(t.Context(), time.Minute, nil)
-			if waited := time.Duration(iso.WaitedNS); iso.Verified || iso.Reason != reason || *iso.ThrottleReasons != mask || waited < waits || waited > waits+isolationPoll {
+			if waited := time.Duration(iso.WaitedNS); iso.Verified || iso.Reason != reason ||
+				*iso.ThrottleReasons != mask || waited < waits || waited > waits+isolationPoll {
 				t.Errorf("wait %d: %+v", i, iso)
 			}
 		}
@@ -113,7 +118,8 @@ func TestUnverifiedIsolation(t *testing.T) {
 	}{
 		{"phantom", &Machine{Predicted: true}, "the phantom GPU is each process's own, and has no clocks"},
 		{"no NVML", &Machine{nvmlReason: "the NVIDIA driver is not loaded"}, "the NVIDIA driver is not loaded"},
-		{"no throttle reasons", machineWith(mute), "whether the clocks are throttled is not known: the driver does not say"},
+		{"no throttle reasons", machineWith(mute), "whether the clocks are throttled is not known: the driver does " +
+			"not say"},
 	} {
 		iso := test.m.waitIdle(t.Context(), time.Minute, nil)
 		if iso.Verified || iso.Reason != test.reason || iso.ThrottleReasons != nil || iso.Polls != 0 {
@@ -157,7 +163,8 @@ func TestSplit(t *testing.T) {
 		t.Error("a process on the part's own GPU is not seen")
 	}
 	// A phantom GPU is hidden by nothing that is said of the machine's own.
-	if env := (&Machine{Predicted: true}).environ([]string{"A=1", "CUDA_VISIBLE_DEVICES=", "B=2"}); !slices.Equal(env, []string{"A=1", "B=2"}) {
+	if env := (&Machine{Predicted: true}).environ([]string{"A=1", "CUDA_VISIBLE_DEVICES=", "B=2"}); !slices.Equal(env,
+		[]string{"A=1", "B=2"}) {
 		t.Errorf("a phantom GPU's environment is %q", env)
 	}
 	// The experiment sees its GPU alone.
@@ -176,11 +183,13 @@ func TestSplit(t *testing.T) {
 		{&Machine{nvmlReason: "no driver"}, "cannot be told apart (no driver)"},
 	} {
 		var usage *UsageError
-		if _, err := test.m.Split(3); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint == "" {
+		if _, err := test.m.Split(3); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) ||
+			usage.Hint == "" {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}
-	if parts, err := (&Machine{Predicted: true}).Split(7); err != nil || len(parts) != 7 || parts[0].found != parts[6].found {
+	if parts, err := (&Machine{Predicted: true}).Split(7); err != nil || len(parts) != 7 ||
+		parts[0].found != parts[6].found {
 		t.Errorf("phantom GPUs: %d, %v", len(parts), err)
 	}
 	if parts, err := m.Split(1); err != nil || parts[0] != m {
@@ -188,15 +197,16 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What a run costs beside the experiment: keeper, folders, logs and manifests, on a GPU that is free. It fails if that is half a
-// second in the fastest run: what others took longer is what else the machine did.
+// What a run costs beside the experiment: keeper, folders, logs and manifests, on a GPU that is free. It fails if that
+// is half a second in the fastest run: what others took longer is what else the machine did.
 func BenchmarkIsolatedRun(b *testing.B) {
 	m := fakeMachine()
 	store := b.TempDir()
 	fastest := time.Hour
 	for b.Loop() {
 		began := time.Now()
-		r, err := Run(b.Context(), Experiment{Store: store, Name: "bench", Command: []string{"true"}, Params: map[string]any{}, Machine: m})
+		r, err := Run(b.Context(), Experiment{Store: store, Name: "bench", Command: []string{"true"},
+			Params: map[string]any{}, Machine: m})
 		if err != nil || r.Manifest.Status != schemas.StatusOK || !r.Manifest.Isolation.Verified {
 			b.Fatal(r, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may hold some.
-// It happens before they are sealed, when their processes have ended.
+// maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may
+// hold some. It happens before they are sealed, when their processes have ended.
 func maskJournals(dir string, secrets *mask.Secrets) error {
 	if secrets.Empty() {
 		return nil
@@ -45,8 +45,8 @@ func maskJournals(dir string, secrets *mask.Secrets) error {
 // minPickled is the shortest secret that is looked for in pickles: numbers and the names of keys stand there unquoted.
 const minPickled = 8
 
-// maskFrames masks the payloads of a frames file, where they hold text that a script or its user chose. The bytes are never
-// replaced blindly: a secret may be a word of the format, or the digits of an address.
+// maskFrames masks the payloads of a frames file, where they hold text that a script or its user chose. The bytes are
+// never replaced blindly: a secret may be a word of the format, or the digits of an address.
 func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	frames, err := spool.ScanFrames(b)
 	var torn *spool.TornError
@@ -58,7 +58,8 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 	for _, f := range frames {
 		payload := f.Payload
 		switch f.Type {
-		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy, spool.FrameException, spool.FramePrediction:
+		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy,
+			spool.FrameException, spool.FramePrediction:
 			payload = maskJSON(payload, secrets, "")
 		case spool.FrameEnvironment:
 			payload = maskJSON(payload, secrets, "variables")
@@ -130,7 +131,8 @@ func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 			}
 		}
 		if len(j.Damaged) > 0 {
-			m.Warnings = append(m.Warnings, plural(len(j.Damaged), "frame", "frames")+" of a journal cannot be read: "+firstLine(j.Damaged[0].Error()))
+			m.Warnings = append(m.Warnings, plural(len(j.Damaged), "frame", "frames")+" of a journal cannot be read: "+
+				firstLine(j.Damaged[0].Error()))
 		}
 	}
 }

@@ -43,7 +43,8 @@ func writeJournal(t *testing.T, dir, name string, steps int, frames []byte) stri
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".frames"), append(spool.AppendHeader(nil), frames...), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".frames"), append(spool.AppendHeader(nil), frames...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -55,7 +56,8 @@ func TestMaskJournals(t *testing.T) {
 	pickle := []byte("\x80\x04\x8c\x08filename\x8c\x12" + secret + "\x94.")
 	tag := spool.Tag{K: 1, Kind: spool.TagParameter, Address: 77, Bytes: 5}.Append(nil)
 	var frames []byte
-	frames = spool.AppendFrame(frames, spool.FrameException, []byte(`{"type":"E","message":"bad `+secret+`","oom":true}`))
+	frames = spool.AppendFrame(frames, spool.FrameException, []byte(`{"type":"E","message":"bad `+secret+
+		`","oom":true}`))
 	frames = spool.AppendFrame(frames, spool.FrameAllocator, pickle)
 	frames = spool.AppendFrame(frames, spool.FrameTags, tag)
 	torn := spool.AppendFrame(nil, spool.FrameConfig, []byte(`{"x":"`+secret+`"}`))
@@ -72,7 +74,9 @@ func TestMaskJournals(t *testing.T) {
 	if err != nil || len(j.Damaged) > 0 || j.Torn == nil || j.Frames != 3 {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if j.Exception.Message != "bad ***" || !bytes.Equal(j.Chunks[0].Pickle, []byte("\x80\x04\x8c\x08filename\x8c\x12"+strings.Repeat("*", len(secret))+"\x94.")) || len(j.Tags) != 1 || j.Tags[0].Address != 77 {
+	if j.Exception.Message != "bad ***" ||
+		!bytes.Equal(j.Chunks[0].Pickle, []byte("\x80\x04\x8c\x08filename\x8c\x12"+strings.Repeat("*", len(secret))+
+			"\x94.")) || len(j.Tags) != 1 || j.Tags[0].Address != 77 {
 		t.Errorf("exception %+v, pickle %q, tags %v", j.Exception, j.Chunks[0].Pickle, j.Tags)
 	}
 }
@@ -86,17 +90,21 @@ func TestMaskJournalsLeavesTheFormat(t *testing.T) {
 			text string
 		}{
 			{spool.FrameProcess, `{"pid":1000000,"mode":"native"}`},
-			{spool.FrameEnvironment, `{"torch":"2.000000","allocator_backend":"native","variables":{"reason":"a WORD b","native":"x"}}`},
+			{spool.FrameEnvironment,
+				`{"torch":"2.000000","allocator_backend":"native","variables":{"reason":"a WORD b","native":"x"}}`},
 			{spool.FrameNames, `{"names":[[1,"load WORD now"],[1000000,"plain"]]}`},
-			{spool.FrameModules, `{"modules":[{"id":1,"path":"m","class":"Linear","parameter_bytes":9007199254000000}]}`},
-			{spool.FrameConfig, `{"reason":"WORD","native":9007199254000001,"list":[1000000,"xWORD",{"reason":true}],"none":null}`},
+			{spool.FrameModules,
+				`{"modules":[{"id":1,"path":"m","class":"Linear","parameter_bytes":9007199254000000}]}`},
+			{spool.FrameConfig,
+				`{"reason":"WORD","native":9007199254000001,"list":[1000000,"xWORD",{"reason":true}],"none":null}`},
 			{spool.FrameMetric, `{"k":1000000,"time_ns":1700000000000000001,"name":"WORD","value":0.000000125}`},
 			{spool.FramePrivacy, `{"noise_multiplier":1.000000,"accountant":"rdp"}`},
 			{spool.FrameException, `{"type":"E","message":"<bad> WORD","oom":true}`},
 			{spool.FramePlan, `{"warmup":1000000,"timed":2}`},
 			{spool.FrameOOM, `{"k":7,"requested":1000000}`},
 			{spool.FrameAllocator, "\x80\x04\x8c\x06native\x94\x8c\x06reason\x94000000filename."},
-			{spool.FrameCheckpoint, `{"drain":1,"k":1000000,"reason":"native","time_ns":1700000000000000001,"devices":[{"device":0,"stats":{"native":1000000}}]}`},
+			{spool.FrameCheckpoint,
+				`{"drain":1,"k":1000000,"reason":"native","time_ns":1700000000000000001,"devices":[{"device":0,"stats":{"native":1000000}}]}`},
 			{spool.FrameEnd, `{"reason":"native","marks":1000000}`},
 		} {
 			frames = spool.AppendFrame(frames, f.kind, []byte(strings.ReplaceAll(f.text, "WORD", word)))
@@ -150,7 +158,8 @@ func TestStepCounter(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	journal := func(oom bool) []*spool.Journal {
-		return []*spool.Journal{{Rank: 0}, {Rank: 1, Exception: &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "CUDA out of memory\nmore", OOM: oom}}}
+		return []*spool.Journal{{Rank: 0}, {Rank: 1, Exception: &spool.ExceptionInfo{Type: "OutOfMemoryError",
+			Message: "CUDA out of memory\nmore", OOM: oom}}}
 	}
 	for _, test := range []struct {
 		name           string
@@ -161,11 +170,15 @@ func TestOutcome(t *testing.T) {
 	}{
 		{"fine", treeExit{}, cause{}, nil, schemas.StatusOK, ""},
 		{"an exception that was caught", treeExit{}, cause{}, journal(true), schemas.StatusOK, ""},
-		{"fatal OOM", treeExit{Code: 1}, cause{}, journal(true), schemas.StatusOOM, "rank 1: OutOfMemoryError: CUDA out of memory"},
-		{"other exception", treeExit{Code: 1}, cause{}, journal(false), schemas.StatusFailed, "rank 1: OutOfMemoryError: CUDA out of memory"},
+		{"fatal OOM", treeExit{Code: 1}, cause{}, journal(true), schemas.StatusOOM, "rank 1: OutOfMemoryError: CUDA " +
+			"out of memory"},
+		{"other exception", treeExit{Code: 1}, cause{}, journal(false), schemas.StatusFailed,
+			"rank 1: OutOfMemoryError: CUDA out of memory"},
 		{"no word", treeExit{Code: 7}, cause{}, nil, schemas.StatusFailed, "stderr"},
-		{"kernel", treeExit{Code: 137, Signal: 9}, cause{}, nil, schemas.StatusKilled, "killed by SIGKILL, which the kernel sends too when the host runs out of memory"},
-		{"time limit", treeExit{Code: 143, Signal: 15}, cause{timeout: time.Minute}, journal(true), schemas.StatusTimeout, "it was ended after 1m0s, its time limit"},
+		{"kernel", treeExit{Code: 137, Signal: 9}, cause{}, nil, schemas.StatusKilled,
+			"killed by SIGKILL, which the kernel sends too when the host runs out of memory"},
+		{"time limit", treeExit{Code: 143, Signal: 15}, cause{timeout: time.Minute}, journal(true),
+			schemas.StatusTimeout, "it was ended after 1m0s, its time limit"},
 	} {
 		m := &schemas.Manifest{Reason: "to be replaced"}
 		outcome(m, test.exit, test.why, test.journals, "stderr")
@@ -186,12 +199,15 @@ func TestOutcomeOfRanks(t *testing.T) {
 		cause          *spool.ExceptionInfo
 		status, reason string
 	}{
-		{"exception", &spool.ExceptionInfo{Type: "ValueError", Message: "no"}, schemas.StatusFailed, "rank 1: ValueError: no"},
-		{"memory", &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "no", OOM: true}, schemas.StatusOOM, "rank 1: OutOfMemoryError: no"},
+		{"exception", &spool.ExceptionInfo{Type: "ValueError", Message: "no"}, schemas.StatusFailed,
+			"rank 1: ValueError: no"},
+		{"memory", &spool.ExceptionInfo{Type: "OutOfMemoryError", Message: "no", OOM: true}, schemas.StatusOOM,
+			"rank 1: OutOfMemoryError: no"},
 		{"no word", nil, schemas.StatusFailed, "rank 0: DistBackendError: connection closed by peer"},
 	} {
 		m := &schemas.Manifest{}
-		outcome(m, treeExit{Code: 1}, cause{}, []*spool.Journal{journal(0, 20, peers), journal(1, 10, test.cause), journal(2, 30, peers)}, "stderr")
+		outcome(m, treeExit{Code: 1}, cause{}, []*spool.Journal{journal(0, 20, peers), journal(1, 10, test.cause),
+			journal(2, 30, peers)}, "stderr")
 		if m.Status != test.status || m.Reason != test.reason {
 			t.Errorf("%s: %s, %q", test.name, m.Status, m.Reason)
 		}
@@ -237,7 +253,8 @@ Root Cause (first observed failure):
 
 func TestSentences(t *testing.T) {
 	for text, want := range map[string]string{
-		"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.5 GiB. See https://x.y": "CUDA out of memory. Tried to allocate 2.00 GiB.",
+		"CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.5 GiB. See https://x.y": "CUDA out of memory. " +
+			"Tried to allocate 2.00 GiB.",
 		"index 3.5 is out of range": "index 3.5 is out of range", "a. b": "a. b", "": "",
 	} {
 		if got := sentences(text, 2); got != want {

@@ -5,13 +5,13 @@ import "time"
 // keeperName is the argv[0] under which this program is a keeper.
 const keeperName = "dpsight-keeper"
 
-// runIDVariable is set in the environment of every process of a run. The agent does not need it; it finds a run's processes should the
-// keeper itself be killed.
+// runIDVariable is set in the environment of every process of a run. The agent does not need it; it finds a run's
+// processes should the keeper itself be killed.
 const runIDVariable = "DPSIGHT_RUN_ID"
 
 const (
-	// settleTime is how long helpers of the experiment may outlive it (multiprocessing's resource tracker ends a moment after its
-	// parent) before they count as left running.
+	// settleTime is how long helpers of the experiment may outlive it (multiprocessing's resource tracker ends a moment
+	// after its parent) before they count as left running.
 	settleTime = time.Second
 	// drainTime bounds the wait for the agents' answer to a request for a drain.
 	drainTime = time.Second

@@ -20,8 +20,8 @@ const (
 	keeperLock    = 5
 )
 
-// A program that collects is its own keeper, whatever its main does: if main had to call a function for it, one that forgot
-// would start itself over and over.
+// A program that collects is its own keeper, whatever its main does: if main had to call a function for it, one that
+// forgot would start itself over and over.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == keeperName {
 		os.Exit(keep())
@@ -37,13 +37,14 @@ type keeper struct {
 	exit   treeExit      // valid once exited is closed
 }
 
-// keep is the life of a keeper. It runs on the main thread, which lives as long as the process: the parent-death signal of the
-// experiment depends on the thread that started it.
+// keep is the life of a keeper. It runs on the main thread, which lives as long as the process: the parent-death signal
+// of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()
 	// Whoever signals the collector's whole group means the collector, which tells the keeper what to do. Caught, not
 	// ignored: ignored signals stay ignored in the experiment.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGPIPE)
 	unix.CloseOnExec(keeperControl)
 	unix.CloseOnExec(keeperStatus)
 	unix.CloseOnExec(keeperLock)
@@ -103,8 +104,8 @@ func (k *keeper) start() error {
 	return nil
 }
 
-// reap collects every process that dies. As the tree's reaper the keeper is at last the parent of each, so "no children"
-// means that nothing of the run is left.
+// reap collects every process that dies. As the tree's reaper the keeper is at last the parent of each, so "no
+// children" means that nothing of the run is left.
 func (k *keeper) reap() {
 	defer close(k.gone)
 	for {

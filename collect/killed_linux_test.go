@@ -49,7 +49,9 @@ func TestKilledCollector(t *testing.T) {
 		}
 		dir := filepath.Join(store, runs[0].Name())
 		testkit.Eventually(t, "the end of the run", func() bool { return !Running(dir) })
-		testkit.Eventually(t, "the end of its processes", func() bool { return len(testkit.Processes(runs[0].Name())) == 0 })
+		testkit.Eventually(t, "the end of its processes", func() bool {
+			return len(testkit.Processes(runs[0].Name())) == 0
+		})
 		for _, name := range []string{"main", "session", "double"} {
 			if pid := readPID(pids + "/" + name); pid > 0 && testkit.Alive(pid) {
 				t.Errorf("%s is alive", name)
@@ -73,7 +75,8 @@ func TestKilledCollector(t *testing.T) {
 func TestKilledKeeper(t *testing.T) {
 	pids := t.TempDir()
 	e := experiment(t, "")
-	e.Command = []string{"sh", "-c", `setsid sleep 1000 & echo $! > "$1/session"; echo $PPID > "$1/keeper"; echo ready; sleep 1000`, "sh", pids}
+	e.Command = []string{"sh", "-c",
+		`setsid sleep 1000 & echo $! > "$1/session"; echo $PPID > "$1/keeper"; echo ready; sleep 1000`, "sh", pids}
 	ready := make(writes, 16)
 	e.Stdout = ready
 	go func() {

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// lockRun takes the lock of a run: on its spool folder, shared with the keeper and gone with both. A file with a process id was
-// rejected: it outlives its process, and the id may come to be another's.
+// lockRun takes the lock of a run: on its spool folder, shared with the keeper and gone with both. A file with a
+// process id was rejected: it outlives its process, and the id may come to be another's.
 func lockRun(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
 	if err != nil {

@@ -123,7 +123,8 @@ func fakeMachine() *Machine {
 // experiment is one that runs a shell script beside a fake GPU.
 func experiment(t *testing.T, script string) Experiment {
 	t.Helper()
-	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script}, Params: map[string]any{"n": 3},
+	return Experiment{Store: t.TempDir(), Name: "test", Command: []string{"sh", "-c", script},
+		Params:  map[string]any{"n": 3},
 		Machine: fakeMachine(), Grace: 2 * time.Second, Version: "test"}
 }
 

@@ -37,7 +37,8 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 		m.Status, m.Reason = schemas.StatusKilled, "the collector was told to stop"
 	case clean && why.signal != nil:
 		m.Status = schemas.StatusOK
-		m.Warnings = append(m.Warnings, fmt.Sprintf("%s was passed on to the experiment, which then ended by itself", signalText(why.signal)))
+		m.Warnings = append(m.Warnings, fmt.Sprintf("%s was passed on to the experiment, which then ended by itself",
+			signalText(why.signal)))
 	case clean:
 		m.Status = schemas.StatusOK
 	case oom != "":
@@ -60,10 +61,12 @@ func outcome(m *schemas.Manifest, exit treeExit, why cause, journals []*spool.Jo
 	}
 }
 
-// firstException is the exception that ended a process of the run, and the out-of-memory error among them; each one line. Of
-// several ranks it is that of the one that wrote nothing more first: the others fail because they wait for it.
+// firstException is the exception that ended a process of the run, and the out-of-memory error among them; each one
+// line. Of several ranks it is that of the one that wrote nothing more first: the others fail because they wait for it.
 func firstException(journals []*spool.Journal) (exception, oom string) {
-	ended := slices.SortedStableFunc(slices.Values(journals), func(a, b *spool.Journal) int { return cmp.Compare(lastMark(a), lastMark(b)) })
+	ended := slices.SortedStableFunc(slices.Values(journals), func(a, b *spool.Journal) int {
+		return cmp.Compare(lastMark(a), lastMark(b))
+	})
 	for _, j := range ended {
 		e := j.Exception
 		if e == nil {

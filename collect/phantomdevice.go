@@ -27,13 +27,16 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	case device == "" || device == DevicePhantom || device == DevicePhantom+":":
 		profile = phantom.DefaultProfile
 	case word == DeviceCUDA || word == DeviceAuto:
-		return nil, &UsageError{"a prediction does not run on --device " + device, "name the device to predict for: " + strings.Join(phantom.Profiles(), ", ")}
+		return nil, &UsageError{"a prediction does not run on --device " + device, "name the device to predict for: " +
+			strings.Join(phantom.Profiles(), ", ")}
 	}
 	if o.MemoryBytes < 0 || o.MemoryBytes > MostPhantomMemory {
-		return nil, &UsageError{fmt.Sprintf("a phantom GPU cannot have %d bytes of memory", o.MemoryBytes), "give a size up to 2TiB, as in 24GiB"}
+		return nil, &UsageError{fmt.Sprintf("a phantom GPU cannot have %d bytes of memory", o.MemoryBytes),
+			"give a size up to 2TiB, as in 24GiB"}
 	}
 	if !slices.Contains(phantom.Profiles(), profile) {
-		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, ""), "known: "+strings.Join(phantom.Profiles(), ", "))}
+		return nil, &UsageError{fmt.Sprintf("unknown device %q", device), beside(didYouMean(device, ""),
+			"known: "+strings.Join(phantom.Profiles(), ", "))}
 	}
 	return phantomMachine(profile, "", o)
 }
@@ -56,8 +59,9 @@ func (m *Machine) Placed(addresses string) *Machine {
 }
 
 // Policies are n policies of addresses, the profile's own last: where segments lie decides which of several equal free
-// blocks torch takes, so reserved bytes differ from one to the next. First comes the profile's with its grid of blocks elsewhere
-// beside the process's mappings, which is chance on a device too (csrc/blocks.c); then what bounds any driver, then random places.
+// blocks torch takes, so reserved bytes differ from one to the next. First comes the profile's with its grid of blocks
+// elsewhere beside the process's mappings, which is chance on a device too (csrc/blocks.c); then what bounds any
+// driver, then random places.
 func (m *Machine) Policies(n int) []string {
 	others := []string{m.profile.Addresses + "+0", "up", "down"}
 	for seed := 1; len(others) < n-1; seed++ {
@@ -69,7 +73,8 @@ func (m *Machine) Policies(n int) []string {
 // phantomFacts describes the phantom GPU for the manifest.
 func (m *Machine) phantomFacts(placements []schemas.Placement) *schemas.Phantom {
 	p := m.profile.Properties
-	f := &schemas.Phantom{Checked: m.profile.Checked, CheckedTorch: m.profile.CheckedTorch, Assumed: slices.Sorted(maps.Keys(m.profile.Assumed)),
+	f := &schemas.Phantom{Checked: m.profile.Checked, CheckedTorch: m.profile.CheckedTorch,
+		Assumed:     slices.Sorted(maps.Keys(m.profile.Assumed)),
 		MemoryBytes: m.memory, MemoryGiven: m.memory > 0, Addresses: m.addresses, DefaultAddresses: m.profile.Addresses,
 		ComputeCapability: fmt.Sprintf("%d.%d", p["compute_major"], p["compute_minor"]), Placements: placements}
 	if f.Assumed == nil {
@@ -87,7 +92,8 @@ func (m *Machine) phantomFacts(placements []schemas.Placement) *schemas.Phantom 
 // deviceUses puts into the manifest what the processes of a run held of each device.
 func deviceUses(uses []phantom.Use) (out []schemas.DeviceUse) {
 	for _, u := range uses {
-		out = append(out, schemas.DeviceUse{Device: u.Device, Processes: u.Processes, ReservedBytes: u.ReservedBytes, TakenBytes: u.TakenBytes})
+		out = append(out, schemas.DeviceUse{Device: u.Device, Processes: u.Processes, ReservedBytes: u.ReservedBytes,
+			TakenBytes: u.TakenBytes})
 	}
 	return out
 }

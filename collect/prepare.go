@@ -121,8 +121,10 @@ func (m *Machine) prepare(ctx context.Context, e *Experiment) (*plan, error) {
 func checkAllocator(environ []string) error {
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
-		if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") && strings.Contains(value, "cudaMallocAsync") {
-			return &UsageError{"the allocator cudaMallocAsync cannot be recorded: it keeps no history", "unset backend:cudaMallocAsync in " + name}
+		if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") &&
+			strings.Contains(value, "cudaMallocAsync") {
+			return &UsageError{"the allocator cudaMallocAsync cannot be recorded: it keeps no history",
+				"unset backend:cudaMallocAsync in " + name}
 		}
 	}
 	return nil
@@ -173,8 +175,8 @@ func once[T any](have map[string]*T, key string, make func() (*T, error)) (*T, e
 	return v, err
 }
 
-// unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin lists what
-// the agent loads beside itself, "" on a GPU.
+// unpack puts the Python that the experiment needs into a private folder and gives its module search path. plugin lists
+// what the agent loads beside itself, "" on a GPU.
 func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	if err := agent.Unpack(dir); err != nil {
 		return nil, "", fmt.Errorf("unpacking the agent: %w", err)

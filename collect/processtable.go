@@ -8,8 +8,8 @@ import (
 	"github.com/dpsight/dpsight/collect/nvml"
 )
 
-// runProcesses tells a run's processes from others by their ancestors, and remembers the answer: NVML names the same few
-// processes a hundred times a second.
+// runProcesses tells a run's processes from others by their ancestors, and remembers the answer: NVML names the same
+// few processes a hundred times a second.
 type runProcesses struct {
 	root int // the keeper
 

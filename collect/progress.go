@@ -27,8 +27,8 @@ type Progress struct {
 	Reason string
 }
 
-// A Console shows the experiments' output and, below it, a line of progress that is written over and over. Where standard error is no terminal
-// only the beginning and the end of each run are told.
+// A Console shows the experiments' output and, below it, a line of progress that is written over and over. Where
+// standard error is no terminal only the beginning and the end of each run are told.
 type Console struct {
 	mu        sync.Mutex
 	err       io.Writer
@@ -62,8 +62,8 @@ type consoleWriter struct {
 	w io.Writer
 }
 
-// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. It writes whole
-// lines, each behind the experiment's name.
+// Prefixed returns a writer like [Console.Writer] for one of several experiments that run at the same time. It writes
+// whole lines, each behind the experiment's name.
 func (c *Console) Prefixed(w io.Writer, name string) io.Writer {
 	return &prefixWriter{consoleWriter{c, w}, "[" + name + "] ", nil}
 }

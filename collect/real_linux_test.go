@@ -41,8 +41,8 @@ for step in range(3):
 raise RuntimeError("cannot log in with " + os.environ["HF_TOKEN"] + " and " + sys.argv[2])
 `
 
-// Every file of a run is searched for the planted secrets, those that ingest derives too; the sealed journal is unpacked, and tables
-// are searched by their values.
+// Every file of a run is searched for the planted secrets, those that ingest derives too; the sealed journal is
+// unpacked, and tables are searched by their values.
 func TestSecretsOfARealRun(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -109,7 +109,8 @@ func TestBuiltinExperimentOnThePhantom(t *testing.T) {
 	python := testkit.Python(t)
 	e := phantomExperiment(t)
 	var err error
-	if e.Params, err = experiments.Resolve(map[string]string{"method": "dpsgd", "preset": "tiny", "seq_len": "32"}); err != nil {
+	if e.Params, err = experiments.Resolve(map[string]string{"method": "dpsgd", "preset": "tiny",
+		"seq_len": "32"}); err != nil {
 		t.Fatal(err)
 	}
 	e.Command, e.Python = nil, python
@@ -127,7 +128,8 @@ func TestBuiltinExperimentOnThePhantom(t *testing.T) {
 	if last := seen[len(seen)-1]; last.Status != schemas.StatusOK || last.Steps < 5 {
 		t.Errorf("last progress %+v", last)
 	}
-	if m.Isolation == nil || m.Isolation.Verified || m.Isolation.Reason == "" || m.Isolation.WaitedNS != 0 || len(m.Warnings) > 0 {
+	if m.Isolation == nil || m.Isolation.Verified || m.Isolation.Reason == "" || m.Isolation.WaitedNS != 0 ||
+		len(m.Warnings) > 0 {
 		t.Errorf("isolation %+v, warnings %q", m.Isolation, m.Warnings)
 	}
 	journals, err := spool.ReadDir(filepath.Join(r.Dir, spool.Dir))
@@ -149,8 +151,9 @@ timed = list(pathlib.Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).rglob("*.best_c
 print(torch.cuda.memory_stats()["allocation.all.allocated"], "allocations", "and kernels timed" if timed else "")
 `
 
-// What one prediction has compiled and timed must not be another's: a run that finds in TorchInductor's cache which kernel was the
-// fastest does not time them, and timing allocates. The constant makes the kernels ones that no earlier test has compiled.
+// What one prediction has compiled and timed must not be another's: a run that finds in TorchInductor's cache which
+// kernel was the fastest does not time them, and timing allocates. The constant makes the kernels ones that no earlier
+// test has compiled.
 func TestPredictionsCompileAnew(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
@@ -178,7 +181,8 @@ func TestUninjected(t *testing.T) {
 	python := testkit.Python(t)
 	e := phantomExperiment(t, python, "-I", "-c", "import torch, time; time.sleep(8)")
 	m := run(t, e).Manifest
-	if len(m.Collector.Uninjected) != 1 || len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "without the agent") {
+	if len(m.Collector.Uninjected) != 1 || len(m.Warnings) != 1 ||
+		!strings.Contains(m.Warnings[0], "without the agent") {
 		t.Errorf("uninjected %q, warnings %q", m.Collector.Uninjected, m.Warnings)
 	}
 }
@@ -215,18 +219,22 @@ import time
 time.sleep(1000)
 `
 
-// torchrun puts each rank in a session of its own. It, and the data loaders' workers, load torch and record nothing, which is no fault.
+// torchrun puts each rank in a session of its own. It, and the data loaders' workers, load torch and record nothing,
+// which is no fault.
 func TestLauncher(t *testing.T) {
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
 	if err := os.WriteFile(script, []byte(rankTraining), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := phantomExperiment(t, filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script)
+	e := phantomExperiment(t, filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2",
+		script)
 	r := run(t, e)
 	m := r.Manifest
-	if m.Status != schemas.StatusFailed || m.Interpreter == nil || m.Collector.SealedJournals != 2 || len(m.Collector.Uninjected) > 0 {
+	if m.Status != schemas.StatusFailed || m.Interpreter == nil || m.Collector.SealedJournals != 2 ||
+		len(m.Collector.Uninjected) > 0 {
 		stderr, _ := os.ReadFile(filepath.Join(r.Dir, StderrFile))
-		t.Errorf("status %s (%s), interpreter %+v, %d journals, uninjected %q\n%s", m.Status, m.Reason, m.Interpreter, m.Collector.SealedJournals, m.Collector.Uninjected, stderr)
+		t.Errorf("status %s (%s), interpreter %+v, %d journals, uninjected %q\n%s", m.Status, m.Reason, m.Interpreter,
+			m.Collector.SealedJournals, m.Collector.Uninjected, stderr)
 	}
 }

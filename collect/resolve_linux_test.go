@@ -171,7 +171,8 @@ func TestTorchIsChecked(t *testing.T) {
 				return
 			}
 			var usage *UsageError
-			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint == "" || strings.Contains(err.Error(), "\n") {
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint == "" ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want one sentence with %q and a hint", err, test.want)
 			}
 		})
@@ -194,9 +195,11 @@ func TestOpenMachine(t *testing.T) {
 		{"auto", present, "0", false, "device: Fake GPU"},
 		{"", present, "GPU-fa", false, "device: Fake GPU"},
 		{"auto", present, "-1", true, "CUDA_VISIBLE_DEVICES hides every GPU"},
-		{"auto", absent, "0", true, "phantom GPU, predicting the memory of the NVIDIA H200 (NVML is not available: no driver)"},
+		{"auto", absent, "0", true, "phantom GPU, predicting the memory of the NVIDIA H200 (NVML is not available: " +
+			"no driver)"},
 		{"phantom:h200", present, "0", true, "phantom GPU"},
-		{"phantom:a100-40", present, "0", true, "the NVIDIA A100-SXM4-40GB, with which no prediction was ever compared"},
+		{"phantom:a100-40", present, "0", true,
+			"the NVIDIA A100-SXM4-40GB, with which no prediction was ever compared"},
 		{"cuda", present, "0", false, "device: Fake GPU"},
 		{"cuda", absent, "0", false, "no GPU was found: NVML is not available: no driver"},
 		{"phantom:x", present, "0", false, "unknown device profile"},
@@ -218,8 +221,10 @@ func TestOpenMachine(t *testing.T) {
 
 func TestOtherAllocatorIsRefused(t *testing.T) {
 	for environ, refused := range map[string]bool{
-		"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync": true, "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8,backend:cudaMallocAsync": true,
-		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True": false, "NOTE=cudaMallocAsync": false,
+		"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync":                             true,
+		"PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8,backend:cudaMallocAsync": true,
+		"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True":                            false,
+		"NOTE=cudaMallocAsync": false,
 	} {
 		if err := checkAllocator([]string{"A=b", environ}); (err != nil) != refused {
 			t.Errorf("%s: %v", environ, err)
@@ -237,13 +242,17 @@ func TestRunID(t *testing.T) {
 	if first == second {
 		t.Error("two runs have the same id")
 	}
-	for in, want := range map[string]string{"": "run", "..": "run", "ghost": "ghost", "-a-": "a", strings.Repeat("x", 200): strings.Repeat("x", maxName)} {
+	for in, want := range map[string]string{"": "run", "..": "run", "ghost": "ghost", "-a-": "a",
+		strings.Repeat("x", 200): strings.Repeat("x", maxName)} {
 		if got := SafeName(in); got != want {
 			t.Errorf("SafeName(%q) = %q, want %q", in, got, want)
 		}
 	}
-	for want, argv := range map[string][]string{"train": {"python", "src/train.py", "--x"}, "pkg.mod": {"python", "-m", "pkg.mod"}, "sh": {"/bin/sh", "-c", "x"}, "pkg": {"torchrun", "-m", "pkg", "a.py"}, "mod": {"accelerate", "launch", "--module", "mod", "a.py"},
-		"run": {"python", "-m", "torch.distributed.run", "--standalone", "run.py"}, "deep": {"python", "-m", "torch.distributed.run", "-m", "deep"}} {
+	for want, argv := range map[string][]string{"train": {"python", "src/train.py", "--x"}, "pkg.mod": {"python", "-m",
+		"pkg.mod"}, "sh": {"/bin/sh", "-c", "x"}, "pkg": {"torchrun", "-m", "pkg", "a.py"},
+		"mod": {"accelerate", "launch", "--module", "mod", "a.py"},
+		"run": {"python", "-m", "torch.distributed.run", "--standalone", "run.py"}, "deep": {"python", "-m",
+			"torch.distributed.run", "-m", "deep"}} {
 		if got := nameOf(argv); got != want {
 			t.Errorf("nameOf(%q) = %q", argv, got)
 		}

@@ -22,9 +22,9 @@ const (
 	teeTime = 2 * time.Second
 )
 
-// Run runs one experiment and records it. Whatever becomes of the experiment is in the result's manifest; an error is the
-// collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the
-// result as far as it got.
+// Run runs one experiment and records it. Whatever becomes of the experiment is in the result's manifest; an error is
+// the collector's own: a [UsageError] if nothing was run, else what went wrong while recording, with the result as far
+// as it got.
 func Run(ctx context.Context, e Experiment) (*Result, error) {
 	cpu := newCPUMeter()
 	m := e.Machine
@@ -39,7 +39,8 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 		}
 	}
 	if len(e.Command) == 0 && e.Params == nil {
-		return nil, &UsageError{"no command to run", "give one after --, as in: dpsight collect -- python train.py, or a --method"}
+		return nil, &UsageError{"no command to run", "give one after --, as in: dpsight collect -- python train.py, " +
+			"or a --method"}
 	}
 	p, err := m.prepare(ctx, &e)
 	if err != nil {
@@ -105,10 +106,12 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 		return nil, storeError(store, err)
 	}
 	r.manifest = &schemas.Manifest{
-		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial, Reason: "the collector did not finish",
+		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial,
+		Reason:  "the collector did not finish",
 		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.Told(e)), Bare: e.Bare, Suite: e.Suite,
 		Start: start, Host: host.Facts(), GPUs: m.gpus(), Driver: m.driver(), Interpreter: p.interpreter,
-		Collector: schemas.Collector{Version: e.Version, Built: new(Built()), SampleIntervalNS: int64(r.interval()), NVML: m.library != nil,
+		Collector: schemas.Collector{Version: e.Version, Built: new(Built()), SampleIntervalNS: int64(r.interval()),
+			NVML:       m.library != nil,
 			NVMLReason: m.nvmlReason, Uninjected: []string{}},
 		Warnings: []string{},
 	}
@@ -132,7 +135,8 @@ func storeError(store string, err error) error {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return &UsageError{fmt.Sprintf("the store %s cannot be written: %s", store, err), "name another folder with --store"}
+	return &UsageError{fmt.Sprintf("the store %s cannot be written: %s", store, err),
+		"name another folder with --store"}
 }
 
 func (r *recording) interval() time.Duration {
@@ -234,7 +238,8 @@ func (r *recording) run(ctx context.Context) error {
 		defer func() {
 			strangers = world.strangers(joined)
 			if len(strangers) > 0 && r.manifest.Status == schemas.StatusOK {
-				r.warn("rank " + strings.Join(strangers, ", ") + " joined no process group: the script never called torch.distributed.init_process_group, so what was recorded is a process on its own")
+				r.warn("rank " + strings.Join(strangers, ", ") + " joined no process group: the script never called " +
+					"torch.distributed.init_process_group, so what was recorded is a process on its own")
 			}
 		}()
 		env = append(env, joinedVariable+"="+joined)
@@ -269,7 +274,8 @@ func (r *recording) run(ctx context.Context) error {
 	}
 	watch := newTorchWatch()
 	tree := host.NewTree(c.keeper.Process.Pid, watch.look)
-	s := startSamplers(r.dir, r.manifest.RunID, devices, r.interval(), tree, newRunProcesses(c.keeper.Process.Pid, before))
+	s := startSamplers(r.dir, r.manifest.RunID, devices, r.interval(), tree, newRunProcesses(c.keeper.Process.Pid,
+		before))
 
 	r.follow(ctx, c, s)
 
@@ -286,8 +292,8 @@ func (r *recording) run(ctx context.Context) error {
 	return errors.Join(sampling, logs, MergeSegments(r.dir), r.conclude(c, watch, errOut.last.String()))
 }
 
-// keepUses puts into the manifest what the processes held of each device together. Strangers are the ranks of a played world
-// that joined no process group.
+// keepUses puts into the manifest what the processes held of each device together. Strangers are the ranks of a played
+// world that joined no process group.
 func (r *recording) keepUses(shared *phantom.Shared, strangers []string) {
 	uses, err := shared.Uses()
 	if err != nil {

@@ -40,22 +40,27 @@ func TestDeviceUsesAreKept(t *testing.T) {
 	if _, err := f.Write(page); err != nil {
 		t.Fatal(err)
 	}
-	r := &recording{plan: &plan{}, secrets: mask.Gather(nil, nil, nil), manifest: &schemas.Manifest{Phantom: &schemas.Phantom{}}}
+	r := &recording{plan: &plan{}, secrets: mask.Gather(nil, nil, nil),
+		manifest: &schemas.Manifest{Phantom: &schemas.Phantom{}}}
 	r.keepUses(shared, nil)
-	if got := r.manifest.Phantom.Devices; !slices.Equal(got, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 5 << 20, TakenBytes: 6 << 20}}) || len(r.manifest.Warnings) > 0 {
+	if got := r.manifest.Phantom.Devices; !slices.Equal(got,
+		[]schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 5 << 20, TakenBytes: 6 << 20}}) ||
+		len(r.manifest.Warnings) > 0 {
 		t.Errorf("%+v, %q", got, r.manifest.Warnings)
 	}
 	if err := f.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	if r.keepUses(shared, nil); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0], "together is not known: ") {
+	if r.keepUses(shared, nil); len(r.manifest.Warnings) != 1 || !strings.Contains(r.manifest.Warnings[0],
+		"together is not known: ") {
 		t.Errorf("%q", r.manifest.Warnings)
 	}
 }
 
 func TestRunRecords(t *testing.T) {
 	var out, errOut bytes.Buffer
-	e := experiment(t, `echo one; echo two >&2; test -n "$DPSIGHT_SPOOL" && test -d "$DPSIGHT_SPOOL" && echo "$DPSIGHT_MODE $DPSIGHT_SOURCE"; sleep 0.3`)
+	e := experiment(t,
+		`echo one; echo two >&2; test -n "$DPSIGHT_SPOOL" && test -d "$DPSIGHT_SPOOL" && echo "$DPSIGHT_MODE $DPSIGHT_SOURCE"; sleep 0.3`)
 	e.Stdout, e.Stderr = &out, &errOut
 	r := run(t, e)
 	m := r.Manifest
@@ -146,7 +151,8 @@ func TestNoProcessOutlivesItsRun(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	e := experiment(t, "")
-	e.Command = []string{"sh", "-c", `trap "echo deaf" TERM; setsid sleep 1000 & echo $! > "$1"; while :; do sleep 0.05; done`, "sh", pidFile}
+	e.Command = []string{"sh", "-c",
+		`trap "echo deaf" TERM; setsid sleep 1000 & echo $! > "$1"; while :; do sleep 0.05; done`, "sh", pidFile}
 	e.Timeout, e.Grace = 300*time.Millisecond, 200*time.Millisecond
 	r := run(t, e)
 	m := r.Manifest
@@ -173,9 +179,12 @@ func TestSignalsArePassedOn(t *testing.T) {
 		log          string
 	}{
 		{"TERM ends it", `echo ready; exec sleep 1000`, []os.Signal{syscall.SIGTERM}, schemas.StatusKilled, "ready\n"},
-		{"INT is handled", `trap "echo saved; exit 0" INT; echo ready; while :; do sleep 0.05; done`, []os.Signal{os.Interrupt}, schemas.StatusOK, "ready\nsaved\n"},
-		{"HUP is handled and fails", `trap "exit 9" HUP; echo ready; while :; do sleep 0.05; done`, []os.Signal{syscall.SIGHUP}, schemas.StatusKilled, "ready\n"},
-		{"the second INT kills", `trap "echo no" INT TERM; echo ready; while :; do sleep 0.05; done`, []os.Signal{os.Interrupt, os.Interrupt}, schemas.StatusKilled, "ready\nno\n"},
+		{"INT is handled", `trap "echo saved; exit 0" INT; echo ready; while :; do sleep 0.05; done`,
+			[]os.Signal{os.Interrupt}, schemas.StatusOK, "ready\nsaved\n"},
+		{"HUP is handled and fails", `trap "exit 9" HUP; echo ready; while :; do sleep 0.05; done`,
+			[]os.Signal{syscall.SIGHUP}, schemas.StatusKilled, "ready\n"},
+		{"the second INT kills", `trap "echo no" INT TERM; echo ready; while :; do sleep 0.05; done`,
+			[]os.Signal{os.Interrupt, os.Interrupt}, schemas.StatusKilled, "ready\nno\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := experiment(t, test.script)
@@ -275,9 +284,13 @@ func TestRefusals(t *testing.T) {
 		edit func(*Experiment)
 		want string
 	}{
-		{"no such command", func(e *Experiment) { e.Command = []string{"no-such-command"} }, "no-such-command: no such command"},
+		{"no such command", func(e *Experiment) {
+			e.Command = []string{"no-such-command"}
+		}, "no-such-command: no such command"},
 		{"empty command", func(e *Experiment) { e.Command = []string{""} }, "the command's first word is empty"},
-		{"a path to nothing", func(e *Experiment) { e.Command = []string{"./nothing"} }, "./nothing: no such file or directory"},
+		{"a path to nothing", func(e *Experiment) {
+			e.Command = []string{"./nothing"}
+		}, "./nothing: no such file or directory"},
 		{"no such script", func(e *Experiment) {
 			e.Command = []string{program(t, t.TempDir(), "python3", "#!/bin/sh\n"), "-u", "-X", "dev", "train.py", "-c"}
 		}, "train.py: no such script"},

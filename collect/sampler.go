@@ -15,18 +15,20 @@ const (
 	// DefaultSampleInterval is the time between two NVML readings.
 	DefaultSampleInterval = 10 * time.Millisecond
 	hostInterval          = 500 * time.Millisecond
-	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare bounds what
-	// they take of a core.
+	// energyInterval is the least time between two readings of the energy, which take milliseconds each; energyShare
+	// bounds what they take of a core.
 	energyInterval = time.Second
 	energyShare    = 0.0015
-	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a second at most,
-	// and each wakes Go's scheduler, whose own thread then polls for ten milliseconds.
+	// gaugeInterval is the least time between two readings of all but memory: drivers refresh them a few dozen times a
+	// second at most, and each wakes Go's scheduler, whose own thread then polls for ten milliseconds.
 	gaugeInterval = 100 * time.Millisecond
-	// quietInterval is that time as long as the memory in use is what it was at the start, so that nobody computes yet. When a process
-	// makes its CUDA context the driver holds its lock for a tenth of a second just before any memory is taken: a reading of the
-	// memory sleeps through that, but one of a gauge spins (on an H200 in 17 of 91 runs, when gauges were read at any time).
+	// quietInterval is that time as long as the memory in use is what it was at the start, so that nobody computes yet.
+	// When a process makes its CUDA context the driver holds its lock for a tenth of a second just before any memory is
+	// taken: a reading of the memory sleeps through that, but one of a gauge spins (on an H200 in 17 of 91 runs, when
+	// gauges were read at any time).
 	quietInterval = time.Second
-	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less often.
+	// sampleShare is the part of an interval that a device's readings may take before all but memory are taken less
+	// often.
 	sampleShare = 0.0015
 	// Segments are flushed every flushShare of the time since the start, within bounds: a short run loses
 	// little to a SIGKILL, and a long one does not leave thousands of files.
@@ -46,14 +48,17 @@ type samplers struct {
 }
 
 // startSamplers begins to sample. tree has the run's processes.
-func startSamplers(dir, runID string, devices []nvml.Device, interval time.Duration, tree *host.Tree, processes processTable) *samplers {
+func startSamplers(dir, runID string, devices []nvml.Device, interval time.Duration, tree *host.Tree,
+	processes processTable) *samplers {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &samplers{stop: cancel, errs: make(chan error, 1)}
-	s.host = &hostSampler{runID: runID, tree: tree, out: &segmentWriter[schemas.HostSample]{dir: dir, table: schemas.HostSamples}}
+	s.host = &hostSampler{runID: runID, tree: tree, out: &segmentWriter[schemas.HostSample]{dir: dir,
+		table: schemas.HostSamples}}
 	s.done.Go(func() { s.host.run(ctx) })
 	flush := []func() error{s.host.out.flush}
 	if len(devices) > 0 {
-		s.gpu = newGPUSampler(runID, devices, interval, processes, &segmentWriter[schemas.Sample]{dir: dir, table: schemas.Samples})
+		s.gpu = newGPUSampler(runID, devices, interval, processes, &segmentWriter[schemas.Sample]{dir: dir,
+			table: schemas.Samples})
 		s.done.Go(func() { s.gpu.run(ctx) })
 		flush = append(flush, s.gpu.out.flush)
 	}
@@ -132,8 +137,8 @@ type deviceState struct {
 	moved       bool  // memory in use has been another since
 }
 
-// costs are what the last readings of a kind took. Their median counts: by their mean a driver that stalled once would be left alone for a
-// minute, and that minute is most of a run.
+// costs are what the last readings of a kind took. Their median counts: by their mean a driver that stalled once would
+// be left alone for a minute, and that minute is most of a run.
 type costs [3]time.Duration
 
 func (c *costs) add(d time.Duration) time.Duration {
@@ -141,8 +146,10 @@ func (c *costs) add(d time.Duration) time.Duration {
 	return max(min(c[0], c[1]), min(max(c[0], c[1]), c[2]))
 }
 
-func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, processes processTable, out *segmentWriter[schemas.Sample]) *gpuSampler {
-	g := &gpuSampler{runID: runID, devices: devices, interval: interval, processes: processes, out: out, state: make([]deviceState, len(devices))}
+func newGPUSampler(runID string, devices []nvml.Device, interval time.Duration, processes processTable,
+	out *segmentWriter[schemas.Sample]) *gpuSampler {
+	g := &gpuSampler{runID: runID, devices: devices, interval: interval, processes: processes, out: out,
+		state: make([]deviceState, len(devices))}
 	g.used.Store(-1)
 	return g
 }
@@ -223,8 +230,10 @@ func (g *gpuSampler) others(d nvml.Device, s *deviceState, row *schemas.Sample, 
 	}
 	gauges := d.Gauges()
 	row.ProcessBytes, s.others = g.split(d)
-	row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = gauges.SMPercent, gauges.MemoryPercent, gauges.PowerMW, gauges.TemperatureC
-	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz, gauges.ThrottleReasons
+	row.SMPercent, row.MemoryPercent, row.PowerMW, row.TemperatureC = gauges.SMPercent, gauges.MemoryPercent,
+		gauges.PowerMW, gauges.TemperatureC
+	row.SMClockMHz, row.MemoryClockMHz, row.ThrottleReasons = gauges.SMClockMHz, gauges.MemoryClockMHz,
+		gauges.ThrottleReasons
 	// A fake or idle driver answers in no time; a busy one, or one with many processes, may not.
 	cost := s.gaugeCosts.add(time.Since(now))
 	s.wait = max(g.ticks(gaugeInterval), 1+int(float64(cost)/(sampleShare*float64(g.interval))))
@@ -270,7 +279,8 @@ func (h *hostSampler) run(ctx context.Context) {
 	for {
 		now := time.Now()
 		if u := h.tree.Read(now); u.Processes > 0 {
-			h.out.add(schemas.HostSample{RunID: h.runID, TimeNS: now.UnixNano(), RSSBytes: u.RSSBytes, CPUNS: u.CPUNS, Processes: int32(u.Processes)})
+			h.out.add(schemas.HostSample{RunID: h.runID, TimeNS: now.UnixNano(), RSSBytes: u.RSSBytes, CPUNS: u.CPUNS,
+				Processes: int32(u.Processes)})
 		}
 		select {
 		case <-ctx.Done():

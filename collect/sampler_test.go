@@ -51,7 +51,8 @@ func TestGPUSampler(t *testing.T) {
 		// All but memory is read every 100 ms, and at the end.
 		if gauged := i%10 == 9 || i == 6002; gauged != (r.ProcessBytes != nil) {
 			t.Fatalf("row %d: %+v", i, r)
-		} else if gauged && (*r.ProcessBytes != 120 || *r.SMPercent != 93 || r.TemperatureC != nil) || i >= 9 && r.OtherProcesses != 1 {
+		} else if gauged && (*r.ProcessBytes != 120 || *r.SMPercent != 93 || r.TemperatureC != nil) || i >= 9 &&
+			r.OtherProcesses != 1 {
 			t.Fatalf("row %d: %+v", i, r)
 		}
 		if r.EnergyMJ != nil {
@@ -94,8 +95,8 @@ func TestSlowDriver(t *testing.T) {
 	}
 }
 
-// A driver that stalled once is asked as before: the recordings that were made when one long answer counted for a minute have no gauges
-// where their steps are.
+// A driver that stalled once is asked as before: the recordings that were made when one long answer counted for a
+// minute have no gauges where their steps are.
 func TestDriverStallsOnce(t *testing.T) {
 	gpu := newFakeGPU()
 	gpu.quiet, gpu.stall = 1, 110*time.Millisecond
@@ -218,14 +219,16 @@ func TestCollectorCost(t *testing.T) {
 	if m.Collector.SetupCPUNS == nil || m.Collector.SealCPUNS == nil {
 		t.Fatalf("%+v", m.Collector)
 	}
-	t.Logf("%.2f %% of a core, %d samples, %d missed; %.1f ms before and %.1f ms after the experiment", 100*share, m.Collector.Samples, m.Collector.MissedTicks,
+	t.Logf("%.2f %% of a core, %d samples, %d missed; %.1f ms before and %.1f ms after the experiment", 100*share,
+		m.Collector.Samples, m.Collector.MissedTicks,
 		float64(*m.Collector.SetupCPUNS)/1e6, float64(*m.Collector.SealCPUNS)/1e6)
 	// All of it is this process's and its keeper's, and none is counted twice.
-	if all := m.Collector.CPUNS + *m.Collector.SetupCPUNS + *m.Collector.SealCPUNS; *m.Collector.SetupCPUNS <= 0 || *m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
+	if all := m.Collector.CPUNS + *m.Collector.SetupCPUNS + *m.Collector.SealCPUNS; *m.Collector.SetupCPUNS <= 0 ||
+		*m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
 		t.Errorf("%+v", m.Collector)
 	}
-	// The claim is 2 %, and the recordings in examples show it. Three seconds are mostly the start, and a busy machine and the
-	// race detector cost more: this bound only catches a collector that spins.
+	// The claim is 2 %, and the recordings in examples show it. Three seconds are mostly the start, and a busy machine
+	// and the race detector cost more: this bound only catches a collector that spins.
 	if share > 0.2 {
 		t.Errorf("the collector took %.1f %% of a core", 100*share)
 	}

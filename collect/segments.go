@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is still
-// open is lost with its writer, whatever was flushed, because the footer comes last.
+// A segmentWriter keeps rows in memory and flushes them as numbered, complete Parquet files: a Parquet file that is
+// still open is lost with its writer, whatever was flushed, because the footer comes last.
 type segmentWriter[T any] struct {
 	dir   string
 	table schemas.Table[T]
@@ -58,9 +58,9 @@ func (w *segmentWriter[T]) flush() error {
 
 func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
 
-// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run that
-// ended by itself has none left; one whose collector was killed has, and also partial files, a manifest's too, which are removed.
-// It can be interrupted and called again. The run must not be running (see [Running]).
+// MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run
+// that ended by itself has none left; one whose collector was killed has, and also partial files, a manifest's too,
+// which are removed. It can be interrupted and called again. The run must not be running (see [Running]).
 func MergeSegments(dir string) error {
 	os.Remove(filepath.Join(dir, schemas.ManifestFile+schemas.PartialSuffix))
 	return errors.Join(mergeTable(dir, schemas.Samples), mergeTable(dir, schemas.HostSamples))

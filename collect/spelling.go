@@ -11,8 +11,8 @@ import (
 // knownDevices are the words of collect's --device.
 const knownDevices = "known: auto, cuda, phantom, phantom:PROFILE"
 
-// didYouMean asks whether a device that there is not was meant to be one that there is; it is empty where none comes to mind. Before the
-// names of profiles stands prefix; without one, nothing but a profile can be meant.
+// didYouMean asks whether a device that there is not was meant to be one that there is; it is empty where none comes to
+// mind. Before the names of profiles stands prefix; without one, nothing but a profile can be meant.
 func didYouMean(device, prefix string) string {
 	words := meantProfiles(device)
 	for i := range words {
@@ -42,8 +42,9 @@ func beside(question, known string) string {
 	return question + "; " + known
 }
 
-// meantProfiles are the profiles that a name can be meant for: the one that it is but for case and punctuation, with whatever is written
-// around it, or those that it is a part of, as 4090 or a100. A letter more or less is often another device's name: b200 is no h200.
+// meantProfiles are the profiles that a name can be meant for: the one that it is but for case and punctuation, with
+// whatever is written around it, or those that it is a part of, as 4090 or a100. A letter more or less is often another
+// device's name: b200 is no h200.
 func meantProfiles(device string) (names []string) {
 	word := plain(device)
 	for _, name := range phantom.Profiles() {
@@ -56,7 +57,9 @@ func meantProfiles(device string) (names []string) {
 	}
 	// What stands before the last colon, slash or sign of equality says that it is a phantom's.
 	word = plain(device[strings.LastIndexAny(device, ":/=")+1:])
-	return slices.DeleteFunc(phantom.Profiles(), func(name string) bool { return len(word) < 3 || !strings.Contains(plain(name), word) })
+	return slices.DeleteFunc(phantom.Profiles(), func(name string) bool {
+		return len(word) < 3 || !strings.Contains(plain(name), word)
+	})
 }
 
 // plain has the letters and digits of a name, in lower case.

@@ -21,10 +21,12 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 	switch {
 	case m.Predicted:
 	case m.library == nil:
-		return nil, &UsageError{fmt.Sprintf("%d experiments cannot run at the same time: without NVML the GPUs cannot be told apart (%s)", n, m.nvmlReason),
+		return nil, &UsageError{fmt.Sprintf("%d experiments cannot run at the same time: without NVML the GPUs "+
+			"cannot be told apart (%s)", n, m.nvmlReason),
 			"leave --jobs out"}
 	case len(devices) < n:
-		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need as many GPUs, and %s visible", n, plural(len(devices), "GPU is", "GPUs are")),
+		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need as many GPUs, and %s visible", n,
+			plural(len(devices), "GPU is", "GPUs are")),
 			fmt.Sprintf("give --jobs %d, or less", max(1, len(devices)))}
 	}
 	m.found = m.shared()
@@ -41,8 +43,8 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 }
 
 // environ is the environment of an experiment: of a part of a machine, with the part's GPU alone in sight. The UUID is
-// the one name of a GPU that nothing renumbers. Which of this machine's GPUs are to be seen says nothing of a phantom one, which would
-// be hidden too: that they all are is a reason to take it.
+// the one name of a GPU that nothing renumbers. Which of this machine's GPUs are to be seen says nothing of a phantom
+// one, which would be hidden too: that they all are is a reason to take it.
 func (m *Machine) environ(base []string) []string {
 	if m.Predicted {
 		return Without(base, "CUDA_VISIBLE_DEVICES")
@@ -69,8 +71,8 @@ func Without(base []string, names ...string) []string {
 	})
 }
 
-// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. A variable that is there is replaced: of
-// two entries of one name a C library takes the first.
+// Overlay sets variables in an environment, as from os.Environ; base nil is this process's. A variable that is there is
+// replaced: of two entries of one name a C library takes the first.
 func Overlay(base []string, set map[string]string) []string {
 	if base == nil {
 		base = os.Environ()

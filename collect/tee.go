@@ -20,8 +20,8 @@ const (
 // maxLine bounds what is kept of the last line for the manifest.
 const maxLine = 300
 
-// A tee copies one stream of the experiment to its log and shows it, both masked. Neither can stop the experiment: should the log or
-// the terminal fail, the rest of the stream is read all the same.
+// A tee copies one stream of the experiment to its log and shows it, both masked. Neither can stop the experiment:
+// should the log or the terminal fail, the rest of the stream is read all the same.
 type tee struct {
 	read *os.File
 	log  *os.File
@@ -30,7 +30,8 @@ type tee struct {
 	err  error // of the log; valid once done is closed
 }
 
-// startTee returns the file that the experiment writes to; the caller closes it once the experiment has it. live may be nil.
+// startTee returns the file that the experiment writes to; the caller closes it once the experiment has it. live may be
+// nil.
 func startTee(path string, live io.Writer, secrets *mask.Secrets) (*tee, *os.File, error) {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Told are an experiment's parameters, and with them what was said of the machine: the world that a script is a rank of, and the
-// memory of the GPU. Both decide what fits as much as the batch size does, so runs that differ in them are no repeats of each
-// other. What was not said is left out: a GPU's own memory is its profile's.
+// Told are an experiment's parameters, and with them what was said of the machine: the world that a script is a rank
+// of, and the memory of the GPU. Both decide what fits as much as the batch size does, so runs that differ in them are
+// no repeats of each other. What was not said is left out: a GPU's own memory is its profile's.
 func (m *Machine) Told(e *Experiment) map[string]any {
 	params := maps.Clone(e.Params)
 	if params == nil {
@@ -19,7 +19,8 @@ func (m *Machine) Told(e *Experiment) map[string]any {
 		for _, rank := range w.Ranks {
 			ranks = append(ranks, strconv.Itoa(rank))
 		}
-		params["world_size"], params["ranks"], params["gpus_per_node"] = int64(w.Size), strings.Join(ranks, ","), int64(w.PerNode)
+		params["world_size"], params["ranks"], params["gpus_per_node"] = int64(w.Size), strings.Join(ranks, ","),
+			int64(w.PerNode)
 	}
 	if m.memory > 0 {
 		params["gpu_memory"] = m.memory

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What was said of the machine is a parameter of the run; what was not said is not, and the experiment's own are left as they are.
+// What was said of the machine is a parameter of the run; what was not said is not, and the experiment's own are left
+// as they are.
 func TestTold(t *testing.T) {
 	world, err := NewWorld(16, "0,15", 4)
 	if err != nil {
@@ -36,8 +37,10 @@ func TestTold(t *testing.T) {
 
 // Only what torch, its libraries and the phantom GPU read belongs to a basis.
 func TestVariablesOf(t *testing.T) {
-	got := variablesOf([]string{"HOME=/root", "PYTORCH_ALLOC_CONF=x:1", "CUBLASLT_WORKSPACE_SIZE=1", "PATH=/bin", "CUBLAS_WORKSPACE_CONFIG=:16:8", "PHANTOM_ADDR=up", "CUDNN_X=1"})
-	want := []string{"CUBLASLT_WORKSPACE_SIZE=1", "CUBLAS_WORKSPACE_CONFIG=:16:8", "CUDNN_X=1", "PHANTOM_ADDR=up", "PYTORCH_ALLOC_CONF=x:1"}
+	got := variablesOf([]string{"HOME=/root", "PYTORCH_ALLOC_CONF=x:1", "CUBLASLT_WORKSPACE_SIZE=1", "PATH=/bin",
+		"CUBLAS_WORKSPACE_CONFIG=:16:8", "PHANTOM_ADDR=up", "CUDNN_X=1"})
+	want := []string{"CUBLASLT_WORKSPACE_SIZE=1", "CUBLAS_WORKSPACE_CONFIG=:16:8", "CUDNN_X=1", "PHANTOM_ADDR=up",
+		"PYTORCH_ALLOC_CONF=x:1"}
 	if len(got) != len(want) {
 		t.Fatal(got)
 	}

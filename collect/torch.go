@@ -18,7 +18,8 @@ const oldestMajor, oldestMinor = 2, 10
 // probeTime bounds the question to an interpreter; a cold file system takes seconds.
 const probeTime = 60 * time.Second
 
-// Install is an interpreter and what it would import, found without importing it: to import torch takes seconds, and may fail.
+// Install is an interpreter and what it would import, found without importing it: to import torch takes seconds, and
+// may fail.
 type Install struct {
 	Python string // version
 	Torch  string // version, "" = absent
@@ -51,12 +52,14 @@ func Probe(ctx context.Context, python string, env []string) (*Install, error) {
 
 // check says in one sentence why experiments cannot be recorded with this install, nil if they can.
 func (in *Install) check(python string) error {
-	const install = "pip install torch (2.10 or later, a CUDA build), or give the path of an interpreter that has it in place of python; dpsight doctor names that of make setup"
+	const install = "pip install torch (2.10 or later, a CUDA build), or give the path of an interpreter that has it " +
+		"in place of python; dpsight doctor names that of make setup"
 	switch major, minor := torchVersion(in.Torch); {
 	case in.Torch == "":
 		return &UsageError{fmt.Sprintf("%s (Python %s) has no torch", python, in.Python), install}
 	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
-		return &UsageError{fmt.Sprintf("torch %s is too old to be recorded: %d.%d or later is needed", in.Torch, oldestMajor, oldestMinor),
+		return &UsageError{fmt.Sprintf("torch %s is too old to be recorded: %d.%d or later is needed", in.Torch,
+			oldestMajor, oldestMinor),
 			"upgrade torch; memory snapshots made with it can be read by dpsight ingest"}
 	case in.CUDA == "":
 		return &UsageError{fmt.Sprintf("torch %s of %s is not a CUDA build", in.Torch, python),

@@ -18,8 +18,8 @@ const (
 	maxPerNode = 8 // devices that a phantom machine can have
 )
 
-// A World is that of a script that torchrun would start once for each GPU. Some of its ranks are run, on the phantom GPU; the
-// others are there as copies of whichever rank asks.
+// A World is that of a script that torchrun would start once for each GPU. Some of its ranks are run, on the phantom
+// GPU; the others are there as copies of whichever rank asks.
 type World struct {
 	Size    int
 	Ranks   []int // those that are run
@@ -29,7 +29,8 @@ type World struct {
 // NewWorld reads --world-size, --ranks and --gpus-per-node.
 func NewWorld(size int, ranks string, perNode int) (*World, error) {
 	if size < 1 || size > maxWorld {
-		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size), "it is the number of processes that torchrun would start in all"}
+		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size),
+			"it is the number of processes that torchrun would start in all"}
 	}
 	if perNode < 1 || perNode > maxPerNode {
 		return nil, &UsageError{fmt.Sprintf("--gpus-per-node must be 1 to %d, not %d", maxPerNode, perNode), ""}
@@ -41,7 +42,8 @@ func NewWorld(size int, ranks string, perNode int) (*World, error) {
 		case err != nil:
 			return nil, &UsageError{fmt.Sprintf("--ranks %s: %q is no rank", ranks, word), "as in --ranks 0,7"}
 		case rank < 0 || rank >= size:
-			return nil, &UsageError{fmt.Sprintf("--ranks %s: there is no rank %d in a world of %d", ranks, rank, size), fmt.Sprintf("ranks are 0 to %d", size-1)}
+			return nil, &UsageError{fmt.Sprintf("--ranks %s: there is no rank %d in a world of %d", ranks, rank, size),
+				fmt.Sprintf("ranks are 0 to %d", size-1)}
 		case slices.Contains(w.Ranks, rank):
 			return nil, &UsageError{fmt.Sprintf("--ranks %s names rank %d twice", ranks, rank), ""}
 		}
@@ -54,13 +56,17 @@ func NewWorld(size int, ranks string, perNode int) (*World, error) {
 func (w *World) check(m *Machine, e *Experiment, python string) error {
 	switch {
 	case !m.Predicted:
-		return &UsageError{"--world-size plays ranks on phantom GPUs, and this is " + m.Note, "add --device phantom; on GPUs, run torchrun itself"}
+		return &UsageError{"--world-size plays ranks on phantom GPUs, and this is " + m.Note,
+			"add --device phantom; on GPUs, run torchrun itself"}
 	case len(e.Command) == 0:
-		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments do not", "give a command after --"}
+		return &UsageError{"--world-size belongs to a script that joins a process group, which built-in experiments " +
+			"do not", "give a command after --"}
 	case launch.Behind(e.Command) != nil:
-		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])), "give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
+		return &UsageError{fmt.Sprintf("--world-size stands in for %s", filepath.Base(e.Command[0])),
+			"give the script itself, as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
 	case python == "":
-		return &UsageError{fmt.Sprintf("--world-size needs to know the script's Python, and %s does not show it", e.Command[0]), "as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
+		return &UsageError{fmt.Sprintf("--world-size needs to know the script's Python, and %s does not show it",
+			e.Command[0]), "as in: dpsight collect --device phantom --world-size 8 -- python train.py"}
 	}
 	return nil
 }
@@ -74,7 +80,8 @@ func (w *World) vars(rank int) map[string]string {
 	nodes := (w.Size + w.PerNode - 1) / w.PerNode
 	vars := map[string]string{"MASTER_ADDR": "127.0.0.1", "ROLE_NAME": "default", "TORCHELASTIC_RUN_ID": "dpsight"}
 	for name, value := range map[string]int{
-		"RANK": rank, "LOCAL_RANK": rank % w.PerNode, "WORLD_SIZE": w.Size, "LOCAL_WORLD_SIZE": min(w.PerNode, w.Size-node*w.PerNode),
+		"RANK": rank, "LOCAL_RANK": rank % w.PerNode, "WORLD_SIZE": w.Size, "LOCAL_WORLD_SIZE": min(w.PerNode,
+			w.Size-node*w.PerNode),
 		"GROUP_RANK": node, "GROUP_WORLD_SIZE": nodes, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": w.Size,
 		"MASTER_PORT": 29500, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
 	} {
@@ -84,7 +91,8 @@ func (w *World) vars(rank int) map[string]string {
 	return vars
 }
 
-// pages is how many sets of devices a run has: one, or one for each rank, which has devices of its own as long as it is alone on them.
+// pages is how many sets of devices a run has: one, or one for each rank, which has devices of its own as long as it is
+// alone on them.
 func (w *World) pages() int {
 	if w == nil {
 		return 1
@@ -92,7 +100,8 @@ func (w *World) pages() int {
 	return len(w.Ranks)
 }
 
-// unpack writes the module that stands in for the peers, or helps those that there are without a world to play, and what starts several ranks; it gives the module's path.
+// unpack writes the module that stands in for the peers, or helps those that there are without a world to play, and
+// what starts several ranks; it gives the module's path.
 func (w *World) unpack(dir string) (module string, err error) {
 	module = filepath.Join(dir, "phantom_ranks.py")
 	if err = os.WriteFile(module, phantom.RanksModule(), 0o600); err == nil && w != nil && len(w.Ranks) > 1 {
@@ -103,8 +112,8 @@ func (w *World) unpack(dir string) (module string, err error) {
 
 func (*World) launcher(dir string) string { return filepath.Join(dir, "phantom_launch.py") }
 
-// command gives what to run for the ranks, and the environment for it. One rank is the script itself; for several, a launcher
-// in the script's Python stands where torchrun would.
+// command gives what to run for the ranks, and the environment for it. One rank is the script itself; for several, a
+// launcher in the script's Python stands where torchrun would.
 func (w *World) command(dir, python, path string, argv, env []string) (newPath string, newArgv, newEnv []string) {
 	set := w.vars(w.Ranks[0])
 	if len(w.Ranks) > 1 {
@@ -147,8 +156,9 @@ func (w *World) strangers(folder string) (ranks []string) {
 	return ranks
 }
 
-// astray says which ranks took memory of a device that is another rank's, empty where none did; of strangers, who are no ranks, there is more
-// to say. What ranks have of one device together is not in a prediction of single ones, and nothing else would show that it matters.
+// astray says which ranks took memory of a device that is another rank's, empty where none did; of strangers, who are
+// no ranks, there is more to say. What ranks have of one device together is not in a prediction of single ones, and
+// nothing else would show that it matters.
 func (w *World) astray(uses []phantom.Use, strangers []string) string {
 	var ranks, devices []string
 	for _, u := range uses {
@@ -161,7 +171,8 @@ func (w *World) astray(uses []phantom.Use, strangers []string) string {
 		return ""
 	}
 	slices.Sort(devices)
-	return fmt.Sprintf("rank %s took memory of %s, where each rank of a machine is taken to have a device of its own: with others there it has less, and NCCL refuses two ranks on one device; "+
+	return fmt.Sprintf("rank %s took memory of %s, where each rank of a machine is taken to have a device of its "+
+		"own: with others there it has less, and NCCL refuses two ranks on one device; "+
 		`was torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) forgotten, or map_location of torch.load?`,
 		strings.Join(slices.Compact(ranks), ", "), strings.Join(slices.Compact(devices), ", "))
 }

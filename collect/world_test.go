@@ -27,7 +27,8 @@ func TestNewWorld(t *testing.T) {
 		{4, "1,1", 8, "--ranks 1,1 names rank 1 twice"},
 	} {
 		var usage *UsageError
-		if _, err := NewWorld(test.size, test.ranks, test.perNode); !errors.As(err, &usage) || usage.Error() != test.says {
+		if _, err := NewWorld(test.size, test.ranks, test.perNode); !errors.As(err, &usage) ||
+			usage.Error() != test.says {
 			t.Errorf("%d %s %d: %v", test.size, test.ranks, test.perNode, err)
 		}
 	}
@@ -40,7 +41,8 @@ func TestWorldOfARank(t *testing.T) {
 	}
 	vars := w.vars(9)
 	for name, want := range map[string]string{
-		"RANK": "9", "LOCAL_RANK": "1", "WORLD_SIZE": "10", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "2", "GROUP_WORLD_SIZE": "3", "MASTER_PORT": "29500",
+		"RANK": "9", "LOCAL_RANK": "1", "WORLD_SIZE": "10", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "2",
+		"GROUP_WORLD_SIZE": "3", "MASTER_PORT": "29500",
 	} {
 		if vars[name] != want {
 			t.Errorf("%s=%s, want %s", name, vars[name], want)
@@ -52,7 +54,8 @@ func TestWorldOfARank(t *testing.T) {
 	// What was set before is a launcher's that this one runs under.
 	env := []string{"RANK=0", "HOME=/h", "WORLD_SIZE=1"}
 	path, argv, got := w.command("/s", "/py", "/bin/x", []string{"x", "-a", "b"}, env)
-	if path != "/py" || len(argv) != 6 || argv[1] != "/s/phantom_launch.py" || strings.Count(argv[2], ";") != 1 || !slices.Equal(argv[3:], []string{"/bin/x", "-a", "b"}) {
+	if path != "/py" || len(argv) != 6 || argv[1] != "/s/phantom_launch.py" || strings.Count(argv[2], ";") != 1 ||
+		!slices.Equal(argv[3:], []string{"/bin/x", "-a", "b"}) {
 		t.Errorf("%s %q", path, argv)
 	}
 	if slices.Sort(got); !slices.Equal(got, []string{"HOME=/h", "OMP_NUM_THREADS=1"}) {
@@ -65,17 +68,21 @@ func TestWorldOfARank(t *testing.T) {
 	}
 }
 
-// A rank whose script forgot which device is its own, or loaded something onto another's, is told of; one on its own device is not.
+// A rank whose script forgot which device is its own, or loaded something onto another's, is told of; one on its own
+// device is not.
 func TestWorldSaysWhoIsAstray(t *testing.T) {
 	w, err := NewWorld(16, "0,3,8,12", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1, Device: 3}, {Page: 2}, {Page: 3, Device: 4}}, nil); said != "" {
+	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1, Device: 3}, {Page: 2}, {Page: 3, Device: 4}},
+		nil); said != "" {
 		t.Errorf("each on its own: %q", said)
 	}
-	const want = "rank 3, 12 took memory of cuda:0, cuda:1, where each rank of a machine is taken to have a device of its own: "
-	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1}, {Page: 1, Device: 1}, {Page: 2}, {Page: 3}, {Page: 3, Device: 4}}, nil); !strings.HasPrefix(said, want) {
+	const want = "rank 3, 12 took memory of cuda:0, cuda:1, where each rank of a machine is taken to have a device " +
+		"of its own: "
+	if said := w.astray([]phantom.Use{{Page: 0}, {Page: 1}, {Page: 1, Device: 1}, {Page: 2}, {Page: 3},
+		{Page: 3, Device: 4}}, nil); !strings.HasPrefix(said, want) {
 		t.Errorf("%q", said)
 	}
 	if said := w.astray([]phantom.Use{{Page: 1}}, []string{"3"}); said != "" {
@@ -96,9 +103,11 @@ func TestWorldRefusals(t *testing.T) {
 		says    string
 	}{
 		{gpu, []string{"python", "t.py"}, "/py", "--world-size plays ranks on phantom GPUs, and this is device: CUDA"},
-		{phantom, nil, "/py", "--world-size belongs to a script that joins a process group, which built-in experiments do not"},
+		{phantom, nil, "/py", "--world-size belongs to a script that joins a process group, which built-in " +
+			"experiments do not"},
 		{phantom, []string{"/x/torchrun", "t.py"}, "/py", "--world-size stands in for torchrun"},
-		{phantom, []string{"./run.sh"}, "", "--world-size needs to know the script's Python, and ./run.sh does not show it"},
+		{phantom, []string{"./run.sh"}, "", "--world-size needs to know the script's Python, and ./run.sh does not " +
+			"show it"},
 		{phantom, []string{"python", "t.py"}, "/py", ""},
 	} {
 		err := w.check(test.machine, &Experiment{Command: test.command}, test.python)

@@ -11,12 +11,15 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// accuracySuites are the suites of the scripts that show how exact predictions are, by which files of figures have them.
-var accuracySuites = map[string][]string{"first": {"accuracy-first", "accuracy-ranks"}, "second": {"accuracy-second", "accuracy-ranks-second"},
+// accuracySuites are the suites of the scripts that show how exact predictions are, by which files of figures have
+// them.
+var accuracySuites = map[string][]string{"first": {"accuracy-first", "accuracy-ranks"}, "second": {"accuracy-second",
+	"accuracy-ranks-second"},
 	"fresh": {"accuracy-fresh"}, "later": {"accuracy-later", "accuracy-nodes"}, "latest": {"accuracy-latest"}}
 
-// Of the scripts that show how exact predictions are, docs/accuracy.md reads files of figures. Those of every recording that is kept
-// whole are the recording's own, and each experiment of a suite is there: measured on a real GPU in the one file, predicted in the other.
+// Of the scripts that show how exact predictions are, docs/accuracy.md reads files of figures. Those of every recording
+// that is kept whole are the recording's own, and each experiment of a suite is there: measured on a real GPU in the
+// one file, predicted in the other.
 func TestRecordedFigures(t *testing.T) {
 	for half, plans := range accuracySuites {
 		figures := map[string]map[string]schemas.BaselineExperiment{}
@@ -63,21 +66,25 @@ func TestRecordedFigures(t *testing.T) {
 	}
 }
 
-// builtInStores are those of the experiments that are dpsight's own; with them the counterSuites, of which the figures alone are kept.
+// builtInStores are those of the experiments that are dpsight's own; with them the counterSuites, of which the figures
+// alone are kept.
 var builtInStores = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", "lora", "claims"}
 
-// TestPredictionsHoldTheirLimits asserts what is promised of predictions: each built-in method, model and preset has its peak allocated to the
-// byte; the first half of the scripts has a median error of 0, and at worst 1 % in allocated and 5 % in reserved; and nothing that is called
-// exact expected, wherever it is from, is a byte off in allocated. What the second half and the later scripts come to is published as it came. The
-// fresh scripts and the latest were predicted before they were recorded, once, and came to the byte.
+// TestPredictionsHoldTheirLimits asserts what is promised of predictions: each built-in method, model and preset has
+// its peak allocated to the byte; the first half of the scripts has a median error of 0, and at worst 1 % in allocated
+// and 5 % in reserved; and nothing that is called exact expected, wherever it is from, is a byte off in allocated. What
+// the second half and the later scripts come to is published as it came. The fresh scripts and the latest were
+// predicted before they were recorded, once, and came to the byte.
 func TestPredictionsHoldTheirLimits(t *testing.T) {
 	var runs []analyze.Summary
 	for _, folder := range builtInStores {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
 	builtIn := analyze.AccuracyOf(figuresOf(t, "predicted"), analyze.Measurements(runs), "")
-	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 { // those of examples/plain
-		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured, builtIn.Unpredicted)
+	// those of examples/plain
+	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
+		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
+			builtIn.Unpredicted)
 	}
 	presets := analyze.AccuracyOf(figuresOf(t, "predicted-presets"), figuresOf(t, "recorded-presets"), "")
 	methods := analyze.AccuracyOf(figuresOf(t, "predicted-methods"), figuresOf(t, "recorded-methods"), "")
@@ -88,9 +95,11 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	fresh := analyze.AccuracyOf(figuresOf(t, "predicted-fresh"), figuresOf(t, "recorded-fresh"), "")
 	later := analyze.AccuracyOf(figuresOf(t, "predicted-later"), figuresOf(t, "recorded-later"), "")
 	latest := analyze.AccuracyOf(figuresOf(t, "predicted-latest"), figuresOf(t, "recorded-latest"), "")
-	for name, doc := range map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets, "methods": &methods, "rest of the methods": &rest, "fresh scripts": &fresh, "latest script": &latest} {
+	for name, doc := range map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets,
+		"methods": &methods, "rest of the methods": &rest, "fresh scripts": &fresh, "latest script": &latest} {
 		if a := doc.Allocated; a.Exact != a.Of || a.Of != len(doc.Experiments) || len(doc.Unended) > 0 {
-			t.Errorf("%s: %d of %d are exact in allocated (%s), %d did not end well", name, a.Exact, len(doc.Experiments), a.Where, len(doc.Unended))
+			t.Errorf("%s: %d of %d are exact in allocated (%s), %d did not end well", name, a.Exact,
+				len(doc.Experiments), a.Where, len(doc.Unended))
 		}
 	}
 	for what, e := range map[string]struct {
@@ -98,19 +107,24 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 		limit float64
 	}{"allocated": {first.Allocated, 0.01}, "reserved": {first.Reserved, 0.05}} {
 		if e.of.Of != len(first.Experiments) || *e.of.Median != 0 || *e.of.Worst >= e.limit {
-			t.Errorf("of the first half %s is off by %g in the median, and by %g in %s", what, *e.of.Median, *e.of.Worst, e.of.Where)
+			t.Errorf("of the first half %s is off by %g in the median, and by %g in %s", what, *e.of.Median,
+				*e.of.Worst, e.of.Where)
 		}
 	}
 	sure := 0
-	for name, doc := range map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets, "methods": &methods, "rest of the methods": &rest, plain: &plainScripts, "first half": &first, "second half": &second, "fresh scripts": &fresh, "later scripts": &later, "latest script": &latest} {
+	for name, doc := range map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets,
+		"methods": &methods, "rest of the methods": &rest, plain: &plainScripts, "first half": &first,
+		"second half": &second, "fresh scripts": &fresh, "later scripts": &later, "latest script": &latest} {
 		for _, x := range doc.Experiments {
 			if x.Confidence != schemas.ExactExpected {
 				continue
 			}
 			if sure++; x.Allocated.Measured == nil || *x.Allocated.Predicted != *x.Allocated.Measured {
-				t.Errorf("%s: %s is called %s, and its peak is %d, predicted %d", name, x.Label, x.Confidence, *x.Allocated.Measured, *x.Allocated.Predicted)
+				t.Errorf("%s: %s is called %s, and its peak is %d, predicted %d", name, x.Label, x.Confidence,
+					*x.Allocated.Measured, *x.Allocated.Predicted)
 			}
-			// Reserved is not what is called so: it depends on where the driver puts segments. It is close for all that.
+			// Reserved is not what is called so: it depends on where the driver puts segments. It is close for all
+			// that.
 			if e := math.Abs(*x.Reserved.Error); e > 0.0001 {
 				t.Errorf("%s: of %s reserved is off by %g", name, x.Label, e)
 			}
@@ -120,8 +134,10 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	for name, n := range map[string]struct {
 		doc    *analyze.AccuracyDocument
 		suites []string
-	}{"presets": {&presets, []string{"presets"}}, "methods": {&methods, []string{"methods"}}, "rest of the methods": {&rest, []string{"methods-rest"}}, "first half": {&first, accuracySuites["first"]},
-		"second half": {&second, accuracySuites["second"]}, "fresh scripts": {&fresh, accuracySuites["fresh"]}, "later scripts": {&later, accuracySuites["later"]}, "latest script": {&latest, accuracySuites["latest"]}} {
+	}{"presets": {&presets, []string{"presets"}}, "methods": {&methods, []string{"methods"}},
+		"rest of the methods": {&rest, []string{"methods-rest"}}, "first half": {&first, accuracySuites["first"]},
+		"second half": {&second, accuracySuites["second"]}, "fresh scripts": {&fresh, accuracySuites["fresh"]},
+		"later scripts": {&later, accuracySuites["later"]}, "latest script": {&latest, accuracySuites["latest"]}} {
 		want := 0
 		for _, file := range n.suites {
 			want += len(planOf(t, filepath.Join("suites", file+".yaml")).Experiments)
@@ -138,13 +154,14 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	}
 }
 
-// What cuDNN withholds is told since hinge was missed by it. The later scripts of one process, predicted anew, and the script that was predicted
-// after that mend and before its recording, come to the byte, allocated and reserved.
+// What cuDNN withholds is told since hinge was missed by it. The later scripts of one process, predicted anew, and the
+// script that was predicted after that mend and before its recording, come to the byte, allocated and reserved.
 func TestWithheldEnginesAreTold(t *testing.T) {
 	for _, c := range []struct {
 		predicted, recorded string
 		names               []string
-	}{{"predicted-later-now", "recorded-later", []string{"bottleneck", "hinge", "mobile"}}, {"predicted-latest", "recorded-latest", []string{"denoise"}}} {
+	}{{"predicted-later-now", "recorded-later", []string{"bottleneck", "hinge", "mobile"}},
+		{"predicted-latest", "recorded-latest", []string{"denoise"}}} {
 		recorded := byKey(figuresOf(t, c.recorded))
 		var names []string
 		for _, p := range figuresOf(t, c.predicted).Experiments {
@@ -155,7 +172,8 @@ func TestWithheldEnginesAreTold(t *testing.T) {
 				continue
 			}
 			if *p.PeakBytes != *m.PeakBytes || *p.PeakReservedBytes != *m.PeakReservedBytes {
-				t.Errorf("%s: %d allocated and %d reserved, recorded %d and %d", p.Name, *p.PeakBytes, *p.PeakReservedBytes, *m.PeakBytes, *m.PeakReservedBytes)
+				t.Errorf("%s: %d allocated and %d reserved, recorded %d and %d", p.Name, *p.PeakBytes,
+					*p.PeakReservedBytes, *m.PeakBytes, *m.PeakReservedBytes)
 			}
 			if c.predicted == "predicted-latest" && *p.Allocations != *m.Allocations {
 				t.Errorf("%s: %d allocations, recorded %d", p.Name, *p.Allocations, *m.Allocations)

@@ -17,9 +17,10 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// What a report on the headline store may take: 1 s for three methods with their bare runs and 1.5 s for all seven, on two cores. That is
-// held as a share of the CPU time in which parquet-go gives the rows of three of its tables, in the same process, since machines differ and
-// are busy: twice the shares that were measured where reports took 0.5 and 1.2 s.
+// What a report on the headline store may take: 1 s for three methods with their bare runs and 1.5 s for all seven, on
+// two cores. That is held as a share of the CPU time in which parquet-go gives the rows of three of its tables, in the
+// same process, since machines differ and are busy: twice the shares that were measured where reports took 0.5 and 1.2
+// s.
 const (
 	reportCores  = 2
 	reportMemory = 300e6 / float64(1<<20) // MiB, of the process
@@ -27,8 +28,8 @@ const (
 	allShare     = 0.75
 )
 
-// BenchmarkReport is the whole of "dpsight report": the tables of the runs read, analysed, drawn and written. It fails over the
-// limits.
+// BenchmarkReport is the whole of "dpsight report": the tables of the runs read, analysed, drawn and written. It fails
+// over the limits.
 func BenchmarkReport(b *testing.B) {
 	b.Run("three", func(b *testing.B) {
 		benchmarkReport(b, threeShare, func(r store.Run) bool {
@@ -51,7 +52,8 @@ func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	for b.Loop() {
 		before, began := cpuTime(b), time.Now()
 		sums, ladders := reduced(b, runs)
-		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0]), Ladders: ladders}); err != nil {
+		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0]),
+			Ladders: ladders}); err != nil {
 			b.Fatal(err)
 		}
 		ours, fastest = ours+cpuTime(b)-before, min(fastest, time.Since(began))

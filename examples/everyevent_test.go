@@ -20,9 +20,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// everyRecording are all runs with allocator events that this repository holds: those of a real GPU in the stores here, and
-// the phantom GPU's journals and the snapshots that the tests of ingest read. In short mode
-// every fourth of those that have tables.
+// everyRecording are all runs with allocator events that this repository holds: those of a real GPU in the stores here,
+// and the phantom GPU's journals and the snapshots that the tests of ingest read. In short mode every fourth of those
+// that have tables.
 func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 	t.Helper()
 	var runs []store.Run
@@ -85,7 +85,8 @@ func otherRecordings(t *testing.T) string {
 		if err := os.WriteFile(filepath.Join(folder, spool.SealedName(0)), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		m := &schemas.Manifest{RunID: id, Name: name, Source: schemas.Predicted, Status: schemas.StatusOK, Bare: name == "bare"}
+		m := &schemas.Manifest{RunID: id, Name: name, Source: schemas.Predicted, Status: schemas.StatusOK,
+			Bare: name == "bare"}
 		if err := schemas.WriteManifest(filepath.Dir(folder), m); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,8 @@ func otherRecordings(t *testing.T) string {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	for _, pattern := range []string{"../ingest/torchsnap/testdata/*.pickle.zst", "../ingest/replay/testdata/*.pickle.zst"} {
+	for _, pattern := range []string{"../ingest/torchsnap/testdata/*.pickle.zst",
+		"../ingest/replay/testdata/*.pickle.zst"} {
 		snapshots, err := filepath.Glob(pattern)
 		if err != nil || len(snapshots) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
@@ -120,7 +122,8 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	var events schemas.EventColumns
 	for i := range rows {
 		if r := &rows[i]; r.Rank == rank && r.Device == device {
-			events.Append(schemas.Action(r.Action), r.Addr, r.Size, r.Stream, r.TimeNS, uint32(r.Mark), uint32(r.Stack), r.Pool)
+			events.Append(schemas.Action(r.Action), r.Addr, r.Size, r.Stream, r.TimeNS, uint32(r.Mark), uint32(r.Stack),
+				r.Pool)
 		}
 	}
 	blocks, err := schemas.Segments.ReadOptional(e.Dir)
@@ -160,8 +163,8 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	return res.Allocated
 }
 
-// At every event of every device of every recording the categories sum to what the replay of the events has allocated, to
-// the byte. The sums come from one sweep over the events; a breakdown of its own, at some events, says the same.
+// At every event of every device of every recording the categories sum to what the replay of the events has allocated,
+// to the byte. The sums come from one sweep over the events; a breakdown of its own, at some events, says the same.
 func TestCategoriesSumAtEveryEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	events := 0
@@ -182,10 +185,12 @@ func TestCategoriesSumAtEveryEvent(t *testing.T) {
 			wrong := 0
 			for seq := range d.Points {
 				p := &d.Points[seq]
-				if sum := sumOf(p.Bytes); p.HighEvent != int64(seq) || p.HighBytes != want[seq] || p.LowBytes != want[seq] || sum != want[seq] ||
+				if sum := sumOf(p.Bytes); p.HighEvent != int64(seq) || p.HighBytes != want[seq] ||
+					p.LowBytes != want[seq] || sum != want[seq] ||
 					slices.Min(p.Bytes) < 0 || !slices.Equal(p.Bytes, p.MaxBytes) {
 					if wrong++; wrong <= 3 {
-						t.Errorf("%s, %s, event %d: the categories sum to %d (%d to %d), replayed are %d: %+v", name, d.Device, seq, sum, p.LowBytes, p.HighBytes, want[seq], *p)
+						t.Errorf("%s, %s, event %d: the categories sum to %d (%d to %d), replayed are %d: %+v", name,
+							d.Device, seq, sum, p.LowBytes, p.HighBytes, want[seq], *p)
 					}
 				}
 			}
@@ -237,14 +242,17 @@ func sameAsBreakdown(t *testing.T, name string, e *example, d *analyze.DeviceTim
 		}
 		p := &d.Points[seq]
 		if b.AllocatedBytes != p.HighBytes {
-			t.Errorf("%s, %s, event %d: the breakdown sums to %d, the sweep to %d", name, d.Device, seq, b.AllocatedBytes, p.HighBytes)
+			t.Errorf("%s, %s, event %d: the breakdown sums to %d, the sweep to %d", name, d.Device, seq,
+				b.AllocatedBytes, p.HighBytes)
 		}
 		for c, m := range d.Categories {
 			if got := b.Category(m.Category).Bytes; got != p.Bytes[c] {
-				t.Errorf("%s, %s, event %d: %s has %d bytes in the breakdown, %d in the sweep", name, d.Device, seq, m.Category, got, p.Bytes[c])
+				t.Errorf("%s, %s, event %d: %s has %d bytes in the breakdown, %d in the sweep", name, d.Device, seq,
+					m.Category, got, p.Bytes[c])
 			}
 			if got := b.Category(m.Category).MaxBytes; got != m.MaxBytes {
-				t.Errorf("%s, %s: the maximum of %s is %d in the breakdown, %d in the timeline", name, d.Device, m.Category, got, m.MaxBytes)
+				t.Errorf("%s, %s: the maximum of %s is %d in the breakdown, %d in the timeline", name, d.Device,
+					m.Category, got, m.MaxBytes)
 			}
 		}
 		return
@@ -266,15 +274,19 @@ func keepsExtremes(t *testing.T, name string, e *example, all *analyze.DeviceTim
 	for k := range few.Points {
 		p := &few.Points[k]
 		if p.FromEvent != next || p.ToEvent < p.FromEvent {
-			t.Fatalf("%s, %s: point %d is of events %d to %d, the one before ends at %d", name, all.Device, k, p.FromEvent, p.ToEvent, next-1)
+			t.Fatalf("%s, %s: point %d is of events %d to %d, the one before ends at %d", name, all.Device, k,
+				p.FromEvent, p.ToEvent, next-1)
 		}
 		next = p.ToEvent + 1
 		part := want[p.FromEvent:next]
-		if p.LowBytes != slices.Min(part) || p.HighBytes != slices.Max(part) || want[p.LowEvent] != p.LowBytes || want[p.HighEvent] != p.HighBytes {
-			t.Errorf("%s, %s: %+v; the events go from %d to %d", name, all.Device, p, slices.Min(part), slices.Max(part))
+		if p.LowBytes != slices.Min(part) || p.HighBytes != slices.Max(part) || want[p.LowEvent] != p.LowBytes ||
+			want[p.HighEvent] != p.HighBytes {
+			t.Errorf("%s, %s: %+v; the events go from %d to %d", name, all.Device, p, slices.Min(part),
+				slices.Max(part))
 		}
 		if !slices.Equal(p.Bytes, all.Points[p.HighEvent].Bytes) {
-			t.Errorf("%s, %s: at event %d there are %v, not %v", name, all.Device, p.HighEvent, all.Points[p.HighEvent].Bytes, p.Bytes)
+			t.Errorf("%s, %s: at event %d there are %v, not %v", name, all.Device, p.HighEvent,
+				all.Points[p.HighEvent].Bytes, p.Bytes)
 		}
 		for c := range few.Categories {
 			var most int64
@@ -282,23 +294,26 @@ func keepsExtremes(t *testing.T, name string, e *example, all *analyze.DeviceTim
 				most = max(most, all.Points[seq].Bytes[c])
 			}
 			if p.MaxBytes[c] != most {
-				t.Errorf("%s, %s, events %d to %d: %s reaches %d, not %d", name, all.Device, p.FromEvent, p.ToEvent, few.Categories[c].Category, most, p.MaxBytes[c])
+				t.Errorf("%s, %s, events %d to %d: %s reaches %d, not %d", name, all.Device, p.FromEvent, p.ToEvent,
+					few.Categories[c].Category, most, p.MaxBytes[c])
 			}
 		}
 	}
 	if next != int64(len(want)) || len(few.Points) != min(points, len(want)) || few.PeakBytes != slices.Max(want) {
-		t.Errorf("%s, %s: %d points to event %d of %d, peak %d", name, all.Device, len(few.Points), next-1, len(want)-1, few.PeakBytes)
+		t.Errorf("%s, %s: %d points to event %d of %d, peak %d", name, all.Device, len(few.Points), next-1, len(want)-1,
+			few.PeakBytes)
 	}
 	for c, m := range few.Categories {
 		at := slices.IndexFunc(all.Points, func(p analyze.TimelinePoint) bool { return p.Bytes[c] == m.MaxBytes })
-		if int64(at) != m.At.Event || m.AtPeakBytes != all.Points[few.RunPeakAt.Event].Bytes[c] || m.AllocatedBytes != want[at] {
+		if int64(at) != m.At.Event || m.AtPeakBytes != all.Points[few.RunPeakAt.Event].Bytes[c] ||
+			m.AllocatedBytes != want[at] {
 			t.Errorf("%s, %s: the maximum is first reached at event %d: %+v", name, all.Device, at, m)
 		}
 	}
 }
 
-// Ownerships lie within their block's life, those of one owner do not overlap, and together they cover the life without a gap. One
-// whose end was not observed ends with its block; one whose end was, before.
+// Ownerships lie within their block's life, those of one owner do not overlap, and together they cover the life without
+// a gap. One whose end was not observed ends with its block; one whose end was, before.
 func TestOwnershipsLieWithinLives(t *testing.T) {
 	const never = int64(1) << 62
 	for name, e := range everyRecording(t) {
@@ -323,9 +338,11 @@ func TestOwnershipsLieWithinLives(t *testing.T) {
 			}
 			text := ""
 			if o != nil {
-				text = fmt.Sprintf("%s (%s) from %d to %d, observed %t", o.Category, o.Evidence, o.BeginSeq, o.EndSeq, o.EndObserved)
+				text = fmt.Sprintf("%s (%s) from %d to %d, observed %t", o.Category, o.Evidence, o.BeginSeq, o.EndSeq,
+					o.EndObserved)
 			}
-			t.Errorf("%s, cuda:%d, block %d from %d to %d: %s %s", name, a.Device, a.AllocID, a.AllocSeq, a.FreeRequestedSeq, what, text)
+			t.Errorf("%s, cuda:%d, block %d from %d to %d: %s %s", name, a.Device, a.AllocID, a.AllocSeq,
+				a.FreeRequestedSeq, what, text)
 		}
 		ends := func(seq int64) int64 {
 			if seq == 0 {

@@ -22,7 +22,8 @@ const headline = "headline"
 // suites are the stores whose runs a suite made, and with it the file if the suite is not built in.
 var (
 	suites     = []string{headline, "headline-batch", "trainers", "quick", "seq", "mlp", plain, "stacks"}
-	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml", "stacks": "suites/stacks.yaml", "claims": "suites/claims.yaml"}
+	suiteFiles = map[string]string{"mlp": "suites/mlp.yaml", plain: "suites/scripts.yaml",
+		"stacks": "suites/stacks.yaml", "claims": "suites/claims.yaml"}
 )
 
 const plain = "plain" // no DP examples: scripts that know nothing of dpsight
@@ -93,8 +94,8 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 }
 
-// recordings are all runs of a real GPU here that have the allocator's events, of whichever store: none is left out because no
-// list names it.
+// recordings are all runs of a real GPU here that have the allocator's events, of whichever store: none is left out
+// because no list names it.
 func recordings(t testing.TB) iter.Seq2[string, *example] {
 	return func(yield func(string, *example) bool) {
 		for _, folder := range storeFolders(t) {
@@ -115,7 +116,8 @@ func recordings(t testing.TB) iter.Seq2[string, *example] {
 	}
 }
 
-// anyFull reports whether a store has runs with allocator events, which bare ones have not, nor the one of the collector alone.
+// anyFull reports whether a store has runs with allocator events, which bare ones have not, nor the one of the
+// collector alone.
 func anyFull(t testing.TB, folder string) bool {
 	for _, m := range manifestsOf(t, folder) {
 		if !m.Bare && folder != "checks" {
@@ -140,7 +142,8 @@ func TestConservation(t *testing.T) {
 			t.Errorf("%s: source %s, status %s", m, e.Manifest.Source, e.Manifest.Status)
 		}
 		v := device(t, e)
-		if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.DifferingBlocks != 0 || v.AmbiguousTags != 0 || v.UnboundTags != 0 {
+		if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.DifferingBlocks != 0 ||
+			v.AmbiguousTags != 0 || v.UnboundTags != 0 {
 			t.Errorf("%s: %+v", m, v)
 		}
 		if v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes != v.PeakAllocatedBytes {
@@ -157,7 +160,9 @@ func TestConservation(t *testing.T) {
 			if !c.Recorded {
 				continue
 			}
-			if !c.Agrees || c.AllocatedBytes != c.ReplayedAllocatedBytes || c.ReservedBytes != c.ReplayedReservedBytes || c.MissingAllocs|c.MissingFreeRequests|c.MissingFreeCompletes|c.MissingRequestedBytes != 0 {
+			if !c.Agrees || c.AllocatedBytes != c.ReplayedAllocatedBytes ||
+				c.ReservedBytes != c.ReplayedReservedBytes ||
+				c.MissingAllocs|c.MissingFreeRequests|c.MissingFreeCompletes|c.MissingRequestedBytes != 0 {
 				t.Errorf("%s: drain %d: %+v", m, c.Drain, c)
 			}
 		}
@@ -225,15 +230,17 @@ func (l limits) hold(t *testing.T, name string, d *analyze.DeviceBreakdown) {
 	}
 	t.Logf("%s: %d of %d bytes unexplained, %d known by phase alone", name, unowned, d.AllocatedBytes, phaseOnly)
 	if peak := float64(d.AllocatedBytes); float64(unowned) > l.unowned*peak || float64(phaseOnly) > l.phaseOnly*peak {
-		t.Errorf("%s: of %d bytes %d are unexplained and %d known by their phase alone", name, d.AllocatedBytes, unowned, phaseOnly)
+		t.Errorf("%s: of %d bytes %d are unexplained and %d known by their phase alone", name, d.AllocatedBytes,
+			unowned, phaseOnly)
 	}
 }
 
-// pairs holds vanilla, dpsgd and ghost of the headline once more, each with its bare run: recorded after examples/headline, on another GPU.
+// pairs holds vanilla, dpsgd and ghost of the headline once more, each with its bare run: recorded after
+// examples/headline, on another GPU.
 const pairs = "pairs"
 
-// The instrument does not move what it measures: peaks of instrumented and bare runs are equal to the byte, and the bare
-// steps of an instrumented run take as long as those of the bare run that was made after it.
+// The instrument does not move what it measures: peaks of instrumented and bare runs are equal to the byte, and the
+// bare steps of an instrumented run take as long as those of the bare run that was made after it.
 func TestInstrumentMovesNothing(t *testing.T) {
 	ratios := map[string][]float64{}
 	for _, folder := range []string{headline, pairs} {
@@ -250,9 +257,11 @@ func TestInstrumentMovesNothing(t *testing.T) {
 			r := a.StepMS.Median / b.StepMS.Median
 			ratios[m] = append(ratios[m], r)
 			if math.Abs(r-1) > 0.01 {
-				t.Errorf("%s/%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", folder, m, a.StepMS.Median, b.StepMS.Median)
+				t.Errorf("%s/%s: a bare step takes %.2f ms in the instrumented run, %.2f ms in the bare run", folder, m,
+					a.StepMS.Median, b.StepMS.Median)
 			}
-			// Of the timed steps most come after the recorded ones. Those among them have no median of their own: each is held to the bare run's.
+			// Of the timed steps most come after the recorded ones. Those among them have no median of their own: each
+			// is held to the bare run's.
 			recordedBare := 0
 			for _, s := range e.in.Steps {
 				if !s.Recorded || s.Instrumented || s.Warmup || s.GPUNS == 0 {
@@ -260,7 +269,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 				}
 				recordedBare++
 				if r := float64(s.GPUNS) / 1e6 / b.StepMS.Median; math.Abs(r-1) > 0.01 {
-					t.Errorf("%s/%s: step %d, bare and recorded, takes %.2f ms, %.2f ms in the bare run", folder, m, s.Step, float64(s.GPUNS)/1e6, b.StepMS.Median)
+					t.Errorf("%s/%s: step %d, bare and recorded, takes %.2f ms, %.2f ms in the bare run", folder, m,
+						s.Step, float64(s.GPUNS)/1e6, b.StepMS.Median)
 				}
 			}
 			if recordedBare == 0 {
@@ -270,7 +280,8 @@ func TestInstrumentMovesNothing(t *testing.T) {
 				c := r.Manifest.Collector
 				share := float64(c.CPUNS) / float64(r.Manifest.End.Sub(r.Manifest.Start))
 				if share > collectorShare || c.SampleIntervalNS != 10e6 || !c.NVML {
-					t.Errorf("%s/%s: the collector used %.2f %% of a core, sampling every %d ns", folder, r.Manifest.Name, 100*share, c.SampleIntervalNS)
+					t.Errorf("%s/%s: the collector used %.2f %% of a core, sampling every %d ns", folder,
+						r.Manifest.Name, 100*share, c.SampleIntervalNS)
 				}
 			}
 		}
@@ -283,11 +294,13 @@ func TestInstrumentMovesNothing(t *testing.T) {
 	}
 }
 
-// Peaks lie where the design's table says, less the logits, which this loop does not keep alive through the step (2,000 MiB).
+// Peaks lie where the design's table says, less the logits, which this loop does not keep alive through the step (2,000
+// MiB).
 func TestKnownPeaks(t *testing.T) {
 	const mib = 1 << 20
 	full, _ := recorded(t, headline)
-	for m, want := range map[string]float64{"vanilla": 62716.5, "dpsgd": 67186.6, "ghost": 69362.7, "fgc": 67814.7, "flash": 67330.7} {
+	for m, want := range map[string]float64{"vanilla": 62716.5, "dpsgd": 67186.6, "ghost": 69362.7, "fgc": 67814.7,
+		"flash": 67330.7} {
 		got := float64(device(t, full[m]).PeakAllocatedBytes) / mib
 		if math.Abs(got/want-1) > 0.04 {
 			t.Errorf("%s: peak %.1f MiB, the table says %.1f", m, got, want)
@@ -326,8 +339,9 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// What the collector takes of a core while an experiment runs, be it short. In the recordings that do not say what set-up took, NVML was
-// asked for gauges while a CUDA context was made, and where the driver stalled then it spun for a tenth of a second.
+// What the collector takes of a core while an experiment runs, be it short. In the recordings that do not say what
+// set-up took, NVML was asked for gauges while a CUDA context was made, and where the driver stalled then it spun for a
+// tenth of a second.
 func TestCollectorShare(t *testing.T) {
 	for _, s := range suites {
 		for e := range runsOf(t, s) {
@@ -358,11 +372,15 @@ func TestCollectorTakesNoDevice(t *testing.T) {
 	}
 	m := runs[0].Manifest
 	for _, s := range samples {
-		if s.UsedBytes != *m.Isolation.IdleBytes || s.OtherProcesses != 0 || s.ProcessBytes != nil && *s.ProcessBytes != 0 {
-			t.Fatalf("%d B used (idle %d), %d other processes: %+v", s.UsedBytes, *m.Isolation.IdleBytes, s.OtherProcesses, s)
+		if s.UsedBytes != *m.Isolation.IdleBytes || s.OtherProcesses != 0 || s.ProcessBytes != nil &&
+			*s.ProcessBytes != 0 {
+			t.Fatalf("%d B used (idle %d), %d other processes: %+v", s.UsedBytes, *m.Isolation.IdleBytes,
+				s.OtherProcesses, s)
 		}
 	}
-	if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > collectorShare || m.Collector.SampleIntervalNS != 10e6 {
-		t.Errorf("the collector alone used %.2f %% of a core, sampling every %d ns", 100*share, m.Collector.SampleIntervalNS)
+	if share := float64(m.Collector.CPUNS) / float64(m.End.Sub(m.Start)); share > collectorShare ||
+		m.Collector.SampleIntervalNS != 10e6 {
+		t.Errorf("the collector alone used %.2f %% of a core, sampling every %d ns", 100*share,
+			m.Collector.SampleIntervalNS)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// In the figures of every example no text sticks out or lies over another, and nothing reaches beyond its axis: the step of
-// the peak, and all steps; and both show the peak that torch counted.
+// In the figures of every example no text sticks out or lies over another, and nothing reaches beyond its axis: the
+// step of the peak, and all steps; and both show the peak that torch counted.
 func TestFiguresAreLegible(t *testing.T) {
 	folders, bars, panels := storeFolders(t), 0, 0
 	for _, folder := range folders {
@@ -45,8 +45,9 @@ func TestFiguresAreLegible(t *testing.T) {
 	}
 }
 
-// showTorchsPeak checks that no bar reaches beyond its run's peak as torch itself counted it, and that the timeline marks that peak:
-// where its drawn columns are highest, by its size. A peak that was not recorded is said to be none of the timeline's.
+// showTorchsPeak checks that no bar reaches beyond its run's peak as torch itself counted it, and that the timeline
+// marks that peak: where its drawn columns are highest, by its size. A peak that was not recorded is said to be none of
+// the timeline's.
 func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Model) (bars, panels int) {
 	t.Helper()
 	truth := map[string]int64{}
@@ -113,7 +114,8 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 		panels++
 		area, column := drawn["allocated of "+c.Label], drawn["allocated at the peak of "+c.Label]
 		if y := mark.Box.Y0; math.Abs(area.Box.Y0-y) > 0.01 || math.Abs(column.Box.Y0-y) > 0.01 {
-			t.Errorf("%s: the peak of %s is marked at %.2f, what is drawn there reaches %.2f and its highest %.2f", folder, c.Label, y, column.Box.Y0, area.Box.Y0)
+			t.Errorf("%s: the peak of %s is marked at %.2f, what is drawn there reaches %.2f and its highest %.2f",
+				folder, c.Label, y, column.Box.Y0, area.Box.Y0)
 		}
 		said := "peak " + table.Size(peaks[c.Label])
 		if c.Timeline.PeakBytes != peaks[c.Label] {

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them, take less than 5 %
-// more, whether the device sets their pace or the host; drains take under 5 % of wall time. README has these figures.
+// What the instrument costs beside no dpsight at all was measured on a GPU: steps of 10 ms, and all of a run of them,
+// take less than 5 % more, whether the device sets their pace or the host; drains take under 5 % of wall time. README
+// has these figures.
 func TestInstrumentCosts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
@@ -59,18 +60,22 @@ func TestInstrumentCosts(t *testing.T) {
 		slices.Sort(longer)
 		first := 100 * 14 * longer[len(longer)/2] / (3000 * none[2])
 		if bare[1] >= limit || full[1] >= limit || full[3]+first >= max(limit, 5) || none[0] < 9 || none[0] > 11 {
-			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f and %.2f %%", part, none[0], bare[1], full[1], full[3], first)
+			t.Errorf("%s: of %.2f ms, bare steps cost %.2f %%, in a recorded run %.2f %%, all steps %.2f and %.2f %%",
+				part, none[0], bare[1], full[1], full[3], first)
 		}
 		if full[4] >= 5 {
 			t.Errorf("%s: drains take %.2f %% of wall time", part, full[4])
 		}
-		says := []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("%+.2f %%", bare[1]), fmt.Sprintf("%+.2f %%", full[1]),
+		says := []string{fmt.Sprintf("| %.2f |", none[0]), fmt.Sprintf("%+.2f %%", bare[1]),
+			fmt.Sprintf("%+.2f %%", full[1]),
 			fmt.Sprintf("%+.2f %%", full[3]), fmt.Sprintf("| %.2f %% |", full[4])}
 		switch part {
 		case "steps":
-			says = append(says, fmt.Sprintf("and %.1f %% of the run", first), fmt.Sprintf("and %.1f %% where the host does", full[3]+first))
+			says = append(says, fmt.Sprintf("and %.1f %% of the run", first),
+				fmt.Sprintf("and %.1f %% where the host does", full[3]+first))
 		case "busy":
-			says = append(says, fmt.Sprintf("add %.1f and", first), fmt.Sprintf("takes %.1f %% longer where the device", full[3]+first))
+			says = append(says, fmt.Sprintf("add %.1f and", first), fmt.Sprintf("takes %.1f %% longer where the device",
+				full[3]+first))
 		case "again":
 			says = []string{fmt.Sprintf("it was %.1f %% (`again.txt`)", full[3]+first)}
 			for _, all := range turns["none"] {

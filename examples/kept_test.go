@@ -14,8 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What an analysis says of a headline run, that it would take so much if the loop freed .grad, is to the byte what the same
-// experiment takes on the phantom GPU with --zero-grad none. A method whose gradients are freed anyway takes what was recorded.
+// What an analysis says of a headline run, that it would take so much if the loop freed .grad, is to the byte what the
+// same experiment takes on the phantom GPU with --zero-grad none. A method whose gradients are freed anyway takes what
+// was recorded.
 func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 	python := testkit.Python(t)
 	if os.Getenv("DPSIGHT_TEST_LONG") == "" {
@@ -42,7 +43,8 @@ func TestPhantomPredictsPeaksWithoutKeptGradients(t *testing.T) {
 		t.Run(x.Name, func(t *testing.T) {
 			params := maps.Clone(x.Params)
 			params["zero_grad"], params["num_iter"] = "none", int64(1)
-			r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Params: params, Python: python,
+			r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Params: params,
+				Python:  python,
 				Machine: machine, Bare: true, Stdout: io.Discard, Stderr: io.Discard})
 			if err != nil {
 				t.Fatal(err)

@@ -36,7 +36,8 @@ func TestLadders(t *testing.T) {
 		case moments[0].Rung(schemas.Categories[0]) == nil: // it lies in a bare step: another moment has the categories
 			want = []string{analyze.DevicePeak, analyze.RecordedPeak, analyze.AllocatorPeak}
 			lower++
-			if of := &moments[1]; of.Rung(schemas.Categories[0]) == nil || *of.Rung(analyze.RungDeviceUsed).Bytes >= *moments[0].Rung(analyze.RungDeviceUsed).Bytes {
+			if of := &moments[1]; of.Rung(schemas.Categories[0]) == nil ||
+				*of.Rung(analyze.RungDeviceUsed).Bytes >= *moments[0].Rung(analyze.RungDeviceUsed).Bytes {
 				t.Errorf("%s: %+v", r.Manifest.Name, of.Rungs)
 			}
 		}
@@ -82,7 +83,8 @@ func TestLadders(t *testing.T) {
 			}
 			v := in.Report.Devices[0]
 			if got := *m.Rung(analyze.RungAllocated).Bytes; got != v.PeakAllocatedBytes || v.Verdict != schemas.Exact {
-				t.Errorf("%s: allocated %d at the peak of %d (%s)", r.Manifest.Name, got, v.PeakAllocatedBytes, v.Verdict)
+				t.Errorf("%s: allocated %d at the peak of %d (%s)", r.Manifest.Name, got, v.PeakAllocatedBytes,
+					v.Verdict)
 			}
 		}
 	}
@@ -94,9 +96,10 @@ func TestLadders(t *testing.T) {
 	}
 }
 
-// The instrument takes no device memory: of each pair of an instrumented and a bare run, what lies outside torch is the same to the byte, and what
-// torch reserved in as many steps. Device used is the same, then, where the instrumented run's further steps (it takes more of them)
-// reserved no more; where they did, as ghost's do, it is more by that, to the byte.
+// The instrument takes no device memory: of each pair of an instrumented and a bare run, what lies outside torch is the
+// same to the byte, and what torch reserved in as many steps. Device used is the same, then, where the instrumented
+// run's further steps (it takes more of them) reserved no more; where they did, as ghost's do, it is more by that, to
+// the byte.
 func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
 	same := 0
 	for _, folder := range []string{headline, pairs} {
@@ -109,21 +112,25 @@ func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
 					t.Fatalf("%s/%s: %+v, %v", folder, e.Manifest.Name, run, err)
 				}
 				top := &run.GPUs[0].Moments[0]
-				used[i], outside[i] = *top.Rung(analyze.RungDeviceUsed).Bytes, *top.Rung("context+modules+non_torch").Bytes
+				used[i], outside[i] = *top.Rung(analyze.RungDeviceUsed).Bytes,
+					*top.Rung("context+modules+non_torch").Bytes
 			}
 			if outside[0] != outside[1] {
-				t.Errorf("%s/%s: outside torch lie %d bytes in the instrumented run, %d in the bare one", folder, m, outside[0], outside[1])
+				t.Errorf("%s/%s: outside torch lie %d bytes in the instrumented run, %d in the bare one", folder, m,
+					outside[0], outside[1])
 			}
 			a, b := device(t, full[m]), device(t, bare[m])
 			if a.PeakReservedBytes != *b.TorchPeakReservedBytes {
-				t.Errorf("%s/%s: %d bytes are reserved in the recorded steps, %d in the bare run", folder, m, a.PeakReservedBytes, *b.TorchPeakReservedBytes)
+				t.Errorf("%s/%s: %d bytes are reserved in the recorded steps, %d in the bare run", folder, m,
+					a.PeakReservedBytes, *b.TorchPeakReservedBytes)
 			}
 			if n, m := len(full[m].in.Steps), len(bare[m].in.Steps); n <= m {
 				t.Errorf("%d and %d steps: the instrumented run has no further ones", n, m)
 			}
 			later := *a.TorchPeakReservedBytes - a.PeakReservedBytes
 			if used[0]-used[1] != later {
-				t.Errorf("%s/%s: device used is %d and %d bytes, and further steps reserved %d more", folder, m, used[0], used[1], later)
+				t.Errorf("%s/%s: device used is %d and %d bytes, and further steps reserved %d more", folder, m,
+					used[0], used[1], later)
 			}
 			if later == 0 {
 				same++

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A real GPU ran out of memory twice: one run died of it, the other caught it and went on. Both have the request that failed, the module
-// and phase that asked, and a breakdown of that moment in which every byte has an owner.
+// A real GPU ran out of memory twice: one run died of it, the other caught it and went on. Both have the request that
+// failed, the module and phase that asked, and a breakdown of that moment in which every byte has an owner.
 func TestOutOfMemory(t *testing.T) {
 	want := map[string]struct {
 		status string
@@ -19,13 +19,15 @@ func TestOutOfMemory(t *testing.T) {
 		w, ok := want[e.Manifest.Name]
 		delete(want, e.Manifest.Name)
 		if !ok || e.Manifest.Source != schemas.Measured || e.Manifest.Status != w.status || len(e.in.Report.OOMs) != 1 {
-			t.Fatalf("%s: %s, %s, requests that failed: %+v", e.Manifest.Name, e.Manifest.Source, e.Manifest.Status, e.in.Report.OOMs)
+			t.Fatalf("%s: %s, %s, requests that failed: %+v", e.Manifest.Name, e.Manifest.Source, e.Manifest.Status,
+				e.in.Report.OOMs)
 		}
 		if n := len(e.in.Steps); n != w.steps {
 			t.Errorf("%s: %d steps, want %d", e.Manifest.Name, n, w.steps)
 		}
 		o := e.in.Report.OOMs[0]
-		if o.Fatal != w.fatal || o.Step != 2 || o.Phase != "forward" || o.Module != "head" || o.RequestedBytes < 40<<30 {
+		if o.Fatal != w.fatal || o.Step != 2 || o.Phase != "forward" || o.Module != "head" ||
+			o.RequestedBytes < 40<<30 {
 			t.Errorf("%s: %+v", e.Manifest.Name, o)
 		}
 		doc, err := analyze.Breakdown(e.in, analyze.At{OOM: new(int64(1))})
@@ -40,9 +42,11 @@ func TestOutOfMemory(t *testing.T) {
 			}
 		}
 		if sum != d.AllocatedBytes || bank < 100<<30 {
-			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum, d.AllocatedBytes, bank)
+			t.Errorf("%s: categories come to %d of %d bytes, %d of them buffers", e.Manifest.Name, sum,
+				d.AllocatedBytes, bank)
 		}
-		// It failed since what the process held and asked for is more than it may take, cached blocks given back or not.
+		// It failed since what the process held and asked for is more than it may take, cached blocks given back or
+		// not.
 		if held := d.AllocatedBytes + o.RequestedBytes; held <= o.LimitBytes {
 			t.Errorf("%s: %d bytes held and asked for, and %d are allowed", e.Manifest.Name, held, o.LimitBytes)
 		}

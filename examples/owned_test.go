@@ -7,15 +7,17 @@ import (
 )
 
 // passing are the categories of what serves one step alone.
-var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookActivations: true, schemas.StoredBackprops: true,
-	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true, schemas.OptimizerTemporaries: true}
+var passing = map[schemas.Category]bool{schemas.Activations: true, schemas.HookActivations: true,
+	schemas.StoredBackprops: true,
+	schemas.ClipTemporaries: true, schemas.ActivationGradients: true, schemas.ForwardTemporaries: true,
+	schemas.OptimizerTemporaries: true}
 
-// unseen are large blocks of which a recording says no more than the phase: the batch of vae's one validation pass comes after the last step
-// that has tags, and nothing before it was like it.
+// unseen are large blocks of which a recording says no more than the phase: the batch of vae's one validation pass
+// comes after the last step that has tags, and nothing before it was like it.
 var unseen = map[string]int64{"accuracy-fresh/vae": 96 * 3 * 128 * 128 * 4}
 
-// Of every recorded block of more than 1 MiB is known, by more than the phase that it was born in, what it is for when the peak is
-// reached; and none that two steps' ends see serves one step alone.
+// Of every recorded block of more than 1 MiB is known, by more than the phase that it was born in, what it is for when
+// the peak is reached; and none that two steps' ends see serves one step alone.
 func TestLargeBlocksAreKnown(t *testing.T) {
 	const large = 1 << 20
 	looked := 0
@@ -37,14 +39,17 @@ func TestLargeBlocksAreKnown(t *testing.T) {
 			}
 			if a.LiveAt(peak) {
 				looked++
-				if o := counted(owners[a.AllocID], peak); o.Evidence == schemas.ByPhase && a.RequestedBytes != unseen[name] {
-					t.Errorf("%s: %d bytes at the peak, born in %s, are %s by phase only", name, a.RequestedBytes, a.Phase, o.Category)
+				if o := counted(owners[a.AllocID], peak); o.Evidence == schemas.ByPhase &&
+					a.RequestedBytes != unseen[name] {
+					t.Errorf("%s: %d bytes at the peak, born in %s, are %s by phase only", name, a.RequestedBytes,
+						a.Phase, o.Category)
 				}
 			}
 			if seq, ok := secondEnd(e.in.Steps, a); ok {
 				looked++
 				if o := counted(owners[a.AllocID], seq); passing[o.Category] {
-					t.Errorf("%s: %d bytes born in %s of step %d are %s (%s) at the end of the next", name, a.RequestedBytes, a.Phase, a.Step,
+					t.Errorf("%s: %d bytes born in %s of step %d are %s (%s) at the end of the next", name,
+						a.RequestedBytes, a.Phase, a.Step,
 						o.Category, o.Evidence)
 				}
 			}

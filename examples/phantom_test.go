@@ -22,8 +22,8 @@ import (
 // recordedTorch is the version that the examples were recorded with: only it predicts them to the byte.
 const recordedTorch = "2.11.0"
 
-// The experiments on the phantom GPU give the peaks of the recordings on the real one, allocated and reserved, to the byte, and
-// their breakdowns by category and module too. Under another torch they conserve.
+// The experiments on the phantom GPU give the peaks of the recordings on the real one, allocated and reserved, to the
+// byte, and their breakdowns by category and module too. Under another torch they conserve.
 func TestPhantomPredictsRecordings(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if python == "" {
@@ -63,7 +63,8 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 // predictedBare runs an experiment on the phantom GPU, by counters alone.
 func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) analyze.Input {
 	t.Helper()
-	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python, Machine: machine, Bare: true,
+	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python,
+		Machine: machine, Bare: true,
 		Store: t.TempDir(), Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -78,26 +79,30 @@ func predictedBare(t *testing.T, python string, machine *collect.Machine, x *sui
 func expectCounters(t *testing.T, predicted analyze.Input, want schemas.DeviceVerdict) {
 	t.Helper()
 	got := predicted.Report.Devices[0]
-	for what, n := range map[string][2]*int64{"allocated": {got.TorchPeakAllocatedBytes, want.TorchPeakAllocatedBytes}, "reserved": {got.TorchPeakReservedBytes, want.TorchPeakReservedBytes}} {
+	for what, n := range map[string][2]*int64{"allocated": {got.TorchPeakAllocatedBytes, want.TorchPeakAllocatedBytes},
+		"reserved": {got.TorchPeakReservedBytes, want.TorchPeakReservedBytes}} {
 		if n[0] == nil || n[1] == nil || *n[0] != *n[1] {
 			t.Errorf("%s at most: predicted %s, recorded %s", what, show(n[0]), show(n[1]))
 		}
 	}
 }
 
-// apart are experiments of which the device reserved another amount in the steps after the recorded ones than the phantom GPU does, and by
-// how many bytes: presumably segments lay in other places there. Their peaks allocated are the same, to the byte.
+// apart are experiments of which the device reserved another amount in the steps after the recorded ones than the
+// phantom GPU does, and by how many bytes: presumably segments lay in other places there. Their peaks allocated are the
+// same, to the byte.
 var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trainers/DPSGDTrainer_bs8_seq1024": 2 << 20}
 
-// predict runs an experiment on the phantom GPU and holds it against its recording, which may be under another torch. With DPSIGHT_TEST_LONG it
-// takes all steps, and torch's own peaks of the whole run are compared too; without it as many as were recorded, whose peak allocated is the whole
-// run's, though more may be reserved later.
-func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment, want *example, same bool) {
+// predict runs an experiment on the phantom GPU and holds it against its recording, which may be under another torch.
+// With DPSIGHT_TEST_LONG it takes all steps, and torch's own peaks of the whole run are compared too; without it as
+// many as were recorded, whose peak allocated is the whole run's, though more may be reserved later.
+func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
+	want *example, same bool) {
 	if want == nil {
 		t.Fatal("there is no recording of it")
 	}
 	given := integers(want.Manifest.Params)
-	maps.DeleteFunc(given, func(name string, _ any) bool { return x.Params[name] == nil }) // what the experiment itself reported
+	// what the experiment itself reported
+	maps.DeleteFunc(given, func(name string, _ any) bool { return x.Params[name] == nil })
 	if !reflect.DeepEqual(x.Params, given) {
 		t.Fatalf("the recording has other parameters: %v, not %v", given, x.Params)
 	}
@@ -107,14 +112,17 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 		warmup := params["warmup_iter"].(int64)
 		params["num_iter"] = max(1, (int64(*steps)-warmup+1)/2)
 	}
-	in := predicted(t, collect.Experiment{Name: x.Name, Params: params, Python: python, Machine: machine, RecordSteps: plan.RecordSteps})
+	in := predicted(t, collect.Experiment{Name: x.Name, Params: params, Python: python, Machine: machine,
+		RecordSteps: plan.RecordSteps})
 	if !same {
 		return
 	}
 	expectSame(t, in, want.in)
 	c := analyze.Confide(in.Manifest, in.Report)
 	// What uses cuDNN, as attention does in bf16, is called close for that, though all of these are exact.
-	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(reason string) bool { return strings.HasPrefix(reason, "cuDNN chooses its engines") })
+	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(reason string) bool {
+		return strings.HasPrefix(reason, "cuDNN chooses its engines")
+	})
 	if c.Level != schemas.ExactExpected && (c.Level != schemas.Close || len(others) > 0) {
 		t.Errorf("confidence %s: %q", c.Level, c.Reasons)
 	}
@@ -122,10 +130,12 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 	if got, want := v.PeakReservedBytes, recorded.PeakReservedBytes; got != want {
 		t.Errorf("peak reserved %d, recorded %d", got, want)
 	}
-	if got, want := v.TorchPeakAllocatedBytes, recorded.TorchPeakAllocatedBytes; got == nil || want == nil || *got != *want {
+	if got, want := v.TorchPeakAllocatedBytes, recorded.TorchPeakAllocatedBytes; got == nil || want == nil ||
+		*got != *want {
 		t.Errorf("by torch's counter the peak of the whole run is %v, recorded %v", show(got), show(want))
 	}
-	if got, want := v.TorchPeakReservedBytes, recorded.TorchPeakReservedBytes; whole && (got == nil || want == nil || max(*got-*want, *want-*got) > apart[plan.Name+"/"+x.Name]) {
+	if got, want := v.TorchPeakReservedBytes, recorded.TorchPeakReservedBytes; whole && (got == nil || want == nil ||
+		max(*got-*want, *want-*got) > apart[plan.Name+"/"+x.Name]) {
 		t.Errorf("by torch's counter %v are reserved at most in the whole run, recorded %v", show(got), show(want))
 	}
 }
@@ -159,7 +169,8 @@ func predicted(t *testing.T, x collect.Experiment) analyze.Input {
 	return load(t, r.Dir)
 }
 
-// firstRecordings are the runs of a store that have events or have none on purpose, the first of each experiment, by the experiment's key.
+// firstRecordings are the runs of a store that have events or have none on purpose, the first of each experiment, by
+// the experiment's key.
 func firstRecordings(t *testing.T, folder string) map[string]*example {
 	t.Helper()
 	first := map[string]*example{}
@@ -171,7 +182,8 @@ func firstRecordings(t *testing.T, folder string) map[string]*example {
 	return first
 }
 
-// expectSame holds a prediction against a recording: the peak, and what it is made of by category and by category and module.
+// expectSame holds a prediction against a recording: the peak, and what it is made of by category and by category and
+// module.
 func expectSame(t *testing.T, predicted, recorded analyze.Input) {
 	t.Helper()
 	got, want := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes
@@ -195,7 +207,8 @@ func expectSame(t *testing.T, predicted, recorded analyze.Input) {
 // categoriesOfModules is the peak by category and module.
 func categoriesOfModules(t *testing.T, in analyze.Input) map[string]int64 {
 	t.Helper()
-	b, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionCategory, analyze.DimensionModule}})
+	b, err := analyze.BreakdownBy(in, analyze.At{},
+		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionCategory, analyze.DimensionModule}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +256,8 @@ func categories(t *testing.T, in analyze.Input) map[string][4]int64 {
 func integers(params map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range params {
-		if f, ok := v.(float64); ok && f == float64(int64(f)) && k != "learning_rate" && k != "noise_multiplier" && k != "max_grad_norm" {
+		if f, ok := v.(float64); ok && f == float64(int64(f)) && k != "learning_rate" && k != "noise_multiplier" &&
+			k != "max_grad_norm" {
 			v = int64(f)
 		}
 		out[k] = v

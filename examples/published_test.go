@@ -10,23 +10,25 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Sizes in MiB of the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32, SGD without momentum.
+// Sizes in MiB of the published experiment: an MLP of 5120, 2560 and 1280 features, 32 samples, fp32, SGD without
+// momentum.
 const (
 	firstLayer, secondLayer = 50.0, 12.5                                              // weights of its two layers
 	allGradients            = firstLayer + secondLayer + (2560+1280)*4/float64(1<<20) // of all parameters
 	sampleCount             = 32
 )
 
-// A stage is a part of a step and what memory grew by in it. Libraries' workspaces are left out: they come once, with the first
-// matrix products of a thread.
+// A stage is a part of a step and what memory grew by in it. Libraries' workspaces are left out: they come once, with
+// the first matrix products of a thread.
 type stage struct {
 	method string
 	phases []string // of the step, from the first of that name on
 	step   int64
 	kept   bool // what is left at the end, rather than the highest in between
-	// published is what the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping and Ghost Clipping in
-	// Opacus", PyTorch blog, August 2024), to the letter. explained is what has to be added to it here, for the reason beside it:
-	// the two are compared together. today is what the code of torch and Opacus now makes of the sizes.
+	// published is what the authors of Opacus' ghost clipping printed ("Enabling Fast Gradient Clipping and Ghost
+	// Clipping in Opacus", PyTorch blog, August 2024), to the letter. explained is what has to be added to it here, for
+	// the reason beside it: the two are compared together. today is what the code of torch and Opacus now makes of the
+	// sizes.
 	published, explained, today float64
 }
 
@@ -46,11 +48,14 @@ var stages = []stage{
 
 	{"dpsgd", []string{schemas.PhaseForward}, 0, true, 0.47, 0, leftByForward},
 	// The per-sample gradients, those of the first layer twice while Opacus copies them. The published figure has all
-	// gradients besides. In the first step those of the first layer are not there yet at that moment; from the second on
-	// all are, and were before, for Opacus keeps them.
-	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) + secondLayer},
-	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients, sampleCount * (2*firstLayer + secondLayer)},
-	// The clipped sum of all parameters; then noise of the first layer, and its sum with that, which becomes the gradient.
+	// gradients besides. In the first step those of the first layer are not there yet at that moment; from the second
+	// on all are, and were before, for Opacus keeps them.
+	{"dpsgd", []string{schemas.PhaseBackward}, 0, false, 3663, -firstLayer, sampleCount*(2*firstLayer+secondLayer) +
+		secondLayer},
+	{"dpsgd", []string{schemas.PhaseBackward}, 1, false, 3663, -allGradients,
+		sampleCount * (2*firstLayer + secondLayer)},
+	// The clipped sum of all parameters; then noise of the first layer, and its sum with that, which becomes the
+	// gradient.
 	{"dpsgd", updatePhases, 0, false, 162.5, 0, allGradients + 2*firstLayer},
 	{"dpsgd", updatePhases, 1, false, 162.5, 0, allGradients + 2*firstLayer},
 
@@ -86,12 +91,14 @@ func (s *stage) expect(t *testing.T, in analyze.Input) {
 	)
 	name := strings.Join(s.phases, "+")
 	got := s.growth(t, in)
-	t.Logf("step %d, %s: %.4f MiB; by the sizes %.4f, published %g, explained %+.4f", s.step, name, got, s.today, s.published, s.explained)
+	t.Logf("step %d, %s: %.4f MiB; by the sizes %.4f, published %g, explained %+.4f", s.step, name, got, s.today,
+		s.published, s.explained)
 	if math.Abs(got-s.today) > batch {
 		t.Errorf("step %d, %s: memory grew by %.4f MiB, by the sizes it is %.4f", s.step, name, got, s.today)
 	}
 	if math.Abs(got-s.published-s.explained) > batch+rounding {
-		t.Errorf("step %d, %s: memory grew by %.4f MiB, published are %g, and %+.4f is explained", s.step, name, got, s.published, s.explained)
+		t.Errorf("step %d, %s: memory grew by %.4f MiB, published are %g, and %+.4f is explained", s.step, name, got,
+			s.published, s.explained)
 	}
 }
 

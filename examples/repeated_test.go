@@ -16,8 +16,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Four suites were recorded twice, on two H200s, at least half a day apart and by two versions of the agent, and of the pairs all but ghost's:
-// every figure in bytes, by category and by phase too, is the same. Times are another host's, and not compared.
+// Four suites were recorded twice, on two H200s, at least half a day apart and by two versions of the agent, and of the
+// pairs all but ghost's: every figure in bytes, by category and by phase too, is the same. Times are another host's,
+// and not compared.
 func TestRecordedTwice(t *testing.T) {
 	for _, s := range []string{headline, "headline-batch", "mlp", "quick", "pairs"} {
 		again, err := schemas.ReadBaseline(filepath.Join("repeated", s+".json"))
@@ -44,9 +45,9 @@ func TestRecordedTwice(t *testing.T) {
 	}
 }
 
-// Of the second half of docs/accuracy.md's scripts, which stand there as they were recorded at first, those of one GPU were recorded again, but
-// for diffusion: what they allocate and reserve is the same. distill is the exception, and says how much of that page is the device's own
-// doing: then it came to what had been predicted.
+// Of the second half of docs/accuracy.md's scripts, which stand there as they were recorded at first, those of one GPU
+// were recorded again, but for diffusion: what they allocate and reserve is the same. distill is the exception, and
+// says how much of that page is the device's own doing: then it came to what had been predicted.
 func TestSecondHalfRecordedTwice(t *testing.T) {
 	first, predicted, found := byKey(figuresOf(t, "recorded-second")), byKey(figuresOf(t, "predicted-second")), 0
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-second.json"))
@@ -62,7 +63,8 @@ func TestSecondHalfRecordedTwice(t *testing.T) {
 			want = predicted[*x.Key]
 		}
 		if x.PeakBytes == nil || *x.PeakBytes != *want.PeakBytes || *x.PeakReservedBytes != *want.PeakReservedBytes {
-			t.Errorf("%s: %d allocated and %d reserved, at first %d and %d", x.Name, *x.PeakBytes, *x.PeakReservedBytes, *want.PeakBytes, *want.PeakReservedBytes)
+			t.Errorf("%s: %d allocated and %d reserved, at first %d and %d", x.Name, *x.PeakBytes, *x.PeakReservedBytes,
+				*want.PeakBytes, *want.PeakReservedBytes)
 		}
 		found++
 	}
@@ -71,7 +73,8 @@ func TestSecondHalfRecordedTwice(t *testing.T) {
 	}
 }
 
-// Of the later scripts those of one process were recorded twice within minutes: what they allocate and reserve is the same, misses and all.
+// Of the later scripts those of one process were recorded twice within minutes: what they allocate and reserve is the
+// same, misses and all.
 func TestLaterScriptsRecordedTwice(t *testing.T) {
 	first := byKey(figuresOf(t, "recorded-later"))
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-later.json"))
@@ -82,16 +85,19 @@ func TestLaterScriptsRecordedTwice(t *testing.T) {
 		t.Errorf("%d scripts were recorded twice", len(again.Experiments))
 	}
 	for _, x := range again.Experiments {
-		if got, want := bytesOf(x), bytesOf(first[*x.Key]); x.PeakBytes == nil || !reflect.DeepEqual(got.PeakBytes, want.PeakBytes) ||
-			!reflect.DeepEqual(got.PeakReservedBytes, want.PeakReservedBytes) || !reflect.DeepEqual(got.Allocations, want.Allocations) {
+		if got, want := bytesOf(x), bytesOf(first[*x.Key]); x.PeakBytes == nil ||
+			!reflect.DeepEqual(got.PeakBytes, want.PeakBytes) ||
+			!reflect.DeepEqual(got.PeakReservedBytes, want.PeakReservedBytes) ||
+			!reflect.DeepEqual(got.Allocations, want.Allocations) {
 			t.Errorf("%s: %+v, at first %+v", x.Name, got, want)
 		}
 	}
 }
 
-// The two scripts of the second half that have two ranks were recorded again as two nodes on one GPU. They allocate as often, and neither peak is
-// the first one: zero's is lower by what its communication hook compressed, which at first outlived a backward pass and now did not; private_ranks's
-// segments lay in other places. docs/accuracy.md says so of both.
+// The two scripts of the second half that have two ranks were recorded again as two nodes on one GPU. They allocate as
+// often, and neither peak is the first one: zero's is lower by what its communication hook compressed, which at first
+// outlived a backward pass and now did not; private_ranks's segments lay in other places. docs/accuracy.md says so of
+// both.
 func TestRanksRecordedAsNodes(t *testing.T) {
 	first := map[string]schemas.BaselineExperiment{}
 	for _, x := range figuresOf(t, "recorded-second").Experiments {
@@ -104,8 +110,10 @@ func TestRanksRecordedAsNodes(t *testing.T) {
 	for _, x := range again.Experiments {
 		want := first[x.Name]
 		moved := float64(*x.PeakBytes-*want.PeakBytes) / (1 << 20)
-		if limits := map[string][2]float64{"zero": {-53, -52}, "private_ranks": {1.5, 2}}[x.Name]; *x.Allocations != *want.Allocations || moved < limits[0] || moved > limits[1] {
-			t.Errorf("%s: %d allocations, at first %d; the peak moved by %.2f MiB", x.Name, *x.Allocations, *want.Allocations, moved)
+		if limits := map[string][2]float64{"zero": {-53, -52}, "private_ranks": {1.5, 2}}[x.Name]; *x.Allocations !=
+			*want.Allocations || moved < limits[0] || moved > limits[1] {
+			t.Errorf("%s: %d allocations, at first %d; the peak moved by %.2f MiB", x.Name, *x.Allocations,
+				*want.Allocations, moved)
 		}
 	}
 	if len(again.Experiments) != 2 {
@@ -115,23 +123,26 @@ func TestRanksRecordedAsNodes(t *testing.T) {
 
 // bytesOf is an experiment without its times and versions.
 func bytesOf(x schemas.BaselineExperiment) schemas.BaselineExperiment {
-	return schemas.BaselineExperiment{Key: x.Key, Name: x.Name, Status: x.Status, Runs: x.Runs, PeakBytes: x.PeakBytes, PeakReservedBytes: x.PeakReservedBytes,
-		PeakDeviceBytes: x.PeakDeviceBytes, Allocations: x.Allocations, Categories: x.Categories, PhasePeaks: x.PhasePeaks}
+	return schemas.BaselineExperiment{Key: x.Key, Name: x.Name, Status: x.Status, Runs: x.Runs, PeakBytes: x.PeakBytes,
+		PeakReservedBytes: x.PeakReservedBytes,
+		PeakDeviceBytes:   x.PeakDeviceBytes, Allocations: x.Allocations, Categories: x.Categories,
+		PhasePeaks: x.PhasePeaks}
 }
 
-// counterSuites are the suites of bare runs: every method, in every preset and precision that no suite with events has, and every kind of clipping.
+// counterSuites are the suites of bare runs: every method, in every preset and precision that no suite with events has,
+// and every kind of clipping.
 var counterSuites = []string{"presets", "methods", "methods-rest"}
 
-// All presets in both precisions, and all methods and kinds of clipping in them, were recorded, by counters alone. The phantom GPU predicts
-// them to the byte, what is reserved too, and calls each as sure as it did.
+// All presets in both precisions, and all methods and kinds of clipping in them, were recorded, by counters alone. The
+// phantom GPU predicts them to the byte, what is reserved too, and calls each as sure as it did.
 func TestPhantomPredictsPresets(t *testing.T) {
 	for _, name := range counterSuites {
 		t.Run(name, func(t *testing.T) { predictsCounters(t, name) })
 	}
 }
 
-// predictsCounters holds the kept predictions of a suite of bare runs to the recorded figures, and new ones to both: some that
-// take little time, all where DPSIGHT_TEST_LONG is set.
+// predictsCounters holds the kept predictions of a suite of bare runs to the recorded figures, and new ones to both:
+// some that take little time, all where DPSIGHT_TEST_LONG is set.
 func predictsCounters(t *testing.T, name string) {
 	measured, kept := byKey(figuresOf(t, "recorded-"+name)), byKey(figuresOf(t, "predicted-"+name))
 	plan := planOf(t, filepath.Join("suites", name+".yaml"))
@@ -156,15 +167,18 @@ func predictsCounters(t *testing.T, name string) {
 			continue
 		}
 		p := kept[x.Key]
-		if m.Source != schemas.Measured || p.Source != schemas.Predicted || p.PeakBytes == nil || *p.PeakBytes != *m.PeakBytes || *p.PeakReservedBytes != *m.PeakReservedBytes {
+		if m.Source != schemas.Measured || p.Source != schemas.Predicted || p.PeakBytes == nil ||
+			*p.PeakBytes != *m.PeakBytes || *p.PeakReservedBytes != *m.PeakReservedBytes {
 			t.Errorf("%s: predicted %+v, recorded %+v", x.Name, bytesOf(p), bytesOf(m))
 		}
-		quick := slices.Contains([]any{"vanilla", "bk", "flash_bk"}, x.Params["method"]) && x.Params["preset"] == "tiny" && (x.Params["precision"] == "bf16") == (x.Params["model"] == "mlp")
+		quick := slices.Contains([]any{"vanilla", "bk", "flash_bk"}, x.Params["method"]) &&
+			x.Params["preset"] == "tiny" && (x.Params["precision"] == "bf16") == (x.Params["model"] == "mlp")
 		if !fresh || !all && !quick {
 			continue
 		}
 		in := predictedBare(t, python, machine, x)
-		expectCounters(t, in, schemas.DeviceVerdict{TorchPeakAllocatedBytes: m.PeakBytes, TorchPeakReservedBytes: m.PeakReservedBytes})
+		expectCounters(t, in, schemas.DeviceVerdict{TorchPeakAllocatedBytes: m.PeakBytes,
+			TorchPeakReservedBytes: m.PeakReservedBytes})
 		if c := analyze.Confide(in.Manifest, in.Report); c.Level != p.Confidence {
 			t.Errorf("%s is called %s, and %s before: %q", x.Name, c.Level, p.Confidence, c.Reasons)
 		}
@@ -174,11 +188,13 @@ func predictsCounters(t *testing.T, name string) {
 	}
 }
 
-// The suites of counters, with headline's, have every method in every preset and precision that it accepts, of both models, and with every kind of clipping.
+// The suites of counters, with headline's, have every method in every preset and precision that it accepts, of both
+// models, and with every kind of clipping.
 func TestPresetsAndMethodsHaveAllMethods(t *testing.T) {
 	made := map[string]bool{}
 	kind := func(params map[string]any) string {
-		return fmt.Sprint(params["method"], params["grad_sample_mode"], params["clipping"], params["precision"], params["model"], params["preset"])
+		return fmt.Sprint(params["method"], params["grad_sample_mode"], params["clipping"], params["precision"],
+			params["model"], params["preset"])
 	}
 	plans := []*suite.Suite{planOf(t, headline)}
 	for _, name := range counterSuites {
@@ -203,7 +219,8 @@ func TestPresetsAndMethodsHaveAllMethods(t *testing.T) {
 			}
 		}
 		if m.Of == "" { // one optimizer clips, however per-sample gradients were computed
-			all = append(all, map[string]string{"preset": "medium", "clipping": "per_layer"}, map[string]string{"preset": "medium", "clipping": "adaptive"})
+			all = append(all, map[string]string{"preset": "medium", "clipping": "per_layer"},
+				map[string]string{"preset": "medium", "clipping": "adaptive"})
 		}
 		for _, of := range all {
 			of["method"] = m.ID

@@ -15,7 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the proof.
+// forbidden is what a published recording must not hold. The agent writes no argument and no environment; this is the
+// proof.
 var forbidden = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), // a GPU's
 	regexp.MustCompile(`/(root|home|tmp|opt|usr|mnt|data|work|var|Users)/`),
@@ -24,19 +25,22 @@ var forbidden = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(hostname|LD_LIBRARY_PATH|SSH_|USER=|HOME=)`),
 }
 
-// names are who and where in bare words, which only recordings are searched for: a workflow may name an image. The names that were
-// replaced are known to nobody any more; these are what virtual machines, their images and their users are called.
+// names are who and where in bare words, which only recordings are searched for: a workflow may name an image. The
+// names that were replaced are known to nobody any more; these are what virtual machines, their images and their users
+// are called.
 var names = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(root|ubuntu|debian|admin|user|ec2-user)@`),
 	regexp.MustCompile(`\b(vm|ubuntu|debian|localdomain|runnervm[a-z0-9]*)\b`),
-	regexp.MustCompile(`(?i)\b((vm|instance|runner|node|worker|pod|compute|h[12]00)-?[0-9][a-z0-9-]*[0-9]|ip-[0-9]+(-[0-9]+)+)\b`),
+	regexp.MustCompile(
+		`(?i)\b((vm|instance|runner|node|worker|pod|compute|h[12]00)-?[0-9][a-z0-9-]*[0-9]|ip-[0-9]+(-[0-9]+)+)\b`),
 	regexp.MustCompile(`(?i)\b[a-z0-9-]+\.(internal|local|lan|localdomain|amazonaws|cloudapp)\b`),
 	regexp.MustCompile(`~/|/home/`),
 }
 
 var allowed = regexp.MustCompile(`^00000000-0000-0000-0000-`)
 
-// packaged are files of frames of recorded stacks by where they lie in an environment: torch has folders of forbidden names.
+// packaged are files of frames of recorded stacks by where they lie in an environment: torch has folders of forbidden
+// names.
 var packaged = regexp.MustCompile(`/(site|dist)-packages/[\w./+-]+`)
 
 // Names that stand for the machine's own.
@@ -45,8 +49,8 @@ const (
 	publishedGPU  = "GPU-00000000-0000-0000-0000-"
 )
 
-// No file of a recording says where it was made. Compressed ones are searched as what they hold: journals unpacked, tables by
-// every text column they have, whatever table it is.
+// No file of a recording says where it was made. Compressed ones are searched as what they hold: journals unpacked,
+// tables by every text column they have, whatever table it is.
 func TestSanitised(t *testing.T) {
 	kinds, tables, rows := map[string]int{}, map[string]bool{}, 0
 	recordings := storeFolders(t)
@@ -114,14 +118,20 @@ func TestSanitised(t *testing.T) {
 
 // The search sees what it is for.
 func TestSanitisedSees(t *testing.T) {
-	for _, text := range []string{"root@vm:~#", `{"name": "vm"}`, "cd ~/code", "/home/alice/x", "ip-10-0-0-12", "node-17 ready", "gpu7.internal", "on runnervm4x", "h100-3a-7",
+	for _, text := range []string{"root@vm:~#", `{"name": "vm"}`, "cd ~/code", "/home/alice/x", "ip-10-0-0-12",
+		"node-17 ready", "gpu7.internal", "on runnervm4x", "h100-3a-7",
 		"/root/train.py", "10.1.2.3", "GPU-12345678-1234-1234-1234-123456789012", "user@host"} {
-		if !slices.ContainsFunc(slices.Concat(forbidden, names), func(re *regexp.Regexp) bool { return re.MatchString(text) }) {
+		if !slices.ContainsFunc(slices.Concat(forbidden, names), func(re *regexp.Regexp) bool {
+			return re.MatchString(text)
+		}) {
 			t.Errorf("%q may be published", text)
 		}
 	}
-	for _, text := range []string{"nvml", "NVIDIA H200", publishedHost, "torch 2.11.0", "vanilla-seq_len1024", "h200", "decoder.layers.3"} {
-		if i := slices.IndexFunc(slices.Concat(forbidden, names), func(re *regexp.Regexp) bool { return re.MatchString(text) }); i >= 0 {
+	for _, text := range []string{"nvml", "NVIDIA H200", publishedHost, "torch 2.11.0", "vanilla-seq_len1024", "h200",
+		"decoder.layers.3"} {
+		if i := slices.IndexFunc(slices.Concat(forbidden, names), func(re *regexp.Regexp) bool {
+			return re.MatchString(text)
+		}); i >= 0 {
 			t.Errorf("%q may not be published, by rule %d", text, i)
 		}
 	}
@@ -146,7 +156,9 @@ func TestManifestsAreSanitised(t *testing.T) {
 
 // Recordings have to stay small: everybody who clones the repository gets them. Limits are of what git tracks.
 var storeLimits = map[string]int64{
-	"accuracy-first": 1 << 20, "accuracy-second": 1 << 20, "accuracy-fresh": 1 << 20, "accuracy-later": 1 << 20, "accuracy-latest": 1 << 20, "checks": 1 << 20, "claims": 1 << 20, headline: 8 << 20, "headline-batch": 4 << 20, "lora": 1 << 20, "mlp": 1 << 20, pairs: 1 << 20, plain: 2 << 20,
+	"accuracy-first": 1 << 20, "accuracy-second": 1 << 20, "accuracy-fresh": 1 << 20, "accuracy-later": 1 << 20,
+	"accuracy-latest": 1 << 20, "checks": 1 << 20, "claims": 1 << 20, headline: 8 << 20, "headline-batch": 4 << 20,
+	"lora": 1 << 20, "mlp": 1 << 20, pairs: 1 << 20, plain: 2 << 20,
 	"oom": 1 << 20, "quick": 1 << 20, "seq": 1 << 20, "stacks": 1 << 20, "trainers": 4 << 20,
 }
 
@@ -163,7 +175,8 @@ func TestSizes(t *testing.T) {
 		for path, m := range manifestsOf(t, folder) {
 			size := sizeOf(t, filepath.Dir(path))
 			total += size
-			if method, _ := m.Params["method"].(string); folder == headline && slices.Contains([]string{"vanilla", "dpsgd", "ghost"}, method) {
+			if method, _ := m.Params["method"].(string); folder == headline &&
+				slices.Contains([]string{"vanilla", "dpsgd", "ghost"}, method) {
 				example += size
 			}
 		}

@@ -19,10 +19,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The scripts of suites/scripts.yaml are no DP examples and know nothing of dpsight. On the phantom GPU, at the sizes that the
-// suite gives them on a real one, the breakdown of their peaks leaves nearly nothing open.
+// The scripts of suites/scripts.yaml are no DP examples and know nothing of dpsight. On the phantom GPU, at the sizes
+// that the suite gives them on a real one, the breakdown of their peaks leaves nearly nothing open.
 //
-// DPSIGHT_TEST_SCRIPTS_PYTHON names an interpreter with requirements/scripts.txt. Without it only those that need torch alone run.
+// DPSIGHT_TEST_SCRIPTS_PYTHON names an interpreter with requirements/scripts.txt. Without it only those that need torch
+// alone run.
 func TestScriptsAreBrokenDown(t *testing.T) {
 	plan := planOf(t, plain)
 	machine, err := collect.OpenMachine("phantom")
@@ -48,7 +49,8 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := rep.Devices[0]; v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.AmbiguousTags != 0 || v.UnboundTags != 0 {
+			if v := rep.Devices[0]; v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.AmbiguousTags != 0 ||
+				v.UnboundTags != 0 {
 				t.Errorf("%+v", v)
 			}
 			in := load(t, r.Dir)
@@ -67,11 +69,12 @@ func TestScriptsAreBrokenDown(t *testing.T) {
 	}
 }
 
-// merged is what an agent that took models of one class for one said of the modules of distill's two, and of gan's, by the script's name: their
-// class. Their recordings are that agent's.
+// merged is what an agent that took models of one class for one said of the modules of distill's two, and of gan's, by
+// the script's name: their class. Their recordings are that agent's.
 var merged = map[string]string{"distill": "BertForMaskedLM", "gan": "Sequential"}
 
-// withoutModule are categories of which that agent did not say the module where the two models have parameters of the same names.
+// withoutModule are categories of which that agent did not say the module where the two models have parameters of the
+// same names.
 var withoutModule = map[string][]string{"Sequential": {"parameters", "buffers", "optimizer_state", "slack"}}
 
 // cellsMerged are the bytes at the peak by category and module, with the models of a class taken for one.
@@ -89,14 +92,17 @@ func cellsMerged(t *testing.T, in analyze.Input, class string) map[string]int64 
 }
 
 // accuracyHalves are the suites of such scripts, whose recordings are kept where they are small.
-var accuracyHalves = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later", "accuracy-latest"}
+var accuracyHalves = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later",
+	"accuracy-latest"}
 
-// Of the scripts that show how exact predictions are, each one that is recorded here has the recording's breakdown on the phantom GPU, by category
-// and by category and module, wherever it asks for the same blocks. It takes minutes, so it runs where DPSIGHT_TEST_LONG is set.
+// Of the scripts that show how exact predictions are, each one that is recorded here has the recording's breakdown on
+// the phantom GPU, by category and by category and module, wherever it asks for the same blocks. It takes minutes, so
+// it runs where DPSIGHT_TEST_LONG is set.
 func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 	python := os.Getenv("DPSIGHT_TEST_SCRIPTS_PYTHON")
 	if python == "" || os.Getenv("DPSIGHT_TEST_LONG") == "" {
-		t.Skip("SKIPPED: DPSIGHT_TEST_LONG is unset, or DPSIGHT_TEST_SCRIPTS_PYTHON names no Python with requirements/scripts.txt")
+		t.Skip("SKIPPED: DPSIGHT_TEST_LONG is unset, or DPSIGHT_TEST_SCRIPTS_PYTHON names no Python with " +
+			"requirements/scripts.txt")
 	}
 	machine, err := collect.OpenMachine("phantom")
 	if err != nil {
@@ -125,14 +131,16 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				in := load(t, r.Dir)
 				m, p := figures[x.Key], kept[x.Key]
 				missed := p.PeakBytes != nil && math.Abs(float64(*p.PeakBytes)/float64(*m.PeakBytes)-1) > 0.02
-				if recorded := want[x.Key]; recorded != nil && !missed { // else it was too large to be kept, or docs/accuracy.md says why it is another
+				// else it was too large to be kept, or docs/accuracy.md says why it is another
+				if recorded := want[x.Key]; recorded != nil && !missed {
 					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 				}
 				got := analyze.BaselineOf([]analyze.Summary{analyze.Summarize(in)}, "").Experiments[0].PeakBytes
 				if p.PeakBytes != nil && *p.PeakBytes == *m.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, recorded and predicted before: %d", *got, *m.PeakBytes)
 				}
-				if missed && *got != *p.PeakBytes && *got != *m.PeakBytes { // a miss stays what it is until it is mended
+				// a miss stays what it is until it is mended
+				if missed && *got != *p.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, predicted before %d, recorded %d", *got, *p.PeakBytes, *m.PeakBytes)
 				}
 			})
@@ -150,11 +158,13 @@ func byKey(b schemas.Baseline) map[string]schemas.BaselineExperiment {
 }
 
 // onPhantom runs a suite's script, whose command names it from the repository's root.
-func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time.Duration, x *suite.Experiment, more ...string) *collect.Result {
+func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time.Duration, x *suite.Experiment,
+	more ...string) *collect.Result {
 	t.Helper()
 	command := append(slices.Clone(x.Command), more...)
 	command[0], command[1] = python, filepath.Join("..", command[1])
-	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command, Machine: machine,
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: x.Name, Command: command,
+		Machine: machine,
 		Timeout: limit, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +186,9 @@ func expectBrokenDown(t *testing.T, in analyze.Input) {
 	scriptLimits.hold(t, in.Manifest.Name, &d)
 }
 
-// expectSameIfAlike is expectSame where the script asked for the same blocks on the phantom GPU as it did on the real one, up to the
-// peak. Libraries that take memory of their own by what a kernel needs, as convolutions do, ask for other blocks there.
+// expectSameIfAlike is expectSame where the script asked for the same blocks on the phantom GPU as it did on the real
+// one, up to the peak. Libraries that take memory of their own by what a kernel needs, as convolutions do, ask for
+// other blocks there.
 //
 // Where the recording's agent took models of a class for one, so are those of the prediction.
 func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedClass string) {
@@ -188,7 +199,8 @@ func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedCl
 		expectSame(t, predicted, recorded)
 		return
 	case same:
-		if p, r := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes; p != r {
+		if p, r := predicted.Report.Devices[0].PeakAllocatedBytes,
+			recorded.Report.Devices[0].PeakAllocatedBytes; p != r {
 			t.Errorf("peak %d, recorded %d", p, r)
 		}
 		if p, r := cellsMerged(t, predicted, mergedClass), cellsMerged(t, recorded, mergedClass); !maps.Equal(p, r) {
@@ -209,7 +221,8 @@ func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedCl
 	if math.Abs(float64(d)) > 0.002*float64(peak) {
 		t.Errorf("the peak is %+d bytes off the recorded %d", d, peak)
 	}
-	t.Logf("NOT ALIKE: %d requests up to the peak, recorded %d; the first %d are the same; the peak is %+d bytes off", len(got), len(want), first, d)
+	t.Logf("NOT ALIKE: %d requests up to the peak, recorded %d; the first %d are the same; the peak is %+d bytes off",
+		len(got), len(want), first, d)
 }
 
 // requestsToPeak are the sizes that were asked for, in order, up to the peak.

@@ -22,7 +22,8 @@ func TestSummaryWithLadder(t *testing.T) {
 		in := analyze.Input(*tab)
 		s, ladder, err := analyze.SummarizeWithLadder(in)
 		alone, failed := analyze.Ladder(in)
-		if !reflect.DeepEqual(s, analyze.Summarize(in)) || !reflect.DeepEqual(ladder, alone) || !reflect.DeepEqual(err, failed) {
+		if !reflect.DeepEqual(s, analyze.Summarize(in)) || !reflect.DeepEqual(ladder, alone) ||
+			!reflect.DeepEqual(err, failed) {
 			t.Errorf("%s: it is another", r.Manifest.Name)
 		}
 	}

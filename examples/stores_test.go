@@ -64,12 +64,14 @@ func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifes
 	}
 }
 
-// noSuites are the stores that the tests over all suites leave out: one that is of no suite, those of bare runs alone, for which
-// the tables in the documents are tests, those that hold a part of what their suites made ([TestRecordedFigures]), and one with a run
-// that was to die.
-var noSuites = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later", "accuracy-latest", "checks", "claims", "lora", "oom", pairs}
+// noSuites are the stores that the tests over all suites leave out: one that is of no suite, those of bare runs alone,
+// for which the tables in the documents are tests, those that hold a part of what their suites made
+// ([TestRecordedFigures]), and one with a run that was to die.
+var noSuites = []string{"accuracy-first", "accuracy-second", "accuracy-fresh", "accuracy-later", "accuracy-latest",
+	"checks", "claims", "lora", "oom", pairs}
 
-// Nothing recorded is left out: every built-in suite has its store here, and the tests over all suites read every store.
+// Nothing recorded is left out: every built-in suite has its store here, and the tests over all suites read every
+// store.
 func TestEverySuiteIsRead(t *testing.T) {
 	for _, name := range suite.Names() {
 		if !slices.Contains(suites, name) {
@@ -95,7 +97,8 @@ func TestRecordingsAreIsolated(t *testing.T) {
 		}
 		measured++
 		i := m.Isolation
-		if i == nil || !i.Verified || i.Reason != "" || i.IdleBytes == nil || i.OtherProcesses == nil || *i.OtherProcesses != 0 || i.ThrottleReasons == nil {
+		if i == nil || !i.Verified || i.Reason != "" || i.IdleBytes == nil || i.OtherProcesses == nil ||
+			*i.OtherProcesses != 0 || i.ThrottleReasons == nil {
 			t.Errorf("%s: isolation %+v", path, i)
 			continue
 		}

@@ -25,7 +25,8 @@ func timesOf(t *testing.T, folder string, each func(in analyze.Input)) {
 	}
 }
 
-// What an instrumented step takes is the same wherever it is told, and all that is said of modules sums to the bare step.
+// What an instrumented step takes is the same wherever it is told, and all that is said of modules sums to the bare
+// step.
 func TestOneInstrumentedStep(t *testing.T) {
 	seen := 0
 	for _, folder := range []string{"quick", plain, "mlp"} {
@@ -33,8 +34,10 @@ func TestOneInstrumentedStep(t *testing.T) {
 			cost := analyze.Cost(in)
 			for _, d := range analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionClass}).Ranks {
 				seen++
-				if math.Abs(*d.InstrumentedStepMS-*cost.InstrumentedStepMS) > 1e-6 || math.Abs(*d.StepMS-*cost.BareStepMS) > 1e-6 {
-					t.Errorf("%s: steps of %v and %v ms by module, what recording cost says %v and %v", in.Manifest.Name, *d.InstrumentedStepMS, *d.StepMS, *cost.InstrumentedStepMS, *cost.BareStepMS)
+				if math.Abs(*d.InstrumentedStepMS-*cost.InstrumentedStepMS) > 1e-6 ||
+					math.Abs(*d.StepMS-*cost.BareStepMS) > 1e-6 {
+					t.Errorf("%s: steps of %v and %v ms by module, what recording cost says %v and %v",
+						in.Manifest.Name, *d.InstrumentedStepMS, *d.StepMS, *cost.InstrumentedStepMS, *cost.BareStepMS)
 				}
 				sum := d.OutsideMS + *d.ResidueMS
 				for i := range d.Rows {
@@ -71,7 +74,8 @@ func TestACapturedStepHasNoTime(t *testing.T) {
 				t.Errorf("%s takes %+v", p.Phase, p.GPUMS)
 			}
 		}
-		if m := analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionModule}); len(m.Ranks) != 0 || len(m.Warnings) != 2 {
+		if m := analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionModule}); len(m.Ranks) != 0 ||
+			len(m.Warnings) != 2 {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -2,12 +2,14 @@ package ingest
 
 import "github.com/dpsight/dpsight/schemas"
 
-// DerivedFiles names what ingest writes into a run's folder. All of it can be derived again from the journals, so a store may be
-// kept without these.
+// DerivedFiles names what ingest writes into a run's folder. All of it can be derived again from the journals, so a
+// store may be kept without these.
 func DerivedFiles() []string {
 	return []string{
-		schemas.Events.File(), schemas.Marks.File(), schemas.Allocations.File(), schemas.Owners.File(), schemas.Steps.File(),
-		schemas.Phases.File(), schemas.Modules.File(), schemas.Checkpoints.File(), schemas.Segments.File(), schemas.Stacks.File(),
+		schemas.Events.File(), schemas.Marks.File(), schemas.Allocations.File(), schemas.Owners.File(),
+		schemas.Steps.File(),
+		schemas.Phases.File(), schemas.Modules.File(), schemas.Checkpoints.File(), schemas.Segments.File(),
+		schemas.Stacks.File(),
 		schemas.Processes.File(), schemas.ModuleTimes.File(), schemas.IngestReportFile,
 	}
 }

@@ -44,8 +44,9 @@ func empty(t *testing.T, name string) string {
 	if err := os.MkdirAll(filepath.Join(dir, spool.Dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m := &schemas.Manifest{RunID: name, Name: name, Source: schemas.Predicted, Status: schemas.StatusPartial, Start: time.Unix(1, 0).UTC(),
-		GPUs: []schemas.GPU{{Index: 0, UUID: "GPU-0"}}}
+	m := &schemas.Manifest{RunID: name, Name: name, Source: schemas.Predicted, Status: schemas.StatusPartial,
+		Start: time.Unix(1, 0).UTC(),
+		GPUs:  []schemas.GPU{{Index: 0, UUID: "GPU-0"}}}
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ type Outcome struct {
 	Reason string // why it was refused
 }
 
-// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, or a folder
-// of these. What is known is left alone unless o.Again. The error is of the store or the disk; an input that dpsight
-// cannot take is an outcome.
+// Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, or a
+// folder of these. What is known is left alone unless o.Again. The error is of the store or the disk; an input that
+// dpsight cannot take is an outcome.
 func Import(path, store string, o Options) ([]Outcome, error) {
 	st, err := os.Stat(path)
 	switch {
@@ -53,8 +53,8 @@ func isRun(dir string) bool {
 	return err == nil
 }
 
-// importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside runs
-// are left out.
+// importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside
+// runs are left out.
 func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -126,7 +126,8 @@ func importFile(path, store string, o Options) (Outcome, error) {
 	return out, nil
 }
 
-// outcome is what becomes of an input whose run lies in dir, or will. A report that cannot be read is made again unasked.
+// outcome is what becomes of an input whose run lies in dir, or will. A report that cannot be read is made again
+// unasked.
 func outcome(path, dir string, o Options) Outcome {
 	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: StateNew}
 	switch _, err := schemas.ReadIngestReport(dir); {

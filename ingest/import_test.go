@@ -19,7 +19,8 @@ import (
 const snapshots = "torchsnap/testdata"
 
 // Peaks of the real runs that the snapshots are of: torch.cuda.max_memory_allocated and reserved, in bytes.
-var snapshotPeaks = map[string][2]int64{"vanilla": {558963712, 578 << 20}, "dpsgd": {591393792, 638 << 20}, "fgc": {658543104, 686 << 20}}
+var snapshotPeaks = map[string][2]int64{"vanilla": {558963712, 578 << 20}, "dpsgd": {591393792, 638 << 20},
+	"fgc": {658543104, 686 << 20}}
 
 func TestImportSnapshots(t *testing.T) {
 	store := t.TempDir()
@@ -34,15 +35,18 @@ func TestImportSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := r.Devices[0]
-		if d.Verdict != schemas.Exact || d.PeakAllocatedBytes != want[0] || d.PeakReservedBytes != want[1] || d.DifferingBlocks != 0 {
+		if d.Verdict != schemas.Exact || d.PeakAllocatedBytes != want[0] || d.PeakReservedBytes != want[1] ||
+			d.DifferingBlocks != 0 {
 			t.Errorf("%s: %+v, want peaks %v", name, d, want)
 		}
 		m, err := schemas.ReadManifest(dir)
-		if err != nil || m.Source != schemas.Imported || m.Import == nil || m.Import.File != name+".pickle.zst" || m.RunID != outs[0].RunID ||
+		if err != nil || m.Source != schemas.Imported || m.Import == nil || m.Import.File != name+".pickle.zst" ||
+			m.RunID != outs[0].RunID ||
 			!strings.HasSuffix(m.RunID, "-"+name+"-"+m.Import.SHA256[:6]) || m.Start.IsZero() {
 			t.Errorf("%s: manifest %+v, %v", name, m, err)
 		}
-		if got := total(breakdown(rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir), d.PeakSeq)); got != want[0] {
+		if got := total(breakdown(rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir), d.PeakSeq)); got !=
+			want[0] {
 			t.Errorf("%s: categories sum to %d", name, got)
 		}
 		for _, o := range rows(t, schemas.Owners, dir) {
@@ -121,7 +125,8 @@ func TestImportCompressed(t *testing.T) {
 		if o.State != StateNew || strings.ContainsAny(o.RunID, " !ü/") {
 			t.Errorf("%+v", o)
 		}
-		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != StateNew || !again[0].Again {
+		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != StateNew ||
+			!again[0].Again {
 			t.Errorf("from its own copy: %+v, %v", again, err)
 		}
 	}
@@ -159,7 +164,8 @@ func TestImportRefuses(t *testing.T) {
 			path = filepath.Dir(path)
 		}
 		outs, err := Import(path, store, Options{})
-		if err != nil || len(outs) != 1 || outs[0].State != StateRefused || outs[0].Reason == "" || !strings.Contains(outs[0].Reason, part) {
+		if err != nil || len(outs) != 1 || outs[0].State != StateRefused || outs[0].Reason == "" ||
+			!strings.Contains(outs[0].Reason, part) {
 			t.Errorf("%s: %+v, %v", path, outs, err)
 		}
 	}

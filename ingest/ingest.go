@@ -22,15 +22,16 @@ func RulesHash() string { return join.RulesHash() }
 type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
-	// Confide judges a prediction by its facts; nil leaves that to whoever reads the report. It is no part of this package, which
-	// derives and does not judge.
+	// Confide judges a prediction by its facts; nil leaves that to whoever reads the report. It is no part of this
+	// package, which derives and does not judge.
 	Confide func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence
-	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May be nil.
+	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May
+	// be nil.
 	Prepare func(dir string) error
 }
 
-// Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them, whatever
-// was derived before. It never touches run.json.
+// Run ingests a run folder: it seals the journals that a killed collector left, and derives all tables from them,
+// whatever was derived before. It never touches run.json.
 func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
@@ -44,7 +45,8 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	if running, err := living(folder); err != nil {
 		return nil, err
 	} else if len(running) > 0 {
-		warnings = append(warnings, fmt.Sprintf("process %d still runs: its journal is read as far as it goes", running[0]))
+		warnings = append(warnings, fmt.Sprintf("process %d still runs: its journal is read as far as it goes",
+			running[0]))
 	} else if _, err := spool.Seal(folder); err != nil {
 		return nil, fmt.Errorf("sealing the journals: %w", err)
 	}
@@ -81,14 +83,17 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 	return &r.IngestReport, nil
 }
 
-// allThere refuses a run that has lost journals of which there are tables: nothing else makes those again. A run that never had a journal
-// has a report of no rank, and a table of no mark where the report cannot be read.
+// allThere refuses a run that has lost journals of which there are tables: nothing else makes those again. A run that
+// never had a journal has a report of no rank, and a table of no mark where the report cannot be read.
 func allThere(dir string, journals []*spool.Journal) error {
 	switch before, err := schemas.ReadIngestReport(dir); {
 	case err == nil:
 		for _, rank := range before.Ranks {
-			if !slices.ContainsFunc(journals, func(j *spool.Journal) bool { return j.Rank == rank.Rank }) && len(journals) < len(before.Ranks) {
-				return refuse("the journal of rank %d is gone: the tables made from it stay, as nothing makes them again", rank.Rank)
+			if !slices.ContainsFunc(journals, func(j *spool.Journal) bool {
+				return j.Rank == rank.Rank
+			}) && len(journals) < len(before.Ranks) {
+				return refuse("the journal of rank %d is gone: the tables made from it stay, as nothing makes them "+
+					"again", rank.Rank)
 			}
 		}
 	case len(journals) == 0:
@@ -110,7 +115,8 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 	stacks := torchsnap.NewStacks()
 	recs := read(j, stacks)
 	s := steps.Derive(j.Marks, j.Names)
-	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names, Intervals: j.Intervals, Steps: s,
+	rank := &join.Rank{RunID: m.RunID, Rank: j.Rank, Marks: j.Marks, Tags: j.Tags, Names: j.Names,
+		Intervals: j.Intervals, Steps: s,
 		LastK: lastRecorded(j), Untimed: m.Source != schemas.Measured}
 	if j.Environment != nil {
 		rank.Workspace = join.Workspaces(j.Environment.Variables["CUBLAS_WORKSPACE_CONFIG"])

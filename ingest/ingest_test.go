@@ -44,8 +44,10 @@ func TestJournals(t *testing.T) {
 				t.Fatalf("%d devices, %d ranks", len(r.Devices), len(r.Ranks))
 			}
 			d := r.Devices[0]
-			if *d.TorchPeakAllocatedBytes != want.Peak || want.Reserved != 0 && *d.TorchPeakReservedBytes != want.Reserved || r.Steps.Derived != want.Steps {
-				t.Errorf("torch's peaks %d, %d; %d steps; want %+v", *d.TorchPeakAllocatedBytes, *d.TorchPeakReservedBytes, r.Steps.Derived, want)
+			if *d.TorchPeakAllocatedBytes != want.Peak || want.Reserved != 0 &&
+				*d.TorchPeakReservedBytes != want.Reserved || r.Steps.Derived != want.Steps {
+				t.Errorf("torch's peaks %d, %d; %d steps; want %+v", *d.TorchPeakAllocatedBytes,
+					*d.TorchPeakReservedBytes, r.Steps.Derived, want)
 			}
 			if n := len(rows(t, schemas.Steps, dir)); int64(n) != want.Steps {
 				t.Errorf("%d rows of steps", n)
@@ -54,7 +56,8 @@ func TestJournals(t *testing.T) {
 				if d.Verdict != schemas.Unverifiable || !strings.Contains(d.Reason, "bare") || d.Events != 0 {
 					t.Errorf("%+v", d)
 				}
-				if s := rows(t, schemas.Steps, dir); s[1].AllocatedBegin == 0 || s[1].AllocatedBegin != s[0].AllocatedEnd || s[1].BeginSeq != 0 {
+				if s := rows(t, schemas.Steps, dir); s[1].AllocatedBegin == 0 ||
+					s[1].AllocatedBegin != s[0].AllocatedEnd || s[1].BeginSeq != 0 {
 					t.Errorf("bytes of a bare step: %+v", s[1])
 				}
 			} else {
@@ -123,7 +126,8 @@ func recorded(t *testing.T, dir string, d schemas.DeviceVerdict, want truth) {
 	if n := rows(t, schemas.Events, dir); int64(len(n)) != d.Events || seq != d.Events {
 		t.Errorf("%d events in the table, phases end at %d, want %d", len(n), seq, d.Events)
 	}
-	if len(rows(t, schemas.Marks, dir)) == 0 || len(rows(t, schemas.Modules, dir)) == 0 || len(rows(t, schemas.Segments, dir)) == 0 {
+	if len(rows(t, schemas.Marks, dir)) == 0 || len(rows(t, schemas.Modules, dir)) == 0 ||
+		len(rows(t, schemas.Segments, dir)) == 0 {
 		t.Error("a table is empty")
 	}
 }
@@ -138,7 +142,8 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 		fmt.Fprintf(&b, "warning %s\n", w)
 	}
 	for _, o := range r.OOMs {
-		fmt.Fprintf(&b, "oom %d bytes at event %d: step %d, %s, module %s, fatal %v\n", o.RequestedBytes, o.Seq, o.Step, o.Phase, o.Module, o.Fatal)
+		fmt.Fprintf(&b, "oom %d bytes at event %d: step %d, %s, module %s, fatal %v\n", o.RequestedBytes, o.Seq, o.Step,
+			o.Phase, o.Module, o.Fatal)
 	}
 	for _, p := range rows(t, schemas.Processes, dir) {
 		fmt.Fprintf(&b, "process rank %d, device %d %s, ended by %s\n", p.Rank, p.Device, p.UUID, p.Ended)
@@ -146,7 +151,9 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 	allocations, owners := rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir)
 	phases := rows(t, schemas.Phases, dir)
 	for _, s := range rows(t, schemas.Steps, dir) {
-		fmt.Fprintf(&b, "step %d: microbatches %d, warm-up %v, instrumented %v, recorded %v, events (%d, %d], peak %d\n", s.Step, s.Microbatches,
+		fmt.Fprintf(&b,
+			"step %d: microbatches %d, warm-up %v, instrumented %v, recorded %v, events (%d, %d], peak %d\n", s.Step,
+			s.Microbatches,
 			s.Warmup, s.Instrumented, s.Recorded, s.BeginSeq, s.EndSeq, s.PeakBytes)
 		if d.Events == 0 {
 			continue
@@ -182,7 +189,8 @@ func golden(t *testing.T, name, dir string, r *schemas.IngestReport) {
 		a, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 		for i := range a {
 			if i >= len(w) || a[i] != w[i] {
-				t.Errorf("%s, line %d:\n got %s\nwant %s", path, i+1, a[i], slices.Concat(w, []string{"(end)"})[min(i, len(w))])
+				t.Errorf("%s, line %d:\n got %s\nwant %s", path, i+1, a[i],
+					slices.Concat(w, []string{"(end)"})[min(i, len(w))])
 				break
 			}
 		}
@@ -206,7 +214,8 @@ func TestBareStepsLikeInstrumented(t *testing.T) {
 		}
 		for _, c := range schemas.Categories {
 			bare, instrumented := steps[3][c], steps[4][c]
-			if d := abs(bare - instrumented); d*100 > instrumented && d > 4096 { // ghost's embedding differs with the ids
+			// ghost's embedding differs with the ids
+			if d := abs(bare - instrumented); d*100 > instrumented && d > 4096 {
 				t.Errorf("%s: %s is %d in a bare step, %d in an instrumented one", name, c, bare, instrumented)
 			}
 		}
@@ -241,7 +250,8 @@ func cutAnywhere(t *testing.T, name string) {
 		whole, _ := spool.ScanFrames(frames[:f])
 		drains := 0
 		for i := 1; i < len(whole); i++ {
-			if whole[i].Type == spool.FrameCheckpoint && whole[i-1].Type == spool.FrameAllocator && !opensWindow(t, whole[i]) {
+			if whole[i].Type == spool.FrameCheckpoint && whole[i-1].Type == spool.FrameAllocator &&
+				!opensWindow(t, whole[i]) {
 				drains++
 			}
 		}
@@ -344,7 +354,8 @@ func TestLossy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := run(t, live(t, 1<<30, marks, rewritten(t, frames, c.edit))).Devices[0]
-			if d.Verdict != schemas.Lossy || !strings.Contains(d.Reason, c.reason) || c.residue >= 0 && d.ResidueBytes != c.residue ||
+			if d.Verdict != schemas.Lossy || !strings.Contains(d.Reason, c.reason) || c.residue >= 0 &&
+				d.ResidueBytes != c.residue ||
 				(d.MissingEvents > 0) != c.missing && !strings.HasPrefix(c.name, "a damaged drain") {
 				t.Errorf("%+v", d)
 			}
@@ -454,7 +465,8 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestFailureLeavesNothing(t *testing.T) {
 	dir := folder(t, "vanilla")
 	run(t, dir)
-	if err := os.WriteFile(filepath.Join(dir, spool.Dir, spool.SealedName(1)), []byte("no journal"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, spool.Dir, spool.SealedName(1)), []byte("no journal"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Run(dir, Options{}); err == nil || !strings.Contains(err.Error(), "rank-1") {
@@ -465,7 +477,8 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever the marks and tags say, ingest gives tables whose categories sum to the last counter, or an error; never a panic.
+// Whatever the marks and tags say, ingest gives tables whose categories sum to the last counter, or an error; never a
+// panic.
 func TestDamagedMarksAndTags(t *testing.T) {
 	marks, frames := unpacked(t, "killed")
 	for seed := range uint64(often(40)) {
@@ -501,7 +514,8 @@ func TestDamagedMarksAndTags(t *testing.T) {
 		}
 		checkpoints := rows(t, schemas.Checkpoints, dir)
 		last := checkpoints[len(checkpoints)-1]
-		if got := total(breakdown(rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir), last.Seq)); got != last.AllocatedBytes {
+		if got := total(breakdown(rows(t, schemas.Allocations, dir), rows(t, schemas.Owners, dir), last.Seq)); got !=
+			last.AllocatedBytes {
 			t.Fatalf("seed %d: categories sum to %d, torch says %d", seed, got, last.AllocatedBytes)
 		}
 	}

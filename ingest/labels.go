@@ -8,14 +8,15 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// labels are what the names of models begin with where several have the same names: a teacher's and its student's, a GAN's two
-// halves that are both a "main". The agent gives the model that is called later its class ("Generator.main.0"): when the first one
-// was called there was nothing to tell it apart from, and what was written is written. Here both are known, and the first gets
-// its own: in a table "main.0" beside "Generator.main.0" reads as if the one were the other's, or of neither. Of several models
-// of one class all are numbered, in the order of their first calls. Models that never lived at once, as those of several trials, may
-// have one name for all that they have: what they are called cannot tell them apart, and they stay one in tables. Parameters that lie in
-// no part of a model come without their model: where these alone have one name, and several classes have such parameters, it is not known
-// whose they are, and the first model's stay without a label.
+// labels are what the names of models begin with where several have the same names: a teacher's and its student's, a
+// GAN's two halves that are both a "main". The agent gives the model that is called later its class
+// ("Generator.main.0"): when the first one was called there was nothing to tell it apart from, and what was written is
+// written. Here both are known, and the first gets its own: in a table "main.0" beside "Generator.main.0" reads as if
+// the one were the other's, or of neither. Of several models of one class all are numbered, in the order of their first
+// calls. Models that never lived at once, as those of several trials, may have one name for all that they have: what
+// they are called cannot tell them apart, and they stay one in tables. Parameters that lie in no part of a model come
+// without their model: where these alone have one name, and several classes have such parameters, it is not known whose
+// they are, and the first model's stay without a label.
 type labels struct {
 	roots []labelledRoot
 	of    map[uint32]int    // module → its place in roots
@@ -25,11 +26,12 @@ type labels struct {
 }
 
 type labelledRoot struct {
-	class  string
-	label  string          // the agent's; "" = none
-	new    string          // what stands in tables; "" = as it is
-	paths  map[string]bool // of its modules, without the label
-	direct bool            // it has parameters that lie in no part of it; with a label, whose names stand without it too
+	class string
+	label string          // the agent's; "" = none
+	new   string          // what stands in tables; "" = as it is
+	paths map[string]bool // of its modules, without the label
+	// it has parameters that lie in no part of it; with a label, whose names stand without it too
+	direct bool
 }
 
 // labelsOf finds the models of a journal whose names are others' too.
@@ -44,11 +46,13 @@ func labelsOf(j *spool.Journal) *labels {
 		seen[m.ID] = true
 		switch {
 		case m.Path == "":
-			l.roots = append(l.roots, labelledRoot{class: m.Class, paths: map[string]bool{}, direct: m.ParameterBytes > 0})
+			l.roots = append(l.roots, labelledRoot{class: m.Class, paths: map[string]bool{},
+				direct: m.ParameterBytes > 0})
 			continue
 		case m.First && isLabel(m.Path, m.Class) && ofAModel(m.Path, j.Modules[i+1:], parameters):
 			l.of[m.ID] = len(l.roots)
-			l.roots = append(l.roots, labelledRoot{class: m.Class, label: m.Path, paths: map[string]bool{}, direct: twice(m.Path, parameters)})
+			l.roots = append(l.roots, labelledRoot{class: m.Class, label: m.Path, paths: map[string]bool{},
+				direct: twice(m.Path, parameters)})
 			continue
 		case len(l.roots) == 0:
 			continue
@@ -70,8 +74,9 @@ func labelsOf(j *spool.Journal) *labels {
 	return l
 }
 
-// ofAModel reports whether the path of a frame's first module is a model's label, and not what a module is called that was called inside
-// another model without being its part: the parts of that have no label before theirs. A model without parts has its parameters instead.
+// ofAModel reports whether the path of a frame's first module is a model's label, and not what a module is called that
+// was called inside another model without being its part: the parts of that have no label before theirs. A model
+// without parts has its parameters instead.
 func ofAModel(label string, next []spool.ModuleInfo, parameters map[string]bool) bool {
 	if end := slices.IndexFunc(next, func(m spool.ModuleInfo) bool { return m.First }); end >= 0 {
 		next = next[:end]
@@ -103,7 +108,8 @@ func twice(label string, parameters map[string]bool) bool {
 	return false
 }
 
-// isLabel reports whether a path is what the agent calls a model whose names another has: its class, numbered if need be.
+// isLabel reports whether a path is what the agent calls a model whose names another has: its class, numbered if need
+// be.
 func isLabel(path, class string) bool {
 	rest, ok := strings.CutPrefix(path, class)
 	return ok && (rest == "" || rest[0] == '#') && !strings.Contains(rest, ".")
@@ -152,8 +158,8 @@ func (l *labels) choose() {
 	}
 }
 
-// directly reports whether a labelled model has its label for its direct parameters, and those before it that may have the same are all
-// of one class: trials of one model.
+// directly reports whether a labelled model has its label for its direct parameters, and those before it that may have
+// the same are all of one class: trials of one model.
 func (l *labels) directly(k int) bool {
 	class := ""
 	for i := range l.roots[:k] {
@@ -169,7 +175,8 @@ func (l *labels) directly(k int) bool {
 	return l.roots[k].direct && class != ""
 }
 
-// namesake reports whether what both have is called the same: models of which the one was gone when the other was called.
+// namesake reports whether what both have is called the same: models of which the one was gone when the other was
+// called.
 func (r *labelledRoot) namesake(o *labelledRoot) bool {
 	alone := r.direct && o.direct && len(r.paths) == 0 && len(o.paths) == 0
 	return r.class == o.class && r.label == o.label && (r.label != "" || r.shares(o) || alone)
@@ -236,8 +243,8 @@ func (l *labels) name(name string) string {
 	return name
 }
 
-// relabel puts the labels into a journal's modules and into what the agent's tags are called. Names that change get numbers of their own:
-// the script's tags, phases and marks may be called the same, and keep their names.
+// relabel puts the labels into a journal's modules and into what the agent's tags are called. Names that change get
+// numbers of their own: the script's tags, phases and marks may be called the same, and keep their names.
 func (l *labels) relabel(j *spool.Journal) {
 	if len(l.old) == 0 {
 		return

@@ -15,8 +15,11 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		return nil
 	}
 	// Where no process used torch there was nothing to say.
-	p := &schemas.Prediction{Told: len(journals) > 0 || m.Status == schemas.StatusOK && len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{}, Notes: []string{}}
-	reads, guesses, assumptions, assumed, copied := map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
+	p := &schemas.Prediction{Told: len(journals) > 0 || m.Status == schemas.StatusOK &&
+		len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{},
+		Notes: []string{}}
+	reads, guesses, assumptions, assumed, copied := map[string]int64{}, map[string]int64{}, map[string]int64{},
+		map[string]int64{}, map[string]int64{}
 	for _, j := range journals {
 		// Without its last word a process may have read more since.
 		p.Told = p.Told && j.Prediction != nil && j.End != nil
@@ -45,7 +48,8 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		}
 		p.Compiled = p.Compiled || j.Prediction.Compiled
 	}
-	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions), tallied(assumed)
+	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions),
+		tallied(assumed)
 	p.CopiedReads = tallied(copied)
 	return p
 }
@@ -94,7 +98,8 @@ func band(m *schemas.Manifest, r *schemas.IngestReport) *schemas.PlacementBand {
 		return nil
 	}
 	own := Placement(m, r)
-	b := &schemas.PlacementBand{Policies: []string{own.Addresses}, Allocated: [2]int64{own.PeakAllocatedBytes, own.PeakAllocatedBytes},
+	b := &schemas.PlacementBand{Policies: []string{own.Addresses}, Allocated: [2]int64{own.PeakAllocatedBytes,
+		own.PeakAllocatedBytes},
 		Reserved: [2]int64{own.PeakReservedBytes, own.PeakReservedBytes}}
 	for _, p := range m.Phantom.Placements {
 		if p.Status != m.Status { // the peak of a run that ended otherwise is of another stretch of the script

@@ -9,7 +9,8 @@ import (
 
 // processes are the rows of a journal's process, one for each device that it used.
 func processes(m *schemas.Manifest, j *spool.Journal, recs []*recording, r *report) []schemas.Process {
-	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS, Ended: ended(j)}
+	p := schemas.Process{RunID: m.RunID, Rank: j.Rank, PID: int64(j.Header.PID), StartNS: j.Header.StartNS,
+		Ended: ended(j)}
 	if n := len(j.Marks); n > 0 {
 		p.EndNS = j.Marks[n-1].TimeNS
 	}
@@ -49,7 +50,8 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 			}
 		}
 		if measured && len(m.GPUs) > 0 {
-			r.warn("rank %d, device %d: NVML lists no GPU with its UUID (it may be a MIG instance): its samples cannot be told from others'", j.Rank, device)
+			r.warn("rank %d, device %d: NVML lists no GPU with its UUID (it may be a MIG instance): its samples "+
+				"cannot be told from others'", j.Rank, device)
 		}
 		return *d.UUID
 	}
@@ -58,14 +60,16 @@ func identify(m *schemas.Manifest, j *spool.Journal, device int32, r *report) st
 		return m.GPUs[0].UUID
 	}
 	if measured && len(m.GPUs) > 1 {
-		r.warn("rank %d, device %d: which of %d GPUs it is was not recorded: its samples cannot be told from others'", j.Rank, device, len(m.GPUs))
+		r.warn("rank %d, device %d: which of %d GPUs it is was not recorded: its samples cannot be told from others'",
+			j.Rank, device, len(m.GPUs))
 	}
 	return ""
 }
 
 // bareUUID is a UUID without NVML's prefix.
 func bareUUID(uuid string) string {
-	if _, rest, ok := strings.Cut(uuid, "-"); ok && (strings.HasPrefix(uuid, "GPU-") || strings.HasPrefix(uuid, "MIG-")) {
+	if _, rest, ok := strings.Cut(uuid, "-"); ok && (strings.HasPrefix(uuid, "GPU-") ||
+		strings.HasPrefix(uuid, "MIG-")) {
 		return rest
 	}
 	return uuid

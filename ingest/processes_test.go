@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// The journal "devices" was recorded with collect/agent/tests/cases/devices.py 0 2 on a phantom machine of four GPUs, with
-// CUDA_VISIBLE_DEVICES=2,0,1. The phantom's UUIDs end with a GPU's place in the machine, from 1.
+// The journal "devices" was recorded with collect/agent/tests/cases/devices.py 0 2 on a phantom machine of four GPUs,
+// with CUDA_VISIBLE_DEVICES=2,0,1. The phantom's UUIDs end with a GPU's place in the machine, from 1.
 const (
 	third  = "GPU-7068616e-746f-6d2d-6770-750000000003" // cuda:0
 	second = "GPU-7068616e-746f-6d2d-6770-750000000002" // cuda:2
@@ -24,8 +24,8 @@ func visibleGPUs(uuids ...string) (gpus []schemas.GPU) {
 	return gpus
 }
 
-// A row for each device that a process used, with the UUID of the GPU that it was: never the one whose NVML index happens
-// to be the ordinal.
+// A row for each device that a process used, with the UUID of the GPU that it was: never the one whose NVML index
+// happens to be the ordinal.
 func TestProcessPerDevice(t *testing.T) {
 	bare := func(s string) string { return strings.TrimPrefix(s, "GPU-") }
 	for name, test := range map[string]struct {
@@ -36,13 +36,19 @@ func TestProcessPerDevice(t *testing.T) {
 		want    []string
 		warning string
 	}{
-		"by UUID":               {"devices", schemas.Measured, visibleGPUs(first, second, third), []int32{0, 2}, []string{third, second}, ""},
-		"in capitals":           {"devices", schemas.Measured, visibleGPUs(strings.ToUpper(second), third), []int32{0, 2}, []string{third, strings.ToUpper(second)}, ""},
-		"not in NVML's list":    {"devices", schemas.Measured, visibleGPUs(first, third), []int32{0, 2}, []string{third, bare(second)}, "device 2: NVML lists no GPU with its UUID"},
-		"no NVML":               {"devices", schemas.Measured, nil, []int32{0, 2}, []string{bare(third), bare(second)}, ""},
-		"phantom":               {"devices", schemas.Predicted, visibleGPUs(""), []int32{0, 2}, []string{bare(third), bare(second)}, ""},
-		"older agent, one GPU":  {"vanilla", schemas.Measured, visibleGPUs("GPU-x"), []int32{0}, []string{"GPU-x"}, ""},
-		"older agent, two GPUs": {"vanilla", schemas.Measured, visibleGPUs("GPU-x", "GPU-y"), []int32{0}, []string{""}, "device 0: which of 2 GPUs it is was not recorded"},
+		"by UUID": {"devices", schemas.Measured, visibleGPUs(first, second, third), []int32{0, 2},
+			[]string{third, second}, ""},
+		"in capitals": {"devices", schemas.Measured, visibleGPUs(strings.ToUpper(second), third),
+			[]int32{0, 2}, []string{third, strings.ToUpper(second)}, ""},
+		"not in NVML's list": {"devices", schemas.Measured, visibleGPUs(first, third), []int32{0, 2},
+			[]string{third, bare(second)}, "device 2: NVML lists no GPU with its UUID"},
+		"no NVML": {"devices", schemas.Measured, nil, []int32{0, 2}, []string{bare(third), bare(second)},
+			""},
+		"phantom": {"devices", schemas.Predicted, visibleGPUs(""), []int32{0, 2},
+			[]string{bare(third), bare(second)}, ""},
+		"older agent, one GPU": {"vanilla", schemas.Measured, visibleGPUs("GPU-x"), []int32{0}, []string{"GPU-x"}, ""},
+		"older agent, two GPUs": {"vanilla", schemas.Measured, visibleGPUs("GPU-x", "GPU-y"), []int32{0}, []string{""},
+			"device 0: which of 2 GPUs it is was not recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, test.journal)
@@ -74,7 +80,8 @@ func TestProcessPerDevice(t *testing.T) {
 					t.Errorf("%+v", d)
 				}
 			}
-			if test.warning != "" != hasWarning(r, "samples cannot be told") || test.warning != "" && !hasWarning(r, test.warning) {
+			if test.warning != "" != hasWarning(r, "samples cannot be told") || test.warning != "" &&
+				!hasWarning(r, test.warning) {
 				t.Errorf("warnings %q", r.Warnings)
 			}
 		})

@@ -58,7 +58,8 @@ func count(e *schemas.EventColumns, from int) (c counts) {
 }
 
 func counted(stats map[string]int64) counts {
-	return counts{stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["active.all.freed"], stats["requested_bytes.all.allocated"]}
+	return counts{stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["active.all.freed"],
+		stats["requested_bytes.all.allocated"]}
 }
 
 // reader collects a journal's drains, device by device.
@@ -83,11 +84,13 @@ type reset struct {
 
 // read decodes all drains of a journal. Devices that were never used are left out.
 func read(j *spool.Journal, stacks *torchsnap.Stacks) []*recording {
-	r := &reader{journal: j, stacks: stacks, devices: map[int32]*recording{}, last: map[int32]map[string]int64{}, missing: map[int32]counts{}}
+	r := &reader{journal: j, stacks: stacks, devices: map[int32]*recording{}, last: map[int32]map[string]int64{},
+		missing: map[int32]counts{}}
 	for i := range j.Marks {
 		if m := &j.Marks[i]; m.Kind == spool.HistoryReset {
 			name := j.Names[uint32(m.A)]
-			r.resets = append(r.resets, reset{m.K, strings.Contains(name, "reset_peak") || strings.Contains(name, "reset_max"),
+			r.resets = append(r.resets, reset{m.K, strings.Contains(name, "reset_peak") ||
+				strings.Contains(name, "reset_max"),
 				strings.Contains(name, "accumulated")})
 		}
 	}
@@ -199,8 +202,10 @@ func blocks(s *torchsnap.Snapshot, device int32, seq int64, at string) []schemas
 			continue
 		}
 		for _, b := range g.Blocks {
-			out = append(out, schemas.SegmentBlock{Device: device, Seq: seq, At: at, SegmentAddress: g.Address, SegmentBytes: g.TotalSize,
-				SegmentType: g.Type, Stream: g.Stream, Pool: g.Pool, Expandable: g.Expandable, Address: b.Address, BlockBytes: b.Size,
+			out = append(out, schemas.SegmentBlock{Device: device, Seq: seq, At: at, SegmentAddress: g.Address,
+				SegmentBytes: g.TotalSize,
+				SegmentType:  g.Type, Stream: g.Stream, Pool: g.Pool, Expandable: g.Expandable, Address: b.Address,
+				BlockBytes:     b.Size,
 				RequestedBytes: max(b.RequestedSize, 0), State: b.State})
 		}
 	}
@@ -220,8 +225,8 @@ func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
 	return replay.ParseSettings(m)
 }
 
-// addCheckpoint holds the events since the last drain against torch's counters, interval by interval: a script may reset
-// the counters in between.
+// addCheckpoint holds the events since the last drain against torch's counters, interval by interval: a script may
+// reset the counters in between.
 func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]int) {
 	p := c.Checkpoint
 	var cleared reset
@@ -246,7 +251,8 @@ func (r *reader) addCheckpoint(c *spool.Chunk, previous uint32, from map[int32]i
 			last = map[string]int64{} // first seen by this drain: its counters began at nothing
 		}
 		recorded := p.Recording && rec.broken == nil && !listsBlocks(p.Reason)
-		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K), Seq: int64(rec.events.Len()),
+		row := schemas.Checkpoint{Device: d.Device, Drain: p.Drain, Reason: p.Reason, K: int64(p.K),
+			Seq:    int64(rec.events.Len()),
 			TimeNS: p.TimeNS, DrainNS: p.DrainNS,
 			AllocatedBytes: s["allocated_bytes.all.current"], AllocatedPeakBytes: s["allocated_bytes.all.peak"],
 			ReservedBytes: s["reserved_bytes.all.current"], ReservedPeakBytes: s["reserved_bytes.all.peak"],

@@ -33,10 +33,12 @@ func (r *report) anomalies(rank int32, rec *recording, res *replay.Result) {
 		r.warn("rank %d, device %d: %s", rank, rec.device, s)
 	}
 	if rec.unverified > 0 {
-		r.warn("rank %d, device %d: the last %d events have no counters to be checked against", rank, rec.device, rec.unverified)
+		r.warn("rank %d, device %d: the last %d events have no counters to be checked against", rank, rec.device,
+			rec.unverified)
 	}
 	if rec.resetPeaks {
-		r.warn("rank %d, device %d: the script reset torch's peak counters; they are compared interval by interval", rank, rec.device)
+		r.warn("rank %d, device %d: the script reset torch's peak counters; they are compared interval by interval",
+			rank, rec.device)
 	}
 }
 
@@ -61,11 +63,13 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 		r.warn("rank %d: the process ended without its last word; what came after the last drain is lost", j.Rank)
 	}
 	if e := j.Environment; e != nil && e.AllocatorBackend != nil && *e.AllocatorBackend != "native" {
-		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank, *e.AllocatorBackend)
+		r.warn("rank %d: the allocator backend %s keeps no history: there are counters only", j.Rank,
+			*e.AllocatorBackend)
 	}
 	// Of a run that died in its first step the update was yet to come.
 	if s.Rule == steps.RuleBackward && (j.Exception == nil || len(s.Steps) > 1) {
-		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it better)", j.Rank)
+		r.warn("rank %d: no optimizer step was seen; each backward pass counts as a step (dpsight.step() says it "+
+			"better)", j.Rank)
 	}
 	// The rank with the most steps speaks for the run.
 	if n := int64(len(s.Steps)); r.Steps.Rule == "" || n > r.Steps.Derived {
@@ -74,7 +78,8 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 	r.Cost = append(r.Cost, cost(m, j, s, ctx))
 	r.outOfMemory(j, ctx, recs)
 	for _, x := range j.Metrics {
-		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name, Value: x.Value})
+		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name,
+			Value: x.Value})
 	}
 }
 
@@ -99,8 +104,10 @@ func (r *report) sum() {
 		if d.Verdict == schemas.Lossy {
 			r.warn("rank %d, device %d: %s", d.Rank, d.Device, d.Reason)
 		}
-		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes && d.Verdict == schemas.Exact {
-			r.warn("rank %d, device %d: torch's peak of %s lies outside the recorded steps (there it is %s) and is not broken down",
+		if t := d.TorchPeakAllocatedBytes; d.Events > 0 && t != nil && *t > d.PeakAllocatedBytes &&
+			d.Verdict == schemas.Exact {
+			r.warn("rank %d, device %d: torch's peak of %s lies outside the recorded steps (there it is %s) and is "+
+				"not broken down",
 				d.Rank, d.Device, mib(*t), mib(d.PeakAllocatedBytes))
 		}
 		if d.UnboundTags > 0 {
@@ -184,8 +191,8 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 	return c
 }
 
-// instrumentOf is what instrumented steps take more than bare ones if both had as many samples as the median bare step; null where all have
-// as many, or some did not report them. Medians of steps of different batches compare the batches.
+// instrumentOf is what instrumented steps take more than bare ones if both had as many samples as the median bare step;
+// null where all have as many, or some did not report them. Medians of steps of different batches compare the batches.
 func instrumentOf(times, samples [2][]int64) *int64 {
 	all := slices.Concat(samples[0], samples[1])
 	if len(times[0]) == 0 || len(times[1]) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {
@@ -248,8 +255,9 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 		if o.Module > 0 {
 			module = o.Module
 		}
-		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free, LimitBytes: o.Limit,
-			Step: step, Phase: phase, Module: paths[module],
+		row := schemas.OOM{Rank: j.Rank, Device: o.Device, RequestedBytes: o.Requested, DeviceFreeBytes: o.Free,
+			LimitBytes: o.Limit,
+			Step:       step, Phase: phase, Module: paths[module],
 			Fatal: i == fatal}
 		if noted[o.K] {
 			row.Raised = new(raised[o.K])
@@ -270,8 +278,8 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 	}
 }
 
-// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none. What it is the
-// list of was tagged by then.
+// listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none.
+// What it is the list of was tagged by then.
 func (rec *recording) listedAfter(k uint32) int64 {
 	for i := range rec.checkpoints {
 		if c := &rec.checkpoints[i]; c.Reason == "oom" && c.Recorded && c.K > int64(k) {

@@ -30,7 +30,8 @@ const snapshotKind = "torch snapshot"
 // snapshotFile is the copy of the snapshot in an imported run's spool folder, so that the run can be ingested again.
 const snapshotFile = "snapshot.pickle.zst"
 
-const hint = "record with torch 2.10 or later: torch.cuda.memory._record_memory_history() before the first use of the GPU, " +
+const hint = "record with torch 2.10 or later: torch.cuda.memory._record_memory_history() before the first use of " +
+	"the GPU, " +
 	"torch.cuda.memory._dump_snapshot(FILE) at the end"
 
 // refusal is an input that is sound, but not for us.
@@ -78,7 +79,8 @@ func importSnapshot(path, store string, o Options) (out Outcome, err error) {
 func ingestSnapshot(dir string, m *schemas.Manifest, o Options) (*schemas.IngestReport, error) {
 	s, err := readSnapshot(filepath.Join(dir, spool.Dir, snapshotFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again", m.Import.File)
+		return nil, refuse("the run was imported from %s, of which it keeps no copy: ingest that file again",
+			m.Import.File)
 	}
 	if err != nil {
 		return nil, err
@@ -113,7 +115,8 @@ func readSnapshot(path string) (*torchsnap.Snapshot, error) {
 	case events == 0:
 		return nil, refuse("the snapshot holds no allocator events; %s", hint)
 	case !slices.Contains(s.TraceKeys, "user_metadata"):
-		return nil, refuse("the snapshot was written by a torch older than 2.10 (its events have no user_metadata); %s", hint)
+		return nil, refuse("the snapshot was written by a torch older than 2.10 (its events have no user_metadata); %s",
+			hint)
 	}
 	return s, nil
 }
@@ -146,8 +149,10 @@ func snapshotManifest(path, sum string, s *torchsnap.Snapshot, o Options) *schem
 	if first == 0 {
 		warnings = append(warnings, "the snapshot has no times")
 	}
-	return &schemas.Manifest{RunID: fmt.Sprintf("%s-%s-%s", stamp, name, sum[:6]), Name: name, Source: schemas.Imported, Status: schemas.StatusOK,
-		Command: []string{}, Params: map[string]any{}, Start: start, End: end, GPUs: []schemas.GPU{}, Warnings: warnings,
+	return &schemas.Manifest{RunID: fmt.Sprintf("%s-%s-%s", stamp, name, sum[:6]), Name: name, Source: schemas.Imported,
+		Status:  schemas.StatusOK,
+		Command: []string{}, Params: map[string]any{}, Start: start, End: end, GPUs: []schemas.GPU{},
+		Warnings:  warnings,
 		Collector: schemas.Collector{Version: o.Version, Uninjected: []string{}},
 		Import:    &schemas.Import{Kind: snapshotKind, File: filepath.Base(path), SHA256: sum}}
 }
@@ -244,7 +249,8 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 			}
 		}
 		t.addStacks(m.RunID, 0, s.Stacks)
-		r.warn("the file says nothing of phases and tensors: what its blocks are for is not known, and they are other, or untraced")
+		r.warn("the file says nothing of phases and tensors: what its blocks are for is not known, and they are " +
+			"other, or untraced")
 		r.sum()
 		return nil
 	})

@@ -28,8 +28,8 @@ type tables struct {
 	moduleTimes []schemas.ModuleTime
 }
 
-// write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if all
-// went well: a failure leaves what an earlier ingest derived.
+// write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if
+// all went well: a failure leaves what an earlier ingest derived.
 func write(dir string, r *report, fill func(*tables) error) error {
 	t := &tables{files: schemas.Replacement{Dir: dir}}
 	defer t.files.Discard()
@@ -113,8 +113,10 @@ func batches[T any](w *schemas.TableWriter[T], n int, row func(i int) T) error {
 func (t *tables) add(runID string, rank int32, rec *recording, j *join.Joined) error {
 	e := &rec.events
 	err := batches(t.events, e.Len(), func(i int) schemas.Event {
-		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1, Action: int32(e.Action[i]), Addr: e.Addr[i],
-			Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i], Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]), Pool: e.Pool[i]}
+		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,
+			Action: int32(e.Action[i]), Addr: e.Addr[i],
+			Size: e.Size[i], Stream: e.Stream[i], TimeNS: e.TimeNS[i], Mark: int64(e.Mark[i]), Stack: int64(e.Stack[i]),
+			Pool: e.Pool[i]}
 	})
 	if err != nil {
 		return err
@@ -159,12 +161,15 @@ func (t *tables) addMarks(runID string, j *spool.Journal, tags []spool.Tag) erro
 	}
 	for i := range j.Marks {
 		m := &j.Marks[i]
-		row := schemas.Mark{K: int64(m.K), Thread: int32(m.Thread), TimeNS: m.TimeNS, Kind: m.Kind.String(), Flags: int32(m.Flags), A: m.A, B: m.B}
+		row := schemas.Mark{K: int64(m.K), Thread: int32(m.Thread), TimeNS: m.TimeNS, Kind: m.Kind.String(),
+			Flags: int32(m.Flags), A: m.A, B: m.B}
 		switch m.Kind {
-		case spool.ForwardBegin, spool.ForwardEnd, spool.ModuleBegin, spool.ModuleEnd, spool.ModuleBackwardBegin, spool.ModuleBackwardEnd,
+		case spool.ForwardBegin, spool.ForwardEnd, spool.ModuleBegin, spool.ModuleEnd, spool.ModuleBackwardBegin,
+			spool.ModuleBackwardEnd,
 			spool.SamplerBegin, spool.SamplerEnd:
 			row.Module = int64(m.A)
-		case spool.PhaseBegin, spool.PhaseEnd, spool.UserMark, spool.CompiledBegin, spool.CompiledEnd, spool.Exception, spool.HistoryReset:
+		case spool.PhaseBegin, spool.PhaseEnd, spool.UserMark, spool.CompiledBegin, spool.CompiledEnd, spool.Exception,
+			spool.HistoryReset:
 			row.Label = j.Names[uint32(m.A)]
 		}
 		if err := emit(row); err != nil {
@@ -175,7 +180,8 @@ func (t *tables) addMarks(runID string, j *spool.Journal, tags []spool.Tag) erro
 		}
 		for ; next < len(tags) && tags[next].K == m.K; next++ {
 			g := &tags[next]
-			tag := schemas.Mark{K: row.K, Thread: row.Thread, TimeNS: row.TimeNS, Kind: "tag", Address: g.Address, Bytes: g.Bytes,
+			tag := schemas.Mark{K: row.K, Thread: row.Thread, TimeNS: row.TimeNS, Kind: "tag", Address: g.Address,
+				Bytes:    g.Bytes,
 				Category: g.Kind.String(), Label: j.Names[g.Name]}
 			if g.Untag {
 				tag.Kind = "untag"
@@ -199,7 +205,8 @@ func (t *tables) addStacks(runID string, rank int32, s *torchsnap.Stacks) {
 	}
 	for id := 1; id <= s.Len(); id++ {
 		for depth, f := range s.Stack(uint32(id)) {
-			t.stacks = append(t.stacks, schemas.StackFrame{RunID: runID, Rank: rank, Stack: int64(id), Depth: int32(depth),
+			t.stacks = append(t.stacks, schemas.StackFrame{RunID: runID, Rank: rank, Stack: int64(id),
+				Depth:    int32(depth),
 				Function: f.Function, File: f.File, Line: f.Line})
 		}
 	}

@@ -42,13 +42,15 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 			d.AllocatedPeak = 0
 			c.Agrees = d == replay.Residue{}
 		}
-		lost := c.MissingAllocs != 0 || c.MissingFreeRequests != 0 || c.MissingFreeCompletes != 0 || c.MissingRequestedBytes != 0
+		lost := c.MissingAllocs != 0 || c.MissingFreeRequests != 0 || c.MissingFreeCompletes != 0 ||
+			c.MissingRequestedBytes != 0
 		c.Agrees = c.Agrees && !lost
 		if !c.Agrees {
 			disagree++
 		}
 		v.ResidueBytes = max(v.ResidueBytes, abs(d.Allocated))
-		v.MissingEvents = max(v.MissingEvents, abs(c.MissingAllocs)+abs(c.MissingFreeRequests)+abs(c.MissingFreeCompletes))
+		v.MissingEvents = max(v.MissingEvents, abs(c.MissingAllocs)+abs(c.MissingFreeRequests)+
+			abs(c.MissingFreeCompletes))
 	}
 	if res.Final != nil {
 		v.DifferingBlocks = res.Final.Differing
@@ -57,14 +59,17 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 	return res, v, nil
 }
 
-func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked, disagree int) (verdict, reason string) {
+func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked, disagree int) (verdict,
+	reason string) {
 	switch {
 	case rec.broken != nil:
 		return schemas.Lossy, rec.broken.Error()
 	case v.MissingEvents > 0:
-		return schemas.Lossy, fmt.Sprintf("%d allocator events are missing: torch counted more than were recorded", v.MissingEvents)
+		return schemas.Lossy, fmt.Sprintf("%d allocator events are missing: torch counted more than were recorded",
+			v.MissingEvents)
 	case v.DifferingBlocks > 0:
-		return schemas.Lossy, fmt.Sprintf("%d blocks differ from the allocator's own list (%s)", v.DifferingBlocks, res.Final.Differences[0])
+		return schemas.Lossy, fmt.Sprintf("%d blocks differ from the allocator's own list (%s)", v.DifferingBlocks,
+			res.Final.Differences[0])
 	case disagree > 0:
 		return schemas.Lossy, fmt.Sprintf("replay and torch's counters differ at %d of %d drains", disagree, checked)
 	case res.Final != nil && !res.Final.Exact():
@@ -74,7 +79,8 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 	case checked == 0 && (res.Final == nil || res.Final.Blocks == 0):
 		return schemas.Unverifiable, "the recording holds no counters and no list of torch's to check against"
 	case rec.unverified > 0:
-		return schemas.Exact, fmt.Sprintf("up to the last drain with counters; %d events after it are unchecked", rec.unverified)
+		return schemas.Exact, fmt.Sprintf("up to the last drain with counters; %d events after it are unchecked",
+			rec.unverified)
 	case res.Anomalies.Late():
 		return schemas.Exact, res.Anomalies.Reason()
 	}

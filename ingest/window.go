@@ -16,8 +16,8 @@ func listsBlocks(reason string) bool {
 	return reason == schemas.ReasonWindow || reason == schemas.ReasonLost
 }
 
-// openWindow takes the first drain of a later window: it has no events, but the allocator's own list of blocks, which the
-// replay goes on from.
+// openWindow takes the first drain of a later window: it has no events, but the allocator's own list of blocks, which
+// the replay goes on from.
 func (r *reader) openWindow(c *spool.Chunk) error {
 	s, err := torchsnap.ReadBytes(c.Pickle, torchsnap.Options{Stacks: r.stacks})
 	if err != nil {
@@ -36,7 +36,8 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 		}
 		seq := int64(rec.events.Len()) + 1
 		list := blocks(s, rec.device, seq, "window")
-		rec.events.Append(schemas.ActionGap, 0, reservedIn(list)-reservedIn(rec.final), 0, c.Checkpoint.TimeNS, mark, 0, 0)
+		rec.events.Append(schemas.ActionGap, 0, reservedIn(list)-reservedIn(rec.final), 0, c.Checkpoint.TimeNS, mark, 0,
+			0)
 		rec.gaps = append(rec.gaps, replay.Gap{Seq: seq, List: list})
 		rec.final = slices.Clone(list)
 		for i := range rec.final {
@@ -46,8 +47,8 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 	return nil
 }
 
-// closingMark is the end of the drain that closed the window before. The gap lies just after it: marks of the bare steps that
-// were not recorded come later, and the first recorded step finds the state after the gap.
+// closingMark is the end of the drain that closed the window before. The gap lies just after it: marks of the bare
+// steps that were not recorded come later, and the first recorded step finds the state after the gap.
 func (r *reader) closingMark() uint32 {
 	marks := r.journal.Marks
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].K >= r.closed })

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0: six
-// steps, and four from step 200 on.
+// The journal "windows" was recorded with collect/livetest/testdata/windows.py 206 on the phantom GPU, torch 2.11.0:
+// six steps, and four from step 200 on.
 
 // opensWindow reports whether a checkpoint is that of a drain that opens a later window.
 func opensWindow(t *testing.T, f spool.Frame) bool {
@@ -23,8 +23,8 @@ func opensWindow(t *testing.T, f spool.Frame) bool {
 	return c.Reason == schemas.ReasonWindow
 }
 
-// The tables hold all that a replay across the gap needs: its event, and the allocator's own list just after it, whose sums are
-// torch's counters.
+// The tables hold all that a replay across the gap needs: its event, and the allocator's own list just after it, whose
+// sums are torch's counters.
 func TestWindowTables(t *testing.T) {
 	dir := folder(t, "windows")
 	r := run(t, dir)
@@ -63,7 +63,8 @@ func TestWindowTables(t *testing.T) {
 	}
 	rows := rows(t, schemas.Checkpoints, dir)
 	i := slices.IndexFunc(rows, func(c schemas.Checkpoint) bool { return c.Reason == schemas.ReasonWindow })
-	if c := rows[i]; active != c.ActiveBytes || requested != c.RequestedBytes || reserved != c.ReservedBytes || c.Seq != gap || c.Recorded {
+	if c := rows[i]; active != c.ActiveBytes || requested != c.RequestedBytes || reserved != c.ReservedBytes ||
+		c.Seq != gap || c.Recorded {
 		t.Errorf("the list sums to %d active, %d requested, %d reserved: %+v", active, requested, reserved, c)
 	}
 	// Every later figure of what is reserved counts on from the gap's.
@@ -74,22 +75,25 @@ func TestWindowTables(t *testing.T) {
 		}
 	}
 	if before < 0 || grown == 0 || grown != reserved-before {
-		t.Errorf("the gap has %d bytes: %d are reserved after it, %d at the last recorded drain", grown, reserved, before)
+		t.Errorf("the gap has %d bytes: %d are reserved after it, %d at the last recorded drain", grown, reserved,
+			before)
 	}
 	if last == 0 {
 		t.Error("the list of the last drain is gone")
 	}
 }
 
-// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and what came
-// before it stays exact.
+// A process that ended between the drain that opens a window and its counters: nothing after the gap is known, and what
+// came before it stays exact.
 func TestWindowCutAsItOpens(t *testing.T) {
 	marks, frames := unpacked(t, "windows")
 	all, err := spool.ScanFrames(frames)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(all, func(f spool.Frame) bool { return f.Type == spool.FrameCheckpoint && opensWindow(t, f) })
+	at := slices.IndexFunc(all, func(f spool.Frame) bool {
+		return f.Type == spool.FrameCheckpoint && opensWindow(t, f)
+	})
 	cut := rewritten(t, frames, func(i int, f spool.Frame) []byte {
 		if i >= at {
 			return nil
@@ -116,9 +120,11 @@ func TestWindowCutAsItOpens(t *testing.T) {
 // A peak outside of what was recorded is given as the tables beside the warning give it.
 func TestPeakOutsideTheRecordedSteps(t *testing.T) {
 	r := newReport(&schemas.Manifest{RunID: "r"}, Options{})
-	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20, TorchPeakAllocatedBytes: new(int64(28289<<20 + 1<<19))}}
+	r.Devices = []schemas.DeviceVerdict{{Events: 1, Verdict: schemas.Exact, PeakAllocatedBytes: 999 << 20,
+		TorchPeakAllocatedBytes: new(int64(28289<<20 + 1<<19))}}
 	r.sum()
-	if want := "rank 0, device 0: torch's peak of 28,289.50 MiB lies outside the recorded steps (there it is 999.00 MiB) and is not broken down"; !slices.Equal(r.Warnings, []string{want}) {
+	if want := "rank 0, device 0: torch's peak of 28,289.50 MiB lies outside the recorded steps (there it is 999.00 " +
+		"MiB) and is not broken down"; !slices.Equal(r.Warnings, []string{want}) {
 		t.Errorf("%q", r.Warnings)
 	}
 }

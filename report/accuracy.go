@@ -12,16 +12,23 @@ import (
 
 // AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
 func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
-	t := table.Table{Title: "Predicted beside measured", Document: doc, Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
-		{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes", Right: true}, {Title: "Error", Key: "peak_error", Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_reserved_bytes", Right: true}, {Title: "Error", Key: "reserved_error", Right: true},
-		{Title: "Allocations", Key: "allocations", Right: true}, {Title: "Predicted", Key: "predicted_allocations", Right: true},
-		{Title: "Moved MiB", Key: "moved_bytes", Right: true}, {Title: "Most", Key: "most"}, {Title: "Confidence", Key: "confidence"}}}
+	t := table.Table{Title: "Predicted beside measured", Document: doc,
+		Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
+			{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes",
+				Right: true}, {Title: "Error", Key: "peak_error", Right: true},
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+			{Title: "Predicted", Key: "predicted_peak_reserved_bytes", Right: true},
+			{Title: "Error", Key: "reserved_error", Right: true},
+			{Title: "Allocations", Key: "allocations", Right: true}, {Title: "Predicted", Key: "predicted_allocations",
+				Right: true},
+			{Title: "Moved MiB", Key: "moved_bytes", Right: true}, {Title: "Most", Key: "most"},
+			{Title: "Confidence", Key: "confidence"}}}
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
 		row := []table.Cell{table.Text(x.Label)}
 		for _, p := range []analyze.Prediction{x.Allocated, x.Reserved} {
-			row = append(row, table.Optional(p.Measured, table.Bytes), table.Optional(p.Predicted, table.Bytes), table.Optional(p.Error, errorCell))
+			row = append(row, table.Optional(p.Measured, table.Bytes), table.Optional(p.Predicted, table.Bytes),
+				table.Optional(p.Error, errorCell))
 		}
 		known := func(s string) table.Cell {
 			if s == "" {
@@ -33,7 +40,8 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 		if x.Most != "" {
 			most = table.Text(fmt.Sprintf("%s %s", x.Most, table.DeltaBytes(x.MostBytes).Text))
 		}
-		row = append(row, table.Optional(x.Allocations.Measured, table.Count), table.Optional(x.Allocations.Predicted, table.Count), table.Optional(x.Moved, table.Bytes), most, known(x.Confidence))
+		row = append(row, table.Optional(x.Allocations.Measured, table.Count), table.Optional(x.Allocations.Predicted,
+			table.Count), table.Optional(x.Moved, table.Bytes), most, known(x.Confidence))
 		t.Rows = append(t.Rows, row)
 	}
 	for _, e := range []struct {
@@ -55,8 +63,11 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 		t.Notes = append(t.Notes, "predicted and not measured: "+analyze.Some(doc.Unmeasured, mostNamed))
 	}
 	t.Notes = append(t.Notes, doc.Warnings...)
-	if slices.ContainsFunc(doc.Experiments, func(x analyze.AccuracyExperiment) bool { return x.Moved != nil && *x.Moved > 0 }) {
-		t.Notes = append(t.Notes, "moved: bytes that the prediction's peak has under another category, too many or too few; most is the category that differs most")
+	if slices.ContainsFunc(doc.Experiments, func(x analyze.AccuracyExperiment) bool {
+		return x.Moved != nil && *x.Moved > 0
+	}) {
+		t.Notes = append(t.Notes, "moved: bytes that the prediction's peak has under another category, too many or "+
+			"too few; most is the category that differs most")
 	}
 	hideEmpty(&t)
 	return t
@@ -64,9 +75,12 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 
 // KnownErrorsTable prints by kind of doubt how far off predictions were.
 func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
-	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc, Columns: []table.Column{{Title: "Doubt", Key: "doubt"}, {Title: "Scripts", Key: "scripts", Right: true},
-		{Title: "Allocated median", Key: "allocated_median", Right: true}, {Title: "Worst", Key: "allocated_worst", Right: true}, {Title: "In", Key: "allocated_worst_in"},
-		{Title: "Reserved median", Key: "reserved_median", Right: true}, {Title: "Worst", Key: "reserved_worst", Right: true}, {Title: "In", Key: "reserved_worst_in"}}}
+	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc,
+		Columns: []table.Column{{Title: "Doubt", Key: "doubt"}, {Title: "Scripts", Key: "scripts", Right: true},
+			{Title: "Allocated median", Key: "allocated_median", Right: true}, {Title: "Worst", Key: "allocated_worst",
+				Right: true}, {Title: "In", Key: "allocated_worst_in"},
+			{Title: "Reserved median", Key: "reserved_median", Right: true}, {Title: "Worst", Key: "reserved_worst",
+				Right: true}, {Title: "In", Key: "reserved_worst_in"}}}
 	for i := range doc.Doubts {
 		k := &doc.Doubts[i]
 		row := []table.Cell{table.Text(k.Doubt), table.Count(int64(k.Allocated.Of))}
@@ -79,7 +93,8 @@ func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Notes = append(t.Notes, "errors without their signs; a script with several doubts counts under each, and under "+schemas.DoubtReads+" where it has no other")
+	t.Notes = append(t.Notes, "errors without their signs; a script with several doubts counts under each, and under "+
+		schemas.DoubtReads+" where it has no other")
 	t.Notes = append(t.Notes, unendedNotes(doc.Unended)...)
 	return t
 }
@@ -120,7 +135,8 @@ func errorCell(e float64) table.Cell {
 }
 
 func errorsSentence(e *analyze.AccuracyErrors) string {
-	s := fmt.Sprintf("%d of %d predicted to the byte, median error %s", e.Exact, e.Of, strings.TrimPrefix(errorCell(*e.Median).Text, "+"))
+	s := fmt.Sprintf("%d of %d predicted to the byte, median error %s", e.Exact, e.Of,
+		strings.TrimPrefix(errorCell(*e.Median).Text, "+"))
 	if *e.Worst == 0 {
 		return s
 	}
@@ -133,7 +149,8 @@ func fittingSentence(f *analyze.AccuracyFitting) string {
 	for _, x := range []struct {
 		what string
 		of   []string
-	}{{"predicted to fit, and ran out of memory", f.Overrun}, {"predicted to run out of memory, and ended well", f.Refused}} {
+	}{{"predicted to fit, and ran out of memory", f.Overrun}, {"predicted to run out of memory, and ended well",
+		f.Refused}} {
 		if len(x.of) > 0 {
 			s += "; " + x.what + ": " + analyze.Some(x.of, mostNamed)
 		}

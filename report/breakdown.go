@@ -33,12 +33,17 @@ func BreakdownTables(doc analyze.BreakdownDocument) []table.Table {
 	return tables
 }
 
-// KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole document.
+// KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole
+// document.
 func KnownTable(doc analyze.BreakdownDocument) table.Table {
-	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns, []table.Column{{Title: "Run", For: table.People},
-		{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "Tagged %", Key: "tagged_percent", Right: true},
-		{Title: "By lifetime %", Key: "lifetime_percent", Right: true}, {Title: "By phase only %", Key: "phase_only_percent", Right: true},
-		{Title: "Other and untraced %", Key: "unowned_percent", Right: true}, {Title: "Ambiguous tags", Key: "ambiguous_tags", Right: true}, {Title: "Conservation", Key: "verdict"}})}
+	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns,
+		[]table.Column{{Title: "Run", For: table.People},
+			{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true},
+			{Title: "Tagged %", Key: "tagged_percent", Right: true},
+			{Title: "By lifetime %", Key: "lifetime_percent", Right: true}, {Title: "By phase only %",
+				Key: "phase_only_percent", Right: true},
+			{Title: "Other and untraced %", Key: "unowned_percent", Right: true}, {Title: "Ambiguous tags",
+				Key: "ambiguous_tags", Right: true}, {Title: "Conservation", Key: "verdict"}})}
 	var notes runNotes
 	all, bare := ofBroken(doc.Runs), false
 	t.Notes = all.notes()
@@ -56,8 +61,10 @@ func KnownTable(doc analyze.BreakdownDocument) table.Table {
 			d := &r.Devices[k]
 			known := d.Known()
 			share := func(n int64) table.Cell { return hundredth(n, d.AllocatedBytes) }
-			t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Text(name), table.Text(d.Device+rank(d.Rank)),
-				table.Bytes(d.AllocatedBytes), share(known.TaggedBytes), share(known.LifetimeBytes), share(known.PhaseOnlyBytes), share(known.UnownedBytes),
+			t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))),
+				table.Text(name), table.Text(d.Device+rank(d.Rank)),
+				table.Bytes(d.AllocatedBytes), share(known.TaggedBytes), share(known.LifetimeBytes),
+				share(known.PhaseOnlyBytes), share(known.UnownedBytes),
 				table.Count(d.Conservation.AmbiguousTags), table.Text(d.Conservation.Verdict)))
 			for _, w := range d.Warnings {
 				notes.add(name, w)
@@ -68,13 +75,16 @@ func KnownTable(doc analyze.BreakdownDocument) table.Table {
 		t.Notes = append(t.Notes, "bare runs, which have no breakdown, are left out")
 	}
 	t.Notes = append(t.Notes, notes.all()...)
-	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in them, by what says so")
+	t.Notes = append(t.Notes, "tagged, by lifetime and by phase only sum to all; other and untraced are counted in "+
+		"them, by what says so")
 	return t
 }
 
 // ofBroken is the mark of all runs with a breakdown; empty where a run without one, which a note names, has another.
 func ofBroken(runs []analyze.BreakdownRun) common {
-	named := slices.DeleteFunc(slices.Clone(runs), func(r analyze.BreakdownRun) bool { return len(r.Devices) == 0 && r.Bare() })
+	named := slices.DeleteFunc(slices.Clone(runs), func(r analyze.BreakdownRun) bool {
+		return len(r.Devices) == 0 && r.Bare()
+	})
 	return of(len(named), func(i int) *analyze.Identity { return &named[i].Identity })
 }
 
@@ -95,28 +105,36 @@ func hundredth(part, whole int64) table.Cell {
 }
 
 // machineColumns say in every row of a CSV file which run and device it is of.
-var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs}, {Key: "status", For: table.Programs},
-	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs}, {Key: "rank", For: table.Programs}}
+var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: "name", For: table.Programs},
+	{Key: "status", For: table.Programs},
+	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs},
+	{Key: "rank", For: table.Programs}}
 
 func machineCells(id *analyze.Identity, device, rank table.Cell) []table.Cell {
 	return []table.Cell{table.Text(id.RunID), table.Text(id.Name), table.Text(id.Status), table.Text(id.Source),
 		table.Optional(id.Profile, table.Text), device, rank}
 }
 
-var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true},
+var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true},
+	{Title: "%", Key: "percent", Right: true},
 	{Title: "Shared", Key: "shared_bytes", Right: true}, {Title: "Tagged", Key: "tagged_bytes", Right: true},
-	{Title: "By lifetime", Key: "lifetime_bytes", Right: true}, {Title: "By phase only", Key: "phase_only_bytes", Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}
+	{Title: "By lifetime", Key: "lifetime_bytes", Right: true}, {Title: "By phase only", Key: "phase_only_bytes",
+		Right: true}, {Title: "Blocks", Key: "blocks", Right: true}, {Title: "Own maximum", Key: "max_bytes",
+		Right: true}}
 
 // emptyTable lists runs without a breakdown: to programs as rows without figures.
 func emptyTable(runs []*analyze.BreakdownRun) table.Table {
-	t := table.Table{Title: "Runs without a breakdown", Columns: slices.Concat(machineColumns, []table.Column{{Title: "Run", For: table.People},
-		{Title: "Run id", For: table.People}, {Title: "Status", For: table.People}, {Title: "Reason", For: table.People}})}
+	t := table.Table{Title: "Runs without a breakdown", Columns: slices.Concat(machineColumns,
+		[]table.Column{{Title: "Run", For: table.People},
+			{Title: "Run id", For: table.People}, {Title: "Status", For: table.People},
+			{Title: "Reason", For: table.People}})}
 	for _, c := range categoryColumns {
 		t.Columns = append(t.Columns, table.Column{Key: c.Key, For: table.Programs})
 	}
 	for _, r := range runs {
 		reason := withoutBreakdown(r)
-		row := append(machineCells(&r.Identity, table.Absent(), table.Absent()), table.Text(identified(&r.Identity)), table.Text(r.RunID), table.Text(r.Status), table.Text(reason))
+		row := append(machineCells(&r.Identity, table.Absent(), table.Absent()), table.Text(identified(&r.Identity)),
+			table.Text(r.RunID), table.Text(r.Status), table.Text(reason))
 		t.Rows = append(t.Rows, append(row, make([]table.Cell, len(categoryColumns))...))
 	}
 	return t
@@ -141,7 +159,8 @@ func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Tabl
 	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s", identified(&r.Identity), d.Device, rank(d.Rank), moment(&d.At)),
 		Columns: slices.Concat(machineColumns, categoryColumns)}
 	row := func(name string, cells ...table.Cell) {
-		cells = append(append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Text(name)), cells...)
+		cells = append(append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))),
+			table.Text(name)), cells...)
 		for len(cells) < len(t.Columns) {
 			cells = append(cells, table.Absent())
 		}
@@ -149,7 +168,8 @@ func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Tabl
 	}
 	for _, c := range d.Categories {
 		row(c.Category, table.Bytes(c.Bytes), percent(c.Bytes, d.AllocatedBytes), table.Bytes(c.SharedBytes),
-			table.Bytes(c.TaggedBytes), table.Bytes(c.LifetimeBytes), table.Bytes(c.PhaseOnlyBytes), table.Count(c.Blocks), table.Bytes(c.MaxBytes))
+			table.Bytes(c.TaggedBytes), table.Bytes(c.LifetimeBytes), table.Bytes(c.PhaseOnlyBytes),
+			table.Count(c.Blocks), table.Bytes(c.MaxBytes))
 	}
 	row("allocated", table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
 	if d.ReservedBytes != nil {
@@ -205,7 +225,8 @@ func sharedActivationSentence(s *analyze.SharedActivation) string {
 	if s.AutogradBytes < s.SharedBytes {
 		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
 	}
-	text := fmt.Sprintf("hook_activations: %s of %s MiB are also held %s", table.MiB(s.SharedBytes), table.MiB(s.HeldBytes), by)
+	text := fmt.Sprintf("hook_activations: %s of %s MiB are also held %s", table.MiB(s.SharedBytes),
+		table.MiB(s.HeldBytes), by)
 	if s.ExtraBytes == 0 {
 		return text + ": their extra cost is 0.00 MiB"
 	}
@@ -242,7 +263,8 @@ func sourceNotes(id *analyze.Identity) []string {
 
 // comparisonTable has a row a category and a column a cell, at each run's peak.
 func comparisonTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)", Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)",
+		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	if len(s.Cells) == 0 {
 		t.Notes = append(t.Notes, "there is no run")
 		return t
@@ -280,7 +302,8 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 				notes.add(label, w)
 			}
 			if !r.BrokenDown() {
-				notes.add(label, fmt.Sprintf("the peak is torch's counter and is not broken down: the categories are those of the highest recorded moment, %s MiB", table.MiB(d.AllocatedBytes)))
+				notes.add(label, fmt.Sprintf("the peak is torch's counter and is not broken down: the categories are "+
+					"those of the highest recorded moment, %s MiB", table.MiB(d.AllocatedBytes)))
 			}
 		} else {
 			notes.add(label, failure(&r.Summary))
@@ -300,7 +323,9 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 func listedCategories(s *analyze.Study) (listed []schemas.Category, leftOut bool) {
 	for _, c := range schemas.Categories {
 		any := func(has func(analyze.CategoryBytes) bool) bool {
-			return slices.ContainsFunc(s.Cells, func(r analyze.Cell) bool { return r.Main() != nil && has(r.Main().Category(c)) })
+			return slices.ContainsFunc(s.Cells, func(r analyze.Cell) bool {
+				return r.Main() != nil && has(r.Main().Category(c))
+			})
 		}
 		switch {
 		case any(func(b analyze.CategoryBytes) bool { return b.Bytes != 0 }):

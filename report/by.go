@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand in
-// rows of their own below the first's.
+// maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand
+// in rows of their own below the first's.
 const maxColumns = 8
 
 // BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
@@ -53,7 +53,8 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 		}
 		for k := range r.Devices {
 			d := &r.Devices[k]
-			head := append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Count(d.At.Event))
+			head := append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))),
+				table.Count(d.At.Event))
 			var leaves func(keys []table.Cell, modules int, rows []analyze.ByRow)
 			leaves = func(keys []table.Cell, modules int, rows []analyze.ByRow) {
 				for n := range rows {
@@ -63,8 +64,10 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 						leaves(at, paths, w.Rows)
 						continue
 					}
-					t.Rows = append(t.Rows, slices.Concat(head, at, []table.Cell{table.Count(int64(paths)), table.Bytes(w.Bytes),
-						table.Bytes(w.TaggedBytes), table.Bytes(w.LifetimeBytes), table.Bytes(w.PhaseOnlyBytes), table.Count(w.Blocks)}))
+					t.Rows = append(t.Rows, slices.Concat(head, at, []table.Cell{table.Count(int64(paths)),
+						table.Bytes(w.Bytes),
+						table.Bytes(w.TaggedBytes), table.Bytes(w.LifetimeBytes), table.Bytes(w.PhaseOnlyBytes),
+						table.Count(w.Blocks)}))
 				}
 			}
 			leaves(nil, 0, d.Rows)
@@ -91,7 +94,8 @@ func byTable(doc *analyze.BreakdownByDocument, r *analyze.BreakdownByRun, d *ana
 	for i, dim := range doc.By {
 		title[i] = string(dim)
 	}
-	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s, by %s", identified(&r.Identity), d.Device, rank(d.Rank), moment(&d.At), strings.Join(title, " and "))}
+	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s, by %s", identified(&r.Identity), d.Device, rank(d.Rank),
+		moment(&d.At), strings.Join(title, " and "))}
 	if grid(doc, d) {
 		byGrid(&t, doc, d)
 	} else {
@@ -140,10 +144,12 @@ func byGrid(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		line(keyCell(r, true), r.Rows, r.Bytes)
-		known.TaggedBytes, known.LifetimeBytes, known.PhaseOnlyBytes = known.TaggedBytes+r.TaggedBytes, known.LifetimeBytes+r.LifetimeBytes, known.PhaseOnlyBytes+r.PhaseOnlyBytes
+		known.TaggedBytes, known.LifetimeBytes, known.PhaseOnlyBytes = known.TaggedBytes+r.TaggedBytes,
+			known.LifetimeBytes+r.LifetimeBytes, known.PhaseOnlyBytes+r.PhaseOnlyBytes
 	}
 	line(table.Text("allocated"), d.Columns, d.AllocatedBytes)
-	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by lifetime, of %s MiB by phase only",
+	t.Notes = append(t.Notes, fmt.Sprintf("%s MiB are tagged, of %s MiB the category is known by lifetime, of %s MiB "+
+		"by phase only",
 		table.MiB(known.TaggedBytes), table.MiB(known.LifetimeBytes), table.MiB(known.PhaseOnlyBytes)))
 }
 
@@ -159,8 +165,10 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 	for _, dim := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
 	}
-	t.Columns = append(t.Columns, table.Column{Title: "MiB", Right: true}, table.Column{Title: "%", Right: true}, table.Column{Title: "Tagged", Right: true},
-		table.Column{Title: "By lifetime", Right: true}, table.Column{Title: "By phase only", Right: true}, table.Column{Title: "Blocks", Right: true})
+	t.Columns = append(t.Columns, table.Column{Title: "MiB", Right: true}, table.Column{Title: "%", Right: true},
+		table.Column{Title: "Tagged", Right: true},
+		table.Column{Title: "By lifetime", Right: true}, table.Column{Title: "By phase only", Right: true},
+		table.Column{Title: "Blocks", Right: true})
 	line := func(level int, name table.Cell, cells ...table.Cell) {
 		row := make([]table.Cell, len(doc.By))
 		for i := range row {
@@ -177,7 +185,9 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 	walk = func(level int, rows []analyze.ByRow) {
 		for i := range rows {
 			r := &rows[i]
-			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes), table.Bytes(r.TaggedBytes), table.Bytes(r.LifetimeBytes), table.Bytes(r.PhaseOnlyBytes), table.Count(r.Blocks))
+			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes),
+				table.Bytes(r.TaggedBytes), table.Bytes(r.LifetimeBytes), table.Bytes(r.PhaseOnlyBytes),
+				table.Count(r.Blocks))
 			walk(level+1, r.Rows)
 		}
 	}
@@ -191,14 +201,17 @@ func heading(d analyze.Dimension) string { return strings.ToUpper(string(d[:1]))
 func unknownNotes(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
 		if bytes := d.UnknownBytes[dim]; bytes > 0 && bytes < d.AllocatedBytes {
-			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes), percent(bytes, d.AllocatedBytes).Text))
+			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes),
+				percent(bytes, d.AllocatedBytes).Text))
 		}
 	}
 	if m := d.ModuleBytes; m != nil && m.NoneBytes+m.SharedBytes < d.AllocatedBytes {
-		text := fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the parameter that the owner names, for %s MiB from what ran at the block's birth",
+		text := fmt.Sprintf("modules are known for %s MiB from the owner's tag or rule, for %s MiB from the "+
+			"parameter that the owner names, for %s MiB from what ran at the block's birth",
 			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes))
 		if m.SharedBytes > 0 {
-			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s", table.MiB(m.SharedBytes), analyze.SharedByModules)
+			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s",
+				table.MiB(m.SharedBytes), analyze.SharedByModules)
 		}
 		notes = append(notes, text)
 	}

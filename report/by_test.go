@@ -14,7 +14,8 @@ import (
 func byDocument() analyze.BreakdownByDocument {
 	const mib = 1 << 20
 	row := func(key string, modules int, mibs int64, rows ...analyze.ByRow) analyze.ByRow {
-		r := analyze.ByRow{Modules: modules, Bytes: mibs * mib, Evidence: analyze.Evidence{TaggedBytes: mibs * mib}, Blocks: mibs, Rows: rows}
+		r := analyze.ByRow{Modules: modules, Bytes: mibs * mib, Evidence: analyze.Evidence{TaggedBytes: mibs * mib},
+			Blocks: mibs, Rows: rows}
 		if key != "" {
 			r.Key = &key
 		}
@@ -32,8 +33,10 @@ func byDocument() analyze.BreakdownByDocument {
 		Conservation: analyze.Conservation{Verdict: schemas.Exact}, Warnings: []string{"cuda:0: beware"}}
 	by := analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionModule, analyze.DimensionCategory}, Fold: true}
 	return analyze.NewBreakdownByDocument(by,
-		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r1", Name: "ghost", Status: schemas.StatusOK, Source: schemas.Predicted}, Devices: []analyze.DeviceBy{device}},
-		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r2", Name: "bare", Status: schemas.StatusOK, Source: schemas.Measured, Params: map[string]any{"bare": true}}})
+		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r1", Name: "ghost", Status: schemas.StatusOK,
+			Source: schemas.Predicted}, Devices: []analyze.DeviceBy{device}},
+		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r2", Name: "bare", Status: schemas.StatusOK,
+			Source: schemas.Measured, Params: map[string]any{"bare": true}}})
 }
 
 const byNotes = `note: –: the module of 1.00 MiB (10.0 %) is not known
@@ -64,7 +67,8 @@ note: 10.00 MiB are tagged, of 0.00 MiB the category is known by lifetime, of 0.
 	}
 	// Rows that were folded have no column of their own: the second dimension goes below the first.
 	d := &doc.Runs[0].Devices[0]
-	d.Rows[0].Rows[1] = analyze.ByRow{Others: 3, Bytes: 2 << 20, Evidence: analyze.Evidence{LifetimeBytes: 1 << 20, PhaseOnlyBytes: 1 << 20}, Blocks: 4}
+	d.Rows[0].Rows[1] = analyze.ByRow{Others: 3, Bytes: 2 << 20, Evidence: analyze.Evidence{LifetimeBytes: 1 << 20,
+		PhaseOnlyBytes: 1 << 20}, Blocks: 4}
 	const tree = `ghost [predicted (phantom)], cuda:0, after event 7, by module and category
 Module         Category       MiB      %  Tagged  By lifetime  By phase only  Blocks
 -------------  -----------  -----  -----  ------  -----------  -------------  ------

@@ -10,12 +10,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// shownCategories is how many categories have a column in the table of points: a line has to fit a terminal. The others are
-// in the table of maxima, and programs get all of them.
+// shownCategories is how many categories have a column in the table of points: a line has to fit a terminal. The others
+// are in the table of maxima, and programs get all of them.
 const shownCategories = 5
 
-// CategoryTimelineTables prints two tables a device of each run, its categories' maxima and its points, and one that lists the
-// runs without any. All of them carry the whole document.
+// CategoryTimelineTables prints two tables a device of each run, its categories' maxima and its points, and one that
+// lists the runs without any. All of them carry the whole document.
 func CategoryTimelineTables(doc analyze.CategoryTimelineDocument) []table.Table {
 	var tables []table.Table
 	var empty []*analyze.BreakdownRun
@@ -39,15 +39,19 @@ func CategoryTimelineTables(doc analyze.CategoryTimelineDocument) []table.Table 
 }
 
 func timelineTitle(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline, what string) string {
-	return fmt.Sprintf("%s, %s%s, events %s to %s: %s", identified(&r.Identity), d.Device, rank(d.Rank), table.Count(d.FromEvent).Text, table.Count(d.ToEvent).Text, what)
+	return fmt.Sprintf("%s, %s%s, events %s to %s: %s", identified(&r.Identity), d.Device, rank(d.Rank),
+		table.Count(d.FromEvent).Text, table.Count(d.ToEvent).Text, what)
 }
 
 // maximaTable says of each category how much it counts at most, when, and how much at the run's peak.
 func maximaTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) table.Table {
-	t := table.Table{Title: timelineTitle(r, d, "each category's own maximum"), Columns: []table.Column{{Title: "Category"}, {Title: "Own maximum MiB", Right: true},
-		{Title: "Step", Right: true}, {Title: "Phase"}, {Title: "After event", Right: true}, {Title: "Allocated then MiB", Right: true}, {Title: "At the run's peak MiB", Right: true}}}
+	t := table.Table{Title: timelineTitle(r, d, "each category's own maximum"),
+		Columns: []table.Column{{Title: "Category"}, {Title: "Own maximum MiB", Right: true},
+			{Title: "Step", Right: true}, {Title: "Phase"}, {Title: "After event", Right: true},
+			{Title: "Allocated then MiB", Right: true}, {Title: "At the run's peak MiB", Right: true}}}
 	row := func(name string, most int64, at *analyze.Moment, allocated, atPeak int64) {
-		t.Rows = append(t.Rows, []table.Cell{table.Text(name), table.Bytes(most), table.Optional(at.Step, table.Count), table.Optional(at.Phase, table.Text),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(name), table.Bytes(most), table.Optional(at.Step, table.Count),
+			table.Optional(at.Phase, table.Text),
 			table.Count(at.Event), table.Bytes(allocated), table.Bytes(atPeak)})
 	}
 	for i := range d.Categories {
@@ -55,7 +59,8 @@ func maximaTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) tabl
 		row(string(c.Category), c.MaxBytes, &c.At, c.AllocatedBytes, c.AtPeakBytes)
 	}
 	row("allocated", d.PeakBytes, &d.PeakAt, d.PeakBytes, d.RunPeakBytes)
-	t.Notes = append(t.Notes, fmt.Sprintf("the run's peak: %s; maxima are of different moments and do not sum to it", moment(&d.RunPeakAt)),
+	t.Notes = append(t.Notes, fmt.Sprintf("the run's peak: %s; maxima are of different moments and do not sum to it",
+		moment(&d.RunPeakAt)),
 		conservationSentence(&d.Conservation, nil))
 	t.Notes = append(t.Notes, d.Warnings...)
 	t.Notes = append(t.Notes, r.Warnings...)
@@ -65,13 +70,16 @@ func maximaTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) tabl
 
 // pointsTable has a row a point.
 func pointsTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) table.Table {
-	t := table.Table{Title: timelineTitle(r, d, "allocated"), Columns: []table.Column{{Title: "Events", Right: true}, {Title: "Step", Right: true}, {Title: "Phase"},
+	t := table.Table{Title: timelineTitle(r, d, "allocated"), Columns: []table.Column{{Title: "Events", Right: true},
+		{Title: "Step", Right: true}, {Title: "Phase"},
 		{Title: "Lowest MiB", Right: true}, {Title: "Highest MiB", Right: true}}}
 	largest := make([]int, len(d.Categories))
 	for i := range largest {
 		largest[i] = i
 	}
-	slices.SortStableFunc(largest, func(a, b int) int { return cmp.Compare(d.Categories[b].MaxBytes, d.Categories[a].MaxBytes) })
+	slices.SortStableFunc(largest, func(a, b int) int {
+		return cmp.Compare(d.Categories[b].MaxBytes, d.Categories[a].MaxBytes)
+	})
 	largest = largest[:min(len(largest), shownCategories)]
 	for _, c := range largest {
 		t.Columns = append(t.Columns, table.Column{Title: string(d.Categories[c].Category), Right: true})
@@ -82,23 +90,27 @@ func pointsTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) tabl
 		if p.ToEvent > p.FromEvent {
 			events = table.Text(events.Text + "–" + table.Count(p.ToEvent).Text)
 		}
-		cells := []table.Cell{events, table.Optional(p.Step, table.Count), table.Optional(p.Phase, table.Text), table.Bytes(p.LowBytes), table.Bytes(p.HighBytes)}
+		cells := []table.Cell{events, table.Optional(p.Step, table.Count), table.Optional(p.Phase, table.Text),
+			table.Bytes(p.LowBytes), table.Bytes(p.HighBytes)}
 		for _, c := range largest {
 			cells = append(cells, table.Bytes(p.MaxBytes[c]))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	t.Notes = append(t.Notes, "step and phase are those of the highest total; a category's figure is its own highest within the row's events, at whatever event that is")
+	t.Notes = append(t.Notes, "step and phase are those of the highest total; a category's figure is its own highest "+
+		"within the row's events, at whatever event that is")
 	if n := len(d.Categories) - len(largest); n > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d smaller categories are left out here: CSV and JSON have all", n))
 	}
 	return t
 }
 
-// CategoryTimelineRecords is the points for programs: a row a point, with two columns a category, the same whatever the runs.
+// CategoryTimelineRecords is the points for programs: a row a point, with two columns a category, the same whatever the
+// runs.
 func CategoryTimelineRecords(doc analyze.CategoryTimelineDocument) table.Table {
 	t := table.Table{Columns: slices.Clone(machineColumns), Document: doc}
-	for _, k := range []string{"from_event", "to_event", "step", "phase", "low_bytes", "low_event", "high_bytes", "high_event"} {
+	for _, k := range []string{"from_event", "to_event", "step", "phase", "low_bytes", "low_event", "high_bytes",
+		"high_event"} {
 		t.Columns = append(t.Columns, table.Column{Key: k})
 	}
 	for _, suffix := range []string{"_bytes", "_max_bytes"} {
@@ -132,10 +144,13 @@ func CategoryTimelineRecords(doc analyze.CategoryTimelineDocument) table.Table {
 	return t
 }
 
-func pointRecord(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline, p *analyze.TimelinePoint, place map[schemas.Category]int) []table.Cell {
+func pointRecord(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline, p *analyze.TimelinePoint,
+	place map[schemas.Category]int) []table.Cell {
 	number := func(n int64) table.Cell { return table.Cell{Value: n} } // the texts for people would be most of the work
-	row := append(machineCells(&r.Identity, table.Text(d.Device), number(int64(d.Rank))), number(p.FromEvent), number(p.ToEvent),
-		table.Optional(p.Step, number), table.Optional(p.Phase, table.Text), number(p.LowBytes), number(p.LowEvent), number(p.HighBytes), number(p.HighEvent))
+	row := append(machineCells(&r.Identity, table.Text(d.Device), number(int64(d.Rank))), number(p.FromEvent),
+		number(p.ToEvent),
+		table.Optional(p.Step, number), table.Optional(p.Phase, table.Text), number(p.LowBytes), number(p.LowEvent),
+		number(p.HighBytes), number(p.HighEvent))
 	row = slices.Grow(row, 2*len(schemas.Categories))
 	for _, bytes := range [][]int64{p.Bytes, p.MaxBytes} {
 		for _, c := range schemas.Categories {

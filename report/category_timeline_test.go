@@ -11,10 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every category that can be seen is marked once in its run's panel, at the top of its bytes at the event where it counts
-// most: as high above the axis, beside the peak's mark, as those bytes are beside the peak.
+// Every category that can be seen is marked once in its run's panel, at the top of its bytes at the event where it
+// counts most: as high above the axis, beside the peak's mark, as those bytes are beside the peak.
 func TestMaximaAreMarked(t *testing.T) {
-	const visible, hair = 0.005, 0.02 // of the peak: what is worth a mark, and what the categories without one may add up to
+	// of the peak: what is worth a mark, and what the categories without one may add up to
+	const visible, hair = 0.005, 0.02
 	for name, s := range gallery() {
 		for _, all := range []bool{false, true} {
 			m := report.Model{Study: s, AllSteps: all}
@@ -57,8 +58,11 @@ func TestMaximaAreMarked(t *testing.T) {
 						}
 						continue
 					}
-					if share, want := height(got[0])/height(peak), float64(below(x))/float64(c.Timeline.PeakBytes); height(peak) > 1 && math.Abs(share-want) > hair {
-						t.Errorf("%s: %s of %s stands at %.3f of the peak, want %.3f", name, x.Category, c.Label, share, want)
+					if share, want := height(got[0])/height(peak),
+						float64(below(x))/float64(c.Timeline.PeakBytes); height(peak) > 1 &&
+						math.Abs(share-want) > hair {
+						t.Errorf("%s: %s of %s stands at %.3f of the peak, want %.3f", name, x.Category, c.Label, share,
+							want)
 					}
 				}
 			}

@@ -17,9 +17,11 @@ func CompareTables(doc analyze.CompareDocument) []table.Table {
 	}
 	var tables []table.Table
 	cols := columnsOf(&doc)
-	tables = append(tables, pivotTable(&doc, cols, comparedColumns)) // with all columns for programs, which want one table
+	// with all columns for programs, which want one table
+	tables = append(tables, pivotTable(&doc, cols, comparedColumns))
 	for from := comparedColumns; from < len(cols); from += comparedColumns {
-		tables = append(tables, peopleOnly(pivotTable(&doc, cols[from:min(from+comparedColumns, len(cols))], comparedColumns)))
+		tables = append(tables, peopleOnly(pivotTable(&doc, cols[from:min(from+comparedColumns, len(cols))],
+			comparedColumns)))
 	}
 	last := &tables[len(tables)-1]
 	last.Notes = append(last.Notes, compareNotes(&doc)...)
@@ -78,11 +80,15 @@ func pivotTable(doc *analyze.CompareDocument, cols [][]*analyze.CompareCell, sho
 		value, of := table.Everybody, table.Programs // the baseline's own column has differences of nothing
 		if i >= shown {
 			value = table.Programs
-		} else if slices.ContainsFunc(col, func(c *analyze.CompareCell) bool { return c.Delta != nil && !c.IsBaseline }) {
+		} else if slices.ContainsFunc(col, func(c *analyze.CompareCell) bool {
+			return c.Delta != nil && !c.IsBaseline
+		}) {
 			of = table.Everybody
 		}
-		t.Columns = append(t.Columns, table.Column{Title: title, Key: key + "value", Right: true, For: value}, table.Column{Title: "Δ", Key: key + "delta", Right: true, For: of},
-			table.Column{Title: "Ratio", Key: key + "ratio", Right: true, For: of}, table.Column{Key: key + "low", For: table.Programs},
+		t.Columns = append(t.Columns, table.Column{Title: title, Key: key + "value", Right: true, For: value},
+			table.Column{Title: "Δ", Key: key + "delta", Right: true, For: of},
+			table.Column{Title: "Ratio", Key: key + "ratio", Right: true, For: of}, table.Column{Key: key + "low",
+				For: table.Programs},
 			table.Column{Key: key + "high", For: table.Programs}, table.Column{Key: key + "n", For: table.Programs})
 	}
 	for i := range cols[0] {
@@ -116,8 +122,8 @@ func peopleOnly(t table.Table) table.Table {
 	return t
 }
 
-// pivotCells are the columns of one place. Where runs of it differ, their range stands beside the median; where none has
-// the value, how they ended.
+// pivotCells are the columns of one place. Where runs of it differ, their range stands beside the median; where none
+// has the value, how they ended.
 func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
 	value, delta := quantityCells(unit)
 	v := table.Optional(c.Value, value)
@@ -149,7 +155,8 @@ func compareNotes(doc *analyze.CompareDocument) []string {
 		}
 	}
 	if several > 0 {
-		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs%s; where they differ, their range stands beside it", several, lower))
+		notes = append(notes, fmt.Sprintf("a cell is the median of up to %d runs%s; where they differ, their range "+
+			"stands beside it", several, lower))
 	}
 	if failed > 0 {
 		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))
@@ -200,7 +207,8 @@ func marksOf(doc *analyze.CompareDocument) []string {
 		if len(marked[m]) == 1 {
 			verb = "is"
 		}
-		notes = append(notes, fmt.Sprintf("%d of %d runs %s %s: %s", len(marked[m]), len(doc.Runs), verb, m, strings.Join(cells, ", ")))
+		notes = append(notes, fmt.Sprintf("%d of %d runs %s %s: %s", len(marked[m]), len(doc.Runs), verb, m,
+			strings.Join(cells, ", ")))
 	}
 	return notes
 }
@@ -264,8 +272,11 @@ func differenceTable(doc *analyze.CompareDocument) table.Table {
 	if base == run { // repeats of one name
 		base, run = *doc.Baseline.RunID, other
 	}
-	t := table.Table{Title: run + " beside " + base, Notes: all.notes(), Document: *doc, Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
-		{Title: base, Key: "baseline", Right: true}, {Title: run, Key: "value", Right: true}, {Title: "Δ", Key: "delta", Right: true}, {Title: "Ratio", Key: "ratio", Right: true}}}
+	t := table.Table{Title: run + " beside " + base, Notes: all.notes(), Document: *doc,
+		Columns: []table.Column{{Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
+			{Title: base, Key: "baseline", Right: true}, {Title: run, Key: "value", Right: true},
+			{Title: "Δ", Key: "delta",
+				Right: true}, {Title: "Ratio", Key: "ratio", Right: true}}}
 	leftOut := false
 	for i := range doc.Differences {
 		d := &doc.Differences[i]
@@ -275,7 +286,8 @@ func differenceTable(doc *analyze.CompareDocument) table.Table {
 			continue
 		}
 		value, delta := quantityCells(d.Unit)
-		t.Rows = append(t.Rows, []table.Cell{{Text: metricTitle(d.Metric, d.Unit), Value: d.Metric}, table.Text(string(d.Unit)), table.Optional(d.Baseline, value),
+		t.Rows = append(t.Rows, []table.Cell{{Text: metricTitle(d.Metric, d.Unit), Value: d.Metric},
+			table.Text(string(d.Unit)), table.Optional(d.Baseline, value),
 			table.Optional(d.Value, value), table.Optional(d.Delta, delta), table.Optional(d.Ratio, table.Ratio)})
 	}
 	if leftOut {
@@ -283,7 +295,8 @@ func differenceTable(doc *analyze.CompareDocument) table.Table {
 	}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; r.Status != schemas.StatusOK {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: its figures are of what it did until then", names[r.RunID], r.Status))
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: its figures are of what it did until then", names[r.RunID],
+				r.Status))
 		}
 	}
 	t.Notes = append(append(t.Notes, doc.Warnings...), sourcesOf(doc)...)

@@ -45,24 +45,29 @@ func TestPivotTables(t *testing.T) {
 	doc := compared(t, analyze.CompareOptions{}, "peak", append(runs, again)...)
 	text := printed(t, "table", report.CompareTables(doc))
 	lines := strings.Split(text, "\n")
-	if lines[0] != "peak allocated (MiB), beside method=vanilla" || !strings.HasPrefix(lines[1], "method ") || !strings.Contains(lines[1], "batch_size = 8 ") {
+	if lines[0] != "peak allocated (MiB), beside method=vanilla" || !strings.HasPrefix(lines[1], "method ") ||
+		!strings.Contains(lines[1], "batch_size = 8 ") {
 		t.Errorf("%s", text)
 	}
-	for _, want := range []string{" n=2)", " oom ", "note: a cell is the median of up to 2 runs, of two in the middle the lower one: bytes that a run had; where", "note: runs that did not end well count in no cell: 1\n"} {
+	for _, want := range []string{" n=2)", " oom ", "note: a cell is the median of up to 2 runs, of two in the " +
+		"middle the lower one: bytes that a run had; where", "note: runs that did not end well count in no cell: 1\n"} {
 		if !strings.Contains(strings.ReplaceAll(text, " –", ""), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	records, err := csv.NewReader(strings.NewReader(printed(t, "csv", report.CompareTables(doc)))).ReadAll()
-	if err != nil || len(records) != 4 || strings.Join(records[0], " ") != "method 8_value 8_delta 8_ratio 8_low 8_high 8_n 16_value 16_delta 16_ratio 16_low 16_high 16_n" {
+	if err != nil || len(records) != 4 || strings.Join(records[0], " ") != "method 8_value 8_delta 8_ratio 8_low "+
+		"8_high 8_n 16_value 16_delta 16_ratio 16_low 16_high 16_n" {
 		t.Fatalf("%q, %v", records, err)
 	}
-	if ghost := records[3]; ghost[0] != "ghost" || ghost[6] != "2" || ghost[7] != "" || ghost[12] != "0" || ghost[4] >= ghost[5] {
+	if ghost := records[3]; ghost[0] != "ghost" || ghost[6] != "2" || ghost[7] != "" || ghost[12] != "0" ||
+		ghost[4] >= ghost[5] {
 		t.Errorf("%q", ghost)
 	}
 	// A wide pivot is split, and no column is lost.
 	tables := report.CompareTables(compared(t, analyze.CompareOptions{}, "time", grid(1, 2, 4, 8, 16, 32, 64)...))
-	if records, err = csv.NewReader(strings.NewReader(printed(t, "csv", tables))).ReadAll(); err != nil || len(records) != 4 || len(records[0]) != 1+7*6 {
+	if records, err = csv.NewReader(strings.NewReader(printed(t, "csv", tables))).ReadAll(); err != nil ||
+		len(records) != 4 || len(records[0]) != 1+7*6 {
 		t.Errorf("a wide pivot is one CSV file: %d records, %v", len(records), err)
 	}
 	wide := printed(t, "markdown", tables)
@@ -81,10 +86,12 @@ func TestMarksOfAComparison(t *testing.T) {
 	script := methodRun("script", "vanilla")
 	script.name, script.params, script.source = "train", nil, schemas.Imported
 	notes := func(runs ...madeUp) string {
-		return printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{Rows: []string{"batch_size"}, Cols: []string{}}, "peak", runs...)))
+		return printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{Rows: []string{"batch_size"},
+			Cols: []string{}}, "peak", runs...)))
 	}
 	text := notes(append(runs, again, script)...)
-	for _, want := range []string{"note: 1 of 5 runs is predicted (phantom h200, indicative): 8 (1 of 4)\n", "note: 1 of 5 runs is imported: train\n"} {
+	for _, want := range []string{"note: 1 of 5 runs is predicted (phantom h200, indicative): 8 (1 of 4)\n",
+		"note: 1 of 5 runs is imported: train\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -97,11 +104,13 @@ func TestMarksOfAComparison(t *testing.T) {
 	}
 	runs[1].bare = true
 	runs[1].name = "bare"
-	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") || !strings.Contains(text, "note: 1 of 3 runs is bare: 8 (1 of 3)\n") {
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") ||
+		!strings.Contains(text, "note: 1 of 3 runs is bare: 8 (1 of 3)\n") {
 		t.Errorf("all are predicted, and one is bare:\n%s", text)
 	}
 	runs[1].bare = false
-	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") || strings.Contains(text, " of 3 runs are") {
+	if text := notes(runs...); !strings.Contains(text, "note: all runs are predicted (phantom h200, indicative)\n") ||
+		strings.Contains(text, " of 3 runs are") {
 		t.Errorf("all are predicted:\n%s", text)
 	}
 }
@@ -109,7 +118,8 @@ func TestMarksOfAComparison(t *testing.T) {
 func TestTwoRunsAsTable(t *testing.T) {
 	runs := headline()
 	text := printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs[0], runs[2])))
-	for _, want := range []string{"ghost beside vanilla\n", "\nclip_temporaries at the peak (MiB)", " +6,144.00 ", "\nstep time (ms)", "note: categories and phases that do not differ are left out\n",
+	for _, want := range []string{"ghost beside vanilla\n", "\nclip_temporaries at the peak (MiB)", " +6,144.00 ",
+		"\nstep time (ms)", "note: categories and phases that do not differ are left out\n",
 		"the run keeps .grad between steps"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -127,7 +137,8 @@ func TestTwoRunsAsTable(t *testing.T) {
 		runs[i].source = schemas.Predicted
 	}
 	text = printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs...)))
-	if strings.Count(text, "all runs are predicted (phantom h200, indicative)") != 1 || strings.Count(text, "predicted") != 2 {
+	if strings.Count(text, "all runs are predicted (phantom h200, indicative)") != 1 ||
+		strings.Count(text, "predicted") != 2 {
 		t.Errorf("that all are predicted is said more than once, or not at all:\n%s", text)
 	}
 }

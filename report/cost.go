@@ -9,15 +9,24 @@ import (
 
 // CostTable prints what the instrument cost each run, beside the proof that it lost and moved nothing.
 func CostTable(doc analyze.CostDocument) table.Table {
-	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{{Title: "Run", Key: "name"}, {Title: "Replayed peak B", Key: "peak_bytes", Right: true},
-		{Title: "torch's peak B", Key: "torch_peak_bytes", Right: true}, {Title: "Reserved B", Key: "peak_reserved_bytes", Right: true}, {Title: "Events", Key: "events", Right: true}, {Title: "Missing", Key: "missing_events", Right: true},
-		{Title: "Residue B", Key: "residue_bytes", Right: true}, {Title: "Bare step ms", Key: "bare_step_ms", Right: true, Begins: true}, {Title: "Beside bare run", Key: "beside_bare_run", Right: true},
-		{Title: "Instrumented step ms", Key: "instrumented_step_ms", Right: true}, {Title: "Δ", Key: "instrument_ms", Right: true},
-		{Title: "Δ %", Key: "instrument_share", Right: true}, {Title: "Bare steps", Key: "bare_steps", For: table.Programs},
-		{Title: "Instrumented steps", Key: "instrumented_steps", For: table.Programs}, {Title: "Recorded steps", Key: "recorded_steps", For: table.Programs},
-		{Title: "Windows", Key: "windows", For: table.Programs}, {Title: "Drains ms", Key: "drain_ms", Right: true, Begins: true},
+	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{{Title: "Run", Key: "name"},
+		{Title: "Replayed peak B", Key: "peak_bytes", Right: true},
+		{Title: "torch's peak B", Key: "torch_peak_bytes", Right: true},
+		{Title: "Reserved B", Key: "peak_reserved_bytes", Right: true}, {Title: "Events", Key: "events", Right: true},
+		{Title: "Missing", Key: "missing_events", Right: true},
+		{Title: "Residue B", Key: "residue_bytes", Right: true}, {Title: "Bare step ms", Key: "bare_step_ms",
+			Right: true, Begins: true}, {Title: "Beside bare run", Key: "beside_bare_run", Right: true},
+		{Title: "Instrumented step ms", Key: "instrumented_step_ms", Right: true}, {Title: "Δ", Key: "instrument_ms",
+			Right: true},
+		{Title: "Δ %", Key: "instrument_share", Right: true}, {Title: "Bare steps", Key: "bare_steps",
+			For: table.Programs},
+		{Title: "Instrumented steps", Key: "instrumented_steps", For: table.Programs}, {Title: "Recorded steps",
+			Key: "recorded_steps", For: table.Programs},
+		{Title: "Windows", Key: "windows", For: table.Programs}, {Title: "Drains ms", Key: "drain_ms", Right: true,
+			Begins: true},
 		{Title: "Drains", Key: "drain_share", Right: true}, {Title: "Collector", Key: "collector_share", Right: true},
-		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs}, {Title: "Collector sealing ms", Key: "collector_seal_ms", For: table.Programs}}}
+		{Title: "Collector set-up ms", Key: "collector_setup_ms", For: table.Programs}, {Title: "Collector sealing ms",
+			Key: "collector_seal_ms", For: table.Programs}}}
 	share := func(x float64) table.Cell { return table.Cell{Text: table.Fixed(100*x, 2) + " %", Value: x} }
 	signed := func(x float64) table.Cell {
 		c := share(x)
@@ -43,12 +52,17 @@ func CostTable(doc analyze.CostDocument) table.Table {
 			}
 			return table.Count(n)
 		}
-		t.Rows = append(t.Rows, []table.Cell{all.cell(r.Shown(), &r.Identity), table.Optional(r.PeakBytes, table.Count), table.Optional(r.TorchPeakBytes, table.Count), table.Optional(r.PeakReservedBytes, table.Count),
-			replayed(r.Events), replayed(r.MissingEvents), replayed(r.ResidueBytes), table.Optional(r.BareStepMS, table.Milliseconds), table.Optional(r.BesideBareRun, signed),
-			table.Optional(r.InstrumentedStepMS, table.Milliseconds), table.Optional(r.InstrumentMS, table.DeltaMilliseconds), table.Optional(r.InstrumentShare, share),
-			table.Count(r.BareSteps), table.Count(r.InstrumentedSteps), known(r.RecordedSteps), known(r.Windows), table.Optional(r.DrainMS, table.Milliseconds),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(r.Shown(), &r.Identity), table.Optional(r.PeakBytes, table.Count),
+			table.Optional(r.TorchPeakBytes, table.Count), table.Optional(r.PeakReservedBytes, table.Count),
+			replayed(r.Events), replayed(r.MissingEvents), replayed(r.ResidueBytes), table.Optional(r.BareStepMS,
+				table.Milliseconds), table.Optional(r.BesideBareRun, signed),
+			table.Optional(r.InstrumentedStepMS, table.Milliseconds), table.Optional(r.InstrumentMS,
+				table.DeltaMilliseconds), table.Optional(r.InstrumentShare, share),
+			table.Count(r.BareSteps), table.Count(r.InstrumentedSteps), known(r.RecordedSteps), known(r.Windows),
+			table.Optional(r.DrainMS, table.Milliseconds),
 			table.Optional(r.DrainShare, share), table.Optional(r.CollectorShare, share),
-			table.Optional(r.CollectorSetupMS, table.Milliseconds), table.Optional(r.CollectorSealMS, table.Milliseconds)})
+			table.Optional(r.CollectorSetupMS, table.Milliseconds), table.Optional(r.CollectorSealMS,
+				table.Milliseconds)})
 		for _, w := range r.Warnings {
 			notes.add(all.marked(r.Shown(), &r.Identity), w)
 		}
@@ -65,9 +79,11 @@ func costNotes(doc analyze.CostDocument) (notes []string) {
 		text string
 		of   func(*analyze.CostRun) bool
 	}{
-		{"beside bare run: how much longer a bare step takes than in the bare run of the same experiment, or than the median of several, which have no allocator events",
+		{"beside bare run: how much longer a bare step takes than in the bare run of the same experiment, or than " +
+			"the median of several, which have no allocator events",
 			func(r *analyze.CostRun) bool { return r.BesideBareRun != nil }},
-		{"steps are medians of one run; Δ, what module hooks, tags and module times cost an instrumented step, is in no published time",
+		{"steps are medians of one run; Δ, what module hooks, tags and module times cost an instrumented step, is in " +
+			"no published time",
 			func(r *analyze.CostRun) bool { return r.BareStepMS != nil || r.InstrumentedStepMS != nil }},
 		{"drains lie between steps: their share is of the recorded time; the collector's is of one core",
 			func(r *analyze.CostRun) bool { return r.DrainShare != nil || r.CollectorShare != nil }},

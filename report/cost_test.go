@@ -10,9 +10,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A column that no run fills is not shown, nor the note that explains it; of a run without tables nothing is said to be zero.
+// A column that no run fills is not shown, nor the note that explains it; of a run without tables nothing is said to be
+// zero.
 func TestCostColumnsAndNotes(t *testing.T) {
-	run := analyze.CostRun{Verdict: schemas.Exact, PeakBytes: new(int64(1 << 20)), TorchPeakBytes: new(int64(1 << 20)), Events: 7}
+	run := analyze.CostRun{Verdict: schemas.Exact, PeakBytes: new(int64(1 << 20)), TorchPeakBytes: new(int64(1 << 20)),
+		Events: 7}
 	timed := run
 	timed.BareStepMS, timed.DrainShare = new(10.0), new(0.01)
 	beside := timed
@@ -23,11 +25,15 @@ func TestCostColumnsAndNotes(t *testing.T) {
 		shown []string
 		notes []string // their beginnings
 	}{
-		{"not ingested", analyze.CostRun{Warnings: []string{analyze.NotIngested}}, []string{"name"}, []string{"not ingested yet: "}},
-		{"predicted", run, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events", "residue_bytes"}, nil},
-		{"timed", timed, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events", "residue_bytes", "bare_step_ms", "drain_share"},
+		{"not ingested", analyze.CostRun{Warnings: []string{analyze.NotIngested}}, []string{"name"},
+			[]string{"not ingested yet: "}},
+		{"predicted", run, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events",
+			"residue_bytes"}, nil},
+		{"timed", timed, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events", "residue_bytes",
+			"bare_step_ms", "drain_share"},
 			[]string{"steps are medians", "drains lie"}},
-		{"beside a bare run", beside, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events", "residue_bytes", "bare_step_ms", "beside_bare_run", "drain_share"},
+		{"beside a bare run", beside, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events",
+			"residue_bytes", "bare_step_ms", "beside_bare_run", "drain_share"},
 			[]string{"beside bare run", "steps are medians", "drains lie"}},
 	} {
 		got := CostTable(analyze.NewCostDocument(c.run))

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// deviceLadder shows the GPUs of the runs that NVML sampled; nil where it sampled none. Runs without samples are left out and
-// named.
+// deviceLadder shows the GPUs of the runs that NVML sampled; nil where it sampled none. Runs without samples are left
+// out and named.
 func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f := &figure.DeviceLadder{}
 	var left, repeated []string
@@ -30,7 +30,8 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 			repeated = append(repeated, c.Label)
 		}
 		for k := range rows {
-			if d := rows[k].Device; d != nil && d.DriverReserveBytes != nil && !slices.Contains(reserves, *d.DriverReserveBytes) {
+			if d := rows[k].Device; d != nil && d.DriverReserveBytes != nil &&
+				!slices.Contains(reserves, *d.DriverReserveBytes) {
 				reserves = append(reserves, *d.DriverReserveBytes)
 			}
 		}
@@ -46,7 +47,8 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 	f.Notes = append(f.Notes, "how each part is known: dpsight analyze ladder")
 	slices.Sort(reserves)
 	for _, n := range reserves {
-		f.Notes = append(f.Notes, fmt.Sprintf("the driver's reserve, %s, is not in what NVML has in use", table.Size(n)))
+		f.Notes = append(f.Notes, fmt.Sprintf("the driver's reserve, %s, is not in what NVML has in use",
+			table.Size(n)))
 	}
 	if len(left) > 0 {
 		f.Notes = append(f.Notes, "without NVML samples and left out: "+strings.Join(left, ", "))

@@ -32,17 +32,23 @@ func at(peak string, rungs ...analyze.Rung) analyze.LadderMoment {
 	return analyze.LadderMoment{At: peak, Step: &step, Phase: &phase, DriverReserveBytes: &reserve, Rungs: rungs}
 }
 
-// whole is a moment of which all is known: MiB of other processes, driver, context, and of what torch cached, has pending and
-// allocated.
-func whole(peak string, others, driver, context, cached, pending, parameters, activations, slack float64) analyze.LadderMoment {
+// whole is a moment of which all is known: MiB of other processes, driver, context, and of what torch cached, has
+// pending and allocated.
+func whole(peak string, others, driver, context, cached, pending, parameters, activations,
+	slack float64) analyze.LadderMoment {
 	b := func(n float64) int64 { return int64(n * mib) }
 	allocated := b(parameters) + b(activations) + b(slack)
 	reserved := allocated + b(cached) + b(pending)
-	return at(peak, rung(analyze.RungDeviceUsed, "", reserved+b(others)+b(driver)+b(context)), rung(analyze.RungOtherProcesses, analyze.RungDeviceUsed, b(others)),
-		rung(analyze.RungDriver, analyze.RungDeviceUsed, b(driver)), rung(outside, analyze.RungDeviceUsed, b(context)), rung(analyze.RungReserved, analyze.RungDeviceUsed, reserved),
-		rung(analyze.RungAllocated, analyze.RungReserved, allocated), rung(schemas.Parameters, analyze.RungAllocated, b(parameters)),
-		rung(schemas.Activations, analyze.RungAllocated, b(activations)), rung(schemas.Slack, analyze.RungAllocated, b(slack)),
-		rung(analyze.RungPendingFree, analyze.RungReserved, b(pending)), rung(analyze.RungCached, analyze.RungReserved, b(cached)))
+	return at(peak, rung(analyze.RungDeviceUsed, "", reserved+b(others)+b(driver)+b(context)),
+		rung(analyze.RungOtherProcesses, analyze.RungDeviceUsed, b(others)),
+		rung(analyze.RungDriver, analyze.RungDeviceUsed, b(driver)), rung(outside, analyze.RungDeviceUsed, b(context)),
+		rung(analyze.RungReserved, analyze.RungDeviceUsed, reserved),
+		rung(analyze.RungAllocated, analyze.RungReserved, allocated), rung(schemas.Parameters, analyze.RungAllocated,
+			b(parameters)),
+		rung(schemas.Activations, analyze.RungAllocated, b(activations)), rung(schemas.Slack, analyze.RungAllocated,
+			b(slack)),
+		rung(analyze.RungPendingFree, analyze.RungReserved, b(pending)), rung(analyze.RungCached, analyze.RungReserved,
+			b(cached)))
 }
 
 // on is a GPU with a rank's device for each of the allocators' peaks, at least one.
@@ -64,15 +70,20 @@ func ladders() map[string]report.Model {
 	unknown := whole(own, 0, 0, 0, 100, 20, 4000, 9000, 3)
 	unknown.Rungs[0].Bytes, unknown.Rungs[3].Bytes = nil, nil
 	unknown.Rungs[1].Bytes, unknown.Rungs[2].Bytes = nil, nil
-	counted := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib), rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver, analyze.RungDeviceUsed, 400*mib),
+	counted := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib),
+		rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver, analyze.RungDeviceUsed, 400*mib),
 		rung(outside, analyze.RungDeviceUsed, 600*mib), rung(analyze.RungReserved, analyze.RungDeviceUsed, 8000*mib),
 		rung(analyze.RungAllocated, analyze.RungReserved, 3000*mib), rung(unfreed, analyze.RungReserved, 5000*mib))
-	reserved := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib), rung(analyze.RungDriver+"+"+outside, analyze.RungDeviceUsed, 1000*mib),
+	reserved := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib), rung(analyze.RungDriver+"+"+outside,
+		analyze.RungDeviceUsed, 1000*mib),
 		rung(analyze.RungReserved, analyze.RungDeviceUsed, 8000*mib))
-	nothing := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib), rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver+"+"+outside+"+"+analyze.RungReserved, analyze.RungDeviceUsed, 9000*mib))
+	nothing := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib),
+		rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver+"+"+outside+"+"+analyze.RungReserved,
+			analyze.RungDeviceUsed, 9000*mib))
 	nothing.Step, nothing.Phase = nil, nil
 	over := whole(device, 0, 0, -700, 2000, 0, 4000, 9000, 3)
-	byte1 := at(device, rung(analyze.RungDeviceUsed, "", 1), rung(outside, analyze.RungDeviceUsed, 1), rung(analyze.RungReserved, analyze.RungDeviceUsed, 0))
+	byte1 := at(device, rung(analyze.RungDeviceUsed, "", 1), rung(outside, analyze.RungDeviceUsed, 1),
+		rung(analyze.RungReserved, analyze.RungDeviceUsed, 0))
 	out := map[string]report.Model{}
 	add := func(name string, runs []madeUp, gpus ...[]analyze.GPULadder) {
 		m := report.Model{Study: study(0, runs...), Ladders: map[string]analyze.LadderRun{}}
@@ -84,23 +95,29 @@ func ladders() map[string]report.Model {
 	one := func(device analyze.LadderMoment, peaks ...analyze.LadderMoment) []analyze.GPULadder {
 		return []analyze.GPULadder{on(0, device, peaks...)}
 	}
-	usual := one(whole(device, 5000, 300, 742, 20000, 64, 4470, 22000, 2), whole(own, 5000, 300, 742, 400, 0, 4470, 43000, 2))
+	usual := one(whole(device, 5000, 300, 742, 20000, 64, 4470, 22000, 2), whole(own, 5000, 300, 742, 400, 0, 4470,
+		43000, 2))
 	add("ladder-usual", headline(), usual, one(counted, unknown), one(over, whole(own, 0, 9, 742, 0, 0, 1, 1, 0)))
 	add("ladder-one", headline()[:1], usual)
 	mixed := headline()
-	mixed[1].source, mixed[2].bare, mixed[2].name = schemas.Predicted, true, "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"
+	mixed[1].source, mixed[2].bare, mixed[2].name = schemas.Predicted, true,
+		"WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW"
 	mixed = append(mixed, methodRun("imported", "ghost"), methodRun("cjk", "ghost"))
 	mixed[3].source, mixed[4].name = schemas.Imported, "按样本梯度裁剪 实验 (Opacus)"
 	add("ladder-mixed", mixed, usual, nil, one(nothing), nil, one(reserved, unknown))
-	add("ladder-ranks", headline(), []analyze.GPULadder{on(0, whole(device, 0, 9, 742, 300, 0, 4000, 9000, 0), unknown, whole(own, 1, 9, 742, 1, 1, 1, 1, 1)),
+	add("ladder-ranks", headline(), []analyze.GPULadder{on(0, whole(device, 0, 9, 742, 300, 0, 4000, 9000, 0), unknown,
+		whole(own, 1, 9, 742, 1, 1, 1, 1, 1)),
 		on(2, counted, whole(own, 7000, 9, 742, 1, 1, 1, 1, 1)), on(3, reserved)}, usual)
-	add("ladder-tiny-huge", headline(), one(byte1), one(whole(device, 1<<20, 9, 742, 1<<18, 0, 1<<19, 1<<20, 2)), one(whole(device, 0, 0, 0, 0, 0, 0, 0, 0), whole(own, 0, 0, 1.0/mib, 0, 0, 0, 0, 0)))
+	add("ladder-tiny-huge", headline(), one(byte1), one(whole(device, 1<<20, 9, 742, 1<<18, 0, 1<<19, 1<<20, 2)),
+		one(whole(device, 0, 0, 0, 0, 0, 0, 0, 0), whole(own, 0, 0, 1.0/mib, 0, 0, 0, 0, 0)))
 	var forty []madeUp
 	var many [][]analyze.GPULadder
 	for i := range 40 {
 		m := headline()[i%3]
-		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s", i, strings.Repeat("x", 14))
-		forty, many = append(forty, m), append(many, one(whole(device, float64(i), 9, 742, float64(i*i), 0, 4000, float64(i)*1000, 0), unknown))
+		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s",
+			i, strings.Repeat("x", 14))
+		forty, many = append(forty, m), append(many, one(whole(device, float64(i), 9, 742, float64(i*i), 0, 4000,
+			float64(i)*1000, 0), unknown))
 	}
 	add("ladder-forty", forty, many...)
 	return out
@@ -140,10 +157,12 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 				for _, at := range g.Moments {
 					bars++
 					used := at.Rung(analyze.RungDeviceUsed)
-					if used.Bytes == nil || at.Rung(outside) != nil && *at.Rung(outside).Bytes < 0 || len(g.Devices) > 1 || len(m.Ladders[m.Study.Cells[i].RunID].GPUs) > 1 {
+					if used.Bytes == nil || at.Rung(outside) != nil && *at.Rung(outside).Bytes < 0 ||
+						len(g.Devices) > 1 || len(m.Ladders[m.Study.Cells[i].RunID].GPUs) > 1 {
 						continue
 					}
-					k, ok := mark[map[string]string{analyze.DevicePeak: "device's", analyze.AllocatorPeak: "allocator's"}[at.At]+" peak of "+m.Study.Cells[i].Label]
+					k, ok := mark[map[string]string{analyze.DevicePeak: "device's",
+						analyze.AllocatorPeak: "allocator's"}[at.At]+" peak of "+m.Study.Cells[i].Label]
 					if !ok {
 						t.Errorf("%s: no bar for %s of %s", name, at.At, m.Study.Cells[i].Label)
 						continue
@@ -152,8 +171,10 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 					if *used.Bytes > mib && scale == 0 {
 						scale = width / float64(*used.Bytes)
 					}
-					if want := scale * float64(*used.Bytes); scale > 0 && math.Abs(width-want) > 0.01 || k.Box.X0 != k.Within.X0 {
-						t.Errorf("%s: the bar for %s of %s is %.2f long, want %.2f", name, at.At, m.Study.Cells[i].Label, width, want)
+					if want := scale * float64(*used.Bytes); scale > 0 && math.Abs(width-want) > 0.01 ||
+						k.Box.X0 != k.Within.X0 {
+						t.Errorf("%s: the bar for %s of %s is %.2f long, want %.2f", name, at.At,
+							m.Study.Cells[i].Label, width, want)
 					}
 				}
 			}
@@ -173,7 +194,8 @@ func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 	}
 	m := ladders()["ladder-mixed"]
 	notes := strings.Join(drawnLadder(m).Picture.(*figure.DeviceLadder).Notes, "\n")
-	for _, want := range []string{"without NVML samples and left out: dpsgd [predicted (phantom h200, indicative)], ghost [imported]", "the driver's reserve, 615.00 MiB"} {
+	for _, want := range []string{"without NVML samples and left out: dpsgd [predicted (phantom h200, indicative)], " +
+		"ghost [imported]", "the driver's reserve, 615.00 MiB"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}

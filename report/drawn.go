@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Drawn reports whether a folder has a report of the runs in these folders, as they were ingested last: one of some of them, or from
-// before a run was recovered, is no report of all.
+// Drawn reports whether a folder has a report of the runs in these folders, as they were ingested last: one of some of
+// them, or from before a run was recovered, is no report of all.
 func Drawn(dir string, runs []string) bool {
 	file := filepath.Join(dir, "results.csv")
 	results, err := os.ReadFile(file)
@@ -23,6 +23,7 @@ func Drawn(dir string, runs []string) bool {
 	}
 	return !slices.ContainsFunc(runs, func(run string) bool {
 		ingested, err := os.Stat(filepath.Join(run, schemas.IngestReportFile))
-		return err != nil || ingested.ModTime().After(made.ModTime()) || !bytes.Contains(results, []byte(filepath.Base(run)+","))
+		return err != nil || ingested.ModTime().After(made.ModTime()) ||
+			!bytes.Contains(results, []byte(filepath.Base(run)+","))
 	})
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // ExplainTables prints what two runs' peaks and steps differ by, with the sentences as notes. Under each category stand
-// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The same
-// difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were timed, that of the steps by module.
+// its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The
+// same difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were
+// timed, that of the steps by module.
 func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
@@ -57,13 +58,16 @@ func sides(doc *analyze.ExplainDocument) (from, to string) {
 
 func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	from, to := sides(doc)
-	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)", Columns: []table.Column{{Key: "row", For: table.Programs},
-		{Title: "Category", Key: "category"}, {Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules", For: table.Programs},
-		{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
-		{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)",
+		Columns: []table.Column{{Key: "row", For: table.Programs},
+			{Title: "Category", Key: "category"}, {Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules",
+				For: table.Programs},
+			{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
+			{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	largest := largestDelta(doc)
 	row := func(kind string, category, module, modules table.Cell, a, b, delta int64) {
-		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), category, module, modules, table.Bytes(a),
+			table.Bytes(b), table.DeltaBytes(delta),
 			shareOfPeak(doc, delta, largest)})
 	}
 	whole := table.Cell{} // a category's own row has no module
@@ -94,10 +98,12 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 			row("module", under, name, table.Count(int64(m.Modules)), m.FromBytes, m.ToBytes, m.DeltaBytes)
 		}
 		if left > 0 {
-			row("others", under, table.Cell{Text: others(left)}, table.Count(int64(rest.Modules)), rest.FromBytes, rest.ToBytes, rest.DeltaBytes)
+			row("others", under, table.Cell{Text: others(left)}, table.Count(int64(rest.Modules)), rest.FromBytes,
+				rest.ToBytes, rest.DeltaBytes)
 		}
 	}
-	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
+	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes,
+		*doc.PeakDeltaBytes)
 	t.Notes = append(t.Notes, doc.MemorySentences()...)
 	if same {
 		t.Notes = append(t.Notes, "categories that are the same in both are left out")
@@ -119,15 +125,17 @@ func shareOfPeak(doc *analyze.ExplainDocument, delta, largest int64) table.Cell 
 // birthWaterfall has a row a phase that blocks of either peak were born in.
 func birthWaterfall(doc *analyze.ExplainDocument) table.Table {
 	from, to := sides(doc)
-	t := table.Table{Title: "By the phase that the blocks were born in (MiB)", Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Phase", Key: "phase"},
-		{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
-		{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	t := table.Table{Title: "By the phase that the blocks were born in (MiB)",
+		Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Phase", Key: "phase"},
+			{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
+			{Title: "Δ", Key: "delta_bytes", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	largest := magnitude(*doc.PeakDeltaBytes)
 	for i := range doc.MemoryPhases {
 		largest = max(largest, magnitude(doc.MemoryPhases[i].DeltaBytes))
 	}
 	row := func(kind string, phase table.Cell, a, b, delta int64) {
-		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), phase, table.Bytes(a), table.Bytes(b), table.DeltaBytes(delta), shareOfPeak(doc, delta, largest)})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), phase, table.Bytes(a), table.Bytes(b),
+			table.DeltaBytes(delta), shareOfPeak(doc, delta, largest)})
 	}
 	for i := range doc.MemoryPhases {
 		p := &doc.MemoryPhases[i]
@@ -138,7 +146,8 @@ func birthWaterfall(doc *analyze.ExplainDocument) table.Table {
 		row("phase", phase, p.FromBytes, p.ToBytes, p.DeltaBytes)
 	}
 	row("total", table.Text("peak allocated"), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes, *doc.PeakDeltaBytes)
-	t.Notes = append(t.Notes, "phases are those that a block alive at the peak was allocated in, in whichever step; –: not known")
+	t.Notes = append(t.Notes, "phases are those that a block alive at the peak was allocated in, in whichever step; "+
+		"–: not known")
 	return t
 }
 
@@ -164,12 +173,16 @@ func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
 	return out
 }
 
-// topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others, which are
-// left; 0 = all modules.
-func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown []*analyze.ExplainedModule, rest analyze.ExplainedModule, left int) {
-	shown, others := heaviest(changed, top, func(m *analyze.ExplainedModule) bool { return magnitude(m.DeltaBytes) >= least })
+// topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others,
+// which are left; 0 = all modules.
+func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown []*analyze.ExplainedModule,
+	rest analyze.ExplainedModule, left int) {
+	shown, others := heaviest(changed, top, func(m *analyze.ExplainedModule) bool {
+		return magnitude(m.DeltaBytes) >= least
+	})
 	for _, m := range others {
-		rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes, rest.DeltaBytes+m.DeltaBytes
+		rest.FromBytes, rest.ToBytes, rest.DeltaBytes = rest.FromBytes+m.FromBytes, rest.ToBytes+m.ToBytes,
+			rest.DeltaBytes+m.DeltaBytes
 		rest.Modules += m.Modules
 	}
 	return shown, rest, len(others)
@@ -179,15 +192,18 @@ const residueNote = "residue of medians: the median of steps less the medians of
 
 func stepWaterfall(doc *analyze.ExplainDocument) table.Table {
 	from, to := sides(doc)
-	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)", Columns: []table.Column{{Key: "row", For: table.Programs},
-		{Title: "Phase", Key: "phase"}, {Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms", Right: true},
-		{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)",
+		Columns: []table.Column{{Key: "row", For: table.Programs},
+			{Title: "Phase", Key: "phase"}, {Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms",
+				Right: true},
+			{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	row := func(kind, phase string, a, b, delta *float64) {
 		share := table.Absent()
 		if delta != nil && *doc.StepDeltaMS != 0 {
 			share = table.Number(100**delta / *doc.StepDeltaMS, 1)
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), table.Text(phase), table.Optional(a, table.Milliseconds), table.Optional(b, table.Milliseconds),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), table.Text(phase), table.Optional(a, table.Milliseconds),
+			table.Optional(b, table.Milliseconds),
 			table.Optional(delta, table.DeltaMilliseconds), share})
 	}
 	for i := range doc.Phases {

@@ -15,7 +15,8 @@ import (
 const (
 	// figureModules is how many modules stand under a category of the picture; the table has as many as are asked for.
 	figureModules = 3
-	// A category or phase is drawn by itself from the smallStep-th part of the largest difference on, a module from the smallPart-th.
+	// A category or phase is drawn by itself from the smallStep-th part of the largest difference on, a module from the
+	// smallPart-th.
 	smallStep, smallPart = 200, 50
 )
 
@@ -81,8 +82,10 @@ func together(names []string, what string) (label string, notes []string) {
 
 func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " + doc.Runs[0].Label}
-	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from, Text: "peak " + table.Size(*doc.Runs[0].PeakBytes)})
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " +
+		doc.Runs[0].Label}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
+		Text: "peak " + table.Size(*doc.Runs[0].PeakBytes)})
 	largest := largestDelta(doc)
 	least := (largest + smallPart - 1) / smallPart
 	var others int64
@@ -97,7 +100,8 @@ func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 			others += c.DeltaBytes
 			names = append(names, strings.ReplaceAll(c.Category, "_", " "))
 		default:
-			p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: strings.ReplaceAll(c.Category, "_", " "), Category: c.Category,
+			p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange,
+				Label: strings.ReplaceAll(c.Category, "_", " "), Category: c.Category,
 				Delta: c.DeltaBytes, Text: signedSize(c.DeltaBytes)})
 			if divided && (len(c.Modules) > 1 || c.Modules[0].Module != nil) {
 				p.Steps = append(p.Steps, moduleSteps(c, changed, least)...)
@@ -106,7 +110,8 @@ func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	}
 	label, notes := together(names, "other categories")
 	if label != "" {
-		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: others, Text: signedSize(others)})
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: others,
+			Text: signedSize(others)})
 	}
 	if len(doc.Categories) == 0 {
 		notes = append(notes, "the difference of the peaks is not broken down: it takes a breakdown of both")
@@ -120,7 +125,8 @@ func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModule, least int64) []figure.WaterfallStep {
 	var out []figure.WaterfallStep
 	part := func(label string, delta int64) {
-		out = append(out, figure.WaterfallStep{Kind: figure.StepPart, Label: label, Category: c.Category, Delta: delta, Text: signedSize(delta)})
+		out = append(out, figure.WaterfallStep{Kind: figure.StepPart, Label: label, Category: c.Category, Delta: delta,
+			Text: signedSize(delta)})
 	}
 	shown, rest, left := topModules(changed, figureModules, least)
 	for _, m := range shown {
@@ -139,8 +145,10 @@ func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModul
 func stepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	a, b := doc.Runs[0].StepMS, doc.Runs[1].StepMS
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
-	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from, Text: "step " + table.Milliseconds(a.Median).Text + " ms"})
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " +
+		doc.Runs[0].Label, Time: true}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
+		Text: "step " + table.Milliseconds(a.Median).Text + " ms"})
 	largest := math.Abs(*doc.StepDeltaMS)
 	for i := range doc.Phases {
 		if d := doc.Phases[i].DeltaMS; d != nil {
@@ -148,7 +156,8 @@ func stepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 		}
 	}
 	change := func(label string, ms float64) {
-		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: nanoseconds(ms), Text: table.DeltaMilliseconds(ms).Text + " ms"})
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: nanoseconds(ms),
+			Text: table.DeltaMilliseconds(ms).Text + " ms"})
 	}
 	var others float64
 	var names, unknown []string
@@ -171,8 +180,10 @@ func stepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	if doc.PhaseResidueMS != nil && *doc.PhaseResidueMS != 0 {
 		change("residue of medians", *doc.PhaseResidueMS)
 	}
-	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepTotal, Label: to, Delta: nanoseconds(*doc.StepDeltaMS),
-		Text: "step " + table.Milliseconds(b.Median).Text + " ms (" + table.DeltaMilliseconds(*doc.StepDeltaMS).Text + ")"})
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepTotal, Label: to,
+		Delta: nanoseconds(*doc.StepDeltaMS),
+		Text: "step " + table.Milliseconds(b.Median).Text + " ms (" + table.DeltaMilliseconds(*doc.StepDeltaMS).Text +
+			")"})
 	if len(unknown) > 0 {
 		notes = append(notes, "phases whose time is not known: "+strings.Join(unknown, ", "))
 	}

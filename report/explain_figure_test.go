@@ -27,13 +27,15 @@ func explanations(t *testing.T) map[string]analyze.ExplainDocument {
 	}
 	h := headline()
 	made := func(m madeUp) analyze.Dissection { return analyze.Dissect(m.input()) }
-	before, after := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20, 100<<20, 1000, 2<<20)
+	before, after := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20,
+		100<<20, 1000, 2<<20)
 	add("usual", made(h[0]), made(h[2]))
 	add("modules", before, after)
 	add("shrunk", after, before)
 	add("same", before, before)
 	predicted := h[2]
-	predicted.source, predicted.name = schemas.Predicted, "按样本梯度裁剪 实验 (Opacus) a-very-long-name-of-sixty-characters-that-somebody-did-choose"
+	predicted.source, predicted.name = schemas.Predicted, "按样本梯度裁剪 实验 (Opacus) "+
+		"a-very-long-name-of-sixty-characters-that-somebody-did-choose"
 	add("no-times", made(h[0]), made(predicted))
 	bare := h[1]
 	bare.bare = true
@@ -50,15 +52,17 @@ func explanations(t *testing.T) map[string]analyze.ExplainDocument {
 	add("timed-same", timedRun("plain", plainParts...), timedRun("plain", plainParts...))
 	var timed []timedPart
 	for i := range 200 {
-		timed = append(timed, timedPart{schemas.PhaseForward, fmt.Sprintf("part%c.inner", 'a'+i), float64((i+1)*(i+1)*7919%4096) / 7}, timedPart{schemas.PhaseBackward, fmt.Sprintf("part%c.inner", 'a'+i), float64(i+1) / 3})
+		timed = append(timed, timedPart{schemas.PhaseForward, fmt.Sprintf("part%c.inner", 'a'+i),
+			float64((i+1)*(i+1)*7919%4096) / 7}, timedPart{schemas.PhaseBackward, fmt.Sprintf("part%c.inner", 'a'+i),
+			float64(i+1) / 3})
 	}
 	add("timed-many", timedRun("few", timed[:3]...), timedRun("many", timed...))
 	add("many", dissected("few", 1<<20), dissected("many", many...))
 	return out
 }
 
-// In the picture of every pair each bar begins where the one before it ended, a category's modules fill its bar, and the last
-// bar is the whole difference.
+// In the picture of every pair each bar begins where the one before it ended, a category's modules fill its bar, and
+// the last bar is the whole difference.
 func TestWaterfallsSum(t *testing.T) {
 	for name, doc := range explanations(t) {
 		f := report.ExplainFigure(doc)
@@ -116,7 +120,8 @@ func TestWaterfallsSum(t *testing.T) {
 					t.Errorf("%s: the last bar is %d, the peaks differ by %d", name, whole.Delta, *doc.PeakDeltaBytes)
 				}
 			}
-			if broken := len(doc.Categories) > 0 || i >= memory; broken && max(sum-whole.Delta, whole.Delta-sum) > unit*int64(changes+1) {
+			if broken := len(doc.Categories) > 0 || i >= memory; broken &&
+				max(sum-whole.Delta, whole.Delta-sum) > unit*int64(changes+1) {
 				t.Errorf("%s: bars end at %d, the whole is %d", name, sum, whole.Delta)
 			}
 		}
@@ -131,7 +136,8 @@ func TestWriteExplanation(t *testing.T) {
 	doc := explanations(t)["explain-modules"]
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	files, err := report.WriteExplanation(dir, doc)
-	if err != nil || fmt.Sprint(files) != fmt.Sprint([]string{filepath.Join(dir, "explain_waterfall.png"), filepath.Join(dir, "explain_waterfall.svg")}) {
+	if err != nil || fmt.Sprint(files) != fmt.Sprint([]string{filepath.Join(dir, "explain_waterfall.png"),
+		filepath.Join(dir, "explain_waterfall.svg")}) {
 		t.Fatal(files, err)
 	}
 	svg, err := os.ReadFile(files[1])
@@ -139,7 +145,8 @@ func TestWriteExplanation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Peak of after less that of before", "parte +100.00 MiB", "residue of medians"} {
-		if has := strings.Contains(string(svg), want); has == (want == "residue of medians") { // two sums of one phase leave none
+		// two sums of one phase leave none
+		if has := strings.Contains(string(svg), want); has == (want == "residue of medians") {
 			t.Errorf("%q: %t in the picture's description", want, has)
 		}
 	}

@@ -12,20 +12,25 @@ import (
 
 // dissected is a run that holds bytes[k] of gradients in its k-th module, at 4 ms a step for each.
 func dissected(name string, bytes ...int64) analyze.Dissection {
-	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
+		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
 	var seq, sum int64
 	for k, n := range bytes {
-		in.Modules = append(in.Modules, schemas.Module{ID: int64(k + 1), Path: fmt.Sprintf("part%c", 'a'+k), Class: "Linear"})
+		in.Modules = append(in.Modules, schemas.Module{ID: int64(k + 1), Path: fmt.Sprintf("part%c", 'a'+k),
+			Class: "Linear"})
 		if n == 0 {
 			continue
 		}
 		seq++
 		sum += n
-		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: n - 1, BlockBytes: n, AllocSeq: seq,
-			Phase: []string{schemas.PhaseForward, schemas.PhaseBackward}[k%2]})
-		in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: schemas.Gradients, BeginSeq: seq, Evidence: schemas.Tagged, Module: int64(k + 1)})
+		in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: seq, RequestedBytes: n - 1, BlockBytes: n,
+			AllocSeq: seq,
+			Phase:    []string{schemas.PhaseForward, schemas.PhaseBackward}[k%2]})
+		in.Owners = append(in.Owners, schemas.Owner{AllocID: seq, Category: schemas.Gradients, BeginSeq: seq,
+			Evidence: schemas.Tagged, Module: int64(k + 1)})
 	}
-	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq, PeakAllocatedBytes: sum, InstrumentedPeakSeq: &seq}}
+	in.Report.Devices = []schemas.DeviceVerdict{{Events: seq, Verdict: schemas.Exact, PeakSeq: seq,
+		PeakAllocatedBytes: sum, InstrumentedPeakSeq: &seq}}
 	ns := int64(len(bytes)) * 4e6
 	in.Steps = []schemas.Step{{WallNS: ns, GPUNS: ns}}
 	in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, EndNS: ns, GPUNS: ns, EndSeq: seq}}
@@ -34,7 +39,8 @@ func dissected(name string, bytes ...int64) analyze.Dissection {
 
 // However many modules are shown, those under a category sum to it, and the categories to the difference of the peaks.
 func TestExplainTables(t *testing.T) {
-	from, to := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20, 100<<20, 1000, 2<<20)
+	from, to := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20, 100<<20,
+		1000, 2<<20)
 	doc, err := analyze.Explain(from, to)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +79,8 @@ func TestExplainTables(t *testing.T) {
 			}
 		}
 		if categories != total || total != *doc.PeakDeltaBytes || rows != want {
-			t.Errorf("top %d: categories sum to %d of %d, %d rows of modules, want %d", top, categories, total, rows, want)
+			t.Errorf("top %d: categories sum to %d of %d, %d rows of modules, want %d", top, categories, total, rows,
+				want)
 		}
 	}
 	for _, format := range []string{"table", "markdown", "latex"} {

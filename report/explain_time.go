@@ -8,14 +8,16 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest differences, and
-// where they do not matter, the rest are one row; 0 = all have a row.
+// moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest
+// differences, and where they do not matter, the rest are one row; 0 = all have a row.
 func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	from, to := sides(doc)
-	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)", Columns: []table.Column{{Key: "row", For: table.Programs},
-		{Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules", For: table.Programs}, {Title: "Phase", Key: "phase"},
-		{Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms", Right: true},
-		{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
+	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)",
+		Columns: []table.Column{{Key: "row", For: table.Programs},
+			{Title: "Module", Key: "module"}, {Title: "Modules", Key: "modules", For: table.Programs},
+			{Title: "Phase", Key: "phase"},
+			{Title: from, Key: "from_ms", Right: true}, {Title: to, Key: "to_ms", Right: true},
+			{Title: "Δ", Key: "delta_ms", Right: true}, {Title: "% of Δ", Key: "percent", Right: true}}}
 	largest := largestModuleDelta(doc)
 	row := func(kind string, module, modules, phase table.Cell, a, b *float64, delta float64) {
 		share := table.Absent() // of a difference that is nothing beside its parts
@@ -26,7 +28,8 @@ func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 		if nanoseconds(delta) == 0 { // a rounded sum of floats has no sign
 			difference.Text = table.Milliseconds(0).Text
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), module, modules, phase, table.Optional(a, table.Milliseconds), table.Optional(b, table.Milliseconds),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), module, modules, phase,
+			table.Optional(a, table.Milliseconds), table.Optional(b, table.Milliseconds),
 			difference, share})
 	}
 	whole := table.Cell{} // a module's own row has no phase
@@ -50,13 +53,15 @@ func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 		phases("phase", table.Cell{Value: name.Value}, m.Phases) // people see the module in the row above
 	}
 	if left > 0 {
-		row("others", table.Cell{Text: others(left)}, table.Count(int64(rest.Modules)), whole, rest.FromMS, rest.ToMS, rest.DeltaMS)
+		row("others", table.Cell{Text: others(left)}, table.Count(int64(rest.Modules)), whole, rest.FromMS, rest.ToMS,
+			rest.DeltaMS)
 	}
 	outside := doc.OutsideModules
 	row("outside", table.Text("in no module"), table.Absent(), whole, outside.FromMS, outside.ToMS, outside.DeltaMS)
 	phases("outside phase", table.Cell{Value: "in no module"}, outside.Phases)
 	row("residue", table.Text("residue"), table.Absent(), whole, nil, nil, *doc.ModuleResidueMS)
-	row("total", table.Text("step"), table.Absent(), whole, &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median, *doc.StepDeltaMS)
+	row("total", table.Text("step"), table.Absent(), whole, &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median,
+		*doc.StepDeltaMS)
 	t.Notes = append(append(t.Notes, doc.ModuleTimeSentences()...), ownTimeNote)
 	for i := range doc.Runs {
 		t.Notes = append(t.Notes, timingNotes(&doc.Runs[i])...)
@@ -65,17 +70,20 @@ func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	return t
 }
 
-const moduleResidueNote = "what the medians of phases leave of the median of steps, and phases that no instrumented step had"
+const moduleResidueNote = "what the medians of phases leave of the median of steps, and phases that no instrumented " +
+	"step had"
 
 // timingNotes say how the times of a run's modules are known.
 func timingNotes(r *analyze.ExplainedRun) []string {
 	m := r.ModuleTiming
 	var notes []string
 	if m.BareSteps > 0 { // else a warning says that times come from instrumented steps
-		notes = append(notes, r.Label+": "+sharesNote(m.InstrumentedSteps, m.InstrumentedStepMS, scaledTo(m), r.StepMS.Median))
+		notes = append(notes, r.Label+": "+sharesNote(m.InstrumentedSteps, m.InstrumentedStepMS, scaledTo(m),
+			r.StepMS.Median))
 	}
 	if m.Ranks > 1 {
-		notes = append(notes, fmt.Sprintf("%s: modules are those of rank %d, the slowest of %d", r.Label, m.Rank, m.Ranks))
+		notes = append(notes, fmt.Sprintf("%s: modules are those of rank %d, the slowest of %d", r.Label, m.Rank,
+			m.Ranks))
 	}
 	return notes
 }
@@ -99,9 +107,13 @@ func largestModuleDelta(doc *analyze.ExplainDocument) float64 {
 	return largest
 }
 
-// topModuleTimes are the first top modules, as long as they differ by least, and the sum of the others, which are left; 0 = all.
-func topModuleTimes(list []analyze.ExplainedModuleTime, top int, least float64) (shown []analyze.ExplainedModuleTime, rest analyze.ExplainedModuleTime, left int) {
-	shown, others := heaviest(list, top, func(m analyze.ExplainedModuleTime) bool { return math.Abs(m.DeltaMS) >= least })
+// topModuleTimes are the first top modules, as long as they differ by least, and the sum of the others, which are left;
+// 0 = all.
+func topModuleTimes(list []analyze.ExplainedModuleTime, top int, least float64) (shown []analyze.ExplainedModuleTime,
+	rest analyze.ExplainedModuleTime, left int) {
+	shown, others := heaviest(list, top, func(m analyze.ExplainedModuleTime) bool {
+		return math.Abs(m.DeltaMS) >= least
+	})
 	for i := range others {
 		rest.Modules += others[i].Modules
 		rest.Add(others[i].FromMS, others[i].ToMS, others[i].DeltaMS)
@@ -109,9 +121,10 @@ func topModuleTimes(list []analyze.ExplainedModuleTime, top int, least float64) 
 	return shown, rest, len(others)
 }
 
-// topPhases are the phases that differ by least, and the sum of the others that differ, which are left. All phases are shown where
-// all modules are, and none where none matters: a row of others alone would say the same as the module's.
-func topPhases(list []analyze.ExplainedPhase, top int, least float64) (shown []*analyze.ExplainedPhase, rest analyze.ExplainedTime, left int) {
+// topPhases are the phases that differ by least, and the sum of the others that differ, which are left. All phases are
+// shown where all modules are, and none where none matters: a row of others alone would say the same as the module's.
+func topPhases(list []analyze.ExplainedPhase, top int, least float64) (shown []*analyze.ExplainedPhase,
+	rest analyze.ExplainedTime, left int) {
 	var small []*analyze.ExplainedPhase
 	for i := range list {
 		switch p := &list[i]; {

@@ -14,14 +14,17 @@ const figureTimedModules = 8
 // moduleStepFall is the difference of the steps by module, with the phases that make most of a module's under it.
 func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
-	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s, by module", to, from), Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
-	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from, Text: "step " + table.Milliseconds(doc.Runs[0].StepMS.Median).Text + " ms"})
+	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s, by module", to, from),
+		Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
+	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepStart, Label: from,
+		Text: "step " + table.Milliseconds(doc.Runs[0].StepMS.Median).Text + " ms"})
 	largest := largestModuleDelta(doc)
 	end := int64(0) // of the last bar
 	change := func(label string, ms float64) {
 		ns := nanoseconds(ms)
 		end += ns
-		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: ns, Text: table.DeltaMilliseconds(ms).Text + " ms"})
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: ns,
+			Text: table.DeltaMilliseconds(ms).Text + " ms"})
 	}
 	divided := func(label string, t *analyze.ExplainedTime) {
 		change(label, t.DeltaMS)
@@ -46,16 +49,18 @@ func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []stri
 	var notes []string
 	whole := nanoseconds(*doc.StepDeltaMS)
 	if r := *doc.ModuleResidueMS; nanoseconds(r) != 0 {
-		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: "residue", Delta: whole - end, Text: table.DeltaMilliseconds(r).Text + " ms"})
+		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: "residue", Delta: whole - end,
+			Text: table.DeltaMilliseconds(r).Text + " ms"})
 		notes = append(notes, "residue by module: "+moduleResidueNote)
 	}
 	p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepTotal, Label: to, Delta: whole,
-		Text: "step " + table.Milliseconds(doc.Runs[1].StepMS.Median).Text + " ms (" + table.DeltaMilliseconds(*doc.StepDeltaMS).Text + ")"})
+		Text: "step " + table.Milliseconds(doc.Runs[1].StepMS.Median).Text + " ms (" +
+			table.DeltaMilliseconds(*doc.StepDeltaMS).Text + ")"})
 	return p, notes
 }
 
-// phaseSteps are the phases that differ by least, and the others in one. The last takes what rounding to nanoseconds leaves, so
-// that they fill the bar above them.
+// phaseSteps are the phases that differ by least, and the others in one. The last takes what rounding to nanoseconds
+// leaves, so that they fill the bar above them.
 func phaseSteps(t *analyze.ExplainedTime, least float64) []figure.WaterfallStep {
 	shown, rest, left := topPhases(t.Phases, figureModules, least)
 	if len(shown)+left < 2 {
@@ -66,7 +71,8 @@ func phaseSteps(t *analyze.ExplainedTime, least float64) []figure.WaterfallStep 
 	part := func(label string, ms float64) {
 		ns := nanoseconds(ms)
 		remains -= ns
-		out = append(out, figure.WaterfallStep{Kind: figure.StepPart, Label: label, Delta: ns, Text: table.DeltaMilliseconds(ms).Text + " ms"})
+		out = append(out, figure.WaterfallStep{Kind: figure.StepPart, Label: label, Delta: ns,
+			Text: table.DeltaMilliseconds(ms).Text + " ms"})
 	}
 	for _, f := range shown {
 		part(f.Phase, *f.DeltaMS)

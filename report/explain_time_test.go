@@ -19,15 +19,19 @@ type timedPart struct {
 }
 
 var (
-	plainParts = []timedPart{{"forward", "blocks.0.up", 300}, {"forward", "blocks.1.up", 310}, {"forward", "head", 200}, {"backward", "blocks.0.up", 600}, {"backward", "blocks.1.up", 600},
+	plainParts = []timedPart{{"forward", "blocks.0.up", 300}, {"forward", "blocks.1.up", 310}, {"forward", "head", 200},
+		{"backward", "blocks.0.up", 600}, {"backward", "blocks.1.up", 600},
 		{"backward", "head", 400}, {"optimizer", "", 30}}
-	ghostParts = []timedPart{{"forward", "blocks.0.up", 300}, {"forward", "blocks.1.up", 310}, {"forward", "head", 200}, {"backward.norm", "blocks.0.up", 1100}, {"backward.norm", "blocks.1.up", 1100},
-		{"backward.norm", "head", 11000}, {"backward.grad", "blocks.0.up", 600}, {"backward.grad", "blocks.1.up", 600}, {"backward.grad", "head", 400}, {"optimizer", "", 33}, {"noise", "", 12}}
+	ghostParts = []timedPart{{"forward", "blocks.0.up", 300}, {"forward", "blocks.1.up", 310}, {"forward", "head", 200},
+		{"backward.norm", "blocks.0.up", 1100}, {"backward.norm", "blocks.1.up", 1100},
+		{"backward.norm", "head", 11000}, {"backward.grad", "blocks.0.up", 600}, {"backward.grad", "blocks.1.up", 600},
+		{"backward.grad", "head", 400}, {"optimizer", "", 33}, {"noise", "", 12}}
 )
 
 // timedRun is a run of an instrumented step and a bare one, which takes less of everything.
 func timedRun(name string, parts ...timedPart) analyze.Dissection {
-	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK, Source: schemas.Measured}, Report: &schemas.IngestReport{}}
+	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
+		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
 	ids := map[string]int64{}
 	for n, scale := range []float64{1.25e6, 1e6} {
 		s := schemas.Step{Step: int64(n), Instrumented: n == 0}
@@ -41,7 +45,8 @@ func timedRun(name string, parts ...timedPart) analyze.Dissection {
 			phases[p.phase] += ns
 			s.GPUNS += ns
 			if s.Instrumented {
-				in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: s.Step, Phase: p.phase, Module: ids[p.module], GPUNS: ns})
+				in.ModuleTimes = append(in.ModuleTimes, schemas.ModuleTime{Step: s.Step, Phase: p.phase,
+					Module: ids[p.module], GPUNS: ns})
 			}
 		}
 		for phase, ns := range phases {
@@ -51,18 +56,20 @@ func timedRun(name string, parts ...timedPart) analyze.Dissection {
 		in.Steps = append(in.Steps, s)
 	}
 	slices.SortFunc(in.Phases, func(a, b schemas.Phase) int { return strings.Compare(a.Phase, b.Phase) })
-	in.Modules = append(in.Modules, schemas.Module{ID: 1000, Path: "blocks.0", Class: "Block"}, schemas.Module{ID: 1001, Path: "blocks.1", Class: "Block"})
+	in.Modules = append(in.Modules, schemas.Module{ID: 1000, Path: "blocks.0", Class: "Block"}, schemas.Module{ID: 1001,
+		Path: "blocks.1", Class: "Block"})
 	return analyze.Dissect(in)
 }
 
-// However many modules are shown, with what is in none and the residue they sum to the difference of the steps, and the phases
-// under a module to it.
+// However many modules are shown, with what is in none and the residue they sum to the difference of the steps, and the
+// phases under a module to it.
 func TestExplainModuleTimeTables(t *testing.T) {
 	for name, doc := range explanations(t) {
 		for _, top := range []int{0, 1, 2, 8} {
 			tables := report.ExplainTables(doc, top)
 			last := tables[len(tables)-1]
-			if timed := last.Columns[1].Key == "module" && last.Columns[3].Key == "phase"; timed != strings.HasPrefix(name, "explain-timed") {
+			if timed := last.Columns[1].Key == "module" &&
+				last.Columns[3].Key == "phase"; timed != strings.HasPrefix(name, "explain-timed") {
 				t.Fatalf("%s: a table of times by module: %t", name, timed)
 			} else if !timed {
 				continue
@@ -108,7 +115,8 @@ func TestExplainModuleTimeText(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	for _, format := range []string{"table", "markdown", "latex"} {
 		got := strings.Join(strings.Fields(printed(t, format, report.ExplainTables(doc, 8))), " ")
-		for _, want := range []string{"In which modules the step of ghost differs from that of plain (ms a step)", "11,600.0", "in no module", "shares come from 1 instrumented steps",
+		for _, want := range []string{"In which modules the step of ghost differs from that of plain (ms a step)",
+			"11,600.0", "in no module", "shares come from 1 instrumented steps",
 			"that ghost's step takes longer than plain's, 11,000.0 ms (83", "lie in the backward of head"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", format, want, got)
@@ -116,7 +124,9 @@ func TestExplainModuleTimeText(t *testing.T) {
 		}
 	}
 	got := printed(t, "csv", report.ExplainTables(doc, 0))
-	for _, want := range []string{"row,module,modules,phase,from_ms,to_ms,delta_ms,percent\n", "\nmodule,head,1,,600,11600,11000,", "\nphase,head,,backward.norm,,11000,11000,", "\noutside phase,in no module,,noise,,12,12,", "\nresidue,residue,,,,,"} {
+	for _, want := range []string{"row,module,modules,phase,from_ms,to_ms,delta_ms,percent\n",
+		"\nmodule,head,1,,600,11600,11000,", "\nphase,head,,backward.norm,,11000,11000,",
+		"\noutside phase,in no module,,noise,,12,12,", "\nresidue,residue,,,,,"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -137,7 +147,8 @@ func TestExplainModuleTimeOfRanks(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
 	doc.Runs[1].ModuleTiming = &analyze.ModuleTiming{Rank: 3, Ranks: 8}
 	notes := strings.Join(lastOf(report.ExplainTables(doc, 8)).Notes, "\n")
-	if !strings.Contains(notes, "ghost: modules are those of rank 3, the slowest of 8") || strings.Contains(notes, "ghost: shares come from") || !strings.Contains(notes, "plain: shares come from") {
+	if !strings.Contains(notes, "ghost: modules are those of rank 3, the slowest of 8") ||
+		strings.Contains(notes, "ghost: shares come from") || !strings.Contains(notes, "plain: shares come from") {
 		t.Error(notes)
 	}
 }

@@ -9,10 +9,14 @@ import (
 
 // failedTable has a row a request that failed for want of memory: what the run's peak does not show.
 func failedTable(s *analyze.Study) table.Table {
-	t := table.Table{Title: "Requests that failed for want of memory", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},
-		{Title: "Device", Key: "device"}, {Title: "Rank", Key: "rank", Right: true, For: table.Programs}, {Title: "Asked MiB", Key: "requested_bytes", Right: true},
-		{Title: "Module", Key: "module"}, {Title: "Phase", Key: "phase"}, {Title: "Step", Key: "step", Right: true}, {Title: "Allocated MiB", Key: "allocated_bytes", Right: true},
-		{Title: "Cached MiB", Key: "cached_bytes", Right: true}, {Title: "Requests", Key: "requests", Right: true}, {Title: "What went on", Key: "went_on"}, {Key: "sentence", For: table.Programs}}}
+	t := table.Table{Title: "Requests that failed for want of memory",
+		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},
+			{Title: "Device", Key: "device"}, {Title: "Rank", Key: "rank", Right: true, For: table.Programs},
+			{Title: "Asked MiB", Key: "requested_bytes", Right: true},
+			{Title: "Module", Key: "module"}, {Title: "Phase", Key: "phase"}, {Title: "Step", Key: "step", Right: true},
+			{Title: "Allocated MiB", Key: "allocated_bytes", Right: true},
+			{Title: "Cached MiB", Key: "cached_bytes", Right: true}, {Title: "Requests", Key: "requests", Right: true},
+			{Title: "What went on", Key: "went_on"}, {Key: "sentence", For: table.Programs}}}
 	all := ofStudy(s)
 	t.Notes = all.notes()
 	var notes runNotes
@@ -27,15 +31,20 @@ func failedTable(s *analyze.Study) table.Table {
 			case f.Absorbed:
 				on = "torch, with less"
 			}
-			t.Rows = append(t.Rows, []table.Cell{table.Text(f.RunID), all.cell(label, &r.Identity), table.Text(f.Device + rank(f.Rank)), table.Count(int64(f.Rank)), table.Bytes(f.RequestedBytes),
-				table.Optional(f.Module, table.Text), table.Optional(f.At.Phase, table.Text), table.Optional(f.At.Step, table.Count), table.Optional(f.AllocatedBytes, table.Bytes),
-				table.Optional(f.CachedBytes, table.Bytes), table.Count(int64(f.Requests)), table.Text(on), table.Text(f.Sentence)})
+			t.Rows = append(t.Rows, []table.Cell{table.Text(f.RunID), all.cell(label, &r.Identity),
+				table.Text(f.Device + rank(f.Rank)), table.Count(int64(f.Rank)), table.Bytes(f.RequestedBytes),
+				table.Optional(f.Module, table.Text), table.Optional(f.At.Phase, table.Text), table.Optional(f.At.Step,
+					table.Count), table.Optional(f.AllocatedBytes, table.Bytes),
+				table.Optional(f.CachedBytes, table.Bytes), table.Count(int64(f.Requests)), table.Text(on),
+				table.Text(f.Sentence)})
 			notes.add(all.marked(label, &r.Identity), f.Sentence)
 		}
 		if r.FailedMore > 0 {
-			notes.add(all.marked(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings has them", r.FailedMore))
+			notes.add(all.marked(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings "+
+				"has them", r.FailedMore))
 		}
 	}
-	t.Notes = append(append(t.Notes, notes.all()...), "dpsight analyze findings says what to change, and dpsight analyze breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
+	t.Notes = append(append(t.Notes, notes.all()...), "dpsight analyze findings says what to change, and dpsight "+
+		"analyze breakdown --at oom (--at oom=2 for a device's second) breaks such a moment down")
 	return t
 }

@@ -19,7 +19,9 @@ func (m *Model) undrawn() []string {
 		return nil
 	}
 	why := "no run has both a peak and a step time"
-	if slices.ContainsFunc(m.Study.Cells, func(c analyze.Cell) bool { return c.PeakBytes != nil && c.CostOf(m.Study.Cost()) != nil }) {
+	if slices.ContainsFunc(m.Study.Cells, func(c analyze.Cell) bool {
+		return c.PeakBytes != nil && c.CostOf(m.Study.Cost()) != nil
+	}) {
 		why = "no run that has both a peak and a step time ended well"
 	}
 	return []string{tradeoffName + " is left out: " + why}
@@ -30,13 +32,16 @@ func (m *Model) Figures() []figure.Figure {
 	figures := []figure.Figure{
 		{Name: "memory_breakdown_comparison", Title: "Peak GPU memory by category", Picture: m.memoryBreakdown()},
 		{Name: "memory_timeline", Title: "GPU memory over the allocator's events", Picture: m.memoryTimeline()},
-		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events", Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
+		{Name: "memory_timeline_categories", Title: "GPU memory by category over the allocator's events",
+			Picture: &figure.CategoryTimeline{MemoryTimeline: *m.memoryTimeline()}},
 	}
 	if trade := m.tradeoff(); len(trade.Points) > 0 {
-		figures = append(figures, figure.Figure{Name: tradeoffName, Title: "Peak GPU memory against the cost of a step", Picture: trade})
+		figures = append(figures, figure.Figure{Name: tradeoffName, Title: "Peak GPU memory against the cost of a step",
+			Picture: trade})
 	}
 	if ladder := m.deviceLadder(); ladder != nil {
-		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in use down to categories", Picture: ladder})
+		figures = append(figures, figure.Figure{Name: "device_ladder", Title: "Device memory, from what NVML has in " +
+			"use down to categories", Picture: ladder})
 	}
 	for i := range figures {
 		figures[i].Mark = m.Study.CommonMark()
@@ -48,23 +53,27 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel, Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		row := figure.Row{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes, Overhead: c.Overhead, Baseline: c.IsBaseline()}
+		row := figure.Row{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
+			Overhead: c.Overhead, Baseline: c.IsBaseline()}
 		if c.BrokenDown() {
 			row.Breakdown = c.Main()
 		}
 		f.Rows = append(f.Rows, row)
 		if c.Status != schemas.StatusOK && c.PeakBytes != nil {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s ended early (%s): its bar is of what it did until then", c.Label, c.Status))
+			f.Notes = append(f.Notes, fmt.Sprintf("%s ended early (%s): its bar is of what it did until then", c.Label,
+				c.Status))
 		}
 		if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 			n := c.Good
 			if n == 0 { // none ended well: the figures are of all
 				n = len(c.RunIDs)
 			}
-			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n, table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
+			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n,
+				table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
 		}
 		if w := c.UnlikeBaseline(); len(w) > 0 {
-			f.Notes = append(f.Notes, fmt.Sprintf("%s is compared with %s, though %s", c.Label, c.Baseline.Label, strings.Join(w, "; ")))
+			f.Notes = append(f.Notes, fmt.Sprintf("%s is compared with %s, though %s", c.Label, c.Baseline.Label,
+				strings.Join(w, "; ")))
 		}
 	}
 	return f
@@ -74,8 +83,9 @@ func (m *Model) memoryTimeline() *figure.MemoryTimeline {
 	f := &figure.MemoryTimeline{AllSteps: m.AllSteps, Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
-			Timeline: c.Timeline, Breakdown: c.Main()})
+		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary),
+			PeakBytes: c.PeakBytes,
+			Timeline:  c.Timeline, Breakdown: c.Main()})
 	}
 	return f
 }
@@ -103,8 +113,10 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 		if c.StepMS.Clock == analyze.ClockWall {
 			wall = append(wall, c.Label)
 		}
-		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low, High: v.High,
-			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes), Baseline: c.IsBaseline()})
+		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low,
+			High: v.High,
+			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes),
+			Baseline: c.IsBaseline()})
 	}
 	for _, words := range sortedKeys(ranges) {
 		if len(ranges) > 1 {
@@ -116,7 +128,8 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	case len(wall) == len(t.Points) && len(wall) > 0:
 		t.Notes = append(t.Notes, "by wall time")
 	case len(wall) > 0:
-		t.Notes = append(t.Notes, "by GPU time, but for "+strings.Join(wall, ", ")+": by wall time, which cannot be compared with it")
+		t.Notes = append(t.Notes, "by GPU time, but for "+strings.Join(wall, ", ")+": by wall time, which cannot be "+
+			"compared with it")
 	}
 	if len(left) > 0 {
 		t.Notes = append(t.Notes, "without times, or ended early, and left out: "+strings.Join(left, ", "))
@@ -125,7 +138,8 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	return t
 }
 
-var costTitles = map[analyze.StepCost]string{analyze.CostTime: "step time (ms)", analyze.CostTokens: "tokens/s", analyze.CostSamples: "samples/s"}
+var costTitles = map[analyze.StepCost]string{analyze.CostTime: "step time (ms)", analyze.CostTokens: "tokens/s",
+	analyze.CostSamples: "samples/s"}
 
 // spreadWords say what a point's horizontal bar is.
 func spreadWords(v *analyze.Interval, cost analyze.StepCost) string {

@@ -8,13 +8,16 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Finding", Key: "finding"}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "ms", Key: "ms", Right: true},
-	{Title: "%", Key: "percent", Right: true}, {Title: "Of", Key: "of"}, {Title: "Saves MiB", Key: "saves_bytes", Right: true}, {Title: "Saves ms", Key: "saves_ms", Right: true},
-	{Title: "Event", Key: "event", Right: true}, {Key: "sentence", For: table.Programs}, {Key: "change", For: table.Programs}, {Key: "assumption", For: table.Programs},
+var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Finding", Key: "finding"},
+	{Title: "MiB", Key: "bytes", Right: true}, {Title: "ms", Key: "ms", Right: true},
+	{Title: "%", Key: "percent", Right: true}, {Title: "Of", Key: "of"}, {Title: "Saves MiB", Key: "saves_bytes",
+		Right: true}, {Title: "Saves ms", Key: "saves_ms", Right: true},
+	{Title: "Event", Key: "event", Right: true}, {Key: "sentence", For: table.Programs},
+	{Key: "change", For: table.Programs}, {Key: "assumption", For: table.Programs},
 	{Key: "in_repeats", For: table.Programs}, {Key: "repeats", For: table.Programs}})
 
-// FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry the whole
-// document, which alone has the figures that each finding stands on, and each repeat's own.
+// FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry
+// the whole document, which alone has the figures that each finding stands on, and each repeat's own.
 func FindingsTables(doc analyze.FindingsDocument) []table.Table {
 	tables := []table.Table{}
 	for _, x := range doc.Experiments() {
@@ -53,10 +56,15 @@ func findingsTable(x *analyze.FindingsExperiment) table.Table {
 		}
 		id := r.Identity
 		id.RunID = f.RunID
-		t.Rows = append(t.Rows, append(machineCells(&id, table.Optional(f.Device, table.Text), table.Optional(f.Rank, func(n int32) table.Cell { return table.Count(int64(n)) })),
-			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share, whole,
+		t.Rows = append(t.Rows, append(machineCells(&id, table.Optional(f.Device, table.Text),
+			table.Optional(f.Rank, func(n int32) table.Cell {
+				return table.Count(int64(n))
+			})),
+			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share,
+			whole,
 			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event,
-			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption), table.Count(int64(f.In)), table.Count(int64(of))))
+			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption), table.Count(int64(f.In)),
+			table.Count(int64(of))))
 		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+f.Sentence+advice(&f.Finding))
 	}
 	switch {
@@ -70,7 +78,8 @@ func findingsTable(x *analyze.FindingsExperiment) table.Table {
 		t.Notes = append(t.Notes, "what findings save does not add up: each is said as if nothing else changed")
 	}
 	if of > 1 {
-		t.Notes = append(t.Notes, fmt.Sprintf("of %d repeats; figures and sentences are of %s where no other run is named, --format json has those of each", of, r.RunID))
+		t.Notes = append(t.Notes, fmt.Sprintf("of %d repeats; figures and sentences are of %s where no other run is "+
+			"named, --format json has those of each", of, r.RunID))
 	}
 	for _, n := range r.NotLooked {
 		t.Notes = append(t.Notes, "not looked at: "+n)
@@ -84,8 +93,8 @@ func findingsTable(x *analyze.FindingsExperiment) table.Table {
 	return t
 }
 
-// inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to 11.9 ms)". Of one
-// that is in a single run, it is the run, where the rest is of another.
+// inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to
+// 11.9 ms)". Of one that is in a single run, it is the run, where the rest is of another.
 func inRepeats(f *analyze.PooledFinding, x *analyze.FindingsExperiment) string {
 	switch {
 	case f.In == 1 && f.RunID == x.Run.RunID:
@@ -108,7 +117,9 @@ func inRepeats(f *analyze.PooledFinding, x *analyze.FindingsExperiment) string {
 }
 
 // wholeTitles say in words what a share is of.
-var wholeTitles = map[string]string{analyze.OfPeakAllocated: "peak allocated", analyze.OfHighestRecorded: "highest recorded", analyze.OfRecordedReserved: "highest recorded reserved", analyze.OfPeakReserved: "peak reserved", analyze.OfStep: "step", analyze.OfLimit: "limit"}
+var wholeTitles = map[string]string{analyze.OfPeakAllocated: "peak allocated",
+	analyze.OfHighestRecorded: "highest recorded", analyze.OfRecordedReserved: "highest recorded reserved",
+	analyze.OfPeakReserved: "peak reserved", analyze.OfStep: "step", analyze.OfLimit: "limit"}
 
 // advice is what to change, and what for.
 func advice(f *analyze.Finding) string {

@@ -11,14 +11,18 @@ import (
 
 // What makes a run's figures doubtful stands below its findings, and what a saving costs beside it.
 func TestFindingsNotes(t *testing.T) {
-	doc := analyze.FindingsDocument{Runs: []analyze.FindingsRun{{Identity: analyze.Identity{RunID: "r", Name: "r"}, Warnings: []string{"the run ended early (oom)"}, NotLooked: []string{"times: none"},
+	doc := analyze.FindingsDocument{Runs: []analyze.FindingsRun{{Identity: analyze.Identity{RunID: "r", Name: "r"},
+		Warnings: []string{"the run ended early (oom)"}, NotLooked: []string{"times: none"},
 		Findings: []analyze.Finding{
-			{ID: analyze.FindingClipTemporaries, Of: analyze.OfHighestRecorded, Sentence: "There are some.", Change: "have none", SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5), Assumption: "measured"},
-			{ID: analyze.FindingCached, Of: analyze.OfRecordedReserved, Sentence: "Some are free.", Change: "use them", SavesBytes: new(int64(3 << 20)), Assumption: "at most"},
+			{ID: analyze.FindingClipTemporaries, Of: analyze.OfHighestRecorded, Sentence: "There are some.",
+				Change: "have none", SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5), Assumption: "measured"},
+			{ID: analyze.FindingCached, Of: analyze.OfRecordedReserved, Sentence: "Some are free.", Change: "use them",
+				SavesBytes: new(int64(3 << 20)), Assumption: "at most"},
 		}}}}
 	notes := FindingsTables(doc)[0].Notes
 	for _, want := range []string{
-		"clip-temporaries: There are some. What to change: have none. It saves 2.00 MiB of the peak allocated and costs 12.5 ms of a step (measured).",
+		"clip-temporaries: There are some. What to change: have none. It saves 2.00 MiB of the peak allocated and " +
+			"costs 12.5 ms of a step (measured).",
 		"cached: Some are free. What to change: use them. It saves 3.00 MiB of the peak reserved (at most).",
 		"the run ended early (oom)",
 	} {

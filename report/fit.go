@@ -28,7 +28,8 @@ func FitTables(doc analyze.FitDocument) []table.Table {
 	return tables
 }
 
-// FitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2, dir-3, …
+// FitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2,
+// dir-3, …
 func FitFolders(dir string) []string {
 	dir = filepath.Clean(dir)
 	for folders := []string{dir}; ; {
@@ -43,8 +44,8 @@ func FitFolders(dir string) []string {
 // fitFile is the document in a folder that [WriteFit] wrote.
 const fitFile = "fit.json"
 
-// FitFolder is the first of [FitFolders] in which nothing is lost: it has no search, or one whose every run the new search has too, as where
-// the same command goes on from what was interrupted.
+// FitFolder is the first of [FitFolders] in which nothing is lost: it has no search, or one whose every run the new
+// search has too, as where the same command goes on from what was interrupted.
 func FitFolder(dir string, doc *analyze.FitDocument) string {
 	folders, has := FitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
@@ -79,7 +80,9 @@ func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
 		{"fit.md", func(w io.Writer) error { return table.Write(w, "markdown", tables...) }},
 		{"fit.csv", func(w io.Writer) error { return table.Write(w, "csv", probesTable(&doc)) }}}
 	for i := range tables {
-		files = append(files, output{fmt.Sprintf("fit-%d.tex", i+1), func(w io.Writer) error { return table.Write(w, "latex", tables[i]) }})
+		files = append(files, output{fmt.Sprintf("fit-%d.tex", i+1), func(w io.Writer) error {
+			return table.Write(w, "latex", tables[i])
+		}})
 	}
 	return writeAll(filepath.Clean(dir), files)
 }
@@ -92,7 +95,8 @@ func FitFigure(doc analyze.FitDocument) figure.Figure {
 		s := figure.FitSeries{Label: fitLabel(&doc, c), Limit: c.MemoryBytes}
 		for _, p := range c.Probes {
 			if p.Fits != nil && p.PeakReservedBytes != nil {
-				s.Points = append(s.Points, figure.FitPoint{Value: p.Value, Reserved: *p.PeakReservedBytes, Fits: *p.Fits})
+				s.Points = append(s.Points, figure.FitPoint{Value: p.Value, Reserved: *p.PeakReservedBytes,
+					Fits: *p.Fits})
 			}
 		}
 		m.Series = append(m.Series, s)
@@ -144,7 +148,8 @@ func fitText(v *analyze.Vary, c *analyze.FitCell) table.Cell {
 
 // fitGrid has a row a method and a column a device.
 func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
-	t := table.Table{Title: "Largest " + doc.Vary.Name + " that fits", Columns: []table.Column{{Title: "Method", Key: "method"}}}
+	t := table.Table{Title: "Largest " + doc.Vary.Name + " that fits",
+		Columns: []table.Column{{Title: "Method", Key: "method"}}}
 	for _, d := range devices {
 		t.Columns = append(t.Columns, table.Column{Title: d, Key: d, Right: true})
 	}
@@ -164,43 +169,54 @@ func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
 }
 
 func fitTable(doc *analyze.FitDocument) table.Table {
-	t := table.Table{Title: fmt.Sprintf("What fits: %s from %d to %d", doc.Vary.Name, doc.Vary.Low, doc.Vary.High), Columns: []table.Column{{Title: "Method", Key: "method"},
-		{Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"}, {Title: "Memory MiB", Key: "memory_bytes", Right: true},
-		{Title: "Largest that fits", Key: "largest", Right: true}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Does not fit", Key: "refused", Right: true},
-		{Title: "Runs", Key: "probes", Right: true}, {Title: "Confidence", Key: "confidence"}}}
+	t := table.Table{Title: fmt.Sprintf("What fits: %s from %d to %d", doc.Vary.Name, doc.Vary.Low, doc.Vary.High),
+		Columns: []table.Column{{Title: "Method", Key: "method"},
+			{Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"},
+			{Title: "Memory MiB", Key: "memory_bytes", Right: true},
+			{Title: "Largest that fits", Key: "largest", Right: true}, {Title: "Peak MiB", Key: "peak_bytes",
+				Right: true},
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Does not fit", Key: "refused",
+				Right: true},
+			{Title: "Runs", Key: "probes", Right: true}, {Title: "Confidence", Key: "confidence"}}}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Bytes(c.MemoryBytes), fitText(&doc.Vary, c),
-			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes), table.Optional(c.Refused, table.Count),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU),
+			table.Bytes(c.MemoryBytes), fitText(&doc.Vary, c),
+			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes),
+			table.Optional(c.Refused, table.Count),
 			table.Count(int64(len(c.Probes))), confidence(c.Confidence)})
 	}
-	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext, confidenceNote, predictedNote)
+	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext, confidenceNote,
+		predictedNote)
 	return t
 }
 
-// fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and what the
-// answer rests on.
+// fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and
+// what the answer rests on.
 func fitNotes(doc *analyze.FitDocument) []string {
 	var notes runNotes
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		if c.Only != nil {
-			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s", doc.Vary.Name, shortened(c.Only), c.Barred))
+			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s",
+				doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
 		if c.Outcome != analyze.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
 			notes.say(c.Sentence(&doc.Vary))
 		}
 		for _, o := range c.Odd {
-			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can be otherwise")
+			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can "+
+				"be otherwise")
 		}
 		for _, p := range c.Probes {
 			switch {
 			case p.Why == "":
 			case p.Fits == nil:
-				notes.add(fitLabel(doc, c), fmt.Sprintf("whether %s %d fits is not known, and the answer does not rest on it: its run ended for another reason than memory (%s)", doc.Vary.Name, p.Value, p.Why))
+				notes.add(fitLabel(doc, c), fmt.Sprintf("whether %s %d fits is not known, and the answer does not "+
+					"rest on it: its run ended for another reason than memory (%s)", doc.Vary.Name, p.Value, p.Why))
 			default:
-				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, though its run went on: %s", doc.Vary.Name, p.Value, p.Why))
+				notes.add(fitLabel(doc, c), fmt.Sprintf("%s %d does not fit, though its run went on: %s", doc.Vary.Name,
+					p.Value, p.Why))
 			}
 		}
 		if c.Confidence != nil {
@@ -230,9 +246,13 @@ func shortened(values []int64) string {
 
 // probesTable has a row a predicted run.
 func probesTable(doc *analyze.FitDocument) table.Table {
-	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried", Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Profile", Key: "profile", For: table.Programs},
-		{Title: "Device", Key: "gpu"}, {Title: doc.Vary.Name, Key: "value", Right: true}, {Title: "Fits", Key: "fits"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Run id", Key: "run_id"}}}
+	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried",
+		Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Profile", Key: "profile",
+			For: table.Programs},
+			{Title: "Device", Key: "gpu"}, {Title: doc.Vary.Name, Key: "value", Right: true},
+			{Title: "Fits", Key: "fits"},
+			{Title: "Peak MiB", Key: "peak_bytes", Right: true},
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Run id", Key: "run_id"}}}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		for _, p := range c.Probes {
@@ -240,8 +260,10 @@ func probesTable(doc *analyze.FitDocument) table.Table {
 			if p.Fits != nil {
 				fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*p.Fits], Value: *p.Fits}
 			}
-			t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU), table.Count(p.Value), fits,
-				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakReservedBytes, table.Bytes), table.Text(p.RunID)})
+			t.Rows = append(t.Rows, []table.Cell{table.Text(c.Method), table.Text(c.Profile), table.Text(c.GPU),
+				table.Count(p.Value), fits,
+				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakReservedBytes, table.Bytes),
+				table.Text(p.RunID)})
 		}
 	}
 	t.Notes = append(t.Notes, "peaks of what does not fit are of what it did until then")

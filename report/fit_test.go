@@ -19,22 +19,28 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// searches are what a search can give: several methods on several devices, one that was stopped, one where nothing fits, one where
-// everything does, and memory that falls with the value; names of every length.
+// searches are what a search can give: several methods on several devices, one that was stopped, one where nothing
+// fits, one where everything does, and memory that falls with the value; names of every length.
 func searches() map[string]analyze.FitDocument {
 	run := func(value int64, fits bool, reserved int64) analyze.FitRun {
-		return analyze.FitRun{Value: value, Run: analyze.PredictionRun{Identity: analyze.Identity{RunID: fmt.Sprintf("run-%d", value), Status: schemas.StatusOK}, Fits: &fits,
-			PeakBytes: new(reserved - 1<<20), PeakReservedBytes: &reserved, Confidence: &schemas.Confidence{Level: schemas.Close, Reasons: []string{"it was read"}, KnownError: new("such cases were off")}}}
+		return analyze.FitRun{Value: value,
+			Run: analyze.PredictionRun{Identity: analyze.Identity{RunID: fmt.Sprintf("run-%d", value),
+				Status: schemas.StatusOK}, Fits: &fits,
+				PeakBytes: new(reserved - 1<<20), PeakReservedBytes: &reserved,
+				Confidence: &schemas.Confidence{Level: schemas.Close, Reasons: []string{"it was read"},
+					KnownError: new("such cases were off")}}}
 	}
 	one := func(method, gpu string, memory int64, runs ...analyze.FitRun) analyze.FitSearch {
-		return analyze.FitSearch{Method: method, Profile: strings.ToLower(gpu), GPU: gpu, MemoryBytes: memory, Runs: runs}
+		return analyze.FitSearch{Method: method, Profile: strings.ToLower(gpu), GPU: gpu, MemoryBytes: memory,
+			Runs: runs}
 	}
 	const gib = 1 << 30
 	v := analyze.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
 	stopped := one("dpsgd", "Tesla T4", 14*gib, run(1, true, gib))
 	stopped.Stopped = "it was interrupted"
 	some := one("ghost", "Tesla T4", 14*gib, run(1, true, gib), run(16, false, 13*gib), run(8, true, 12*gib))
-	some.Only, some.Barred = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, "physical_batch_size must be a divisor of batch_size 512, not 3"
+	some.Only, some.Barred = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512},
+		"physical_batch_size must be a divisor of batch_size 512, not 3"
 	most := one("dpsgd", "Tesla T4", 14*gib, run(2, true, gib), run(60, true, 13*gib))
 	most.Barred = "physical_batch_size must be a divisor of batch_size 512, not 3"
 	for i := range int64(30) {
@@ -42,25 +48,33 @@ func searches() map[string]analyze.FitDocument {
 	}
 	many := []analyze.FitSearch{}
 	for i := range int64(11) {
-		many = append(many, one(fmt.Sprintf("a-method-of-a-name-that-is-long-%d-按样本", i), "NVIDIA A100-SXM4-40GB", 39*gib, run(1, true, gib+i<<20), run(512, false, 38*gib), run(100+i, true, 30*gib+i*gib/2)))
+		many = append(many, one(fmt.Sprintf("a-method-of-a-name-that-is-long-%d-按样本", i), "NVIDIA A100-SXM4-40GB",
+			39*gib, run(1, true, gib+i<<20), run(512, false, 38*gib), run(100+i, true, 30*gib+i*gib/2)))
 	}
 	return map[string]analyze.FitDocument{
 		"grid": analyze.Fit(v, []analyze.FitSearch{
 			one("vanilla", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 2*gib), run(512, true, 60*gib)),
-			one("vanilla", "Tesla T4", 14*gib, run(1, true, 2*gib), run(512, false, 13*gib), run(96, true, 12*gib), run(97, false, 13*gib)),
-			one("dpsgd", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 3*gib), run(40, false, 78*gib), run(41, true, 70*gib), run(42, false, 78*gib)), stopped}),
-		"some":  analyze.Fit(analyze.Vary{Name: "physical_batch_size", Low: 1, High: 512, Step: 1}, []analyze.FitSearch{some, most}),
+			one("vanilla", "Tesla T4", 14*gib, run(1, true, 2*gib), run(512, false, 13*gib), run(96, true, 12*gib),
+				run(97, false, 13*gib)),
+			one("dpsgd", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 3*gib), run(40, false, 78*gib),
+				run(41, true, 70*gib), run(42, false, 78*gib)), stopped}),
+		"some": analyze.Fit(analyze.Vary{Name: "physical_batch_size", Low: 1, High: 512, Step: 1},
+			[]analyze.FitSearch{some, most}),
 		"none":  analyze.Fit(v, []analyze.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
 		"empty": analyze.Fit(v, nil),
 		"many":  analyze.Fit(v, many),
 		// Memories that are nearly the same, beside one far below, and curves that end where these are named.
-		"near": analyze.Fit(v, []analyze.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
-			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4, run(1, true, gib/8), run(2, false, gib/8))}),
-		"one": analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1}, []analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
+		"near": analyze.Fit(v, []analyze.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)),
+			one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
+			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4,
+				run(1, true, gib/8), run(2, false, gib/8))}),
+		"one": analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1},
+			[]analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
 	}
 }
 
-// Whatever was searched, no text lies over another, on a curve or on a point, or sticks out, and every value that was tried stands in the plot at its height.
+// Whatever was searched, no text lies over another, on a curve or on a point, or sticks out, and every value that was
+// tried stands in the plot at its height.
 func TestFitFigure(t *testing.T) {
 	for name, doc := range searches() {
 		f := report.FitFigure(doc)
@@ -71,8 +85,11 @@ func TestFitFigure(t *testing.T) {
 		if bad := append(c.Misplaced(), c.Covered()...); bad != nil {
 			t.Errorf("%s: %v", name, bad)
 		}
-		for _, s := range f.Picture.(*figure.Fit).Series[:min(8, len(doc.Cells))] { // all that the plot reaches are named
-			named := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool { return l.Text == "memory "+table.Size(s.Limit) })
+		// all that the plot reaches are named
+		for _, s := range f.Picture.(*figure.Fit).Series[:min(8, len(doc.Cells))] {
+			named := slices.ContainsFunc(c.Labels, func(l canvas.Label) bool {
+				return l.Text == "memory "+table.Size(s.Limit)
+			})
 			if !named && slices.ContainsFunc(s.Points, func(p figure.FitPoint) bool { return !p.Fits }) {
 				t.Errorf("%s: the memory of %s has no name", name, s.Label)
 			}
@@ -91,9 +108,12 @@ func TestFitFigure(t *testing.T) {
 // Where options allow some values alone, the table and the picture name them, of many the first and the last.
 func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	doc := searches()["some"]
-	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
-		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
-		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: everything that was tried fits: physical_batch_size 60, the highest that was asked for, too"}
+	want := []string{"ghost: physical_batch_size was sought among the values that the options allow, 1, 2, 4, 8, 16, " +
+		"32, 64, 128, 256, 512: physical_batch_size must be a divisor of batch_size 512, not 3",
+		"dpsgd: physical_batch_size was sought among the values that the options allow, 2, 4, 6, 8, 10, 12, 14, 16, " +
+			"18, 20, …, 60: physical_batch_size must be a divisor of batch_size 512, not 3",
+		"dpsgd on Tesla T4 with 14,336.00 MiB for its tensors: everything that was tried fits: physical_batch_size " +
+			"60, the highest that was asked for, too"}
 	for _, top := range []bool{false, true} { // options allow more, or not
 		doc.Cells[1].Top = top
 		if got := report.FitTables(doc)[0].Rows[1][4].Text; (got == "60") != top || (got == "60 or more") == top {
@@ -108,10 +128,13 @@ func TestFitSaysWhichValuesAreAllowed(t *testing.T) {
 	}
 }
 
-// A value that does not fit stands on the line of the memory, and one that does at its reserved bytes, both on one scale.
+// A value that does not fit stands on the line of the memory, and one that does at its reserved bytes, both on one
+// scale.
 func TestFitPointsStandAtTheirBytes(t *testing.T) {
-	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n", Series: []figure.FitSeries{{Label: "x", Limit: 1000 << 20, Points: []figure.FitPoint{
-		{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 20, Reserved: 500 << 20, Fits: true}, {Value: 40, Reserved: 900 << 20}}}}}}
+	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n",
+		Series: []figure.FitSeries{{Label: "x", Limit: 1000 << 20, Points: []figure.FitPoint{
+			{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 20, Reserved: 500 << 20, Fits: true},
+			{Value: 40, Reserved: 900 << 20}}}}}}
 	c, err := f.Canvas()
 	if err != nil || len(c.Marks) != 3 {
 		t.Fatalf("%d marks, %v", len(c.Marks), err)
@@ -122,7 +145,8 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 		if unit := (bottom - c.Marks[0].Box.Y0) / 250; height/unit < want-0.5 || height/unit > want+0.5 {
 			t.Errorf("point %d stands at %.1f, want %.0f", i, height/unit, want)
 		}
-		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 || across/unit > []float64{10, 20, 40}[i]+0.1 {
+		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 ||
+			across/unit > []float64{10, 20, 40}[i]+0.1 {
 			t.Errorf("point %d stands at the value %.1f", i, across/unit)
 		}
 	}
@@ -130,9 +154,12 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 
 // Curves that go the same way are all seen, the one beneath around the one on top.
 func TestFitCurvesBeneathAreSeen(t *testing.T) {
-	points := []figure.FitPoint{{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 40, Reserved: 1000 << 20, Fits: true}}
-	series := []figure.FitSeries{{Label: "whole", Limit: 2 << 30, Points: points}, {Label: "same", Limit: 2 << 30, Points: points},
-		{Label: "part", Limit: 700 << 20, Points: []figure.FitPoint{points[0], {Value: 20, Reserved: 500 << 20, Fits: true}, {Value: 40}}}, {Label: "on top", Limit: 2 << 30, Points: points}}
+	points := []figure.FitPoint{{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 40, Reserved: 1000 << 20,
+		Fits: true}}
+	series := []figure.FitSeries{{Label: "whole", Limit: 2 << 30, Points: points}, {Label: "same", Limit: 2 << 30,
+		Points: points},
+		{Label: "part", Limit: 700 << 20, Points: []figure.FitPoint{points[0], {Value: 20, Reserved: 500 << 20,
+			Fits: true}, {Value: 40}}}, {Label: "on top", Limit: 2 << 30, Points: points}}
 	f := figure.Figure{Name: "fit", Picture: &figure.Fit{Vary: "n", Series: series}}
 	c, err := f.Canvas()
 	if err != nil {
@@ -154,15 +181,16 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 		r, g, b, _ := picture.At(x, y+dy).RGBA()
 		seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}] = true
 	}
-	for i, want := range []color.RGBA{{0x20, 0x4d, 0x8b, 255}, {0xe1, 0x61, 0x14, 255}, {0x58, 0xb7, 0x93, 255}, {0x73, 0x46, 0xa5, 255}} {
+	for i, want := range []color.RGBA{{0x20, 0x4d, 0x8b, 255}, {0xe1, 0x61, 0x14, 255}, {0x58, 0xb7, 0x93, 255},
+		{0x73, 0x46, 0xa5, 255}} {
 		if !seen[want] {
 			t.Errorf("%s is not seen", series[i].Label)
 		}
 	}
 }
 
-// What a search wrote is written over only by one that has all of its runs: the same, or the rest of one that was interrupted. Another's
-// tables lie beside it.
+// What a search wrote is written over only by one that has all of its runs: the same, or the rest of one that was
+// interrupted. Another's tables lie beside it.
 func TestFitFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fit-n")
 	doc := func(runs ...string) *analyze.FitDocument {
@@ -170,7 +198,8 @@ func TestFitFolder(t *testing.T) {
 		for _, id := range runs {
 			c.Probes = append(c.Probes, analyze.FitProbe{RunID: id})
 		}
-		return &analyze.FitDocument{Schema: analyze.FitSchema, Vary: analyze.Vary{Name: "n", Low: 1, High: 8, Step: 1}, Cells: []analyze.FitCell{c}}
+		return &analyze.FitDocument{Schema: analyze.FitSchema, Vary: analyze.Vary{Name: "n", Low: 1, High: 8, Step: 1},
+			Cells: []analyze.FitCell{c}}
 	}
 	for _, c := range []struct {
 		what, folder string
@@ -212,7 +241,8 @@ func TestFitTables(t *testing.T) {
 		return b.String()
 	}
 	for name, wants := range map[string][]string{
-		"grid": {"Largest batch_size that fits", "512 or more", "1 or more", "batch_size 41 fits, though 40 does not", "was interrupted", "confidence close: it was read", "such cases were off"},
+		"grid": {"Largest batch_size that fits", "512 or more", "1 or more", "batch_size 41 fits, though 40 does not",
+			"was interrupted", "confidence close: it was read", "such cases were off"},
 		"none": {"none", "nothing fits: not even batch_size 1"},
 	} {
 		got := text(name)
@@ -223,13 +253,16 @@ func TestFitTables(t *testing.T) {
 		}
 	}
 	// The answer of a single search is a sentence; of several the grid has them all.
-	one := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 9, Step: 1}, []analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
-		Runs: []analyze.FitRun{{Value: 3, Run: analyze.PredictionRun{Fits: new(true)}}, {Value: 4, Run: analyze.PredictionRun{Fits: new(false)}}}}})
+	one := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 9, Step: 1},
+		[]analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
+			Runs: []analyze.FitRun{{Value: 3, Run: analyze.PredictionRun{Fits: new(true)}},
+				{Value: 4, Run: analyze.PredictionRun{Fits: new(false)}}}}})
 	var answer bytes.Buffer
 	if err := table.Write(&answer, "table", report.FitTables(one)...); err != nil {
 		t.Fatal(err)
 	}
-	const sentence = "note: train on x with 24,576.00 MiB for its tensors: n 3 is the largest seen to fit, 4 does not fit\n"
+	const sentence = "note: train on x with 24,576.00 MiB for its tensors: n 3 is the largest seen to fit, 4 does " +
+		"not fit\n"
 	if !strings.Contains(answer.String(), sentence) || strings.Contains(text("grid"), "is the largest seen to fit, ") {
 		t.Errorf("no %q in\n%s", sentence, answer.String())
 	}
@@ -242,11 +275,14 @@ func TestFitTables(t *testing.T) {
 		return r
 	}
 	for stopped, want := range map[string]string{
-		"": "note: train: whether n 2 fits is not known, and the answer does not rest on it: its run ended for another reason than memory (failed: ValueError)",
-		"n 2 ended for another reason than memory: failed: ValueError": "the search was stopped at n 3, which fits: n 2 ended for another reason than memory: failed: ValueError",
+		"": "note: train: whether n 2 fits is not known, and the answer does not rest on it: its run ended for " +
+			"another reason than memory (failed: ValueError)",
+		"n 2 ended for another reason than memory: failed: ValueError": "the search was stopped at n 3, which fits: " +
+			"n 2 ended for another reason than memory: failed: ValueError",
 	} {
-		doc := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 3, Step: 1}, []analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,
-			Runs: []analyze.FitRun{run(1, new(true)), run(3, new(true)), run(2, nil)}}})
+		doc := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 3, Step: 1},
+			[]analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,
+				Runs: []analyze.FitRun{run(1, new(true)), run(3, new(true)), run(2, nil)}}})
 		var b bytes.Buffer
 		if err := table.Write(&b, "table", report.FitTables(doc)...); err != nil {
 			t.Fatal(err)

@@ -18,8 +18,8 @@ type block struct {
 	freed  bool
 }
 
-// madeUp builds a run of set-up and steps, each with forward, backward and optimizer, as ingest would leave it: kept blocks
-// first, then in each step the freed ones, which peak in backward.
+// madeUp builds a run of set-up and steps, each with forward, backward and optimizer, as ingest would leave it: kept
+// blocks first, then in each step the freed ones, which peak in backward.
 type madeUp struct {
 	id, name, status, source, reason string
 	params                           map[string]any
@@ -34,7 +34,8 @@ type madeUp struct {
 func (m madeUp) input() analyze.Input {
 	start := time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC)
 	torch, profile := "2.11.0", "h200"
-	manifest := &schemas.Manifest{RunID: m.id, Name: m.name, Source: m.source, Status: m.status, Reason: m.reason, Params: m.params, Bare: m.bare,
+	manifest := &schemas.Manifest{RunID: m.id, Name: m.name, Source: m.source, Status: m.status, Reason: m.reason,
+		Params: m.params, Bare: m.bare,
 		Start: start, GPUs: []schemas.GPU{{Name: "NVIDIA H200", UUID: "GPU-0", TotalBytes: 140 << 30}},
 		Environment: &schemas.Environment{Torch: torch}}
 	if m.suiteKey != "" {
@@ -61,11 +62,13 @@ func (m madeUp) input() analyze.Input {
 			highest, highestSeq = live, seq
 		}
 		id := int64(len(in.Allocations) + 1)
-		in.Allocations = append(in.Allocations, schemas.Allocation{RunID: m.id, AllocID: id, RequestedBytes: bytes, BlockBytes: size,
-			AllocSeq: seq, Step: step, Phase: phase})
+		in.Allocations = append(in.Allocations, schemas.Allocation{RunID: m.id, AllocID: id, RequestedBytes: bytes,
+			BlockBytes: size,
+			AllocSeq:   seq, Step: step, Phase: phase})
 		firstOwner = append(firstOwner, len(in.Owners))
 		for _, c := range b.owners {
-			in.Owners = append(in.Owners, schemas.Owner{RunID: m.id, AllocID: id, Category: c, BeginSeq: seq, EndObserved: true, Evidence: schemas.Tagged})
+			in.Owners = append(in.Owners, schemas.Owner{RunID: m.id, AllocID: id, Category: c, BeginSeq: seq,
+				EndObserved: true, Evidence: schemas.Tagged})
 		}
 		return int(id - 1)
 	}
@@ -79,8 +82,10 @@ func (m madeUp) input() analyze.Input {
 	}
 	clock := start.UnixNano()
 	phase := func(name string, step, from, before int64) {
-		in.Phases = append(in.Phases, schemas.Phase{RunID: m.id, Step: step, Phase: name, BeginK: from + 1, EndK: seq + 1, BeginSeq: from, EndSeq: seq,
-			StartNS: clock, EndNS: clock + m.stepNS/3, GPUNS: m.stepNS / 3, AllocatedBegin: before, AllocatedEnd: live, PeakBytes: highest, PeakSeq: highestSeq})
+		in.Phases = append(in.Phases, schemas.Phase{RunID: m.id, Step: step, Phase: name, BeginK: from + 1,
+			EndK: seq + 1, BeginSeq: from, EndSeq: seq,
+			StartNS: clock, EndNS: clock + m.stepNS/3, GPUNS: m.stepNS / 3, AllocatedBegin: before, AllocatedEnd: live,
+			PeakBytes: highest, PeakSeq: highestSeq})
 		highest, highestSeq = live, 0
 		clock += m.stepNS / 3
 	}
@@ -111,8 +116,10 @@ func (m madeUp) input() analyze.Input {
 		}
 		phase(schemas.PhaseBackward, step, from, before)
 		phase(schemas.PhaseOptimizer, step, seq, live)
-		in.Steps = append(in.Steps, schemas.Step{RunID: m.id, Step: step, Microbatches: 1, Warmup: step < 2, Instrumented: step < 2, Recorded: true,
-			Samples: 4, Tokens: 4 * 512, BeginSeq: begin, EndSeq: seq, StartNS: beginNS, EndNS: clock, WallNS: m.stepNS + step*1e5, GPUNS: m.stepNS + step*1e5})
+		in.Steps = append(in.Steps, schemas.Step{RunID: m.id, Step: step, Microbatches: 1, Warmup: step < 2,
+			Instrumented: step < 2, Recorded: true,
+			Samples: 4, Tokens: 4 * 512, BeginSeq: begin, EndSeq: seq, StartNS: beginNS, EndNS: clock,
+			WallNS: m.stepNS + step*1e5, GPUNS: m.stepNS + step*1e5})
 	}
 	if m.noPhases {
 		in.Steps, in.Phases = nil, nil
@@ -125,17 +132,20 @@ func (m madeUp) input() analyze.Input {
 			in.Phases[i].GPUNS = 0
 		}
 	}
-	verdict := schemas.DeviceVerdict{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, PeakAllocatedBytes: peak, PeakReservedBytes: peak + 32*mib,
+	verdict := schemas.DeviceVerdict{Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq, PeakAllocatedBytes: peak,
+		PeakReservedBytes:       peak + 32*mib,
 		TorchPeakAllocatedBytes: &peak, InstrumentedPeakSeq: &peakSeq}
 	if m.bare {
 		reserved := peak + 32*mib
-		verdict = schemas.DeviceVerdict{Verdict: schemas.Unverifiable, TorchPeakAllocatedBytes: &peak, TorchPeakReservedBytes: &reserved}
+		verdict = schemas.DeviceVerdict{Verdict: schemas.Unverifiable, TorchPeakAllocatedBytes: &peak,
+			TorchPeakReservedBytes: &reserved}
 		in.Allocations, in.Owners = nil, nil
 	}
 	in.Report.Devices = []schemas.DeviceVerdict{verdict}
 	if !m.bare {
 		for i, size := range []int64{peak / 2, peak + 32*mib - peak/2} { // reserved grows twice
-			in.Events = append(in.Events, schemas.Event{RunID: m.id, Seq: 1 + int64(i)*(peakSeq-1), Action: int32(schemas.ActionSegmentAlloc), Size: size})
+			in.Events = append(in.Events, schemas.Event{RunID: m.id, Seq: 1 + int64(i)*(peakSeq-1),
+				Action: int32(schemas.ActionSegmentAlloc), Size: size})
 		}
 	}
 	return in
@@ -158,16 +168,21 @@ func methodRun(id, method string) madeUp {
 		}}
 	switch method {
 	case "vanilla":
-		m.blocks = append(m.blocks, block{34000.5, one(schemas.Activations), true}, block{4469.40625, one(schemas.Gradients), true})
+		m.blocks = append(m.blocks, block{34000.5, one(schemas.Activations), true},
+			block{4469.40625, one(schemas.Gradients), true})
 	case "dpsgd":
 		m.stepNS = 4787e6
-		m.blocks = append(m.blocks, block{10704.5, one(schemas.Activations), true}, block{23296, one(schemas.Activations, schemas.HookActivations), true},
-			block{4469.40625, one(schemas.Gradients), false}, block{4469.40625, one(schemas.PerSampleGradients, schemas.SummedGradients), true},
+		m.blocks = append(m.blocks, block{10704.5, one(schemas.Activations), true},
+			block{23296, one(schemas.Activations, schemas.HookActivations), true},
+			block{4469.40625, one(schemas.Gradients), false}, block{4469.40625, one(schemas.PerSampleGradients,
+				schemas.SummedGradients), true},
 			block{0.0028, one(schemas.NormSamples), true})
 	case "ghost":
 		m.stepNS = 19032e6
-		m.blocks = append(m.blocks, block{10704.5, one(schemas.Activations), true}, block{23296, one(schemas.Activations, schemas.HookActivations), true},
-			block{4469.40625, one(schemas.Gradients), false}, block{6144, one(schemas.ClipTemporaries), true}, block{0.0028, one(schemas.NormSamples), true},
+		m.blocks = append(m.blocks, block{10704.5, one(schemas.Activations), true},
+			block{23296, one(schemas.Activations, schemas.HookActivations), true},
+			block{4469.40625, one(schemas.Gradients), false}, block{6144, one(schemas.ClipTemporaries), true},
+			block{0.0028, one(schemas.NormSamples), true},
 			block{1200, one(schemas.StoredBackprops), true}, block{20, one(schemas.HookActivations), true})
 		m.blocks[5].mib = 800
 	}

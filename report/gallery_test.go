@@ -42,7 +42,8 @@ func gallery() map[string]analyze.Study {
 	long[2].source = schemas.Imported
 	g["names"] = study(0, long...)
 
-	tiny := madeUp{id: "tiny", name: "tiny <b> & \"x\"", status: schemas.StatusOK, source: schemas.Measured, steps: 3, stepNS: 1e6,
+	tiny := madeUp{id: "tiny", name: "tiny <b> & \"x\"", status: schemas.StatusOK, source: schemas.Measured, steps: 3,
+		stepNS: 1e6,
 		blocks: []block{{1.0 / mib, one(schemas.Parameters), false}}}
 	huge := tiny
 	huge.id, huge.name, huge.blocks = "huge", "huge", []block{{100 * 1024, one(schemas.Parameters), false}}
@@ -52,7 +53,8 @@ func gallery() map[string]analyze.Study {
 	var failed []madeUp
 	for i, status := range []string{schemas.StatusFailed, schemas.StatusOOM, schemas.StatusTimeout} {
 		m := headline()[i]
-		m.status, m.blocks, m.reason = status, nil, "the command ended with exit code 1 and a very long reason that nobody wants to read to its end in a figure"
+		m.status, m.blocks, m.reason = status, nil, "the command ended with exit code 1 and a very long reason that "+
+			"nobody wants to read to its end in a figure"
 		failed = append(failed, m)
 	}
 	g["failed"] = study(-1, failed...)
@@ -83,11 +85,13 @@ func adversaries(g map[string]analyze.Study) {
 	var forty, same, repeats, matrix []madeUp
 	for i := range 40 {
 		m := headline()[i%3]
-		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s", i, strings.Repeat("x", 14))
+		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s",
+			i, strings.Repeat("x", 14))
 		m.stepNS += int64(i) * 1e6
 		m.blocks = append([]block{{float64(i * 10), one(schemas.Buffers), false}}, m.blocks...)
 		forty = append(forty, m)
-		m.id, m.name, m.stepNS, m.blocks = fmt.Sprintf("same-%02d", i), fmt.Sprintf("同一 %d", i), 1e6, headline()[0].blocks
+		m.id, m.name, m.stepNS, m.blocks = fmt.Sprintf("same-%02d", i), fmt.Sprintf("同一 %d", i), 1e6,
+			headline()[0].blocks
 		same = append(same, m)
 	}
 	for i := range 15 { // five repeats of three experiments, one of which varies
@@ -109,8 +113,10 @@ func adversaries(g map[string]analyze.Study) {
 		m.stepNS *= int64(1 + i/3)
 		matrix = append(matrix, m)
 	}
-	single := madeUp{id: "single", name: "one-event", status: schemas.StatusOK, source: schemas.Imported, noPhases: true, blocks: []block{{512, nil, false}}}
-	bare := madeUp{id: "no-phases", name: "no-phases", status: schemas.StatusOK, source: schemas.Imported, noPhases: true, steps: 2, stepNS: 1, blocks: headline()[1].blocks}
+	single := madeUp{id: "single", name: "one-event", status: schemas.StatusOK, source: schemas.Imported,
+		noPhases: true, blocks: []block{{512, nil, false}}}
+	bare := madeUp{id: "no-phases", name: "no-phases", status: schemas.StatusOK, source: schemas.Imported,
+		noPhases: true, steps: 2, stepNS: 1, blocks: headline()[1].blocks}
 	predicted := headline()
 	for i := range predicted {
 		predicted[i].source = schemas.Predicted
@@ -151,7 +157,8 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// No text of any picture sticks out, lies over another or on a curve or a point, and every run is in it, predicted ones marked.
+// No text of any picture sticks out, lies over another or on a curve or a point, and every run is in it, predicted ones
+// marked.
 func TestGalleryIsLegible(t *testing.T) {
 	legible := func(name string, figures ...figure.Figure) {
 		for _, f := range figures {

@@ -51,9 +51,12 @@ func checkTitle(doc *analyze.CheckDocument) string {
 
 // comparedTable has a row a comparison, and a row for each experiment that has none.
 func comparedTable(doc *analyze.CheckDocument) table.Table {
-	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"}, {Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
-		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true}, {Title: "Δ", Key: "delta", Right: true},
-		{Title: "Ratio", Key: "ratio", Right: true}, {Title: "Limit", Key: "limit", Right: true}, {Title: "Verdict", Key: "verdict"}}}
+	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
+		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
+		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true},
+		{Title: "Δ", Key: "delta", Right: true},
+		{Title: "Ratio", Key: "ratio", Right: true}, {Title: "Limit", Key: "limit", Right: true},
+		{Title: "Verdict", Key: "verdict"}}}
 	leftOut := false
 	predicted := false
 	markOf := func(x *analyze.CheckExperiment) string {
@@ -78,7 +81,8 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 			label.Text = x.Label
 		}
 		if len(x.Comparisons) == 0 || x.State == analyze.StateFailing {
-			t.Rows = append(t.Rows, []table.Cell{label, table.Text(x.State), table.Absent(), table.Absent(), table.Absent(), table.Absent(), table.Absent(),
+			t.Rows = append(t.Rows, []table.Cell{label, table.Text(x.State), table.Absent(), table.Absent(),
+				table.Absent(), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Text(stateText(x))})
 		}
 		for k := range x.Comparisons {
@@ -117,8 +121,10 @@ func comparisonRow(label table.Cell, state string, c *analyze.Comparison) []tabl
 	if c.Reason != "" {
 		verdict += ": " + c.Reason
 	}
-	return []table.Cell{label, table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric}, table.Text(string(c.Unit)), table.Optional(c.Baseline, value),
-		table.Optional(c.Current, value), table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio), table.Text(c.Limit), {Text: verdict, Value: c.Verdict}}
+	return []table.Cell{label, table.Text(state), {Text: metricTitle(c.Metric, c.Unit), Value: c.Metric},
+		table.Text(string(c.Unit)), table.Optional(c.Baseline, value),
+		table.Optional(c.Current, value), table.Optional(c.Delta, delta), table.Optional(c.Ratio, table.Ratio),
+		table.Text(c.Limit), {Text: verdict, Value: c.Verdict}}
 }
 
 // metricTitle names a metric with the unit that its cells are shown in.
@@ -140,7 +146,9 @@ func metricTitle(metric string, unit analyze.Unit) string {
 func quantityCells(u analyze.Unit) (value, delta func(float64) table.Cell) {
 	switch u {
 	case analyze.UnitBytes:
-		return func(v float64) table.Cell { return table.Bytes(int64(v)) }, func(v float64) table.Cell { return table.DeltaBytes(int64(v)) }
+		return func(v float64) table.Cell { return table.Bytes(int64(v)) }, func(v float64) table.Cell {
+			return table.DeltaBytes(int64(v))
+		}
 	case analyze.UnitMS:
 		return table.Milliseconds, table.DeltaMilliseconds
 	}

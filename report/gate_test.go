@@ -33,7 +33,8 @@ func checked(t *testing.T, now []analyze.Summary, thresholds ...string) analyze.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return analyze.Check(analyze.BaselineOf(summaries(headline()...), "test"), now, analyze.CheckOptions{Baseline: "main.json", Thresholds: list, Floor: 1 << 20})
+	return analyze.Check(analyze.BaselineOf(summaries(headline()...), "test"), now,
+		analyze.CheckOptions{Baseline: "main.json", Thresholds: list, Floor: 1 << 20})
 }
 
 func TestCheckTables(t *testing.T) {
@@ -43,7 +44,8 @@ func TestCheckTables(t *testing.T) {
 		"**dpsight check failed: 1 of 3 experiments**\n",
 		"| What fails |\n|:---|\n| ghost: peak allocated grew by 400.00 MiB (",
 		"the largest part of it is clip\\_temporaries (+400.00 MiB) |\n",
-		"| ghost: clip\\_temporaries at the peak grew by 400.00 MiB (6.51 %), from 6,144.00 MiB to 6,544.00 MiB, and the threshold is 1.05 |\n",
+		"| ghost: clip\\_temporaries at the peak grew by 400.00 MiB (6.51 %), from 6,144.00 MiB to 6,544.00 MiB, and " +
+			"the threshold is 1.05 |\n",
 		"**Beside the baseline main.json**\n",
 		"| ghost | clip\\_temporaries at the peak (MiB) | 6,144.00 | 6,544.00 | +400.00 | 1.065× | 1.05 | exceeded |\n",
 		"| vanilla | peak allocated (MiB) |",
@@ -58,11 +60,14 @@ func TestCheckTables(t *testing.T) {
 	}
 	doc = checked(t, summaries(headline()...), "peak=1.05", "time=1.1")
 	text = printed(t, "table", report.CheckTables(doc))
-	if !strings.HasPrefix(text, "dpsight check: no regression in 3 experiments beside main.json\n") || strings.Contains(text, "fails") {
+	if !strings.HasPrefix(text, "dpsight check: no regression in 3 experiments beside main.json\n") ||
+		strings.Contains(text, "fails") {
 		t.Errorf("a check that passes:\n%s", text)
 	}
-	records, err := csv.NewReader(strings.NewReader(printed(t, "csv", report.CheckTables(checked(t, summaries(grownGhost()...), "peak=1"))))).ReadAll()
-	if err != nil || len(records) != 4 || records[0][2] != "metric" || records[2][2] != "peak" || records[2][6] != "419430400" || records[2][9] != "exceeded" {
+	records, err := csv.NewReader(strings.NewReader(printed(t, "csv",
+		report.CheckTables(checked(t, summaries(grownGhost()...), "peak=1"))))).ReadAll()
+	if err != nil || len(records) != 4 || records[0][2] != "metric" || records[2][2] != "peak" ||
+		records[2][6] != "419430400" || records[2][9] != "exceeded" {
 		t.Errorf("%q, %v", records, err)
 	}
 }
@@ -73,8 +78,10 @@ func TestCheckTablesOfOtherEnds(t *testing.T) {
 	runs[0].status, runs[0].reason = schemas.StatusOOM, "CUDA out of memory"
 	runs[1].source = schemas.Predicted
 	text := printed(t, "table", report.CheckTables(checked(t, summaries(runs...), "peak=1.05", "time=1.1")))
-	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is missing: ", "dpsgd fails now (oom: CUDA out of memory)", "failing: oom", "missing\n",
-		"ghost [predicted, indicative]  step time (ms)", "skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
+	for _, want := range []string{"dpsight check failed: 2 of 3 experiments\n", "vanilla is missing: ",
+		"dpsgd fails now (oom: CUDA out of memory)", "failing: oom", "missing\n",
+		"ghost [predicted, indicative]  step time (ms)",
+		"skipped: the run is predicted, and only measured runs have it", "note: predicted: "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

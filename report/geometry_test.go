@@ -14,7 +14,8 @@ import (
 // accepted. Pixels themselves depend on rasterisers and compression.
 func TestGeometryGolden(t *testing.T) {
 	g := gallery()
-	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none", "all-oom"} {
+	for _, name := range []string{"headline", "names", "mixed", "repeats", "tiny-huge", "predicted", "none",
+		"all-oom"} {
 		m := report.Model{Study: g[name]}
 		goldenGeometry(t, name, m.Figures()...)
 	}

@@ -2,8 +2,8 @@ package report
 
 import "github.com/dpsight/dpsight/analyze"
 
-// heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one row (see
-// [analyze.Part]); 0 = all.
+// heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one
+// row (see [analyze.Part]); 0 = all.
 func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
 	if top == 0 {
 		return list, nil

@@ -10,11 +10,13 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For: table.Programs}, {Key: "at", For: table.Programs}, {Key: "time_ns", For: table.Programs},
-	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true}, {Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
+var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For: table.Programs},
+	{Key: "at", For: table.Programs}, {Key: "time_ns", For: table.Programs},
+	{Title: "Rung", Key: "rung"}, {Key: "in", For: table.Programs}, {Title: "MiB", Key: "bytes", Right: true},
+	{Title: "%", Key: "percent", Right: true}, {Title: "Known how", Key: "how"}})
 
-// LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them carry
-// the whole document.
+// LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them
+// carry the whole document.
 func LadderTables(doc analyze.LadderDocument) []table.Table {
 	tables := []table.Table{}
 	for i := range doc.Runs {
@@ -29,7 +31,8 @@ func LadderTables(doc analyze.LadderDocument) []table.Table {
 		}
 		if !some {
 			notes := append(slices.Clone(r.Warnings), sourceNotes(&r.Identity)...)
-			tables = append(tables, table.Table{Title: fmt.Sprintf("%s: no moment to explain", identified(&r.Identity)), Columns: rungColumns, Notes: notes})
+			tables = append(tables, table.Table{Title: fmt.Sprintf("%s: no moment to explain", identified(&r.Identity)),
+				Columns: rungColumns, Notes: notes})
 		}
 	}
 	if len(tables) == 0 {
@@ -42,8 +45,12 @@ func LadderTables(doc analyze.LadderDocument) []table.Table {
 }
 
 func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMoment) table.Table {
-	t := table.Table{Title: fmt.Sprintf("%s, %s, %s", identified(&r.Identity), ladderGPU(g), ladderMoment(m)), Columns: rungColumns}
-	machine := machineCells(&r.Identity, table.Optional(m.Device, table.Text), table.Optional(m.Rank, func(n int32) table.Cell { return table.Count(int64(n)) }))
+	t := table.Table{Title: fmt.Sprintf("%s, %s, %s", identified(&r.Identity), ladderGPU(g), ladderMoment(m)),
+		Columns: rungColumns}
+	machine := machineCells(&r.Identity, table.Optional(m.Device, table.Text),
+		table.Optional(m.Rank, func(n int32) table.Cell {
+			return table.Count(int64(n))
+		}))
 	depth, whole := map[string]int{}, int64(0)
 	for i := range m.Rungs {
 		rung := &m.Rungs[i]
@@ -59,13 +66,16 @@ func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMo
 			share = percent(*rung.Bytes, whole)
 		}
 		// Spaces that no format drops.
-		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + figure.RungTitle(rung.Rung), Value: rung.Rung}
-		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At), table.Optional(m.TimeNS, table.Count),
+		name := table.Cell{Text: strings.Repeat("\u00a0\u00a0", depth[rung.Rung]) + figure.RungTitle(rung.Rung),
+			Value: rung.Rung}
+		t.Rows = append(t.Rows, append(slices.Clone(machine), table.Optional(g.UUID, table.Text), table.Text(m.At),
+			table.Optional(m.TimeNS, table.Count),
 			name, in, table.Optional(rung.Bytes, table.Bytes), share, table.Text(rung.How)))
 	}
 	t.Notes = append(t.Notes, m.Notes...)
 	if m.DriverReserveBytes != nil {
-		t.Notes = append(t.Notes, fmt.Sprintf("the driver's reserve, %s MiB, is not in what NVML has in use", table.MiB(*m.DriverReserveBytes)))
+		t.Notes = append(t.Notes, fmt.Sprintf("the driver's reserve, %s MiB, is not in what NVML has in use",
+			table.MiB(*m.DriverReserveBytes)))
 	}
 	if m.OtherProcesses != nil && *m.OtherProcesses > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("other processes on the GPU: %d", *m.OtherProcesses))

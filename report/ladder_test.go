@@ -14,13 +14,18 @@ import (
 func TestLadderTables(t *testing.T) {
 	bytesOf := func(n int64) *int64 { n *= mib; return &n }
 	in := func(s string) *string { return &s }
-	doc := analyze.NewLadderDocument(analyze.LadderRun{Identity: analyze.Identity{RunID: "r", Name: "ghost", Source: "measured"}, GPUs: []analyze.GPULadder{{GPU: in("NVIDIA H200"),
+	doc := analyze.NewLadderDocument(analyze.LadderRun{Identity: analyze.Identity{RunID: "r", Name: "ghost",
+		Source: "measured"}, GPUs: []analyze.GPULadder{{GPU: in("NVIDIA H200"),
 		Devices: []analyze.LadderDevice{{Device: "cuda:0"}},
-		Moments: []analyze.LadderMoment{{At: analyze.DevicePeak, DriverReserveBytes: bytesOf(615), OtherProcesses: new(int64(2)), Rungs: []analyze.Rung{
-			{Rung: "device_used", Bytes: bytesOf(2000), How: "sampled"}, {Rung: "driver+context+modules", In: in("device_used"), Bytes: bytesOf(500), How: "difference"},
-			{Rung: "reserved", In: in("device_used"), Bytes: bytesOf(1500), How: "replayed"}, {Rung: "allocated", In: in("reserved"), Bytes: bytesOf(1000), How: "replayed"},
-			{Rung: "cached", In: in("reserved"), Bytes: bytesOf(500), How: "difference"}}}},
-		OutsideTorch: []analyze.OutsideTorch{{Bytes: 400 * mib}, {Bytes: 500 * mib, Step: new(int64(0)), Phase: in("forward")}}}}},
+		Moments: []analyze.LadderMoment{{At: analyze.DevicePeak, DriverReserveBytes: bytesOf(615),
+			OtherProcesses: new(int64(2)), Rungs: []analyze.Rung{
+				{Rung: "device_used", Bytes: bytesOf(2000), How: "sampled"}, {Rung: "driver+context+modules",
+					In: in("device_used"), Bytes: bytesOf(500), How: "difference"},
+				{Rung: "reserved", In: in("device_used"), Bytes: bytesOf(1500), How: "replayed"},
+				{Rung: "allocated", In: in("reserved"), Bytes: bytesOf(1000), How: "replayed"},
+				{Rung: "cached", In: in("reserved"), Bytes: bytesOf(500), How: "difference"}}}},
+		OutsideTorch: []analyze.OutsideTorch{{Bytes: 400 * mib}, {Bytes: 500 * mib, Step: new(int64(0)),
+			Phase: in("forward")}}}}},
 		analyze.LadderRun{Identity: analyze.Identity{RunID: "s", Name: "idle"}, Warnings: []string{"nothing ran"}})
 	print := func(format string) string {
 		var b bytes.Buffer
@@ -30,14 +35,18 @@ func TestLadderTables(t *testing.T) {
 		return strings.ReplaceAll(b.String(), "\u00a0", "·")
 	}
 	text := print("table")
-	for _, want := range []string{"ghost, cuda:0 (NVIDIA H200), at the device's peak\n", "\ndevice used (NVML) ", "\n··driver, charged to no process, CUDA context and modules ", "\n··reserved by torch ",
-		"\n····allocated ", "1,000.00   50.0  replayed\n", "note: the driver's reserve, 615.00 MiB, is not in", "note: other processes on the GPU: 2\n",
-		"each time it changed: 400.00; 500.00 (step 0, forward)\n", "idle: no moment to explain\n", "note: nothing ran\n"} {
+	for _, want := range []string{"ghost, cuda:0 (NVIDIA H200), at the device's peak\n", "\ndevice used (NVML) ",
+		"\n··driver, charged to no process, CUDA context and modules ", "\n··reserved by torch ",
+		"\n····allocated ", "1,000.00   50.0  replayed\n", "note: the driver's reserve, 615.00 MiB, is not in",
+		"note: other processes on the GPU: 2\n",
+		"each time it changed: 400.00; 500.00 (step 0, forward)\n", "idle: no moment to explain\n",
+		"note: nothing ran\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if csv := print("csv"); strings.Count(csv, "run_id") != 1 || !strings.Contains(csv, ",driver+context+modules,device_used,524288000,25,difference\n") {
+	if csv := print("csv"); strings.Count(csv, "run_id") != 1 ||
+		!strings.Contains(csv, ",driver+context+modules,device_used,524288000,25,difference\n") {
 		t.Errorf("CSV:\n%s", csv)
 	}
 	if json := print("json"); strings.Count(json, `"schema"`) != 1 {

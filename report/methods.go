@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them apart:
-// a row a run.
+// ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them
+// apart: a row a run.
 func ConfigurationTables(s *analyze.Study) []table.Table {
 	setting, value := table.Column{Title: "Setting", Key: "setting"}, table.Column{Title: "Value", Key: "value"}
 	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{setting, value}}
@@ -25,9 +25,11 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 	common.Notes = append(common.Notes, unmeasured(s)...)
 	tables := []table.Table{common}
 	if len(s.Configuration.Some) > 0 {
-		some := table.Table{Title: "Settings of some runs, equal in those", Columns: []table.Column{setting, value, {Title: "Runs", Key: "runs"}}}
+		some := table.Table{Title: "Settings of some runs, equal in those", Columns: []table.Column{setting, value,
+			{Title: "Runs", Key: "runs"}}}
 		for _, f := range s.Configuration.Some {
-			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value), table.Text(havingIt(s, f.What))})
+			some.Rows = append(some.Rows, []table.Cell{table.Text(f.What), table.Text(f.Value),
+				table.Text(havingIt(s, f.What))})
 		}
 		some.Notes = unmeasured(s)
 		tables = append(tables, some)
@@ -36,7 +38,8 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 		return tables
 	}
 	all := ofStudy(s)
-	differ := table.Table{Title: "Settings that differ", Columns: []table.Column{{Title: "Run", Key: "run"}}, Notes: all.notes()}
+	differ := table.Table{Title: "Settings that differ", Columns: []table.Column{{Title: "Run", Key: "run"}},
+		Notes: all.notes()}
 	for _, what := range s.Configuration.Varying {
 		differ.Columns = append(differ.Columns, table.Column{Title: what, Key: what})
 	}
@@ -80,8 +83,8 @@ func unmeasured(s *analyze.Study) []string {
 	return notes.all()
 }
 
-// havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the CSV
-// file has each run's.
+// havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the
+// CSV file has each run's.
 func havingIt(s *analyze.Study, what string) string {
 	const most = 6
 	var having, lacking []string
@@ -102,16 +105,19 @@ func havingIt(s *analyze.Study, what string) string {
 	return fmt.Sprintf("%d of %d", len(having), len(s.Cells))
 }
 
-// nameAmong is a cell's label, with its mark where another cell has the same one: what failed may share the label of what did not.
+// nameAmong is a cell's label, with its mark where another cell has the same one: what failed may share the label of
+// what did not.
 func nameAmong(s *analyze.Study, c *analyze.Cell) string {
-	if mark := c.StatusMark(); mark != "" && slices.ContainsFunc(s.Cells, func(o analyze.Cell) bool { return o.RunID != c.RunID && o.Label == c.Label }) {
+	if mark := c.StatusMark(); mark != "" && slices.ContainsFunc(s.Cells, func(o analyze.Cell) bool {
+		return o.RunID != c.RunID && o.Label == c.Label
+	}) {
 		return c.Label + " [" + mark + "]"
 	}
 	return c.Label
 }
 
-// captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ by
-// more than the method then, what not all have alike.
+// captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ
+// by more than the method then, what not all have alike.
 func captions(s *analyze.Study) []string {
 	var common, some []string
 	for _, f := range s.Configuration.Common {
@@ -137,13 +143,14 @@ func captions(s *analyze.Study) []string {
 	return notes
 }
 
-// captionDiffer gives the settings that differ, with whose value is which where that is short. That methods differ is what
-// figures are for, and the number of steps moves neither a peak nor a median.
+// captionDiffer gives the settings that differ, with whose value is which where that is short. That methods differ is
+// what figures are for, and the number of steps moves neither a peak nor a median.
 func captionDiffer(s *analyze.Study) []string {
 	const room = 90
 	var out []string
 	for _, what := range s.Configuration.Varying {
-		if slices.Contains([]string{"method", "num_iter", "warmup_iter", "seed", "driver"}, what) || what == "physical_batch_size" && wholeBatches(s) {
+		if slices.Contains([]string{"method", "num_iter", "warmup_iter", "seed", "driver"}, what) ||
+			what == "physical_batch_size" && wholeBatches(s) {
 			continue
 		}
 		var values []string
@@ -178,7 +185,9 @@ func captionDiffer(s *analyze.Study) []string {
 
 // wholeBatches reports whether each run takes its batch at once.
 func wholeBatches(s *analyze.Study) bool {
-	return !slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool { return c.Fact("physical_batch_size") != c.Fact("batch_size") })
+	return !slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool {
+		return c.Fact("physical_batch_size") != c.Fact("batch_size")
+	})
 }
 
 func captionText(what, value string) string {
@@ -189,18 +198,25 @@ func captionText(what, value string) string {
 }
 
 // captionWords are what captions tell of a run, and the word before the value where it does not speak for itself.
-var captionWords = map[string]string{"model": "", "preset": "preset", "batch_size": "batch", "seq_len": "sequence", "precision": "", "optimizer": "", "GPU": "",
+var captionWords = map[string]string{"model": "", "preset": "preset", "batch_size": "batch", "seq_len": "sequence",
+	"precision": "", "optimizer": "", "GPU": "",
 	"torch": "torch", "Opacus": "Opacus"}
 
 // methodsTable has a row an experiment: what it takes, absolutely.
 func methodsTable(s *analyze.Study) table.Table {
-	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{{Title: "Run", Key: "run"}, {Title: "Method", Key: "method"},
+	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{{Title: "Run", Key: "run"},
+		{Title: "Method", Key: "method"},
 		{Title: "Repeats", Key: "repeats", Right: true}, {Title: "Peak allocated MiB", Key: "peak_bytes", Right: true},
 		{Title: "Lowest", Key: "peak_low_bytes", Right: true}, {Title: "Highest", Key: "peak_high_bytes", Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Device MiB", Key: "peak_device_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
-		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true}, {Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true},
-		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
+		{Title: "Device MiB", Key: "peak_device_bytes", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true},
+		{Title: "High", Key: "step_ms_high", Right: true},
+		{Title: "n", Key: "step_n", Right: true}, {Title: "Confidence %", Key: "step_confidence", Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s",
+			Right: true},
+		{Title: "J/step", Key: "joules_per_step", Right: true}, {Title: "J/sample", Key: "joules_per_sample",
+			Right: true}}}
 	spread, repeated, metered := false, false, hasEnergy(s)
 	all := ofStudy(s)
 	t.Notes = all.notes()
@@ -213,10 +229,13 @@ func methodsTable(s *analyze.Study) table.Table {
 			method = table.Text(c.Method())
 		}
 		step, low, high, n, confidence := intervalCells(c.StepMS)
-		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), method, table.Count(int64(len(c.RunIDs))), table.Optional(c.PeakBytes, table.Bytes),
-			table.Optional(c.PeakLow, table.Bytes), table.Optional(c.PeakHigh, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), method, table.Count(int64(len(c.RunIDs))),
+			table.Optional(c.PeakBytes, table.Bytes),
+			table.Optional(c.PeakLow, table.Bytes), table.Optional(c.PeakHigh, table.Bytes),
+			table.Optional(c.PeakReservedBytes, table.Bytes),
 			table.Optional(c.PeakDeviceBytes, table.Bytes), step, low, high, n, confidence,
-			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep, rate), table.Optional(c.JoulesPerSample, rate)})
+			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep,
+				rate), table.Optional(c.JoulesPerSample, rate)})
 		if c.PeakBytes == nil {
 			notes.add(label, failure(&c.Summary))
 		}
@@ -235,7 +254,8 @@ func methodsTable(s *analyze.Study) table.Table {
 		t.Notes = append(t.Notes, "peak allocated is the same to the byte in all repeats of a run")
 	}
 	for c := range t.Columns {
-		if key := t.Columns[c].Key; !spread && (key == "peak_low_bytes" || key == "peak_high_bytes") || !repeated && key == "repeats" {
+		if key := t.Columns[c].Key; !spread && (key == "peak_low_bytes" || key == "peak_high_bytes") || !repeated &&
+			key == "repeats" {
 			t.Columns[c].For = table.Programs
 		}
 	}

@@ -23,14 +23,17 @@ func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
 		}
 		switch {
 		case len(r.Ranks) > 0:
-		case len(r.Warnings) > 0: // why there are none, in place of columns that nothing stands in; how its figures are known is of no use
+		// why there are none, in place of columns that nothing stands in; how its figures are known is of no use
+		case len(r.Warnings) > 0:
 			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Notes: slices.Clone(r.Warnings)})
 		default:
-			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Columns: timeColumns(&doc, nil, false), Notes: sourceNotes(&r.Identity)})
+			tables = append(tables, table.Table{Title: timeTitle(&doc, r, ""), Columns: timeColumns(&doc, nil, false),
+				Notes: sourceNotes(&r.Identity)})
 		}
 	}
 	if len(tables) == 0 {
-		tables = append(tables, table.Table{Title: "GPU time by " + string(doc.By), Columns: timeColumns(&doc, nil, false)})
+		tables = append(tables, table.Table{Title: "GPU time by " + string(doc.By), Columns: timeColumns(&doc, nil,
+			false)})
 	}
 	for i := range tables {
 		tables[i].Document = doc
@@ -40,14 +43,16 @@ func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
 
 // ModuleTimeRecords is the same for programs: a row a run, rank, key and phase.
 func ModuleTimeRecords(doc analyze.ModuleTimeDocument) table.Table {
-	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"}, table.Column{Key: string(doc.By)}, table.Column{Key: "modules"},
+	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},
+		table.Column{Key: string(doc.By)}, table.Column{Key: "modules"},
 		table.Column{Key: "phase"}, table.Column{Key: "ms"}), Document: doc}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		for k := range r.Ranks {
 			d := &r.Ranks[k]
 			add := func(kind string, key, modules, phase table.Cell, ms float64) {
-				t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Absent(), table.Count(int64(d.Rank))), table.Text(kind), key, modules, phase, table.Milliseconds(ms)))
+				t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Absent(), table.Count(int64(d.Rank))),
+					table.Text(kind), key, modules, phase, table.Milliseconds(ms)))
 			}
 			for n := range d.Rows {
 				w := &d.Rows[n]
@@ -78,7 +83,8 @@ func timeTitle(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, rank s
 
 func timeColumns(doc *analyze.ModuleTimeDocument, phases []string, hooks bool) []table.Column {
 	by := string(doc.By)
-	columns := []table.Column{{Title: strings.ToUpper(by[:1]) + by[1:], Key: by}, {Title: "ms", Key: "ms", Right: true}, {Title: "%", Key: "percent", Right: true}}
+	columns := []table.Column{{Title: strings.ToUpper(by[:1]) + by[1:], Key: by}, {Title: "ms", Key: "ms", Right: true},
+		{Title: "%", Key: "percent", Right: true}}
 	for _, p := range phases {
 		columns = append(columns, table.Column{Title: p, Key: p, Right: true})
 	}
@@ -135,7 +141,9 @@ func moduleTimeTable(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, 
 	for _, p := range d.Phases {
 		outside[p.Phase], bare[p.Phase] = p.OutsideMS, p.BareMS
 	}
-	row(table.Text("in no module"), d.OutsideMS, func(p string) (float64, bool) { return outside[p], outside[p] > 0 }, nil)
+	row(table.Text("in no module"), d.OutsideMS, func(p string) (float64, bool) {
+		return outside[p], outside[p] > 0
+	}, nil)
 	none := func(string) (float64, bool) { return 0, false }
 	if d.ResidueMS != nil {
 		row(table.Text("residue"), *d.ResidueMS, none, nil)
@@ -174,7 +182,8 @@ func timePhases(d *analyze.RankModuleTime) (columns, merged []string) {
 }
 
 // ownTimeNote says what of a call is a module's time.
-const ownTimeNote = "a module's time is its own work, without what it calls; backward is charged to the module whose backward runs"
+const ownTimeNote = "a module's time is its own work, without what it calls; backward is charged to the module whose " +
+	"backward runs"
 
 func timeNotes(d *analyze.RankModuleTime) []string {
 	notes := []string{ownTimeNote}
@@ -189,7 +198,8 @@ func timeNotes(d *analyze.RankModuleTime) []string {
 
 // sharesNote says what times of modules are scaled from, and what to.
 func sharesNote(instrumented int, instrumentedMS float64, in string, bareMS float64) string {
-	return fmt.Sprintf("shares come from %d instrumented steps of %s ms; each phase is scaled to its median %s, of %s ms",
+	return fmt.Sprintf("shares come from %d instrumented steps of %s ms; each phase is scaled to its median %s, of "+
+		"%s ms",
 		instrumented, table.Milliseconds(instrumentedMS).Text, in, table.Milliseconds(bareMS).Text)
 }
 

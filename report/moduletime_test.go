@@ -15,11 +15,16 @@ func moduleTimes() analyze.ModuleTimeDocument {
 	step, instrumented, residue := 100.0, 104.0, 1.5
 	q, head := "blocks.*.attention.q", "head"
 	id := analyze.Identity{RunID: "r", Name: "ghost", Source: schemas.Measured, Status: schemas.StatusOK}
-	rank := analyze.RankModuleTime{BareSteps: 8, InstrumentedSteps: 6, StepMS: &step, InstrumentedStepMS: &instrumented, ResidueMS: &residue, OutsideMS: 8.5,
-		Phases: []analyze.ModuleTimePhase{{Phase: "forward", BareMS: &bare, InstrumentedMS: 42, OutsideMS: 8.5, Scale: 40.0 / 42}, {Phase: "backward.norm", BareMS: &norm, InstrumentedMS: 52, Scale: 50.0 / 52}},
-		Rows: []analyze.ModuleTimeRow{{Key: &q, Modules: 20, MS: 60, HookMS: 30, Phases: map[string]float64{"forward": 20, "backward.norm": 40}},
-			{Key: &head, Modules: 1, MS: 20, Phases: map[string]float64{"forward": 10, "backward.norm": 10}}, {Others: 3, Modules: 3, MS: 10, Phases: map[string]float64{"forward": 10}}}}
-	predicted := analyze.ModuleTimeRun{Identity: analyze.Identity{RunID: "p", Name: "p", Source: schemas.Predicted}, Ranks: []analyze.RankModuleTime{}, Warnings: []string{"predicted runs have no times"}}
+	rank := analyze.RankModuleTime{BareSteps: 8, InstrumentedSteps: 6, StepMS: &step, InstrumentedStepMS: &instrumented,
+		ResidueMS: &residue, OutsideMS: 8.5,
+		Phases: []analyze.ModuleTimePhase{{Phase: "forward", BareMS: &bare, InstrumentedMS: 42, OutsideMS: 8.5,
+			Scale: 40.0 / 42}, {Phase: "backward.norm", BareMS: &norm, InstrumentedMS: 52, Scale: 50.0 / 52}},
+		Rows: []analyze.ModuleTimeRow{{Key: &q, Modules: 20, MS: 60, HookMS: 30,
+			Phases: map[string]float64{"forward": 20, "backward.norm": 40}},
+			{Key: &head, Modules: 1, MS: 20, Phases: map[string]float64{"forward": 10, "backward.norm": 10}},
+			{Others: 3, Modules: 3, MS: 10, Phases: map[string]float64{"forward": 10}}}}
+	predicted := analyze.ModuleTimeRun{Identity: analyze.Identity{RunID: "p", Name: "p", Source: schemas.Predicted},
+		Ranks: []analyze.RankModuleTime{}, Warnings: []string{"predicted runs have no times"}}
 	return analyze.NewModuleTimeDocument(analyze.ModuleTimeBy{Dimension: analyze.DimensionModule, Fold: true, Top: 2},
 		analyze.ModuleTimeRun{Identity: id, Ranks: []analyze.RankModuleTime{rank}, Warnings: []string{}}, predicted)
 }
@@ -38,7 +43,8 @@ func TestModuleTimeTables(t *testing.T) {
 		"in no module 8.500 8.5 8.500 – –",
 		"residue 1.500 1.5 – – –",
 		"step 100.0 100.0 40.0 50.0 –",
-		"shares come from 6 instrumented steps of 104.0 ms; each phase is scaled to its median in 8 bare steps, of 100.0 ms",
+		"shares come from 6 instrumented steps of 104.0 ms; each phase is scaled to its median in 8 bare steps, of " +
+			"100.0 ms",
 		"note: predicted runs have no times",
 	} {
 		if !strings.Contains(got, want) {
@@ -49,7 +55,8 @@ func TestModuleTimeTables(t *testing.T) {
 	if err := table.Write(&b, "csv", ModuleTimeRecords(moduleTimes())); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{",module,blocks.*.attention.q,20,backward.norm,40", ",module,3 others,3,forward,10", ",outside,,,forward,8.5", ",residue,,,,1.5"} {
+	for _, want := range []string{",module,blocks.*.attention.q,20,backward.norm,40", ",module,3 others,3,forward,10",
+		",outside,,,forward,8.5", ",residue,,,,1.5"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -59,11 +66,16 @@ func TestModuleTimeTables(t *testing.T) {
 func TestStackWaterfall(t *testing.T) {
 	keep, linear, same := "keep train.py", "linear torch/nn/functional.py < forward model.py", "main train.py"
 	a, b, delta := int64(100<<20), int64(109<<20), int64(9<<20)
-	doc := analyze.ExplainDocument{PeakDeltaBytes: &delta, Stacks: []analyze.ExplainedStack{{Stack: &keep, FromBytes: 8 << 20, ToBytes: 16 << 20, DeltaBytes: 8 << 20},
-		{Stack: &linear, FromBytes: 20 << 20, ToBytes: 22 << 20, DeltaBytes: 2 << 20}, {FromBytes: 12 << 20, ToBytes: 11 << 20, DeltaBytes: -1 << 20}, {Stack: &same, FromBytes: 60 << 20, ToBytes: 60 << 20}}}
+	doc := analyze.ExplainDocument{PeakDeltaBytes: &delta,
+		Stacks: []analyze.ExplainedStack{{Stack: &keep, FromBytes: 8 << 20, ToBytes: 16 << 20, DeltaBytes: 8 << 20},
+			{Stack: &linear, FromBytes: 20 << 20, ToBytes: 22 << 20, DeltaBytes: 2 << 20},
+			{FromBytes: 12 << 20, ToBytes: 11 << 20, DeltaBytes: -1 << 20}, {Stack: &same, FromBytes: 60 << 20,
+				ToBytes: 60 << 20}}}
 	doc.Runs[0].Label, doc.Runs[0].PeakBytes, doc.Runs[1].Label, doc.Runs[1].PeakBytes = "a", &a, "b", &b
 	for top, want := range map[int][]string{
-		0: {"keep train.py 8.00 16.00 +8.00", "linear torch/nn/functional.py < forward model.py 20.00 22.00 +2.00", "– 12.00 11.00 −1.00", "stacks with the same bytes in both 60.00 60.00 0.00", "peak allocated 100.00 109.00 +9.00"},
+		0: {"keep train.py 8.00 16.00 +8.00", "linear torch/nn/functional.py < forward model.py 20.00 22.00 +2.00",
+			"– 12.00 11.00 −1.00", "stacks with the same bytes in both 60.00 60.00 0.00",
+			"peak allocated 100.00 109.00 +9.00"},
 		1: {"keep train.py 8.00 16.00 +8.00", "2 others 32.00 33.00 +1.00", "peak allocated 100.00 109.00 +9.00"},
 	} {
 		var out bytes.Buffer

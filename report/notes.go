@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 )
 
-// runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a run has no
-// tables yet is said last, after what it is: of a store that nobody ingested it would be a page.
+// runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a
+// run has no tables yet is said last, after what it is: of a store that nobody ingested it would be a page.
 type runNotes struct {
 	lines   []runNote
 	pending []string

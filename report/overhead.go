@@ -14,7 +14,8 @@ import (
 // needs a baseline.
 func OverheadTables(s analyze.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
-	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil), across("", &s, phaseDeltaTable, nil)} {
+	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil),
+		across("", &s, phaseDeltaTable, nil)} {
 		for _, t := range set.tables {
 			if len(t.Rows) > 0 {
 				tables = append(tables, t)
@@ -37,11 +38,17 @@ func Gist(s analyze.Study) table.Table {
 
 func overheadTable(s *analyze.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
-		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio", Right: true},
-		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true}, {Title: "Δ MiB if freed", Key: "freed_delta_bytes", Right: true},
-		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true}, {Title: "High", Key: "step_ms_high", Right: true},
-		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true}, {Title: "Ratio", Key: "step_ratio", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s", Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
+		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes",
+			Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio",
+			Right: true},
+		{Title: "Kept .grad MiB", Key: "kept_gradient_bytes", Right: true}, {Title: "Δ MiB if freed",
+			Key: "freed_delta_bytes", Right: true},
+		{Title: "Step ms", Key: "step_ms", Right: true, Begins: true}, {Title: "Low", Key: "step_ms_low", Right: true},
+		{Title: "High", Key: "step_ms_high", Right: true},
+		{Title: "n", Key: "step_n", Right: true}, {Title: "Δ ms", Key: "step_delta_ms", Right: true},
+		{Title: "Ratio", Key: "step_ratio", Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Right: true, Begins: true}, {Title: "Tokens/s", Key: "tokens_per_s",
+			Right: true}, {Title: "J/sample", Key: "joules_per_sample", Right: true}}}
 	metered := hasEnergy(s)
 	all := ofStudy(s)
 	t.Notes = all.notes()
@@ -50,9 +57,13 @@ func overheadTable(s *analyze.Study) table.Table {
 		c := &s.Cells[i]
 		o, label := c.Overhead, all.marked(c.Label, &c.Identity)
 		step, low, high, n, _ := intervalCells(o.StepMS)
-		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), table.Text(c.Baseline.Label), table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
-			table.Optional(o.PeakRatio, table.Ratio), table.Optional(o.KeptGradientBytes, table.Bytes), table.Optional(o.FreedDeltaBytes, table.DeltaBytes), step, low, high, n, table.Optional(o.StepDeltaMS, table.DeltaMilliseconds),
-			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS, rate),
+		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), table.Text(c.Baseline.Label),
+			table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
+			table.Optional(o.PeakRatio, table.Ratio), table.Optional(o.KeptGradientBytes, table.Bytes),
+			table.Optional(o.FreedDeltaBytes, table.DeltaBytes), step, low, high, n, table.Optional(o.StepDeltaMS,
+				table.DeltaMilliseconds),
+			table.Optional(o.StepRatio, table.Ratio), table.Optional(o.SamplesPerS, rate), table.Optional(o.TokensPerS,
+				rate),
 			table.Optional(o.JoulesPerSample, rate)})
 		if c.NoEnergy != "" && metered {
 			notes.add(label, c.NoEnergy)
@@ -70,7 +81,8 @@ func overheadTable(s *analyze.Study) table.Table {
 	}
 	for i := range s.Cells {
 		if s.Cells[i].Overhead.KeptGradientBytes != nil {
-			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps, and that nothing has written to since, hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
+			t.Notes = append(t.Notes, "kept .grad: what gradients that zero_grad keeps, and that nothing has written "+
+				"to since, hold at the peak; Δ if freed: the difference of the peaks if every loop freed them")
 			break
 		}
 	}
@@ -111,13 +123,15 @@ func withSources(t table.Table, s *analyze.Study) table.Table {
 func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Column {
 	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
-		columns = append(columns, table.Column{Title: all.marked(s.Cells[i].Label, &s.Cells[i].Identity), Key: s.Cells[i].RunID, Right: true})
+		columns = append(columns, table.Column{Title: all.marked(s.Cells[i].Label, &s.Cells[i].Identity),
+			Key: s.Cells[i].RunID, Right: true})
 	}
 	return columns
 }
 
 func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + s.BaselineLabel + " by category (MiB, % of its peak)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + s.BaselineLabel +
+		" by category (MiB, % of its peak)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "percent")...)
 	runs := s.Overhead.Cells[from:to]
@@ -135,7 +149,8 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 			}
 			d := &runs[i].Categories[k]
 			any = any || d.DeltaBytes != 0
-			cells, percents = append(cells, withPercent(table.DeltaBytes(d.DeltaBytes), d.DeltaPercent)), append(percents, table.Optional(d.DeltaPercent, deltaPercent))
+			cells, percents = append(cells, withPercent(table.DeltaBytes(d.DeltaBytes), d.DeltaPercent)),
+				append(percents, table.Optional(d.DeltaPercent, deltaPercent))
 		}
 		if any {
 			t.Rows = append(t.Rows, append(cells, percents...))
@@ -197,10 +212,11 @@ func percentColumns(s *analyze.Study, from, to int, keys ...string) (columns []t
 	return columns
 }
 
-// phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where methods
-// divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
+// phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where
+// methods divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
 func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + s.BaselineLabel + ", % of its step)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + s.BaselineLabel +
+		", % of its step)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_ms", "delta_step_percent")...)
 	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.MS != nil })
@@ -213,7 +229,8 @@ func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 			if ms != nil && delta != nil && o.RunID != o.Baseline {
 				cell.Text += beside(table.DeltaMilliseconds(*delta), percent)
 			}
-			shown, programs = append(shown, cell), append(programs, table.Optional(delta, table.DeltaMilliseconds), table.Optional(percent, deltaPercent))
+			shown, programs = append(shown, cell), append(programs, table.Optional(delta, table.DeltaMilliseconds),
+				table.Optional(percent, deltaPercent))
 		}
 		t.Rows = append(t.Rows, append(shown, programs...))
 	}
@@ -232,11 +249,13 @@ func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 		}
 		if divided[f] {
 			line("all "+f, func(o *analyze.OverheadRun) (ms, delta, percent *float64) { return o.FamilyTime(f) })
-			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f, strings.Join(members[f], ", ")))
+			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f,
+				strings.Join(members[f], ", ")))
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Notes = append(t.Notes, "%: of the baseline's whole step, so that those of all phases add up to the step's, but for what medians leave")
+		t.Notes = append(t.Notes, "%: of the baseline's whole step, so that those of all phases add up to the "+
+			"step's, but for what medians leave")
 	}
 	return withSources(t, s)
 }

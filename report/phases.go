@@ -10,10 +10,14 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase", Key: "phase"}, {Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Right: true},
-	{Title: "MiB at begin", Key: "allocated_begin_bytes", Right: true}, {Title: "MiB at end", Key: "allocated_end_bytes", Right: true},
-	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "% of peak", Key: "peak_percent", Right: true}, {Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true, Begins: true},
-	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true, Begins: true}, {Title: "Wall ms", Key: "wall_ms", Right: true},
+var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase", Key: "phase"},
+	{Title: "Device", For: table.People}, {Title: "n", Key: "occurrences", Right: true},
+	{Title: "MiB at begin", Key: "allocated_begin_bytes", Right: true},
+	{Title: "MiB at end", Key: "allocated_end_bytes", Right: true},
+	{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "% of peak", Key: "peak_percent", Right: true},
+	{Title: "Lowest peak MiB", Key: "lowest_peak_bytes", Right: true, Begins: true},
+	{Title: "At step", Key: "peak_step", Right: true}, {Title: "GPU ms", Key: "gpu_ms", Right: true, Begins: true},
+	{Title: "Wall ms", Key: "wall_ms", Right: true},
 	{Title: "% of step", Key: "step_percent", Right: true}})
 
 // PhasesTables prints a table a run. All of them carry the whole document.
@@ -40,13 +44,17 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	}
 	for i := range r.Phases {
 		p := &r.Phases[i]
-		t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(p.Device), table.Count(int64(p.Rank))), table.Text(p.Phase), table.Text(p.Device+rank(p.Rank)), table.Count(p.Occurrences),
-			table.Optional(p.AllocatedBeginBytes, table.Bytes), table.Optional(p.AllocatedEndBytes, table.Bytes), table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakPercent, share),
-			table.Optional(p.LowestPeakBytes, table.Bytes), table.Optional(p.PeakStep, table.Count), median(p.GPUMS), median(p.WallMS), table.Optional(p.StepPercent, share)))
+		t.Rows = append(t.Rows, append(machineCells(&r.Identity, table.Text(p.Device), table.Count(int64(p.Rank))),
+			table.Text(p.Phase), table.Text(p.Device+rank(p.Rank)), table.Count(p.Occurrences),
+			table.Optional(p.AllocatedBeginBytes, table.Bytes), table.Optional(p.AllocatedEndBytes, table.Bytes),
+			table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakPercent, share),
+			table.Optional(p.LowestPeakBytes, table.Bytes), table.Optional(p.PeakStep, table.Count), median(p.GPUMS),
+			median(p.WallMS), table.Optional(p.StepPercent, share)))
 	}
 	switch {
 	case len(r.Phases) > 0:
-		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak is of the device's over the whole run; times are medians a step, of bare steps")
+		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak is of the "+
+			"device's over the whole run; times are medians a step, of bare steps")
 	case len(r.Warnings) == 0: // else they say why
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
@@ -57,7 +65,8 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 
 // phasePeakTable has a row a phase and a column a cell: the highest allocated in it, on the run's main device.
 func phasePeakTable(s *analyze.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)", Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)",
+		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	var order []string
 	peaks := make([]map[string]int64, to-from)
 	for i := range peaks {
@@ -85,13 +94,16 @@ func phasePeakTable(s *analyze.Study, from, to int) table.Table {
 	return withSources(t, s)
 }
 
-// phasePeakDeltaTable lists the phases whose highest allocated is known; a run's cell is that and, in brackets, the difference to
-// the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the parts stands below them.
+// phasePeakDeltaTable lists the phases whose highest allocated is known; a run's cell is that and, in brackets, the
+// difference to the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the
+// parts stands below them.
 func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + s.BaselineLabel + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_bytes", "delta_percent")...)
-	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.PeakBytes != nil })
+	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool {
+		return p.PeakBytes != nil
+	})
 	line := func(name string, of func(*analyze.Cell) (peak, delta *int64, percent *float64)) {
 		shown, programs := []table.Cell{table.Text(name)}, []table.Cell{}
 		for i := from; i < to; i++ {
@@ -120,18 +132,22 @@ func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 		}
 		if divided[f] {
 			line("all "+f, func(c *analyze.Cell) (peak, delta *int64, percent *float64) { return c.FamilyPeak(f) })
-			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the highest of %s, which not every run divides alike", f, strings.Join(members[f], ", ")))
+			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the highest of %s, which not every run divides alike", f,
+				strings.Join(members[f], ", ")))
 		}
 	}
 	if len(t.Rows) > 0 {
-		t.Notes = append(t.Notes, "%: of the baseline's peak in the same phase; a phase that the baseline lacks has nothing to be compared with")
+		t.Notes = append(t.Notes, "%: of the baseline's peak in the same phase; a phase that the baseline lacks has "+
+			"nothing to be compared with")
 	}
 	return withSources(t, s)
 }
 
-// phaseFamilies are the phases of some cells that have what is asked for, by family, both in the order in which they first come.
-// A family is divided where one run or its baseline has it as one phase and another has parts of it: those of set-up are no such parts.
-func phaseFamilies(s *analyze.Study, from, to int, has func(*analyze.PhaseDelta) bool) (families []string, members map[string][]string, divided map[string]bool) {
+// phaseFamilies are the phases of some cells that have what is asked for, by family, both in the order in which they
+// first come. A family is divided where one run or its baseline has it as one phase and another has parts of it: those
+// of set-up are no such parts.
+func phaseFamilies(s *analyze.Study, from, to int, has func(*analyze.PhaseDelta) bool) (families []string,
+	members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}
 	whole, parts := map[string]bool{}, map[string]bool{}
 	for i := from; i < to; i++ {

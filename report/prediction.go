@@ -29,11 +29,15 @@ func PredictionTables(doc analyze.PredictionDocument) []table.Table {
 }
 
 func predictionTable(doc analyze.PredictionDocument) table.Table {
-	t := table.Table{Title: "Prediction", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "name"},
-		{Title: "Status", Key: "status", For: table.Programs}, {Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"},
+	t := table.Table{Title: "Prediction", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
+		{Title: "Run", Key: "name"},
+		{Title: "Status", Key: "status", For: table.Programs}, {Title: "Profile", Key: "profile", For: table.Programs},
+		{Title: "Device", Key: "gpu"},
 		{Title: "Memory MiB", Key: "memory_bytes", Right: true}, {Title: "Fits", Key: "fits"},
-		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true},
-		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads", Right: true},
+		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Reserved MiB", Key: "peak_reserved_bytes",
+			Right: true},
+		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads",
+			Right: true},
 		{Title: "Confidence", Key: "confidence"}}}
 	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
 	var notes runNotes
@@ -47,9 +51,12 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		if r.Told {
 			reads = table.Count(r.Reads())
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), all.cell(r.Shown(), &r.Identity), table.Text(r.Status), table.Optional(r.Profile, table.Text),
-			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes, table.Bytes),
-			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads, confidence(r.Confidence)})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), all.cell(r.Shown(), &r.Identity),
+			table.Text(r.Status), table.Optional(r.Profile, table.Text),
+			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes,
+				table.Bytes),
+			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads,
+			confidence(r.Confidence)})
 		label := r.GPU
 		if len(doc.Runs) == 1 {
 			label = r.Name
@@ -59,24 +66,31 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		}
 		restsOn(&notes, label, r)
 	}
-	t.Notes = append(append(all.notes(), notes.all()...), "memory: what a process can take of the device "+besideContext+"; spare: what the highest reserved leaves of it, and the contexts of further processes there", confidenceNote, predictedNote)
+	t.Notes = append(append(all.notes(), notes.all()...), "memory: what a process can take of the device "+
+		besideContext+"; spare: what the highest reserved leaves of it, and the contexts of further processes there",
+		confidenceNote, predictedNote)
 	return t
 }
 
 // confidenceNote says what the confidence is of: nobody should take what is reserved for exact.
-const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts segments too, and can be another on a device (predict --seeds gives a range)"
+const confidenceNote = "confidence is of the peak allocated; what is reserved depends on where the driver puts " +
+	"segments too, and can be another on a device (predict --seeds gives a range)"
 
 // besideContext keeps people from taking a card's own size for what tensors can take of it.
 const besideContext = "for its tensors, beside what its CUDA context and the driver hold"
 
 // rankTable has a row a rank and device, where a run has several.
 func rankTable(r *analyze.PredictionRun) table.Table {
-	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU), Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
-		{Title: "Rank", Key: "rank", Right: true}, {Title: "Device", Key: "device"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Spare MiB", Key: "spare_bytes", Right: true}}}
+	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU),
+		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
+			{Title: "Rank", Key: "rank", Right: true}, {Title: "Device", Key: "device"},
+			{Title: "Peak MiB", Key: "peak_bytes", Right: true},
+			{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Spare MiB", Key: "spare_bytes",
+				Right: true}}}
 	for i := range r.Ranks {
 		p := &r.Ranks[i]
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Count(int64(p.Rank)), table.Text(p.Device), table.Optional(p.PeakBytes, table.Bytes),
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Count(int64(p.Rank)), table.Text(p.Device),
+			table.Optional(p.PeakBytes, table.Bytes),
 			table.Optional(p.PeakReservedBytes, table.Bytes), table.Optional(p.SpareBytes, table.Bytes)})
 	}
 	return t
@@ -106,7 +120,8 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 		if b.Allocated[0] != b.Allocated[1] {
 			same = fmt.Sprintf("allocated %s to %s MiB", table.MiB(b.Allocated[0]), table.MiB(b.Allocated[1]))
 		}
-		notes.add(label, fmt.Sprintf("reserved %s to %s MiB over %d placements of segments (%s); %s", table.MiB(b.Reserved[0]), table.MiB(b.Reserved[1]),
+		notes.add(label, fmt.Sprintf("reserved %s to %s MiB over %d placements of segments (%s); %s",
+			table.MiB(b.Reserved[0]), table.MiB(b.Reserved[1]),
 			len(b.Policies), strings.Join(b.Policies, ", "), same))
 	}
 	for i, c := range r.UnknownReads {
@@ -114,21 +129,24 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.UnknownReads)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s read values that nobody had computed, %s: they read as zeros, single floating-point numbers as ones that fall", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s read values that nobody had computed, %s: they read as zeros, single "+
+			"floating-point numbers as ones that fall", c.Name, times(c.Count)))
 	}
 	for i, c := range r.CopiedReads {
 		if i == mostNamed {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.CopiedReads)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in, %s: this rank's value was taken for all ranks'", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s read values that other ranks have a part in, %s: this rank's value was "+
+			"taken for all ranks'", c.Name, times(c.Count)))
 	}
 	for i, c := range r.AssumedAt {
 		if i == mostNamed {
 			notes.add(label, fmt.Sprintf("and at %d more places", len(r.AssumedAt)-i))
 			break
 		}
-		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite, %s: they were taken to be", c.Name, times(c.Count)))
+		notes.add(label, fmt.Sprintf("%s asked whether values that nobody had computed are finite, %s: they were "+
+			"taken to be", c.Name, times(c.Count)))
 	}
 	for _, w := range r.Warnings {
 		notes.add(label, w)
@@ -142,8 +160,8 @@ func confidence(c *schemas.Confidence) table.Cell {
 	return table.Text(c.Level)
 }
 
-// confidenceNotes say under any table how sure the figures of a predicted run are, and why. They do not name it, so that what
-// several runs share is said once; the level stands beside each run's name.
+// confidenceNotes say under any table how sure the figures of a predicted run are, and why. They do not name it, so
+// that what several runs share is said once; the level stands beside each run's name.
 func confidenceNotes(id *analyze.Identity) []string {
 	if id.Confidence == "" {
 		return nil
@@ -168,11 +186,14 @@ func predictedCategories(r *analyze.PredictionRun) table.Table {
 	if r.Failure != nil {
 		title = "What was held when the request failed"
 	}
-	t := table.Table{Title: fmt.Sprintf("%s: %s, %s, %s", title, identified(&r.Identity), r.GPU, moment(r.At)), Columns: []table.Column{
-		{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Category", Key: "category"}, {Title: "MiB", Key: "bytes", Right: true},
-		{Title: "%", Key: "percent", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}}
+	t := table.Table{Title: fmt.Sprintf("%s: %s, %s, %s", title, identified(&r.Identity), r.GPU, moment(r.At)),
+		Columns: []table.Column{
+			{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Category", Key: "category"},
+			{Title: "MiB", Key: "bytes", Right: true},
+			{Title: "%", Key: "percent", Right: true}, {Title: "Own maximum", Key: "max_bytes", Right: true}}}
 	row := func(name string, bytes int64, most table.Cell) {
-		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(name), table.Bytes(bytes), percent(bytes, *r.AllocatedBytes), most})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(name), table.Bytes(bytes),
+			percent(bytes, *r.AllocatedBytes), most})
 	}
 	for _, c := range r.Categories {
 		row(c.Category, c.Bytes, table.Bytes(c.MaxBytes))

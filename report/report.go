@@ -33,8 +33,8 @@ type output struct {
 }
 
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
-// whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report wrote none is written
-// (*ForeignError).
+// whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report
+// wrote none is written (*ForeignError).
 func Write(dir string, m Model) ([]string, error) {
 	sets := m.tableSets()
 	results := resultsTable(&m.Study)
@@ -68,8 +68,8 @@ func Write(dir string, m Model) ([]string, error) {
 	return written, removeStale(dir, files)
 }
 
-// writeAll writes files at once, so that none waits for another's way to the disk. As many are made at a time as there are
-// processors: most of a report's time is drawing, and a drawing takes tens of megabytes.
+// writeAll writes files at once, so that none waits for another's way to the disk. As many are made at a time as there
+// are processors: most of a report's time is drawing, and a drawing takes tens of megabytes.
 func writeAll(dir string, files []output) ([]string, error) {
 	errs := make([]error, len(files))
 	making := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -96,8 +96,9 @@ func writeAll(dir string, files []output) ([]string, error) {
 }
 
 const (
-	predictedNote = "predicted: bytes that torch's own allocator would hold, recorded on a phantom GPU; nothing was computed and there are no times"
-	importedNote  = "imported: taken from a file that dpsight did not record"
+	predictedNote = "predicted: bytes that torch's own allocator would hold, recorded on a phantom GPU; nothing was " +
+		"computed and there are no times"
+	importedNote = "imported: taken from a file that dpsight did not record"
 )
 
 // failure says in one line why a run has nothing to show.

@@ -42,19 +42,22 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs from what is in testdata (run with -update and look at the difference); got\n%s", name, got)
+		t.Errorf("%s differs from what is in testdata (run with -update and look at the difference); got\n%s", name,
+			got)
 	}
 }
 
 func TestReportGolden(t *testing.T) {
 	for _, name := range []string{"headline", "mixed", "names", "failed"} {
 		dir := t.TempDir()
-		files, err := report.Write(dir, report.Model{Title: name, Study: gallery()[name], Notes: []string{"run folder x: damaged"}})
+		files, err := report.Write(dir, report.Model{Title: name, Study: gallery()[name],
+			Notes: []string{"run folder x: damaged"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" { // compression and fonts may change; their layout has tests of its own
+			// compression and fonts may change; their layout has tests of its own
+			if ext := filepath.Ext(f); ext == ".png" || ext == ".svg" {
 				continue
 			}
 			got, err := os.ReadFile(f)
@@ -82,7 +85,8 @@ func TestReportLeavesNothingStale(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := append(files, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "tables", "mine.tex"), filepath.Join(dir, ".dpsight-report"))
+	want := append(files, filepath.Join(dir, "notes.txt"), filepath.Join(dir, "tables", "mine.tex"),
+		filepath.Join(dir, ".dpsight-report"))
 	var got []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -101,11 +105,13 @@ func TestReportLeavesNothingStale(t *testing.T) {
 func TestReportWritesOverNothingForeign(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "tables", "runs.md")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "tables"), 0o755), os.WriteFile(mine, []byte("mine"), 0o644)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "tables"), 0o755), os.WriteFile(mine, []byte("mine"),
+		0o644)); err != nil {
 		t.Fatal(err)
 	}
 	var foreign *report.ForeignError
-	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) || foreign.Path != mine {
+	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); !errors.As(err, &foreign) ||
+		foreign.Path != mine {
 		t.Fatalf("%v", err)
 	}
 	if got, err := os.ReadFile(mine); err != nil || string(got) != "mine" {
@@ -127,7 +133,8 @@ func TestReportWritesOverNothingForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(files[0]), os.Mkdir(files[0], 0o755), os.WriteFile(filepath.Join(files[0], "x"), nil, 0o644)); err != nil {
+	if err := errors.Join(os.Remove(files[0]), os.Mkdir(files[0], 0o755), os.WriteFile(filepath.Join(files[0], "x"),
+		nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := report.Write(dir, report.Model{Study: gallery()["one"]}); err == nil {
@@ -157,7 +164,8 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			ext, of := filepath.Ext(f), filepath.Base(f)
-			if name == "names" && strings.HasPrefix(of, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) || strings.HasPrefix(of, "success.") {
+			if name == "names" && strings.HasPrefix(of, "phases-") && !bytes.Contains(text, []byte("(Opacus)")) ||
+				strings.HasPrefix(of, "success.") {
 				continue // of another run alone, or of all runs of a method together
 			}
 			mark := "predicted (phantom h200"
@@ -215,7 +223,8 @@ func TestBreakdownTables(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc.Schema != "dpsight.breakdown/1" || len(doc.Runs) != 4 || len(doc.Runs[1].Devices) != 0 || doc.Runs[1].Params["bare"] != true || doc.Runs[3].Devices == nil {
+	if doc.Schema != "dpsight.breakdown/1" || len(doc.Runs) != 4 || len(doc.Runs[1].Devices) != 0 ||
+		doc.Runs[1].Params["bare"] != true || doc.Runs[3].Devices == nil {
 		t.Errorf("%+v", doc)
 	}
 	for _, r := range doc.Runs {
@@ -238,7 +247,8 @@ func syntheticStore(tb testing.TB) string {
 		m.id, m.steps = "run-"+string(rune('a'+i)), 20
 		base := m.blocks
 		for k := range 740 { // about 1,500 events a step
-			m.blocks = append(m.blocks, block{1 + float64(k%37)/8, one(schemas.Categories[k%len(schemas.Categories)], schemas.Activations), true})
+			m.blocks = append(m.blocks, block{1 + float64(k%37)/8, one(schemas.Categories[k%len(schemas.Categories)],
+				schemas.Activations), true})
 		}
 		m.blocks = append(m.blocks, base...)
 		in := m.input()
@@ -248,13 +258,16 @@ func syntheticStore(tb testing.TB) string {
 		}
 		var events []schemas.Event
 		for seq := range in.Report.Devices[0].Events {
-			events = append(events, schemas.Event{RunID: m.id, Seq: seq + 1, Action: int32(schemas.ActionAlloc), Addr: 0x7f0000000000 + uint64(seq%4096)<<21, Size: 1 << 20})
+			events = append(events, schemas.Event{RunID: m.id, Seq: seq + 1, Action: int32(schemas.ActionAlloc),
+				Addr: 0x7f0000000000 + uint64(seq%4096)<<21, Size: 1 << 20})
 		}
 		if n := len(events); n < 29_000 {
 			tb.Fatalf("%d events are too few for this test", n)
 		}
-		for _, err := range []error{schemas.WriteManifest(run, in.Manifest), schemas.WriteIngestReport(run, in.Report), schemas.Allocations.Write(run, in.Allocations),
-			schemas.Owners.Write(run, in.Owners), schemas.Steps.Write(run, in.Steps), schemas.Phases.Write(run, in.Phases), schemas.Events.Write(run, events)} {
+		for _, err := range []error{schemas.WriteManifest(run, in.Manifest), schemas.WriteIngestReport(run, in.Report),
+			schemas.Allocations.Write(run, in.Allocations),
+			schemas.Owners.Write(run, in.Owners), schemas.Steps.Write(run, in.Steps), schemas.Phases.Write(run,
+				in.Phases), schemas.Events.Write(run, events)} {
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -340,7 +353,8 @@ func TestRunsWithoutTables(t *testing.T) {
 	}{
 		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "vanilla", true)}, "", true},
 		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "vanilla", false)}, "", false},
-		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "ghost", false), repeat(2, "ghost", false), repeat(3, "dpsgd", false)}, "ghost, dpsgd", false},
+		{[]analyze.Summary{repeat(0, "vanilla", true), repeat(1, "ghost", false), repeat(2, "ghost", false),
+			repeat(3, "dpsgd", false)}, "ghost, dpsgd", false},
 	} {
 		dir := t.TempDir()
 		if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy(c.runs, nil)}); err != nil {
@@ -353,7 +367,8 @@ func TestRunsWithoutTables(t *testing.T) {
 		if found := strings.Contains(string(text), same); found != c.same {
 			t.Errorf("%q: %s: %v", c.notes, same, found)
 		}
-		if n := strings.Count(string(text), "\nnote: not ingested yet: "+c.notes+"\n"); c.notes != "" && n != 3 || strings.Contains(string(text), ": not ingested yet\n") {
+		if n := strings.Count(string(text), "\nnote: not ingested yet: "+c.notes+"\n"); c.notes != "" && n != 3 ||
+			strings.Contains(string(text), ": not ingested yet\n") {
 			t.Errorf("%q in %d tables:\n%s", c.notes, n, text)
 		}
 	}
@@ -366,7 +381,8 @@ func TestLatePeakInCategories(t *testing.T) {
 	late := *in.Report.Devices[0].TorchPeakAllocatedBytes + 1<<30
 	in.Report.Devices[0].TorchPeakAllocatedBytes = &late
 	dir := t.TempDir()
-	if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)}, nil)}); err != nil {
+	if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)},
+		nil)}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "tables", "categories.md"))
@@ -375,14 +391,17 @@ func TestLatePeakInCategories(t *testing.T) {
 	}
 }
 
-// A report of a run that died for want of memory shows the failure, which its peak does not: what was asked, by whom, and what was held.
+// A report of a run that died for want of memory shows the failure, which its peak does not: what was asked, by whom,
+// and what was held.
 func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	in := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input()
 	in.Manifest.Status = schemas.StatusOOM
-	in.Report.OOMs = []schemas.OOM{{Seq: in.Report.Devices[0].Events, RequestedBytes: 41 << 30, LimitBytes: 60 << 30, DeviceFreeBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
+	in.Report.OOMs = []schemas.OOM{{Seq: in.Report.Devices[0].Events, RequestedBytes: 41 << 30, LimitBytes: 60 << 30,
+		DeviceFreeBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
 	write := func() (dir, summary string) {
 		dir = t.TempDir()
-		files, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)}, nil)})
+		files, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)},
+			nil)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +412,9 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 		return dir, string(text)
 	}
 	dir, text := write()
-	for _, want := range []string{"\nvanilla [oom]  cuda:0  41,984.00  head    forward     2      13,440.22", "\nnote: vanilla [oom]: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run died of it. ",
+	for _, want := range []string{"\nvanilla [oom]  cuda:0  41,984.00  head    forward     2      13,440.22",
+		"\nnote: vanilla [oom]: A request for 41,984.00 MiB by module head failed in forward of step 2, and the run " +
+			"died of it. ",
 		" (8,938.81 MiB of optimizer state, 4,469.41 MiB of parameters"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -404,7 +425,8 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	var doc analyze.StudyDocument
-	if err := json.Unmarshal(results, &doc); err != nil || len(doc.Failed) != 1 || doc.Failed[0].RequestedBytes != 41<<30 || doc.Failed[0].RunID != in.Manifest.RunID {
+	if err := json.Unmarshal(results, &doc); err != nil || len(doc.Failed) != 1 ||
+		doc.Failed[0].RequestedBytes != 41<<30 || doc.Failed[0].RunID != in.Manifest.RunID {
 		t.Errorf("%+v, %v", doc.Failed, err)
 	}
 	in.Manifest.Status = schemas.StatusOK
@@ -427,7 +449,8 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 
 // The notes of a trade-off name the runs that wall time is of, and a study of failures counts its repeats.
 func TestFigureNotes(t *testing.T) {
-	a, b := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input(), methodRun("20261121T101501Z-ghost-aaaaa1", "ghost").input()
+	a, b := methodRun("20261121T101500Z-vanilla-aaaaa0", "vanilla").input(), methodRun("20261121T101501Z-ghost-aaaaa1",
+		"ghost").input()
 	for i := range b.Steps {
 		b.Steps[i].GPUNS = 0
 	}
@@ -447,7 +470,8 @@ func TestFigureNotes(t *testing.T) {
 		t.Fatal("no figure " + name)
 		return ""
 	}
-	if got := notes("performance_tradeoff", analyze.Summarize(a), analyze.Summarize(b)); !strings.Contains(got, "by GPU time, but for ghost: by wall time") {
+	if got := notes("performance_tradeoff", analyze.Summarize(a), analyze.Summarize(b)); !strings.Contains(got,
+		"by GPU time, but for ghost: by wall time") {
 		t.Error(got)
 	}
 	if got := notes("performance_tradeoff", analyze.Summarize(a)); strings.Contains(got, "wall time") {
@@ -456,7 +480,8 @@ func TestFigureNotes(t *testing.T) {
 	first, second := methodRun("1", "vanilla"), methodRun("2", "vanilla")
 	second.blocks = append(second.blocks, block{64, one(schemas.Buffers), false})
 	first.status, second.status = schemas.StatusOOM, schemas.StatusOOM
-	if got := notes("memory_breakdown_comparison", summaries(first, second)...); !strings.Contains(got, "median of 2 repeats") {
+	if got := notes("memory_breakdown_comparison", summaries(first, second)...); !strings.Contains(got,
+		"median of 2 repeats") {
 		t.Error(got)
 	}
 }
@@ -468,12 +493,15 @@ func TestFigureNotesOfRunThatFailedEarly(t *testing.T) {
 	early.Manifest.Status, early.Manifest.Environment, early.Report = schemas.StatusFailed, nil, nil
 	s := analyze.NewMatchedStudy(append(runs, analyze.Summarize(early)), nil, "")
 	m := report.Model{Study: s}
-	got, want := strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"), "torch 2.11.0 (all but vanilla [failed])"
+	got, want := strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"),
+		"torch 2.11.0 (all but vanilla [failed])"
 	if !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}
 	row := report.ConfigurationTables(&s)[1].Rows
-	if i := slices.IndexFunc(row, func(r []table.Cell) bool { return r[0].Text == "torch" }); i < 0 || row[i][2].Text != "all but vanilla [failed]" {
+	if i := slices.IndexFunc(row, func(r []table.Cell) bool {
+		return r[0].Text == "torch"
+	}); i < 0 || row[i][2].Text != "all but vanilla [failed]" {
 		t.Errorf("%+v", row)
 	}
 }
@@ -493,10 +521,13 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 	note := func(runs ...madeUp) (string, []table.Table) {
 		s := analyze.NewMatchedStudy(summaries(runs...), nil, "")
 		m := report.Model{Study: s}
-		return strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"), report.ConfigurationTables(&s)
+		return strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"),
+			report.ConfigurationTables(&s)
 	}
-	got, tables := note(run("1", "vanilla", map[string]any{"model": "transformer", "batch_size": 8.0}), run("2", "ghost", map[string]any{"model": "transformer", "batch_size": 16.0}), mlp)
-	for _, want := range []string{"ghost is compared with vanilla, though batch_size differs: 16, baseline 8", "fp32, NVIDIA H200, torch 2.11.0", "not of all runs: sequence 16384 (all but wide)",
+	got, tables := note(run("1", "vanilla", map[string]any{"model": "transformer", "batch_size": 8.0}),
+		run("2", "ghost", map[string]any{"model": "transformer", "batch_size": 16.0}), mlp)
+	for _, want := range []string{"ghost is compared with vanilla, though batch_size differs: 16, baseline 8",
+		"fp32, NVIDIA H200, torch 2.11.0", "not of all runs: sequence 16384 (all but wide)",
 		"runs differ in model: transformer (vanilla, ghost), mlp (wide); batch: 8 (vanilla), 16 (ghost), 32 (wide)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -510,26 +541,33 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 			t.Errorf("%s is said of all runs", row[0].Text)
 		}
 	}
-	if got, _ := note(headline()...); strings.Contains(got, "differ") || strings.Contains(got, "not of all") || !strings.Contains(got, "batch 1, sequence 16384, fp32, NVIDIA H200, torch 2.11.0") {
+	if got, _ := note(headline()...); strings.Contains(got, "differ") || strings.Contains(got, "not of all") ||
+		!strings.Contains(got, "batch 1, sequence 16384, fp32, NVIDIA H200, torch 2.11.0") {
 		t.Errorf("runs that differ in the method only:\n%s", got)
 	}
 }
 
 // One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
 func TestKnownTable(t *testing.T) {
-	d := analyze.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20, Conservation: analyze.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
-		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028, Evidence: analyze.Evidence{TaggedBytes: 1<<20 - 1028}},
-			{Category: schemas.Slack, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}}, {Category: schemas.Other, Bytes: 4, Evidence: analyze.Evidence{PhaseOnlyBytes: 4}},
+	d := analyze.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
+		Conservation: analyze.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
+		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028,
+			Evidence: analyze.Evidence{TaggedBytes: 1<<20 - 1028}},
+			{Category: schemas.Slack, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}},
+			{Category: schemas.Other, Bytes: 4, Evidence: analyze.Evidence{PhaseOnlyBytes: 4}},
 			{Category: schemas.Untraced, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}}}}
-	if k := d.Known(); k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != d.AllocatedBytes || k.LifetimeBytes != 1024 || k.UnownedBytes != 516 {
+	if k := d.Known(); k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != d.AllocatedBytes || k.LifetimeBytes != 1024 ||
+		k.UnownedBytes != 516 {
 		t.Errorf("%+v", k)
 	}
 	run := func(name, status string, params map[string]any, devices ...analyze.DeviceBreakdown) analyze.BreakdownRun {
-		return analyze.BreakdownRun{Identity: analyze.Identity{RunID: name, Name: name, Status: status, Source: schemas.Measured, Params: params}, Devices: devices}
+		return analyze.BreakdownRun{Identity: analyze.Identity{RunID: name, Name: name, Status: status,
+			Source: schemas.Measured, Params: params}, Devices: devices}
 	}
 	second := d
 	second.Rank, second.AllocatedBytes = 1, 0
-	doc := analyze.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK, map[string]any{"bare": true}), run("died", schemas.StatusKilled, nil))
+	doc := analyze.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK,
+		map[string]any{"bare": true}), run("died", schemas.StatusKilled, nil))
 	const want = `How what is allocated is known
 Run  Device             MiB  Tagged %  By lifetime %  By phase only %  Other and untraced %  Ambiguous tags  Conservation
 ---  ----------------  ----  --------  -------------  ---------------  --------------------  --------------  ------------
@@ -562,7 +600,8 @@ func TestFiguresSayWhatIsNotPrivate(t *testing.T) {
 
 // Why the tradeoff is not drawn is said as it is: runs that ended early may have what it shows.
 func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
-	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: performance_tradeoff is left out: no run that has both a peak and a step time ended well\n"} {
+	for status, want := range map[string]string{schemas.StatusOK: "", schemas.StatusOOM: "note: performance_tradeoff " +
+		"is left out: no run that has both a peak and a step time ended well\n"} {
 		run := methodRun("v", "vanilla")
 		run.status = status
 		dir := t.TempDir()
@@ -570,13 +609,15 @@ func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		summary, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
-		if err != nil || !strings.Contains(string(summary), want) || want == "" && strings.Contains(string(summary), "left out") {
+		if err != nil || !strings.Contains(string(summary), want) || want == "" &&
+			strings.Contains(string(summary), "left out") {
 			t.Errorf("%s: %s, %v", status, summary, err)
 		}
 	}
 }
 
-// What is true of all runs of a table is said once under it, and no row or column repeats it. Rows for programs each say it.
+// What is true of all runs of a table is said once under it, and no row or column repeats it. Rows for programs each
+// say it.
 func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 	s := gallery()["predicted"]
 	const mark = "predicted (phantom h200, indicative)"
@@ -594,12 +635,15 @@ func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 	for i := range s.Runs {
 		cost, broken = append(cost, s.Runs[i].Cost), append(broken, s.Runs[i].Breakdown)
 	}
-	tables := slices.Concat(report.OverheadTables(s), report.ExplainTables(explained, 0), report.ConfigurationTables(&s),
-		[]table.Table{report.CostTable(analyze.NewCostDocument(cost...)), report.KnownTable(analyze.NewBreakdownDocument(broken...)), report.RunsTable(analyze.Runs(s.Runs))})
+	tables := slices.Concat(report.OverheadTables(s), report.ExplainTables(explained, 0),
+		report.ConfigurationTables(&s),
+		[]table.Table{report.CostTable(analyze.NewCostDocument(cost...)),
+			report.KnownTable(analyze.NewBreakdownDocument(broken...)), report.RunsTable(analyze.Runs(s.Runs))})
 	for _, one := range tables {
 		for _, format := range []string{"table", "markdown", "latex"} {
 			text := strings.NewReplacer(`\[`, "[", `\]`, "]").Replace(printed(t, format, []table.Table{one}))
-			if n := strings.Count(text, mark); strings.Contains(text, "["+mark) || !strings.Contains(text, "all runs: "+mark) || n > 3 {
+			if n := strings.Count(text, mark); strings.Contains(text, "["+mark) ||
+				!strings.Contains(text, "all runs: "+mark) || n > 3 {
 				t.Errorf("said %d times:\n%s", n, text)
 			}
 		}
@@ -618,7 +662,8 @@ func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 			runs[2].source, runs[2].status = schemas.Predicted, status
 		}
 		mixed := study(0, runs...)
-		if text := printed(t, "table", report.OverheadTables(mixed)[:1]); mixed.CommonMark() != "" || strings.Contains(text, "all runs:") || strings.Count(text, "\ndpsgd ["+mark+"]") != 1 {
+		if text := printed(t, "table", report.OverheadTables(mixed)[:1]); mixed.CommonMark() != "" ||
+			strings.Contains(text, "all runs:") || strings.Count(text, "\ndpsgd ["+mark+"]") != 1 {
 			t.Errorf("runs that differ (%s):\n%s", status, text)
 		}
 	}

@@ -10,8 +10,10 @@ import (
 func resultsTable(s *analyze.Study) table.Table {
 	var t table.Table
 	column := func(key string) { t.Columns = append(t.Columns, table.Column{Key: key}) }
-	for _, k := range []string{"run_id", "name", "status", "source", "profile", "bare", "suite", "gpu", "peak_bytes", "peak_reserved_bytes", "peak_device_bytes",
-		"step_ms", "step_ms_low", "step_ms_high", "step_n", "step_confidence", "step_clock", "samples_per_s", "tokens_per_s", "joules_per_step", "joules_per_sample",
+	for _, k := range []string{"run_id", "name", "status", "source", "profile", "bare", "suite", "gpu", "peak_bytes",
+		"peak_reserved_bytes", "peak_device_bytes",
+		"step_ms", "step_ms_low", "step_ms_high", "step_n", "step_confidence", "step_clock", "samples_per_s",
+		"tokens_per_s", "joules_per_step", "joules_per_sample",
 		"baseline", "peak_delta_bytes", "peak_ratio", "step_delta_ms", "step_ratio", "conservation", "residue_bytes"} {
 		column(k)
 	}
@@ -37,15 +39,18 @@ func resultsRow(s *analyze.Study, i, columns int) []table.Cell {
 		}
 		return table.Text(v)
 	}
-	add(word(r.RunID), word(r.Name), word(r.Status), word(r.Source), table.Optional(r.Profile, word), table.Cell{Value: r.Bare()}, word(r.Suite), word(r.GPU),
-		table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.PeakDeviceBytes, table.Bytes))
+	add(word(r.RunID), word(r.Name), word(r.Status), word(r.Source), table.Optional(r.Profile, word),
+		table.Cell{Value: r.Bare()}, word(r.Suite), word(r.GPU),
+		table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes),
+		table.Optional(r.PeakDeviceBytes, table.Bytes))
 	step, low, high, n, confidence := intervalCells(r.StepMS)
 	clock := table.Absent()
 	if r.StepMS != nil {
 		clock = word(r.StepMS.Clock)
 	}
 	add(step, low, high, n, confidence, clock)
-	add(table.Optional(r.SamplesPerS, rate), table.Optional(r.TokensPerS, rate), table.Optional(r.JoulesPerStep, rate), table.Optional(r.JoulesPerSample, rate))
+	add(table.Optional(r.SamplesPerS, rate), table.Optional(r.TokensPerS, rate), table.Optional(r.JoulesPerStep, rate),
+		table.Optional(r.JoulesPerSample, rate))
 	if s.Overhead != nil {
 		o := &s.Overhead.Runs[i]
 		add(word(o.Baseline), table.Optional(o.PeakDeltaBytes, table.Bytes), table.Optional(o.PeakRatio, table.Ratio),

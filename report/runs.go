@@ -13,10 +13,14 @@ import (
 
 // RunsTable prints a store.
 func RunsTable(doc analyze.RunsDocument) table.Table {
-	t := table.Table{Columns: []table.Column{{Title: "Run id", Key: "run_id"}, {Title: "Name", Key: "name"}, {Title: "Suite", Key: "suite"},
-		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true, Begins: true},
-		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms", Right: true},
-		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)", Key: "started"},
+	t := table.Table{Columns: []table.Column{{Title: "Run id", Key: "run_id"}, {Title: "Name", Key: "name"},
+		{Title: "Suite", Key: "suite"},
+		{Title: "Status", Key: "status"}, {Title: "Source", Key: "source"}, {Title: "Peak MiB", Key: "peak_bytes",
+			Right: true, Begins: true},
+		{Title: "Reserved MiB", Key: "peak_reserved_bytes", Right: true}, {Title: "Step ms", Key: "step_ms",
+			Right: true},
+		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)",
+			Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
 	superseded, trials, together := false, false, []string{}
 	if all := sameMark(doc.Runs, func(r *analyze.RunsRow) string { return r.Mark() }); all != "" {
@@ -30,7 +34,8 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		}
 		started := table.Absent()
 		if !r.Started.IsZero() {
-			started = table.Cell{Text: r.Started.UTC().Format("2006-01-02 15:04"), Value: r.Started.UTC().Format(time.RFC3339Nano)}
+			started = table.Cell{Text: r.Started.UTC().Format("2006-01-02 15:04"),
+				Value: r.Started.UTC().Format(time.RFC3339Nano)}
 		}
 		status := table.Text(r.Status)
 		if r.SupersededBy != nil {
@@ -46,7 +51,8 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			trials = true
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), table.Text(r.Name), suite, status, table.Text(source),
-			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.StepMS, table.Milliseconds),
+			table.Optional(r.PeakBytes, table.Bytes), table.Optional(r.PeakReservedBytes, table.Bytes),
+			table.Optional(r.StepMS, table.Milliseconds),
 			table.Optional(r.SamplesPerS, rate), table.Optional(r.GPU, table.Text), started,
 			table.Optional(r.SupersededBy, table.Text)})
 		if r.Reason != "" && r.Status != schemas.StatusOK {
@@ -54,13 +60,15 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		}
 	}
 	if len(together) > 0 {
-		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together, ", "))
+		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together,
+			", "))
 	}
 	if superseded {
 		t.Notes = append(t.Notes, "superseded: it did not end well, and the same experiment was run again")
 	}
 	if trials {
-		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is named, none is taken while there are others")
+		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is "+
+			"named, none is taken while there are others")
 	}
 	t.Notes = append(t.Notes, doc.ArgumentNotes()...)
 	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {

@@ -9,13 +9,15 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// Runs of one name have beside it what they differ in. Where none does there is no column for it, and to programs there never is one.
+// Runs of one name have beside it what they differ in. Where none does there is no column for it, and to programs there
+// never is one.
 func TestRunsOfOneName(t *testing.T) {
 	runs := headline()
 	runs[2].name, runs[2].params = runs[1].name, map[string]any{"method": "dpsgd", "batch_size": 16}
 	listed := report.RunsTable(analyze.Runs(summaries(runs...)))
 	text, plain := printed(t, "markdown", []table.Table{listed}), report.RunsTable(analyze.Runs(summaries(runs[:2]...)))
-	if !strings.Contains(text, "| Name | Differs in | Suite |") || !strings.Contains(text, " | dpsgd | batch\\_size=16 | ") || strings.Count(text, "batch\\_size") != 2 {
+	if !strings.Contains(text, "| Name | Differs in | Suite |") ||
+		!strings.Contains(text, " | dpsgd | batch\\_size=16 | ") || strings.Count(text, "batch\\_size") != 2 {
 		t.Errorf("runs that share a name:\n%s", text)
 	}
 	if text := printed(t, "markdown", []table.Table{plain}); strings.Contains(text, "Differs") {

@@ -22,7 +22,8 @@ type tableSet struct {
 	csv []table.Table
 }
 
-// outputs are the set's files: Markdown on one page, LaTeX a file a table so that each can be \input by itself, and CSV.
+// outputs are the set's files: Markdown on one page, LaTeX a file a table so that each can be \input by itself, and
+// CSV.
 func (s *tableSet) outputs() []output {
 	csv := s.csv
 	if csv == nil {
@@ -41,7 +42,9 @@ func (s *tableSet) outputs() []output {
 		case len(s.tables) > 1:
 			name += fmt.Sprintf("-%d", i+1)
 		}
-		files = append(files, output{at(name + ".tex"), func(w io.Writer) error { return table.Write(w, "latex", s.tables[i]) }})
+		files = append(files, output{at(name + ".tex"), func(w io.Writer) error {
+			return table.Write(w, "latex", s.tables[i])
+		}})
 	}
 	return files
 }
@@ -70,7 +73,8 @@ func (m *Model) tableSets() []tableSet {
 	if len(success) > 1 {
 		sets = append(sets, tableSet{name: "failures", tables: success[1:]})
 	}
-	return append(sets, tableSet{name: "cost", tables: []table.Table{CostTable(analyze.NewCostDocument(s.Document().Cost...))}},
+	return append(sets,
+		tableSet{name: "cost", tables: []table.Table{CostTable(analyze.NewCostDocument(s.Document().Cost...))}},
 		tableSet{name: "runs", tables: []table.Table{RunsTable(analyze.Runs(s.Runs))}})
 }
 
@@ -78,7 +82,8 @@ func (m *Model) tableSets() []tableSet {
 const runsATable = 8
 
 // across is a set of tables with a column a cell, split where there are many. A part without rows is left out.
-func across(name string, s *analyze.Study, make func(s *analyze.Study, from, to int) table.Table, csv []table.Table) tableSet {
+func across(name string, s *analyze.Study, make func(s *analyze.Study, from, to int) table.Table,
+	csv []table.Table) tableSet {
 	set := tableSet{name: name, csv: csv}
 	for from := 0; from < len(s.Cells); from += runsATable {
 		if t := make(s, from, min(from+runsATable, len(s.Cells))); len(t.Rows) > 0 {
@@ -113,7 +118,8 @@ func phaseSet(s *analyze.Study) tableSet {
 		set.tables, set.names = append(set.tables, t), append(set.names, name)
 	}
 	if len(set.tables) == 0 {
-		set.tables, set.names = []table.Table{{Title: "Phases", Columns: phaseColumns, Notes: []string{"no run has phases"}}}, nil
+		set.tables, set.names = []table.Table{{Title: "Phases", Columns: phaseColumns,
+			Notes: []string{"no run has phases"}}}, nil
 	}
 	return set
 }
@@ -132,7 +138,8 @@ func fileName(label string) string {
 	return strings.Trim(safe[:min(len(safe), 60)], "-")
 }
 
-// writeSummary is summary.txt: every table that has rows as text. That a predicted run has no times needs no table of none.
+// writeSummary is summary.txt: every table that has rows as text. That a predicted run has no times needs no table of
+// none.
 func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 	title := m.Title
 	if title == "" {
@@ -159,7 +166,9 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 		return err
 	}
 	for _, set := range sets {
-		filled := slices.DeleteFunc(slices.Clone(set.tables), func(t table.Table) bool { return t.Stream == nil && len(t.Rows) == 0 })
+		filled := slices.DeleteFunc(slices.Clone(set.tables), func(t table.Table) bool {
+			return t.Stream == nil && len(t.Rows) == 0
+		})
 		if len(filled) == 0 {
 			continue
 		}

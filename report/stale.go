@@ -14,8 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// filesName is a list of a report's files, a line each, beside them. Without it a report that is made anew in its folder would leave there what
-// only the old one had: another run's phases, say, beside results that know nothing of it.
+// filesName is a list of a report's files, a line each, beside them. Without it a report that is made anew in its
+// folder would leave there what only the old one had: another run's phases, say, beside results that know nothing of
+// it.
 const filesName = ".dpsight-report"
 
 // A ForeignError says that a file that a report would write is there, and that no report wrote it.
@@ -23,8 +24,8 @@ type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and no report wrote it" }
 
-// withOld gives the names of what a report is about to write into dir, and of what an earlier one wrote there. It refuses to write over a
-// file that no report wrote.
+// withOld gives the names of what a report is about to write into dir, and of what an earlier one wrote there. It
+// refuses to write over a file that no report wrote.
 func withOld(dir string, files []output) ([]string, error) {
 	names, err := listed(dir)
 	if err != nil {
@@ -43,7 +44,8 @@ func withOld(dir string, files []output) ([]string, error) {
 	return names, nil
 }
 
-// removeStale removes what an earlier report wrote into dir and this one did not, and lists what this one wrote. Files that no report wrote stay.
+// removeStale removes what an earlier report wrote into dir and this one did not, and lists what this one wrote. Files
+// that no report wrote stay.
 func removeStale(dir string, files []output) error {
 	var names []string
 	for _, f := range files {
@@ -57,7 +59,8 @@ func removeStale(dir string, files []output) error {
 		if !filepath.IsLocal(filepath.FromSlash(name)) || slices.Contains(names, name) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing what the last report wrote: %w", err)
 		}
 	}
@@ -67,7 +70,8 @@ func removeStale(dir string, files []output) error {
 // listed are the files that reports wrote into dir.
 func listed(dir string) (names []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, filesName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // a file in the folder's place is said when it is made
+	// a file in the folder's place is said when it is made
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("reading what the last report wrote: %w", err)
 	}
 	for name := range strings.Lines(string(text)) {

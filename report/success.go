@@ -8,16 +8,21 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where its
-// log is.
+// SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where
+// its log is.
 func SuccessTables(doc analyze.SuccessDocument) []table.Table {
-	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"}, {Key: "source", For: table.Programs},
+	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"},
+		{Key: "source", For: table.Programs},
 		{Key: "profile", For: table.Programs}, {Title: "Runs", Key: "runs", Right: true},
-		{Title: "Of them bare", Key: "bare", Right: true}, {Title: "OK", Key: "ok", Right: true}, {Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes", Right: true},
+		{Title: "Of them bare", Key: "bare", Right: true}, {Title: "OK", Key: "ok", Right: true},
+		{Title: "Success", Key: "success_rate", Right: true}, {Title: "Mean peak MiB", Key: "mean_peak_bytes",
+			Right: true},
 		{Title: "Mean step ms", Key: "mean_step_ms", Right: true}},
 		Notes: []string{"means are over the runs that ended well, whatever their other parameters"}}
-	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"}, {Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
-		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true}, {Title: "Log", Key: "log"}}}
+	failures := table.Table{Title: "Failures", Columns: []table.Column{{Title: "Run", Key: "name"},
+		{Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
+		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true},
+		{Title: "Log", Key: "log"}}}
 	bare, all := 0, sameMark(doc.Methods, (*analyze.SuccessRow).Mark)
 	t.Notes = append(t.Notes, all.notes()...)
 	for i := range doc.Methods {
@@ -27,18 +32,22 @@ func SuccessTables(doc analyze.SuccessDocument) []table.Table {
 		if mark := r.Mark(); mark != "" && all == "" {
 			method.Text += " [" + mark + "]"
 		}
-		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text), table.Count(int64(r.Runs)), table.Count(int64(r.Bare)), table.Count(int64(r.OK)),
+		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text),
+			table.Count(int64(r.Runs)), table.Count(int64(r.Bare)), table.Count(int64(r.OK)),
 			{Text: fmt.Sprintf("%.0f %%", 100*r.SuccessRate), Value: r.SuccessRate},
 			table.Optional(r.MeanPeakBytes, table.Bytes), table.Optional(r.MeanStepMS, table.Milliseconds)})
 		for _, f := range r.Failures {
-			failures.Rows = append(failures.Rows, []table.Cell{table.Text(f.Name), table.Text(r.Method), table.Text(f.Status), table.Text(f.Reason),
+			failures.Rows = append(failures.Rows, []table.Cell{table.Text(f.Name), table.Text(r.Method),
+				table.Text(f.Status), table.Text(f.Reason),
 				table.Optional(f.PeakBytes, table.Bytes), table.Text(f.Log)})
 		}
 	}
 	if bare > 0 {
-		t.Notes = append(t.Notes, "runs are counted, not experiments: repeats, and bare runs, which have counters and timers only, are among them")
+		t.Notes = append(t.Notes, "runs are counted, not experiments: repeats, and bare runs, which have counters "+
+			"and timers only, are among them")
 	} else {
-		t.Columns[slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "bare" })].For = table.Programs
+		t.Columns[slices.IndexFunc(t.Columns, func(c table.Column) bool { return c.Key == "bare" })].For =
+			table.Programs
 	}
 	if len(failures.Rows) == 0 {
 		return []table.Table{t}

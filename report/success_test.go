@@ -12,7 +12,8 @@ func TestSuccessTables(t *testing.T) {
 	peak, step := int64(3<<20), 12.5
 	doc := analyze.SuccessDocument{Schema: analyze.SuccessSchema, Runs: 3, OK: 2, Methods: []analyze.SuccessRow{
 		{Method: "vanilla", Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak, MeanStepMS: &step},
-		{Method: "ghost", Runs: 2, OK: 1, SuccessRate: 0.5, Failures: []analyze.Failure{{RunID: "r", Name: "ghost", Status: "oom", Reason: "no memory", Log: "r/stderr.log", PeakBytes: &peak}}},
+		{Method: "ghost", Runs: 2, OK: 1, SuccessRate: 0.5, Failures: []analyze.Failure{{RunID: "r", Name: "ghost",
+			Status: "oom", Reason: "no memory", Log: "r/stderr.log", PeakBytes: &peak}}},
 	}}
 	print := func(format string, doc analyze.SuccessDocument) string {
 		var b strings.Builder
@@ -37,7 +38,8 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	h200 := "h200"
-	doc.Methods = append(doc.Methods[:1], analyze.SuccessRow{Method: "vanilla", Source: "predicted", Profile: &h200, Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak})
+	doc.Methods = append(doc.Methods[:1], analyze.SuccessRow{Method: "vanilla", Source: "predicted", Profile: &h200,
+		Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak})
 	if got := print("table", doc); !strings.Contains(got, "vanilla [predicted (phantom h200)] ") {
 		t.Errorf("a prediction stands as one:\n%s", got)
 	}
@@ -45,7 +47,8 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 		t.Errorf("no run is bare:\n%s", got)
 	}
 	doc.Methods[0].Runs, doc.Methods[0].Bare = 3, 1
-	if got := print("table", doc); !strings.Contains(got, "Of them bare") || !strings.Contains(got, "runs are counted, not experiments") {
+	if got := print("table", doc); !strings.Contains(got, "Of them bare") ||
+		!strings.Contains(got, "runs are counted, not experiments") {
 		t.Errorf("a bare run counts as any other, and nobody says so:\n%s", got)
 	}
 	if got := print("table", doc); strings.Contains(got, "Failures") {

@@ -8,11 +8,13 @@ import (
 // The CSV files of tables with a column a run: a row a run and item, since a program groups better than it transposes.
 
 func tidyConfiguration(s *analyze.Study) []table.Table {
-	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting", For: table.Programs}, table.Column{Key: "value", For: table.Programs})}
+	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting",
+		For: table.Programs}, table.Column{Key: "value", For: table.Programs})}
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		for _, f := range c.Facts() {
-			t.Rows = append(t.Rows, append(machineCells(&c.Identity, table.Absent(), table.Absent()), table.Text(f.What), table.Text(f.Value)))
+			t.Rows = append(t.Rows, append(machineCells(&c.Identity, table.Absent(), table.Absent()),
+				table.Text(f.What), table.Text(f.Value)))
 		}
 	}
 	return []table.Table{t}
@@ -27,7 +29,8 @@ func tidyCategories(s *analyze.Study) []table.Table {
 }
 
 func tidyOverhead(s *analyze.Study, keys []string, rows func(*analyze.OverheadRun, func(...table.Cell))) []table.Table {
-	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "baseline", For: table.Programs})}
+	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "baseline",
+		For: table.Programs})}
 	for _, k := range keys {
 		t.Columns = append(t.Columns, table.Column{Key: k, For: table.Programs})
 	}
@@ -38,24 +41,29 @@ func tidyOverhead(s *analyze.Study, keys []string, rows func(*analyze.OverheadRu
 			device, rank = table.Text(d.Device), table.Count(int64(d.Rank))
 		}
 		rows(c.Overhead, func(cells ...table.Cell) {
-			t.Rows = append(t.Rows, append(append(machineCells(&c.Identity, device, rank), table.Text(c.Overhead.Baseline)), cells...))
+			t.Rows = append(t.Rows, append(append(machineCells(&c.Identity, device, rank),
+				table.Text(c.Overhead.Baseline)), cells...))
 		})
 	}
 	return []table.Table{t}
 }
 
 func tidyCategoryDeltas(s *analyze.Study) []table.Table {
-	return tidyOverhead(s, []string{"category", "bytes", "delta_bytes", "delta_percent"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
+	return tidyOverhead(s, []string{"category", "bytes", "delta_bytes", "delta_percent"}, func(o *analyze.OverheadRun,
+		row func(...table.Cell)) {
 		for _, c := range o.Categories {
-			row(table.Text(c.Category), table.Bytes(c.Bytes), table.DeltaBytes(c.DeltaBytes), table.Optional(c.DeltaPercent, deltaPercent))
+			row(table.Text(c.Category), table.Bytes(c.Bytes), table.DeltaBytes(c.DeltaBytes),
+				table.Optional(c.DeltaPercent, deltaPercent))
 		}
 	})
 }
 
 func tidyPhaseDeltas(s *analyze.Study) []table.Table {
-	return tidyOverhead(s, []string{"phase", "ms", "delta_ms", "peak_bytes", "peak_delta_bytes", "delta_step_percent", "peak_delta_percent"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
+	return tidyOverhead(s, []string{"phase", "ms", "delta_ms", "peak_bytes", "peak_delta_bytes", "delta_step_percent",
+		"peak_delta_percent"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
 		for _, p := range o.Phases {
-			row(table.Text(p.Phase), table.Optional(p.MS, table.Milliseconds), table.Optional(p.DeltaMS, table.DeltaMilliseconds),
+			row(table.Text(p.Phase), table.Optional(p.MS, table.Milliseconds), table.Optional(p.DeltaMS,
+				table.DeltaMilliseconds),
 				table.Optional(p.PeakBytes, table.Bytes), table.Optional(p.PeakDeltaBytes, table.DeltaBytes),
 				table.Optional(p.DeltaStepPercent, deltaPercent), table.Optional(p.PeakDeltaPercent, deltaPercent))
 		}
@@ -63,18 +71,22 @@ func tidyPhaseDeltas(s *analyze.Study) []table.Table {
 }
 
 func tidyPhasePeakDeltas(s *analyze.Study) []table.Table {
-	return tidyOverhead(s, []string{"phase", "peak_bytes", "peak_delta_bytes", "peak_delta_percent"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
-		for _, p := range o.Phases {
-			if p.PeakBytes != nil {
-				row(table.Text(p.Phase), table.Bytes(*p.PeakBytes), table.Optional(p.PeakDeltaBytes, table.DeltaBytes), table.Optional(p.PeakDeltaPercent, deltaPercent))
+	return tidyOverhead(s, []string{"phase", "peak_bytes", "peak_delta_bytes", "peak_delta_percent"},
+		func(o *analyze.OverheadRun, row func(...table.Cell)) {
+			for _, p := range o.Phases {
+				if p.PeakBytes != nil {
+					row(table.Text(p.Phase), table.Bytes(*p.PeakBytes), table.Optional(p.PeakDeltaBytes,
+						table.DeltaBytes),
+						table.Optional(p.PeakDeltaPercent, deltaPercent))
+				}
 			}
-		}
-	})
+		})
 }
 
 // tidyPhasePeaks are those of each run's main device, as in the table for people; phases.csv has them of every device.
 func tidyPhasePeaks(s *analyze.Study) []table.Table {
-	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "phase", For: table.Programs}, table.Column{Key: "peak_bytes", For: table.Programs})}
+	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "phase",
+		For: table.Programs}, table.Column{Key: "peak_bytes", For: table.Programs})}
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		peaks, d := c.PhasePeaks(), c.Main()
@@ -84,7 +96,8 @@ func tidyPhasePeaks(s *analyze.Study) []table.Table {
 		for k := range c.Phases.Phases {
 			p := &c.Phases.Phases[k]
 			if bytes, ok := peaks[p.Phase]; ok && p.Device == d.Device && p.Rank == d.Rank {
-				t.Rows = append(t.Rows, append(machineCells(&c.Identity, table.Text(d.Device), table.Count(int64(d.Rank))), table.Text(p.Phase), table.Bytes(bytes)))
+				t.Rows = append(t.Rows, append(machineCells(&c.Identity, table.Text(d.Device),
+					table.Count(int64(d.Rank))), table.Text(p.Phase), table.Bytes(bytes)))
 			}
 		}
 	}

@@ -2,16 +2,20 @@ package schemas
 
 // Allocation is one row of allocations.parquet: the life of one block.
 type Allocation struct {
-	RunID            string `parquet:"run_id,dict"`
-	Rank             int32  `parquet:"rank,dict"`                         // the process's RANK, from 0
-	Device           int32  `parquet:"device,dict"`                       // torch's ordinal, from 0
-	AllocID          int64  `parquet:"alloc_id,delta"`                    // from 1, in order of AllocSeq; unique in (rank, device)
-	Address          uint64 `parquet:"address"`                           // on the device; places are used again
-	RequestedBytes   int64  `parquet:"requested_bytes,dict"`              // that the script asked for
-	BlockBytes       int64  `parquet:"block_bytes,dict"`                  // what the allocator counts; >= RequestedBytes
-	Stream           uint64 `parquet:"stream,dict"`                       // CUDA stream handle; 0 = the default stream
-	Pool             uint64 `parquet:"pool_id,dict,optional"`             // private pool; null = the default one, or unknown
-	AllocSeq         int64  `parquet:"alloc_seq,delta"`                   // 0 = before recording began; that of a gap: before recording went on
+	RunID  string `parquet:"run_id,dict"`
+	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
+	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
+	// from 1, in order of AllocSeq; unique in (rank, device)
+	AllocID        int64  `parquet:"alloc_id,delta"`
+	Address        uint64 `parquet:"address"`              // on the device; places are used again
+	RequestedBytes int64  `parquet:"requested_bytes,dict"` // that the script asked for
+	// what the allocator counts; >= RequestedBytes
+	BlockBytes int64  `parquet:"block_bytes,dict"`
+	Stream     uint64 `parquet:"stream,dict"` // CUDA stream handle; 0 = the default stream
+	// private pool; null = the default one, or unknown
+	Pool uint64 `parquet:"pool_id,dict,optional"`
+	// 0 = before recording began; that of a gap: before recording went on
+	AllocSeq         int64  `parquet:"alloc_seq,delta"`
 	FreeRequestedSeq int64  `parquet:"free_requested_seq,delta,optional"` // null = live at the end
 	FreeCompletedSeq int64  `parquet:"free_completed_seq,delta,optional"` // null = never completed
 	AllocTimeNS      int64  `parquet:"alloc_time_ns,delta,optional"`      // the allocator's clock
@@ -21,9 +25,11 @@ type Allocation struct {
 	Phase            string `parquet:"phase,dict"`                        // that it was born in; empty = in a gap
 	Module           int64  `parquet:"module_id,delta,optional"`          // that it was born in
 	Op               string `parquet:"op,dict,optional"`                  // where known
-	Stack            int64  `parquet:"stack_id,dict,optional"`            // in stacks.parquet, from 1; null = none was recorded
-	DType            string `parquet:"dtype,dict,optional"`               // of the tensors seen in it, [MixedDTypes] if they differ; null = none was
-	CategoryAtPeak   string `parquet:"category_at_peak,dict,optional"`    // null = not live at the peak
+	// in stacks.parquet, from 1; null = none was recorded
+	Stack int64 `parquet:"stack_id,dict,optional"`
+	// of the tensors seen in it, [MixedDTypes] if they differ; null = none was
+	DType          string `parquet:"dtype,dict,optional"`
+	CategoryAtPeak string `parquet:"category_at_peak,dict,optional"` // null = not live at the peak
 }
 
 // Allocations is allocations.parquet.
@@ -37,20 +43,23 @@ func (a *Allocation) LiveAt(seq int64) bool {
 	return a.AllocSeq <= seq && (a.FreeRequestedSeq == 0 || a.FreeRequestedSeq > seq)
 }
 
-// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block is counted
-// under the one whose category comes first in [Categories]. Every moment of every block's life has at least one.
+// Owner is one row of owners.parquet: one ownership of one block. Ownerships of a block may overlap; the block is
+// counted under the one whose category comes first in [Categories]. Every moment of every block's life has at least
+// one.
 type Owner struct {
-	RunID       string `parquet:"run_id,dict"`
-	Rank        int32  `parquet:"rank,dict"`      // the process's RANK, from 0
-	Device      int32  `parquet:"device,dict"`    // torch's ordinal, from 0
-	AllocID     int64  `parquet:"alloc_id,delta"` // the block, in allocations.parquet
-	Category    string `parquet:"category,dict"`
-	Name        string `parquet:"name,dict,optional"`       // of the tensor, where the tag has one
-	Module      int64  `parquet:"module_id,delta,optional"` // in modules.parquet; null = of none that is known
-	BeginSeq    int64  `parquet:"begin_seq,delta"`          // first event after which it holds
-	EndSeq      int64  `parquet:"end_seq,delta,optional"`   // first event after which it no longer holds; null = to the end of recording
-	EndObserved bool   `parquet:"end_observed"`             // false: the end is the block's own, the owner may have let go before
-	Evidence    string `parquet:"evidence,dict"`            // [Tagged], [Lifetime] or [ByPhase]
+	RunID    string `parquet:"run_id,dict"`
+	Rank     int32  `parquet:"rank,dict"`      // the process's RANK, from 0
+	Device   int32  `parquet:"device,dict"`    // torch's ordinal, from 0
+	AllocID  int64  `parquet:"alloc_id,delta"` // the block, in allocations.parquet
+	Category string `parquet:"category,dict"`
+	Name     string `parquet:"name,dict,optional"`       // of the tensor, where the tag has one
+	Module   int64  `parquet:"module_id,delta,optional"` // in modules.parquet; null = of none that is known
+	BeginSeq int64  `parquet:"begin_seq,delta"`          // first event after which it holds
+	// first event after which it no longer holds; null = to the end of recording
+	EndSeq int64 `parquet:"end_seq,delta,optional"`
+	// false: the end is the block's own, the owner may have let go before
+	EndObserved bool   `parquet:"end_observed"`
+	Evidence    string `parquet:"evidence,dict"` // [Tagged], [Lifetime] or [ByPhase]
 }
 
 // Owners is owners.parquet.

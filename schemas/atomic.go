@@ -67,8 +67,8 @@ func (r *Replacement) File(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all others.
-// A crash in between leaves a folder without it, never one where it vouches for what is not its own.
+// Commit removes the old file last, which vouches for the others, and puts the new files in place; last comes after all
+// others. A crash in between leaves a folder without it, never one where it vouches for what is not its own.
 func (r *Replacement) Commit(last string) error {
 	defer r.Discard()
 	if err := os.Remove(filepath.Join(r.Dir, last)); err != nil && !missing(err) {
@@ -122,7 +122,8 @@ func encodeDocument(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new version.
+// readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new
+// version.
 func readDocument(path, schema string, v any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

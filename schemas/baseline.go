@@ -8,8 +8,8 @@ import (
 // BaselineSchema is the version that this package writes.
 const BaselineSchema = "dpsight.baseline/1"
 
-// Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are held to. It is
-// sorted and indented, so that a change of one figure is a change of one line.
+// Baseline is what "dpsight check --write-baseline" writes: a small document to commit, which later runs are held to.
+// It is sorted and indented, so that a change of one figure is a change of one line.
 type Baseline struct {
 	Schema      string               `json:"schema"`
 	Version     string               `json:"version"` // of the dpsight that wrote it
@@ -22,27 +22,28 @@ type BaselineExperiment struct {
 	Key    *string        `json:"key"`
 	Name   string         `json:"name"`
 	Params map[string]any `json:"params"`
-	// Command is that of a script of the user's, secrets masked, the program without its folder: it tells runs of one name and
-	// parameters apart. Absent for what a suite or the parameters say, and in documents of before it was kept.
+	// Command is that of a script of the user's, secrets masked, the program without its folder: it tells runs of one
+	// name and parameters apart. Absent for what a suite or the parameters say, and in documents of before it was kept.
 	Command []string `json:"command,omitempty"`
 	// Source and Profile say how the figures are known; see [Manifest].
 	Source  string  `json:"source"`
 	Profile *string `json:"profile"`
 	// Confidence is how sure a predicted peak is; empty for measured runs. See [Confidence].
 	Confidence string `json:"confidence,omitempty"`
-	// Doubts are the kinds of what speaks against a predicted peak, of [Doubts]; empty where nothing does, and in documents of before
-	// they were kept.
+	// Doubts are the kinds of what speaks against a predicted peak, of [Doubts]; empty where nothing does, and in
+	// documents of before they were kept.
 	Doubts []string `json:"doubts,omitempty"`
 	// Status is ok where every run ended well, else that of the first that did not; Reason is its reason.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 	Runs   int    `json:"runs"` // that ended well
-	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the categories
-	// sum to a peak that a run had. Null where unknown.
+	// Bytes are of the run with the median peak, of the lower one where the number of runs is even, so that the
+	// categories sum to a peak that a run had. Null where unknown.
 	PeakBytes         *int64 `json:"peak_bytes"`          // highest allocated
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"` // highest reserved
 	PeakDeviceBytes   *int64 `json:"peak_device_bytes"`   // NVML
-	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older baselines.
+	// Allocations is how many blocks were allocated while events were recorded; null where none were, and in older
+	// baselines.
 	Allocations *int64 `json:"allocations"` // blocks
 	// Categories sum to PeakBytes; those without bytes are left out. Null where the peak is not broken down.
 	Categories map[Category]int64 `json:"categories"`
@@ -58,7 +59,8 @@ type BaselineExperiment struct {
 // BaselineTime is a time in milliseconds: a run's median step, or the median of these over several runs.
 type BaselineTime struct {
 	Median float64 `json:"median"` // ms
-	// Low and High are what surrounds the median: an interval of confidence where there are enough values, else their range.
+	// Low and High are what surrounds the median: an interval of confidence where there are enough values, else their
+	// range.
 	Low   float64 `json:"low"`   // ms
 	High  float64 `json:"high"`  // ms
 	Clock string  `json:"clock"` // gpu or wall

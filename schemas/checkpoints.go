@@ -1,6 +1,7 @@
 package schemas
 
-// Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether replay agrees.
+// Checkpoint is one row of checkpoints.parquet: torch's own counters of one device at one drain, and whether replay
+// agrees.
 type Checkpoint struct {
 	RunID  string `parquet:"run_id,dict"`
 	Rank   int32  `parquet:"rank,dict"`     // the process's RANK, from 0
@@ -38,11 +39,12 @@ type Checkpoint struct {
 	Agrees  bool  `parquet:"agrees"`
 }
 
-// ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of blocks.
+// ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of
+// blocks.
 const ReasonWindow = "window"
 
-// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost: it has none either,
-// but the list that the replay goes on from.
+// ReasonLost is the reason of the drain that follows one in which other threads' events may have been lost: it has none
+// either, but the list that the replay goes on from.
 const ReasonLost = "lost"
 
 // Checkpoints is checkpoints.parquet.

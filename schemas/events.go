@@ -1,6 +1,7 @@
 package schemas
 
-// An Action is what the allocator did. Stored as a small integer: strings cost half the write speed of the largest table.
+// An Action is what the allocator did. Stored as a small integer: strings cost half the write speed of the largest
+// table.
 type Action uint8
 
 // The allocator's actions, in torch's own words.
@@ -17,8 +18,8 @@ const (
 	ActionOOM           Action = 9
 	ActionUserDefined   Action = 10
 	ActionAnnotate      Action = 11
-	// ActionGap is dpsight's own: nothing was recorded between the event before it and the one after. Its size is by how much
-	// reserved grew or shrank meanwhile; what was allocated jumps to the allocator's own list of blocks.
+	// ActionGap is dpsight's own: nothing was recorded between the event before it and the one after. Its size is by
+	// how much reserved grew or shrank meanwhile; what was allocated jumps to the allocator's own list of blocks.
 	ActionGap Action = 12
 )
 
@@ -63,7 +64,8 @@ type EventColumns struct {
 func (e *EventColumns) Len() int { return len(e.Action) }
 
 // Append adds one event.
-func (e *EventColumns) Append(a Action, addr uint64, size int64, stream uint64, timeNS int64, mark, stack uint32, pool uint64) {
+func (e *EventColumns) Append(a Action, addr uint64, size int64, stream uint64, timeNS int64, mark, stack uint32,
+	pool uint64) {
 	e.Action = append(e.Action, a)
 	e.Addr = append(e.Addr, addr)
 	e.Size = append(e.Size, size)

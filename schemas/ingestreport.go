@@ -43,11 +43,11 @@ type DeviceVerdict struct {
 	PeakReservedBytes       int64  `json:"peak_reserved_bytes"`        // replayed
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"` // by torch's counter; null = not told
 	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`  // by torch's counter; null = not told
-	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only a
-	// bare step reached it.
+	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only
+	// a bare step reached it.
 	InstrumentedPeakSeq *int64 `json:"instrumented_peak_seq"` // an event
-	// BareSteps says where the categories of steps without tags come from. Of a long recording the first thousand are listed,
-	// and the one of the peak.
+	// BareSteps says where the categories of steps without tags come from. Of a long recording the first thousand are
+	// listed, and the one of the peak.
 	BareSteps []BareStep `json:"bare_steps,omitempty"`
 }
 
@@ -60,11 +60,13 @@ const (
 
 // BareStep is a step without tags.
 type BareStep struct {
-	Step   int64  `json:"step"`             // from 0
-	Like   *int64 `json:"like"`             // the instrumented step that its categories come from; null = none allocated alike
-	How    string `json:"how,omitempty"`    // [LikeExact], [LikeScaled] or [LikeParts]
-	Blocks int64  `json:"blocks"`           // that were made in it
-	Known  int64  `json:"blocks_from_like"` // that take their categories from there; the others are known by lifetime and phase
+	Step int64 `json:"step"` // from 0
+	// the instrumented step that its categories come from; null = none allocated alike
+	Like   *int64 `json:"like"`
+	How    string `json:"how,omitempty"` // [LikeExact], [LikeScaled] or [LikeParts]
+	Blocks int64  `json:"blocks"`        // that were made in it
+	// that take their categories from there; the others are known by lifetime and phase
+	Known int64 `json:"blocks_from_like"`
 }
 
 // RankVerdict is the state of one rank's journal.
@@ -95,33 +97,36 @@ type InstrumentCost struct {
 	// Median step times (GPU time where measured, else wall), null where there is no such step.
 	BareStepNS         *int64 `json:"bare_step_ns"`         // ns
 	InstrumentedStepNS *int64 `json:"instrumented_step_ns"` // ns
-	// InstrumentNS is what the instrument adds to a step where batches vary: the difference of the median times a sample, for a bare
-	// step of median size. Null where all batches are of one size, or the script does not report samples.
+	// InstrumentNS is what the instrument adds to a step where batches vary: the difference of the median times a
+	// sample, for a bare step of median size. Null where all batches are of one size, or the script does not report
+	// samples.
 	InstrumentNS *int64 `json:"instrument_ns,omitempty"` // ns
-	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in reports
-	// of older versions.
+	// Steps after warm-up that the medians are of, and of all steps those with events and the windows they lie in. 0 in
+	// reports of older versions.
 	BareSteps         int64 `json:"bare_steps,omitempty"`         // how many
 	InstrumentedSteps int64 `json:"instrumented_steps,omitempty"` // how many
 	RecordedSteps     int64 `json:"recorded_steps,omitempty"`     // how many
 	Windows           int64 `json:"windows,omitempty"`            // how many
-	CapturedSteps     int64 `json:"captured_steps,omitempty"`     // how many after warm-up; see [Captured]; they are in no median
+	// how many after warm-up; see [Captured]; they are in no median
+	CapturedSteps int64 `json:"captured_steps,omitempty"`
 }
 
 // OOM is one out-of-memory event, fatal or caught.
 type OOM struct {
-	Rank            int32  `json:"rank"`              // the process's RANK, from 0
-	Device          int32  `json:"device"`            // torch's ordinal, from 0
-	Seq             int64  `json:"seq"`               // events 1..Seq came before it
-	RequestedBytes  int64  `json:"requested_bytes"`   // of the request that failed
-	DeviceFreeBytes int64  `json:"device_free_bytes"` // as the driver said then
-	LimitBytes      int64  `json:"limit_bytes"`       // as torch has it: of the whole device, its CUDA context included, or what the process has set
-	Step            int64  `json:"step"`              // from 0; -1 = before the first
-	Phase           string `json:"phase"`
-	Module          string `json:"module"`
-	Fatal           bool   `json:"fatal"`
-	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of all others, and in
-	// recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's algorithms one after the other, and goes on
-	// with the first whose workspace can be had.
+	Rank            int32 `json:"rank"`              // the process's RANK, from 0
+	Device          int32 `json:"device"`            // torch's ordinal, from 0
+	Seq             int64 `json:"seq"`               // events 1..Seq came before it
+	RequestedBytes  int64 `json:"requested_bytes"`   // of the request that failed
+	DeviceFreeBytes int64 `json:"device_free_bytes"` // as the driver said then
+	// as torch has it: of the whole device, its CUDA context included, or what the process has set
+	LimitBytes int64  `json:"limit_bytes"`
+	Step       int64  `json:"step"` // from 0; -1 = before the first
+	Phase      string `json:"phase"`
+	Module     string `json:"module"`
+	Fatal      bool   `json:"fatal"`
+	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of
+	// all others, and in recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's
+	// algorithms one after the other, and goes on with the first whose workspace can be had.
 	Raised *bool `json:"raised,omitempty"`
 }
 

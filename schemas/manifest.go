@@ -54,7 +54,8 @@ type SuiteRef struct {
 	Name       string `json:"name"`
 	Key        string `json:"key"`        // hash of the experiment's content
 	Repetition int    `json:"repetition"` // from 0
-	// Search is whether the suite is a search of predict --vary: its runs are trials of values, of which no command takes one by itself.
+	// Search is whether the suite is a search of predict --vary: its runs are trials of values, of which no command
+	// takes one by itself.
 	Search bool `json:"search,omitempty"`
 }
 
@@ -78,8 +79,9 @@ type GPU struct {
 
 // Interpreter is the Python that ran the experiment, and why it was chosen.
 type Interpreter struct {
-	Path   string `json:"path"`
-	Chosen string `json:"chosen"` // "--python", "$DPSIGHT_PYTHON", "virtual environment", "make setup", "PATH", "command"
+	Path string `json:"path"`
+	// "--python", "$DPSIGHT_PYTHON", "virtual environment", "make setup", "PATH", "command"
+	Chosen string `json:"chosen"`
 }
 
 // Environment is what the agent saw inside the experiment's process. Absent facts are null.
@@ -123,8 +125,8 @@ type Git struct {
 
 // Isolation says what the devices looked like before the run.
 type Isolation struct {
-	// Verified is set when no other process was on the devices, their memory was back at its idle level, and their clocks
-	// were not throttled, and all of that could be looked at.
+	// Verified is set when no other process was on the devices, their memory was back at its idle level, and their
+	// clocks were not throttled, and all of that could be looked at.
 	Verified bool   `json:"verified"`
 	Reason   string `json:"reason,omitempty"` // why it is not
 	// IdleBytes is the device memory in use before the run, as NVML counts it.
@@ -140,18 +142,19 @@ type Isolation struct {
 	CooldownNS int64 `json:"cooldown_ns"` // ns
 }
 
-// Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the same
-// time, each has the CPU time of all.
+// Collector is the instrument outside the experiment's process, and its cost. Of runs that one collector records at the
+// same time, each has the CPU time of all.
 type Collector struct {
 	Version string `json:"version"`
 	// Built is the code that recorded; null where an older version did, and for an imported file.
 	Built            *Built `json:"built,omitempty"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
-	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its keeper, which holds the
-	// experiment's processes, is in it where SetupCPUNS is known.
+	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its
+	// keeper, which holds the experiment's processes, is in it where SetupCPUNS is known.
 	CPUNS int64 `json:"cpu_ns"` // ns
-	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run of several;
-	// SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded did not look.
+	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run
+	// of several; SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded
+	// did not look.
 	SetupCPUNS     *int64   `json:"setup_cpu_ns"` // ns
 	SealCPUNS      *int64   `json:"seal_cpu_ns"`  // ns
 	Samples        int64    `json:"samples"`      // readings taken
@@ -163,13 +166,15 @@ type Collector struct {
 	SealedJournals int      `json:"sealed_journals"` // journals compressed after the end
 }
 
-// Built says which code a binary of dpsight is made of. Runs whose Agent is one were recorded by the same agent, predictions whose
-// Phantom is one too made on the same phantom GPU, whatever the versions and commits.
+// Built says which code a binary of dpsight is made of. Runs whose Agent is one were recorded by the same agent,
+// predictions whose Phantom is one too made on the same phantom GPU, whatever the versions and commits.
 type Built struct {
-	// Revision is the commit, Modified whether files were changed since; null where the build does not say (go build -buildvcs=true does).
+	// Revision is the commit, Modified whether files were changed since; null where the build does not say (go build
+	// -buildvcs=true does).
 	Revision *string `json:"revision"`
 	Modified *bool   `json:"modified"`
-	// Agent is a digest of the agent's files, Phantom one of the phantom GPU's: its sources, modules and device profiles.
+	// Agent is a digest of the agent's files, Phantom one of the phantom GPU's: its sources, modules and device
+	// profiles.
 	Agent   string `json:"agent"`   // "sha256:" and 16 hexadecimal digits
 	Phantom string `json:"phantom"` // likewise
 }

@@ -7,9 +7,10 @@ type Module struct {
 	ID             int64  `parquet:"module_id,delta"` // from 1; the agent's number
 	Path           string `parquet:"path"`            // dotted path from the root; "" = a root
 	Class          string `parquet:"class,dict"`
-	Role           string `parquet:"role,dict"`             // attention, mlp, embedding, norm, lora, head, other
-	ParameterBytes int64  `parquet:"parameter_bytes"`       // of the module itself, children excluded
-	NormBy         string `parquet:"norm_by,dict,optional"` // how the DP method takes its norm: ghost, per_sample, grouped, tiled_gram, tiled_outer
+	Role           string `parquet:"role,dict"`       // attention, mlp, embedding, norm, lora, head, other
+	ParameterBytes int64  `parquet:"parameter_bytes"` // of the module itself, children excluded
+	// how the DP method takes its norm: ghost, per_sample, grouped, tiled_gram, tiled_outer
+	NormBy string `parquet:"norm_by,dict,optional"`
 }
 
 // Modules is modules.parquet.

@@ -1,8 +1,8 @@
 package schemas
 
-// ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one phase of one
-// instrumented step. What a module calls is that module's; so the rows of a step and phase sum to the phase's GPU time.
-// There are none for bare steps, whose times are the published ones, nor where there is no real GPU.
+// ModuleTime is one row of module_times.parquet: the GPU time, between CUDA events, of one module's own work in one
+// phase of one instrumented step. What a module calls is that module's; so the rows of a step and phase sum to the
+// phase's GPU time. There are none for bare steps, whose times are the published ones, nor where there is no real GPU.
 type ModuleTime struct {
 	RunID  string `parquet:"run_id,dict"`
 	Rank   int32  `parquet:"rank,dict"`  // the process's RANK, from 0

@@ -1,12 +1,14 @@
 package schemas
 
-// Phantom (in run.json) is the device that a predicted run ran on: facts of the profile that decide what the figures are worth.
+// Phantom (in run.json) is the device that a predicted run ran on: facts of the profile that decide what the figures
+// are worth.
 type Phantom struct {
 	// Checked is whether predictions for this profile were ever compared with recordings from such a device.
 	Checked bool `json:"checked"`
 	// Assumed are the properties of the profile that no source gives, sorted.
 	Assumed []string `json:"assumed"`
-	// MemoryBytes is what one process can take of the device; MemoryGiven is whether the user said so, else it is the profile's.
+	// MemoryBytes is what one process can take of the device; MemoryGiven is whether the user said so, else it is the
+	// profile's.
 	MemoryBytes int64 `json:"memory_bytes"` // of the device
 	MemoryGiven bool  `json:"memory_given"`
 	// Addresses is the policy by which segments got their places; DefaultAddresses the profile's own.
@@ -16,7 +18,8 @@ type Phantom struct {
 	ComputeCapability string `json:"compute_capability"`
 	// CheckedTorch is the version of torch whose predictions for this profile were compared; empty where none was.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a band.
+	// Placements are earlier runs of the same experiment under other policies of addresses: with this run they are a
+	// band.
 	Placements []Placement `json:"placements,omitempty"`
 	// Devices are those that processes held memory of; absent from runs of older versions.
 	Devices []DeviceUse `json:"devices,omitempty"`
@@ -24,8 +27,8 @@ type Phantom struct {
 
 // DeviceUse is what the processes of a predicted run held of one device together.
 type DeviceUse struct {
-	// Device is its place in the machine, from 0: not torch's ordinal where CUDA_VISIBLE_DEVICES is set. Ranks that were predicted in machines
-	// of their own have a row each.
+	// Device is its place in the machine, from 0: not torch's ordinal where CUDA_VISIBLE_DEVICES is set. Ranks that
+	// were predicted in machines of their own have a row each.
 	Device int `json:"device"`
 	// Processes is how many held memory of it at once, at most.
 	Processes     int   `json:"processes"`
@@ -42,22 +45,23 @@ type Placement struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several processes
-// together.
+// Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several
+// processes together.
 type Prediction struct {
 	// Told is false where some process did not live to say: what it read is then not known.
 	Told bool `json:"told"`
-	// UnknownReads are the places in the script that read values which nobody had computed, times between CUDA events among them. They
-	// read as zeros, single floating-point numbers as ones that fall.
+	// UnknownReads are the places in the script that read values which nobody had computed, times between CUDA events
+	// among them. They read as zeros, single floating-point numbers as ones that fall.
 	UnknownReads []Counted `json:"unknown_reads"`
 	// Guesses are the operators whose output size was an upper bound, since it depends on such values.
 	Guesses []Counted `json:"guesses"`
-	// Assumptions are the operators that asked whether values which nobody had computed are finite: the answer was that they are.
+	// Assumptions are the operators that asked whether values which nobody had computed are finite: the answer was that
+	// they are.
 	Assumptions []Counted `json:"assumptions"`
 	// AssumedAt are the places in the script that asked so; absent from reports of older ingests.
 	AssumedAt []Counted `json:"assumed_at"`
-	// CopiedReads are the places in the script that read what a collective gave, or what was made of it, where this rank's value was taken
-	// for all ranks'; absent where there are none.
+	// CopiedReads are the places in the script that read what a collective gave, or what was made of it, where this
+	// rank's value was taken for all ranks'; absent where there are none.
 	CopiedReads []Counted `json:"copied_reads,omitempty"`
 	// Notes are what the phantom GPU estimated, refused or left out, a sentence each.
 	Notes []string `json:"notes"`
@@ -76,18 +80,20 @@ const (
 	Indicative    = "indicative"
 )
 
-// Confidence is how sure a predicted peak allocated is, and why. What is reserved depends on where the driver puts segments too.
+// Confidence is how sure a predicted peak allocated is, and why. What is reserved depends on where the driver puts
+// segments too.
 type Confidence struct {
 	Level   string   `json:"level"` // [ExactExpected], [Close] or [Indicative]
 	Reasons []string `json:"reasons"`
 	// Unchecked is what the device's profile decides and was never compared with such a device.
 	Unchecked []string `json:"unchecked"`
-	// KnownError is how far off predictions with the same doubts were, as a sentence (docs/accuracy.md has the table); null where the level
-	// is another than [Close], and where no recordings say.
+	// KnownError is how far off predictions with the same doubts were, as a sentence (docs/accuracy.md has the table);
+	// null where the level is another than [Close], and where no recordings say.
 	KnownError *string `json:"known_error"`
 }
 
-// The kinds of doubt that make a prediction no better than [Close]. Recordings say by kind how far off predictions were.
+// The kinds of doubt that make a prediction no better than [Close]. Recordings say by kind how far off predictions
+// were.
 const (
 	DoubtReads   = "unknown reads"   // values that nobody had computed were read
 	DoubtFinite  = "finite values"   // such values were taken to be finite
@@ -95,7 +101,8 @@ const (
 	DoubtCuDNN   = "cuDNN's choices" // cuDNN's engines were chosen without a device, or its workspace was estimated
 	DoubtRanks   = "copied ranks"    // the other ranks were copies of the one that ran
 	DoubtCompile = "torch.compile"
-	DoubtOther   = "other" // a device, a torch, a placement or a library that no recording is of; batches that are drawn anew
+	// a device, a torch, a placement or a library that no recording is of; batches that are drawn anew
+	DoubtOther = "other"
 )
 
 // Doubts are the kinds of doubt, in the order in which tables have them.

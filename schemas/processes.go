@@ -3,14 +3,17 @@ package schemas
 // Process is one row of processes.parquet: one device that a recording process used; a process that used none has a row
 // without a UUID.
 type Process struct {
-	RunID   string `parquet:"run_id,dict"`
-	Rank    int32  `parquet:"rank"`              // the process's RANK, from 0
-	PID     int64  `parquet:"pid"`               // as the kernel numbers it
-	Device  int32  `parquet:"device,optional"`   // torch's ordinal, which CUDA_VISIBLE_DEVICES maps to a GPU; no NVML index
-	UUID    string `parquet:"gpu_uuid,optional"` // as the manifest has it; as torch gives it where the manifest lists no such GPU (a MIG instance, a phantom); null = not known
-	StartNS int64  `parquet:"start_ns"`          // ns, Unix time
-	EndNS   int64  `parquet:"end_ns,optional"`   // ns, Unix time; null = not known
-	Ended   string `parquet:"ended,dict"`        // exit, exception, unknown (no last mark: killed, os._exit or exec)
+	RunID string `parquet:"run_id,dict"`
+	Rank  int32  `parquet:"rank"` // the process's RANK, from 0
+	PID   int64  `parquet:"pid"`  // as the kernel numbers it
+	// torch's ordinal, which CUDA_VISIBLE_DEVICES maps to a GPU; no NVML index
+	Device int32 `parquet:"device,optional"`
+	// as the manifest has it; as torch gives it where the manifest lists no such GPU (a MIG instance, a phantom); null
+	// = not known
+	UUID    string `parquet:"gpu_uuid,optional"`
+	StartNS int64  `parquet:"start_ns"`        // ns, Unix time
+	EndNS   int64  `parquet:"end_ns,optional"` // ns, Unix time; null = not known
+	Ended   string `parquet:"ended,dict"`      // exit, exception, unknown (no last mark: killed, os._exit or exec)
 }
 
 // Processes is processes.parquet.

@@ -3,20 +3,22 @@ package schemas
 // Sample is one row of samples.parquet: one NVML reading of one device. NVML's own integers; null where the device or
 // driver does not answer.
 type Sample struct {
-	RunID           string `parquet:"run_id,dict"`
-	Rank            int32  `parquet:"rank"`                      // always 0: samples belong to a device, not to a rank
-	Device          int32  `parquet:"device"`                    // NVML index
-	TimeNS          int64  `parquet:"time_ns,delta"`             // ns, Unix time
-	UsedBytes       int64  `parquet:"used_bytes"`                // of the whole device, by whatever process
-	ReservedBytes   int64  `parquet:"reserved_bytes,optional"`   // the driver's own reserve; null with memory API version 1, whose UsedBytes includes it
-	FreeBytes       int64  `parquet:"free_bytes"`                // of the device
-	MemoryAPI       int32  `parquet:"memory_api"`                // 1 or 2
-	ProcessBytes    *int64 `parquet:"process_bytes,optional"`    // of all processes of the run
-	OtherProcesses  int32  `parquet:"other_processes"`           // compute processes that are not of the run
-	SMPercent       *int32 `parquet:"sm_percent,optional"`       // of the time in which some kernel ran
-	MemoryPercent   *int32 `parquet:"memory_percent,optional"`   // of the time in which memory was read or written
-	PowerMW         *int64 `parquet:"power_mw,optional"`         // milliwatt
-	EnergyMJ        *int64 `parquet:"energy_mj,optional"`        // since the driver was loaded, millijoule; sampled once a second (a call takes milliseconds)
+	RunID     string `parquet:"run_id,dict"`
+	Rank      int32  `parquet:"rank"`          // always 0: samples belong to a device, not to a rank
+	Device    int32  `parquet:"device"`        // NVML index
+	TimeNS    int64  `parquet:"time_ns,delta"` // ns, Unix time
+	UsedBytes int64  `parquet:"used_bytes"`    // of the whole device, by whatever process
+	// the driver's own reserve; null with memory API version 1, whose UsedBytes includes it
+	ReservedBytes  int64  `parquet:"reserved_bytes,optional"`
+	FreeBytes      int64  `parquet:"free_bytes"`              // of the device
+	MemoryAPI      int32  `parquet:"memory_api"`              // 1 or 2
+	ProcessBytes   *int64 `parquet:"process_bytes,optional"`  // of all processes of the run
+	OtherProcesses int32  `parquet:"other_processes"`         // compute processes that are not of the run
+	SMPercent      *int32 `parquet:"sm_percent,optional"`     // of the time in which some kernel ran
+	MemoryPercent  *int32 `parquet:"memory_percent,optional"` // of the time in which memory was read or written
+	PowerMW        *int64 `parquet:"power_mw,optional"`       // milliwatt
+	// since the driver was loaded, millijoule; sampled once a second (a call takes milliseconds)
+	EnergyMJ        *int64 `parquet:"energy_mj,optional"`
 	TemperatureC    *int32 `parquet:"temperature_c,optional"`    // degrees Celsius
 	SMClockMHz      *int32 `parquet:"sm_clock_mhz,optional"`     // MHz
 	MemoryClockMHz  *int32 `parquet:"memory_clock_mhz,optional"` // MHz
@@ -28,10 +30,11 @@ var Samples = Table[Sample]{Name: "samples", Version: 1}
 
 // HostSample is one row of host.parquet: the run's process tree as the kernel sees it.
 type HostSample struct {
-	RunID       string `parquet:"run_id,dict"`
-	Rank        int32  `parquet:"rank"`                  // always 0: the tree, not a rank
-	TimeNS      int64  `parquet:"time_ns,delta"`         // ns, Unix time
-	RSSBytes    int64  `parquet:"rss_bytes"`             // resident memory of the tree's processes, shared pages counted in each
+	RunID  string `parquet:"run_id,dict"`
+	Rank   int32  `parquet:"rank"`          // always 0: the tree, not a rank
+	TimeNS int64  `parquet:"time_ns,delta"` // ns, Unix time
+	// resident memory of the tree's processes, shared pages counted in each
+	RSSBytes    int64  `parquet:"rss_bytes"`
 	CPUNS       int64  `parquet:"cpu_ns,delta"`          // user and system time of the tree's living processes
 	Processes   int32  `parquet:"processes"`             // living ones
 	PinnedBytes *int64 `parquet:"pinned_bytes,optional"` // where torch reports it

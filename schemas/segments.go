@@ -7,8 +7,9 @@ const (
 	BlockInactive    = "inactive"
 )
 
-// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain, at an OOM, and where
-// a later window of recorded steps opens: without that the events after the gap could not be replayed from the tables.
+// SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain, at an OOM, and
+// where a later window of recorded steps opens: without that the events after the gap could not be replayed from the
+// tables.
 type SegmentBlock struct {
 	RunID          string `parquet:"run_id,dict"`
 	Rank           int32  `parquet:"rank,dict"`             // the process's RANK, from 0
@@ -21,9 +22,10 @@ type SegmentBlock struct {
 	Stream         uint64 `parquet:"stream,dict"`           // CUDA stream handle; 0 = the default stream
 	Pool           uint64 `parquet:"pool_id,dict,optional"` // private pool; null = the default one, or unknown
 	Expandable     bool   `parquet:"expandable"`
-	Address        uint64 `parquet:"address"`                  // on the device
-	BlockBytes     int64  `parquet:"block_bytes"`              // what the allocator counts
-	RequestedBytes int64  `parquet:"requested_bytes,optional"` // null for inactive blocks: torch leaves a stale value there
+	Address        uint64 `parquet:"address"`     // on the device
+	BlockBytes     int64  `parquet:"block_bytes"` // what the allocator counts
+	// null for inactive blocks: torch leaves a stale value there
+	RequestedBytes int64  `parquet:"requested_bytes,optional"`
 	State          string `parquet:"state,dict"`
 }
 

@@ -2,30 +2,34 @@ package schemas
 
 // Step is one row of steps.parquet: one training step of one rank on one device. Bytes are of that device.
 type Step struct {
-	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`                      // the process's RANK, from 0
-	Device         int32  `parquet:"device,dict"`                    // torch's ordinal, from 0
-	Step           int64  `parquet:"step,delta"`                     // from 0
-	Microbatches   int32  `parquet:"microbatches,dict"`              // forward-backward pairs in the step; 0 where they were not marked
-	Warmup         bool   `parquet:"warmup"`                         // not timed
-	Instrumented   bool   `parquet:"instrumented"`                   // module hooks and tags were on; published times come from the others
-	Recorded       bool   `parquet:"recorded"`                       // allocator events were recorded
-	Unphased       bool   `parquet:"unphased,optional"`              // its phases were not marked: it has a time, and its phases have none
-	Samples        int64  `parquet:"samples,optional"`               // as the script reported
-	Tokens         int64  `parquet:"tokens,optional"`                // as the script reported
-	BeginK         int64  `parquet:"begin_k,delta"`                  // first mark
-	EndK           int64  `parquet:"end_k,delta"`                    // mark that ends it
-	BeginSeq       int64  `parquet:"begin_seq,delta"`                // events (BeginSeq, EndSeq] belong to it
-	EndSeq         int64  `parquet:"end_seq,delta"`                  // last event that belongs to it
-	StartNS        int64  `parquet:"start_ns,delta"`                 // ns, Unix time
-	EndNS          int64  `parquet:"end_ns,delta"`                   // ns, Unix time
-	WallNS         int64  `parquet:"wall_ns"`                        // drains excluded
-	GPUNS          int64  `parquet:"gpu_ns,optional"`                // between CUDA events; null where there is no real GPU
-	AllocatedBegin int64  `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
-	AllocatedEnd   int64  `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
-	ReservedBegin  int64  `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
-	ReservedEnd    int64  `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
-	PeakBytes      int64  `parquet:"peak_bytes,optional"`            // highest allocated within the step
+	RunID  string `parquet:"run_id,dict"`
+	Rank   int32  `parquet:"rank,dict"`   // the process's RANK, from 0
+	Device int32  `parquet:"device,dict"` // torch's ordinal, from 0
+	Step   int64  `parquet:"step,delta"`  // from 0
+	// forward-backward pairs in the step; 0 where they were not marked
+	Microbatches int32 `parquet:"microbatches,dict"`
+	Warmup       bool  `parquet:"warmup"` // not timed
+	// module hooks and tags were on; published times come from the others
+	Instrumented bool `parquet:"instrumented"`
+	Recorded     bool `parquet:"recorded"` // allocator events were recorded
+	// its phases were not marked: it has a time, and its phases have none
+	Unphased bool  `parquet:"unphased,optional"`
+	Samples  int64 `parquet:"samples,optional"` // as the script reported
+	Tokens   int64 `parquet:"tokens,optional"`  // as the script reported
+	BeginK   int64 `parquet:"begin_k,delta"`    // first mark
+	EndK     int64 `parquet:"end_k,delta"`      // mark that ends it
+	BeginSeq int64 `parquet:"begin_seq,delta"`  // events (BeginSeq, EndSeq] belong to it
+	EndSeq   int64 `parquet:"end_seq,delta"`    // last event that belongs to it
+	StartNS  int64 `parquet:"start_ns,delta"`   // ns, Unix time
+	EndNS    int64 `parquet:"end_ns,delta"`     // ns, Unix time
+	WallNS   int64 `parquet:"wall_ns"`          // drains excluded
+	// between CUDA events; null where there is no real GPU
+	GPUNS          int64 `parquet:"gpu_ns,optional"`
+	AllocatedBegin int64 `parquet:"allocated_begin_bytes,optional"` // bytes allocated when it began; null = unknown
+	AllocatedEnd   int64 `parquet:"allocated_end_bytes,optional"`   // bytes allocated when it ended; null = unknown
+	ReservedBegin  int64 `parquet:"reserved_begin_bytes,optional"`  // bytes reserved when it began; null = unknown
+	ReservedEnd    int64 `parquet:"reserved_end_bytes,optional"`    // bytes reserved when it ended; null = unknown
+	PeakBytes      int64 `parquet:"peak_bytes,optional"`            // highest allocated within the step
 }
 
 // Steps is steps.parquet.
@@ -62,10 +66,11 @@ type RankStep struct {
 	Step int64 // from 0
 }
 
-// Captured are the steps whose forward and backward a CUDA graph captured: these were called and never ran, and no event could be recorded
-// in them. They are known by their phases: the step has GPU time, and neither forward nor backward has any. What time it has is that of
-// what the script did around the capture. A step looks the same whose forward and backward run on another thread than the one that is
-// stamped, the first that makes a mark: its time would be as wrong.
+// Captured are the steps whose forward and backward a CUDA graph captured: these were called and never ran, and no
+// event could be recorded in them. They are known by their phases: the step has GPU time, and neither forward nor
+// backward has any. What time it has is that of what the script did around the capture. A step looks the same whose
+// forward and backward run on another thread than the one that is stamped, the first that makes a mark: its time would
+// be as wrong.
 func Captured(phases []Phase) map[RankStep]bool {
 	const some, computing, timed = 1, 2, 4 // GPU time in any phase; forward or backward; GPU time in these
 	seen := map[RankStep]int{}

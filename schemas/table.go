@@ -22,7 +22,8 @@ const MetadataKey = "dpsight.schema"
 // rowGroupRows bounds a row group: parquet-go's default is one group of any size, held in memory until Close.
 const rowGroupRows = 256 << 10
 
-// pageBytes is the size of a page before compression: in pages of parquet-go's default, a quarter of it, events take 7 % more.
+// pageBytes is the size of a page before compression: in pages of parquet-go's default, a quarter of it, events take 7
+// % more.
 const pageBytes = 1 << 20
 
 // A Table is one Parquet file of a run folder, with rows of type T.
@@ -89,9 +90,11 @@ func (t Table[T]) newWriter(w io.Writer, codec *zstd.Codec) *TableWriter[T] {
 		parquet.Compression(codec),
 		parquet.MaxRowsPerRowGroup(rowGroupRows),
 		parquet.PageBufferSize(pageBytes),
-		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of samples.
+		// Pages of version 2 do not compress which values are null: a tenth of marks and of owners, a seventh of
+		// samples.
 		parquet.DataPageVersion(1),
-		// Bounds stand in the footer; in the head of every page, four times over, they were two fifths of a short table's columns.
+		// Bounds stand in the footer; in the head of every page, four times over, they were two fifths of a short
+		// table's columns.
 		parquet.DataPageStatistics(false),
 		parquet.KeyValueMetadata(MetadataKey, t.Schema()),
 		parquet.CreatedBy("dpsight", fmt.Sprint(t.Version), ""))}
@@ -138,7 +141,8 @@ func (t Table[T]) readFile(path string) (rows []T, err error) {
 	return t.Decode(f, st.Size())
 }
 
-// Decode reads a table from a file's bytes. A damaged file is an error, never a panic: parquet-go's decoders may panic on one.
+// Decode reads a table from a file's bytes. A damaged file is an error, never a panic: parquet-go's decoders may panic
+// on one.
 func (t Table[T]) Decode(r io.ReaderAt, size int64) (rows []T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -205,7 +209,8 @@ func CheckCompression(pf *parquet.File) error {
 	for _, group := range pf.Metadata().RowGroups {
 		for i := range group.Columns {
 			if c := group.Columns[i].MetaData.Codec; c != format.Zstd && c != format.Uncompressed {
-				return fmt.Errorf("damaged Parquet file: a column is compressed with %s, which dpsight does not write", c)
+				return fmt.Errorf("damaged Parquet file: a column is compressed with %s, which dpsight does not write",
+					c)
 			}
 		}
 	}
@@ -230,7 +235,8 @@ func (t Table[T]) check(pf *parquet.File) error {
 		case !ok:
 			return &SchemaError{File: t.File(), Column: want.Name(), Problem: "is absent"}
 		case f.Type().Kind() != want.Type().Kind() || f.Optional() != want.Optional() || f.Repeated():
-			return &SchemaError{File: t.File(), Column: want.Name(), Problem: fmt.Sprintf("has type %s, not %s", f, want)}
+			return &SchemaError{File: t.File(), Column: want.Name(), Problem: fmt.Sprintf("has type %s, not %s", f,
+				want)}
 		}
 	}
 	return nil

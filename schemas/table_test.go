@@ -82,21 +82,24 @@ func TestTablesRoundTrip(t *testing.T) {
 	roundTrip(t, HostSamples)
 }
 
-// What a table says of every row alike, or again and again, takes next to nothing: which values are null, what a page's bounds are.
+// What a table says of every row alike, or again and again, takes next to nothing: which values are null, what a page's
+// bounds are.
 func TestTablesAreSmall(t *testing.T) {
 	const n = 300_000 // more than a row group holds
 	marks := make([]Mark, n)
 	for i := range marks {
 		marks[i] = Mark{RunID: "a run's name of usual length-0123ab", K: int64(i + 1), Kind: "tag"}
 		if i%3 == 0 {
-			marks[i].Address, marks[i].Label, marks[i].Module = uint64(i%900)<<20, "blocks.3.attention.weight", int64(i%90)
+			marks[i].Address, marks[i].Label, marks[i].Module = uint64(i%900)<<20, "blocks.3.attention.weight",
+				int64(i%90)
 		}
 	}
 	var large, short bytes.Buffer
 	if err := Marks.Encode(&large, marks); err != nil {
 		t.Fatal(err)
 	}
-	if err := HostSamples.Encode(&short, []HostSample{{RunID: "a run's name of usual length-0123ab", TimeNS: 1 << 60, RSSBytes: 1 << 30, CPUNS: 1 << 30, Processes: 1}}); err != nil {
+	if err := HostSamples.Encode(&short, []HostSample{{RunID: "a run's name of usual length-0123ab", TimeNS: 1 << 60,
+		RSSBytes: 1 << 30, CPUNS: 1 << 30, Processes: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes for %d marks, %d for a sample", large.Len(), n, short.Len())
@@ -189,7 +192,8 @@ func TestReadRefusesClaimedRows(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 { // parquet-go opens its columns anew, with a buffer each
+		// parquet-go opens its columns anew, with a buffer each
+		if n := after.TotalAlloc - before.TotalAlloc; n > 256<<20 {
 			t.Errorf("%s: %d bytes were allocated for two rows", c.name, n)
 		}
 	}
@@ -251,11 +255,13 @@ func TestAddedColumns(t *testing.T) {
 	if err := (Table[before]{Name: "t", Version: 1}).Encode(&b, []before{{3}, {4}}); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := Table[now]{Name: "t", Version: 1, Added: []string{"added"}}.Decode(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	rows, err := Table[now]{Name: "t", Version: 1, Added: []string{"added"}}.Decode(bytes.NewReader(b.Bytes()),
+		int64(b.Len()))
 	if err != nil || !slices.Equal(rows, []now{{Step: 3}, {Step: 4}}) {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if _, err := (Table[now]{Name: "t", Version: 1}).Decode(bytes.NewReader(b.Bytes()), int64(b.Len())); err == nil || !strings.Contains(err.Error(), "column added is absent") {
+	if _, err := (Table[now]{Name: "t", Version: 1}).Decode(bytes.NewReader(b.Bytes()), int64(b.Len())); err == nil ||
+		!strings.Contains(err.Error(), "column added is absent") {
 		t.Errorf("a column that was always there: %v", err)
 	}
 }

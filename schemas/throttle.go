@@ -1,7 +1,7 @@
 package schemas
 
-// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The others say that it is idle, or that
-// someone has set its clocks.
+// Bits of NVML's throttle reasons that mean a device runs slower than it was set to. The others say that it is idle, or
+// that someone has set its clocks.
 const (
 	ThrottlePowerCap        int64 = 0x04 // the power limit
 	ThrottleHardware        int64 = 0x08 // any of the hardware's own

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryNumberSaysWhatItCounts finds the numbers in tables and documents whose comment is missing: a name alone has misled.
+// TestEveryNumberSaysWhatItCounts finds the numbers in tables and documents whose comment is missing: a name alone has
+// misled.
 func TestEveryNumberSaysWhatItCounts(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -57,7 +58,8 @@ func isNumber(e ast.Expr) bool {
 	case *ast.ArrayType:
 		return isNumber(e.Elt)
 	case *ast.Ident:
-		return strings.HasPrefix(e.Name, "int") || strings.HasPrefix(e.Name, "uint") || strings.HasPrefix(e.Name, "float")
+		return strings.HasPrefix(e.Name, "int") || strings.HasPrefix(e.Name, "uint") ||
+			strings.HasPrefix(e.Name, "float")
 	}
 	return false
 }

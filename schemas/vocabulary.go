@@ -101,7 +101,8 @@ const (
 
 // The verdicts of conservation.
 const (
-	Exact        = "exact"        // replayed bytes equal the allocator's own at every checkpoint, and no event is missing
+	// replayed bytes equal the allocator's own at every checkpoint, and no event is missing
+	Exact        = "exact"
 	Lossy        = "lossy"        // events are missing, or replay and allocator disagree
 	Unverifiable = "unverifiable" // nothing to check against
 )

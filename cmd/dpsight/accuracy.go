@@ -38,7 +38,8 @@ func (c *accuracyCmd) Run(s *streams) error {
 		if err != nil {
 			return err
 		}
-		return c.write(s, analyze.Accuracy(analyze.BaselineOf(analyze.Predictions(runs), version), runs, "the predicted runs"))
+		return c.write(s, analyze.Accuracy(analyze.BaselineOf(analyze.Predictions(runs), version), runs,
+			"the predicted runs"))
 	}
 	var predicted, measured schemas.Baseline
 	for _, name := range c.Predicted {
@@ -73,7 +74,8 @@ func (c *accuracyCmd) Run(s *streams) error {
 func (c *accuracyCmd) write(s *streams, doc analyze.AccuracyDocument) error {
 	if len(doc.Experiments) == 0 && (c.ByDoubt || doc.Fitting.Of == 0) {
 		return withHint{errors.New("no experiment was both measured and predicted"),
-			"predict what was measured, with the same name and parameters: dpsight collect --device phantom --store predicted …"}
+			"predict what was measured, with the same name and parameters: dpsight collect --device phantom --store " +
+				"predicted …"}
 	}
 	if c.ByDoubt {
 		return table.Write(s.out, c.Format, report.KnownErrorsTable(analyze.KnownErrorsOf(doc)))

@@ -62,7 +62,8 @@ Examples:
 func (c *breakdownCmd) Run(s *streams) error {
 	at, err := analyze.ParseAt(c.At)
 	if err != nil {
-		return withHint{err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count from 0; dpsight analyze phases lists the phases"}
+		return withHint{err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count " +
+			"from 0; dpsight analyze phases lists the phases"}
 	}
 	by, err := c.dimensions()
 	if err != nil {
@@ -101,21 +102,24 @@ func (c *breakdownCmd) Run(s *streams) error {
 	return table.Write(s.out, c.Format, report.BreakdownTables(doc)...)
 }
 
-// withoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed without devices.
+// withoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
+// without devices.
 func withoutEvents(err error, many bool) error {
 	var none *analyze.NoEventsError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &none):
-		return withHint{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and events"}
+		return withHint{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
+			"its devices and events"}
 	case many:
 		return nil
 	}
 	return withHint{err, "dpsight analyze phases and dpsight analyze overhead need none"}
 }
 
-// lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the first says why.
+// lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the
+// first says why.
 type lacks struct {
 	first *analyze.NoMomentError
 	any   bool // some run has it
@@ -142,9 +146,11 @@ func (l *lacks) all() error {
 	case l.first == nil || l.any:
 		return nil
 	case l.first.At.OOM != nil: // no phase would help
-		return withHint{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak is the highest moment"}
+		return withHint{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak is " +
+			"the highest moment"}
 	}
-	return withHint{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and events"}
+	return withHint{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
+		"its devices and events"}
 }
 
 type phasesCmd struct{ analysis }
@@ -202,13 +208,15 @@ func (c *overheadCmd) Run(s *streams) error {
 	lendEnergy(sel, runs)
 	study := studyBeside(sel, runs, base)
 	if study.Uncompared != "" {
-		return withHint{errors.New(study.Uncompared + ": an overhead of one over the other says nothing"), "name the run to compare with by --baseline"}
+		return withHint{errors.New(study.Uncompared + ": an overhead of one over the other says nothing"),
+			"name the run to compare with by --baseline"}
 	}
 	if study.Baseline == nil {
 		return withHint{errors.New("no run to compare with: none ended well"), "name one with --baseline"}
 	}
 	if len(study.Runs) == 1 && study.Baseline.RunID == study.Runs[0].RunID {
-		return withHint{errors.New("one run has nothing to be compared with"), "name a second run, or what to compare with by --baseline; dpsight runs lists the runs"}
+		return withHint{errors.New("one run has nothing to be compared with"), "name a second run, or what to " +
+			"compare with by --baseline; dpsight runs lists the runs"}
 	}
 	return table.Write(s.out, c.Format, report.OverheadTables(study)...)
 }
@@ -260,9 +268,10 @@ func studyBeside(sel *store.Selection, runs []analyze.Summary, base *analyze.Sum
 	return analyze.NewMatchedStudy(runs, sel.Suite.Baseline, sel.Suite.ID)
 }
 
-// namedBaseline is the run of a name, and where it lies if it is none of runs; nil without a name. Runs that came as folders are
-// of no store that the name could be looked up in: what the store does not have is looked for among them.
-func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (base *analyze.Summary, elsewhere *store.Run, err error) {
+// namedBaseline is the run of a name, and where it lies if it is none of runs; nil without a name. Runs that came as
+// folders are of no store that the name could be looked up in: what the store does not have is looked for among them.
+func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) (base *analyze.Summary,
+	elsewhere *store.Run, err error) {
 	if name == "" {
 		return nil, nil, nil
 	}
@@ -276,7 +285,8 @@ func namedBaseline(s *streams, dir string, runs []analyze.Summary, name string) 
 		return nil, nil, err
 	}
 	if len(one.Runs) != 1 {
-		return nil, nil, withHint{fmt.Errorf("baseline %q names %d runs, not one", name, len(one.Runs)), "name a run by its id, or by its own name"}
+		return nil, nil, withHint{fmt.Errorf("baseline %q names %d runs, not one", name, len(one.Runs)),
+			"name a run by its id, or by its own name"}
 	}
 	for i := range runs {
 		if runs[i].RunID == one.Runs[0].ID {

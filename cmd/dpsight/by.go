@@ -9,14 +9,16 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// defaultTop is how many rows a breakdown by modules or the like has: a model has hundreds of modules, a screen some lines.
+// defaultTop is how many rows a breakdown by modules or the like has: a model has hundreds of modules, a screen some
+// lines.
 const defaultTop = 20
 
 // dimensions is what --by and the flags that go with it ask for; nil without --by.
 func (c *breakdownCmd) dimensions() (*analyze.By, error) {
 	if c.By == "" {
 		if c.Depth != 0 || c.Fold || c.Top != nil {
-			return nil, withHint{errors.New("--depth, --fold and --top say how rows of --by are put together, and there is no --by"), "as in --by category,module"}
+			return nil, withHint{errors.New("--depth, --fold and --top say how rows of --by are put together, and " +
+				"there is no --by"), "as in --by category,module"}
 		}
 		return nil, nil
 	}

@@ -24,8 +24,8 @@ const chartsPage = "../../docs/migration.md"
 
 var chartsBlock = regexp.MustCompile(`(?s)<!-- charts -->\n.*?<!-- end -->`)
 
-// charted is what two charts say of one run, in bytes: the end of its bar of components, and the highest point of its timeline. Where
-// they are right, both are the peak that torch counted.
+// charted is what two charts say of one run, in bytes: the end of its bar of components, and the highest point of its
+// timeline. Where they are right, both are the peak that torch counted.
 type charted struct{ peak, bar, timeline int64 }
 
 // replacedResult is what the component profiler's charts take from a file of its own.
@@ -39,7 +39,8 @@ type replacedResult struct {
 }
 
 // stackedComponents are what its bars are stacked of.
-var stackedComponents = []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb", "norm_samples_mb", "temp_matrices_mb"}
+var stackedComponents = []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb",
+	"norm_samples_mb", "temp_matrices_mb"}
 
 // charted draws as the profiler does: a bar is the sum of the components, and a timeline has a point a snapshot.
 func (r replacedResult) charted() charted {
@@ -57,8 +58,9 @@ func (r replacedResult) charted() charted {
 
 func mebibytes(n float64) int64 { return int64(math.Round(n * (1 << 20))) }
 
-// The charts of the component profiler beside dpsight's, of the same experiment on the same kind of GPU: its bars end beyond the peak
-// or far below it and its timeline stays below; here both end at the peak, to the byte, and no text lies over another.
+// The charts of the component profiler beside dpsight's, of the same experiment on the same kind of GPU: its bars end
+// beyond the peak or far below it and its timeline stays below; here both end at the peak, to the byte, and no text
+// lies over another.
 func TestChartsBesideTheReplaced(t *testing.T) {
 	theirs := map[string]replacedResult{}
 	for _, method := range []string{"vanilla", "ghost"} {
@@ -86,7 +88,8 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 	}
 	off("ghost", 45_750, -4_176)
 	off("vanilla", -38_938, -4_000)
-	if b := theirs["vanilla"].Breakdown; b["activation_hooks_mb"] != 0 || b["gradients_mb"] != 0 || b["temp_matrices_mb"] != 0 {
+	if b := theirs["vanilla"].Breakdown; b["activation_hooks_mb"] != 0 || b["gradients_mb"] != 0 ||
+		b["temp_matrices_mb"] != 0 {
 		t.Errorf("the page says that the bar of vanilla has nothing for activations and gradients: %v", b)
 	}
 
@@ -96,17 +99,20 @@ func TestChartsBesideTheReplaced(t *testing.T) {
 	for method, here := range recorded {
 		for size, v := range theirs[method].Config {
 			if params[here][size] != v {
-				t.Errorf("%s: %s is %v there and %v in %s: another experiment", method, size, v, params[here][size], here)
+				t.Errorf("%s: %s is %v there and %v in %s: another experiment", method, size, v, params[here][size],
+					here)
 			}
 		}
 		if c, ok := drawn[here]; !ok || c.bar != c.peak || c.timeline != c.peak {
-			t.Errorf("%s: torch's peak is %d B, the bar ends at %d and the timeline's highest is %d (drawn: %t)", here, c.peak, c.bar, c.timeline, ok)
+			t.Errorf("%s: torch's peak is %d B, the bar ends at %d and the timeline's highest is %d (drawn: %t)", here,
+				c.peak, c.bar, c.timeline, ok)
 		}
 	}
 	holdChartsPage(t, theirs, drawn)
 }
 
-// chartedHere reads the charts of a store's runs as one who looks at them does: off the axes. It gives the runs' parameters too.
+// chartedHere reads the charts of a store's runs as one who looks at them does: off the axes. It gives the runs'
+// parameters too.
 func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]map[string]any) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -144,7 +150,8 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 		}
 		within := markOf(t, timeline, "peak of "+c.Label).Within
 		said := func(l canvas.Label) bool {
-			return l.Box.X0 > within.X1 && l.Box.Y0 < within.Y1 && l.Box.Y1 > within.Y0 && strings.HasPrefix(l.Text, "peak "+table.Size(is.peak)+",")
+			return l.Box.X0 > within.X1 && l.Box.Y0 < within.Y1 && l.Box.Y1 > within.Y0 &&
+				strings.HasPrefix(l.Text, "peak "+table.Size(is.peak)+",")
 		}
 		if !slices.ContainsFunc(timeline.Labels, said) {
 			t.Errorf("%s: nothing beside the timeline says a peak of %s", c.Label, table.Size(is.peak))
@@ -202,7 +209,8 @@ func topOfTimeline(t *testing.T, c *canvas.Canvas, what string) int64 {
 	var axis scale
 	bottom := 0.0
 	for _, l := range c.Labels {
-		if text, ok := strings.CutSuffix(l.Text, " GiB"); ok && l.Box.X1 < m.Within.X0 && l.Box.Y1 > m.Within.Y0 && l.Box.Y0 < m.Within.Y1 {
+		if text, ok := strings.CutSuffix(l.Text, " GiB"); ok && l.Box.X1 < m.Within.X0 && l.Box.Y1 > m.Within.Y0 &&
+			l.Box.Y0 < m.Within.Y1 {
 			middle := (l.Box.Y0 + l.Box.Y1) / 2
 			bottom = max(bottom, middle)
 			axis.add(text, middle)
@@ -238,20 +246,28 @@ func holdChartsPage(t *testing.T, files map[string]replacedResult, here map[stri
 	for method, r := range files {
 		there[method] = r.charted()
 	}
-	tab := table.Table{Columns: []table.Column{{Title: "Charts of"}, {Title: "Method"}, {Title: "Peak allocated MiB", Right: true}, {Title: "End of the bar", Right: true},
-		{Title: "Off by", Right: true}, {Title: "Highest of the timeline", Right: true}, {Title: "Off by", Right: true}}}
+	tab := table.Table{Columns: []table.Column{{Title: "Charts of"}, {Title: "Method"}, {Title: "Peak allocated MiB",
+		Right: true}, {Title: "End of the bar", Right: true},
+		{Title: "Off by", Right: true}, {Title: "Highest of the timeline", Right: true},
+		{Title: "Off by", Right: true}}}
 	add := func(tool, method string, c charted) {
-		tab.Rows = append(tab.Rows, []table.Cell{table.Text(tool), table.Text(method), table.Bytes(c.peak), table.Bytes(c.bar), table.DeltaBytes(c.bar - c.peak),
+		tab.Rows = append(tab.Rows, []table.Cell{table.Text(tool), table.Text(method), table.Bytes(c.peak),
+			table.Bytes(c.bar), table.DeltaBytes(c.bar - c.peak),
 			table.Bytes(c.timeline), table.DeltaBytes(c.timeline - c.peak)})
 	}
 	add("the old profiler", "vanilla", there["vanilla"])
 	add("the old profiler", "ghost", there["ghost"])
 	add("dpsight", "vanilla", here["vanilla"])
 	add("dpsight", "norm_only", here["norm_only"])
-	tab.Notes = []string{fmt.Sprintf("the old bar is the sum of six components: of ghost, the activations of its hooks alone are %s MiB; of vanilla, nothing stands for activations and gradients",
-		table.MiB(mebibytes(files["ghost"].Breakdown["activation_hooks_mb"]))), fmt.Sprintf("each tool trains a model of its own code with these sizes: the peaks differ by %s MiB (vanilla) and %s MiB (ghost, norm_only), and lie %s and %s MiB above vanilla's",
-		table.MiB(here["vanilla"].peak-there["vanilla"].peak), table.MiB(here["norm_only"].peak-there["ghost"].peak),
-		table.MiB(there["ghost"].peak-there["vanilla"].peak), table.MiB(here["norm_only"].peak-here["vanilla"].peak))}
+	tab.Notes = []string{fmt.Sprintf("the old bar is the sum of six components: of ghost, the activations of its "+
+		"hooks alone are %s MiB; of vanilla, nothing stands for activations and gradients",
+		table.MiB(mebibytes(files["ghost"].Breakdown["activation_hooks_mb"]))),
+		fmt.Sprintf("each tool trains a model of its own code with these sizes: the peaks differ by %s MiB (vanilla) "+
+			"and %s MiB (ghost, norm_only), and lie %s and %s MiB above vanilla's",
+			table.MiB(here["vanilla"].peak-there["vanilla"].peak),
+			table.MiB(here["norm_only"].peak-there["ghost"].peak),
+			table.MiB(there["ghost"].peak-there["vanilla"].peak),
+			table.MiB(here["norm_only"].peak-here["vanilla"].peak))}
 	page, err := os.ReadFile(chartsPage)
 	if err != nil {
 		t.Fatal(err)
@@ -273,6 +289,7 @@ func holdChartsPage(t *testing.T, files map[string]replacedResult, here map[stri
 			t.Fatal(err)
 		}
 	case !bytes.Equal(fresh, page):
-		t.Errorf("%s shows other figures than the charts: go test ./cmd/dpsight -run TestChartsBesideTheReplaced -update", chartsPage)
+		t.Errorf("%s shows other figures than the charts: go test ./cmd/dpsight -run TestChartsBesideTheReplaced "+
+			"-update", chartsPage)
 	}
 }

@@ -45,7 +45,8 @@ Examples:
 
 func (c *checkCmd) Run(s *streams) error {
 	if c.Baseline == "" && c.WriteBaseline == "" {
-		return withHint{errors.New("there is nothing to check against: no --baseline is given"), "dpsight check --write-baseline FILE writes one from runs that are good"}
+		return withHint{errors.New("there is nothing to check against: no --baseline is given"),
+			"dpsight check --write-baseline FILE writes one from runs that are good"}
 	}
 	given := c.Threshold
 	if len(given) == 0 {
@@ -66,7 +67,9 @@ func (c *checkCmd) Run(s *streams) error {
 			return err
 		}
 	}
-	_, runs, err := summarizedBut(s, c.Store, c.Names, func(errw io.Writer, sel *store.Selection) { withoutTrials(errw, sel, baseline) })
+	_, runs, err := summarizedBut(s, c.Store, c.Names, func(errw io.Writer, sel *store.Selection) {
+		withoutTrials(errw, sel, baseline)
+	})
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,8 @@ func (c *checkCmd) Run(s *streams) error {
 		if err := analyze.CheckPhases(thresholds, *baseline, runs); err != nil {
 			return withHint{err, "dpsight analyze phases lists the phases"}
 		}
-		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds, Floor: floor, Partial: c.Partial, Pair: ofRuns})
+		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds,
+			Floor: floor, Partial: c.Partial, Pair: ofRuns})
 		doc = &d
 	}
 	if doc != nil {
@@ -104,18 +108,20 @@ func (c *checkCmd) Run(s *streams) error {
 	return nil
 }
 
-// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out. what is how the
-// reader calls it.
+// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out.
+// what is how the reader calls it.
 func gateBaseline(s *streams, dir, what, name string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
 	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
-			return nil, false, withHint{fmt.Errorf("%s: %w", what, err), "dpsight check --write-baseline FILE writes one"}
+			return nil, false, withHint{fmt.Errorf("%s: %w", what, err), "dpsight check --write-baseline FILE " +
+				"writes one"}
 		}
 		return b, false, nil
 	}
 	if strings.HasSuffix(name, ".json") {
-		return nil, false, withHint{fmt.Errorf("%s %s does not exist", what, name), "dpsight check --write-baseline FILE RUN… writes one from runs"}
+		return nil, false, withHint{fmt.Errorf("%s %s does not exist", what, name), "dpsight check --write-baseline " +
+			"FILE RUN… writes one from runs"}
 	}
 	_, runs, err := summarizedBut(s, dir, []string{name}, leave)
 	if err != nil {

@@ -105,8 +105,8 @@ func (c *collectCmd) Run(s *streams) error {
 	defer machine.Close()
 	e.Machine = machine
 	console.Println("dpsight: " + machine.Note)
-	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake stirs
-	// idle schedulers on the others, which costs more than the work.
+	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake
+	// stirs idle schedulers on the others, which costs more than the work.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)
@@ -130,7 +130,8 @@ func (c *collectCmd) Run(s *streams) error {
 	case recording != nil:
 		return failure{withHint{errors.New("the run was not recorded as it should have been"), hint}}
 	case r.Manifest.Status != schemas.StatusOK:
-		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status), hint}}
+		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status),
+			hint}}
 	}
 	return nil
 }
@@ -148,9 +149,11 @@ func (c *collectCmd) check() error {
 		ofSuite.error = errors.New("--name does not apply to a suite")
 		return ofSuite
 	case c.Bare && c.Stacks != "none":
-		return withHint{errors.New("--stacks has no effect on a bare run"), "stacks are of allocator events, which it does not record"}
+		return withHint{errors.New("--stacks has no effect on a bare run"), "stacks are of allocator events, which " +
+			"it does not record"}
 	case c.SampleInterval < time.Millisecond:
-		return withHint{fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval), "it is 10ms where it is left out"}
+		return withHint{fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval),
+			"it is 10ms where it is left out"}
 	}
 	if err := c.recordFlags.check(); err != nil {
 		return err
@@ -165,7 +168,8 @@ func (c *collectCmd) machine() (*collect.Machine, error) {
 	case c.GPUMemory == "":
 		return collect.OpenMachine(c.Device)
 	case c.Device == "", word == collect.DeviceAuto, word == collect.DeviceCUDA:
-		return nil, withHint{errors.New("--gpu-memory is of a phantom GPU"), "choose one with --device phantom, or use dpsight predict"}
+		return nil, withHint{errors.New("--gpu-memory is of a phantom GPU"), "choose one with --device phantom, or " +
+			"use dpsight predict"}
 	case word != collect.DevicePhantom:
 		return collect.OpenMachine(c.Device) // which says what it may have been meant for
 	}

@@ -96,8 +96,8 @@ func TestDefectsAreFound(t *testing.T) {
 		results[mode] = recorded{peak, findingsOf(t, e.store)[mode]}
 	}
 	clean := results["clean"]
-	// Where torch keeps a workspace for each thread (2.15 keeps none), backward's is in every small run. The loop has no
-	// other defect.
+	// Where torch keeps a workspace for each thread (2.15 keeps none), backward's is in every small run. The loop has
+	// no other defect.
 	want := []string{"rule-of-thumb"}
 	keepsWorkspaces := clean.peak != results["samethread"].peak
 	if keepsWorkspaces {
@@ -109,7 +109,8 @@ func TestDefectsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		mode, id string
 		fixed    string // the mode without the defect
-	}{{"keep", "kept-gradients", "clean"}, {"late", "kept-gradients", "clean"}, {"streams", "stream-workspaces", "clean"}, {"clean", "thread-workspaces", "samethread"}} {
+	}{{"keep", "kept-gradients", "clean"}, {"late", "kept-gradients", "clean"}, {"streams", "stream-workspaces",
+		"clean"}, {"clean", "thread-workspaces", "samethread"}} {
 		f := findFinding(results[c.mode].findings, c.id)
 		if strings.HasSuffix(c.id, "-workspaces") && !keepsWorkspaces {
 			if f != nil {
@@ -135,11 +136,13 @@ func TestDefectsAreFound(t *testing.T) {
 		}
 	}
 	// What a pass that nothing goes back through leaves: its input, and what the layers gave.
-	if f := findFinding(results["growth"].findings, "growth"); f == nil || f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
+	if f := findFinding(results["growth"].findings, "growth"); f == nil ||
+		f.figure(t, "growth a step") < 64*(1+4+4+1)*1024*4 || !strings.Contains(f.Words, " of module 0") ||
 		results["growth"].findings[0].ID != "growth" {
 		t.Errorf("growth: %+v", results["growth"].findings)
 	}
-	if f := findFinding(results["logits"].findings, "output-copies"); f != nil && f.figure(t, "largest output") != 2048*24*1024*4 {
+	if f := findFinding(results["logits"].findings, "output-copies"); f != nil &&
+		f.figure(t, "largest output") != 2048*24*1024*4 {
 		t.Errorf("the output: %+v", f)
 	}
 	if f := findFinding(results["fragments"].findings, "kept-gradients"); f != nil {
@@ -150,8 +153,8 @@ func TestDefectsAreFound(t *testing.T) {
 // failedInForward names no module: where torch keeps no workspaces, the first layer finds room and the next does not.
 var failedInForward = regexp.MustCompile(`by module [01] failed in forward of step 3`)
 
-// An allocation that failed says what was asked, where, what held the memory and what was cached; a script that catches it
-// and goes on ends well.
+// An allocation that failed says what was asked, where, what held the memory and what was cached; a script that catches
+// it and goes on ends well.
 func TestFailedAllocations(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]struct {

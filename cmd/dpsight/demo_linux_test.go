@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The demo where nothing can be recorded is a report on the recorded example: the real script and the real Makefile, in which only
-// what builds dpsight is replaced, by the program under test.
+// The demo where nothing can be recorded is a report on the recorded example: the real script and the real Makefile, in
+// which only what builds dpsight is replaced, by the program under test.
 func TestDemoThatCannotRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws whole reports: slow under the race detector, which finds nothing there")
@@ -28,8 +28,10 @@ func TestDemoThatCannotRecord(t *testing.T) {
 		name, says string
 		tools      map[string]string // that are not the machine's own
 	}{
-		{"without Python", "make setup failed, so nothing can be recorded", map[string]string{"go": build, "uname": "echo Linux x86_64"}},
-		{"on another platform", "recording needs Linux x86-64", map[string]string{"go": build, "uname": "echo Darwin arm64"}},
+		{"without Python", "make setup failed, so nothing can be recorded", map[string]string{"go": build,
+			"uname": "echo Linux x86_64"}},
+		{"on another platform", "recording needs Linux x86-64", map[string]string{"go": build,
+			"uname": "echo Darwin arm64"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			here, root := checkout(t)
@@ -37,10 +39,12 @@ func TestDemoThatCannotRecord(t *testing.T) {
 			cmd := exec.Command(filepath.Join(bin, "make"), "demo")
 			cmd.Dir, cmd.Env = here, []string{"PATH=" + bin, "HOME=" + t.TempDir()}
 			out, err := cmd.CombinedOutput()
-			if err != nil || !bytes.Contains(out, []byte("demo: "+test.says+"; here is the recorded example instead\n")) {
+			if err != nil ||
+				!bytes.Contains(out, []byte("demo: "+test.says+"; here is the recorded example instead\n")) {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			if !bytes.Contains(out, []byte("\nOverhead over vanilla\n")) || bytes.Contains(out, []byte("Configuration of all runs")) || bytes.Count(out, []byte("\n")) > 60 {
+			if !bytes.Contains(out, []byte("\nOverhead over vanilla\n")) ||
+				bytes.Contains(out, []byte("Configuration of all runs")) || bytes.Count(out, []byte("\n")) > 60 {
 				t.Errorf("it shows more than a newcomer reads, or less:\n%s", out)
 			}
 			made, err := filepath.Glob(filepath.Join(here, "runs", "*"))
@@ -64,9 +68,10 @@ func TestDemoThatCannotRecord(t *testing.T) {
 	}
 }
 
-// The demo on a machine without a GPU: the real script and the real Makefile record the quick suite on the phantom GPU, report on it and
-// say where the report lies, in two minutes on two cores. What builds dpsight is replaced by the program under test, and what makes the
-// Python environment, which would download it, by the environment that the tests have.
+// The demo on a machine without a GPU: the real script and the real Makefile record the quick suite on the phantom GPU,
+// report on it and say where the report lies, in two minutes on two cores. What builds dpsight is replaced by the
+// program under test, and what makes the Python environment, which would download it, by the environment that the tests
+// have.
 func TestDemoOnThePhantom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it records five experiments")
@@ -81,14 +86,16 @@ func TestDemoOnThePhantom(t *testing.T) {
 -m\ venv\ *) mkdir -p "$3/bin" && printf '#!/bin/sh\ncase "$*" in -m\\ pip\\ *) exit 0 ;; esac\nexec "` + interpreter + `" "$@"\n' > "$3/bin/python" && chmod 755 "$3/bin/python" ;;
 *) exec "` + interpreter + `" "$@" ;;
 esac`
-	bin := tools(t, map[string]string{"go": `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program + `' dpsight`, "python3": environment})
+	bin := tools(t, map[string]string{"go": `[ "$*" = 'build -o dpsight ./cmd/dpsight' ] && cp '` + program +
+		`' dpsight`, "python3": environment})
 	cache := t.TempDir()
 	if err := os.Mkdir(filepath.Join(cache, "dpsight"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if own, err := os.UserCacheDir(); err == nil { // the phantom GPU need not be compiled anew
 		compiled := filepath.Join(own, "dpsight", "phantom")
-		if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(cache, "dpsight", "phantom"))); err != nil {
+		if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(cache, "dpsight",
+			"phantom"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,13 +106,17 @@ esac`
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cache, "CUDA_VISIBLE_DEVICES=")
+	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+t.TempDir(), "XDG_CACHE_HOME="+cache,
+		"CUDA_VISIBLE_DEVICES=")
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
-	if err != nil || bytes.Contains(out, []byte("recorded example instead")) || !bytes.Contains(out, []byte("runs/demo-report")) || !bytes.Contains(out, []byte("\nOverhead over the baseline ")) {
+	if err != nil || bytes.Contains(out, []byte("recorded example instead")) ||
+		!bytes.Contains(out, []byte("runs/demo-report")) ||
+		!bytes.Contains(out, []byte("\nOverhead over the baseline ")) {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// Of make and all that it has waited for. Two minutes of two cores are the most that a quiet machine could have spent on it.
+	// Of make and all that it has waited for. Two minutes of two cores are the most that a quiet machine could have
+	// spent on it.
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.Logf("%s of CPU time in %s", took.Round(time.Second), time.Since(begin).Round(time.Second))
 	if took > 2*2*time.Minute {
@@ -121,7 +132,8 @@ esac`
 		t.Fatal(err)
 	}
 	drawn, err := filepath.Glob(filepath.Join(folder, "*.png"))
-	if err != nil || len(drawn) != 3 || !bytes.Contains(summary, []byte("\nnote: performance_tradeoff is left out: no run has both a peak and a step time\n")) {
+	if err != nil || len(drawn) != 3 || !bytes.Contains(summary, []byte("\nnote: performance_tradeoff is left out: "+
+		"no run has both a peak and a step time\n")) {
 		t.Errorf("%v, of runs without times it draws %q", err, drawn)
 	}
 	for _, manifest := range runs {
@@ -129,8 +141,10 @@ esac`
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Status != schemas.StatusOK || m.Source != schemas.Predicted || len(m.Warnings) > 0 || m.Collector.SealedJournals != 1 || m.Suite == nil || m.Suite.Name != "quick" {
-			t.Errorf("%s: %s (%s), %s, warnings %q, %d journals", m.Name, m.Status, m.Reason, m.Source, m.Warnings, m.Collector.SealedJournals)
+		if m.Status != schemas.StatusOK || m.Source != schemas.Predicted || len(m.Warnings) > 0 ||
+			m.Collector.SealedJournals != 1 || m.Suite == nil || m.Suite.Name != "quick" {
+			t.Errorf("%s: %s (%s), %s, warnings %q, %d journals", m.Name, m.Status, m.Reason, m.Source, m.Warnings,
+				m.Collector.SealedJournals)
 		}
 		if !bytes.Contains(summary, []byte(m.Name)) {
 			t.Errorf("the report lacks %s", m.Name)
@@ -158,7 +172,8 @@ func checkout(t *testing.T) (folder, root string) {
 func tools(t *testing.T, own map[string]string) string {
 	t.Helper()
 	bin := t.TempDir()
-	for _, name := range []string{"bash", "sh", "make", "cat", "cut", "sha256sum", "mkdir", "flock", "basename", "dirname", "rm", "touch", "cp"} {
+	for _, name := range []string{"bash", "sh", "make", "cat", "cut", "sha256sum", "mkdir", "flock", "basename",
+		"dirname", "rm", "touch", "cp"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatalf("the demo calls %s: %v", name, err)

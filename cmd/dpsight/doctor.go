@@ -32,7 +32,8 @@ type doctorDocument struct {
 func (c *doctorCmd) Run(s *streams) error {
 	checks := collect.Doctor(context.Background(), c.Python, c.Store)
 	t := table.Table{Title: "What this machine can record", Document: doctorDocument{"dpsight.doctor/1", checks},
-		Columns: []table.Column{{Title: "Check", Key: "name"}, {Title: "Result", Key: "ok"}, {Title: "Detail", Key: "detail"}, {Title: "Hint", Key: "hint"}}}
+		Columns: []table.Column{{Title: "Check", Key: "name"}, {Title: "Result", Key: "ok"},
+			{Title: "Detail", Key: "detail"}, {Title: "Hint", Key: "hint"}}}
 	var missing []string
 	for _, k := range checks {
 		verdict := "ok"
@@ -42,13 +43,15 @@ func (c *doctorCmd) Run(s *streams) error {
 		case !k.OK:
 			verdict = "absent"
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(k.Name), {Text: verdict, Value: k.OK}, table.Text(k.Detail), table.Text(k.Hint)})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(k.Name), {Text: verdict, Value: k.OK}, table.Text(k.Detail),
+			table.Text(k.Hint)})
 	}
 	if err := table.Write(s.out, c.Format, t); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
-		return failure{withHint{errors.New("recording needs what is missing here: " + strings.Join(missing, ", ")), "the table says for each what to do"}}
+		return failure{withHint{errors.New("recording needs what is missing here: " + strings.Join(missing, ", ")),
+			"the table says for each what to do"}}
 	}
 	return nil
 }

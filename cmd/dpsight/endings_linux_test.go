@@ -170,7 +170,8 @@ func (e ending) expect(t *testing.T, status string, code int) (allocated int64) 
 		t.Errorf("exit code %d, status %s (%s)\n%s", e.code, e.manifest.Status, e.manifest.Reason, e.stderr)
 	}
 	said := strings.Count(e.stderr, "dpsight: error: ")
-	last := "dpsight: error: the experiment did not end well: its status is " + status + "\ndpsight: hint: its output is kept in " + e.dir + "\n"
+	last := "dpsight: error: the experiment did not end well: its status is " + status +
+		"\ndpsight: hint: its output is kept in " + e.dir + "\n"
 	if code == exitFailed && (said != 1 || !strings.HasSuffix(e.stderr, last)) || code == exitDone && said != 0 {
 		t.Errorf("it says\n%s", e.stderr)
 	}
@@ -184,7 +185,8 @@ func (e ending) expect(t *testing.T, status string, code int) (allocated int64) 
 func (e ending) allocated(t *testing.T, at string) int64 {
 	t.Helper()
 	var doc breakdownDoc
-	if err := json.Unmarshal([]byte(must(t, e.store, "analyze", "breakdown", "--store", e.store, "--at", at, "--format", "json").stdout), &doc); err != nil {
+	if err := json.Unmarshal([]byte(must(t, e.store, "analyze", "breakdown", "--store", e.store, "--at", at, "--format",
+		"json").stdout), &doc); err != nil {
 		t.Fatal(err)
 	}
 	if len(doc.Runs) != 1 || len(doc.Runs[0].Devices) != 1 {
@@ -261,7 +263,8 @@ func TestSuiteInterrupted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "pair.yaml"), []byte(pair), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("dpsight", "collect", "--suite", "pair.yaml", "--device", "phantom", "--python", interpreter, "--store", "store")
+	cmd := exec.Command("dpsight", "collect", "--suite", "pair.yaml", "--device", "phantom", "--python", interpreter,
+		"--store", "store")
 	stderr := &watched{word: "step ", seen: make(chan struct{})}
 	cmd.Dir, cmd.Stderr = dir, stderr
 	if err := cmd.Start(); err != nil {
@@ -280,7 +283,8 @@ func TestSuiteInterrupted(t *testing.T) {
 		t.Errorf("%s\n%s", cmd.ProcessState, said)
 	}
 	var doc breakdownDoc
-	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "breakdown", "store", "--format", "json").stdout), &doc); err != nil {
+	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "breakdown", "store", "--format", "json").stdout),
+		&doc); err != nil {
 		t.Fatal(err)
 	}
 	if len(doc.Runs) != 1 || doc.Runs[0].Status != schemas.StatusKilled || len(doc.Runs[0].Devices) != 1 {
@@ -344,7 +348,8 @@ func TestFailure(t *testing.T) {
 	flags := []string{"--name", "unlucky", "--param", "lr=0.1"}
 	e := record(t, training+"raise ValueError('the loss is not a number')\n", flags, []string{"3"}, "", nil)
 	e.expect(t, schemas.StatusFailed, exitFailed)
-	if m := e.manifest; m.Name != "unlucky" || m.Params["lr"] != "0.1" || m.ExitCode == nil || *m.ExitCode != 1 || m.Reason != "ValueError: the loss is not a number" {
+	if m := e.manifest; m.Name != "unlucky" || m.Params["lr"] != "0.1" || m.ExitCode == nil || *m.ExitCode != 1 ||
+		m.Reason != "ValueError: the loss is not a number" {
 		t.Errorf("%+v", m)
 	}
 }

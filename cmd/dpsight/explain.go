@@ -36,7 +36,8 @@ func (c *explainCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("--top %d: must be 0 or more", c.Top), "as in --top 8; 0 lists all modules"}
 	}
 	if n := len(c.Labels); n != 0 && (n != 2 || c.Labels[0] == "" || c.Labels[0] == c.Labels[1]) {
-		return withHint{fmt.Errorf("--labels %s: two different names are wanted", strings.Join(c.Labels, ",")), "as in --labels main,branch"}
+		return withHint{fmt.Errorf("--labels %s: two different names are wanted", strings.Join(c.Labels, ",")),
+			"as in --labels main,branch"}
 	}
 	sel, err := selectRuns(s.err, c.Store, c.Names)
 	if err != nil {
@@ -44,15 +45,17 @@ func (c *explainCmd) Run(s *streams) error {
 	}
 	switch n := len(sel.Runs); {
 	case n == 1 && len(c.Names) == 2:
-		return withHint{fmt.Errorf("%s and %s are the same run, %s", c.Names[0], c.Names[1], sel.Runs[0].ID), "a run that shares its name with others is named by its id; dpsight runs lists the runs"}
+		return withHint{fmt.Errorf("%s and %s are the same run, %s", c.Names[0], c.Names[1], sel.Runs[0].ID),
+			"a run that shares its name with others is named by its id; dpsight runs lists the runs"}
 	case n != 2:
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
 	var runs []analyze.Dissection
-	err = each(s, sel, c.Names, store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
-		runs = append(runs, analyze.Dissect(in))
-		return nil
-	})
+	err = each(s, sel, c.Names, store.WantAll|store.WantDetail|store.WantModuleTimes, false,
+		func(in analyze.Input) error {
+			runs = append(runs, analyze.Dissect(in))
+			return nil
+		})
 	if err != nil {
 		return err
 	}

@@ -18,21 +18,28 @@ var evidenceShape = object{"tagged_bytes": "int", "lifetime_bytes": "int", "phas
 var explainedBirths = list{object{"phase": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}
 
 var explainShape = object{"schema": "string", "from": "string", "to": "string", "peak_delta_bytes": "int?",
-	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int", "from_evidence": evidenceShape, "to_evidence": evidenceShape,
-		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}}, "phases": explainedBirths}},
+	"categories": list{object{"category": "string", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int",
+		"from_evidence": evidenceShape, "to_evidence": evidenceShape,
+		"modules": list{object{"module": "string?", "role": "string?", "modules": "int", "from_bytes": "int",
+			"to_bytes": "int", "delta_bytes": "int"}}, "phases": explainedBirths}},
 	"memory_phases": explainedBirths,
 	"stacks":        list{object{"stack": "string?", "from_bytes": "int", "to_bytes": "int", "delta_bytes": "int"}},
 	"step_delta_ms": "number?", "phases": explainedPhases, "phase_residue_ms": "number?",
-	"module_times": list{object{"module": "string?", "role": "string?", "modules": "int", "from_hook_ms": "number", "to_hook_ms": "number",
-		"from_ms": "number?", "to_ms": "number?", "delta_ms": "number", "phases": explainedPhases}},
-	"outside_modules":   nullable{object{"from_ms": "number?", "to_ms": "number?", "delta_ms": "number", "phases": explainedPhases}},
+	"module_times": list{object{"module": "string?", "role": "string?", "modules": "int", "from_hook_ms": "number",
+		"to_hook_ms": "number",
+		"from_ms":    "number?", "to_ms": "number?", "delta_ms": "number", "phases": explainedPhases}},
+	"outside_modules": nullable{object{"from_ms": "number?", "to_ms": "number?", "delta_ms": "number",
+		"phases": explainedPhases}},
 	"module_residue_ms": "number?",
 	"sentences":         list{"string"},
 	"runs": list{with(identity, object{"label": "string", "peak_bytes": "int?", "device": "string?",
 		"at": nullable{object{"event": "int", "step": "int?", "phase": "string?"}}, "step_ms": nullable{interval},
-		"modules":       nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int", "shared_bytes": "int", "none_bytes": "int"}},
-		"module_timing": nullable{object{"rank": "int", "ranks": "int", "bare_steps": "int", "repeats": "int", "instrumented_steps": "int", "instrumented_step_ms": "number"}},
-		"conservation":  nullable{object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"}}})},
+		"modules": nullable{object{"owner_bytes": "int", "name_bytes": "int", "birth_bytes": "int",
+			"shared_bytes": "int", "none_bytes": "int"}},
+		"module_timing": nullable{object{"rank": "int", "ranks": "int", "bare_steps": "int", "repeats": "int",
+			"instrumented_steps": "int", "instrumented_step_ms": "number"}},
+		"conservation": nullable{object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int",
+			"reason": "string?"}}})},
 	"warnings": list{"string"}}
 
 // Every run of every fixture beside the next: what the document says sums to the difference of the peaks.
@@ -71,9 +78,11 @@ func TestExplainDocument(t *testing.T) {
 				ModuleResidue *float64 `json:"module_residue_ms"`
 				Sentences     []string
 			}
-			r := must(t, t.TempDir(), "analyze", "explain", filepath.Join(folder, a.ID), filepath.Join(folder, b.ID), "--format", "json")
+			r := must(t, t.TempDir(), "analyze", "explain", filepath.Join(folder, a.ID), filepath.Join(folder, b.ID),
+				"--format", "json")
 			decodeOne(t, r, explainShape, &doc)
-			if doc.Schema != "dpsight.explain/1" || doc.From != a.ID || doc.To != b.ID || doc.Delta == nil || len(doc.Sentences) == 0 {
+			if doc.Schema != "dpsight.explain/1" || doc.From != a.ID || doc.To != b.ID || doc.Delta == nil ||
+				len(doc.Sentences) == 0 {
 				t.Fatalf("%s to %s: %+v", a.ID, b.ID, doc)
 			}
 			var sum int64
@@ -98,8 +107,10 @@ func TestExplainDocument(t *testing.T) {
 				for _, p := range doc.Births {
 					sum -= p.Delta
 				}
-				if imported := a.Manifest.Source == schemas.Imported || b.Manifest.Source == schemas.Imported; imported != (len(doc.Births) == 0) || !imported && sum != 0 {
-					t.Errorf("%s to %s: %d phases of birth leave %d of %d", a.ID, b.ID, len(doc.Births), sum, *doc.Delta)
+				if imported := a.Manifest.Source == schemas.Imported ||
+					b.Manifest.Source == schemas.Imported; imported != (len(doc.Births) == 0) || !imported && sum != 0 {
+					t.Errorf("%s to %s: %d phases of birth leave %d of %d", a.ID, b.ID, len(doc.Births), sum,
+						*doc.Delta)
 				}
 			}
 			if doc.ModuleResidue != nil {
@@ -110,12 +121,15 @@ func TestExplainDocument(t *testing.T) {
 				if math.Abs(left) > 1e-6 {
 					t.Errorf("%s to %s: times by module leave %g of %g ms", a.ID, b.ID, left, *doc.Step)
 				}
-			} else if len(doc.ModuleTimes) > 0 || doc.Outside != nil || doc.Step != nil && !strings.Contains(strings.Join(doc.Sentences, " "), "not known by module") {
+			} else if len(doc.ModuleTimes) > 0 || doc.Outside != nil || doc.Step != nil &&
+				!strings.Contains(strings.Join(doc.Sentences, " "), "not known by module") {
 				t.Errorf("%s to %s: nothing says why there are no times by module: %+v", a.ID, b.ID, doc)
 			}
-			if unmeasured := a.Manifest.Source != schemas.Measured || b.Manifest.Source != schemas.Measured; unmeasured != (doc.Step == nil) {
+			if unmeasured := a.Manifest.Source != schemas.Measured ||
+				b.Manifest.Source != schemas.Measured; unmeasured != (doc.Step == nil) {
 				t.Errorf("%s to %s: step difference %v", a.ID, b.ID, doc.Step)
-			} else if text := strings.Join(doc.Sentences, " "); unmeasured && !strings.Contains(text, "not measured") && !strings.Contains(text, "did not record") {
+			} else if text := strings.Join(doc.Sentences, " "); unmeasured && !strings.Contains(text, "not measured") &&
+				!strings.Contains(text, "did not record") {
 				t.Errorf("%s to %s: no sentence says how the figures are known: %q", a.ID, b.ID, doc.Sentences)
 			}
 		}

@@ -41,7 +41,8 @@ func (c *exportCmd) Run(s *streams) error {
 		folder = true
 	}
 	if folder && c.Out == "" {
-		return withHint{fmt.Errorf("%d runs do not go into one file", len(sel.Runs)), "name a folder with -o, or one run"}
+		return withHint{fmt.Errorf("%d runs do not go into one file", len(sel.Runs)),
+			"name a folder with -o, or one run"}
 	}
 	var profiles []analyze.ComponentProfile
 	err = each(s, sel, c.Names, store.WantAll, false, func(in analyze.Input) error {

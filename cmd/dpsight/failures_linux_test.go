@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what is held
-// when the step begins), and then with smaller ones. What a failure leaves behind it says after each.
+// failing trains with batches that are too large in the steps that its arguments name (step:room, in MiB above what is
+// held when the step begins), and then with smaller ones. What a failure leaves behind it says after each.
 const failing = `
 import sys
 import torch
@@ -61,8 +61,8 @@ def train():
 train()
 `
 
-// A request fails in an instrumented step, in bare ones, and where nothing is recorded: each time the breakdown says what held
-// the memory and which module asked, and what the failure held is given back as without dpsight.
+// A request fails in an instrumented step, in bare ones, and where nothing is recorded: each time the breakdown says
+// what held the memory and which module asked, and what the failure held is given back as without dpsight.
 func TestFailuresInEveryStep(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -103,12 +103,14 @@ func TestFailuresInEveryStep(t *testing.T) {
 		findings := findingsOf(t, e.store)["train"]
 		for i, o := range r.OOMs {
 			p, step := places[from+i%(len(places)-from)], steps[i/(len(places)-from)]
-			if o.Seq == 0 || o.Step != step || o.Phase != p.phase || o.Module != p.module || o.RequestedBytes != 512*mib || o.Fatal != (mode == "fatal") {
+			if o.Seq == 0 || o.Step != step || o.Phase != p.phase || o.Module != p.module ||
+				o.RequestedBytes != 512*mib || o.Fatal != (mode == "fatal") {
 				t.Errorf("%s, failure %d: %+v", mode, i+1, o)
 				continue
 			}
 			var doc breakdownDoc
-			out := must(t, "", "analyze", "breakdown", "--store", e.store, "--at", fmt.Sprintf("oom=%d", i+1), "--format", "json").stdout
+			out := must(t, "", "analyze", "breakdown", "--store", e.store, "--at", fmt.Sprintf("oom=%d", i+1),
+				"--format", "json").stdout
 			if err := json.Unmarshal([]byte(out), &doc); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +123,8 @@ func TestFailuresInEveryStep(t *testing.T) {
 			if step == 30 {
 				nobody -= p.gradients * mib
 			}
-			if held["inputs"] < 128*mib || held["activations"] < p.activations*mib || held["optimizer_state"] < 16*mib || nobody > d.Allocated/100 {
+			if held["inputs"] < 128*mib || held["activations"] < p.activations*mib ||
+				held["optimizer_state"] < 16*mib || nobody > d.Allocated/100 {
 				t.Errorf("%s, failure %d, in step %d: %v of %d", mode, i+1, step, held, d.Allocated)
 			}
 		}

@@ -16,16 +16,18 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// In the figures of recordings, of one run, and of a store where measured and predicted runs lie together, no text sticks out or
-// lies over another. The GPU's memory is drawn where NVML sampled it, and nowhere else.
+// In the figures of recordings, of one run, and of a store where measured and predicted runs lie together, no text
+// sticks out or lies over another. The GPU's memory is drawn where NVML sampled it, and nowhere else.
 func TestFiguresOfRecordings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it draws many pictures on one goroutine: slow under the race detector, which finds nothing there")
 	}
 	examples := filepath.Join("..", "..", "examples")
-	headline, quick, journals := filepath.Join(examples, "headline"), ingesttest.Store(t, filepath.Join(examples, "quick")), journalStore(t)
+	headline, quick, journals := filepath.Join(examples, "headline"),
+		ingesttest.Store(t, filepath.Join(examples, "quick")), journalStore(t)
 	ghost, err := filepath.Glob(filepath.Join(headline, "*-ghost-*"))
-	ghost = slices.DeleteFunc(ghost, func(folder string) bool { return strings.Contains(folder, "-bare-") }) // any digit may follow the name
+	// any digit may follow the name
+	ghost = slices.DeleteFunc(ghost, func(folder string) bool { return strings.Contains(folder, "-bare-") })
 	if err != nil || len(ghost) != 1 {
 		t.Fatalf("runs of ghost: %v, %v", ghost, err)
 	}
@@ -60,16 +62,17 @@ func TestFiguresOfRecordings(t *testing.T) {
 			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
 		}
 		var last *analyze.Dissection // of the run before
-		err = each(s, sel, c.runs, store.WantAll|store.WantDetail|store.WantModuleTimes, true, func(in analyze.Input) error {
-			d := analyze.Dissect(in)
-			if last != nil {
-				if doc, err := analyze.Explain(*last, d); err == nil {
-					legible(t, c.name+", "+doc.From+" to "+doc.To, report.ExplainFigure(doc))
+		err = each(s, sel, c.runs, store.WantAll|store.WantDetail|store.WantModuleTimes, true,
+			func(in analyze.Input) error {
+				d := analyze.Dissect(in)
+				if last != nil {
+					if doc, err := analyze.Explain(*last, d); err == nil {
+						legible(t, c.name+", "+doc.From+" to "+doc.To, report.ExplainFigure(doc))
+					}
 				}
-			}
-			last = &d
-			return nil
-		})
+				last = &d
+				return nil
+			})
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
@@ -96,7 +99,8 @@ func TestFilesOfFigures(t *testing.T) {
 	}
 	must(t, dir, "analyze", "explain", "vanilla", "ghost", "--store", headline, "-o", "explained")
 	must(t, dir, "report", "vanilla", "--store", headline, "-o", "reported")
-	for _, name := range []string{"explained/explain_waterfall.png", "explained/explain_waterfall.svg", "reported/device_ladder.png", "reported/device_ladder.svg"} {
+	for _, name := range []string{"explained/explain_waterfall.png", "explained/explain_waterfall.svg",
+		"reported/device_ladder.png", "reported/device_ladder.svg"} {
 		if st, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil || st.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

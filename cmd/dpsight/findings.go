@@ -34,5 +34,6 @@ func (c *findingsCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, report.FindingsTables(analyze.Findings(inspected, outlines(sel, store.WantTimes, nil)))...)
+	return table.Write(s.out, c.Format, report.FindingsTables(analyze.Findings(inspected, outlines(sel, store.WantTimes,
+		nil)))...)
 }

@@ -134,11 +134,12 @@ func TestFindingsOfHeadline(t *testing.T) {
 		"vanilla-bare": nil,
 		"dpsgd":        {"fragmentation", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
 		"dpsgd-bare":   nil,
-		"ghost":        {"clip-temporaries", "fragmentation", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
-		"fgc":          {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
-		"flash":        {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
-		"bk":           {"kept-gradients", "output-copies", "own-hooks", "rule-of-thumb"},
-		"norm_only":    {"clip-temporaries", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"ghost": {"clip-temporaries", "fragmentation", "kept-gradients", "output-copies", "rule-of-thumb",
+			"shared-hooks"},
+		"fgc":       {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"flash":     {"kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
+		"bk":        {"kept-gradients", "output-copies", "own-hooks", "rule-of-thumb"},
+		"norm_only": {"clip-temporaries", "kept-gradients", "output-copies", "rule-of-thumb", "shared-hooks"},
 	} {
 		// Those on times are another matter each time that a GPU is asked.
 		got := slices.DeleteFunc(ids(found[name]), func(id string) bool {
@@ -164,7 +165,8 @@ func TestFindingsOfHeadline(t *testing.T) {
 	// Of the recorded methods this one is the fastest by far, and none takes less memory by more than a thousandth.
 	for _, name := range []string{"ghost", "fgc", "flash", "bk"} {
 		f := findFinding(found[name], "cheaper-method")
-		if f == nil || !strings.HasPrefix(f.Change, "use method dpsgd, ") || !strings.Contains(f.If, "-dpsgd-") || strings.Contains(f.If, "-bare-") {
+		if f == nil || !strings.HasPrefix(f.Change, "use method dpsgd, ") || !strings.Contains(f.If, "-dpsgd-") ||
+			strings.Contains(f.If, "-bare-") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

@@ -26,9 +26,11 @@ type fitFlags struct {
 func (f *fitFlags) check(c *predictCmd) error {
 	switch {
 	case f.Vary == "" && f.Fit != "":
-		return withHint{errors.New("--fit says what to fit into, and --vary is not given"), "as in --fit 80GiB --vary batch_size=1..512; --gpu-memory predicts a single run"}
+		return withHint{errors.New("--fit says what to fit into, and --vary is not given"),
+			"as in --fit 80GiB --vary batch_size=1..512; --gpu-memory predicts a single run"}
 	case f.Vary == "" && (f.Fresh || f.Out != ""):
-		return withHint{errors.New("--fresh and --out go with --vary"), "dpsight report RUN -o DIR reports on a single run"}
+		return withHint{errors.New("--fresh and --out go with --vary"), "dpsight report RUN -o DIR reports on a " +
+			"single run"}
 	case f.Fit != "" && c.GPUMemory != "":
 		return withHint{errors.New("--fit and --gpu-memory both say how much memory there is"), "leave one out"}
 	case f.Vary != "" && c.Seeds != 1:
@@ -38,7 +40,8 @@ func (f *fitFlags) check(c *predictCmd) error {
 }
 
 // runFit finds for each method and device the largest value that fits.
-func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Experiment, given map[string]string, machines []*collect.Machine) error {
+func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Experiment, given map[string]string,
+	machines []*collect.Machine) error {
 	vary, err := fit.ParseRange(c.Vary)
 	if err != nil {
 		return err
@@ -51,8 +54,9 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	for _, folder := range report.FitFolders(out) {
 		written = append(written, folder, filepath.Join(folder, "fit.json"))
 	}
-	search := &fit.Search[analyze.FitRun]{Range: vary, Template: e, Machines: machines, Fresh: c.Fresh, Ours: written, Load: fitLoaded,
-		Run: func(e collect.Experiment) (analyze.FitRun, error) { return fitRun(console, e) }}
+	search := &fit.Search[analyze.FitRun]{Range: vary, Template: e, Machines: machines, Fresh: c.Fresh, Ours: written,
+		Load: fitLoaded,
+		Run:  func(e collect.Experiment) (analyze.FitRun, error) { return fitRun(console, e) }}
 	if len(given) > 0 {
 		search.Given = given
 	} else {
@@ -69,7 +73,8 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	var bad []string
 	for i := range cells {
 		cell := &cells[i]
-		done := analyze.FitSearch{Method: cell.Method, Profile: cell.Machine.Profile(), MemoryBytes: cell.Machine.ProcessBytes(), GPU: cell.Machine.GPUName(),
+		done := analyze.FitSearch{Method: cell.Method, Profile: cell.Machine.Profile(),
+			MemoryBytes: cell.Machine.ProcessBytes(), GPU: cell.Machine.GPUName(),
 			Only: cell.Values.Only, Barred: cell.Values.Barred, Top: cell.Values.Top}
 		console.Println("dpsight: " + cell.Machine.Note)
 		err := search.Find(context.Background(), cell, func(f fit.Found[analyze.FitRun]) {
@@ -79,7 +84,8 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 			console.Println(fitProgress(&done, &cell.Values))
 		})
 		var usage *collect.UsageError
-		if errors.As(err, &usage) && len(searches) == 0 && len(done.Runs) == 0 { // nothing was run: it is a mistake in what was asked for
+		// nothing was run: it is a mistake in what was asked for
+		if errors.As(err, &usage) && len(searches) == 0 && len(done.Runs) == 0 {
 			return err
 		}
 		if err != nil {
@@ -104,7 +110,8 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	}
 	fmt.Fprintf(s.err, "dpsight: tables and figure in %s\n", folder)
 	if len(bad) > 0 {
-		return failure{withHint{errors.New("the search did not come to its end: " + bad[0]), "what was predicted is kept: the same command goes on from there"}}
+		return failure{withHint{errors.New("the search did not come to its end: " + bad[0]), "what was predicted is " +
+			"kept: the same command goes on from there"}}
 	}
 	if nothing := doc.Failure(); nothing != "" {
 		return failure{withHint{errors.New(nothing), "dpsight analyze findings on its run says what was in the way"}}

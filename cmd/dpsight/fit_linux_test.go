@@ -40,8 +40,8 @@ func searched(t *testing.T, store string, args ...string) (result, analyze.FitDo
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}, doc
 }
 
-// The largest value that fits is found; what was predicted is in the store, and is taken from there until the script changes, though
-// the store and the output lie beside it. What else decides is shown without Python, in collect/fit.
+// The largest value that fits is found; what was predicted is in the store, and is taken from there until the script
+// changes, though the store and the output lie beside it. What else decides is shown without Python, in collect/fit.
 func TestFit(t *testing.T) {
 	interpreter, script := python(t), scriptFile(t, holding)
 	store, out := filepath.Join(filepath.Dir(script), "runs"), filepath.Join(filepath.Dir(script), "out")
@@ -49,13 +49,15 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A block of more than 10 MiB is a segment of its own, a multiple of 2 MiB.
-	args := []string{"--fit", "100MiB", "--vary", "n=90..120:10", "--device", "h100", "-o", out, "--", interpreter, script, "{n}"}
+	args := []string{"--fit", "100MiB", "--vary", "n=90..120:10", "--device", "h100", "-o", out, "--", interpreter,
+		script, "{n}"}
 	r, doc := searched(t, store, args...)
 	if r.code != exitDone || len(doc.Cells) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
-	if c.Outcome != analyze.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 || c.Profile != "h100" || *c.PeakReservedBytes != 100<<20 || len(c.Odd) != 0 {
+	if c.Outcome != analyze.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 ||
+		c.Profile != "h100" || *c.PeakReservedBytes != 100<<20 || len(c.Odd) != 0 {
 		t.Errorf("%s", r.stdout)
 	}
 	for _, p := range c.Probes {
@@ -71,7 +73,8 @@ func TestFit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r, again := searched(t, store, args...); r.code != exitDone || *again.Cells[0].Largest != 100 || len(again.Cells[0].Probes) != len(c.Probes) {
+	if r, again := searched(t, store, args...); r.code != exitDone || *again.Cells[0].Largest != 100 ||
+		len(again.Cells[0].Probes) != len(c.Probes) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	} else {
 		for i, p := range again.Cells[0].Probes {
@@ -89,9 +92,11 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	args[3] = "n=90..90"
-	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != analyze.FitAll || again.Cells[0].Probes[0].Kept {
+	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != analyze.FitAll ||
+		again.Cells[0].Probes[0].Kept {
 		t.Errorf("a script that changed: exit code %d\n%s", r.code, r.stdout)
-	} else if !strings.Contains(r.stderr, "dpsight: note: "+out+" has the tables of another search, which are kept\ndpsight: tables and figure in "+out+"-2\n") {
+	} else if !strings.Contains(r.stderr, "dpsight: note: "+out+" has the tables of another search, which are "+
+		"kept\ndpsight: tables and figure in "+out+"-2\n") {
 		t.Errorf("%s", r.stderr)
 	}
 	if is, err := os.ReadFile(filepath.Join(out, "fit.json")); err != nil || !bytes.Equal(is, was) {
@@ -101,41 +106,50 @@ func TestFit(t *testing.T) {
 	if err := os.Chtimes(script, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if r, again := searched(t, store, args...); r.code != exitDone || !again.Cells[0].Probes[0].Kept || !strings.Contains(r.stderr, "in "+out+"-2\n") {
+	if r, again := searched(t, store, args...); r.code != exitDone || !again.Cells[0].Probes[0].Kept ||
+		!strings.Contains(r.stderr, "in "+out+"-2\n") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	listed := must(t, t.TempDir(), "runs", "--store", store)
-	if !strings.Contains(listed.stdout, "fit-n, trial  ") || !strings.Contains(listed.stdout, "trial: a value that a search of dpsight predict --vary tried") {
+	if !strings.Contains(listed.stdout, "fit-n, trial  ") ||
+		!strings.Contains(listed.stdout, "trial: a value that a search of dpsight predict --vary tried") {
 		t.Errorf("%s", listed.stdout)
 	}
 }
 
-// A script that fails for another reason than memory ends the search with a sentence, and so does a range in which nothing fits.
+// A script that fails for another reason than memory ends the search with a sentence, and so does a range in which
+// nothing fits.
 func TestFitThatFindsNothing(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, holding), t.TempDir()
 	r, doc := searched(t, store, "--fit", "100MiB", "--vary", "n=200..300", "--", interpreter, script, "{n}")
-	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || !strings.Contains(r.stderr, "nothing fits: not even n 200") {
+	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone ||
+		!strings.Contains(r.stderr, "nothing fits: not even n 200") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r, doc = searched(t, store, "--fit", "100MiB", "--vary", "n=20..20", "--", interpreter, script, "{n}", "20")
 	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitUnset || doc.Cells[0].Largest != nil ||
-		!strings.Contains(r.stderr, "n 20 ended for another reason than memory: failed: ValueError: that many are not known") {
+		!strings.Contains(r.stderr, "n 20 ended for another reason than memory: failed: ValueError: that many are "+
+			"not known") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
 // A value that was tried beside the answer and cannot be leaves the answer what it is, and is named.
 func TestFitBesideAValueThatCannotBe(t *testing.T) {
-	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+holding)
+	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
+		holding)
 	r, doc := searched(t, t.TempDir(), "--vary", "n=10..30:10", "--", python(t), script, "{n}")
-	if r.code != exitDone || doc.Cells[0].Outcome != analyze.FitAll || *doc.Cells[0].Largest != 30 || doc.Cells[0].Probes[1].Fits != nil ||
+	if r.code != exitDone || doc.Cells[0].Outcome != analyze.FitAll || *doc.Cells[0].Largest != 30 ||
+		doc.Cells[0].Probes[1].Fits != nil ||
 		doc.Cells[0].Probes[1].Why != "failed: ValueError: that many are not known" ||
-		!strings.Contains(r.stderr, "n 20: ended for another reason than memory (failed: ValueError: that many are not known) (run 3 of about ") {
+		!strings.Contains(r.stderr, "n 20: ended for another reason than memory (failed: ValueError: that many are "+
+			"not known) (run 3 of about ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
-// A script that halves what it asks for until it goes through does not fit with what it was asked for, in a search and in a single prediction.
+// A script that halves what it asks for until it goes through does not fit with what it was asked for, in a search and
+// in a single prediction.
 func TestFitOfAScriptThatCatches(t *testing.T) {
 	script := scriptFile(t, `
 import sys, torch
@@ -148,12 +162,15 @@ while True:
         n //= 2
 `)
 	r, doc := searched(t, t.TempDir(), "--fit", "100MiB", "--vary", "n=300..300", "--", python(t), script, "{n}")
-	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 || doc.Cells[0].Probes[0].Status != "ok" ||
-		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of memory and went on)") {
+	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 ||
+		doc.Cells[0].Probes[0].Status != "ok" ||
+		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of "+
+			"memory and went on)") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r = dpsight(t, t.TempDir(), "predict", "--gpu-memory", "100MiB", "--", python(t), script, "300")
-	if r.code != exitFailed || !strings.Contains(r.stderr, "the script caught 2 requests that failed for want of memory and went on") {
+	if r.code != exitFailed || !strings.Contains(r.stderr, "the script caught 2 requests that failed for want of "+
+		"memory and went on") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -182,10 +199,12 @@ if sys.argv[2:] == ["dies"]:
 	if r.code != exitDone || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if p := &doc.Runs[0]; p.Status != schemas.StatusOK || !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), "for workspaces failed, and torch itself went on") {
+	if p := &doc.Runs[0]; p.Status != schemas.StatusOK || !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs == 0 ||
+		!strings.Contains(strings.Join(p.Warnings, "\n"), "for workspaces failed, and torch itself went on") {
 		t.Errorf("fits %v, %d caught, %d absorbed, warnings %q", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs, p.Warnings)
 	}
-	if found := must(t, t.TempDir(), "analyze", "findings", "--store", store); !strings.Contains(found.stdout, "torch itself went on without") {
+	if found := must(t, t.TempDir(), "analyze", "findings", "--store", store); !strings.Contains(found.stdout,
+		"torch itself went on without") {
 		t.Errorf("%s", found.stdout)
 	}
 	// None of these ended the run, whatever the error says that did.
@@ -201,15 +220,20 @@ if sys.argv[2:] == ["dies"]:
 // A mistake in what may vary is one of usage: nothing runs.
 func TestFitRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
-		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this experiment (vanilla)"},
-		{"--vary physical_batch_size=5..7 --method ghost --preset tiny --batch-size 64", "--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5"},
+		{"--vary seq_len=4..8 --method vanilla --model mlp --preset tiny", "--vary seq_len: it has no effect on this " +
+			"experiment (vanilla)"},
+		{"--vary physical_batch_size=5..7 --method ghost --preset tiny --batch-size 64",
+			"--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of " +
+				"batch_size 64, not 5"},
 		{"--vary batch_size=4..8 --method ghost,ghost --preset tiny", "--method names ghost twice"},
-		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run is of one\ndpsight: hint: dpsight predict takes several with --vary"},
+		{"--method vanilla,ghost --preset tiny", "--method names several methods (vanilla,ghost), and a run is of " +
+			"one\ndpsight: hint: dpsight predict takes several with --vary"},
 		{"--vary batch_size=4..8 --method ghost --preset tiny --device t4,t4", "--device names t4 twice"},
 	} {
 		store := t.TempDir()
 		r := dpsight(t, store, append([]string{"predict", "--store", store}, strings.Fields(c.args)...)...)
-		if left, err := os.ReadDir(store); r.code != exitUsage || !strings.Contains(r.stderr, c.says) || err != nil || len(left) > 0 {
+		if left, err := os.ReadDir(store); r.code != exitUsage || !strings.Contains(r.stderr, c.says) || err != nil ||
+			len(left) > 0 {
 			t.Errorf("%s: exit code %d, %v left\n%s", c.args, r.code, left, r.stderr)
 		}
 	}
@@ -217,13 +241,15 @@ func TestFitRefuses(t *testing.T) {
 
 // Several methods are several cells; that devices make a grid of them is shown without Python, in collect/fit.
 func TestFitOfMethods(t *testing.T) {
-	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost", "--model", "mlp", "--preset", "tiny", "--num-iter", "1", "--python", python(t))
+	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost",
+		"--model", "mlp", "--preset", "tiny", "--num-iter", "1", "--python", python(t))
 	if r.code != exitDone || len(doc.Cells) != 2 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	for i, want := range []string{"vanilla t4", "ghost t4"} {
 		c := &doc.Cells[i]
-		if got := c.Method + " " + c.Profile; got != want || c.Outcome != analyze.FitAll || *c.Largest != 2 || len(c.Probes) != 1 {
+		if got := c.Method + " " + c.Profile; got != want || c.Outcome != analyze.FitAll || *c.Largest != 2 ||
+			len(c.Probes) != 1 {
 			t.Errorf("%s: %+v, want %s", got, c, want)
 		}
 	}
@@ -232,12 +258,14 @@ func TestFitOfMethods(t *testing.T) {
 // A physical batch must divide the batch: the values that do are searched, and the result says which.
 func TestFitOfPhysicalBatches(t *testing.T) {
 	out := t.TempDir()
-	r, doc := searched(t, t.TempDir(), "--fit", "24GiB", "--vary", "physical_batch_size=3..20", "--method", "dpsgd", "--preset", "tiny", "--batch-size", "12", "--num-iter", "1", "-o", out, "--python", python(t))
+	r, doc := searched(t, t.TempDir(), "--fit", "24GiB", "--vary", "physical_batch_size=3..20", "--method", "dpsgd",
+		"--preset", "tiny", "--batch-size", "12", "--num-iter", "1", "-o", out, "--python", python(t))
 	if r.code != exitDone || len(doc.Cells) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
-	if c.Outcome != analyze.FitAll || *c.Largest != 12 || fmt.Sprint(c.Only) != "[3 4 6 12]" || c.Barred != "physical_batch_size must be a divisor of batch_size 12, not 5" {
+	if c.Outcome != analyze.FitAll || *c.Largest != 12 || fmt.Sprint(c.Only) != "[3 4 6 12]" ||
+		c.Barred != "physical_batch_size must be a divisor of batch_size 12, not 5" {
 		t.Errorf("%s", r.stdout)
 	}
 	for _, p := range c.Probes {
@@ -247,7 +275,8 @@ func TestFitOfPhysicalBatches(t *testing.T) {
 	}
 	for _, name := range []string{"fit.md", "fit.svg"} {
 		text, err := os.ReadFile(filepath.Join(out, name))
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\_`, "_"), "the values that the options allow, 3, 4, 6, 12: ") {
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(text), `\_`, "_"),
+			"the values that the options allow, 3, 4, 6, 12: ") {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
@@ -256,9 +285,11 @@ func TestFitOfPhysicalBatches(t *testing.T) {
 // Ctrl-C ends a search and keeps what is done.
 func TestFitInterrupted(t *testing.T) {
 	interpreter, store := python(t), t.TempDir()
-	script := scriptFile(t, fmt.Sprintf("import sys, time\nif int(sys.argv[1]) > 10:\n    open(%q, 'w').close()\n    time.sleep(600)\n%s", filepath.Join(store, "second"), holding))
+	script := scriptFile(t, fmt.Sprintf("import sys, time\nif int(sys.argv[1]) > 10:\n    open(%q, 'w').close()\n    "+
+		"time.sleep(600)\n%s", filepath.Join(store, "second"), holding))
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command("dpsight", "predict", "--store", store, "--format", "json", "--vary", "n=10..20", "--", interpreter, script, "{n}")
+	cmd := exec.Command("dpsight", "predict", "--store", store, "--format", "json", "--vary", "n=10..20", "--",
+		interpreter, script, "{n}")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -276,7 +307,8 @@ func TestFitInterrupted(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	var doc analyze.FitDocument
-	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil || cmd.ProcessState.ExitCode() != exitFailed || doc.Cells[0].Outcome != analyze.FitUnset || *doc.Cells[0].Largest != 10 ||
+	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil || cmd.ProcessState.ExitCode() != exitFailed ||
+		doc.Cells[0].Outcome != analyze.FitUnset || *doc.Cells[0].Largest != 10 ||
 		!strings.Contains(stderr.String(), "it was interrupted") {
 		t.Errorf("%v, exit code %d\n%s%s", err, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String())
 	}

@@ -24,10 +24,11 @@ var shownSearch = regexp.MustCompile(`(?s)<!-- searched: dpsight (predict .*?) -
 // mostPicture bounds the picture of the page: what is drawn again would take its size again of every clone.
 const mostPicture = 60_000
 
-// What the page says fits is what its search found, which is kept in examples/fit: its tables and its picture are made of that document.
-// With an interpreter the two values that decide one cell are predicted anew.
+// What the page says fits is what its search found, which is kept in examples/fit: its tables and its picture are made
+// of that document. With an interpreter the two values that decide one cell are predicted anew.
 func TestFitPage(t *testing.T) {
-	page, picture := filepath.Join("..", "..", "docs", "predict.md"), filepath.Join("..", "..", "docs", "gallery", "fit.png")
+	page, picture := filepath.Join("..", "..", "docs", "predict.md"), filepath.Join("..", "..", "docs", "gallery",
+		"fit.png")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,8 @@ func TestFitPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := &doc.Vary
-	if asked := fmt.Sprintf("--vary %s=%d..%d:%d ", v.Name, v.Low, v.High, v.Step); !strings.Contains(command+" ", asked) {
+	if asked := fmt.Sprintf("--vary %s=%d..%d:%d ", v.Name, v.Low, v.High, v.Step); !strings.Contains(command+" ",
+		asked) {
 		t.Errorf("the document is of %s, the command is %s", asked, command)
 	}
 	var shown, drawn bytes.Buffer
@@ -58,7 +60,8 @@ func TestFitPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	picked := fewerShades(t, drawn.Bytes())
-	fresh := "<!-- searched: dpsight " + command + " -->\n`dpsight " + command + "`\n\n![Reserved GPU memory by batch size, for each method on each device](gallery/fit.png)\n\n" + shown.String() + "\n<!-- end -->"
+	fresh := "<!-- searched: dpsight " + command + " -->\n`dpsight " + command + "`\n\n![Reserved GPU memory by " +
+		"batch size, for each method on each device](gallery/fit.png)\n\n" + shown.String() + "\n<!-- end -->"
 	if *update {
 		if err := os.WriteFile(page, bytes.Replace(text, m[0], []byte(fresh), 1), 0o644); err != nil {
 			t.Fatal(err)
@@ -108,7 +111,8 @@ func fewerShades(t *testing.T, picture []byte) []byte {
 	return out.Bytes()
 }
 
-// decided predicts anew, of the last cell of a search on a device's own memory, the largest value that fits and the one above it.
+// decided predicts anew, of the last cell of a search on a device's own memory, the largest value that fits and the one
+// above it.
 func decided(t *testing.T, doc *analyze.FitDocument, command string) {
 	interpreter := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if interpreter == "" {
@@ -138,7 +142,8 @@ func decided(t *testing.T, doc *analyze.FitDocument, command string) {
 	if len(again.Cells) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if n := &again.Cells[0]; n.Largest == nil || *n.Largest != *c.Largest || n.Refused == nil || *n.Refused != *c.Refused || *n.PeakBytes != *c.PeakBytes || *n.PeakReservedBytes != *c.PeakReservedBytes ||
+	if n := &again.Cells[0]; n.Largest == nil || *n.Largest != *c.Largest || n.Refused == nil ||
+		*n.Refused != *c.Refused || *n.PeakBytes != *c.PeakBytes || *n.PeakReservedBytes != *c.PeakReservedBytes ||
 		n.MemoryBytes != c.MemoryBytes {
 		t.Errorf("%s on %s is now\n%s", c.Method, c.GPU, r.stdout)
 	}

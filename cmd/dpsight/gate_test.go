@@ -11,17 +11,24 @@ import (
 )
 
 var (
-	compareShape = object{"schema": "string", "value": "string", "unit": "string", "rows": list{"string"}, "cols": list{"string"},
+	compareShape = object{"schema": "string", "value": "string", "unit": "string", "rows": list{"string"},
+		"cols":     list{"string"},
 		"baseline": object{"run_id": "string?", "match": "any?", "label": "string"},
-		"cells": list{object{"row": "any", "col": "any", "run_ids": list{"string"}, "failed": list{object{"run_id": "string", "status": "string"}}, "n": "int",
-			"value": "number?", "low": "number?", "high": "number?", "delta": "number?", "ratio": "number?", "is_baseline": "bool", "marks": list{"string"}}},
-		"differences": list{object{"metric": "string", "unit": "string", "baseline": "number?", "value": "number?", "delta": "number?", "ratio": "number?"}},
-		"runs":        list{identity}, "warnings": list{"string"}}
+		"cells": list{object{"row": "any", "col": "any", "run_ids": list{"string"},
+			"failed": list{object{"run_id": "string", "status": "string"}}, "n": "int",
+			"value": "number?", "low": "number?", "high": "number?", "delta": "number?", "ratio": "number?",
+			"is_baseline": "bool", "marks": list{"string"}}},
+		"differences": list{object{"metric": "string", "unit": "string", "baseline": "number?", "value": "number?",
+			"delta": "number?", "ratio": "number?"}},
+		"runs": list{identity}, "warnings": list{"string"}}
 
-	checkShape = object{"schema": "string", "ok": "bool", "baseline": "string", "thresholds": list{object{"metric": "string", "ratio": "string"}}, "floor_bytes": "int",
-		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string", "status": "string?", "reason?": "string", "source": "string?",
+	checkShape = object{"schema": "string", "ok": "bool", "baseline": "string",
+		"thresholds": list{object{"metric": "string", "ratio": "string"}}, "floor_bytes": "int",
+		"experiments": list{object{"key": "string?", "name": "string", "params": "any", "state": "string",
+			"status": "string?", "reason?": "string", "source": "string?",
 			"profile": "string?", "baseline_source": "string?", "confidence?": "string", "runs": "int",
-			"comparisons": list{object{"metric": "string", "unit": "string", "limit": "string", "baseline": "number?", "current": "number?", "delta": "number?",
+			"comparisons": list{object{"metric": "string", "unit": "string", "limit": "string", "baseline": "number?",
+				"current": "number?", "delta": "number?",
 				"ratio": "number?", "verdict": "string", "reason?": "string"}}}},
 		"failures": list{"string"}, "warnings": list{"string"}}
 )
@@ -48,7 +55,8 @@ func TestCompareDocument(t *testing.T) {
 		if doc.Schema != "dpsight.compare/1" || doc.Unit != "bytes" || cells != len(doc.Runs) || cells < 2 {
 			t.Errorf("schema %q, %d runs in cells, %d in all", doc.Schema, cells, len(doc.Runs))
 		}
-		decodeOne(t, must(t, t.TempDir(), "compare", "vanilla", "dpsgd", "--store", store, "--format", "json"), compareShape, &doc)
+		decodeOne(t, must(t, t.TempDir(), "compare", "vanilla", "dpsgd", "--store", store, "--format", "json"),
+			compareShape, &doc)
 		if len(doc.Differences) < 5 || doc.Differences[0].Metric != "peak" {
 			t.Errorf("side by side: %+v", doc.Differences)
 		}
@@ -68,7 +76,8 @@ func TestCheckDocument(t *testing.T) {
 			}
 			Failures []string
 		}
-		decodeOne(t, must(t, dir, "check", store, "--baseline", "b.json", "--threshold", "peak=1", "--threshold", "category:*=1", "--format", "json"), checkShape, &doc)
+		decodeOne(t, must(t, dir, "check", store, "--baseline", "b.json", "--threshold", "peak=1", "--threshold",
+			"category:*=1", "--format", "json"), checkShape, &doc)
 		compared := 0
 		for _, x := range doc.Experiments {
 			for _, c := range x.Comparisons {
@@ -77,14 +86,16 @@ func TestCheckDocument(t *testing.T) {
 				}
 			}
 		}
-		if doc.Schema != "dpsight.check/1" || !doc.OK || len(doc.Failures) != 0 || len(doc.Experiments) < 2 || compared < 6 {
-			t.Errorf("runs beside themselves: ok %t, %d experiments, %d figures compared, %q", doc.OK, len(doc.Experiments), compared, doc.Failures)
+		if doc.Schema != "dpsight.check/1" || !doc.OK || len(doc.Failures) != 0 || len(doc.Experiments) < 2 ||
+			compared < 6 {
+			t.Errorf("runs beside themselves: ok %t, %d experiments, %d figures compared, %q", doc.OK,
+				len(doc.Experiments), compared, doc.Failures)
 		}
 	})
 }
 
-// Against a baseline in which one category is smaller, by so much that the run has 5.1 % more, the check fails and names
-// it; with 4.9 % it passes. Every category of every experiment that was recorded is tried.
+// Against a baseline in which one category is smaller, by so much that the run has 5.1 % more, the check fails and
+// names it; with 4.9 % it passes. Every category of every experiment that was recorded is tried.
 func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 	store, dir := journalStore(t), t.TempDir()
 	path := filepath.Join(dir, "b.json")
@@ -107,11 +118,13 @@ func TestPlantedGrowthOfRecordedRuns(t *testing.T) {
 				}
 				whole.Experiments[i].Categories[c] = now
 				var stdout, stderr bytes.Buffer
-				code := run([]string{"check", e.Name, "--store", store, "--baseline", path, "--partial", "--threshold", "category:*=1.05"}, &stdout, &stderr)
+				code := run([]string{"check", e.Name, "--store", store, "--baseline", path, "--partial", "--threshold",
+					"category:*=1.05"}, &stdout, &stderr)
 				return result{code, stdout.String(), stderr.String()}
 			}
 			r := plant(now * 1000 / 1051)
-			if named := fmt.Sprintf("dpsight: error: %s: %s at the peak grew by ", e.Name, c); r.code != exitFailed || !strings.HasPrefix(r.stderr, named) {
+			if named := fmt.Sprintf("dpsight: error: %s: %s at the peak grew by ", e.Name, c); r.code != exitFailed ||
+				!strings.HasPrefix(r.stderr, named) {
 				t.Errorf("%s: %s: 5.1 %%: exit code %d, %s", e.Name, c, r.code, r.stderr)
 			}
 			if r = plant((now*1000 + 1048) / 1049); r.code != exitDone {

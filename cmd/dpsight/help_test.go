@@ -148,7 +148,8 @@ func shown(text string) []string {
 			continue
 		}
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "$ "), "./")
-		if inside && strings.HasPrefix(line, "dpsight ") && !strings.HasPrefix(line, "dpsight = ") { // Python has that name too
+		// Python has that name too
+		if inside && strings.HasPrefix(line, "dpsight ") && !strings.HasPrefix(line, "dpsight = ") {
 			out = append(out, line)
 		}
 	}
@@ -156,7 +157,8 @@ func shown(text string) []string {
 }
 
 func TestShown(t *testing.T) {
-	got := shown("dpsight not in a block\n```\n$ ./dpsight runs \\\n  --store x | head   # all\nmake demo\ndpsight = MagicMock()\n```\ndpsight neither\n")
+	got := shown("dpsight not in a block\n```\n$ ./dpsight runs \\\n  --store x | head   # all\nmake demo\ndpsight = " +
+		"MagicMock()\n```\ndpsight neither\n")
 	if len(got) != 1 || strings.Join(words(got[0]), "|") != "dpsight|runs|--store|x" {
 		t.Errorf("%q", got)
 	}

@@ -54,7 +54,8 @@ func (c *ingestCmd) Run(s *streams) error {
 	defer frugal()()
 	var refused []string
 	for _, path := range c.Paths {
-		outcomes, err := ingest.Import(path, c.Store, ingest.Options{Version: version, Again: c.Again, Confide: analyze.Confide, Prepare: prepare})
+		outcomes, err := ingest.Import(path, c.Store, ingest.Options{Version: version, Again: c.Again,
+			Confide: analyze.Confide, Prepare: prepare})
 		if err != nil {
 			return cannotWrite(c.Store, err)
 		}
@@ -69,7 +70,8 @@ func (c *ingestCmd) Run(s *streams) error {
 			doc.Inputs = append(doc.Inputs, in)
 		}
 	}
-	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"}, {Title: "Run", Key: "run_id"},
+	t := table.Table{Title: "Ingested", Document: doc, Columns: []table.Column{{Title: "Path", Key: "path"},
+		{Title: "Run", Key: "run_id"},
 		{Title: "State", Key: "state"}, {Key: "again", For: table.Programs}, {Title: "Reason", Key: "reason"}}}
 	for _, in := range doc.Inputs {
 		run := table.Absent()
@@ -80,7 +82,8 @@ func (c *ingestCmd) Run(s *streams) error {
 		if in.Again {
 			state.Text = "again"
 		}
-		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state, table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
+		t.Rows = append(t.Rows, []table.Cell{table.Text(in.Path), run, state, table.Text(strconv.FormatBool(in.Again)),
+			table.Optional(in.Reason, table.Text)})
 	}
 	if err := table.Write(s.out, c.Format, t); err != nil {
 		return err
@@ -89,13 +92,15 @@ func (c *ingestCmd) Run(s *streams) error {
 	case n == 1:
 		return withHint{errors.New(refused[0]), ingestHint}
 	case n > 1:
-		return withHint{fmt.Errorf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), refused[0]), ingestHint}
+		return withHint{fmt.Errorf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), refused[0]),
+			ingestHint}
 	}
 	return nil
 }
 
-// frugal has garbage collected twice as often while runs are ingested, unless GOGC says how often: millions of events are columns of
-// hundreds of megabytes, of which the usual setting keeps as much again. It costs a few percent of the time.
+// frugal has garbage collected twice as often while runs are ingested, unless GOGC says how often: millions of events
+// are columns of hundreds of megabytes, of which the usual setting keeps as much again. It costs a few percent of the
+// time.
 func frugal() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -104,11 +109,12 @@ func frugal() (restore func()) {
 	return func() { debug.SetGCPercent(usual) }
 }
 
-const ingestHint = "it takes run folders, stores, and memory snapshots that torch 2.10 or later recorded from the start; " +
+const ingestHint = "it takes run folders, stores, and memory snapshots that torch 2.10 or later recorded from the " +
+	"start; " +
 	"nothing was written for what it refused"
 
-// writable finds a file that stands where the store, or a folder above it, should be: better before a snapshot of gigabytes
-// is read than after. It makes nothing, since nothing may come to be written.
+// writable finds a file that stands where the store, or a folder above it, should be: better before a snapshot of
+// gigabytes is read than after. It makes nothing, since nothing may come to be written.
 func writable(dir string) error {
 	for {
 		st, err := os.Stat(dir)

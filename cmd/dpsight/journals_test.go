@@ -37,9 +37,11 @@ func liveRun(t *testing.T, marks, frames []byte) string {
 	return dir
 }
 
-// Wherever a journal is torn, what was whole before is ingested, is exact as far as it was checked, and never grows by damage.
+// Wherever a journal is torn, what was whole before is ingested, is exact as far as it was checked, and never grows by
+// damage.
 func TestTornJournals(t *testing.T) {
-	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir, spool.SealedName(0)))
+	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
+		spool.SealedName(0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,8 @@ func TestForeignJournals(t *testing.T) {
 	} {
 		dir := liveRun(t, b[0], b[1])
 		r := dpsight(t, "", "ingest", dir)
-		if r.code != exitUsage || strings.Count(r.stderr, "dpsight: error: ") != 1 || !strings.Contains(r.stderr, "999999999-1") {
+		if r.code != exitUsage || strings.Count(r.stderr, "dpsight: error: ") != 1 ||
+			!strings.Contains(r.stderr, "999999999-1") {
 			t.Errorf("%s: exit code %d\n%s", name, r.code, r.stderr)
 		}
 		for i, file := range []string{"999999999-1.marks", "999999999-1.frames"} {

@@ -109,17 +109,22 @@ func TestBreakdownDocument(t *testing.T) {
 						t.Errorf("%s: %s is unknown or out of the order of precedence", r.Name, c.Category)
 					}
 					order = place
-					if c.Max <= 0 && c.Held <= 0 || c.Bytes > c.Max || c.Bytes < 0 || c.Tagged+c.Lifetime+c.PhaseOnly != c.Bytes || c.Shared > c.Held || (c.Bytes > 0) != (c.Blocks > 0) {
+					if c.Max <= 0 && c.Held <= 0 || c.Bytes > c.Max || c.Bytes < 0 ||
+						c.Tagged+c.Lifetime+c.PhaseOnly != c.Bytes || c.Shared > c.Held ||
+						(c.Bytes > 0) != (c.Blocks > 0) {
 						t.Errorf("%s: %+v", r.Name, c)
 					}
 				}
 				if sum != d.Allocated || d.Allocated <= 0 {
 					t.Errorf("%s: the categories sum to %d, allocated are %d", r.Name, sum, d.Allocated)
 				}
-				if d.Conservation.Verdict == schemas.Exact && (d.Conservation.Residue != 0 || d.Torch != nil && *d.Torch != d.Allocated) {
-					t.Errorf("%s: exact, but the residue is %d, torch's peak %v, the peak %d", r.Name, d.Conservation.Residue, *d.Torch, d.Allocated)
+				if d.Conservation.Verdict == schemas.Exact && (d.Conservation.Residue != 0 || d.Torch != nil &&
+					*d.Torch != d.Allocated) {
+					t.Errorf("%s: exact, but the residue is %d, torch's peak %v, the peak %d", r.Name,
+						d.Conservation.Residue, *d.Torch, d.Allocated)
 				}
-				if r.Source == schemas.Predicted && r.Status == schemas.StatusOK && d.Conservation.Verdict != schemas.Exact {
+				if r.Source == schemas.Predicted && r.Status == schemas.StatusOK &&
+					d.Conservation.Verdict != schemas.Exact {
 					t.Errorf("%s: the verdict is %s", r.Name, d.Conservation.Verdict)
 				}
 			}
@@ -130,7 +135,8 @@ func TestBreakdownDocument(t *testing.T) {
 func TestOverheadDocument(t *testing.T) {
 	stores(t, func(t *testing.T, store string) {
 		var doc overheadDoc
-		decodeOne(t, must(t, t.TempDir(), "analyze", "overhead", store, "--baseline", "vanilla", "--store", store, "--format", "json"), overheadShape, &doc)
+		decodeOne(t, must(t, t.TempDir(), "analyze", "overhead", store, "--baseline", "vanilla", "--store", store,
+			"--format", "json"), overheadShape, &doc)
 		if doc.Schema != "dpsight.overhead/1" || !strings.Contains(doc.Baseline, "-vanilla-") {
 			t.Fatalf("schema %q, baseline %q", doc.Schema, doc.Baseline)
 		}
@@ -149,27 +155,33 @@ func TestOverheadDocument(t *testing.T) {
 				percent += *c.Percent
 			}
 			if len(r.Categories) > 0 && !near(&percent, 100*(*r.Ratio-1)) {
-				t.Errorf("%s: the categories' differences sum to %v %% of the baseline's peak, the peaks' ratio is %v", r.Name, percent, *r.Ratio)
+				t.Errorf("%s: the categories' differences sum to %v %% of the baseline's peak, the peaks' ratio is %v",
+					r.Name, percent, *r.Ratio)
 			}
 			measured = measured || r.StepMS != nil
 			for _, p := range r.Phases {
-				if p.PeakDelta != nil && *p.Peak != *p.PeakDelta && !near(p.PeakPercent, 100*float64(*p.PeakDelta)/float64(*p.Peak-*p.PeakDelta)) {
-					t.Errorf("%s, %s: %+d B above %d are said to be %v %%", r.Name, p.Phase, *p.PeakDelta, *p.Peak-*p.PeakDelta, p.PeakPercent)
+				if p.PeakDelta != nil && *p.Peak != *p.PeakDelta &&
+					!near(p.PeakPercent, 100*float64(*p.PeakDelta)/float64(*p.Peak-*p.PeakDelta)) {
+					t.Errorf("%s, %s: %+d B above %d are said to be %v %%", r.Name, p.Phase, *p.PeakDelta,
+						*p.Peak-*p.PeakDelta, p.PeakPercent)
 				}
 				if p.Delta != nil {
 					timed++
 					if step := r.StepMS.Median / *r.StepRatio; !near(p.StepPercent, 100**p.Delta/step) {
-						t.Errorf("%s, %s: %+v ms of the baseline's step of %v ms are said to be %v %%", r.Name, p.Phase, *p.Delta, step, p.StepPercent)
+						t.Errorf("%s, %s: %+v ms of the baseline's step of %v ms are said to be %v %%", r.Name, p.Phase,
+							*p.Delta, step, p.StepPercent)
 					}
 				}
 			}
 			if len(r.Categories) > 0 {
 				deltas++
 				if r.Peak == nil || r.Delta == nil || sum != *r.Delta || bytes != *r.Peak {
-					t.Errorf("%s: the categories' deltas sum to %d, their bytes to %d, peak %v, delta %v", r.Name, sum, bytes, r.Peak, r.Delta)
+					t.Errorf("%s: the categories' deltas sum to %d, their bytes to %d, peak %v, delta %v", r.Name, sum,
+						bytes, r.Peak, r.Delta)
 				}
 			}
-			if r.Source != schemas.Measured && (r.StepMS != nil || r.Samples != nil || r.Joules != nil || r.Device != nil) {
+			if r.Source != schemas.Measured && (r.StepMS != nil || r.Samples != nil || r.Joules != nil ||
+				r.Device != nil) {
 				t.Errorf("%s: %s, yet it has times, energy or a device peak", r.Name, r.Source)
 			}
 			if r.RunID == doc.Baseline && (*r.Delta != 0 || *r.Ratio != 1) {
@@ -215,7 +227,8 @@ func TestCostDocument(t *testing.T) {
 			t.Fatalf("%+v", doc)
 		}
 		for _, r := range doc.Runs {
-			if r.Verdict == schemas.Exact && (r.Missing != 0 || r.Residue != 0 || r.Torch == nil && r.Source != schemas.Imported ||
+			if r.Verdict == schemas.Exact && (r.Missing != 0 || r.Residue != 0 || r.Torch == nil &&
+				r.Source != schemas.Imported ||
 				r.Torch != nil && r.Peak != nil && *r.Peak != *r.Torch) {
 				t.Errorf("exact: %+v", r)
 			}
@@ -291,7 +304,8 @@ func TestIngestDocument(t *testing.T) {
 		t.Fatalf("exit code %d, %+v, %+v", r.code, first, second)
 	}
 	a, b, c := first.Inputs[0], second.Inputs[0], second.Inputs[1]
-	if a.State != "new" || a.Again || b.State != "known" || b.Again || len(a.RunIDs) != 1 || !slices.Equal(a.RunIDs, b.RunIDs) || a.Reason != nil || b.Reason != nil {
+	if a.State != "new" || a.Again || b.State != "known" || b.Again || len(a.RunIDs) != 1 ||
+		!slices.Equal(a.RunIDs, b.RunIDs) || a.Reason != nil || b.Reason != nil {
 		t.Errorf("the same file twice: %+v, %+v", a, b)
 	}
 	if c.State != "refused" || c.Reason == nil || *c.Reason == "" || len(c.RunIDs) != 0 {
@@ -324,11 +338,13 @@ func TestDoctorDocument(t *testing.T) {
 
 func TestVersionDocument(t *testing.T) {
 	var doc struct{ Version string }
-	decodeOne(t, must(t, "", "version", "--json"), object{"version": "string", "revision": "string?", "modified": "bool?", "agent": "string", "phantom": "string", "go": "string", "platform": "string"}, &doc)
+	decodeOne(t, must(t, "", "version", "--json"), object{"version": "string", "revision": "string?",
+		"modified": "bool?", "agent": "string", "phantom": "string", "go": "string", "platform": "string"}, &doc)
 	if flag, command := must(t, "", "--version"), must(t, "", "version"); flag != command {
 		t.Errorf("--version: %+v, version: %+v", flag, command)
 	}
-	if text := must(t, "", "version").stdout; doc.Version != version || !strings.HasPrefix(text, "dpsight "+version+" (") {
+	if text := must(t, "", "version").stdout; doc.Version != version ||
+		!strings.HasPrefix(text, "dpsight "+version+" (") {
 		t.Errorf("%q and %q", doc.Version, text)
 	}
 }

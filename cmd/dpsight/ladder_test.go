@@ -9,9 +9,11 @@ import (
 var ladderShape = object{"schema": "string", "runs": list{with(identity, object{
 	"gpus": list{object{"gpu": "string?", "uuid": "string?", "index": "int?", "total_bytes": "int?",
 		"devices": list{object{"device": "string", "rank": "int"}},
-		"moments": list{object{"at": "string", "device": "string?", "rank": "int?", "time_ns": "int?", "event": "int?", "step": "int?", "phase": "string?",
+		"moments": list{object{"at": "string", "device": "string?", "rank": "int?", "time_ns": "int?", "event": "int?",
+			"step": "int?", "phase": "string?",
 			"sample_offset_ns": "int?", "memory_api": "int?", "driver_reserve_bytes": "int?", "other_processes": "int?",
-			"rungs": list{object{"rung": "string", "in": "string?", "bytes": "int?", "how": "string"}}, "notes": list{"string"}}},
+			"rungs": list{object{"rung": "string", "in": "string?", "bytes": "int?", "how": "string"}},
+			"notes": list{"string"}}},
 		"outside_torch": list{object{"time_ns": "int", "step": "int?", "phase": "string?", "bytes": "int"}},
 	}},
 	"warnings": list{"string"},
@@ -60,7 +62,8 @@ func TestLadderDocument(t *testing.T) {
 							t.Errorf("%s, %s: %s has %d bytes, the rungs in it %d", r.Name, m.At, rung, *whole, sum)
 						}
 					}
-					if used := bytes["device_used"]; (used != nil) != (r.Source == schemas.Measured) || bytes["reserved"] == nil {
+					if used := bytes["device_used"]; (used != nil) != (r.Source == schemas.Measured) ||
+						bytes["reserved"] == nil {
 						t.Errorf("%s (%s), %s: %v", r.Name, r.Source, m.At, bytes)
 					}
 				}

@@ -119,7 +119,8 @@ var recorded = []struct{ name, status, reason string }{
 
 // journalID is the run id of a recorded journal in the fixture store.
 func journalID(i int) string {
-	return time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC).Format("20060102T150405Z") + "-" + recorded[i].name + "-00000" + string(rune('0'+i))
+	return time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC).Format("20060102T150405Z") + "-" + recorded[i].name + "-00000" +
+		string(rune('0'+i))
 }
 
 // rawStore makes a store of recorded runs as their collector left them: without tables.
@@ -138,8 +139,10 @@ func rawStore(dir string) error {
 		}
 		profile := "h200"
 		start := time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC)
-		m := &schemas.Manifest{RunID: journalID(i), Name: r.name, Source: schemas.Predicted, Profile: &profile, Status: r.status, Reason: r.reason,
-			Command: []string{"python", "train.py"}, Params: map[string]any{"method": r.name, "batch_size": 8}, Bare: r.name == "bare",
+		m := &schemas.Manifest{RunID: journalID(i), Name: r.name, Source: schemas.Predicted, Profile: &profile,
+			Status: r.status, Reason: r.reason,
+			Command: []string{"python", "train.py"}, Params: map[string]any{"method": r.name, "batch_size": 8},
+			Bare:  r.name == "bare",
 			Start: start, GPUs: []schemas.GPU{{Name: "NVIDIA H200", TotalBytes: 150109880320}}, Warnings: []string{}}
 		if err := schemas.WriteManifest(run, m); err != nil {
 			return err
@@ -177,7 +180,8 @@ func phantomStore(t *testing.T) string {
 	interpreter := python(t)
 	return fixture(t, "phantom", func(dir string) error {
 		for _, method := range []string{"vanilla", "dpsgd"} {
-			if err := program("collect", "--device", "phantom", "--python", interpreter, "--store", dir, "--method", method, "--preset", "tiny",
+			if err := program("collect", "--device", "phantom", "--python", interpreter, "--store", dir, "--method",
+				method, "--preset", "tiny",
 				"--seq-len", "64", "--num-iter", "2", "--warmup-iter", "1"); err != nil {
 				return err
 			}

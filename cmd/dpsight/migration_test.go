@@ -8,16 +8,22 @@ import (
 	"testing"
 )
 
-// replacedFlags are the flags of the profilers that users come from, by the heading of their section in docs/migration.md, and the
-// values that they take where these are a choice.
+// replacedFlags are the flags of the profilers that users come from, by the heading of their section in
+// docs/migration.md, and the values that they take where these are a choice.
 var replacedFlags = map[string]map[string][]string{
 	"## Component profilers": {
-		"--experiment": {"vanilla", "ghost", "flash_clip", "bookkeeping", "flash_clip_bookkeeping", "flash_clip_bk", "ghost_fsdp_bk"},
-		"--mode":       {"no_dp", "ghost", "flash", "ghost_bk", "flash_bk", "ghost_fsdp", "flash_fsdp", "flash_fsdp_bk"},
-		"--output":     nil, "--input-dir": nil, "--output-dir": nil, "--baseline": nil, "--current": nil, "--threshold": nil,
-		"--vocab-size": nil, "--hidden-dim": nil, "--num-layers": nil, "--num-heads": nil, "--seq-len": nil, "--seq-length": nil,
-		"--batch-size": nil, "--num-iter": nil, "--warmup-iter": nil, "--sigma": nil, "--max-grad-norm": nil, "--learning-rate": nil,
-		"--model-name": nil, "--token": nil, "--image-size": nil, "--patch-size": nil, "--in-channels": nil, "--num-classes": nil,
+		"--experiment": {"vanilla", "ghost", "flash_clip", "bookkeeping", "flash_clip_bookkeeping", "flash_clip_bk",
+			"ghost_fsdp_bk"},
+		"--mode": {"no_dp", "ghost", "flash", "ghost_bk", "flash_bk", "ghost_fsdp", "flash_fsdp",
+			"flash_fsdp_bk"},
+		"--output": nil, "--input-dir": nil, "--output-dir": nil, "--baseline": nil, "--current": nil,
+		"--threshold":  nil,
+		"--vocab-size": nil, "--hidden-dim": nil, "--num-layers": nil, "--num-heads": nil, "--seq-len": nil,
+		"--seq-length": nil,
+		"--batch-size": nil, "--num-iter": nil, "--warmup-iter": nil, "--sigma": nil, "--max-grad-norm": nil,
+		"--learning-rate": nil,
+		"--model-name":    nil, "--token": nil, "--image-size": nil, "--patch-size": nil, "--in-channels": nil,
+		"--num-classes": nil,
 	},
 	"## Trainer profilers": {
 		"--mode":       {"profile", "test", "single"},
@@ -29,7 +35,8 @@ var replacedFlags = map[string]map[string][]string{
 
 var word = regexp.MustCompile(`(?:--)?[A-Za-z0-9_][A-Za-z0-9_-]*`)
 
-// Every flag of theirs, and every value of a choice, stands in the left column of its section's table, with what is here instead.
+// Every flag of theirs, and every value of a choice, stands in the left column of its section's table, with what is
+// here instead.
 func TestMigrationHasEveryFlag(t *testing.T) {
 	text, err := os.ReadFile("../../docs/migration.md")
 	if err != nil {
@@ -47,7 +54,9 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 				t.Errorf("%s lacks %s", heading, flag)
 			}
 			for _, value := range values {
-				if !slices.ContainsFunc(rows, func(words []string) bool { return slices.Contains(words, flag) && slices.Contains(words, value) }) {
+				if !slices.ContainsFunc(rows, func(words []string) bool {
+					return slices.Contains(words, flag) && slices.Contains(words, value)
+				}) {
 					t.Errorf("%s lacks %s %s", heading, flag, value)
 				}
 			}

@@ -18,9 +18,9 @@ type modelFlags struct {
 	given reflect.Value
 }
 
-// options builds the struct that kong reads the model and training flags from. They are declared once, in the table that
-// the Python side reads too; a struct written by hand would be a second declaration. Every flag is a string: the table
-// knows types and ranges, and says in a sentence what is wrong.
+// options builds the struct that kong reads the model and training flags from. They are declared once, in the table
+// that the Python side reads too; a struct written by hand would be a second declaration. Every flag is a string: the
+// table knows types and ranges, and says in a sentence what is wrong.
 func (c *modelFlags) options() any {
 	var fields []reflect.StructField
 	for _, o := range experiments.Options() {
@@ -63,7 +63,8 @@ func (c *modelFlags) values() map[string]string {
 func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
 	if strings.Contains(given["method"], ",") {
 		return nil, withHint{fmt.Errorf("--method names several methods (%s), and a run is of one", given["method"]),
-			"dpsight predict takes several with --vary, as in --vary batch_size=1..512; else give them one by one, or dpsight collect --suite FILE, which has a matrix of them"}
+			"dpsight predict takes several with --vary, as in --vary batch_size=1..512; else give them one by one, " +
+				"or dpsight collect --suite FILE, which has a matrix of them"}
 	}
 	params, err := experiments.Resolve(given)
 	if err != nil {
@@ -76,7 +77,8 @@ func resolved(console *collect.Console, given map[string]string) (map[string]any
 }
 
 // paramOfBuiltin is the mistake of a parameter that a built-in experiment has no place for.
-var paramOfBuiltin = withHint{errors.New("--param belongs to a command"), "a built-in experiment has options of its own: --preset, --batch-size, …"}
+var paramOfBuiltin = withHint{errors.New("--param belongs to a command"), "a built-in experiment has options of its " +
+	"own: --preset, --batch-size, …"}
 
 // presets lists the sizes of the presets, for help.
 func presets() string {
@@ -84,7 +86,8 @@ func presets() string {
 	for _, p := range experiments.Presets() {
 		fmt.Fprintf(&b, "  %-8s", p.Name)
 		if s := p.For("transformer"); s != nil {
-			fmt.Fprintf(&b, "vocabulary %v, hidden %v, %v layers, %v heads, sequence %v, batch %v", s["vocab_size"], s["hidden_dim"], s["num_layers"],
+			fmt.Fprintf(&b, "vocabulary %v, hidden %v, %v layers, %v heads, sequence %v, batch %v", s["vocab_size"],
+				s["hidden_dim"], s["num_layers"],
 				s["num_heads"], s["seq_len"], s["batch_size"])
 		}
 		if s := p.For("mlp"); s != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// outlines are the other runs of the stores that the selected ones lie in: all, or those that are wanted. One that cannot be
-// read is none to compare with.
+// outlines are the other runs of the stores that the selected ones lie in: all, or those that are wanted. One that
+// cannot be read is none to compare with.
 func outlines(sel *store.Selection, tables store.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
 	seen, dirs := map[string]bool{}, map[string]bool{}
 	for _, r := range sel.Runs {
@@ -52,8 +52,8 @@ func manifests(sel *store.Selection) []*schemas.Manifest {
 	return out
 }
 
-// noteRepeats says of selected runs that their stores have more repeats of them. Those have the same name, so that the tables
-// of no other run need be read.
+// noteRepeats says of selected runs that their stores have more repeats of them. Those have the same name, so that the
+// tables of no other run need be read.
 func noteRepeats(sel *store.Selection, runs []*analyze.Summary) {
 	analyze.NoteRepeats(runs, repeatsOf(sel, runs...))
 }
@@ -67,8 +67,8 @@ func repeatsOf(sel *store.Selection, runs ...*analyze.Summary) []analyze.Summary
 	return outlines(sel, store.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
 }
 
-// lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend on whether
-// the bare run was named too.
+// lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
+// on whether the bare run was named too.
 func lendEnergy(sel *store.Selection, runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(r analyze.Summary) bool { return r.NoEnergy != "" && !r.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }

@@ -29,8 +29,10 @@ var pages = []string{"README.md", "docs/gallery.md", "docs/claims.md", "docs/acc
 var (
 	// block is a command in a comment, and what the page shows: the command as a reader would give it, and its output.
 	block = regexp.MustCompile(`(?s)<!-- dpsight (.*?) -->\n(.*?)<!-- end -->`)
-	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link below it.
-	drawing = regexp.MustCompile(`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
+	// drawing is a command in a comment that draws into the folder of its -o, the figure there, and the picture's link
+	// below it.
+	drawing = regexp.MustCompile(
+		`<!-- figure (\S+) of: dpsight ((?:report|analyze explain) .*?) -->\n!\[[^\]]*\]\((\S+?)\)`)
 )
 
 // The tables and pictures of the documentation are what the commands beside them print and draw.
@@ -53,7 +55,8 @@ func TestReadme(t *testing.T) {
 		fresh := block.ReplaceAllFunc(text, func(b []byte) []byte {
 			command := string(block.FindSubmatch(b)[1])
 			shown := "`dpsight " + strings.TrimSuffix(command, " --format markdown") + "`\n\n"
-			return []byte("<!-- dpsight " + command + " -->\n" + shown + printed(t, strings.Fields(command)) + "\n<!-- end -->")
+			return []byte("<!-- dpsight " + command + " -->\n" + shown + printed(t, strings.Fields(command)) +
+				"\n<!-- end -->")
 		})
 		figures := drawing.FindAllSubmatch(text, -1)
 		if len(block.FindAll(text, -1)) == 0 {
@@ -64,7 +67,8 @@ func TestReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else if !bytes.Equal(fresh, text) {
-			t.Errorf("%s shows other output than its commands print: go test ./cmd/dpsight -run TestReadme -update", name)
+			t.Errorf("%s shows other output than its commands print: go test ./cmd/dpsight -run TestReadme -update",
+				name)
 		}
 		for _, f := range figures {
 			figure, command, link := string(f[1]), string(f[2]), filepath.Join(filepath.Dir(page), string(f[3]))
@@ -117,8 +121,9 @@ func samePixels(a, b image.Image) bool {
 	return true
 }
 
-// README says how exact predictions are: in the figures of docs/accuracy.md's tables, which are of all files of predictions that examples/accuracy
-// has. Each script counts once. What a mend made of a miss is in a file of its own, whose name ends with -now, and is said beside.
+// README says how exact predictions are: in the figures of docs/accuracy.md's tables, which are of all files of
+// predictions that examples/accuracy has. Each script counts once. What a mend made of a miss is in a file of its own,
+// whose name ends with -now, and is said beside.
 func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reads the tables of nearly every recording: slow under the race detector, which finds nothing there")
@@ -148,8 +153,11 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 	worst, worstIn := 0.0, ""
 	ofScripts, closeOnes := 0, 0
 	misses, mended := map[string]bool{}, []string{} // of the scripts written afterwards, by name
-	rows := []struct{ of, begins string }{{" examples/plain", "[that know nothing of dpsight](#scripts-that-know-nothing-of-dpsight)"}, {"predicted-first", "[the first half](#the-first-half), predicted anew"},
-		{"predicted-second", "[the second half](#the-second-half), as predicted then"}, {"predicted-fresh", "[the fresh scripts](#the-fresh-scripts), likewise"},
+	rows := []struct{ of, begins string }{{" examples/plain", "[that know nothing of " +
+		"dpsight](#scripts-that-know-nothing-of-dpsight)"},
+		{"predicted-first", "[the first half](#the-first-half), predicted anew"},
+		{"predicted-second", "[the second half](#the-second-half), as predicted then"},
+		{"predicted-fresh", "[the fresh scripts](#the-fresh-scripts), likewise"},
 		{"predicted-later", "[the later scripts](#the-later-scripts), likewise"},
 		{"predicted-latest", "[the latest script](#the-latest-script), likewise"}}
 	for _, b := range block.FindAllSubmatch(page, -1) {
@@ -165,7 +173,8 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 				anew = true
 			case name == "predicted-first", arg == "examples/plain":
 				of = &first
-			case name == "predicted-second", name == "predicted-fresh", name == "predicted-later", name == "predicted-latest":
+			case name == "predicted-second", name == "predicted-fresh", name == "predicted-later",
+				name == "predicted-latest":
 				of = &second
 			}
 		}
@@ -220,24 +229,33 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 			if missed != "–" {
 				missed += fmt.Sprintf(", %.0f %% too low", 100*worst)
 			}
-			row := fmt.Sprintf("| %s | %d | %d | %s | %s | %s |\n", r.begins, len(doc.Experiments)+len(doc.Unended), of.exact-before.exact, orDash(of.within-before.within), missed, orDash(len(doc.Unended)))
+			row := fmt.Sprintf("| %s | %d | %d | %s | %s | %s |\n", r.begins, len(doc.Experiments)+len(doc.Unended),
+				of.exact-before.exact, orDash(of.within-before.within), missed, orDash(len(doc.Unended)))
 			if !strings.Contains(string(page), row) {
 				t.Errorf("docs/accuracy.md does not begin with what its tables come to: %q", row)
 			}
 		}
 	}
 	first.all, second.all = first.all+first.refused, second.all+second.refused
-	if builtIn.exact != builtIn.all || len(unread) > 0 || first.missed+second.missed != 1 || !slices.Contains(mended, worstIn) {
-		t.Fatalf("the sentences would not hold: built in %+v, the first half %+v, the others %+v, mended %q; in no table %v", builtIn, first, second, mended, unread)
+	if builtIn.exact != builtIn.all || len(unread) > 0 || first.missed+second.missed != 1 ||
+		!slices.Contains(mended, worstIn) {
+		t.Fatalf("the sentences would not hold: built in %+v, the first half %+v, the others %+v, mended %q; in no "+
+			"table %v", builtIn, first, second, mended, unread)
 	}
-	want := fmt.Sprintf("peak allocated to the byte for all %d experiments of suites recorded here, of which %d are built in, and for %d of %d other scripts (%d of the %d that "+
-		"the phantom GPU was built with at hand, %d of the %d written after it, as they were first predicted); for %d more within 2 %%, one was %.0f %% too low, and %d are refused. Predicted anew by mended code, %d of the %d misses "+
-		"among the %d came to the byte, that one too", builtIn.all, builtIn.all-ofScripts, first.exact+second.exact, first.all+second.all,
-		first.exact, first.all, second.exact, second.all, first.within+second.within, 100*worst, first.refused+second.refused, len(mended), len(misses), second.all)
+	want := fmt.Sprintf("peak allocated to the byte for all %d experiments of suites recorded here, of which %d are "+
+		"built in, and for %d of %d other scripts (%d of the %d that "+
+		"the phantom GPU was built with at hand, %d of the %d written after it, as they were first predicted); for "+
+		"%d more within 2 %%, one was %.0f %% too low, and %d are refused. Predicted anew by mended code, %d of the "+
+		"%d misses "+
+		"among the %d came to the byte, that one too", builtIn.all, builtIn.all-ofScripts, first.exact+second.exact,
+		first.all+second.all,
+		first.exact, first.all, second.exact, second.all, first.within+second.within, 100*worst,
+		first.refused+second.refused, len(mended), len(misses), second.all)
 	if !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want) {
 		t.Errorf("README.md does not say what docs/accuracy.md's tables do: %q", want)
 	}
-	if said := fmt.Sprintf("these are the %d scripts of this page whose predictions are called so", closeOnes); !strings.Contains(string(page), said) {
+	if said := fmt.Sprintf("these are the %d scripts of this page whose predictions are called so",
+		closeOnes); !strings.Contains(string(page), said) {
 		t.Errorf("docs/accuracy.md does not say of its errors by kind of doubt: %q", said)
 	}
 }
@@ -266,11 +284,13 @@ func TestKnownErrorsAreTheRecordings(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if kept, err := os.ReadFile(path); err != nil || string(kept) != fresh {
-		t.Errorf("analyze/known.json is not what its command prints: go test ./cmd/dpsight -run TestKnownErrorsAreTheRecordings -update (%v)", err)
+		t.Errorf("analyze/known.json is not what its command prints: go test ./cmd/dpsight -run "+
+			"TestKnownErrorsAreTheRecordings -update (%v)", err)
 	}
 }
 
-// docs/categories.md says of every recording with allocator events how much of its peak is known: a new store is shown there too.
+// docs/categories.md says of every recording with allocator events how much of its peak is known: a new store is shown
+// there too.
 func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 	text, err := os.ReadFile("../../docs/categories.md")
 	if err != nil {
@@ -288,7 +308,8 @@ func TestEveryRecordingIsShownAsKnown(t *testing.T) {
 		folder := filepath.Base(filepath.Dir(filepath.Dir(path)))
 		shown := "<!-- dpsight analyze breakdown examples/" + folder + " --known --format markdown -->\n"
 		if folder != "checks" && !m.Bare && !strings.Contains(string(text), shown) {
-			t.Errorf("docs/categories.md does not say how %s is known: write a line %q and <!-- end --> there, then go test ./cmd/dpsight -run TestReadme -update", m.RunID, strings.TrimSpace(shown))
+			t.Errorf("docs/categories.md does not say how %s is known: write a line %q and <!-- end --> there, then "+
+				"go test ./cmd/dpsight -run TestReadme -update", m.RunID, strings.TrimSpace(shown))
 		}
 	}
 }
@@ -309,11 +330,13 @@ func withTables(t *testing.T, root string) string {
 		if i > 0 && from == filepath.Dir(filepath.Dir(stores[i-1])) {
 			continue
 		}
-		if err := os.Symlink(ingesttest.Store(t, from), filepath.Join(folder, "examples", filepath.Base(from))); err != nil {
+		if err := os.Symlink(ingesttest.Store(t, from), filepath.Join(folder, "examples", filepath.Base(from))); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(filepath.Join(root, "examples", "accuracy"), filepath.Join(folder, "examples", "accuracy")); err != nil {
+	if err := os.Symlink(filepath.Join(root, "examples", "accuracy"), filepath.Join(folder, "examples",
+		"accuracy")); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -329,7 +352,8 @@ func printed(t *testing.T, args []string) string {
 	return out.String()
 }
 
-// What README says of a script that is not recorded holds for its block: calls, blocks and decorated functions do what they do without.
+// What README says of a script that is not recorded holds for its block: calls, blocks and decorated functions do what
+// they do without.
 func TestReadmeStandsInForTheModule(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
@@ -385,7 +409,8 @@ func TestPagesIngest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile("dpsight ingest (?:--again )?(examples/[^`\\s]+)").FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile("dpsight ingest (?:--again )?(examples/[^`\\s]+)").FindAllStringSubmatch(
+			string(text), -1) {
 			if m[1] == "examples/NAME" {
 				continue
 			}

@@ -11,9 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// What a killed collector left is said to want ingesting, by one run and among others; what is still being recorded is not.
+// What a killed collector left is said to want ingesting, by one run and among others; what is still being recorded is
+// not.
 func TestWhatAKilledCollectorLeft(t *testing.T) {
-	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir, spool.SealedName(0)))
+	marks, frames, err := spool.Unpack(filepath.Join(fixture(t, "raw", rawStore), journalID(1), spool.Dir,
+		spool.SealedName(0)))
 	if err != nil {
 		t.Fatal(err)
 	}

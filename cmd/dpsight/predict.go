@@ -67,7 +67,8 @@ Presets, what --preset stands for (docs/presets.md has the memory that they need
 // check refuses what means nothing, before anything runs.
 func (c *predictCmd) check() error {
 	if c.Seeds < 1 || c.Seeds > 100 {
-		return withHint{fmt.Errorf("--seeds must be from 1 to 100, not %d", c.Seeds), "--seeds 5 makes five runs, each with segments in other places"}
+		return withHint{fmt.Errorf("--seeds must be from 1 to 100, not %d", c.Seeds),
+			"--seeds 5 makes five runs, each with segments in other places"}
 	}
 	if err := c.fitFlags.check(c); err != nil {
 		return err
@@ -79,9 +80,11 @@ func (c *predictCmd) Run(s *streams) error {
 	given := c.values()
 	switch {
 	case len(given) == 0 && len(c.Command) == 0:
-		return withHint{errors.New("nothing to predict"), "give a command after --, or a --method; dpsight predict --help has examples"}
+		return withHint{errors.New("nothing to predict"), "give a command after --, or a --method; dpsight predict " +
+			"--help has examples"}
 	case len(given) > 0 && len(c.Command) > 0:
-		return withHint{errors.New("a built-in experiment and a command exclude each other"), "the options of a command go after --"}
+		return withHint{errors.New("a built-in experiment and a command exclude each other"),
+			"the options of a command go after --"}
 	case len(c.Param) > 0 && len(c.Command) == 0:
 		return paramOfBuiltin
 	}
@@ -136,7 +139,8 @@ func (c *predictCmd) machines(memory int64) ([]*collect.Machine, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(machines, func(o *collect.Machine) bool { return o.Profile() == m.Profile() }) {
-			return nil, withHint{fmt.Errorf("--device names %s twice", m.Profile()), "leave one out: phantom:t4 and t4 are the same profile"}
+			return nil, withHint{fmt.Errorf("--device names %s twice", m.Profile()), "leave one out: phantom:t4 and " +
+				"t4 are the same profile"}
 		}
 		machines = append(machines, m)
 	}
@@ -164,7 +168,8 @@ func memoryOf(flag, text string) (int64, error) {
 }
 
 // predict makes a run on each device and prints what came out.
-func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment, machines []*collect.Machine) error {
+func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment,
+	machines []*collect.Machine) error {
 	var runs []analyze.PredictionRun
 	var dirs, broken []string
 	for _, m := range machines {
@@ -186,14 +191,16 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 			break
 		}
 	}
-	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err != nil {
+	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err !=
+		nil {
 		return err
 	}
 	return verdict(runs, dirs, broken)
 }
 
 // placed makes the run under --seeds policies of addresses, the profile's own last: its manifest knows of the others.
-func (c *predictCmd) placed(console *collect.Console, e collect.Experiment, m *collect.Machine) (r *collect.Result, recording error) {
+func (c *predictCmd) placed(console *collect.Console, e collect.Experiment, m *collect.Machine) (r *collect.Result,
+	recording error) {
 	policies := m.Policies(c.Seeds)
 	for i, policy := range policies {
 		x := e
@@ -232,7 +239,8 @@ func tablesOf(dir string) (analyze.Input, error) {
 func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
 	hint := "its output is kept in " + dirs[len(dirs)-1]
 	if len(broken) > 0 {
-		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken, ", ")), hint}}
+		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken,
+			", ")), hint}}
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -246,7 +254,8 @@ func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
 		case *r.Fits:
 			continue
 		}
-		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] + " says what was in the way"}}
+		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] +
+			" says what was in the way"}}
 	}
 	return nil
 }

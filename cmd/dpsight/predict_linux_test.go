@@ -62,24 +62,28 @@ func decoys(t *testing.T) (folder, mark string) {
 	t.Helper()
 	folder = t.TempDir()
 	mark, source := filepath.Join(folder, "loaded"), filepath.Join(folder, "decoy.c")
-	text := "#include <fcntl.h>\n__attribute__((constructor)) static void loaded(void) { open(\"" + mark + "\", O_CREAT | O_WRONLY, 0600); }\n"
+	text := "#include <fcntl.h>\n__attribute__((constructor)) static void loaded(void) { open(\"" + mark +
+		"\", O_CREAT | O_WRONLY, 0600); }\n"
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
-		if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,"+name, "-o", filepath.Join(folder, name), source).CombinedOutput(); err != nil {
+		if out, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,"+name, "-o", filepath.Join(folder, name),
+			source).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	return folder, mark
 }
 
-// A prediction says whether a script fits and what takes the memory, and where it read what nobody had computed; neither the script nor
-// dpsight itself loads a driver or an NVML that is there, and which GPUs are visible does not concern it.
+// A prediction says whether a script fits and what takes the memory, and where it read what nobody had computed;
+// neither the script nor dpsight itself loads a driver or an NVML that is there, and which GPUs are visible does not
+// concern it.
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
-	r, doc := predict(t, store, []string{"LD_LIBRARY_PATH=" + folder, "CUDA_VISIBLE_DEVICES=5"}, "--", interpreter, script, "64")
+	r, doc := predict(t, store, []string{"LD_LIBRARY_PATH=" + folder, "CUDA_VISIBLE_DEVICES=5"}, "--", interpreter,
+		script, "64")
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Schema != analyze.PredictionSchema {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -87,11 +91,14 @@ func TestPredict(t *testing.T) {
 		t.Error("a driver, or NVML, was loaded")
 	}
 	p := &doc.Runs[0]
-	if p.Fits == nil || !*p.Fits || p.Source != schemas.Predicted || *p.Profile != "h200" || p.GPU != "NVIDIA H200" || *p.MemoryBytes != 150109880320-552402944 || p.MemoryGiven {
+	if p.Fits == nil || !*p.Fits || p.Source != schemas.Predicted || *p.Profile != "h200" || p.GPU != "NVIDIA H200" ||
+		*p.MemoryBytes != 150109880320-552402944 || p.MemoryGiven {
 		t.Errorf("%s", r.stdout)
 	}
-	if *p.SpareBytes != *p.MemoryBytes-*p.PeakReservedBytes || *p.PeakReservedBytes < *p.PeakBytes || *p.AllocatedBytes != *p.PeakBytes {
-		t.Errorf("peak %d, reserved %d, spare %d, broken down %d", *p.PeakBytes, *p.PeakReservedBytes, *p.SpareBytes, *p.AllocatedBytes)
+	if *p.SpareBytes != *p.MemoryBytes-*p.PeakReservedBytes || *p.PeakReservedBytes < *p.PeakBytes ||
+		*p.AllocatedBytes != *p.PeakBytes {
+		t.Errorf("peak %d, reserved %d, spare %d, broken down %d", *p.PeakBytes, *p.PeakReservedBytes, *p.SpareBytes,
+			*p.AllocatedBytes)
 	}
 	sum, last := int64(0), int64(1)<<62
 	for _, c := range p.Categories {
@@ -106,26 +113,33 @@ func TestPredict(t *testing.T) {
 	if !p.Told || len(p.UnknownReads) != 1 || p.UnknownReads[0] != (schemas.Counted{Name: script + ":10", Count: 3}) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
-	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 || !strings.Contains(p.Confidence.Reasons[0], "in 1 place, 3 times") {
+	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
+		!strings.Contains(p.Confidence.Reasons[0], "in 1 place, 3 times") {
 		t.Errorf("confidence %+v", p.Confidence)
 	}
-	if p.Confidence.KnownError == nil || !regexp.MustCompile(`^of \d+ scripts with unknown reads \d+ came to the byte in allocated`).MatchString(*p.Confidence.KnownError) {
+	if p.Confidence.KnownError == nil ||
+		!regexp.MustCompile(`^of \d+ scripts with unknown reads \d+ came to the byte in allocated`).MatchString(
+			*p.Confidence.KnownError) {
 		t.Errorf("confidence %+v says not how far off such cases were", p.Confidence)
 	}
-	for _, args := range [][]string{{"analyze", "breakdown", p.RunID, "--store", store}, {"predict", "--store", t.TempDir(), "--", interpreter, script, "8"}} {
+	for _, args := range [][]string{{"analyze", "breakdown", p.RunID, "--store", store},
+		{"predict", "--store", t.TempDir(), "--", interpreter, script, "8"}} {
 		if shown := must(t, t.TempDir(), args...); !strings.Contains(shown.stdout, *p.Confidence.KnownError) {
 			t.Errorf("no %q in\n%s", *p.Confidence.KnownError, shown.stdout)
 		}
 	}
-	if ingested, err := schemas.ReadIngestReport(filepath.Join(store, p.RunID)); err != nil || ingested.Prediction.Confidence.Level != schemas.Close {
+	if ingested, err := schemas.ReadIngestReport(filepath.Join(store, p.RunID)); err != nil ||
+		ingested.Prediction.Confidence.Level != schemas.Close {
 		t.Errorf("ingest.json holds no confidence, %v", err)
 	}
 	m, err := schemas.ReadManifest(filepath.Join(store, p.RunID))
-	if err != nil || m.Phantom == nil || !m.Phantom.Checked || m.Phantom.Addresses != "h200" || m.Collector.NVML || m.Collector.Samples != 0 {
+	if err != nil || m.Phantom == nil || !m.Phantom.Checked || m.Phantom.Addresses != "h200" || m.Collector.NVML ||
+		m.Collector.Samples != 0 {
 		t.Errorf("%+v, %v", m.Phantom, err)
 	}
 	text := must(t, t.TempDir(), "predict", "--store", store, "--device", "t4", "--", interpreter, script, "8")
-	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4", script + ":10 read values that nobody had computed, 3 times", "workspace"} {
+	for _, want := range []string{"[predicted (phantom t4, indicative)]", "Tesla T4",
+		script + ":10 read values that nobody had computed, 3 times", "workspace"} {
 		if !strings.Contains(text.stdout, want) {
 			t.Errorf("no %q in\n%s", want, text.stdout)
 		}
@@ -134,20 +148,24 @@ func TestPredict(t *testing.T) {
 
 // Where a script asks whether what nobody computed is finite, the place is listed as reads are, with how often.
 func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
-	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    assert not torch.isnan(x).any()\n"), t.TempDir()
+	script, store := scriptFile(t, "import torch\nx = torch.randn(4096, device='cuda')\nfor _ in range(3):\n    "+
+		"assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
-	if want := script + ":4 asked whether values that nobody had computed are finite, 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
+	if want := script +
+		":4 asked whether values that nobody had computed are finite, 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
 	var doc analyze.PredictionDocument
 	r = must(t, t.TempDir(), "predict", "--store", store, "--format", "json", "--", python(t), script)
-	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 0 ||
+	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || len(doc.Runs) != 1 ||
+		len(doc.Runs[0].UnknownReads) != 0 ||
 		!slices.Equal(doc.Runs[0].AssumedAt, []schemas.Counted{{Name: script + ":4", Count: 3}}) {
 		t.Errorf("%v\n%s", err, r.stdout)
 	}
 }
 
-// A loop with patience for a loss that nobody computed runs all its epochs, and one with a threshold more than one step.
+// A loop with patience for a loss that nobody computed runs all its epochs, and one with a threshold more than one
+// step.
 func TestPredictLoopsThatWatchALoss(t *testing.T) {
 	script := scriptFile(t, `
 import torch
@@ -168,7 +186,8 @@ while step() > 0.5:
 print(f"{epochs} epochs, {steps} steps")
 `)
 	r := must(t, t.TempDir(), "predict", "--store", t.TempDir(), "--", python(t), script)
-	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") || !strings.Contains(r.stdout, script+":10 read values that nobody had computed, 64 times") {
+	if !strings.Contains(r.stdout+r.stderr, "20 epochs, 43 steps") ||
+		!strings.Contains(r.stdout, script+":10 read values that nobody had computed, 64 times") {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
 }
@@ -176,8 +195,9 @@ print(f"{epochs} epochs, {steps} steps")
 // shownPrediction is a command in a comment of the page on predictions, and what the page shows.
 var shownPrediction = regexp.MustCompile(`(?s)<!-- predicted: dpsight (predict .*?) -->\n(.*?)<!-- end -->`)
 
-// The prediction that the page shows is what its command prints. A built-in experiment depends on no value, since the loss that its loop prints
-// at the end steers nothing: on the H200 its peak is expected to be exact, and on a device that was never looked at close.
+// The prediction that the page shows is what its command prints. A built-in experiment depends on no value, since the
+// loss that its loop prints at the end steers nothing: on the H200 its peak is expected to be exact, and on a device
+// that was never looked at close.
 func TestPredictedPage(t *testing.T) {
 	interpreter, store := python(t), t.TempDir()
 	page := filepath.Join("..", "..", "docs", "predict.md")
@@ -191,13 +211,15 @@ func TestPredictedPage(t *testing.T) {
 	}
 	command := string(m[1])
 	r := must(t, t.TempDir(), append(strings.Fields(command), "--store", store, "--python", interpreter)...)
-	shown := "<!-- predicted: dpsight " + command + " -->\n`dpsight " + strings.TrimSuffix(command, " --format markdown") + "`\n\n" + r.stdout + "\n<!-- end -->"
+	shown := "<!-- predicted: dpsight " + command + " -->\n`dpsight " + strings.TrimSuffix(command,
+		" --format markdown") + "`\n\n" + r.stdout + "\n<!-- end -->"
 	if *update {
 		if err := os.WriteFile(page, bytes.Replace(text, m[0], []byte(shown), 1), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if string(m[0]) != shown {
-		t.Errorf("%s shows other output than its command prints: go test ./cmd/dpsight -run TestPredictedPage -update; got\n%s", page, r.stdout)
+		t.Errorf("%s shows other output than its command prints: go test ./cmd/dpsight -run TestPredictedPage "+
+			"-update; got\n%s", page, r.stdout)
 	}
 	levels := map[string]string{"h200": schemas.ExactExpected, "t4": schemas.Close}
 	peaks := map[string]int64{}
@@ -215,7 +237,8 @@ func TestPredictedPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := i.Prediction
-		if !p.Told || p.Confidence.Level != levels[*m.Profile] || len(p.Confidence.Unchecked) > 0 != (*m.Profile == "t4") {
+		if !p.Told || p.Confidence.Level != levels[*m.Profile] ||
+			len(p.Confidence.Unchecked) > 0 != (*m.Profile == "t4") {
 			t.Errorf("%s: %+v, %+v", *m.Profile, p, p.Confidence)
 		}
 		if len(p.UnknownReads) != 1 || !strings.HasPrefix(p.UnknownReads[0].Name, "dpsight_experiments/loop.py:") {
@@ -228,8 +251,8 @@ func TestPredictedPage(t *testing.T) {
 	}
 }
 
-// Beyond --gpu-memory an allocation fails as on a device; the run is one that ran out of memory like any other, and what it held then is
-// shown.
+// Beyond --gpu-memory an allocation fails as on a device; the run is one that ran out of memory like any other, and
+// what it held then is shown.
 func TestPredictBeyondMemory(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	r, doc := predict(t, store, nil, "--gpu-memory", "200MiB", "--", interpreter, script, "64")
@@ -237,10 +260,12 @@ func TestPredictBeyondMemory(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	p := &doc.Runs[0]
-	if p.Fits == nil || *p.Fits || p.Status != schemas.StatusOOM || *p.MemoryBytes != 200<<20 || !p.MemoryGiven || p.Params["gpu_memory"] != float64(200<<20) {
+	if p.Fits == nil || *p.Fits || p.Status != schemas.StatusOOM || *p.MemoryBytes != 200<<20 || !p.MemoryGiven ||
+		p.Params["gpu_memory"] != float64(200<<20) {
 		t.Fatalf("%s", r.stdout)
 	}
-	if p.Failure == nil || p.Failure.LimitBytes != 200<<20 || p.At.Event != p.Failure.Seq || *p.PeakReservedBytes > 200<<20 {
+	if p.Failure == nil || p.Failure.LimitBytes != 200<<20 || p.At.Event != p.Failure.Seq ||
+		*p.PeakReservedBytes > 200<<20 {
 		t.Errorf("%+v at %+v", p.Failure, p.At)
 	}
 	var sum int64
@@ -250,19 +275,24 @@ func TestPredictBeyondMemory(t *testing.T) {
 	if sum != *p.AllocatedBytes || sum == 0 || sum > 200<<20 {
 		t.Errorf("the categories sum to %d of %d", sum, *p.AllocatedBytes)
 	}
-	if !strings.Contains(r.stderr, "dpsight: error: train does not fit on NVIDIA H200 with 200.00 MiB for its tensors: a request for ") {
+	if !strings.Contains(r.stderr, "dpsight: error: train does not fit on NVIDIA H200 with 200.00 MiB for its "+
+		"tensors: a request for ") {
 		t.Errorf("%s", r.stderr)
 	}
-	if found := must(t, t.TempDir(), "analyze", "findings", p.RunID, "--store", store); !strings.Contains(found.stdout, "failed") {
+	if found := must(t, t.TempDir(), "analyze", "findings", p.RunID, "--store", store); !strings.Contains(found.stdout,
+		"failed") {
 		t.Errorf("%s", found.stdout)
 	}
-	c := dpsight(t, t.TempDir(), "collect", "--store", store, "--device", "phantom:a100-40", "--gpu-memory", "100MiB", "--", interpreter, script, "64")
-	if c.code != exitFailed || !strings.Contains(c.stderr, "its status is oom") || !strings.Contains(c.stderr, "NVIDIA A100") {
+	c := dpsight(t, t.TempDir(), "collect", "--store", store, "--device", "phantom:a100-40", "--gpu-memory", "100MiB",
+		"--", interpreter, script, "64")
+	if c.code != exitFailed || !strings.Contains(c.stderr, "its status is oom") ||
+		!strings.Contains(c.stderr, "NVIDIA A100") {
 		t.Errorf("exit code %d\n%s", c.code, c.stderr)
 	}
 }
 
-// With --quiet what the script writes is in the run's logs only; that it was predicted, and what came of it, is printed all the same.
+// With --quiet what the script writes is in the run's logs only; that it was predicted, and what came of it, is printed
+// all the same.
 func TestPredictQuietly(t *testing.T) {
 	store := t.TempDir()
 	for _, quiet := range []bool{false, true} {
@@ -274,11 +304,14 @@ func TestPredictQuietly(t *testing.T) {
 		if r.code != exitFailed || len(doc.Runs) != 1 || !strings.Contains(r.stderr, "dpsight: device: phantom GPU") {
 			t.Fatalf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
-		if printed := strings.Contains(r.stderr, "of the script") && strings.Contains(r.stderr, "aside"); printed == quiet || quiet && strings.Contains(r.stdout+r.stderr, "aside") {
+		if printed := strings.Contains(r.stderr, "of the script") &&
+			strings.Contains(r.stderr, "aside"); printed == quiet || quiet &&
+			strings.Contains(r.stdout+r.stderr, "aside") {
 			t.Errorf("%q: %s", args, r.stderr)
 		}
 		for log, want := range map[string]string{"stdout.log": "of the script\n", "stderr.log": "aside\n"} {
-			if kept, err := os.ReadFile(filepath.Join(store, doc.Runs[0].RunID, log)); err != nil || string(kept) != want {
+			if kept, err := os.ReadFile(filepath.Join(store, doc.Runs[0].RunID, log)); err != nil ||
+				string(kept) != want {
 				t.Errorf("%q: %s has %q, %v", args, log, kept, err)
 			}
 		}
@@ -290,7 +323,8 @@ func TestPredictFailure(t *testing.T) {
 	interpreter := python(t)
 	script := scriptFile(t, "import torch\nx = torch.zeros(1 << 20, device='cuda')\nraise ValueError('no data')\n")
 	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, script)
-	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil || !strings.Contains(r.stderr, "ended early (failed)") {
+	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
+		!strings.Contains(r.stderr, "ended early (failed)") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -298,39 +332,51 @@ func TestPredictFailure(t *testing.T) {
 // Of a script that takes nothing of a device it is not said that it fits: it may have wanted to.
 func TestPredictOnTheHost(t *testing.T) {
 	interpreter := python(t)
-	for _, text := range []string{"import torch\ntorch.nn.Linear(5, 5)(torch.randn(2, 5)).sum().backward()\n", "import torch\ntorch.cuda.init()\n", "print('hello')\n"} {
+	for _, text := range []string{"import torch\ntorch.nn.Linear(5, 5)(torch.randn(2, 5)).sum().backward()\n",
+		"import torch\ntorch.cuda.init()\n", "print('hello')\n"} {
 		r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
-		if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil || !strings.Contains(r.stderr, "nothing was allocated on a CUDA device\n") ||
-			!strings.Contains(r.stderr, "dpsight: hint: was an option as --device cuda forgotten?") || strings.Contains(r.stdout, "live to say") {
+		if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
+			!strings.Contains(r.stderr, "nothing was allocated on a CUDA device\n") ||
+			!strings.Contains(r.stderr, "dpsight: hint: was an option as --device cuda forgotten?") ||
+			strings.Contains(r.stdout, "live to say") {
 			t.Errorf("%q: exit code %d\n%s%s", text, r.code, r.stdout, r.stderr)
 		}
 	}
 }
 
-// What a script does with what is free, or after a request has failed, depends on what a device has beside it; a time between events is one that
-// nobody measured.
+// What a script does with what is free, or after a request has failed, depends on what a device has beside it; a time
+// between events is one that nobody measured.
 func TestPredictAsksTheDevice(t *testing.T) {
 	interpreter := python(t)
 	for text, want := range map[string]string{
-		"import torch\nfree, total = torch.cuda.mem_get_info()\nx = torch.empty(free // 2, dtype=torch.uint8, device='cuda')\n":                                                "train.py:2 asked how much of the device is free",
-		"import torch\ntry:\n    torch.empty(1 << 40, dtype=torch.uint8, device='cuda')\nexcept torch.cuda.OutOfMemoryError:\n    torch.empty(1, device='cuda')\n":             "where one fails depends on what a context takes",
-		"import torch\na, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))\na.record()\nx = torch.empty(1, device='cuda')\nb.record()\nprint(a.elapsed_time(b))\n": "times between CUDA events are made up",
+		"import torch\nfree, total = torch.cuda.mem_get_info()\nx = torch.empty(free // 2, dtype=torch.uint8, " +
+			"device='cuda')\n": "train.py:2 asked how much of the device is free",
+		"import torch\ntry:\n    torch.empty(1 << 40, dtype=torch.uint8, device='cuda')\nexcept " +
+			"torch.cuda.OutOfMemoryError:\n    torch.empty(1, device='cuda')\n": "where one fails depends on what a " +
+			"context takes",
+		"import torch\na, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))\na.record()\nx = " +
+			"torch.empty(1, device='cuda')\nb.record()\nprint(a.elapsed_time(b))\n": "times between CUDA events are made up",
 	} {
 		_, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
-		if len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.Close || !strings.Contains(strings.Join(doc.Runs[0].Confidence.Reasons, "\n"), want) {
+		if len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.Close ||
+			!strings.Contains(strings.Join(doc.Runs[0].Confidence.Reasons, "\n"), want) {
 			t.Errorf("%q: %+v", text, doc.Runs)
 		}
-		if reads := doc.Runs[0].UnknownReads; strings.Contains(text, "elapsed") != (len(reads) == 1 && strings.HasSuffix(reads[0].Name, "train.py:6")) {
+		if reads := doc.Runs[0].UnknownReads; strings.Contains(text, "elapsed") != (len(reads) == 1 &&
+			strings.HasSuffix(reads[0].Name, "train.py:6")) {
 			t.Errorf("%q: read %+v", text, reads)
 		}
 	}
 }
 
-// A script that waits for what nobody computes, and is ended, has said before what it read, though it never reached a step's end.
+// A script that waits for what nobody computes, and is ended, has said before what it read, though it never reached a
+// step's end.
 func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
-	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n    pass\n")
+	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n   "+
+		" pass\n")
 	r, doc := predict(t, t.TempDir(), nil, "--timeout", "20s", "--", python(t), script)
-	if r.code != exitFailed || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 1 || doc.Runs[0].UnknownReads[0].Name != script+":3" {
+	if r.code != exitFailed || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 1 ||
+		doc.Runs[0].UnknownReads[0].Name != script+":3" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
@@ -341,17 +387,19 @@ func TestPredictRecurrent(t *testing.T) {
 	const recurrent = "import torch\nSETTING\nnet = torch.nn.LSTM(8, 8).cuda()\nnet(torch.randn(4, 2, 8).cuda())\n"
 	r, _ := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", "", 1)))
 	const hint = "torch.backends.cudnn.enabled = False"
-	if r.code != exitFailed || !strings.Contains(r.stderr, "dpsight: hint: cuDNN's recurrent networks need a device: with "+hint) {
+	if r.code != exitFailed || !strings.Contains(r.stderr, "dpsight: hint: cuDNN's recurrent networks need a device: "+
+		"with "+hint) {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
-	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", hint, 1)))
+	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", hint,
+		1)))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 
-// tied has two segments of 20 MiB with a free block of 8 MiB each; torch takes the one at the lower address. If that is the first
-// segment's, what is freed of it next lies in two pieces, and the last request needs a third segment.
+// tied has two segments of 20 MiB with a free block of 8 MiB each; torch takes the one at the lower address. If that is
+// the first segment's, what is freed of it next lies in two pieces, and the last request needs a third segment.
 const tied = `
 import torch
 def take(mib):
@@ -363,8 +411,8 @@ del a2, a3
 d, e = take(9), take(9)
 `
 
-// --seeds gives the range of what is reserved over placements of segments; each is a run of its own, and the last one, which is the
-// profile's own, knows of them.
+// --seeds gives the range of what is reserved over placements of segments; each is a run of its own, and the last one,
+// which is the profile's own, knows of them.
 func TestPredictSeeds(t *testing.T) {
 	store := t.TempDir()
 	r, doc := predict(t, store, nil, "--seeds", "3", "--", python(t), scriptFile(t, tied))
@@ -380,7 +428,8 @@ func TestPredictSeeds(t *testing.T) {
 	for i, policy := range []string{"h200+0", "up"} {
 		x := m.Phantom.Placements[i]
 		report, err := schemas.ReadIngestReport(filepath.Join(store, x.RunID))
-		if err != nil || x.Addresses != policy || x.Status != schemas.StatusOK || report.Devices[0].PeakReservedBytes != x.PeakReservedBytes {
+		if err != nil || x.Addresses != policy || x.Status != schemas.StatusOK ||
+			report.Devices[0].PeakReservedBytes != x.PeakReservedBytes {
 			t.Errorf("%s: %+v, %v", policy, x, err)
 		}
 		low, high = min(low, x.PeakReservedBytes), max(high, x.PeakReservedBytes)
@@ -393,7 +442,8 @@ func TestPredictSeeds(t *testing.T) {
 	}
 	var breakdown struct{ Runs []analyze.BreakdownRun }
 	text := must(t, t.TempDir(), "analyze", "breakdown", p.RunID, "--store", store, "--format", "json").stdout
-	if err := json.Unmarshal([]byte(text), &breakdown); err != nil || *breakdown.Runs[0].Confidence != p.Confidence.Level || len(breakdown.Runs[0].PeakReservedBand) != 2 ||
+	if err := json.Unmarshal([]byte(text), &breakdown); err != nil ||
+		*breakdown.Runs[0].Confidence != p.Confidence.Level || len(breakdown.Runs[0].PeakReservedBand) != 2 ||
 		*breakdown.Runs[0].UnknownReads != 0 {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -410,8 +460,8 @@ kept = torch.empty((SIZE) << 20, dtype=torch.uint8, device="cuda")
 dist.destroy_process_group()
 `
 
-// A played rank that takes its memory of the first device, as where torch.cuda.set_device was forgotten, is warned of; one that hides all
-// devices but its own has its own.
+// A played rank that takes its memory of the first device, as where torch.cuda.set_device was forgotten, is warned of;
+// one that hides all devices but its own has its own.
 func TestPredictRankOnAnothersDevice(t *testing.T) {
 	interpreter := python(t)
 	set := "torch.cuda.set_device(local)\ndist.init_process_group(\"nccl\", device_id=torch.device(\"cuda\", local))"
@@ -430,11 +480,13 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 	}
 }
 
-// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them all.
+// Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them
+// all.
 func TestPredictRanks(t *testing.T) {
 	interpreter, store := python(t), t.TempDir()
 	script := scriptFile(t, strings.Replace(meeting, "SIZE", "2 * rank + 20", 1))
-	r, doc := predict(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter, script)
+	r, doc := predict(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter,
+		script)
 	if r.code != exitDone || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -449,14 +501,17 @@ func TestPredictRanks(t *testing.T) {
 	}
 	for i, w := range want {
 		got := p.Ranks[i]
-		if got.Rank != w.rank || got.Device != w.device || *got.PeakBytes != w.bytes || *got.PeakReservedBytes < w.bytes || *got.SpareBytes != *p.MemoryBytes-*got.PeakReservedBytes {
-			t.Errorf("rank %d on %s: %d bytes, %d reserved, %d spare", got.Rank, got.Device, *got.PeakBytes, *got.PeakReservedBytes, *got.SpareBytes)
+		if got.Rank != w.rank || got.Device != w.device || *got.PeakBytes != w.bytes ||
+			*got.PeakReservedBytes < w.bytes || *got.SpareBytes != *p.MemoryBytes-*got.PeakReservedBytes {
+			t.Errorf("rank %d on %s: %d bytes, %d reserved, %d spare", got.Rank, got.Device, *got.PeakBytes,
+				*got.PeakReservedBytes, *got.SpareBytes)
 		}
 	}
 	if *p.PeakBytes != 50<<20 {
 		t.Errorf("%d bytes are not those of the fullest rank", *p.PeakBytes)
 	}
-	text := must(t, t.TempDir(), "predict", "--store", store, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter, script).stdout
+	text := must(t, t.TempDir(), "predict", "--store", store, "--world-size", "16", "--gpus-per-node", "4", "--ranks",
+		"0,15", "--", interpreter, script).stdout
 	for _, row := range []string{`(?m)^ *0 +cuda:0 +20\.00 `, `(?m)^ *15 +cuda:3 +50\.00 `} {
 		if !regexp.MustCompile(row).MatchString(text) {
 			t.Errorf("no %s in\n%s", row, text)

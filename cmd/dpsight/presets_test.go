@@ -24,13 +24,14 @@ var presetsBlock = regexp.MustCompile(`(?s)<!-- presets (\w+) -->\n(.*?)<!-- end
 
 // presetColumns are the sizes that the page shows, by model.
 var presetColumns = map[string][]table.Column{
-	"transformer": {{Title: "Vocabulary", Key: "vocab_size"}, {Title: "Hidden", Key: "hidden_dim"}, {Title: "Layers", Key: "num_layers"},
+	"transformer": {{Title: "Vocabulary", Key: "vocab_size"}, {Title: "Hidden", Key: "hidden_dim"},
+		{Title: "Layers", Key: "num_layers"},
 		{Title: "Heads", Key: "num_heads"}, {Title: "Sequence", Key: "seq_len"}, {Title: "Batch", Key: "batch_size"}},
 	"mlp": {{Title: "Widths", Key: "mlp_dims"}, {Title: "Batch", Key: "batch_size"}},
 }
 
-// The presets' page has the sizes that the presets give, and the memory that plain training with them takes, as one recording of each on
-// the phantom GPU says.
+// The presets' page has the sizes that the presets give, and the memory that plain training with them takes, as one
+// recording of each on the phantom GPU says.
 func TestPresets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it records every preset")
@@ -59,7 +60,8 @@ func TestPresets(t *testing.T) {
 			t.Fatal(err)
 		}
 	case !bytes.Equal(fresh, page):
-		t.Errorf("%s shows other sizes than the presets have: go test ./cmd/dpsight -run TestPresets -update", presetsPage)
+		t.Errorf("%s shows other sizes than the presets have: go test ./cmd/dpsight -run TestPresets -update",
+			presetsPage)
 	}
 }
 
@@ -77,14 +79,16 @@ func recordPresets(t *testing.T) map[string]presetRun {
 	for _, p := range experiments.Presets() {
 		for model := range presetColumns {
 			if p.For(model) != nil {
-				suite += fmt.Sprintf("  - {method: vanilla, model: %s, preset: %s, name: %s-%s}\n", model, p.Name, model, p.Name)
+				suite += fmt.Sprintf("  - {method: vanilla, model: %s, preset: %s, name: %s-%s}\n", model, p.Name,
+					model, p.Name)
 			}
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "presets.yaml"), []byte(suite), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	must(t, dir, "collect", "--suite", "presets.yaml", "--jobs", "2", "--device", "phantom", "--python", interpreter, "--store", "store", "--no-report")
+	must(t, dir, "collect", "--suite", "presets.yaml", "--jobs", "2", "--device", "phantom", "--python", interpreter,
+		"--store", "store", "--no-report")
 	sel, err := store.Open(filepath.Join(dir, "store")).All()
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +133,8 @@ func presetsTable(model string, runs map[string]presetRun) table.Table {
 		c.Right = true
 		t.Columns = append(t.Columns, c)
 	}
-	t.Columns = append(t.Columns, table.Column{Title: "Parameters", Right: true}, table.Column{Title: "Peak allocated MiB", Right: true},
+	t.Columns = append(t.Columns, table.Column{Title: "Parameters", Right: true},
+		table.Column{Title: "Peak allocated MiB", Right: true},
 		table.Column{Title: "Peak reserved MiB", Right: true})
 	for _, p := range experiments.Presets() {
 		run, ok := runs[model+"-"+p.Name]
@@ -145,7 +150,8 @@ func presetsTable(model string, runs map[string]presetRun) table.Table {
 				row = append(row, table.Text(fmt.Sprint(v)))
 			}
 		}
-		t.Rows = append(t.Rows, append(row, table.Count(run.parameters), table.Bytes(run.peak), table.Bytes(run.reserved)))
+		t.Rows = append(t.Rows, append(row, table.Count(run.parameters), table.Bytes(run.peak),
+			table.Bytes(run.reserved)))
 	}
 	return t
 }

@@ -26,13 +26,17 @@ type recordFlags struct {
 func (f *recordFlags) check() error {
 	switch {
 	case f.Timeout < 0:
-		return withHint{fmt.Errorf("--timeout must be positive, not %s", f.Timeout), "without --timeout an experiment may take as long as it likes"}
+		return withHint{fmt.Errorf("--timeout must be positive, not %s", f.Timeout), "without --timeout an " +
+			"experiment may take as long as it likes"}
 	case f.RecordSteps < 1:
-		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", f.RecordSteps), "--bare records no events at all"}
+		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", f.RecordSteps),
+			"--bare records no events at all"}
 	case f.WindowSteps < 0:
-		return withHint{fmt.Errorf("--window-steps must be 0 or more, not %d", f.WindowSteps), "0 records the first steps only"}
+		return withHint{fmt.Errorf("--window-steps must be 0 or more, not %d", f.WindowSteps),
+			"0 records the first steps only"}
 	case f.StackSteps < 1:
-		return withHint{fmt.Errorf("--stack-steps must be 1 or more, not %d", f.StackSteps), "without --stacks there are none at all"}
+		return withHint{fmt.Errorf("--stack-steps must be 1 or more, not %d", f.StackSteps),
+			"without --stacks there are none at all"}
 	}
 	if value, ok := f.Param[""]; ok {
 		return withHint{fmt.Errorf("--param =%s has no name", value), "as in --param rank=8"}
@@ -41,11 +45,13 @@ func (f *recordFlags) check() error {
 }
 
 // experiment is what all runs of these flags share.
-func (f *recordFlags) experiment(dir string, console *collect.Console, stderr io.Writer, signals <-chan os.Signal) collect.Experiment {
+func (f *recordFlags) experiment(dir string, console *collect.Console, stderr io.Writer,
+	signals <-chan os.Signal) collect.Experiment {
 	return collect.Experiment{
 		Store: dir, Name: f.Name, Timeout: f.Timeout, RecordSteps: &f.RecordSteps, WindowSteps: &f.WindowSteps,
 		Stacks: f.Stacks == "python", StackSteps: &f.StackSteps, Python: f.Python,
-		Version: version, Stdin: os.Stdin, Stdout: console.Writer(stderr), Stderr: console.Writer(stderr), Progress: console.Update, Signals: signals,
+		Version: version, Stdin: os.Stdin, Stdout: console.Writer(stderr), Stderr: console.Writer(stderr),
+		Progress: console.Update, Signals: signals,
 	}
 }
 
@@ -77,9 +83,11 @@ func asked(ways ...bool) error {
 	}
 	switch {
 	case forms == 0:
-		return withHint{errors.New("nothing to run"), "give a command after --, a --method, or a --suite; dpsight collect --help has examples"}
+		return withHint{errors.New("nothing to run"), "give a command after --, a --method, or a --suite; dpsight " +
+			"collect --help has examples"}
 	case forms > 1:
-		return withHint{errors.New("a suite, a built-in experiment and a command exclude each other"), "the options of a command go after --"}
+		return withHint{errors.New("a suite, a built-in experiment and a command exclude each other"),
+			"the options of a command go after --"}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A run that is named out of several repeats is said to be one of them, with what the others took; all of them, and a method that
-// is compared with them, are medians.
+// A run that is named out of several repeats is said to be one of them, with what the others took; all of them, and a
+// method that is compared with them, are medians.
 func TestRepeatsOfTheStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -24,32 +24,39 @@ func TestRepeatsOfTheStore(t *testing.T) {
 		}
 	}
 	must(t, "", "ingest", dir)
-	const dpsgd, bk = "dpsgd: one of 5 repeats in the store: their medians go from 25.4 ms to 31.3 ms, median 26.2 ms", "bk: one of 5 repeats in the store: their medians go from 25.6 ms to 33.9 ms, median 30.1 ms"
-	if out := must(t, "", "analyze", "overhead", "dpsgd", "bk", "--store", dir).stdout; !strings.Contains(out, dpsgd) || !strings.Contains(out, bk) {
+	const dpsgd, bk = "dpsgd: one of 5 repeats in the store: their medians go from 25.4 ms to 31.3 ms, median 26.2 ms",
+		"bk: one of 5 repeats in the store: their medians go from 25.6 ms to 33.9 ms, median 30.1 ms"
+	if out := must(t, "", "analyze", "overhead", "dpsgd", "bk", "--store", dir).stdout; !strings.Contains(out, dpsgd) ||
+		!strings.Contains(out, bk) {
 		t.Errorf("overhead:\n%s", out)
 	}
 	// What is explained are medians of all repeats: the recorded run's own step is another.
 	out := must(t, "", "analyze", "explain", "dpsgd", "bk", "--store", dir).stdout
-	for _, want := range []string{"A step of bk takes 30.1 ms, 3.979 ms (15 %) more than one of dpsgd (26.2 ms): medians of 5 repeats (25.6 ms to 33.9 ms) and of 5 repeats (25.4 ms to 31.3 ms), in GPU time.",
-		"The ranges of the repeats overlap", "dpsgd: times are medians over 5 repeats in the store, whose steps take 25.4 ms to 31.3 ms; that of run 20261121T204034Z-dpsgd-232154 takes 31.3 ms",
+	for _, want := range []string{"A step of bk takes 30.1 ms, 3.979 ms (15 %) more than one of dpsgd (26.2 ms): " +
+		"medians of 5 repeats (25.6 ms to 33.9 ms) and of 5 repeats (25.4 ms to 31.3 ms), in GPU time.",
+		"The ranges of the repeats overlap", "dpsgd: times are medians over 5 repeats in the store, whose steps take " +
+			"25.4 ms to 31.3 ms; that of run 20261121T204034Z-dpsgd-232154 takes 31.3 ms",
 		"each phase is scaled to its median over 5 repeats, of 26.2 ms"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("explain does not say %q:\n%s", want, out)
 		}
 	}
 	for _, more := range [][]string{nil, {"--value", "time"}} {
-		if out := must(t, "", append([]string{"compare", "dpsgd", "bk", "--store", dir}, more...)...).stdout; !strings.Contains(out, dpsgd) || !strings.Contains(out, bk) {
+		if out := must(t, "", append([]string{"compare", "dpsgd", "bk", "--store", dir},
+			more...)...).stdout; !strings.Contains(out, dpsgd) || !strings.Contains(out, bk) {
 			t.Errorf("compare %v:\n%s", more, out)
 		}
 	}
 	for _, value := range []string{"peak", "time"} { // two runs are put side by side with all their values
-		if out := must(t, "", "compare", "bk", "--baseline", "dpsgd", "--value", value, "--store", dir).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
+		if out := must(t, "", "compare", "bk", "--baseline", "dpsgd", "--value", value, "--store",
+			dir).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
 			t.Errorf("compare %s beside a baseline that has no cell:\n%s", value, out)
 		}
 	}
 	// The baseline is one of them too where it is none of the rows; where it is one, its own row says so.
 	named := []string{"analyze", "overhead", "bk", "--store", dir, "--baseline", "dpsgd"}
-	if out := must(t, "", named...).stdout; strings.Count(out, "baseline "+dpsgd) != 1 || strings.Count(out, "in the store") != 2 {
+	if out := must(t, "", named...).stdout; strings.Count(out, "baseline "+dpsgd) != 1 ||
+		strings.Count(out, "in the store") != 2 {
 		t.Errorf("beside a baseline that is no row:\n%s", out)
 	}
 	var doc struct {
@@ -60,10 +67,12 @@ func TestRepeatsOfTheStore(t *testing.T) {
 	if len(doc.Runs) != 1 || len(doc.Warnings) != 1 || "dpsgd: "+doc.Warnings[0] != dpsgd {
 		t.Errorf("%+v", doc)
 	}
-	if out := must(t, "", "analyze", "overhead", "bk", "dpsgd", "--store", dir, "--baseline", "dpsgd").stdout; strings.Contains(out, "baseline dpsgd") || strings.Count(out, "in the store") != 2 {
+	if out := must(t, "", "analyze", "overhead", "bk", "dpsgd", "--store", dir, "--baseline",
+		"dpsgd").stdout; strings.Contains(out, "baseline dpsgd") || strings.Count(out, "in the store") != 2 {
 		t.Errorf("beside a baseline that is a row:\n%s", out)
 	}
-	if out := must(t, "", "analyze", "overhead", dir).stdout; strings.Contains(out, "in the store") || !strings.Contains(out, "30.1") {
+	if out := must(t, "", "analyze", "overhead", dir).stdout; strings.Contains(out, "in the store") ||
+		!strings.Contains(out, "30.1") {
 		t.Errorf("all repeats are one experiment:\n%s", out)
 	}
 	// One of them is slower by 15 %, in ranges that overlap, and peaks lower.

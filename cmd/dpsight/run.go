@@ -63,7 +63,8 @@ type hinted interface{ Hint() string }
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
-			complain(stderr, fmt.Errorf("internal error: %v", p), "this is a bug in dpsight: please report it with what stands below")
+			complain(stderr, fmt.Errorf("internal error: %v", p), "this is a bug in dpsight: please report it with "+
+				"what stands below")
 			stderr.Write(debug.Stack())
 			code = exitUsage
 		}
@@ -112,10 +113,12 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, er
 	)
 }
 
-// helpWithDefault adds what a flag is where it is left out, which the parser's own help does not show beside a placeholder.
+// helpWithDefault adds what a flag is where it is left out, which the parser's own help does not show beside a
+// placeholder.
 func helpWithDefault(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
-	if !v.HasDefault || v.Default == "" || v.IsBool() || strings.Contains(help, "(default") || strings.Contains(help, "; default ") {
+	if !v.HasDefault || v.Default == "" || v.IsBool() || strings.Contains(help, "(default") ||
+		strings.Contains(help, "; default ") {
 		return help
 	}
 	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)

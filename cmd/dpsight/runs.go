@@ -31,7 +31,9 @@ func (c *runsCmd) Run(s *streams) error {
 	if len(c.Names) == 0 {
 		sel, err = selectAll(s.err, c.Store)
 	} else {
-		sel, err = announce(s.err, c.Store, func(from *store.Store) (*store.Selection, error) { return from.ResolveEach(c.Names) })
+		sel, err = announce(s.err, c.Store, func(from *store.Store) (*store.Selection, error) {
+			return from.ResolveEach(c.Names)
+		})
 	}
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ import (
 //	truncate FILE SIZE       cut a file short
 //	copytree FROM TO         copy a folder
 //
-// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), $EXAMPLE (measured), with run ids in $vanilla, $dpsgd, …
+// and the fixtures $JOURNALS (ingested), $RAW (not ingested), $SNAPSHOTS (files), $EXAMPLE (measured), with run ids in
+// $vanilla, $dpsgd, …
 func TestScripts(t *testing.T) {
 	journals := journalStore(t)
 	raw := fixture(t, "raw", rawStore)
@@ -60,7 +61,8 @@ func TestScripts(t *testing.T) {
 			// But the phantom GPU need not be compiled for each.
 			if cache, err := os.UserCacheDir(); err == nil {
 				compiled := filepath.Join(cache, "dpsight", "phantom")
-				if err := errors.Join(os.MkdirAll(compiled, 0o755), os.Symlink(compiled, filepath.Join(e.WorkDir, "cache", "dpsight", "phantom"))); err != nil {
+				if err := errors.Join(os.MkdirAll(compiled, 0o755),
+					os.Symlink(compiled, filepath.Join(e.WorkDir, "cache", "dpsight", "phantom"))); err != nil {
 					return err
 				}
 			}
@@ -212,8 +214,8 @@ func copyTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
 }
 
-// A Parquet table that is cut anywhere is refused by name, with a way out; so is one with a wrong bit in its pages, or it
-// gives the same numbers.
+// A Parquet table that is cut anywhere is refused by name, with a way out; so is one with a wrong bit in its pages, or
+// it gives the same numbers.
 func TestDamagedTables(t *testing.T) {
 	store := journalStore(t)
 	want := must(t, "", "analyze", "breakdown", filepath.Join(store, journalID(1)), "--format", "json").stdout

@@ -13,8 +13,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// selectRuns resolves RUN arguments and says on errw what was taken where nothing was named or a name stands for several
-// runs, and what could not be read.
+// selectRuns resolves RUN arguments and says on errw what was taken where nothing was named or a name stands for
+// several runs, and what could not be read.
 func selectRuns(errw io.Writer, dir string, args []string) (*store.Selection, error) {
 	return announce(errw, dir, func(s *store.Store) (*store.Selection, error) { return s.Resolve(args) })
 }
@@ -24,7 +24,8 @@ func selectAll(errw io.Writer, dir string) (*store.Selection, error) {
 	return announce(errw, dir, (*store.Store).All)
 }
 
-func announce(errw io.Writer, dir string, choose func(*store.Store) (*store.Selection, error)) (*store.Selection, error) {
+func announce(errw io.Writer, dir string, choose func(*store.Store) (*store.Selection, error)) (*store.Selection,
+	error) {
 	sel, err := choose(store.Open(dir))
 	if err != nil {
 		return nil, withHint{err, selectHint(err, dir)}
@@ -54,11 +55,13 @@ func notePending(errw io.Writer, runs []store.Run) {
 	case len(runs) == 1:
 		fmt.Fprintf(errw, "dpsight: warning: %v\n", &store.NotIngestedError{RunID: runs[0].ID, Dir: runs[0].Dir})
 	default:
-		fmt.Fprintf(errw, "dpsight: warning: %d of %d runs have not been ingested, so there is nothing to analyse of them: dpsight ingest %s\n", n, len(runs), folder)
+		fmt.Fprintf(errw, "dpsight: warning: %d of %d runs have not been ingested, so there is nothing to analyse of "+
+			"them: dpsight ingest %s\n", n, len(runs), folder)
 	}
 }
 
-// pending counts the runs that are no longer recorded and have no tables, and gives what to ingest: the run, or the store of several.
+// pending counts the runs that are no longer recorded and have no tables, and gives what to ingest: the run, or the
+// store of several.
 func pending(runs []store.Run) (n int, folder string) {
 	for _, r := range runs {
 		if r.Ingested() || r.Manifest.Status == schemas.StatusPartial && collect.Running(r.Dir) {
@@ -76,8 +79,8 @@ func pending(runs []store.Run) (n int, folder string) {
 	return n, folder
 }
 
-// nothingIngested refuses runs of which none has tables. Some that lack theirs are said beside the others; without any there
-// would be pages of dashes, and sentences about figures that nobody knows.
+// nothingIngested refuses runs of which none has tables. Some that lack theirs are said beside the others; without any
+// there would be pages of dashes, and sentences about figures that nobody knows.
 func nothingIngested(sel *store.Selection) error {
 	switch n, folder := pending(sel.Runs); {
 	case n == 0 || n < len(sel.Runs):
@@ -96,7 +99,8 @@ func selectHint(err error, dir string) string {
 	var damaged store.Damaged
 	switch {
 	case errors.As(err, &none) && len(none.Below) > 0:
-		return "a store is the folder that the run folders lie in: " + strings.Join(none.Below[:min(len(none.Below), 4)], ", ") + " has runs"
+		return "a store is the folder that the run folders lie in: " +
+			strings.Join(none.Below[:min(len(none.Below), 4)], ", ") + " has runs"
 	case errors.As(err, &none):
 		return "record one with dpsight collect, or name a store with --store"
 	case errors.As(err, &notFound) && notFound.Many:
@@ -120,8 +124,8 @@ func damagedHint(err error) string {
 	return "a run is its folder: take it from a copy, or leave it out"
 }
 
-// load reads what an analysis wants of a run. With tolerate, a run without tables is given with its manifest alone: a list of runs
-// shows it, where an analysis of it would be refused.
+// load reads what an analysis wants of a run. With tolerate, a run without tables is given with its manifest alone: a
+// list of runs shows it, where an analysis of it would be refused.
 func load(r store.Run, want store.Want, tolerate bool) (analyze.Input, error) {
 	t, err := store.Load(r, want)
 	var pending *store.NotIngestedError
@@ -153,7 +157,8 @@ func (u unreadable) Hint() string {
 // each hands the selected runs to use, one after another, so that the tables of one are in memory at a time. A run that
 // cannot be read is an error where it was named; where an argument stood for many runs it goes to the damaged ones, as
 // it would hide the others.
-func each(s *streams, sel *store.Selection, names []string, want store.Want, tolerate bool, use func(analyze.Input) error) error {
+func each(s *streams, sel *store.Selection, names []string, want store.Want, tolerate bool,
+	use func(analyze.Input) error) error {
 	var whole []store.Run
 	for _, r := range sel.Runs {
 		in, err := load(r, want, tolerate)
@@ -176,13 +181,15 @@ func each(s *streams, sel *store.Selection, names []string, want store.Want, tol
 		return withHint{err, damagedHint(err)}
 	}
 	if len(whole) == 0 {
-		return withHint{fmt.Errorf("none of %d runs can be read", len(sel.Runs)), "dpsight ingest --again FOLDER makes the tables anew from the recordings"}
+		return withHint{fmt.Errorf("none of %d runs can be read", len(sel.Runs)), "dpsight ingest --again FOLDER " +
+			"makes the tables anew from the recordings"}
 	}
 	sel.Runs = whole
 	return nil
 }
 
-// summarized resolves RUN arguments and reduces the runs, without what searches tried. Where none has tables they are refused.
+// summarized resolves RUN arguments and reduces the runs, without what searches tried. Where none has tables they are
+// refused.
 func summarized(s *streams, dir string, names []string) (*store.Selection, []analyze.Summary, error) {
 	return summarizedBut(s, dir, names, leaveTrials)
 }

@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// A shape says what a JSON value must be: "string", "int", "number", "bool", "any", each with "?" where it may be null; an
-// object with exactly these keys, those with a "?" optional; a list (a slice of one) of one shape.
+// A shape says what a JSON value must be: "string", "int", "number", "bool", "any", each with "?" where it may be null;
+// an object with exactly these keys, those with a "?" optional; a list (a slice of one) of one shape.
 type (
 	shape  any
 	object map[string]shape
 	list   []shape
 )
 
-var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string", "profile": "string?", "params": "any",
+var identity = object{"run_id": "string", "name": "string", "status": "string", "reason?": "string", "source": "string",
+	"profile": "string?", "params": "any",
 	"confidence?": "string?", "confidence_reasons?": list{"string"}, "known_error?": "string?"} // of predicted runs
 
 func with(base object, more object) object {
@@ -30,63 +31,86 @@ func with(base object, more object) object {
 }
 
 var (
-	interval = object{"median": "number", "low": "number", "high": "number", "n": "int", "of": "string", "confidence": "number", "over": "string", "clock": "string"}
+	interval = object{"median": "number", "low": "number", "high": "number", "n": "int", "of": "string",
+		"confidence": "number", "over": "string", "clock": "string"}
 
 	breakdownShape = object{"schema": "string", "runs": list{with(identity, object{
 		"devices": list{object{
 			"device": "string", "rank": "int", "at": object{"event": "int", "step": "int?", "phase": "string?"},
 			"allocated_bytes": "int", "reserved_bytes": "int?", "torch_peak_allocated_bytes": "int?",
-			"categories": list{object{"category": "string", "bytes": "int", "held_bytes": "int", "shared_bytes": "int", "shared_with?": "any",
-				"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int", "blocks": "int", "max_bytes": "int"}},
-			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string?"},
-			"warnings":     list{"string"},
+			"categories": list{object{"category": "string", "bytes": "int", "held_bytes": "int", "shared_bytes": "int",
+				"shared_with?": "any",
+				"tagged_bytes": "int", "lifetime_bytes": "int", "phase_only_bytes": "int", "blocks": "int",
+				"max_bytes": "int"}},
+			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int",
+				"reason": "string?"},
+			"warnings": list{"string"},
 		}},
 		"confidence": "string?", "peak_reserved_band": "any?", "unknown_reads": "int?", "warnings": list{"string"},
 	})}}
 
 	overheadRun = with(identity, object{
-		"baseline": "string", "peak_bytes": "int?", "peak_delta_bytes": "int?", "peak_ratio": "number?", "peak_reserved_bytes": "int?", "peak_device_bytes": "int?",
+		"baseline": "string", "peak_bytes": "int?", "peak_delta_bytes": "int?", "peak_ratio": "number?",
+		"peak_reserved_bytes": "int?", "peak_device_bytes": "int?",
 		"kept_gradient_bytes": "int?", "freed_peak_bytes": "int?", "freed_delta_bytes": "int?",
-		"step_ms": nullable{interval}, "step_delta_ms": "number?", "step_ratio": "number?", "samples_per_s": "number?", "tokens_per_s": "number?",
+		"step_ms": nullable{interval}, "step_delta_ms": "number?", "step_ratio": "number?", "samples_per_s": "number?",
+		"tokens_per_s":    "number?",
 		"joules_per_step": "number?", "joules_per_sample": "number?", "warnings": list{"string"},
-		"categories": list{object{"category": "string", "bytes": "int", "delta_bytes": "int", "delta_percent": "number?"}},
-		"phases": list{object{"phase": "string", "ms": "number?", "delta_ms": "number?", "delta_step_percent": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?",
+		"categories": list{object{"category": "string", "bytes": "int", "delta_bytes": "int",
+			"delta_percent": "number?"}},
+		"phases": list{object{"phase": "string", "ms": "number?", "delta_ms": "number?",
+			"delta_step_percent": "number?", "peak_bytes": "int?", "peak_delta_bytes": "int?",
 			"peak_delta_percent": "number?"}},
 	})
 
-	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun}, "baseline_warnings": list{"string"},
-		"cells": list{with(overheadRun, object{"label": "string", "run_ids": list{"string"}, "peak_low_bytes": "int?", "peak_high_bytes": "int?"})}}
+	overheadShape = object{"schema": "string", "baseline": "string", "runs": list{overheadRun},
+		"baseline_warnings": list{"string"},
+		"cells": list{with(overheadRun, object{"label": "string", "run_ids": list{"string"}, "peak_low_bytes": "int?",
+			"peak_high_bytes": "int?"})}}
 
 	phasesShape = object{"schema": "string", "runs": list{with(identity, object{
-		"phases": list{object{"device": "string", "rank": "int", "phase": "string", "occurrences": "int", "allocated_begin_bytes": "int?",
-			"allocated_end_bytes": "int?", "peak_bytes": "int?", "peak_step": "int?", "lowest_peak_bytes": "int?",
-			"peak_percent": "number?", "step_percent": "number?", "gpu_ms": nullable{interval}, "wall_ms": nullable{interval}}},
+		"phases": list{object{"device": "string", "rank": "int", "phase": "string", "occurrences": "int",
+			"allocated_begin_bytes": "int?",
+			"allocated_end_bytes":   "int?", "peak_bytes": "int?", "peak_step": "int?", "lowest_peak_bytes": "int?",
+			"peak_percent": "number?", "step_percent": "number?", "gpu_ms": nullable{interval},
+			"wall_ms": nullable{interval}}},
 		"warnings": list{"string"},
 	})}}
 
 	runsShape = object{"schema": "string", "runs": list{with(identity, object{
-		"suite": "string?", "trial?": "bool", "peak_bytes": "int?", "peak_reserved_bytes": "int?", "reserved_together?": "bool", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
+		"suite": "string?", "trial?": "bool", "peak_bytes": "int?", "peak_reserved_bytes": "int?",
+		"reserved_together?": "bool", "step_ms": "number?", "samples_per_s": "number?", "gpu": "string?",
 		"started": "string", "superseded_by": "string?", "warnings": list{"string"},
 	})}}
 
 	costShape = object{"schema": "string", "runs": list{with(identity, object{
-		"peak_bytes": "int?", "torch_peak_bytes": "int?", "peak_reserved_bytes": "int?", "verdict": "string", "events": "int", "missing_events": "int", "residue_bytes": "int",
-		"bare_step_ms": "number?", "beside_bare_run": "number?", "instrumented_step_ms": "number?", "instrument_ms": "number?", "instrument_share": "number?", "bare_steps": "int",
-		"instrumented_steps": "int", "recorded_steps": "int", "windows": "int", "drain_ms": "number?", "drain_share": "number?", "collector_share": "number?", "collector_setup_ms": "number?", "collector_seal_ms": "number?",
-		"warnings": list{"string"},
+		"peak_bytes": "int?", "torch_peak_bytes": "int?", "peak_reserved_bytes": "int?", "verdict": "string",
+		"events": "int", "missing_events": "int", "residue_bytes": "int",
+		"bare_step_ms": "number?", "beside_bare_run": "number?", "instrumented_step_ms": "number?",
+		"instrument_ms": "number?", "instrument_share": "number?", "bare_steps": "int",
+		"instrumented_steps": "int", "recorded_steps": "int", "windows": "int", "drain_ms": "number?",
+		"drain_share": "number?", "collector_share": "number?", "collector_setup_ms": "number?",
+		"collector_seal_ms": "number?",
+		"warnings":          list{"string"},
 	})}}
 
-	timeShape = object{"schema": "string", "by": "string", "depth": "int", "fold": "bool", "top": "int", "runs": list{with(identity, object{
-		"ranks": list{object{"rank": "int", "bare_steps": "int", "instrumented_steps": "int", "step_ms": "number?", "instrumented_step_ms": "number?",
-			"phases":     list{object{"phase": "string", "bare_ms": "number?", "instrumented_ms": "number", "outside_ms": "number", "scale": "number"}},
-			"rows":       list{object{"key": "string?", "others": "int", "modules": "int", "ms": "number", "hook_ms": "number", "phases": "any"}},
-			"outside_ms": "number", "residue_ms": "number?"}},
-		"warnings": list{"string"},
-	})}}
+	timeShape = object{"schema": "string", "by": "string", "depth": "int", "fold": "bool", "top": "int",
+		"runs": list{with(identity, object{
+			"ranks": list{object{"rank": "int", "bare_steps": "int", "instrumented_steps": "int", "step_ms": "number?",
+				"instrumented_step_ms": "number?",
+				"phases": list{object{"phase": "string", "bare_ms": "number?", "instrumented_ms": "number",
+					"outside_ms": "number", "scale": "number"}},
+				"rows": list{object{"key": "string?", "others": "int", "modules": "int", "ms": "number",
+					"hook_ms": "number", "phases": "any"}},
+				"outside_ms": "number", "residue_ms": "number?"}},
+			"warnings": list{"string"},
+		})}}
 
-	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"}, "state": "string", "again": "bool", "reason": "string?"}}}
+	ingestShape = object{"schema": "string", "inputs": list{object{"path": "string", "run_ids": list{"string"},
+		"state": "string", "again": "bool", "reason": "string?"}}}
 
-	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool", "detail": "string", "hint": "string"}}}
+	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool",
+		"detail": "string", "hint": "string"}}}
 )
 
 // nullable is a shape or null.

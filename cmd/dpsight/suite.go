@@ -35,15 +35,21 @@ type suiteFlags struct {
 func (f *suiteFlags) check() error {
 	switch {
 	case f.Suite == "" && (f.Report != "" || f.NoReport):
-		return withHint{errors.New("--report and --no-report belong to a suite"), "dpsight report RUN -o DIR reports on a single run"}
-	case f.Suite == "" && (f.DryRun || f.Resume || f.ResumeFrom != "" || f.RetryFailed || len(f.Only) > 0 || f.Jobs != 1):
-		return withHint{errors.New("--dry-run, --only, --resume, --retry-failed and --jobs belong to a suite"), "name one with --suite"}
+		return withHint{errors.New("--report and --no-report belong to a suite"), "dpsight report RUN -o DIR reports " +
+			"on a single run"}
+	case f.Suite == "" && (f.DryRun || f.Resume || f.ResumeFrom != "" || f.RetryFailed || len(f.Only) > 0 ||
+		f.Jobs != 1):
+		return withHint{errors.New("--dry-run, --only, --resume, --retry-failed and --jobs belong to a suite"),
+			"name one with --suite"}
 	case f.Jobs < 1:
-		return withHint{fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs), "1 makes the experiments one after another"}
+		return withHint{fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs), "1 makes the experiments one after " +
+			"another"}
 	case f.RetryFailed && !f.resuming():
-		return withHint{errors.New("--retry-failed goes with --resume"), "--resume --retry-failed goes on with the newest suite of the name; a suite that begins anew makes all its runs"}
+		return withHint{errors.New("--retry-failed goes with --resume"), "--resume --retry-failed goes on with the " +
+			"newest suite of the name; a suite that begins anew makes all its runs"}
 	case f.Format != "table" && !f.DryRun:
-		return withHint{errors.New("--format is of the plan that --dry-run prints"), "dpsight runs and dpsight analyze print what was recorded in every format"}
+		return withHint{errors.New("--format is of the plan that --dry-run prints"), "dpsight runs and dpsight " +
+			"analyze print what was recorded in every format"}
 	}
 	return nil
 }
@@ -59,9 +65,13 @@ func (f *suiteFlags) load() (*suite.Suite, error) {
 	return plan, err
 }
 
-func (f *suiteFlags) earlier(plan *suite.Suite, dir string, m *collect.Machine, console *collect.Console) (*suite.Resumption, error) {
-	r, err := plan.Resume(store.Open(dir), suite.ResumeOptions{ID: f.ResumeFrom, Machine: m, RetryFailed: f.RetryFailed, LookOnly: f.DryRun,
-		Waiting: func(id string) { console.Println("dpsight: waiting for run " + id + ", which a killed suite has left") }})
+func (f *suiteFlags) earlier(plan *suite.Suite, dir string, m *collect.Machine,
+	console *collect.Console) (*suite.Resumption, error) {
+	r, err := plan.Resume(store.Open(dir), suite.ResumeOptions{ID: f.ResumeFrom, Machine: m, RetryFailed: f.RetryFailed,
+		LookOnly: f.DryRun,
+		Waiting: func(id string) {
+			console.Println("dpsight: waiting for run " + id + ", which a killed suite has left")
+		}})
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = withHint{fmt.Errorf("the store %s cannot be read: %w", dir, path.Err), "name another folder with --store"}
@@ -85,12 +95,15 @@ func (c *collectCmd) dryRun(s *streams, console *collect.Console, plan *suite.Su
 
 func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumption, device string) error {
 	doc := plan.Plan(r, f.resuming())
-	t := table.Table{Title: "Suite " + doc.Name, Document: doc, Columns: []table.Column{{Title: "Experiment", Key: "name"}}}
+	t := table.Table{Title: "Suite " + doc.Name, Document: doc,
+		Columns: []table.Column{{Title: "Experiment", Key: "name"}}}
 	for _, name := range doc.Varies {
 		t.Columns = append(t.Columns, table.Column{Title: name, Key: name})
 	}
-	t.Columns = append(t.Columns, table.Column{Title: "Repeats", Key: "repeats", Right: true}, table.Column{Title: "Done", Key: "done", Right: true},
-		table.Column{Title: "Failed", Key: "failed", Right: true}, table.Column{Title: "To make", Key: "todo", Right: true, For: table.Programs}, table.Column{Title: "Key", Key: "key"})
+	t.Columns = append(t.Columns, table.Column{Title: "Repeats", Key: "repeats", Right: true},
+		table.Column{Title: "Done", Key: "done", Right: true},
+		table.Column{Title: "Failed", Key: "failed", Right: true}, table.Column{Title: "To make", Key: "todo",
+			Right: true, For: table.Programs}, table.Column{Title: "Key", Key: "key"})
 	if f.resuming() && doc.SuiteID != nil {
 		t.Columns[len(t.Columns)-2].For = table.Everybody
 	}
@@ -106,7 +119,8 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 			}
 			row = append(row, cell)
 		}
-		t.Rows = append(t.Rows, append(row, table.Count(int64(x.Repeats)), table.Count(int64(x.Done)), table.Count(int64(x.Failed)), table.Count(int64(x.Todo)), table.Text(x.Key)))
+		t.Rows = append(t.Rows, append(row, table.Count(int64(x.Repeats)), table.Count(int64(x.Done)),
+			table.Count(int64(x.Failed)), table.Count(int64(x.Todo)), table.Text(x.Key)))
 		for _, status := range x.Again {
 			again = append(again, x.Name+" ("+status+")")
 		}
@@ -133,7 +147,8 @@ func (f *suiteFlags) printPlan(s *streams, plan *suite.Suite, r *suite.Resumptio
 
 func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.Suite, e collect.Experiment) error {
 	if c.Report != "" && !c.NoReport && writable(c.Report) != nil { // better now than after hours of recording
-		return withHint{fmt.Errorf("the report %s cannot be written: not a directory", c.Report), "name another folder with --report"}
+		return withHint{fmt.Errorf("the report %s cannot be written: not a directory", c.Report),
+			"name another folder with --report"}
 	}
 	options := suite.Options{Template: e, Jobs: c.Jobs}
 	var broken []string
@@ -145,7 +160,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 		if options.Resume = earlier; earlier == nil {
 			console.Println(fmt.Sprintf("dpsight: no suite %s to go on with in %s: beginning anew", plan.Name, c.Store))
 		} else {
-			console.Println(fmt.Sprintf("dpsight: going on with suite %s: %s", earlier.Suite.ID, leftToDo(len(earlier.Todo), len(plan.Tasks()))))
+			console.Println(fmt.Sprintf("dpsight: going on with suite %s: %s", earlier.Suite.ID,
+				leftToDo(len(earlier.Todo), len(plan.Tasks()))))
 			broken = recoverRuns(console, earlier.Runs)
 		}
 	}
@@ -231,7 +247,8 @@ func recoverRuns(console *collect.Console, runs []store.Run) (broken []string) {
 	return broken
 }
 
-// reportSuite draws the report of the suite's runs, those made before too; without one it says by method what became of them.
+// reportSuite draws the report of the suite's runs, those made before too; without one it says by method what became of
+// them.
 func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome, dest string) error {
 	dirs := folders(out.Runs)
 	sel, err := store.Open(c.Store).Resolve(dirs)
@@ -266,11 +283,14 @@ func suiteFailure(out *suite.Outcome, broken int) error {
 	hint := "what was recorded is kept: dpsight runs lists it"
 	switch {
 	case out.Interrupted:
-		return failure{withHint{fmt.Errorf("the suite was interrupted after %d of %d experiments", len(out.Runs), out.Planned), hint + "; --resume makes the others"}}
+		return failure{withHint{fmt.Errorf("the suite was interrupted after %d of %d experiments", len(out.Runs),
+			out.Planned), hint + "; --resume makes the others"}}
 	case len(bad) > 0:
-		return failure{withHint{fmt.Errorf("%d of %d experiments did not end well: %s", len(bad), out.Planned, named), hint + "; --resume --retry-failed makes these again"}}
+		return failure{withHint{fmt.Errorf("%d of %d experiments did not end well: %s", len(bad), out.Planned, named),
+			hint + "; --resume --retry-failed makes these again"}}
 	case !out.OK() || broken > 0:
-		return failure{withHint{fmt.Errorf("%d of %d experiments could not be recorded and ingested", broken, out.Planned), hint}}
+		return failure{withHint{fmt.Errorf("%d of %d experiments could not be recorded and ingested", broken,
+			out.Planned), hint}}
 	}
 	return nil
 }

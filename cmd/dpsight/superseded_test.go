@@ -29,7 +29,8 @@ func copyRun(t *testing.T, from, store, id string, change func(*schemas.Manifest
 	}
 }
 
-// What was killed or failed and then run again counts in no comparison of a folder, which says so; who names it is shown it.
+// What was killed or failed and then run again counts in no comparison of a folder, which says so; who names it is
+// shown it.
 func TestSupersededRunsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, store, dir := journalStore(t), t.TempDir(), t.TempDir()
@@ -49,8 +50,10 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 
 	const note = "dpsight: note: 2 superseded runs are left out: "
 	for _, args := range [][]string{
-		{"check", store, "--write-baseline", "b.json"}, {"check", store, "--baseline", "b.json"}, {"check", "vanilla-1", "--store", store, "--baseline", store, "--partial"},
-		{"compare", store, "--rows", "method"}, {"report", store, "-o", "out"}, {"analyze", "overhead", store}, {"analyze", "findings", store},
+		{"check", store, "--write-baseline", "b.json"}, {"check", store, "--baseline", "b.json"},
+		{"check", "vanilla-1", "--store", store, "--baseline", store, "--partial"},
+		{"compare", store, "--rows", "method"}, {"report", store, "-o", "out"}, {"analyze", "overhead", store},
+		{"analyze", "findings", store},
 	} {
 		r := must(t, dir, args...)
 		if strings.Count(r.stderr, note) != 1 {
@@ -60,7 +63,8 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 			t.Errorf("%v:\n%s", args, r.stdout)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "out/summary.txt")); err != nil || !strings.Contains(string(b), note[len("dpsight: note: "):]) || !strings.Contains(string(b), "oom") {
+	if b, err := os.ReadFile(filepath.Join(dir, "out/summary.txt")); err != nil ||
+		!strings.Contains(string(b), note[len("dpsight: note: "):]) || !strings.Contains(string(b), "oom") {
 		t.Errorf("%v\n%s", err, b)
 	}
 	var doc struct {
@@ -69,7 +73,8 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 		}
 	}
 	ids := func(args ...string) string {
-		if err := json.Unmarshal([]byte(must(t, dir, append(args, "--rows", "method", "--format", "json")...).stdout), &doc); err != nil {
+		if err := json.Unmarshal([]byte(must(t, dir, append(args, "--rows", "method", "--format", "json")...).stdout),
+			&doc); err != nil {
 			t.Fatal(err)
 		}
 		var all []string
@@ -81,13 +86,14 @@ func TestSupersededRunsAreLeftOut(t *testing.T) {
 	if got := ids("compare", store); got != "vanilla-1 ghost-ok dpsgd-oom" {
 		t.Errorf("by folder: %s", got)
 	}
-	if got := ids("compare", store, "ghost-killed", "--store", store); got != "vanilla-1 ghost-killed ghost-ok dpsgd-oom" {
+	if got := ids("compare", store, "ghost-killed", "--store", store); got != "vanilla-1 ghost-killed ghost-ok "+
+		"dpsgd-oom" {
 		t.Errorf("one of them by id: %s", got)
 	}
 }
 
-// What a search tried is no experiment to a check of a folder, which says how many it leaves out; who names one, or has it in the baseline,
-// has it checked.
+// What a search tried is no experiment to a check of a folder, which says how many it leaves out; who names one, or has
+// it in the baseline, has it checked.
 func TestTrialsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	recorded, runs, dir := journalStore(t), t.TempDir(), t.TempDir()
@@ -104,16 +110,20 @@ func TestTrialsAreLeftOut(t *testing.T) {
 	add("trial-1", 1, "n1")
 	add("trial-2", 2, "n2")
 	// Of nothing but trials there is a check.
-	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stderr, "baseline of 2 experiments") {
+	if r := must(t, dir, "check", runs, "--write-baseline", "trials.json"); strings.Contains(r.stderr, "left out") ||
+		!strings.Contains(r.stderr, "baseline of 2 experiments") {
 		t.Error(r.stderr)
 	}
 	add("vanilla", 0, "")
 	const note = "dpsight: note: 2 trials of searches of dpsight predict --vary are left out: "
-	if r := must(t, dir, "check", runs, "--write-baseline", "b.json"); strings.Count(r.stderr, note) != 1 || !strings.Contains(r.stderr, "baseline of 1 experiments") {
+	if r := must(t, dir, "check", runs, "--write-baseline", "b.json"); strings.Count(r.stderr, note) != 1 ||
+		!strings.Contains(r.stderr, "baseline of 1 experiments") {
 		t.Error(r.stderr)
 	}
-	for _, args := range [][]string{{"check", runs, "--baseline", "b.json"}, {"check", "vanilla", "--store", runs, "--baseline", runs}} {
-		if r := must(t, dir, args...); strings.Count(r.stderr, note) != 1 || strings.Contains(r.stdout, "missing") || strings.Contains(r.stdout, " new") {
+	for _, args := range [][]string{{"check", runs, "--baseline", "b.json"}, {"check", "vanilla", "--store", runs,
+		"--baseline", runs}} {
+		if r := must(t, dir, args...); strings.Count(r.stderr, note) != 1 || strings.Contains(r.stdout, "missing") ||
+			strings.Contains(r.stdout, " new") {
 			t.Errorf("%v:\n%s%s", args, r.stdout, r.stderr)
 		}
 	}
@@ -122,13 +132,16 @@ func TestTrialsAreLeftOut(t *testing.T) {
 			t.Errorf("%v:\n%s%s", args, r.stdout, r.stderr)
 		}
 	}
-	if r := must(t, dir, "check", "trial-1", "vanilla", "--store", runs, "--baseline", "b.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stdout, " new") {
+	if r := must(t, dir, "check", "trial-1", "vanilla", "--store", runs, "--baseline",
+		"b.json"); strings.Contains(r.stderr, "left out") || !strings.Contains(r.stdout, " new") {
 		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
 	}
-	if r := must(t, dir, "check", runs, "--baseline", "trials.json"); strings.Contains(r.stderr, "left out") || strings.Count(r.stdout, " new") != 1 {
+	if r := must(t, dir, "check", runs, "--baseline", "trials.json"); strings.Contains(r.stderr, "left out") ||
+		strings.Count(r.stdout, " new") != 1 {
 		t.Errorf("in the baseline:\n%s%s", r.stdout, r.stderr)
 	}
-	if r := must(t, dir, "analyze", "overhead", "trial-1", "vanilla", "--store", runs); strings.Contains(r.stderr, "left out") {
+	if r := must(t, dir, "analyze", "overhead", "trial-1", "vanilla", "--store", runs); strings.Contains(r.stderr,
+		"left out") {
 		t.Errorf("named:\n%s%s", r.stdout, r.stderr)
 	}
 	add("ghost", 2, "")

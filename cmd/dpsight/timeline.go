@@ -54,7 +54,8 @@ func (c *timelineCmd) Run(s *streams) error {
 		points = *c.Points
 	}
 	if points < 0 {
-		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point after every event"}
+		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point " +
+			"after every event"}
 	}
 	sel, err := selectRuns(s.err, c.Store, c.Names)
 	if err != nil {

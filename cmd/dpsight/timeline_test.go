@@ -13,14 +13,18 @@ import (
 var (
 	momentShape   = object{"event": "int", "step": "int?", "phase": "string?"}
 	timelineShape = object{"schema": "string", "points": "int", "runs": list{with(identity, object{
-		"devices": list{object{"device": "string", "rank": "int", "from_event": "int", "to_event": "int", "peak_bytes": "int", "peak_at": momentShape,
+		"devices": list{object{"device": "string", "rank": "int", "from_event": "int", "to_event": "int",
+			"peak_bytes": "int", "peak_at": momentShape,
 			"run_peak_bytes": "int", "run_peak_at": momentShape,
-			"categories": list{object{"category": "string", "max_bytes": "int", "at": momentShape, "allocated_bytes": "int", "at_peak_bytes": "int",
+			"categories": list{object{"category": "string", "max_bytes": "int", "at": momentShape,
+				"allocated_bytes": "int", "at_peak_bytes": "int",
 				"max_evidence": evidenceShape, "at_peak_evidence": evidenceShape}},
-			"points": list{object{"from_event": "int", "to_event": "int", "step": "int?", "phase": "string?", "low_bytes": "int", "low_event": "int",
+			"points": list{object{"from_event": "int", "to_event": "int", "step": "int?", "phase": "string?",
+				"low_bytes": "int", "low_event": "int",
 				"high_bytes": "int", "high_event": "int", "bytes": list{"int"}, "max_bytes": list{"int"}}},
-			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int", "reason": "string"},
-			"warnings":     list{"string"}}},
+			"conservation": object{"verdict": "string", "residue_bytes": "int", "ambiguous_tags": "int",
+				"reason": "string"},
+			"warnings": list{"string"}}},
 		"warnings": list{"string"},
 	})}}
 )
@@ -53,7 +57,8 @@ func TestTimelineDocument(t *testing.T) {
 				}
 			}
 		}
-		decodeOne(t, must(t, t.TempDir(), "analyze", "timeline", store, "--points", "50", "--format", "json"), timelineShape, &doc)
+		decodeOne(t, must(t, t.TempDir(), "analyze", "timeline", store, "--points", "50", "--format", "json"),
+			timelineShape, &doc)
 		if doc.Schema != "dpsight.timeline/1" || doc.Points != 50 || len(doc.Runs) == 0 {
 			t.Fatalf("schema %q, %d points, %d runs", doc.Schema, doc.Points, len(doc.Runs))
 		}
@@ -78,12 +83,15 @@ func TestTimelineDocument(t *testing.T) {
 					}
 					highest, next = max(highest, p.High), p.To+1
 				}
-				if len(d.Points) != 50 || next != d.To+1 || highest != d.Peak || d.Peak != d.RunPeak || atPeak != d.RunPeak {
-					t.Errorf("%s: %d points to %d of %d; %d, %d, %d and %d bytes", r.Name, len(d.Points), next-1, d.To, highest, d.Peak, d.RunPeak, atPeak)
+				if len(d.Points) != 50 || next != d.To+1 || highest != d.Peak || d.Peak != d.RunPeak ||
+					atPeak != d.RunPeak {
+					t.Errorf("%s: %d points to %d of %d; %d, %d, %d and %d bytes", r.Name, len(d.Points), next-1, d.To,
+						highest, d.Peak, d.RunPeak, atPeak)
 				}
 				for c := range most {
 					if most[c] != d.Categories[c].Max {
-						t.Errorf("%s: the points of %s reach %d of %d", r.Name, d.Categories[c].Category, most[c], d.Categories[c].Max)
+						t.Errorf("%s: the points of %s reach %d of %d", r.Name, d.Categories[c].Category, most[c],
+							d.Categories[c].Max)
 					}
 				}
 			}
@@ -93,7 +101,8 @@ func TestTimelineDocument(t *testing.T) {
 
 // In CSV the categories of a point sum to its highest total, whatever categories the run has.
 func TestTimelineRecords(t *testing.T) {
-	r := must(t, t.TempDir(), "analyze", "timeline", "ghost", "oom", "--store", journalStore(t), "--points", "7", "--format", "csv")
+	r := must(t, t.TempDir(), "analyze", "timeline", "ghost", "oom", "--store", journalStore(t), "--points", "7",
+		"--format", "csv")
 	rows, err := csv.NewReader(strings.NewReader(r.stdout)).ReadAll()
 	if err != nil || len(rows) != 1+2*7 {
 		t.Fatalf("%d rows, %v", len(rows), err)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// planting is a shell's: it gives its command a /dev in which a GPU's files are one regular file, that of its first argument's
-// folder, so that whoever opens one is seen. They lie in a mount namespace of their own.
+// planting is a shell's: it gives its command a /dev in which a GPU's files are one regular file, that of its first
+// argument's folder, so that whoever opens one is seen. They lie in a mount namespace of their own.
 const planting = `set -e
 old=$1; shift
 mkdir -p "$old/dev"
@@ -42,7 +42,8 @@ func newApart(t *testing.T) *apart {
 	}
 	if r, _ := a.run("true"); r.code != 0 {
 		if os.Getenv("DPSIGHT_TEST_NO_NAMESPACES") == "" { // a skip would go unseen
-			t.Fatalf("no namespaces can be made here (%s): nothing says then that predictions touch nothing; DPSIGHT_TEST_NO_NAMESPACES=1 goes without", strings.TrimSpace(r.stderr))
+			t.Fatalf("no namespaces can be made here (%s): nothing says then that predictions touch nothing; "+
+				"DPSIGHT_TEST_NO_NAMESPACES=1 goes without", strings.TrimSpace(r.stderr))
 		}
 		t.Skip("DPSIGHT_TEST_NO_NAMESPACES is set: that predictions touch nothing is not tested")
 	}
@@ -59,7 +60,8 @@ func newApart(t *testing.T) *apart {
 
 func (a *apart) run(command ...string) (r result, opened bool) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command("unshare", append([]string{"--map-root-user", "--net", "--mount", "sh", "-c", planting, "sh", a.folder}, command...)...)
+	cmd := exec.Command("unshare", append([]string{"--map-root-user", "--net", "--mount", "sh", "-c", planting, "sh",
+		a.folder}, command...)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &stdout, &stderr, a.folder
 	r.code = -1
 	if err := cmd.Run(); cmd.ProcessState == nil {
@@ -83,7 +85,8 @@ func TestPredictionsTouchNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	reaching := "import socket\ntry:\n    socket.create_connection(" + fmt.Sprintf("(%q, %d)", "127.0.0.1", listener.Addr().(*net.TCPAddr).Port) +
+	reaching := "import socket\ntry:\n    socket.create_connection(" + fmt.Sprintf("(%q, %d)", "127.0.0.1",
+		listener.Addr().(*net.TCPAddr).Port) +
 		", 10)\nexcept OSError:\n    pass\nelse:\n    raise SystemExit('there is a network')\n"
 	// That both would be seen.
 	if r, opened := a.run("cat", "/dev/nvidiactl"); r.code != 0 || r.stdout != "a GPU\n" || !opened {
@@ -94,7 +97,8 @@ func TestPredictionsTouchNothing(t *testing.T) {
 	}
 	store := t.TempDir()
 	ranked := scriptFile(t, strings.Replace(meeting, "SIZE", "20", 1))
-	for _, args := range [][]string{{"--", interpreter, scriptFile(t, reaching+stepping), "8"}, {"--world-size", "16", "--ranks", "15", "--", interpreter, ranked}} {
+	for _, args := range [][]string{{"--", interpreter, scriptFile(t, reaching+stepping), "8"},
+		{"--world-size", "16", "--ranks", "15", "--", interpreter, ranked}} {
 		r, opened := a.run(append([]string{"dpsight", "predict", "--store", store}, args...)...)
 		if r.code != exitDone || !strings.Contains(r.stdout, "predicted (phantom h200, close)") {
 			t.Errorf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)

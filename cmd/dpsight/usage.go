@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// plain says a mistake on the command line in the words of its reader: the parser's own name its grammar. The usage that
-// the parser could print is left out: it pushes the sentence off the screen.
+// plain says a mistake on the command line in the words of its reader: the parser's own name its grammar. The usage
+// that the parser could print is left out: it pushes the sentence off the screen.
 func plain(root *kong.Node, args []string, err error) error {
 	at, words := commandOf(root, args)
 	text := err.Error()
@@ -47,7 +47,8 @@ func plain(root *kong.Node, args []string, err error) error {
 func usageHint(root *kong.Node, args []string, err error) string {
 	at, words := commandOf(root, args)
 	var parse *kong.ParseError
-	if (at.Name == "collect" || at.Name == "predict") && errors.As(err, &parse) && !slices.Contains(args, "--") && strings.HasPrefix(err.Error(), "unknown flag") {
+	if (at.Name == "collect" || at.Name == "predict") && errors.As(err, &parse) && !slices.Contains(args, "--") &&
+		strings.HasPrefix(err.Error(), "unknown flag") {
 		if slices.ContainsFunc(args[len(words):], func(a string) bool { return !strings.HasPrefix(a, "-") }) {
 			return "the options of a command go after --, as in: dpsight " + at.Name + " -- python train.py --epochs 1"
 		}
@@ -59,8 +60,8 @@ func usageHint(root *kong.Node, args []string, err error) string {
 	return fmt.Sprintf("%s --help lists the %s", strings.Join(append([]string{"dpsight"}, words...), " "), what)
 }
 
-// joinNegatives ties a negative number to the option before it, which the parser would take for options of one letter: what is wrong
-// with it is for the option to say. A command of the user's, after --, is left alone.
+// joinNegatives ties a negative number to the option before it, which the parser would take for options of one letter:
+// what is wrong with it is for the option to say. A command of the user's, after --, is left alone.
 func joinNegatives(args []string) []string {
 	var out []string
 	for i, a := range args {
@@ -68,7 +69,8 @@ func joinNegatives(args []string) []string {
 			return append(out, args[i:]...)
 		}
 		last := len(out) - 1
-		if negative.MatchString(a) && last >= 0 && strings.HasPrefix(out[last], "--") && !strings.Contains(out[last], "=") {
+		if negative.MatchString(a) && last >= 0 && strings.HasPrefix(out[last], "--") &&
+			!strings.Contains(out[last], "=") {
 			out[last] += "=" + a
 			continue
 		}

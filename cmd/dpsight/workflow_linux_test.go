@@ -34,9 +34,10 @@ for step in range(2):
     optimizer.step()
 `
 
-// installed runs the workflow's step that installs, without the network, and gives the folder that setup-go puts on PATH. To git this
-// checkout is the repository on GitHub, so that what is built is the module as others get it: its zip, without what the module's
-// rules leave out. Go's own cache is the proxy of all other modules. pip is asked whether the interpreter has what the step names.
+// installed runs the workflow's step that installs, without the network, and gives the folder that setup-go puts on
+// PATH. To git this checkout is the repository on GitHub, so that what is built is the module as others get it: its
+// zip, without what the module's rules leave out. Go's own cache is the proxy of all other modules. pip is asked
+// whether the interpreter has what the step names.
 func installed(t *testing.T, step, interpreter string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -58,12 +59,14 @@ func installed(t *testing.T, step, interpreter string) string {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	git := []string{"git", "--git-dir=" + repository, "--work-tree=" + root, "-c", "core.bare=false", "-c", "gc.auto=0", "-c", "user.name=t", "-c", "user.email=t@example.com"}
+	git := []string{"git", "--git-dir=" + repository, "--work-tree=" + root, "-c", "core.bare=false", "-c", "gc.auto=0",
+		"-c", "user.name=t", "-c", "user.email=t@example.com"}
 	run(temp, nil, "git", "init", "-q", "--bare", repository)
 	run(temp, nil, append(git, "add", "-A")...)
 	run(temp, nil, append(git, "commit", "-qm", "this checkout")...)
 	pip := "#!/bin/sh\nexec '" + interpreter + "' -m pip \"$@\"\n"
-	if torch := run(temp, nil, interpreter, "-c", "import torch; print(torch.__version__.split('+')[0])"); !strings.Contains(step, "torch=="+torch+" ") {
+	if torch := run(temp, nil, interpreter, "-c",
+		"import torch; print(torch.__version__.split('+')[0])"); !strings.Contains(step, "torch=="+torch+" ") {
 		pip = "#!/bin/sh\n" // another environment than the step's
 	}
 	for dir, text := range map[string]string{"bin/pip": pip, "requirements.txt": "# nothing more\n"} {
@@ -77,18 +80,22 @@ func installed(t *testing.T, step, interpreter string) string {
 	}
 	downloads := filepath.Join(run(temp, nil, "go", "env", "GOMODCACHE"), "cache", "download")
 	run(temp, []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "PIP_NO_INDEX=1", "PIP_DRY_RUN=1",
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + repository + ".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/dpsight/dpsight",
-		"GOPRIVATE=github.com/dpsight", "GOPROXY=file://" + downloads, "GOSUMDB=off", "GOPATH=" + gopath, "GOMODCACHE=" + filepath.Join(gopath, "pkg", "mod"), "GOBIN=", "GOWORK=off",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + repository + ".insteadOf",
+		"GIT_CONFIG_VALUE_0=https://github.com/dpsight/dpsight",
+		"GOPRIVATE=github.com/dpsight", "GOPROXY=file://" + downloads, "GOSUMDB=off", "GOPATH=" + gopath,
+		"GOMODCACHE=" + filepath.Join(gopath, "pkg", "mod"), "GOBIN=", "GOWORK=off",
 		"GOFLAGS=-trimpath -modcacherw"}, // what another folder compiled is the same then, and can be removed
 		"bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step)
-	if out := run(temp, nil, filepath.Join(gopath, "bin", "dpsight"), "--version"); !strings.HasPrefix(out, "dpsight ") {
+	if out := run(temp, nil, filepath.Join(gopath, "bin", "dpsight"), "--version"); !strings.HasPrefix(out,
+		"dpsight ") {
 		t.Errorf("what was installed says %q", out)
 	}
 	return filepath.Join(gopath, "bin")
 }
 
-// The steps of the workflow, run by bash as a runner does, over a pull request with a planted growth: the comparison fails, and the
-// comment names the category that grew and by how much. Without growth it passes. The program is the one that the workflow installs.
+// The steps of the workflow, run by bash as a runner does, over a pull request with a planted growth: the comparison
+// fails, and the comment names the category that grew and by how much. Without growth it passes. The program is the one
+// that the workflow installs.
 func TestMemoryWorkflow(t *testing.T) {
 	interpreter := python(t)
 	if _, err := exec.LookPath("git"); err != nil {
@@ -116,14 +123,17 @@ func TestMemoryWorkflow(t *testing.T) {
 		failed      string // the step that fails
 		says        []string
 	}{
-		{"grown", "8192", "Compare", []string{"**dpsight check failed: 1 of 1 experiments**", "the largest part of it is parameters (+16.02 MiB)", "train \\[predicted, close\\]",
-			"\n\n**Why the peak of branch differs from that of base", "- all runs: predicted (phantom h100, close)\n", "belong to module 0 and", "33.03 MiB (34 %) more than that of base"}},
+		{"grown", "8192", "Compare", []string{"**dpsight check failed: 1 of 1 experiments**", "the largest part of " +
+			"it is parameters (+16.02 MiB)", "train \\[predicted, close\\]",
+			"\n\n**Why the peak of branch differs from that of base", "- all runs: predicted (phantom h100, close)\n",
+			"belong to module 0 and", "33.03 MiB (34 %) more than that of base"}},
 		{"not grown", "4096", "", []string{"**dpsight check: ", "train \\[predicted, close\\]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			repository, temp := t.TempDir(), t.TempDir()
 			git := func(args ...string) string {
-				cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+				cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"},
+					args...)...)
 				cmd.Dir = repository
 				out, err := cmd.CombinedOutput()
 				if err != nil {
@@ -148,10 +158,12 @@ func TestMemoryWorkflow(t *testing.T) {
 			git("commit", "-qm", "change")
 			// What a hosted runner has and this machine need not: gh, which here keeps the comment.
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\nfor file; do :; done\ncp \"$file\" \"$RUNNER_TEMP/posted.md\"\n"), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(bin, "gh"), []byte("#!/bin/sh\nfor file; do :; done\ncp \"$file\" "+
+				"\"$RUNNER_TEMP/posted.md\"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			environ := append(os.Environ(), "PATH="+bin+":"+path, "RUNNER_TEMP="+temp, "GITHUB_STEP_SUMMARY="+filepath.Join(temp, "summary.md"))
+			environ := append(os.Environ(), "PATH="+bin+":"+path, "RUNNER_TEMP="+temp, "GITHUB_STEP_SUMMARY="+
+				filepath.Join(temp, "summary.md"))
 			for k, v := range w.Env {
 				environ = append(environ, k+"="+v)
 			}
@@ -164,7 +176,8 @@ func TestMemoryWorkflow(t *testing.T) {
 				ran++
 				env := environ
 				for k, v := range s.Env {
-					v = strings.NewReplacer("${{ github.event.pull_request.base.sha }}", base, "${{ github.token }}", "", "${{ github.event.pull_request.number }}", "7").Replace(v)
+					v = strings.NewReplacer("${{ github.event.pull_request.base.sha }}", base, "${{ github.token }}",
+						"", "${{ github.event.pull_request.number }}", "7").Replace(v)
 					if strings.Contains(v, "${{") {
 						t.Fatalf("%s is not known here", v)
 					}

@@ -19,9 +19,11 @@ func (f *worldFlags) world() (*collect.World, error) {
 	case f.WorldSize != nil:
 		return collect.NewWorld(*f.WorldSize, f.Ranks, f.GPUsPerNode)
 	case f.Ranks != "0":
-		return nil, withHint{errors.New("--ranks has no effect without --world-size"), "as in --world-size 8 --ranks 0,7"}
+		return nil, withHint{errors.New("--ranks has no effect without --world-size"),
+			"as in --world-size 8 --ranks 0,7"}
 	case f.GPUsPerNode != 8:
-		return nil, withHint{errors.New("--gpus-per-node has no effect without --world-size"), "as in --world-size 8 --gpus-per-node 4"}
+		return nil, withHint{errors.New("--gpus-per-node has no effect without --world-size"),
+			"as in --world-size 8 --gpus-per-node 4"}
 	}
 	return nil, nil
 }

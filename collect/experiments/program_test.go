@@ -21,8 +21,10 @@ func TestArgs(t *testing.T) {
 		t.Fatal(err)
 	}
 	params["bare"] = true // the collector's own parameters are no options
-	want := "-m dpsight_experiments --method ghost --clipping flat --noise-multiplier 1 --max-grad-norm 1 --poisson false" +
-		" --model transformer --preset tiny --vocab-size 1000 --hidden-dim 64 --num-layers 2 --num-heads 4 --seq-len 512" +
+	want := "-m dpsight_experiments --method ghost --clipping flat --noise-multiplier 1 --max-grad-norm 1 --poisson " +
+		"false" +
+		" --model transformer --preset tiny --vocab-size 1000 --hidden-dim 64 --num-layers 2 --num-heads 4 " +
+		"--seq-len 512" +
 		" --batch-size 4 --physical-batch-size 4 --num-iter 10 --warmup-iter 2 --optimizer adamw --learning-rate 1e-05" +
 		" --precision fp32 --checkpointing false --zero-grad default --seed 0"
 	if got := strings.Join(Args(params), " "); got != want {
@@ -118,7 +120,8 @@ for argv in json.load(sys.stdin):
 	if err != nil || strings.Contains(out, "Warning") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if n, done := strings.Count(out, "step 2/2 loss "), strings.Count(out, "exit 0"); n != len(given) || done != len(given) {
+	if n, done := strings.Count(out, "step 2/2 loss "), strings.Count(out, "exit 0"); n != len(given) ||
+		done != len(given) {
 		t.Errorf("of %d experiments %d trained and %d ended well\n%s", len(given), n, done, out)
 	}
 }
@@ -148,13 +151,19 @@ func TestBothSidesResolveAlike(t *testing.T) {
 	cases := []map[string]string{}
 	for _, given := range []string{
 		"method=vanilla", "method=hooks preset=1b seq_len=64", "method=ghost preset=seed physical_batch_size=1",
-		"method=ghost model=mlp seq_len=5 preset=tiny", "method=dpsgd model=mlp mlp_dims=8,4 batch_size=2 checkpointing=off",
-		"method=vanilla checkpointing=on learning_rate=1e-3 clipping=adaptive", "method=bk clipping=per_layer", "method=ghost hidden_dim=30",
-		"method=functorch", "method=ew grad_sample_mode=hooks", "method=ew precision=bf16", "method=loop batch_size=3", "method=naive physical_batch_size=2",
-		"method=dpsgd clipping=adaptive noise_multiplier=0.1 unclipped_num_std=0.0500", "method=dpsgd clipping=adaptive min_clipbound=0.5",
-		"method=dpsgd clipping=adaptive min_clipbound=1e-7 max_clipbound=1e-7", "method=fgc poisson=on", "method=nonsense", "method=Norm-Only noise_multiplier=3",
+		"method=ghost model=mlp seq_len=5 preset=tiny", "method=dpsgd model=mlp mlp_dims=8,4 batch_size=2 " +
+			"checkpointing=off",
+		"method=vanilla checkpointing=on learning_rate=1e-3 clipping=adaptive", "method=bk clipping=per_layer",
+		"method=ghost hidden_dim=30",
+		"method=functorch", "method=ew grad_sample_mode=hooks", "method=ew precision=bf16", "method=loop batch_size=3",
+		"method=naive physical_batch_size=2",
+		"method=dpsgd clipping=adaptive noise_multiplier=0.1 unclipped_num_std=0.0500",
+		"method=dpsgd clipping=adaptive min_clipbound=0.5",
+		"method=dpsgd clipping=adaptive min_clipbound=1e-7 max_clipbound=1e-7", "method=fgc poisson=on",
+		"method=nonsense", "method=Norm-Only noise_multiplier=3",
 		"method=dpsgd clipping=adaptive target_unclipped_quantile=1.5",
-		"method=ghost batch_size=-1", "method=ghost model=mlp preset=medium", "method=vanilla clipping=no", "preset=tiny",
+		"method=ghost batch_size=-1", "method=ghost model=mlp preset=medium", "method=vanilla clipping=no",
+		"preset=tiny",
 		"method=ghost clipping=adaptive", "method=ghost checkpointing=1", "method=vanilla model=mlp checkpointing=true",
 	} {
 		cases = append(cases, pairs(given))

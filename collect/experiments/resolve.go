@@ -205,7 +205,8 @@ func applyMethod(m Method, name string, values map[string]any) error {
 	for option, value := range m.Fixes {
 		value = typed(*table.byName[option], value)
 		if given, ok := values[option]; ok && given != value {
-			return &ConflictError{fmt.Errorf("method %s goes with %s %s, not %s", name, option, text(value), text(given))}
+			return &ConflictError{fmt.Errorf("method %s goes with %s %s, not %s", name, option, text(value),
+				text(given))}
 		}
 		values[option] = value
 	}
@@ -259,7 +260,8 @@ func checkRules(values map[string]any) error {
 			number, ok1 := values[l.Number].(float64)
 			bound, ok2 := values[l.Bound].(float64)
 			if ok1 && ok2 && number >= l.Times*bound {
-				return fmt.Errorf("%s %s must be less than %s%s %s", l.Number, text(number), times(l.Times), l.Bound, text(bound))
+				return fmt.Errorf("%s %s must be less than %s%s %s", l.Number, text(number), times(l.Times), l.Bound,
+					text(bound))
 			}
 		}
 		if f := r.Refuse; f != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestResolveIsComplete(t *testing.T) {
-	got, err := Resolve(map[string]string{"method": "DPGhostClippingTrainer", "preset": "seed", "num-layers": "2", "warmup_iter": "0"})
+	got, err := Resolve(map[string]string{"method": "DPGhostClippingTrainer", "preset": "seed", "num-layers": "2",
+		"warmup_iter": "0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func TestResolveIsComplete(t *testing.T) {
 }
 
 func TestResolveDropsWhatDoesNotApply(t *testing.T) {
-	given := map[string]string{"method": "standard", "model": "mlp", "seq_len": "128", "noise_multiplier": "0.5", "batch_size": "8"}
+	given := map[string]string{"method": "standard", "model": "mlp", "seq_len": "128", "noise_multiplier": "0.5",
+		"batch_size": "8"}
 	got, err := Resolve(given)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,8 @@ func TestResolveRefuses(t *testing.T) {
 		{"method=ghost batch_size=4 batch-size=4", "option batch_size is given twice"},
 		{"method=ghost batch_size=", "batch_size is empty"},
 		{"method=ghost batch_size=4.5", `batch_size must be a whole number, not "4.5"`},
-		{"method=ghost batch_size=99999999999999999999", `batch_size must be a whole number, not "99999999999999999999"`},
+		{"method=ghost batch_size=99999999999999999999",
+			`batch_size must be a whole number, not "99999999999999999999"`},
 		{"method=ghost batch_size=0", "batch_size must be at least 1, not 0"},
 		{"method=ghost max_grad_norm=0", "max_grad_norm must be more than 0, not 0"},
 		{"method=ghost max_grad_norm=inf", `max_grad_norm must be a number, not "inf"`},
@@ -87,16 +90,27 @@ func TestResolveRefuses(t *testing.T) {
 		{"method=ghost hidden_dim=100", "num_heads must be a divisor of hidden_dim 100, not 8"},
 		{"method=ghost physical_batch_size=3", "physical_batch_size must be a divisor of batch_size 4, not 3"},
 		{"method=ghost physical_batch_size=8", "physical_batch_size must be a divisor of batch_size 4, not 8"},
-		{"method=ghost clipping=per_layer", "clipping per_layer is not supported with method ghost: it scales each sample's loss by one factor for all layers; use method dpsgd, bk, flash_bk or loop"},
-		{"method=flash clipping=adaptive", "clipping adaptive is not supported with method flash: of Opacus' optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use method dpsgd"},
-		{"method=dpsgd clipping=adaptive poisson=1", "clipping adaptive is not supported with poisson: Opacus divides by the number of samples drawn, which may be 0; use clipping flat or per_layer"},
-		{"method=functorch clipping=adaptive precision=bf16", "clipping adaptive is not supported with precision bf16: Opacus' optimizer for it multiplies per-sample gradients in bf16 by factors in fp32, which torch refuses; use precision fp32, or clipping flat or per_layer"},
-		{"method=dpsgd clipping=adaptive noise_multiplier=2", "noise_multiplier 2 must be less than 2 times unclipped_num_std 1"},
-		{"method=dpsgd clipping=adaptive min_clipbound=0.5 max_clipbound=0.25", "min_clipbound 0.5 must be less than max_clipbound 0.25"},
-		{"method=dpsgd clipping=adaptive target_unclipped_quantile=1.1", "target_unclipped_quantile must be at most 1, not 1.1"},
-		{"method=ew precision=bf16", "precision bf16 is not supported with grad_sample_mode ew: torch's expanded weights multiply without autocast; use grad_sample_mode hooks or functorch"},
-		{"method=dpsgd checkpointing=yes", "checkpointing is not supported with method dpsgd: recomputation would run its hooks twice; use vanilla, loop, or a smaller physical_batch_size"},
-		{"method=vanilla model=mlp checkpointing=true", "checkpointing is not supported with model mlp: it has no blocks to recompute; use model transformer"},
+		{"method=ghost clipping=per_layer", "clipping per_layer is not supported with method ghost: it scales each " +
+			"sample's loss by one factor for all layers; use method dpsgd, bk, flash_bk or loop"},
+		{"method=flash clipping=adaptive", "clipping adaptive is not supported with method flash: of Opacus' " +
+			"optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use method dpsgd"},
+		{"method=dpsgd clipping=adaptive poisson=1", "clipping adaptive is not supported with poisson: Opacus " +
+			"divides by the number of samples drawn, which may be 0; use clipping flat or per_layer"},
+		{"method=functorch clipping=adaptive precision=bf16", "clipping adaptive is not supported with precision " +
+			"bf16: Opacus' optimizer for it multiplies per-sample gradients in bf16 by factors in fp32, which torch " +
+			"refuses; use precision fp32, or clipping flat or per_layer"},
+		{"method=dpsgd clipping=adaptive noise_multiplier=2", "noise_multiplier 2 must be less than 2 times " +
+			"unclipped_num_std 1"},
+		{"method=dpsgd clipping=adaptive min_clipbound=0.5 max_clipbound=0.25", "min_clipbound 0.5 must be less than " +
+			"max_clipbound 0.25"},
+		{"method=dpsgd clipping=adaptive target_unclipped_quantile=1.1", "target_unclipped_quantile must be at most " +
+			"1, not 1.1"},
+		{"method=ew precision=bf16", "precision bf16 is not supported with grad_sample_mode ew: torch's expanded " +
+			"weights multiply without autocast; use grad_sample_mode hooks or functorch"},
+		{"method=dpsgd checkpointing=yes", "checkpointing is not supported with method dpsgd: recomputation would " +
+			"run its hooks twice; use vanilla, loop, or a smaller physical_batch_size"},
+		{"method=vanilla model=mlp checkpointing=true", "checkpointing is not supported with model mlp: it has no " +
+			"blocks to recompute; use model transformer"},
 	} {
 		params, err := Resolve(pairs(c.given))
 		if err == nil || err.Error() != c.want {

@@ -25,13 +25,14 @@ type Cell struct {
 // mostChecked bounds how many values are tried on the options before the search begins.
 const mostChecked = 1 << 14
 
-// Cells are the methods times the devices. What can be refused is refused here, before anything runs, by a [collect.UsageError]
-// or the sentence of the experiments' options.
+// Cells are the methods times the devices. What can be refused is refused here, before anything runs, by a
+// [collect.UsageError] or the sentence of the experiments' options.
 func (s *Search[A]) Cells() ([]Cell, error) {
 	methods := []string{""}
 	if s.Given != nil {
 		if _, ok := s.Given[s.Range.Name]; ok {
-			return nil, &collect.UsageError{Problem: fmt.Sprintf("--%s is given, and --vary changes it", strings.ReplaceAll(s.Range.Name, "_", "-")), Hint: "leave one out"}
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--%s is given, and --vary changes it",
+				strings.ReplaceAll(s.Range.Name, "_", "-")), Hint: "leave one out"}
 		}
 		if s.Given["method"] != "" {
 			methods = strings.Split(s.Given["method"], ",")
@@ -56,7 +57,8 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 		}
 		content := fmt.Sprint(params) // prints a map in the order of its keys
 		if contents[content] {
-			return nil, &collect.UsageError{Problem: fmt.Sprintf("--method names %s twice", cell.Method), Hint: "leave one out"}
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--method names %s twice", cell.Method),
+				Hint: "leave one out"}
 		}
 		contents[content] = true
 		if names[cell.Method] { // a method that is another one with an option, as functorch is of dpsgd
@@ -71,8 +73,8 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	return cells, nil
 }
 
-// check refuses a parameter that the cell's experiment does not have, and finds which of its values the options allow: at another the
-// search would end in the middle, after an hour. It gives the parameters with the lowest value.
+// check refuses a parameter that the cell's experiment does not have, and finds which of its values the options allow:
+// at another the search would end in the middle, after an hour. It gives the parameters with the lowest value.
 func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	r := &s.Range
 	for _, value := range []int64{r.Low, r.High} {
@@ -85,20 +87,23 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	}
 	v := &cell.Values
 	if v.Only != nil && len(v.Only) == 0 {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d can be: %s", r.Name, r.Low, r.High, v.Barred), Hint: "give a range with values that can be"}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d can be: %s", r.Name,
+			r.Low, r.High, v.Barred), Hint: "give a range with values that can be"}
 	}
 	e, err := s.experiment(cell, v.at(0))
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := e.Params[r.Name]; !ok {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)", r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)",
+			r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
 	}
 	v.Top = s.tops(cell, e.Params)
 	return e.Params, nil
 }
 
-// tops reports whether the options allow no value above the range: neither one of the next ones, nor what another option has.
+// tops reports whether the options allow no value above the range: neither one of the next ones, nor what another
+// option has.
 func (s *Search[A]) tops(cell *Cell, params map[string]any) bool {
 	r := &s.Range
 	if s.Given == nil || (r.High-r.Low)/r.Step >= mostChecked {
@@ -130,8 +135,10 @@ func (s *Search[A]) allow(cell *Cell) error {
 	for i := int64(0); i <= v.last(); i++ {
 		if i == mostChecked {
 			if v.Barred != "" {
-				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", v.Name, barred, v.Barred),
-					Hint: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has fewer, %s", mostChecked, varyHint)}
+				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", v.Name,
+					barred, v.Barred),
+					Hint: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has "+
+						"fewer, %s", mostChecked, varyHint)}
 			}
 			return nil
 		}

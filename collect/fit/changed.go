@@ -18,8 +18,8 @@ const mostFiles = 20_000
 // written are the endings of what a script is made of.
 var written = []string{".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini"}
 
-// A Change is when what a command runs was last written. Unknown says that there is too much to look at: then it may have been
-// at any time.
+// A Change is when what a command runs was last written. Unknown says that there is too much to look at: then it may
+// have been at any time.
 type Change struct {
 	Last    time.Time
 	Unknown bool
@@ -33,10 +33,11 @@ func (c *Change) look(path string) {
 	}
 }
 
-// Changed looks at the command's script, at the files that its words name, and at every Python file and file of settings in the
-// script's folder and in the one that the command runs in, and below them: the hash of the script alone would not know of what it
-// imports, and python scripts/train.py may import a package that lies beside scripts. Hidden folders and environments are left out. ours are the files and folders that dpsight itself writes:
-// each search makes them newer than its own runs. A built-in experiment has no command, and its files are in its key.
+// Changed looks at the command's script, at the files that its words name, and at every Python file and file of
+// settings in the script's folder and in the one that the command runs in, and below them: the hash of the script alone
+// would not know of what it imports, and python scripts/train.py may import a package that lies beside scripts. Hidden
+// folders and environments are left out. ours are the files and folders that dpsight itself writes: each search makes
+// them newer than its own runs. A built-in experiment has no command, and its files are in its key.
 func Changed(dir string, command []string, ours ...string) Change {
 	var c Change
 	if len(command) == 0 {
@@ -89,7 +90,8 @@ func (l *looker) walk(root string) {
 			return nil // what cannot be read cannot be imported
 		}
 		if d.IsDir() {
-			if l.seen[path] || path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "__pycache__" || d.Name() == "node_modules" || l.skip[path] || isEnvironment(path)) {
+			if l.seen[path] || path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "__pycache__" ||
+				d.Name() == "node_modules" || l.skip[path] || isEnvironment(path)) {
 				return filepath.SkipDir
 			}
 			l.seen[path] = true
@@ -109,8 +111,8 @@ func (l *looker) walk(root string) {
 	})
 }
 
-// isEnvironment reports whether a folder is an environment of Python's. It has more files than may be looked at, and the key knows of its
-// torch and Opacus.
+// isEnvironment reports whether a folder is an environment of Python's. It has more files than may be looked at, and
+// the key knows of its torch and Opacus.
 func isEnvironment(dir string) bool { return exists(dir, "pyvenv.cfg") || exists(dir, "conda-meta") }
 
 func exists(dir, name string) bool {

@@ -18,11 +18,13 @@ type Answer interface {
 	Verdict() (fits *bool, why string)
 }
 
-// A Search is what predict --vary asks for. How a run is made and read is the caller's: it needs what collect may not import.
+// A Search is what predict --vary asks for. How a run is made and read is the caller's: it needs what collect may not
+// import.
 type Search[A Answer] struct {
-	Range    Range
-	Template collect.Experiment // what all runs share; of a command with its placeholder, and the parameters that go with it
-	Given    map[string]string  // options of a built-in experiment; nil for a command
+	Range Range
+	// what all runs share; of a command with its placeholder, and the parameters that go with it
+	Template collect.Experiment
+	Given    map[string]string // options of a built-in experiment; nil for a command
 	Machines []*collect.Machine
 	Fresh    bool     // make also what the store has
 	Ours     []string // files and folders beside the store that dpsight writes (see [Changed])
@@ -45,8 +47,8 @@ type Found[A Answer] struct {
 // ErrInterrupted ends a search: what was predicted is kept.
 var ErrInterrupted = errors.New("it was interrupted")
 
-// Find searches in one cell. Each value that has an answer is told to found. The error says why the search did not come to
-// its end.
+// Find searches in one cell. Each value that has an answer is told to found. The error says why the search did not come
+// to its end.
 func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) error {
 	return cell.Values.Search(func(value int64) (bool, error) {
 		f, err := s.probe(ctx, cell, value)
@@ -56,7 +58,8 @@ func (s *Search[A]) Find(ctx context.Context, cell *Cell, found func(Found[A])) 
 		found(f)
 		fits, why := f.Answer.Verdict()
 		if fits == nil {
-			return false, &UnansweredError{fmt.Sprintf("%s %d ended for another reason than memory: %s", s.Range.Name, value, why)}
+			return false, &UnansweredError{fmt.Sprintf("%s %d ended for another reason than memory: %s", s.Range.Name,
+				value, why)}
 		}
 		return *fits, nil
 	})

@@ -46,7 +46,8 @@ func (p *played) run(e collect.Experiment) (answer, error) {
 		a, status = answer{fits: "no"}, schemas.StatusOOM
 	}
 	start := time.Now().UTC()
-	m := &schemas.Manifest{RunID: collect.NewRunID(start, e.Name), Name: e.Name, Source: schemas.Predicted, Status: status, Start: start, Params: e.Params, Suite: e.Suite, Warnings: []string{}}
+	m := &schemas.Manifest{RunID: collect.NewRunID(start, e.Name), Name: e.Name, Source: schemas.Predicted,
+		Status: status, Start: start, Params: e.Params, Suite: e.Suite, Warnings: []string{}}
 	a.run = m.RunID
 	dir := filepath.Join(e.Store, m.RunID)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -86,7 +87,8 @@ func searching(p *played, dir, text string, devices ...string) *Search[answer] {
 	return s
 }
 
-// find goes through all cells, and gives the largest value that fits in each, and how many runs were taken from the store.
+// find goes through all cells, and gives the largest value that fits in each, and how many runs were taken from the
+// store.
 func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	t.Helper()
 	cells, err := s.Cells()
@@ -110,8 +112,8 @@ func find(t *testing.T, s *Search[answer]) (largest []int64, kept int) {
 	return largest, kept
 }
 
-// A second search takes from the store what the first one made, though the store and the output lie beside the script; each search has
-// an id of its own, and a run that is made anew is no repeat of the first.
+// A second search takes from the store what the first one made, though the store and the output lie beside the script;
+// each search has an id of its own, and a run that is made anew is no repeat of the first.
 func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	dir := t.TempDir()
 	script, out := filepath.Join(dir, "train.py"), filepath.Join(dir, "out")
@@ -122,7 +124,8 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	once := func(change func(*Search[answer])) (made, kept int) {
 		t.Helper()
 		s := searching(p, filepath.Join(dir, "runs"), "n=1..100")
-		s.Template.Command, s.Template.Dir, s.Template.Params, s.Ours = []string{"python", "train.py", "{n}"}, dir, map[string]any{"rank": "8"}, []string{out}
+		s.Template.Command, s.Template.Dir, s.Template.Params, s.Ours = []string{"python", "train.py", "{n}"}, dir,
+			map[string]any{"rank": "8"}, []string{out}
 		change(s)
 		before := len(p.made)
 		largest, kept := find(t, s)
@@ -143,7 +146,8 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	if n == 0 || kept != 0 {
 		t.Fatalf("%d runs made, %d kept", n, kept)
 	}
-	if e := p.made[0]; e.Name != "train-n1" || e.Params["rank"] != "8" || e.Params["n"] != int64(1) || strings.Join(e.Command, " ") != "python train.py 1" {
+	if e := p.made[0]; e.Name != "train-n1" || e.Params["rank"] != "8" || e.Params["n"] != int64(1) ||
+		strings.Join(e.Command, " ") != "python train.py 1" {
 		t.Errorf("%+v", e)
 	}
 	if again, kept := once(func(*Search[answer]) {}); again != 0 || kept != n {
@@ -152,7 +156,8 @@ func TestFindKeepsWhatTheStoreHas(t *testing.T) {
 	if again, kept := once(func(s *Search[answer]) { s.Fresh = true }); again != n || kept != 0 {
 		t.Errorf("with fresh %d runs were made of %d", again, n)
 	}
-	if a, b, c := p.made[0].Suite, p.made[1].Suite, p.made[n].Suite; a.ID != b.ID || a.ID == c.ID || a.Key != c.Key || a.Key == b.Key {
+	if a, b, c := p.made[0].Suite, p.made[1].Suite, p.made[n].Suite; a.ID != b.ID || a.ID == c.ID || a.Key != c.Key ||
+		a.Key == b.Key {
 		t.Errorf("%+v, %+v, and another search's %+v", a, b, c)
 	}
 	if again, _ := once(func(s *Search[answer]) {
@@ -181,7 +186,8 @@ func TestFindStops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); err == nil || err.Error() != "n 13 ended for another reason than memory: it fell over" {
+		if err := s.Find(context.Background(), &cells[0], func(Found[answer]) {}); err == nil ||
+			err.Error() != "n 13 ended for another reason than memory: it fell over" {
 			t.Errorf("%v", err)
 		}
 	}
@@ -215,7 +221,8 @@ func TestCellsOfOneMethodWithOptions(t *testing.T) {
 	s := searching(&played{t: t}, "", "batch_size=2..4")
 	s.Given = map[string]string{"method": "dpsgd,functorch,ew", "preset": "tiny"}
 	cells, err := s.Cells()
-	if err != nil || len(cells) != 3 || cells[0].Method != "dpsgd" || cells[1].Method != "functorch" || cells[2].Method != "ew" {
+	if err != nil || len(cells) != 3 || cells[0].Method != "dpsgd" || cells[1].Method != "functorch" ||
+		cells[2].Method != "ew" {
 		t.Error(cells, err)
 	}
 }
@@ -227,12 +234,16 @@ func TestCellsRefuse(t *testing.T) {
 		problem     string
 		hint        string
 	}{
-		{"seq_len=4..8", "method=vanilla model=mlp preset=tiny", "--vary seq_len: it has no effect on this experiment (vanilla)", "which options go with which model"},
+		{"seq_len=4..8", "method=vanilla model=mlp preset=tiny", "--vary seq_len: it has no effect on this " +
+			"experiment (vanilla)", "which options go with which model"},
 		{"batch_size=4..8", "method=vanilla preset=tiny batch_size=3", "--batch-size is given", "leave one out"},
 		{"batch_size=4..8", "method=ghost,vanilla,ghost preset=tiny", "--method names ghost twice", "leave one out"},
-		{"batch_size=4..8", "method=norm_only,norm-only preset=tiny", "--method names norm_only twice", "leave one out"},
-		{"physical_batch_size=5..7", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size: no value from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5", "values that can be"},
-		{"physical_batch_size=1..20000", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size reaches 3, which cannot be: ", "up to 16384 values"},
+		{"batch_size=4..8", "method=norm_only,norm-only preset=tiny", "--method names norm_only twice",
+			"leave one out"},
+		{"physical_batch_size=5..7", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size: no value " +
+			"from 5 to 7 can be: physical_batch_size must be a divisor of batch_size 64, not 5", "values that can be"},
+		{"physical_batch_size=1..20000", "method=ghost preset=tiny batch_size=64", "--vary physical_batch_size " +
+			"reaches 3, which cannot be: ", "up to 16384 values"},
 		{"n=4..8", "", "the command has no {n}", "python train.py"},
 	} {
 		s := searching(&played{t: t}, "", c.vary)
@@ -247,7 +258,8 @@ func TestCellsRefuse(t *testing.T) {
 		}
 		_, err := s.Cells()
 		var usage *collect.UsageError
-		if !errors.As(err, &usage) || !strings.HasPrefix(usage.Problem, c.problem) || !strings.Contains(usage.Hint, c.hint) {
+		if !errors.As(err, &usage) || !strings.HasPrefix(usage.Problem, c.problem) ||
+			!strings.Contains(usage.Hint, c.hint) {
 			t.Errorf("%s with %q: %v, %+v", c.vary, c.given, err, usage)
 		}
 	}
@@ -275,8 +287,10 @@ func TestCellsOfValuesThatDivide(t *testing.T) {
 			t.Fatal(cells, err)
 		}
 		for _, cell := range cells {
-			if got := fmt.Sprint(cell.Values.Only); got != c.only || cell.Values.Top != c.top || (cell.Values.Barred == "") != (c.only == "[]") || cell.Method == "" {
-				t.Errorf("%s with %s: %s %s, %q, top %t", c.vary, c.given, cell.Method, got, cell.Values.Barred, cell.Values.Top)
+			if got := fmt.Sprint(cell.Values.Only); got != c.only || cell.Values.Top != c.top ||
+				(cell.Values.Barred == "") != (c.only == "[]") || cell.Method == "" {
+				t.Errorf("%s with %s: %s %s, %q, top %t", c.vary, c.given, cell.Method, got, cell.Values.Barred,
+					cell.Values.Top)
 			}
 		}
 	}

@@ -19,7 +19,8 @@ func TestParseRange(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "batch_size", "=1..2", "batch_size=5", "batch_size=5..1", "batch_size=0..4", "batch_size=a..b", "batch_size=1..", "batch_size=1..9:0",
+	for _, text := range []string{"", "batch_size", "=1..2", "batch_size=5", "batch_size=5..1", "batch_size=0..4",
+		"batch_size=a..b", "batch_size=1..", "batch_size=1..9:0",
 		"batch_size=1..9:-1", "batch_size=1.5..4", "batch_size=1..99999999999999999999"} {
 		if got, err := ParseRange(text); err == nil {
 			t.Errorf("%s: %+v", text, got)
@@ -49,7 +50,8 @@ func search(t *testing.T, r Range, fits func(int64) bool) (largest int64, probes
 
 // Whatever the limit, the largest value that fits is found, in no more probes than were announced.
 func TestSearchFindsTheLargest(t *testing.T) {
-	for _, r := range []Range{{"n", 1, 1, 1}, {"n", 1, 2, 1}, {"n", 3, 40, 1}, {"n", 512, 16384, 512}, {"n", 1, 1000, 7}} {
+	for _, r := range []Range{{"n", 1, 1, 1}, {"n", 1, 2, 1}, {"n", 3, 40, 1}, {"n", 512, 16384, 512},
+		{"n", 1, 1000, 7}} {
 		r.High -= (r.High - r.Low) % r.Step
 		for limit := r.Low - 1; limit <= r.High+1; limit++ {
 			want := int64(0)
@@ -58,7 +60,8 @@ func TestSearchFindsTheLargest(t *testing.T) {
 			}
 			got, probes := search(t, r, func(v int64) bool { return v <= limit })
 			if got != want || probes > (&Values{Range: r}).Probes() {
-				t.Errorf("%+v up to %d: %d in %d probes of %d, want %d", r, limit, got, probes, (&Values{Range: r}).Probes(), want)
+				t.Errorf("%+v up to %d: %d in %d probes of %d, want %d", r, limit, got, probes,
+					(&Values{Range: r}).Probes(), want)
 			}
 		}
 	}
@@ -91,8 +94,8 @@ func TestSearchAmongSomeValues(t *testing.T) {
 	}
 }
 
-// A hole in what fits: values beyond it are found where a probe out of order falls on them, and whatever is found, the two values after
-// it do not fit and the one before it was asked for.
+// A hole in what fits: values beyond it are found where a probe out of order falls on them, and whatever is found, the
+// two values after it do not fit and the one before it was asked for.
 func TestSearchBeyondAHole(t *testing.T) {
 	r := Range{"n", 1, 64, 1}
 	for _, c := range []struct {
@@ -101,7 +104,8 @@ func TestSearchBeyondAHole(t *testing.T) {
 		want int64
 	}{
 		{"the probe further beyond", func(v int64) bool { return v <= 10 || v >= 12 && v <= 13 }, 13},
-		// Segments of a cache that two values fill badly: 32 is the one that bisection ends at, and 33 falls out of its order.
+		// Segments of a cache that two values fill badly: 32 is the one that bisection ends at, and 33 falls out of its
+		// order.
 		{"the value after the lowest that does not fit", func(v int64) bool { return v <= 31 || v == 33 }, 33},
 		{"and from there on", func(v int64) bool { return v <= 31 || v >= 33 && v <= 38 }, 38},
 	} {
@@ -139,8 +143,8 @@ func TestSearchLooksBelow(t *testing.T) {
 	}
 }
 
-// A value of which nothing is learned ends the search where bisection needs it, and nowhere else: of every other one the answer is the same
-// without it. Each is asked for once all the same.
+// A value of which nothing is learned ends the search where bisection needs it, and nowhere else: of every other one
+// the answer is the same without it. Each is asked for once all the same.
 func TestSearchWithoutAnAnswer(t *testing.T) {
 	r := &Values{Range: Range{"n", 1, 64, 1}}
 	run := func(limit, broken int64) (answer int64, asked []int64, err error) {

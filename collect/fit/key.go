@@ -24,7 +24,8 @@ type Probe struct {
 // Key hashes the content. Secrets are not in it.
 func (p Probe) Key() (string, error) {
 	secrets := mask.Gather(p.Command, p.Basis.Variables, p.Params)
-	p.Params, p.Command, p.Basis.Variables = secrets.Params(p.Params), secrets.Command(p.Command), secrets.Command(p.Basis.Variables)
+	p.Params, p.Command, p.Basis.Variables = secrets.Params(p.Params), secrets.Command(p.Command),
+		secrets.Command(p.Basis.Variables)
 	b, err := json.Marshal(p)
 	if err != nil {
 		return "", err
@@ -33,8 +34,8 @@ func (p Probe) Key() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// made finds the newest run of a probe in a store that can stand for it: one that ended by itself, well or for want of memory, not
-// before what it runs last changed. Nil without one.
+// made finds the newest run of a probe in a store that can stand for it: one that ended by itself, well or for want of
+// memory, not before what it runs last changed. Nil without one.
 func made(st *store.Store, key string, changed func() Change) (*store.Run, error) {
 	runs, _, err := st.Runs()
 	if err != nil {
@@ -44,7 +45,8 @@ func made(st *store.Store, key string, changed func() Change) (*store.Run, error
 	var since *Change // looked for once, and only where there is a run that it could rule out
 	for i := range runs {
 		m := runs[i].Manifest
-		if m.Suite == nil || m.Suite.Key != key || m.Interrupted || !runs[i].Ingested() || m.Status != schemas.StatusOK && m.Status != schemas.StatusOOM {
+		if m.Suite == nil || m.Suite.Key != key || m.Interrupted || !runs[i].Ingested() ||
+			m.Status != schemas.StatusOK && m.Status != schemas.StatusOOM {
 			continue
 		}
 		if since == nil {

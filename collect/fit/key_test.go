@@ -13,8 +13,10 @@ import (
 
 // The key is of what decides the answer, and of no secret.
 func TestKey(t *testing.T) {
-	base := Probe{Params: map[string]any{"batch_size": int64(4)}, Command: []string{"python", "train.py", "--token", "hf_abcdefghijklmnop"}, Profile: "h100", Version: "1",
-		Basis: collect.Basis{Interpreter: "/usr/bin/python3", Torch: "2.11.0", Library: "lib-1", Variables: []string{"PYTORCH_ALLOC_CONF=max_split_size_mb:64"}}}
+	base := Probe{Params: map[string]any{"batch_size": int64(4)}, Command: []string{"python", "train.py", "--token",
+		"hf_abcdefghijklmnop"}, Profile: "h100", Version: "1",
+		Basis: collect.Basis{Interpreter: "/usr/bin/python3", Torch: "2.11.0", Library: "lib-1",
+			Variables: []string{"PYTORCH_ALLOC_CONF=max_split_size_mb:64"}}}
 	key := func(change func(*Probe)) string {
 		p := base
 		change(&p)
@@ -29,11 +31,20 @@ func TestKey(t *testing.T) {
 		t.Error("a new token makes another experiment of it")
 	}
 	for what, change := range map[string]func(*Probe){
-		"value": func(p *Probe) { p.Params = map[string]any{"batch_size": int64(5)} }, "command": func(p *Probe) { p.Command = []string{"python", "other.py"} },
-		"profile": func(p *Probe) { p.Profile = "t4" }, "version": func(p *Probe) { p.Version = "2" }, "folder": func(p *Probe) { p.Folder = "/tmp" },
-		"interpreter": func(p *Probe) { p.Basis.Interpreter = "/opt/python3" }, "python": func(p *Probe) { p.Basis.Python = "3.13" },
-		"torch": func(p *Probe) { p.Basis.Torch = "2.12.0" }, "CUDA": func(p *Probe) { p.Basis.CUDA = "13.0" }, "Opacus": func(p *Probe) { p.Basis.Opacus = "1.6" },
-		"phantom GPU": func(p *Probe) { p.Basis.Library = "lib-2" }, "profile's content": func(p *Probe) { p.Basis.Profile = "x" },
+		"value": func(p *Probe) {
+			p.Params = map[string]any{"batch_size": int64(5)}
+		}, "command": func(p *Probe) { p.Command = []string{"python", "other.py"} },
+		"profile": func(p *Probe) { p.Profile = "t4" }, "version": func(p *Probe) { p.Version = "2" },
+		"folder": func(p *Probe) { p.Folder = "/tmp" },
+		"interpreter": func(p *Probe) {
+			p.Basis.Interpreter = "/opt/python3"
+		}, "python": func(p *Probe) { p.Basis.Python = "3.13" },
+		"torch": func(p *Probe) {
+			p.Basis.Torch = "2.12.0"
+		}, "CUDA": func(p *Probe) { p.Basis.CUDA = "13.0" }, "Opacus": func(p *Probe) { p.Basis.Opacus = "1.6" },
+		"phantom GPU": func(p *Probe) {
+			p.Basis.Library = "lib-2"
+		}, "profile's content": func(p *Probe) { p.Basis.Profile = "x" },
 		"module": func(p *Probe) { p.Basis.Modules = "x" }, "experiment": func(p *Probe) { p.Basis.Experiments = "x" },
 		"variable": func(p *Probe) { p.Basis.Variables = []string{"PYTORCH_ALLOC_CONF=expandable_segments:True"} },
 	} {
@@ -50,8 +61,9 @@ func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 		memory      int64
 		size, nodes int
 		ranks       string
-	}{"alone": {}, "memory": {memory: 1 << 30}, "more": {memory: 2 << 30}, "world": {size: 8, ranks: "0", nodes: 8}, "larger": {size: 16, ranks: "0", nodes: 8},
-		"rank": {size: 8, ranks: "7", nodes: 8}, "nodes": {size: 8, ranks: "0", nodes: 4}} {
+	}{"alone": {}, "memory": {memory: 1 << 30}, "more": {memory: 2 << 30}, "world": {size: 8, ranks: "0", nodes: 8},
+		"larger": {size: 16, ranks: "0", nodes: 8},
+		"rank":   {size: 8, ranks: "7", nodes: 8}, "nodes": {size: 8, ranks: "0", nodes: 4}} {
 		m, err := collect.OpenPhantom("h200", collect.PhantomOptions{MemoryBytes: c.memory})
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +74,9 @@ func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := Search[answer]{Basis: func(context.Context, *collect.Experiment) (collect.Basis, error) { return collect.Basis{}, nil }}
+		s := Search[answer]{Basis: func(context.Context, *collect.Experiment) (collect.Basis, error) {
+			return collect.Basis{}, nil
+		}}
 		key, err := s.key(context.Background(), &e)
 		if err != nil {
 			t.Fatal(err)
@@ -131,11 +145,12 @@ func TestChanged(t *testing.T) {
 	f.put("elsewhere/conf.yaml", 5)
 	f.put("src/train.py", 0)
 	f.changed(0, Changed(filepath.Join(f.dir, "src"), []string{"python", "train.py"}))
-	f.changed(5, Changed(filepath.Join(f.dir, "src"), []string{"python", "train.py", "--config=../elsewhere/conf.yaml"}))
+	f.changed(5, Changed(filepath.Join(f.dir, "src"), []string{"python", "train.py",
+		"--config=../elsewhere/conf.yaml"}))
 }
 
-// A script in a folder of its own imports what lies beside that: what is in the folder that the command runs in counts too, but for environments
-// and hidden folders.
+// A script in a folder of its own imports what lies beside that: what is in the folder that the command runs in counts
+// too, but for environments and hidden folders.
 func TestChangedBesideTheScriptsFolder(t *testing.T) {
 	f := newFolder(t)
 	command := []string{"python", "scripts/train.py"}
@@ -161,7 +176,8 @@ func TestChangedWithoutAScript(t *testing.T) {
 	f := newFolder(t)
 	f.put("pkg/train.py", 1)
 	f.put("run.sh", 2)
-	for _, command := range [][]string{{"python", "-m", "pkg.train"}, {"torchrun", "-m", "pkg.train"}, {"bash", "run.sh"}, {"./run.sh"}} {
+	for _, command := range [][]string{{"python", "-m", "pkg.train"}, {"torchrun", "-m", "pkg.train"},
+		{"bash", "run.sh"}, {"./run.sh"}} {
 		f.changed(2, Changed(f.dir, command))
 	}
 	f.put("pkg/net.py", 3)
@@ -177,7 +193,8 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 	f.put("out/fit.json", 9)
 	f.put("fit.json", 9)
 	command := []string{"python", "train.py"}
-	f.changed(0, Changed(f.dir, command, filepath.Join(f.dir, "runs"), filepath.Join(f.dir, "out"), filepath.Join(f.dir, "fit.json")))
+	f.changed(0, Changed(f.dir, command, filepath.Join(f.dir, "runs"), filepath.Join(f.dir, "out"),
+		filepath.Join(f.dir, "fit.json")))
 	f.changed(9, Changed(f.dir, command, filepath.Join(f.dir, "runs"), filepath.Join(f.dir, "out")))
 	f.put("train.py", 10) // a store that is the script's own folder hides nothing of it
 	f.changed(10, Changed(f.dir, command, f.dir))
@@ -186,9 +203,11 @@ func TestChangedLeavesOutWhatDpsightWrites(t *testing.T) {
 		t.Skip(err)
 	}
 	f.put("train.py", 0)
-	f.changed(0, Changed(link, command, filepath.Join(link, "runs"), filepath.Join(link, "out"), filepath.Join(f.dir, "fit.json")))
+	f.changed(0, Changed(link, command, filepath.Join(link, "runs"), filepath.Join(link, "out"),
+		filepath.Join(f.dir, "fit.json")))
 	f.put("lib/net.py", 4)
-	f.changed(4, Changed(link, command, filepath.Join(link, "runs"), filepath.Join(link, "out"), filepath.Join(f.dir, "fit.json")))
+	f.changed(4, Changed(link, command, filepath.Join(link, "runs"), filepath.Join(link, "out"),
+		filepath.Join(f.dir, "fit.json")))
 }
 
 // Where there is too much to look at, nothing made before can be relied on.

@@ -20,7 +20,8 @@ const varyHint = "as in --vary batch_size=1..512, or --vary seq_len=512..16384:5
 // ParseRange reads NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. Errors are [collect.UsageError].
 func ParseRange(text string) (Range, error) {
 	fail := func(format string, args ...any) (Range, error) {
-		return Range{}, &collect.UsageError{Problem: "--vary " + text + ": " + fmt.Sprintf(format, args...), Hint: varyHint}
+		return Range{}, &collect.UsageError{Problem: "--vary " + text + ": " + fmt.Sprintf(format, args...),
+			Hint: varyHint}
 	}
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimLeft(strings.TrimSpace(name), "-"), "-", "_")
@@ -54,8 +55,8 @@ func ParseRange(text string) (Range, error) {
 	return r, nil
 }
 
-// Values are what a search can ask for: all of a range, or those of its values that the experiment's options allow, as the divisors of
-// a batch.
+// Values are what a search can ask for: all of a range, or those of its values that the experiment's options allow, as
+// the divisors of a batch.
 type Values struct {
 	Range
 	Only   []int64 // ascending; nil = all
@@ -77,8 +78,8 @@ func (v *Values) at(i int64) int64 {
 	return v.Low + i*v.Step
 }
 
-// Probes is the most that a search over a memory that grows with the value asks for: what the probes beyond the answer find
-// may need more.
+// Probes is the most that a search over a memory that grows with the value asks for: what the probes beyond the answer
+// find may need more.
 func (v *Values) Probes() int {
 	last := v.last()
 	if last == 0 {

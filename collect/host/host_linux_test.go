@@ -51,7 +51,8 @@ func TestTree(t *testing.T) {
 		cmd.Wait()
 	}
 	defer end()
-	for deadline := time.Now().Add(10 * time.Second); len(Descendants(cmd.Process.Pid)) < 2; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); len(Descendants(cmd.Process.Pid)) < 2; time.Sleep(
+		5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("descendants %+v", Descendants(cmd.Process.Pid))
 		}

@@ -56,8 +56,8 @@ func RSSBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Descendants lists all living descendants of a process, zombies included, the process itself not. Processes whose parent
-// died count as long as the reaper they went to is in the tree.
+// Descendants lists all living descendants of a process, zombies included, the process itself not. Processes whose
+// parent died count as long as the reaper they went to is in the tree.
 func Descendants(root int) []Process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -110,7 +110,8 @@ func OpenedGPU(pid int) bool {
 		if err != nil {
 			continue
 		}
-		if digits, ok := strings.CutPrefix(target, "/dev/nvidia"); ok && digits != "" && digits[0] >= '0' && digits[0] <= '9' {
+		if digits, ok := strings.CutPrefix(target, "/dev/nvidia"); ok && digits != "" && digits[0] >= '0' &&
+			digits[0] <= '9' {
 			return true
 		}
 	}

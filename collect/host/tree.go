@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A Tree follows the processes below a root that is not itself of the run. To walk /proc on every reading was rejected: it costs
-// 10 µs a process of the whole machine. Known processes are read every time; new ones are looked for every
-// so often, so that the search takes at most searchShare of a core; on a loaded machine, where it takes long, no less often than
-// every longestInterval, or a short process would go unnoticed.
+// A Tree follows the processes below a root that is not itself of the run. To walk /proc on every reading was rejected:
+// it costs 10 µs a process of the whole machine. Known processes are read every time; new ones are looked for every so
+// often, so that the search takes at most searchShare of a core; on a loaded machine, where it takes long, no less
+// often than every longestInterval, or a short process would go unnoticed.
 type Tree struct {
 	root int
 

@@ -1,4 +1,5 @@
-// Package interpreter asks an interpreter what it would import, without importing it: to import torch takes seconds, and may fail.
+// Package interpreter asks an interpreter what it would import, without importing it: to import torch takes seconds,
+// and may fail.
 package interpreter
 
 import (
@@ -83,8 +84,8 @@ var (
 	cudaLine    = regexp.MustCompile(`(?m)^cuda\s*(?::[^=]*)?=\s*['"]([^'"]+)['"]`)
 )
 
-// TorchBuild reads the version of the torch in a folder, and that of the CUDA it was built for; each is "" where torch does
-// not say.
+// TorchBuild reads the version of the torch in a folder, and that of the CUDA it was built for; each is "" where torch
+// does not say.
 func TorchBuild(folder string) (version, cuda string, err error) {
 	b, err := os.ReadFile(filepath.Join(folder, "version.py"))
 	if err != nil {
@@ -99,8 +100,8 @@ func TorchBuild(folder string) (version, cuda string, err error) {
 	return version, cuda, nil
 }
 
-// reason is the line of a program's last words that says what is wrong: Python's exception is the last of them, of what others say, such
-// as pyenv, the first is, and advice follows.
+// reason is the line of a program's last words that says what is wrong: Python's exception is the last of them, of what
+// others say, such as pyenv, the first is, and advice follows.
 func reason(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := lines[0]

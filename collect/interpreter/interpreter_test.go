@@ -30,8 +30,9 @@ func TestAsk(t *testing.T) {
 	}
 	site := t.TempDir()
 	for file, text := range map[string]string{
-		"torch/__init__.py":                   "raise SystemExit('torch was imported')",
-		"torch/version.py":                    "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n",
+		"torch/__init__.py": "raise SystemExit('torch was imported')",
+		"torch/version.py": "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: " +
+			"Optional[str] = '13.0'\n",
 		"torch-2.11.0.dist-info/METADATA":     "Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\n",
 		"opacus/__init__.py":                  "raise SystemExit('opacus was imported')",
 		"opacus-1.6.0.dist-info/METADATA":     "Metadata-Version: 2.1\nName: opacus\nVersion: 1.6.0\n",
@@ -50,7 +51,8 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Torch) != 1 || a.Torch[0] != filepath.Join(site, "torch") || a.TorchVersion != "2.11.0" || a.Opacus != "1.6.0" ||
+	if len(a.Torch) != 1 || a.Torch[0] != filepath.Join(site, "torch") || a.TorchVersion != "2.11.0" ||
+		a.Opacus != "1.6.0" ||
 		len(a.Nvidia) == 0 || !strings.HasPrefix(a.Version, "3.") || a.Executable == "" || a.Prefix == "" {
 		t.Errorf("%+v", a)
 	}
@@ -77,7 +79,8 @@ func TestAskNoInterpreter(t *testing.T) {
 	} {
 		_, err := Ask(t.Context(), script(t, text), nil)
 		var none *Error
-		if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &none) == strings.HasPrefix(want, "the answer") {
+		if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &none) == strings.HasPrefix(want,
+			"the answer") {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// What instrumented steps hook to parameters is taken off at a step's end, and torch's engine told to forget it: not while another thread's
-// engine may be about to call it, which ended the process in every other run of twenty seconds.
+// What instrumented steps hook to parameters is taken off at a step's end, and torch's engine told to forget it: not
+// while another thread's engine may be about to call it, which ended the process in every other run of twenty seconds.
 func TestStepsEndBesideOthersBackward(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)

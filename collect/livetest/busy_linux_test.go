@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Torch has no call that takes the events and empties their ring at once: what other threads do in between is not lost, and
-// their models do not get in the agent's way, nor the agent in theirs.
+// Torch has no call that takes the events and empties their ring at once: what other threads do in between is not lost,
+// and their models do not get in the agent's way, nor the agent in theirs.
 func TestBusyThreadsLoseNothing(t *testing.T) {
 	python := testkit.Python(t)
 	for _, name := range []string{"busy.py", "busy.py", "trainers.py", "trainers.py"} {

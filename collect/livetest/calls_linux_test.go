@@ -10,20 +10,24 @@ import (
 	"github.com/dpsight/dpsight/collect/testkit"
 )
 
-// engineSays are the calls by which the engine's thread says once in a backward what it is, while events are recorded: theirs carry its marks.
-var engineSays = []string{"backward.py:_mark_engine", "backward.py:_once", "backward.py:first", "backward.py:_arrive", "timing.py:engine_arrives", "marks.py:mark"}
+// engineSays are the calls by which the engine's thread says once in a backward what it is, while events are recorded:
+// theirs carry its marks.
+var engineSays = []string{"backward.py:_mark_engine", "backward.py:_once", "backward.py:first", "backward.py:_arrive",
+	"timing.py:engine_arrives", "marks.py:mark"}
 
-// A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and besides
-// remembers what the model as a whole was given, so that the batch has its name should a request fail. That is some twenty calls,
-// however many modules and parameters there are. While events are recorded the engine's thread says what it is, in one mark. Nor does the
-// engine call what instrumented steps had hooked to each parameter: it would take the interpreter's lock to find that nothing is there.
+// A bare step of a recorded run does what one of a bare run does, call by call, for published times come from both; and
+// besides remembers what the model as a whole was given, so that the batch has its name should a request fail. That is
+// some twenty calls, however many modules and parameters there are. While events are recorded the engine's thread says
+// what it is, in one mark. Nor does the engine call what instrumented steps had hooked to each parameter: it would take
+// the interpreter's lock to find that nothing is there.
 func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
 	calls := func(bare bool) map[string]int {
 		r := recordAs(t, environment(), func(e *collect.Experiment) { e.Bare = bare }, python, script(t, "calls.py"))
 		for i, line := range linesOf(t, r.stdout, "HOOKS ") {
-			var hooks []any // whether the step is instrumented, hooked parameters, all of them, calls of the script's own hook so far
+			// whether the step is instrumented, hooked parameters, all of them, calls of the script's own hook so far
+			var hooks []any
 			if err := json.Unmarshal([]byte(line), &hooks); err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +36,8 @@ func TestABareStepIsBareWhereStepsAreRecorded(t *testing.T) {
 				want = hooks[2].(float64)
 			}
 			if hooks[1] != want || hooks[3] != float64(i+1) {
-				t.Errorf("bare %t: step %d: instrumented, hooked, parameters, calls of the script's own hook: %v", bare, i, hooks)
+				t.Errorf("bare %t: step %d: instrumented, hooked, parameters, calls of the script's own hook: %v", bare,
+					i, hooks)
 			}
 		}
 		lines := linesOf(t, r.stdout, "CALLS ")

@@ -8,9 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// expectConserved proves a run's tables from themselves: every verdict that has events is exact, every block has an owner at every
-// moment of its life, so that the categories sum to what is allocated, and that sum is torch's own count at every drain and
-// reaches exactly the peak.
+// expectConserved proves a run's tables from themselves: every verdict that has events is exact, every block has an
+// owner at every moment of its life, so that the categories sum to what is allocated, and that sum is torch's own count
+// at every drain and reaches exactly the peak.
 func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 	t.Helper()
 	allocations, err := schemas.Allocations.Read(dir)
@@ -30,7 +30,8 @@ func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 			continue
 		}
 		if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.DifferingBlocks != 0 {
-			t.Errorf("rank %d, device %d: %s (%s), residue %d, %d events missing, %d blocks differ", v.Rank, v.Device, v.Verdict, v.Reason,
+			t.Errorf("rank %d, device %d: %s (%s), residue %d, %d events missing, %d blocks differ", v.Rank, v.Device,
+				v.Verdict, v.Reason,
 				v.ResidueBytes, v.MissingEvents, v.DifferingBlocks)
 		}
 		if v.UnboundTags != 0 {
@@ -51,7 +52,8 @@ func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 		expectOwned(t, v, mine, held)
 		peak, peakSeq := highest(mine, v.Events)
 		if peak != v.PeakAllocatedBytes || peakSeq != v.PeakSeq {
-			t.Errorf("rank %d, device %d: the blocks reach %d bytes at event %d, the report says %d at %d", v.Rank, v.Device, peak, peakSeq,
+			t.Errorf("rank %d, device %d: the blocks reach %d bytes at event %d, the report says %d at %d", v.Rank,
+				v.Device, peak, peakSeq,
 				v.PeakAllocatedBytes, v.PeakSeq)
 		}
 		for _, c := range checkpoints {
@@ -59,7 +61,8 @@ func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 				continue
 			}
 			if sum := allocatedAt(mine, c.Seq); !c.Agrees || sum != c.AllocatedBytes {
-				t.Errorf("rank %d, device %d, drain %d (%s): the blocks sum to %d bytes, torch counts %d (agrees: %t)", c.Rank, c.Device, c.Drain,
+				t.Errorf("rank %d, device %d, drain %d (%s): the blocks sum to %d bytes, torch counts %d (agrees: %t)",
+					c.Rank, c.Device, c.Drain,
 					c.Reason, sum, c.AllocatedBytes, c.Agrees)
 			}
 		}
@@ -67,7 +70,8 @@ func expectConserved(t *testing.T, dir string, report *schemas.IngestReport) {
 }
 
 // expectOwned checks that the owners of each block cover its life without a gap, and do not outlive it.
-func expectOwned(t *testing.T, v schemas.DeviceVerdict, allocations []schemas.Allocation, owners map[int64][]schemas.Owner) {
+func expectOwned(t *testing.T, v schemas.DeviceVerdict, allocations []schemas.Allocation,
+	owners map[int64][]schemas.Owner) {
 	t.Helper()
 	bad := 0
 	for _, a := range allocations {
@@ -90,7 +94,8 @@ func expectOwned(t *testing.T, v schemas.DeviceVerdict, allocations []schemas.Al
 		}
 		if covered < end || a.BlockBytes < a.RequestedBytes {
 			if bad++; bad <= 3 {
-				t.Errorf("rank %d, device %d: block %d (%d of %d bytes, events %d to %d, %s) is owned up to %d only", v.Rank, v.Device, a.AllocID,
+				t.Errorf("rank %d, device %d: block %d (%d of %d bytes, events %d to %d, %s) is owned up to %d only",
+					v.Rank, v.Device, a.AllocID,
 					a.RequestedBytes, a.BlockBytes, a.AllocSeq, end, a.Phase, covered)
 			}
 		}

@@ -40,12 +40,14 @@ func TestDTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range tensors {
-			address, bytes, want := uint64(s[0].(float64)), int64(s[1].(float64)), strings.TrimPrefix(s[2].(string), "torch.")
+			address, bytes, want := uint64(s[0].(float64)), int64(s[1].(float64)), strings.TrimPrefix(s[2].(string),
+				"torch.")
 			found := false
 			for i := range blocks {
 				if a := &blocks[i]; a.Address == address && a.LiveAt(p.EndSeq) {
 					if found = true; a.RequestedBytes != bytes || a.DType != want {
-						t.Errorf("step %d: block %d of %d bytes has dtype %q, want %d bytes of %s", p.Step, a.AllocID, a.RequestedBytes, a.DType, bytes, want)
+						t.Errorf("step %d: block %d of %d bytes has dtype %q, want %d bytes of %s", p.Step, a.AllocID,
+							a.RequestedBytes, a.DType, bytes, want)
 					}
 				}
 			}

@@ -28,7 +28,8 @@ type recovered struct{ kills, journals, events, torn atomic.Int64 }
 
 func (r *recovered) expectSome(t *testing.T) {
 	t.Helper()
-	t.Logf("%d kills: %d left a journal, %d allocator events, %d a torn frame", r.kills.Load(), r.journals.Load(), r.events.Load(), r.torn.Load())
+	t.Logf("%d kills: %d left a journal, %d allocator events, %d a torn frame", r.kills.Load(), r.journals.Load(),
+		r.events.Load(), r.torn.Load())
 	if n := r.kills.Load(); !t.Failed() && n > 1 && (r.journals.Load() < n/2 || r.events.Load() < n/3) {
 		t.Error("too few kills came at a moment with something to lose")
 	}
@@ -142,7 +143,8 @@ func TestKilledCollector(t *testing.T) {
 			manifest := s.manifest(t)
 			switch {
 			case manifest.Status == schemas.StatusPartial && manifest.End == nil:
-			case manifest.Status == schemas.StatusOK && manifest.End != nil && (finished || m.stage == "exit" || m.stage == "end"):
+			case manifest.Status == schemas.StatusOK && manifest.End != nil && (finished || m.stage == "exit" ||
+				m.stage == "end"):
 				// The collector was done with the run, and killed while it was ingested or afterwards.
 			default:
 				t.Errorf("status %s (%s), end %v", manifest.Status, manifest.Reason, manifest.End)
@@ -222,8 +224,8 @@ func (s *subject) expectRecovered(t *testing.T, before copies, total *recovered)
 	expectNoPartial(t, dir)
 }
 
-// expectSealed checks that each journal's whole frames and marks are in a sealed one, byte for byte and in order, and each in
-// only one.
+// expectSealed checks that each journal's whole frames and marks are in a sealed one, byte for byte and in order, and
+// each in only one.
 func (s *subject) expectSealed(t *testing.T, before copies) {
 	t.Helper()
 	folder := filepath.Join(s.dir(), spool.Dir)
@@ -261,11 +263,13 @@ func (s *subject) expectSealed(t *testing.T, before copies) {
 				t.Errorf("%d marks were written, %d are kept", len(marks), len(kept))
 			}
 			if !bytes.HasPrefix(sealedFrames, frames) {
-				t.Errorf("%d bytes of whole frames were written, they are not what begins the %d sealed", len(frames), len(sealedFrames))
+				t.Errorf("%d bytes of whole frames were written, they are not what begins the %d sealed", len(frames),
+					len(sealedFrames))
 			}
 		}
 		if !found {
-			t.Errorf("the journal of process %d is lost: %d marks, %d bytes of frames", header.PID, len(marks), len(frames))
+			t.Errorf("the journal of process %d is lost: %d marks, %d bytes of frames", header.PID, len(marks),
+				len(frames))
 		}
 	}
 }
@@ -288,7 +292,9 @@ func wholeFrames(t *testing.T, b []byte) []byte {
 func digests(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
-	for _, f := range files(t, dir, func(n string) bool { return strings.HasSuffix(n, ".parquet") || n == schemas.IngestReportFile }) {
+	for _, f := range files(t, dir, func(n string) bool {
+		return strings.HasSuffix(n, ".parquet") || n == schemas.IngestReportFile
+	}) {
 		b, err := os.ReadFile(filepath.Join(dir, f))
 		if err != nil {
 			t.Fatal(err)

@@ -70,7 +70,8 @@ var kinds = []kind{
 	{name: "own history", args: []string{"memory.py", "history"}},
 	{name: "streams", args: []string{"memory.py", "streams"}},
 	{name: "empty cache", args: []string{"memory.py", "empty"}},
-	{name: "expandable segments", args: []string{"memory.py", "expandable"}, environ: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}},
+	{name: "expandable segments", args: []string{"memory.py", "expandable"},
+		environ: []string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}},
 	{name: "memory pool", args: []string{"memory.py", "pool"}},
 	{name: "cuda graph", args: []string{"memory.py", "graph"}},
 	{name: "oom caught", args: []string{"memory.py", "caught"}},
@@ -93,7 +94,8 @@ var kinds = []kind{
 func (k *kind) command(t *testing.T, python string) []string {
 	command := []string{python, script(t, k.args[0])}
 	if k.torchrun > 0 {
-		command = []string{filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", strconv.Itoa(k.torchrun), command[1]}
+		command = []string{filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node",
+			strconv.Itoa(k.torchrun), command[1]}
 	}
 	return append(command, k.args[1:]...)
 }
@@ -213,8 +215,10 @@ func expectFacts(t *testing.T, k *kind, r *recorded, said []facts) {
 				continue
 			}
 			verdicts++
-			if v.PeakAllocatedBytes != f.Peak || v.TorchPeakAllocatedBytes == nil || *v.TorchPeakAllocatedBytes != f.Peak {
-				t.Errorf("rank %d, device %d: peak %d replayed, %v counted, the script read %d", v.Rank, v.Device, v.PeakAllocatedBytes,
+			if v.PeakAllocatedBytes != f.Peak || v.TorchPeakAllocatedBytes == nil ||
+				*v.TorchPeakAllocatedBytes != f.Peak {
+				t.Errorf("rank %d, device %d: peak %d replayed, %v counted, the script read %d", v.Rank, v.Device,
+					v.PeakAllocatedBytes,
 					value(v.TorchPeakAllocatedBytes), f.Peak)
 			}
 		}
@@ -233,7 +237,8 @@ func value(n *int64) any {
 	return *n
 }
 
-// followed runs a script with the phantom device's values followed, as predictions have it, and nothing else of dpsight.
+// followed runs a script with the phantom device's values followed, as predictions have it, and nothing else of
+// dpsight.
 const followed = `import runpy, sys
 sys.path.insert(0, sys.argv.pop(1))
 import torch, phantom_values
@@ -242,7 +247,8 @@ sys.argv.pop(0)
 sys.path[0] = sys.argv[0].rpartition("/")[0]
 runpy.run_path(sys.argv[0], run_name="__main__")`
 
-// expectSameWithout runs the script on the phantom GPU without dpsight: it ends the same way, in as many steps and at the same peak.
+// expectSameWithout runs the script on the phantom GPU without dpsight: it ends the same way, in as many steps and at
+// the same peak.
 func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	t.Helper()
 	library, err := phantom.Build(t.Context(), phantom.Options{Python: python})
@@ -252,7 +258,8 @@ func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	library.ScratchDir = t.TempDir() // an empty cache of TorchInductor's, as predictions have it
 	argv := k.command(t, python)
 	if k.reads {
-		if err := os.WriteFile(filepath.Join(library.ScratchDir, "phantom_values.py"), phantom.PythonModule(), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(library.ScratchDir, "phantom_values.py"), phantom.PythonModule(),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		argv = slices.Concat([]string{argv[0], "-c", followed, library.ScratchDir}, argv[1:])
@@ -272,11 +279,13 @@ func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	}
 	alone := factsOf(t, stdout.String())
 	if len(alone) != len(said) {
-		t.Fatalf("without dpsight: %d processes said something, not %d\n%s", len(alone), len(said), tail(stderr.String()))
+		t.Fatalf("without dpsight: %d processes said something, not %d\n%s", len(alone), len(said),
+			tail(stderr.String()))
 	}
 	for i := range alone {
 		if alone[i].Peak != said[i].Peak || alone[i].Steps != said[i].Steps {
-			t.Errorf("without dpsight: %d steps and a peak of %d; with it %d and %d", alone[i].Steps, alone[i].Peak, said[i].Steps, said[i].Peak)
+			t.Errorf("without dpsight: %d steps and a peak of %d; with it %d and %d", alone[i].Steps, alone[i].Peak,
+				said[i].Steps, said[i].Peak)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package livetest_test runs whole experiments on the phantom GPU, as a user would, and holds what comes out of them against
-// what the scripts themselves say, against torch's counters, and against what lay on the disk when a process was killed.
+// Package livetest_test runs whole experiments on the phantom GPU, as a user would, and holds what comes out of them
+// against what the scripts themselves say, against torch's counters, and against what lay on the disk when a process
+// was killed.
 package livetest_test
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// collectVariable makes the test binary a collector: it runs and ingests a collectRequest (JSON), as the command line does.
+// collectVariable makes the test binary a collector: it runs and ingests a collectRequest (JSON), as the command line
+// does.
 const collectVariable = "DPSIGHT_LIVETEST_COLLECT"
 
 // hangLimit is longer than anything here takes, on a busy machine too.
@@ -49,8 +51,9 @@ func collectAndIngest(text string) error {
 		return err
 	}
 	every := 1 << 30 // else what is recorded ends after 100 steps
-	result, err := collect.Run(context.Background(), collect.Experiment{Store: r.Store, Name: "killed", Command: r.Command,
-		Device: "phantom", Grace: 2 * time.Second, Stdout: os.Stdout, Environ: environment(), RecordSteps: &every})
+	result, err := collect.Run(context.Background(), collect.Experiment{Store: r.Store, Name: "killed",
+		Command: r.Command,
+		Device:  "phantom", Grace: 2 * time.Second, Stdout: os.Stdout, Environ: environment(), RecordSteps: &every})
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,8 @@ func environment(more ...string) []string {
 	var env []string
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "DPSIGHT_") && !strings.HasPrefix(name, "PYTORCH_") && name != "CUDA_VISIBLE_DEVICES" {
+		if !strings.HasPrefix(name, "DPSIGHT_") && !strings.HasPrefix(name, "PYTORCH_") &&
+			name != "CUDA_VISIBLE_DEVICES" {
 			env = append(env, e)
 		}
 	}
@@ -160,7 +164,8 @@ func recordAs(t *testing.T, environ []string, how func(*collect.Experiment), com
 	expectNoPartial(t, r.dir)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("status %s (%s), manifest warnings %q, ingest warnings %q\nstdout:\n%s\nstderr:\n%s", r.manifest.Status, r.manifest.Reason,
+			t.Logf("status %s (%s), manifest warnings %q, ingest warnings %q\nstdout:\n%s\nstderr:\n%s",
+				r.manifest.Status, r.manifest.Reason,
 				r.manifest.Warnings, r.report.Warnings, tail(r.stdout), tail(r.stderr))
 		}
 	})
@@ -177,7 +182,9 @@ func tail(s string) string {
 
 func expectNoPartial(t *testing.T, dir string) {
 	t.Helper()
-	if left := files(t, dir, func(name string) bool { return strings.HasSuffix(name, schemas.PartialSuffix) }); len(left) > 0 {
+	if left := files(t, dir, func(name string) bool {
+		return strings.HasSuffix(name, schemas.PartialSuffix)
+	}); len(left) > 0 {
 		t.Errorf("half-written files are left: %q", left)
 	}
 }

@@ -27,24 +27,27 @@ type held struct {
 }
 
 // What MemTracker calls dpsight's categories. All others are its activations, whatever they are for.
-var trackerKinds = map[string]string{schemas.Parameters: "Parameter", schemas.Buffers: "Buffer", schemas.OptimizerState: "Optstate",
-	schemas.Gradients: "Gradient"}
+var trackerKinds = map[string]string{schemas.Parameters: "Parameter", schemas.Buffers: "Buffer",
+	schemas.OptimizerState: "Optstate",
+	schemas.Gradients:      "Gradient"}
 
-// Torch's own MemTracker counts tensors as operators make them and storages die, and knows nothing of the allocator. In a run
-// of its own it finds the same storages alive when backward begins as the tables of a recorded run: those of the model and its
-// optimizer, and what forward made and left.
+// Torch's own MemTracker counts tensors as operators make them and storages die, and knows nothing of the allocator. In
+// a run of its own it finds the same storages alive when backward begins as the tables of a recorded run: those of the
+// model and its optimizer, and what forward made and left.
 func TestMemTrackerAgrees(t *testing.T) {
 	python := testkit.Python(t)
 	for _, method := range []string{"vanilla", "dpsgd"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
-			given := map[string]string{"method": method, "preset": "small", "seq_len": "256", "num_iter": "1", "warmup_iter": "2"}
+			given := map[string]string{"method": method, "preset": "small", "seq_len": "256", "num_iter": "1",
+				"warmup_iter": "2"}
 			params, err := experiments.Resolve(given)
 			if err != nil {
 				t.Fatal(err)
 			}
 			takeSlot(t)
-			const step = 1 // the first in which optimizer state, and gradients if they are kept, are there from the beginning
+			// the first in which optimizer state, and gradients if they are kept, are there from the beginning
+			const step = 1
 			recorded := heldByTables(t, recordExperiment(t, python, params), step)
 			tracked := heldByTracker(t, python, params, step)
 			for _, kind := range []string{"Parameter", "Buffer", "Optstate", "Gradient", "Activation"} {
@@ -70,7 +73,8 @@ func expectSameHeld(t *testing.T, kind string, recorded, tracked []held) {
 		t.Errorf("%s: MemTracker finds only %d bytes", kind, inTracker)
 	}
 	onlyTables, onlyTracker := without(tables, tracker), without(tracker, tables)
-	t.Logf("%s: %d storages, %d bytes in the tables; %d, %d in MemTracker", kind, len(tables), inTables, len(tracker), inTracker)
+	t.Logf("%s: %d storages, %d bytes in the tables; %d, %d in MemTracker", kind, len(tables), inTables, len(tracker),
+		inTracker)
 	var unmatched int64
 	for i, list := range [][]held{onlyTables, onlyTracker} {
 		for _, h := range list {
@@ -101,7 +105,8 @@ func without(list, other []held) (out []held) {
 func recordExperiment(t *testing.T, python string, params map[string]any) (dir string) {
 	t.Helper()
 	var stderr output
-	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "live", Params: params, Python: python, Device: "phantom",
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "live", Params: params,
+		Python: python, Device: "phantom",
 		Grace: 2 * time.Second, Timeout: hangLimit, Stdout: &output{}, Stderr: &stderr, Environ: environment()})
 	if err != nil {
 		t.Fatal(err)
@@ -117,14 +122,17 @@ func recordExperiment(t *testing.T, python string, params map[string]any) (dir s
 	return r.Dir
 }
 
-// heldByTables lists the blocks that live when a step's backward begins, but for the libraries' workspaces: those are no tensors.
+// heldByTables lists the blocks that live when a step's backward begins, but for the libraries' workspaces: those are
+// no tensors.
 func heldByTables(t *testing.T, dir string, step int64) (out []held) {
 	t.Helper()
 	phases, err := schemas.Phases.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(phases, func(p schemas.Phase) bool { return p.Step == step && p.Phase == schemas.PhaseBackward })
+	i := slices.IndexFunc(phases, func(p schemas.Phase) bool {
+		return p.Step == step && p.Phase == schemas.PhaseBackward
+	})
 	if i < 0 {
 		t.Fatalf("step %d has no backward", step)
 	}
@@ -138,7 +146,8 @@ func heldByTables(t *testing.T, dir string, step int64) (out []held) {
 		}
 		const least = 512
 		size := (b.block.RequestedBytes + least - 1) / least * least
-		out = append(out, held{kind, size, fmt.Sprintf("%s %s of module %q, born in %s", b.category, b.name, b.module, b.block.Phase)})
+		out = append(out, held{kind, size, fmt.Sprintf("%s %s of module %q, born in %s", b.category, b.name, b.module,
+			b.block.Phase)})
 	}
 	return out
 }
@@ -171,7 +180,8 @@ func countedAt(t *testing.T, dir string, seq int64) (out []counted) {
 	first := map[int64]*schemas.Owner{}
 	for i := range owners {
 		o := &owners[i]
-		if f := first[o.AllocID]; o.HoldsAt(seq) && (f == nil || schemas.Precedence(o.Category) < schemas.Precedence(f.Category)) {
+		if f := first[o.AllocID]; o.HoldsAt(seq) &&
+			(f == nil || schemas.Precedence(o.Category) < schemas.Precedence(f.Category)) {
 			first[o.AllocID] = o
 		}
 	}

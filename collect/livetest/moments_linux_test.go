@@ -18,9 +18,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A moment is when to kill: so long after the script has come to a stage, or while it writes down its n-th drain from there.
+// A moment is when to kill: so long after the script has come to a stage, or while it writes down its n-th drain from
+// there.
 type moment struct {
-	stage string // "launch" of the collector; "start" of the experiment; "setup", "steps", "exit": as it says; its "end"
+	// "launch" of the collector; "start" of the experiment; "setup", "steps", "exit": as it says; its "end"
+	stage string
 	delay time.Duration
 	drain int
 }
@@ -29,7 +31,8 @@ type moment struct {
 func momentOf(r *rand.Rand, i int) moment {
 	stages := []moment{
 		{stage: "start", delay: 1500 * time.Millisecond}, {stage: "setup", delay: 400 * time.Millisecond},
-		{stage: "steps", delay: 1200 * time.Millisecond}, {stage: "steps", drain: 30}, {stage: "exit", delay: 500 * time.Millisecond},
+		{stage: "steps", delay: 1200 * time.Millisecond}, {stage: "steps", drain: 30},
+		{stage: "exit", delay: 500 * time.Millisecond},
 	}
 	m := stages[i%len(stages)]
 	if m.drain > 0 {
@@ -52,7 +55,8 @@ type subject struct {
 func start(t *testing.T, python string, steps int, with []string) *subject {
 	t.Helper()
 	s := &subject{store: t.TempDir(), scratch: t.TempDir(), ended: make(chan struct{}),
-		said: map[string]chan struct{}{"setup": make(chan struct{}), "steps": make(chan struct{}), "exit": make(chan struct{})}}
+		said: map[string]chan struct{}{"setup": make(chan struct{}), "steps": make(chan struct{}),
+			"exit": make(chan struct{})}}
 	command := append([]string{python, script(t, "victim.py"), strconv.Itoa(steps)}, with...)
 	request, err := json.Marshal(collectRequest{s.store, s.scratch, command})
 	if err != nil {
@@ -156,7 +160,8 @@ func (s *subject) over() bool {
 	}
 }
 
-// waitForDrain returns as soon as the journal has grown n times: mostly in the middle of a drain, for each writes several frames.
+// waitForDrain returns as soon as the journal has grown n times: mostly in the middle of a drain, for each writes
+// several frames.
 func (s *subject) waitForDrain(n int) {
 	var path string
 	size := int64(-1)

@@ -47,7 +47,8 @@ func TestModelsOfOneClass(t *testing.T) {
 		}
 	}
 	slices.Sort(paths)
-	if want := []string{"0", "Net#1.down", "Net#1.up", "Net#2.down", "Net#2.up", "Net#3.down", "Net#3.up"}; !slices.Equal(paths, want) {
+	if want := []string{"0", "Net#1.down", "Net#1.up", "Net#2.down", "Net#2.up", "Net#3.down",
+		"Net#3.up"}; !slices.Equal(paths, want) {
 		t.Errorf("modules %q, not %q", paths, want)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A finding is what the tables say of a kept tensor at a moment: the category that it is counted under, how that is known, and
-// the module that holds it or made it.
+// A finding is what the tables say of a kept tensor at a moment: the category that it is counted under, how that is
+// known, and the module that holds it or made it.
 type finding struct{ category, evidence, module string }
 
 // Moments of a step at which kept tensors are looked for.
@@ -27,10 +27,10 @@ func always(f finding) map[string]finding {
 	return map[string]finding{backwardBegins: f, graphReleased: f, nextBackward: f}
 }
 
-// planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is released,
-// whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may have been an
-// activation up to there, and is none any more. What the script's globals, closures and hooks on tensors keep is other, and tagged with their names. Of what none of
-// these knows only the bytes and the phase are certain.
+// planted says where each keeper's tensor must be found. What autograd saved is its activation until the graph is
+// released, whoever else holds it. What forward made and left, which no node saved, is known by when it lived: it may
+// have been an activation up to there, and is none any more. What the script's globals, closures and hooks on tensors
+// keep is other, and tagged with their names. Of what none of these knows only the bytes and the phase are certain.
 var planted = map[string]map[string]finding{
 	"cache": { // a module's, made anew in each forward
 		backwardBegins: {schemas.Other, schemas.Tagged, "0"},
@@ -43,9 +43,12 @@ var planted = map[string]map[string]finding{
 	"late buffer":    always(finding{schemas.Buffers, schemas.Tagged, ""}),
 	"late parameter": always(finding{schemas.Parameters, schemas.Tagged, ""}),
 	"teacher":        always(finding{schemas.Parameters, schemas.Tagged, ""}),
-	"optimizer":      {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""}, nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
-	"optimizer key":  {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""}, nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
-	"tensor hook":    always(finding{schemas.Other, schemas.Tagged, "1"}), // the graph's nodes hold the hook as long as the loss lives
+	"optimizer": {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""},
+		nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
+	"optimizer key": {graphReleased: {schemas.OptimizerState, schemas.Tagged, ""},
+		nextBackward: {schemas.OptimizerState, schemas.Tagged, ""}},
+	// the graph's nodes hold the hook as long as the loss lives
+	"tensor hook": always(finding{schemas.Other, schemas.Tagged, "1"}),
 	"forward hook": { // saved by GELU, which is the block's; made by its first layer
 		backwardBegins: {schemas.Activations, schemas.Tagged, "2"},
 		graphReleased:  {schemas.Other, schemas.Tagged, ""}},
@@ -108,7 +111,8 @@ func TestPlantedTensors(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &kept); err != nil {
 			t.Fatal(err)
 		}
-		moments := map[string]int64{backwardBegins: begins(n, schemas.PhaseBackward), graphReleased: begins(n, schemas.PhaseOptimizer)}
+		moments := map[string]int64{backwardBegins: begins(n, schemas.PhaseBackward), graphReleased: begins(n,
+			schemas.PhaseOptimizer)}
 		if n+1 < len(lines) {
 			moments[nextBackward] = begins(n+1, schemas.PhaseBackward)
 		}
@@ -124,8 +128,10 @@ func TestPlantedTensors(t *testing.T) {
 				switch {
 				case !ok || !there:
 				case keeper == "prefetched" && n+1 == len(lines): // the model never gets it
-				case strings.HasPrefix(keeper, "optimizer") && n == 0 && moment == graphReleased: // its first step has yet to make it
-				case want.category == schemas.Activations && weights[keeper] && !instrumented: // no tag says so, and they have no twins
+				// its first step has yet to make it
+				case strings.HasPrefix(keeper, "optimizer") && n == 0 && moment == graphReleased:
+				// no tag says so, and they have no twins
+				case want.category == schemas.Activations && weights[keeper] && !instrumented:
 				default:
 					where := fmt.Sprintf("step %d, %s: %s", n, moment, keeper)
 					expectFound(t, where, blocks, s, want, instrumented)
@@ -135,7 +141,8 @@ func TestPlantedTensors(t *testing.T) {
 	}
 }
 
-// expectFound checks one tensor. In a bare step, which has no tags, tagged blocks are known by their twins of a step that has.
+// expectFound checks one tensor. In a bare step, which has no tags, tagged blocks are known by their twins of a step
+// that has.
 func expectFound(t *testing.T, where string, blocks []counted, s storage, want finding, instrumented bool) {
 	t.Helper()
 	i := slices.IndexFunc(blocks, func(b counted) bool { return b.block.Address == s[0] })

@@ -10,13 +10,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Steps without tags whose batches no step with tags had: every block of theirs is, at every event, counted under the category that it
-// has where each step has tags. Of the seeds several put the peak into such a step.
+// Steps without tags whose batches no step with tags had: every block of theirs is, at every event, counted under the
+// category that it has where each step has tags. Of the seeds several put the peak into such a step.
 func TestBatchesOfVaryingSize(t *testing.T) {
 	python := testkit.Python(t)
 	modes, seeds := []string{"functorch", "ew", "ghost", "plain", "ghost-physical"}, 1
 	if long() {
-		modes, seeds = append(modes, "hooks-physical", "hooks-conv", "ghost-conv", "functorch-conv", "hooks-physical-conv"), 2
+		modes, seeds = append(modes, "hooks-physical", "hooks-conv", "ghost-conv", "functorch-conv",
+			"hooks-physical-conv"), 2
 	}
 	type training struct {
 		mode string
@@ -35,7 +36,8 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 				t.Parallel()
 				takeSlot(t)
 				arguments := []string{python, script(t, "poisson.py"), s.mode, fmt.Sprint(s.seed)}
-				got, want := record(t, environment(), arguments...), record(t, environment(), append(arguments, "tagged")...)
+				got, want := record(t, environment(), arguments...), record(t, environment(),
+					append(arguments, "tagged")...)
 				for _, r := range []*recorded{got, want} {
 					if r.manifest.Status != schemas.StatusOK {
 						t.Fatalf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
@@ -67,8 +69,8 @@ func TestBatchesOfVaryingSize(t *testing.T) {
 	}
 }
 
-// expectInputs holds that of a script that makes each batch in the step before its own most steps are bare, and every batch is an input
-// as long as it lives, but for its own step.
+// expectInputs holds that of a script that makes each batch in the step before its own most steps are bare, and every
+// batch is an input as long as it lives, but for its own step.
 func expectInputs(t *testing.T, dir string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)
@@ -96,7 +98,8 @@ func expectInputs(t *testing.T, dir string) {
 	}
 }
 
-// expectSameCategories holds every block that steps without tags made against the same block of a run whose steps all have tags.
+// expectSameCategories holds every block that steps without tags made against the same block of a run whose steps all
+// have tags.
 func expectSameCategories(t *testing.T, dir, tagged string) {
 	t.Helper()
 	steps, err := schemas.Steps.Read(dir)
@@ -123,7 +126,8 @@ func expectSameCategories(t *testing.T, dir, tagged string) {
 			compared++
 			if !slices.Equal(a.categories, b.categories) {
 				if wrong++; wrong <= 5 {
-					t.Errorf("step %d, block %d of %d bytes, made in %s: %v, and %v where all steps have tags", s.Step, i, a.RequestedBytes, a.Phase, a.categories, b.categories)
+					t.Errorf("step %d, block %d of %d bytes, made in %s: %v, and %v where all steps have tags", s.Step,
+						i, a.RequestedBytes, a.Phase, a.categories, b.categories)
 				}
 			}
 		}

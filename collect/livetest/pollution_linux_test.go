@@ -16,10 +16,10 @@ type inOneProcess struct {
 	Peak   int64  `json:"peak"`
 }
 
-// Experiments that share a process pollute each other: a model that Opacus hooked lies in reference cycles, so that dropping
-// it frees nothing until Python happens to collect them, and the next experiment's peak stands on top of it. Collecting them
-// by hand leaves cuBLAS' workspaces alone, which the next one would have made itself. In processes of their own the
-// same experiments start from nothing and reach the same peak in any order.
+// Experiments that share a process pollute each other: a model that Opacus hooked lies in reference cycles, so that
+// dropping it frees nothing until Python happens to collect them, and the next experiment's peak stands on top of it.
+// Collecting them by hand leaves cuBLAS' workspaces alone, which the next one would have made itself. In processes of
+// their own the same experiments start from nothing and reach the same peak in any order.
 func TestOneProcessPollutes(t *testing.T) {
 	t.Parallel()
 	python := testkit.Python(t)
@@ -29,7 +29,8 @@ func TestOneProcessPollutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(arguments ...string) []inOneProcess {
-		r := record(t, environment("PYTHONPATH="+modules), append([]string{python, script(t, "one_process.py")}, arguments...)...)
+		r := record(t, environment("PYTHONPATH="+modules), append([]string{python, script(t, "one_process.py")},
+			arguments...)...)
 		var found []inOneProcess
 		if err := json.Unmarshal([]byte(strings.TrimSpace(r.stdout)), &found); err != nil {
 			t.Fatalf("%v: %s", err, r.stdout)
@@ -48,13 +49,15 @@ func TestOneProcessPollutes(t *testing.T) {
 	for _, m := range []string{"ghost", "vanilla", "ghost"} {
 		got := run("drop", m)[0]
 		if before, ok := alone[m]; ok && before != got.Peak || got.Before != 0 {
-			t.Errorf("%s in a process of its own: found %d B, reached %d B, earlier %d B", m, got.Before, got.Peak, before)
+			t.Errorf("%s in a process of its own: found %d B, reached %d B, earlier %d B", m, got.Before, got.Peak,
+				before)
 		}
 		alone[m] = got.Peak
 	}
 	dropped, collected := run("drop", "ghost", "vanilla")[1], run("collect", "ghost", "vanilla")[1]
 	if dropped.Peak <= alone["vanilla"] || dropped.Before <= collected.Before {
-		t.Errorf("after ghost, dropped: found %d B, reached %d B; alone %d B", dropped.Before, dropped.Peak, alone["vanilla"])
+		t.Errorf("after ghost, dropped: found %d B, reached %d B; alone %d B", dropped.Before, dropped.Peak,
+			alone["vanilla"])
 	}
 	if collected.Peak != alone["vanilla"] {
 		t.Errorf("after ghost, collected: reached %d B; alone %d B", collected.Peak, alone["vanilla"])

@@ -17,8 +17,8 @@ var (
 	gatheredBytes = map[string]int64{"0.weight": 4 * 64 * 512, "2.weight": 4 * 512 * 2048, "4.weight": 4 * 2048 * 8}
 )
 
-// The flat buckets in which DDP averages gradients are gradients, all of their lives: the first ones, and those that the
-// second forward makes.
+// The flat buckets in which DDP averages gradients are gradients, all of their lives: the first ones, and those that
+// the second forward makes.
 func TestBucketsAreGradients(t *testing.T) {
 	r := world(t, 2, "1", 8, testkit.Python(t), "ddp")
 	steps, err := schemas.Steps.Read(r.dir)
@@ -30,12 +30,15 @@ func TestBucketsAreGradients(t *testing.T) {
 			bytes, blocks := int64(0), 0
 			for _, b := range countedAt(t, r.dir, seq) {
 				if b.block.RequestedBytes > 1<<10 && b.category == schemas.Other {
-					t.Errorf("step %d %s: %d bytes, born in %s, are other", s.Step, when, b.block.RequestedBytes, b.block.Phase)
+					t.Errorf("step %d %s: %d bytes, born in %s, are other", s.Step, when, b.block.RequestedBytes,
+						b.block.Phase)
 				}
-				if b.name == "DDP bucket" && b.block.RequestedBytes > 1<<10 { // beside them it notes which parameters were used
+				// beside them it notes which parameters were used
+				if b.name == "DDP bucket" && b.block.RequestedBytes > 1<<10 {
 					bytes, blocks = bytes+b.block.RequestedBytes, blocks+1
 					if b.category != schemas.Gradients || b.evidence != schemas.Lifetime {
-						t.Errorf("step %d %s: a bucket of %d bytes is %s by %s", s.Step, when, b.block.RequestedBytes, b.category, b.evidence)
+						t.Errorf("step %d %s: a bucket of %d bytes is %s by %s", s.Step, when, b.block.RequestedBytes,
+							b.category, b.evidence)
 					}
 				}
 			}
@@ -66,11 +69,13 @@ func TestGatheredAreParameters(t *testing.T) {
 		a := block[o.AllocID]
 		passes := a.FreeRequestedSeq > 0 && a.RequestedBytes > 0
 		switch {
-		case o.Category == schemas.Parameters && passes && a.RequestedBytes == gatheredBytes[o.Name] && o.BeginSeq == a.AllocSeq && o.EndSeq == a.FreeRequestedSeq,
+		case o.Category == schemas.Parameters && passes && a.RequestedBytes == gatheredBytes[o.Name] &&
+			o.BeginSeq == a.AllocSeq && o.EndSeq == a.FreeRequestedSeq,
 			o.Category == schemas.Gradients && passes && a.RequestedBytes == weightBytes[o.Name]:
 			whole[o.AllocID] = true
 			seen[fmt.Sprintf("%s %s", o.Name, o.Category)]++
-		case o.Category == schemas.Parameters && strings.HasSuffix(o.Name, ".gathered"), o.Category == schemas.Gradients && strings.HasSuffix(o.Name, ".scattered"):
+		case o.Category == schemas.Parameters && strings.HasSuffix(o.Name, ".gathered"),
+			o.Category == schemas.Gradients && strings.HasSuffix(o.Name, ".scattered"):
 			seen[o.Category]++
 		}
 	}
@@ -86,8 +91,10 @@ func TestGatheredAreParameters(t *testing.T) {
 	}
 	for i := range allocations {
 		a := &allocations[i]
-		if a.RequestedBytes == weightBytes["2.weight"] && strings.HasPrefix(a.Phase, schemas.PhaseBackward) && !whole[a.AllocID] {
-			t.Errorf("%d bytes of step %d, born in %s, are neither a parameter nor a gradient", a.RequestedBytes, a.Step, a.Phase)
+		if a.RequestedBytes == weightBytes["2.weight"] && strings.HasPrefix(a.Phase, schemas.PhaseBackward) &&
+			!whole[a.AllocID] {
+			t.Errorf("%d bytes of step %d, born in %s, are neither a parameter nor a gradient", a.RequestedBytes,
+				a.Step, a.Phase)
 		}
 	}
 }

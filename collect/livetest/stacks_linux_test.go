@@ -14,9 +14,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Every allocation that Python asked for in set-up and the first steps has its stack, so that a planted tensor is found under
-// the function that keeps it. Two versions of a script are matched by functions and files: what moved by some lines is the
-// same, and what differs is what was changed.
+// Every allocation that Python asked for in set-up and the first steps has its stack, so that a planted tensor is found
+// under the function that keeps it. Two versions of a script are matched by functions and files: what moved by some
+// lines is the same, and what differs is what was changed.
 func TestStacks(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
@@ -33,7 +33,9 @@ func TestStacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	stacks := func(path, bytes string) *recorded {
-		return recordAs(t, environment(), func(e *collect.Experiment) { e.Stacks, e.StackSteps = true, new(2) }, python, path, "4", bytes)
+		return recordAs(t, environment(), func(e *collect.Experiment) {
+			e.Stacks, e.StackSteps = true, new(2)
+		}, python, path, "4", bytes)
 	}
 	plain := stacks(script(t, "stacks.py"), "25165824")
 	larger := stacks(moved, "33554432")
@@ -49,20 +51,26 @@ func TestStacks(t *testing.T) {
 			t.Errorf("step %d still has stacks: %+v", a.Step, a)
 		}
 	}
-	by, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 1})
+	by, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack},
+		Depth: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := slices.IndexFunc(by.Devices[0].Rows, func(r analyze.ByRow) bool { return r.Key != nil && strings.HasPrefix(*r.Key, "keep ") })
+	keep := slices.IndexFunc(by.Devices[0].Rows, func(r analyze.ByRow) bool {
+		return r.Key != nil && strings.HasPrefix(*r.Key, "keep ")
+	})
 	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
 		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
 	}
 	// Frames of ours, which lie between a script's own, are never shown, and take no place of them.
-	whole, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 100})
+	whole, err := analyze.BreakdownBy(in, analyze.At{},
+		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	moves, move := 0, regexp.MustCompile(`^[\w<>]+ modules/module.py:\d+ < (_apply modules/module.py:\d+ < )+cuda modules/module.py:\d+ < make_model `)
+	moves, move := 0,
+		regexp.MustCompile(
+			`^[\w<>]+ modules/module.py:\d+ < (_apply modules/module.py:\d+ < )+cuda modules/module.py:\d+ < make_model `)
 	for _, r := range whole.Devices[0].Rows {
 		if r.Key == nil {
 			continue

@@ -9,7 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times what it takes.
+// mostWalkMS bounds one walk over a script's names, of about a thousand objects, in milliseconds: a hundred times what
+// it takes.
 const mostWalkMS = 50
 
 // What a script keeps by names of its own is found under them, and nothing of the script's is run to find it.

@@ -29,15 +29,16 @@ type walk struct {
 	Allocated  int64     `json:"allocated"`
 }
 
-// In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at the end of
-// each backward and of each step. In bare ones, which have no tags of their own, the breakdown has as many bytes under each category, and in
-// all steps the tables hold as many in all.
+// In instrumented steps the tables hold exactly the storages that a walk of the models and their optimizers finds, at
+// the end of each backward and of each step. In bare ones, which have no tags of their own, the breakdown has as many
+// bytes under each category, and in all steps the tables hold as many in all.
 func TestTablesAgreeWithAWalk(t *testing.T) {
 	python := testkit.Python(t)
 	for _, c := range []struct {
 		name         string
 		microbatches int
-	}{{"vanilla", 1}, {"momentum", 1}, {"accumulate", 3}, {"keep", 1}, {"gan", 1}, {"dpsgd", 1}, {"ghost", 1}, {"transformer-dpsgd", 1},
+	}{{"vanilla", 1}, {"momentum", 1}, {"accumulate", 3}, {"keep", 1}, {"gan", 1}, {"dpsgd", 1}, {"ghost", 1},
+		{"transformer-dpsgd", 1},
 		{"transformer-ghost", 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -94,7 +95,8 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 	for i := range allocations {
 		blocks[allocations[i].AllocID] = &allocations[i]
 	}
-	tables, err := store.Load(store.Run{ID: filepath.Base(dir), Dir: dir, Manifest: manifest}, store.WantMemory|store.WantTimes|store.WantEvents)
+	tables, err := store.Load(store.Run{ID: filepath.Base(dir), Dir: dir, Manifest: manifest},
+		store.WantMemory|store.WantTimes|store.WantEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +120,10 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 		} else {
 			microbatch = 0
 		}
-		if sum := allocatedAt(allocations, seq); w.Edge == "step" && sum != w.Allocated { // after backward its root gradients die
-			t.Errorf("step %d, %s: %d bytes are allocated after event %d, the walk reads %d", w.Step, w.Edge, sum, seq, w.Allocated)
+		// after backward its root gradients die
+		if sum := allocatedAt(allocations, seq); w.Edge == "step" && sum != w.Allocated {
+			t.Errorf("step %d, %s: %d bytes are allocated after event %d, the walk reads %d", w.Step, w.Edge, sum, seq,
+				w.Allocated)
 		}
 		if !s.Instrumented {
 			bare += expectSums(t, in, w, seq)
@@ -130,7 +134,8 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 			schemas.Gradients: w.Gradients, schemas.OptimizerState: w.State} {
 			got := owned(blocks, owners, category, seq)
 			if !maps.Equal(got, set(want)) {
-				t.Errorf("step %d, %s: %s after event %d: %s", w.Step, w.Edge, category, seq, difference(got, set(want)))
+				t.Errorf("step %d, %s: %s after event %d: %s", w.Step, w.Edge, category, seq,
+					difference(got, set(want)))
 			}
 		}
 	}
@@ -139,8 +144,8 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 	}
 }
 
-// expectSums compares what a walk finds in a bare step, whose blocks have no tags of their own, with the breakdown of that moment: by
-// bytes, since which block of another step is like one of this one is all that is known.
+// expectSums compares what a walk finds in a bare step, whose blocks have no tags of their own, with the breakdown of
+// that moment: by bytes, since which block of another step is like one of this one is all that is known.
 func expectSums(t *testing.T, in analyze.Input, w walk, seq int64) (compared int) {
 	t.Helper()
 	run, err := analyze.Breakdown(in, analyze.At{Event: &seq})
@@ -154,7 +159,8 @@ func expectSums(t *testing.T, in analyze.Input, w walk, seq int64) (compared int
 			want += int64(s[1])
 		}
 		if got := run.Devices[0].Category(category).Bytes; got != want {
-			t.Errorf("step %d, which is bare, %s: %s hold %d bytes after event %d, the walk finds %d", w.Step, w.Edge, category, got, seq, want)
+			t.Errorf("step %d, which is bare, %s: %s hold %d bytes after event %d, the walk finds %d", w.Step, w.Edge,
+				category, got, seq, want)
 		}
 	}
 	return 1
@@ -164,7 +170,8 @@ func expectSums(t *testing.T, in analyze.Input, w walk, seq int64) (compared int
 func endOfBackward(phases []schemas.Phase, step int64, microbatch int) (int64, error) {
 	seq := int64(-1)
 	for _, p := range phases {
-		if p.Step == step && (microbatch < 0 || int(p.Microbatch) == microbatch) && strings.HasPrefix(p.Phase, schemas.PhaseBackward) {
+		if p.Step == step && (microbatch < 0 || int(p.Microbatch) == microbatch) &&
+			strings.HasPrefix(p.Phase, schemas.PhaseBackward) {
 			seq = max(seq, p.EndSeq)
 		}
 	}
@@ -214,5 +221,6 @@ func difference(got, want map[uint64]uint64) string {
 	if len(lines) > 6 {
 		lines = append(lines[:6], fmt.Sprintf("and %d more", len(lines)-6))
 	}
-	return fmt.Sprintf("%d storages, %d bytes; the walk has %d, %d: %s", len(got), sums[0], len(want), sums[1], strings.Join(lines, "; "))
+	return fmt.Sprintf("%d storages, %d bytes; the walk has %d, %d: %s", len(got), sums[0], len(want), sums[1],
+		strings.Join(lines, "; "))
 }

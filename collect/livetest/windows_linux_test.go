@@ -22,8 +22,8 @@ type heldFacts struct {
 	Kept           int64 `json:"kept"`
 }
 
-// A window that opens after steps that were not recorded goes on exactly: every counter agrees, and weights, gradients and
-// optimizer state hold what the script holds, those that were made meanwhile included.
+// A window that opens after steps that were not recorded goes on exactly: every counter agrees, and weights, gradients
+// and optimizer state hold what the script holds, those that were made meanwhile included.
 func TestWindows(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
@@ -35,7 +35,8 @@ func TestWindows(t *testing.T) {
 		t.Fatalf("status %s (%s), %d devices", r.manifest.Status, r.manifest.Reason, len(r.report.Devices))
 	}
 	v := r.report.Devices[0]
-	if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.AmbiguousTags != 0 || v.UnboundTags != 0 || v.DifferingBlocks != 0 {
+	if v.Verdict != schemas.Exact || v.ResidueBytes != 0 || v.MissingEvents != 0 || v.AmbiguousTags != 0 ||
+		v.UnboundTags != 0 || v.DifferingBlocks != 0 {
 		t.Fatalf("%+v", v)
 	}
 	if c := r.report.Cost[0]; c.Windows != 2 || c.RecordedSteps != first+window {
@@ -48,7 +49,8 @@ func TestWindows(t *testing.T) {
 		if want := s.Step < first || s.Step >= opens && s.Step < opens+window; s.Recorded != want {
 			t.Errorf("step %d: recorded %v", s.Step, s.Recorded)
 		}
-		if want := s.Step < 3 || s.Step < first && s.Step%2 == 1 || s.Step == opens || s.Step == opens+8; s.Instrumented != want {
+		if want := s.Step < 3 || s.Step < first && s.Step%2 == 1 || s.Step == opens ||
+			s.Step == opens+8; s.Instrumented != want {
 			t.Errorf("step %d: instrumented %v", s.Step, s.Instrumented)
 		}
 	}
@@ -89,9 +91,10 @@ func TestWindows(t *testing.T) {
 			bytes[c.Category] = c.Bytes
 		}
 		want := said[step]
-		got := heldFacts{step, bytes[schemas.Parameters], bytes[schemas.Gradients], bytes[schemas.OptimizerState], named(t, in, seq, "global kept")}
-		// Those of steps 40 to 160 are from between the windows. Step 0's is too small to be looked for, and step 200's comes after
-		// that step's end.
+		got := heldFacts{step, bytes[schemas.Parameters], bytes[schemas.Gradients], bytes[schemas.OptimizerState],
+			named(t, in, seq, "global kept")}
+		// Those of steps 40 to 160 are from between the windows. Step 0's is too small to be looked for, and step 200's
+		// comes after that step's end.
 		want.Kept = 0
 		for at := int64(40); at < step && step >= opens; at += 40 {
 			want.Kept += (4*1000*(at+1) + 511) / 512 * 512 // its slack goes by the name too
@@ -108,7 +111,8 @@ func TestWindows(t *testing.T) {
 // named is how many bytes a name has after an event.
 func named(t *testing.T, in analyze.Input, event int64, name string) int64 {
 	t.Helper()
-	b, err := analyze.BreakdownBy(in, analyze.At{Event: &event}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionName}})
+	b, err := analyze.BreakdownBy(in, analyze.At{Event: &event},
+		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionName}})
 	if err != nil {
 		t.Fatal(err)
 	}

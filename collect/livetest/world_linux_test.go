@@ -38,8 +38,8 @@ func world(t *testing.T, size int, ranks string, perNode int, python, kind strin
 	return r
 }
 
-// Two ranks that torchrun starts, each with a process of its own, real rendezvous and real gloo, have the peaks that they have
-// when each is played alone.
+// Two ranks that torchrun starts, each with a process of its own, real rendezvous and real gloo, have the peaks that
+// they have when each is played alone.
 func TestWorldIsThatOfTorchrun(t *testing.T) {
 	python := testkit.Python(t)
 	kinds := []string{"fsdp", "objects"}
@@ -50,7 +50,8 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			takeSlot(t)
-			real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), kind)
+			real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"),
+				"--standalone", "--nproc-per-node", "2", script(t, "world.py"), kind)
 			if real.manifest.Status != schemas.StatusOK {
 				t.Fatalf("torchrun: status %s (%s)\n%s", real.manifest.Status, real.manifest.Reason, real.stderr)
 			}
@@ -60,7 +61,8 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 				t.Errorf("played %+v, by torchrun %+v", got, want)
 			}
 			// What torchrun's ranks send each other arrives.
-			if p, r := played.report.Prediction.CopiedReads, real.report.Prediction.CopiedReads; kind == "objects" && (len(p) == 0 || len(r) > 0) {
+			if p, r := played.report.Prediction.CopiedReads, real.report.Prediction.CopiedReads; kind == "objects" &&
+				(len(p) == 0 || len(r) > 0) {
 				t.Errorf("taken for all ranks': played %v, by torchrun %v", p, r)
 			}
 			if len(played.manifest.Warnings) > 0 {
@@ -74,16 +76,18 @@ func TestWorldIsThatOfTorchrun(t *testing.T) {
 func TestRanksShareADevice(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
-	r := record(t, environment(), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), "same")
+	r := record(t, environment(), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node",
+		"2", script(t, "world.py"), "same")
 	context := int64(552402944)
 	want := []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 128 << 20, TakenBytes: 128<<20 + context}}
 	if r.manifest.Status != schemas.StatusOK || !slices.Equal(r.manifest.Phantom.Devices, want) {
-		t.Errorf("status %s (%s), devices %+v\n%s", r.manifest.Status, r.manifest.Reason, r.manifest.Phantom.Devices, r.stderr)
+		t.Errorf("status %s (%s), devices %+v\n%s", r.manifest.Status, r.manifest.Reason, r.manifest.Phantom.Devices,
+			r.stderr)
 	}
 }
 
-// The more ranks share a model, the less each of them holds: an eighth of parameters, gradients and Adam's moments of 1.1 million
-// elements, against a half.
+// The more ranks share a model, the less each of them holds: an eighth of parameters, gradients and Adam's moments of
+// 1.1 million elements, against a half.
 func TestWorldShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -91,28 +95,32 @@ func TestWorldShares(t *testing.T) {
 	}
 	takeSlot(t)
 	few, many := peaksOf(world(t, 2, "1", 8, python, "fsdp")), peaksOf(world(t, 8, "7", 4, python, "fsdp"))
-	if len(few) != 1 || len(many) != 1 || many[0].rank != 7 || many[0].device != 3 || few[0].allocated-many[0].allocated < 4<<20 {
+	if len(few) != 1 || len(many) != 1 || many[0].rank != 7 || many[0].device != 3 ||
+		few[0].allocated-many[0].allocated < 4<<20 {
 		t.Errorf("of two %+v, of eight %+v", few, many)
 	}
 }
 
-// Nothing waits for a peer, be there a thousand, and each way to meet gives what it would if all were like this rank. That DDP
-// holds a whole model on every rank is seen by the way.
+// Nothing waits for a peer, be there a thousand, and each way to meet gives what it would if all were like this rank.
+// That DDP holds a whole model on every rank is seen by the way.
 func TestWorldOfAThousand(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
 		t.Skip("DPSIGHT_TEST_LONG is unset")
 	}
 	takeSlot(t)
-	first, last := peaksOf(world(t, 1024, "0", 8, python, "objects")), peaksOf(world(t, 1024, "1023", 8, python, "objects"))
-	if len(first) != 1 || len(last) != 1 || last[0].rank != 1023 || last[0].device != 7 || first[0].allocated != last[0].allocated {
+	first, last := peaksOf(world(t, 1024, "0", 8, python, "objects")),
+		peaksOf(world(t, 1024, "1023", 8, python, "objects"))
+	if len(first) != 1 || len(last) != 1 || last[0].rank != 1023 || last[0].device != 7 ||
+		first[0].allocated != last[0].allocated {
 		t.Errorf("the first %+v, the last %+v", first, last)
 	}
 }
 
-// FSDP2 gives each of a thousand ranks its rows of a model: of the largest layer's 2,048 two, of layers with 512 and with 7 rows one or
-// none. The last rank lacks a row of 64 elements and one of 2,048, and their biases, that the first holds as parameters and more. That
-// what is gathered and reduced is padded to a row a rank, 8 MiB for the 7 rows, both have.
+// FSDP2 gives each of a thousand ranks its rows of a model: of the largest layer's 2,048 two, of layers with 512 and
+// with 7 rows one or none. The last rank lacks a row of 64 elements and one of 2,048, and their biases, that the first
+// holds as parameters and more. That what is gathered and reduced is padded to a row a rank, 8 MiB for the 7 rows, both
+// have.
 func TestWorldOfAThousandShares(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -128,8 +136,9 @@ func TestWorldOfAThousandShares(t *testing.T) {
 	}
 }
 
-// Opacus' two-pass methods hold whole models on every rank, however many there are. Ghost clipping takes the norms of these layers
-// from Gram matrices, fast gradient clipping from the per-sample gradients of a layer, of the largest 32 times 4 MiB.
+// Opacus' two-pass methods hold whole models on every rank, however many there are. Ghost clipping takes the norms of
+// these layers from Gram matrices, fast gradient clipping from the per-sample gradients of a layer, of the largest 32
+// times 4 MiB.
 func TestWorldOfAThousandPrivately(t *testing.T) {
 	python := testkit.Python(t)
 	if !long() {
@@ -153,14 +162,16 @@ func TestWorldOfAThousandPrivately(t *testing.T) {
 func TestWorldSizesOfObjects(t *testing.T) {
 	python := testkit.Python(t)
 	takeSlot(t)
-	real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone", "--nproc-per-node", "2", script(t, "world.py"), "sized")
+	real := record(t, environment("PHANTOM_DEVICES=2"), filepath.Join(filepath.Dir(python), "torchrun"), "--standalone",
+		"--nproc-per-node", "2", script(t, "world.py"), "sized")
 	if real.manifest.Status != schemas.StatusOK {
 		t.Errorf("torchrun: status %s (%s)\n%s", real.manifest.Status, real.manifest.Reason, real.stderr)
 	}
 	world(t, 2, "0,1", 8, python, "sized")
 }
 
-// A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides them.
+// A device that is full, and an object that cannot be sent, are errors of this rank's own: no peer's absence hides
+// them.
 func TestWorldErrors(t *testing.T) {
 	world(t, 2, "1", 8, testkit.Python(t), "errors")
 }

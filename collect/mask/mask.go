@@ -122,7 +122,8 @@ func (s *Secrets) SameLength(b []byte) []byte {
 	return out
 }
 
-// Command masks a command line: every secret, and the values of secret flags that are too short to be looked for elsewhere.
+// Command masks a command line: every secret, and the values of secret flags that are too short to be looked for
+// elsewhere.
 func (s *Secrets) Command(argv []string) []string {
 	out := make([]string, len(argv))
 	secret := false
@@ -207,7 +208,8 @@ var secretWords = map[string]bool{
 }
 
 // harmless are flags of training scripts that end in one of the words and hold no secret.
-var harmless = regexp.MustCompile(`^((pad|eos|bos|unk|mask|sep|cls|image|special|start|end|stop)_token|(sort|metric|text|label|input|output|image|batch|group|data|dataset|state_dict|monitor)_key)$`)
+var harmless = regexp.MustCompile(
+	`^((pad|eos|bos|unk|mask|sep|cls|image|special|start|end|stop)_token|(sort|metric|text|label|input|output|image|batch|group|data|dataset|state_dict|monitor)_key)$`)
 
 func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
@@ -222,7 +224,8 @@ func secretFlag(name string) bool {
 // secretVariable goes by any word (AWS_SECRET_ACCESS_KEY_ID, GITHUB_TOKEN_RW): the environment holds no parameters.
 func secretVariable(name string) bool {
 	w := words(name)
-	return slices.ContainsFunc(w, func(w string) bool { return secretWords[w] }) && !harmless.MatchString(strings.Join(w, "_"))
+	return slices.ContainsFunc(w, func(w string) bool { return secretWords[w] }) &&
+		!harmless.MatchString(strings.Join(w, "_"))
 }
 
 func flagValues(argv []string, add func(string)) {

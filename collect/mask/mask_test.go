@@ -18,17 +18,22 @@ func gather(values ...string) *Secrets {
 
 func TestGather(t *testing.T) {
 	s := Gather(
-		[]string{"python", "train.py", "--token", "flag-token-1", "--api-key=flag-key-22", "--key-dim", "not-a-secret", "--password", "--verbose",
-			"--pad-token", "<|padding|>", "API_KEY=joined-key-3", "https://me:url-password-4@host/x", "--short-token", "abc"},
-		[]string{"HF_TOKEN=env-token-55", "AWS_SECRET_ACCESS_KEY_ID=env-key-666", "KEYBOARD=not-a-key", "TOKENIZERS_PARALLELISM=notsecret",
+		[]string{"python", "train.py", "--token", "flag-token-1", "--api-key=flag-key-22", "--key-dim", "not-a-secret",
+			"--password", "--verbose",
+			"--pad-token", "<|padding|>", "API_KEY=joined-key-3", "https://me:url-password-4@host/x", "--short-token",
+			"abc"},
+		[]string{"HF_TOKEN=env-token-55", "AWS_SECRET_ACCESS_KEY_ID=env-key-666", "KEYBOARD=not-a-key",
+			"TOKENIZERS_PARALLELISM=notsecret",
 			"PWD=/home/me/work", "MULTI_SECRET=line one\nline two", "EMPTY_TOKEN=", "DB=postgres://u:url-password-5@h"},
 		map[string]any{"wandb_api_key": "param-key-777", "hidden_dim": 64, "url": "http://u:url-password-6@h"})
-	masked := s.String(strings.Join([]string{"flag-token-1", "flag-key-22", "joined-key-3", "url-password-4", "env-token-55", "env-key-666",
+	masked := s.String(strings.Join([]string{"flag-token-1", "flag-key-22", "joined-key-3", "url-password-4",
+		"env-token-55", "env-key-666",
 		"line one\nline two", `line one\nline two`, "url-password-5", "param-key-777", "url-password-6"}, " "))
 	if want := strings.TrimSpace(strings.Repeat("*** ", 11)); masked != want {
 		t.Errorf("masked %q", masked)
 	}
-	for _, text := range []string{"not-a-secret", "--verbose", "<|padding|>", "not-a-key", "notsecret", "/home/me/work", "abc"} {
+	for _, text := range []string{"not-a-secret", "--verbose", "<|padding|>", "not-a-key", "notsecret", "/home/me/work",
+		"abc"} {
 		if s.String(text) != text {
 			t.Errorf("%q was masked", text)
 		}
@@ -36,9 +41,11 @@ func TestGather(t *testing.T) {
 }
 
 func TestCommandAndParams(t *testing.T) {
-	argv := []string{"python", "t.py", "--token", "abc", "--api-key=x", "--lr", "0.1", "--password", "--name", "long-token-value"}
+	argv := []string{"python", "t.py", "--token", "abc", "--api-key=x", "--lr", "0.1", "--password", "--name",
+		"long-token-value"}
 	s := Gather(argv, []string{"X_TOKEN=long-token-value"}, nil)
-	if got, want := strings.Join(s.Command(argv), " "), "python t.py --token *** --api-key=*** --lr 0.1 --password --name ***"; got != want {
+	if got, want := strings.Join(s.Command(argv), " "), "python t.py --token *** --api-key=*** --lr 0.1 --password "+
+		"--name ***"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	got := s.Params(map[string]any{"token": "abc", "lr": 0.1, "note": "x long-token-value", "tokens": int64(5)})
@@ -49,7 +56,8 @@ func TestCommandAndParams(t *testing.T) {
 
 func TestSameLength(t *testing.T) {
 	s := gather("secret-1", "secret-1-longer")
-	if got, want := string(s.SameLength([]byte("a secret-1-longer b secret-1 c"))), "a *************** b ******** c"; got != want {
+	if got, want := string(s.SameLength([]byte("a secret-1-longer b secret-1 c"))),
+		"a *************** b ******** c"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

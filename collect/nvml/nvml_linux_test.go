@@ -69,7 +69,8 @@ func TestOldDriver(t *testing.T) {
 	if err := os.WriteFile(source, []byte(stub), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-w", "-o", filepath.Join(dir, "libnvidia-ml.so.1"), source).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-w", "-o", filepath.Join(dir, "libnvidia-ml.so.1"),
+		source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestOldDriver$")
@@ -100,7 +101,8 @@ func checkStub(t *testing.T) {
 		t.Errorf("processes %+v, %v", p, err)
 	}
 	g := d.Gauges()
-	if *g.SMPercent != 50 || *g.MemoryPercent != 20 || *g.PowerMW != 123456 || g.TemperatureC != nil || *g.SMClockMHz != 1980 || *g.MemoryClockMHz != 2619 || *g.ThrottleReasons != 4 {
+	if *g.SMPercent != 50 || *g.MemoryPercent != 20 || *g.PowerMW != 123456 || g.TemperatureC != nil ||
+		*g.SMClockMHz != 1980 || *g.MemoryClockMHz != 2619 || *g.ThrottleReasons != 4 {
 		t.Errorf("gauges %+v", g)
 	}
 	if _, ok := d.EnergyMJ(); ok {

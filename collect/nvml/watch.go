@@ -12,8 +12,8 @@ type Reading struct {
 	OK bool
 }
 
-// A Watch reads the memory of devices in a fixed rhythm. Of a real library it does so in C, many readings a call: a Go program
-// that wakes a hundred times a second spends more on waking its scheduler than on the readings.
+// A Watch reads the memory of devices in a fixed rhythm. Of a real library it does so in C, many readings a call: a Go
+// program that wakes a hundred times a second spends more on waking its scheduler than on the readings.
 type Watch struct {
 	devices  []Device
 	interval time.Duration
@@ -32,8 +32,8 @@ func NewWatch(devices []Device, interval time.Duration) *Watch {
 // Stop makes a [Watch.Read] in progress, and each one after it, end with its next tick. Any goroutine may call it.
 func (w *Watch) Stop() { w.stopped.Store(1) }
 
-// Read waits for a number of ticks and gives the readings of each tick, in the order of the devices. A tick that came too late is
-// left out of the rhythm, not made up for.
+// Read waits for a number of ticks and gives the readings of each tick, in the order of the devices. A tick that came
+// too late is left out of the rhythm, not made up for.
 func (w *Watch) Read(ticks int) []Reading {
 	if w.native != nil {
 		return w.native(ticks, &w.stopped)

@@ -62,8 +62,8 @@ import (
 	"unsafe"
 )
 
-// native reads in C where all devices are a real library's. go-nvml, which has loaded the library for all the process to see, hands out
-// no handles, so they are asked for again.
+// native reads in C where all devices are a real library's. go-nvml, which has loaded the library for all the process
+// to see, hands out no handles, so they are asked for again.
 func native(devices []Device, interval time.Duration) func(ticks int, stopped *atomic.Int32) []Reading {
 	name1, name2 := C.CString("nvmlDeviceGetMemoryInfo"), C.CString("nvmlDeviceGetMemoryInfo_v2")
 	defer C.free(unsafe.Pointer(name1))
@@ -82,10 +82,12 @@ func native(devices []Device, interval time.Duration) func(ticks int, stopped *a
 	var next C.longlong
 	return func(ticks int, stopped *atomic.Int32) []Reading {
 		raw := make([]C.reading, ticks*len(devices))
-		took := C.watch(&handles[0], C.int(len(handles)), v1, v2, C.longlong(interval), &next, C.int(ticks), (*C.int)(unsafe.Pointer(stopped)), &raw[0])
+		took := C.watch(&handles[0], C.int(len(handles)), v1, v2, C.longlong(interval), &next, C.int(ticks),
+			(*C.int)(unsafe.Pointer(stopped)), &raw[0])
 		out := make([]Reading, int(took)*len(devices))
 		for i, r := range raw[:len(out)] {
-			out[i] = Reading{int64(r.time_ns), Memory{int64(r.used), int64(r.free), int64(r.reserved), int32(r.api)}, r.api != 0}
+			out[i] = Reading{int64(r.time_ns), Memory{int64(r.used), int64(r.free), int64(r.reserved), int32(r.api)},
+				r.api != 0}
 		}
 		return out
 	}

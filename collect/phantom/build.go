@@ -22,7 +22,8 @@ var sources embed.FS
 type Options struct {
 	// Python is the interpreter whose torch the phantom GPU is for: a path, or a name on PATH.
 	Python string
-	// CacheDir holds what was compiled; "" is dpsight/phantom in the user's cache directory. Several builds may share it.
+	// CacheDir holds what was compiled; "" is dpsight/phantom in the user's cache directory. Several builds may share
+	// it.
 	CacheDir string
 	// Profile is the device to play; the zero Profile is DefaultProfile.
 	Profile Profile
@@ -32,13 +33,13 @@ type Options struct {
 
 var libraryNames = []string{"libphantom.so", "libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", valuesLibrary}
 
-// Build gives the phantom GPU for the torch of an interpreter, compiled now or taken from the cache. torch is found without
-// being imported. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of its libraries,
-// the CUDA headers' version and the compilers'. Builds that run at the same time wait for the first, and do not disturb each
-// other: each compiles in a folder of its own, and the first to be done is the one that stays.
+// Build gives the phantom GPU for the torch of an interpreter, compiled now or taken from the cache. torch is found
+// without being imported. The cache's key is a hash of the C sources, torch's version, the names, sizes and times of
+// its libraries, the CUDA headers' version and the compilers'. Builds that run at the same time wait for the first, and
+// do not disturb each other: each compiles in a folder of its own, and the first to be done is the one that stays.
 //
-// Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or ErrNoCXXCompiler
-// where the environment lacks something.
+// Errors wrap ErrPlatform, ErrNoPython, ErrNoTorch, ErrCPUTorch, ErrNoHeaders, ErrNoKernels, ErrNoCompiler or
+// ErrNoCXXCompiler where the environment lacks something.
 func Build(ctx context.Context, options Options) (*Library, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("%w, and this is %s/%s", ErrPlatform, runtime.GOOS, runtime.GOARCH)
@@ -107,7 +108,8 @@ func cacheDir(folder string) (string, error) {
 	}
 	// LD_PRELOAD has no way to quote what separates its entries.
 	if strings.ContainsAny(folder, " :\t\n") {
-		return "", fmt.Errorf("cache directory of the phantom GPU %q: the dynamic loader cannot take a path with a space or a colon", folder)
+		return "", fmt.Errorf("cache directory of the phantom GPU %q: the dynamic loader cannot take a path with a "+
+			"space or a colon", folder)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("cache directory of the phantom GPU: %w", err)
@@ -128,9 +130,11 @@ func cacheKey(torch torchInstall, compilers compilers) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the phantom GPU's sources: %w", err)
 	}
-	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include, compilers.c.version, compilers.cxx.version)
+	fmt.Fprintf(hash, "%s\n%s\n%d\n%s\n%s\n%s\n", torch.version, torch.cuda, torch.cudart, torch.include,
+		compilers.c.version, compilers.cxx.version)
 	// The stub generator's rules decide what is built too.
-	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction, cudaLibraries)
+	fmt.Fprintf(hash, "%s\n%s\n%s\n%s\n%+v\n", textFunction, transferFunction, queryFunction, setterFunction,
+		cudaLibraries)
 	for _, path := range torch.libraries {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -217,8 +221,8 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// writeProfile puts the profile where the library can read it. Its name has a hash of its content, so a file that is there
-// is the right one.
+// writeProfile puts the profile where the library can read it. Its name has a hash of its content, so a file that is
+// there is the right one.
 func writeProfile(cache string, profile Profile, kernels kernelVersion) (string, error) {
 	data := profile.encode(kernels)
 	sum := sha256.Sum256(data)

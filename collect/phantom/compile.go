@@ -34,7 +34,8 @@ func findCompilers(ctx context.Context, options Options) (found compilers, err e
 func findCompiler(ctx context.Context, name string, missing error) (compiler, error) {
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", missing, name)
+		return compiler{}, fmt.Errorf("%w: %s is not on PATH, and the phantom GPU is compiled at first use", missing,
+			name)
 	}
 	output, err := exec.CommandContext(ctx, found, "--version").Output()
 	if ctx.Err() != nil {
@@ -71,7 +72,8 @@ func firstError(output string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// A shared library to build: its file, soname and the folder of its sources, and the symbols of torch's that it answers for.
+// A shared library to build: its file, soname and the folder of its sources, and the symbols of torch's that it answers
+// for.
 type target struct {
 	file, soname, folder string
 	wanted               func(string) bool

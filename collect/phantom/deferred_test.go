@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The memory that is deferred, without torch: each program of testdata/deferred is linked with deferred.c and reads.c, and ends with 0.
+// The memory that is deferred, without torch: each program of testdata/deferred is linked with deferred.c and reads.c,
+// and ends with 0.
 func TestDeferredMemory(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -24,7 +24,8 @@ func TestProfiles(t *testing.T) {
 	for _, test := range []struct {
 		profile   string
 		workspace int64 // cuBLAS's, from torch's own rule
-	}{{"h200", 32 << 20}, {"h100", 32 << 20}, {"a100-40", 8320 << 10}, {"a100-80", 8320 << 10}, {"l40s", 8320 << 10}, {"rtx-4090", 8320 << 10}, {"t4", 8320 << 10}} {
+	}{{"h200", 32 << 20}, {"h100", 32 << 20}, {"a100-40", 8320 << 10}, {"a100-80", 8320 << 10}, {"l40s", 8320 << 10},
+		{"rtx-4090", 8320 << 10}, {"t4", 8320 << 10}} {
 		tried = append(tried, test.profile)
 		profile, err := LoadProfile(test.profile)
 		if err != nil {
@@ -46,7 +47,8 @@ func TestProfiles(t *testing.T) {
 		}
 		runScript(t, library, &got, "device.py", nil)
 		p := profile.Properties
-		if got.Name != profile.Name || got.Total != p["total_memory_bytes"] || got.Multiprocessors != p["multiprocessors"] ||
+		if got.Name != profile.Name || got.Total != p["total_memory_bytes"] ||
+			got.Multiprocessors != p["multiprocessors"] ||
 			got.Capability != [2]int64{p["compute_major"], p["compute_minor"]} || got.Workspace != test.workspace {
 			t.Errorf("%s: torch sees %+v", test.profile, got)
 		}
@@ -67,11 +69,11 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Requests land where an H200's driver put them, in the recordings of examples/seq (vanilla, 8,192 tokens) and examples/headline
-// (vanilla), up to the first place that depends on what else the process had mapped. In the one the block that local memory
-// leaves has to stay, in the other it is given back. The third and the fourth are what requests of 2 MiB
-// found in short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random numbers, and a reduction takes
-// more for its code.
+// Requests land where an H200's driver put them, in the recordings of examples/seq (vanilla, 8,192 tokens) and
+// examples/headline (vanilla), up to the first place that depends on what else the process had mapped. In the one the
+// block that local memory leaves has to stay, in the other it is given back. The third and the fourth are what requests
+// of 2 MiB found in short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random
+// numbers, and a reduction takes more for its code.
 func TestPlaces(t *testing.T) {
 	library := testLibrary(t)
 	library.Devices = 4
@@ -108,25 +110,41 @@ type convolution struct {
 
 var convolutions = []convolution{
 	// unet: 13 copies of the gradient, for 39 clusters of three, and 15 for as many clusters of eight
-	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{64, 64, 3, 3}, []int64{8, 64, 128, 128}, 1, 1, false, 1917591},
-	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, false, 1966719},
-	// parallel: what is left of a wave is cut into fewer parts than there is room for, clusters of one and two, and no third wave
-	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, false, 16777535},
-	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{64, 64, 3, 3}, []int64{64, 64, 32, 32}, 1, 1, false, 35766951},
-	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{128, 64, 3, 3}, []int64{64, 128, 16, 16}, 2, 1, false, 29721311},
-	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false, 10747920},
+	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{64, 64, 3, 3}, []int64{8, 64, 128, 128}, 1, 1, false,
+		1917591},
+	{"weight", "bfloat16", true, []int64{8, 64, 128, 128}, []int64{128, 64, 2, 2}, []int64{8, 128, 64, 64}, 2, 0, false,
+		1966719},
+	// parallel: what is left of a wave is cut into fewer parts than there is room for, clusters of one and two, and no
+	// third wave
+	{"weight", "float32", false, []int64{64, 512, 4, 4}, []int64{512, 512, 3, 3}, []int64{64, 512, 4, 4}, 1, 1, false,
+		16777535},
+	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{64, 64, 3, 3}, []int64{64, 64, 32, 32}, 1, 1, false,
+		35766951},
+	{"weight", "float32", false, []int64{64, 64, 32, 32}, []int64{128, 64, 3, 3}, []int64{64, 128, 16, 16}, 2, 1, false,
+		29721311},
+	{"output", "float32", false, []int64{64, 256, 8, 8}, []int64{256, 256, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false,
+		10747920},
 	// gan: beside two whole waves, and the output of a convolution
-	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, false, 45613811},
-	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1, false, 82969139},
+	{"weight", "float32", false, []int64{128, 384, 8, 8}, []int64{768, 384, 4, 4}, []int64{128, 768, 4, 4}, 2, 1, false,
+		45613811},
+	{"output", "float32", false, []int64{128, 96, 32, 32}, []int64{192, 96, 4, 4}, []int64{128, 192, 16, 16}, 2, 1,
+		false, 82969139},
 	// diffusion and swa: clusters of sixteen, four and five
-	{"weight", "bfloat16", false, []int64{64, 512, 16, 16}, []int64{256, 512, 3, 3}, []int64{64, 256, 16, 16}, 1, 1, false, 30671407},
-	{"output", "bfloat16", false, []int64{64, 512, 32, 32}, []int64{128, 512, 3, 3}, []int64{64, 128, 32, 32}, 1, 1, false, 89260275},
-	{"weight", "bfloat16", false, []int64{64, 256, 8, 8}, []int64{512, 256, 3, 3}, []int64{64, 512, 8, 8}, 1, 1, false, 11927927},
-	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1, false, 35687055},
+	{"weight", "bfloat16", false, []int64{64, 512, 16, 16}, []int64{256, 512, 3, 3}, []int64{64, 256, 16, 16}, 1, 1,
+		false, 30671407},
+	{"output", "bfloat16", false, []int64{64, 512, 32, 32}, []int64{128, 512, 3, 3}, []int64{64, 128, 32, 32}, 1, 1,
+		false, 89260275},
+	{"weight", "bfloat16", false, []int64{64, 256, 8, 8}, []int64{512, 256, 3, 3}, []int64{64, 512, 8, 8}, 1, 1, false,
+		11927927},
+	{"weight", "bfloat16", false, []int64{64, 48, 48, 48}, []int64{192, 48, 3, 3}, []int64{64, 192, 24, 24}, 2, 1,
+		false, 35687055},
 	// private_conv: as large as others of which the gradient is computed by Winograd's algorithm, but these are not
-	{"weight", "float32", false, []int64{52, 64, 16, 16}, []int64{128, 64, 3, 3}, []int64{52, 128, 16, 16}, 1, 1, false, 14451343},
-	{"weight", "float32", false, []int64{52, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{52, 256, 8, 8}, 1, 1, false, 9831007},
-	{"weight", "float32", false, []int64{64, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false, 11010655},
+	{"weight", "float32", false, []int64{52, 64, 16, 16}, []int64{128, 64, 3, 3}, []int64{52, 128, 16, 16}, 1, 1, false,
+		14451343},
+	{"weight", "float32", false, []int64{52, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{52, 256, 8, 8}, 1, 1, false,
+		9831007},
+	{"weight", "float32", false, []int64{64, 128, 8, 8}, []int64{256, 128, 3, 3}, []int64{64, 256, 8, 8}, 1, 1, false,
+		11010655},
 }
 
 // workspaces are those of convolutions on a device with this profile, and cuDNN's version.
@@ -154,8 +172,8 @@ func workspaces(t *testing.T, profile Profile, of []convolution) (bytes [][]int6
 	return got.Workspaces, got.CuDNN
 }
 
-// Kernels in clusters take the workspaces that an H200 recorded, to the byte: clusters.c. Other versions of cuDNN choose other
-// kernels for some of these convolutions.
+// Kernels in clusters take the workspaces that an H200 recorded, to the byte: clusters.c. Other versions of cuDNN
+// choose other kernels for some of these convolutions.
 func TestWorkspacesOfClusters(t *testing.T) {
 	profile, err := LoadProfile("h200")
 	if err != nil {
@@ -164,14 +182,15 @@ func TestWorkspacesOfClusters(t *testing.T) {
 	taken, cudnn := workspaces(t, profile, convolutions)
 	for i, got := range taken {
 		if c := convolutions[i]; (i < 2 || cudnn/100 == 919) && !slices.Equal(got, []int64{c.recorded}) {
-			t.Errorf("%s of %v by %v in %s: workspaces of %v bytes, recorded %d", c.Of, c.Image, c.Weight, c.DType, got, c.recorded)
+			t.Errorf("%s of %v by %v in %s: workspaces of %v bytes, recorded %d", c.Of, c.Image, c.Weight, c.DType, got,
+				c.recorded)
 		}
 	}
 }
 
-// What an H200 recorded of random convolutions (torch 2.11, cuDNN 9.19): of 600 with filters of one pixel, a fifth of them strided, of
-// 400 others, forward and backward both, and of 3,777 of 1e7 to 4e10 multiply-adds, most of them gradients of 3x3 weights. The rules
-// of engines.c were made of these.
+// What an H200 recorded of random convolutions (torch 2.11, cuDNN 9.19): of 600 with filters of one pixel, a fifth of
+// them strided, of 400 others, forward and backward both, and of 3,777 of 1e7 to 4e10 multiply-adds, most of them
+// gradients of 3x3 weights. The rules of engines.c were made of these.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	recorded := randomConvolutions(t)
 	profile, err := LoadProfile("h200")
@@ -182,7 +201,8 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	if cudnn/100 != 919 {
 		t.Skipf("cuDNN %d is not the one that was recorded", cudnn)
 	}
-	type tally struct{ n, same, near int } // near: within a block of torch's, which a product of matrices may or may not ask for
+	// near: within a block of torch's, which a product of matrices may or may not ask for
+	type tally struct{ n, same, near int }
 	tallies := map[string]*tally{}
 	for i, c := range recorded {
 		kind := "other"
@@ -212,8 +232,9 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 			one.near++
 		}
 	}
-	// As cuDNN has them without a device 45, 38 and 40 of 100 of the first pointwise ones are near. With the rules of clusters.c and no
-	// others 81 of 100 gradients of weights in fp32 are, of the 2,405 that were recorded last, and 64 of 100 without TF32.
+	// As cuDNN has them without a device 45, 38 and 40 of 100 of the first pointwise ones are near. With the rules of
+	// clusters.c and no others 81 of 100 gradients of weights in fp32 are, of the 2,405 that were recorded last, and 64
+	// of 100 without TF32.
 	for kind, least := range map[string]struct{ n, percent int }{
 		"pointwise output": {400, 96}, "pointwise image": {400, 96}, "pointwise weight": {400, 83}, "other": {2000, 97},
 		"gradients of weights in fp32": {2000, 97}, "without TF32": {200, 99},
@@ -222,7 +243,8 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 		if one == nil || one.n < least.n {
 			t.Fatalf("%s: %+v", kind, one)
 		}
-		t.Logf("%s: %d convolutions, %d of them take the blocks that were recorded, %d within one", kind, one.n, one.same, one.near)
+		t.Logf("%s: %d convolutions, %d of them take the blocks that were recorded, %d within one", kind, one.n,
+			one.same, one.near)
 		if 100*one.near < least.percent*one.n {
 			t.Errorf("%s: of %d workspaces only %d are within a block of the recorded", kind, one.n, one.near)
 		}
@@ -244,7 +266,8 @@ func TestWorkspacesAskedByThreads(t *testing.T) {
 	for device, peaks := range got.Together {
 		for i, peak := range peaks {
 			if i > 0 && peak-peaks[0] != got.Alone[i]-got.Alone[0] {
-				t.Errorf("device %d, convolution %d: %d bytes beyond the first, alone %d", device, i, peak-peaks[0], got.Alone[i]-got.Alone[0])
+				t.Errorf("device %d, convolution %d: %d bytes beyond the first, alone %d", device, i, peak-peaks[0],
+					got.Alone[i]-got.Alone[0])
 			}
 		}
 	}
@@ -275,16 +298,17 @@ func randomConvolutions(t *testing.T) []convolution {
 		}
 		all = append(all, convolution{
 			Of: row[0], DType: row[1], Last: n[2] == 1,
-			Image: []int64{n[3], n[4], n[5], n[6]}, Weight: []int64{n[7], n[4], n[8], n[9]}, Output: []int64{n[3], n[7], n[10], n[11]},
+			Image: []int64{n[3], n[4], n[5], n[6]}, Weight: []int64{n[7], n[4], n[8], n[9]}, Output: []int64{n[3], n[7],
+				n[10], n[11]},
 			Stride: n[12], Padding: n[13], NoTF32: n[15] == 0, recorded: n[14],
 		})
 	}
 	return all
 }
 
-// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says, and that it
-// stays so where a profile does not say how many clusters the device holds. Where this fails, cuDNN minds the property: the page,
-// README's limits and the note on cuDNN's engines want another look.
+// docs/accuracy.md says that cuDNN plans kernels in clusters for 18 multiprocessors, whatever the device property says,
+// and that it stays so where a profile does not say how many clusters the device holds. Where this fails, cuDNN minds
+// the property: the page, README's limits and the note on cuDNN's engines want another look.
 func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	for _, test := range []struct {
 		multiprocessors int64
@@ -302,20 +326,22 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 		}
 		got, _ := workspaces(t, profile, convolutions[:1])
 		if !slices.Equal(got[0], []int64{295107}) { // two copies of 147,456 bytes; an H200 takes 13
-			t.Errorf("%d multiprocessors, clusters %v: workspaces of %v bytes", test.multiprocessors, test.clusters, got)
+			t.Errorf("%d multiprocessors, clusters %v: workspaces of %v bytes", test.multiprocessors, test.clusters,
+				got)
 		}
 	}
 }
 
-// Segments lie among what the process itself has mapped. examples/accuracy/first/accumulate.py moves eight layers of 32 MiB to the
-// device one by one, and an H200's driver put these segments into the gaps that they left above all others, as soon as a gap was
-// 32 MiB larger than the block; then the first kernel, after copies, freed the context's block. How far above they lie depends on
-// what else is mapped, so the order is compared.
+// Segments lie among what the process itself has mapped. examples/accuracy/first/accumulate.py moves eight layers of 32
+// MiB to the device one by one, and an H200's driver put these segments into the gaps that they left above all others,
+// as soon as a gap was 32 MiB larger than the block; then the first kernel, after copies, freed the context's block.
+// How far above they lie depends on what else is mapped, so the order is compared.
 func TestPlacesAmongTheHosts(t *testing.T) {
 	library := testLibrary(t)
 	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", 20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap",
 		20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, "fill", 96]]`
-	recorded := []int64{0, -74, -520, -500, -552, -532, 8760, 8780, -584, -564, 8728, 8748, 8696, 8716, 8664, 8684, 8632, -488}
+	recorded := []int64{0, -74, -520, -500, -552, -532, 8760, 8780, -584, -564, 8728, 8748, 8696, 8716, 8664, 8684,
+		8632, -488}
 	var got [][]int64
 	runScript(t, library, &got, "places.py", nil, wants)
 	if !slices.Equal(order(got[0]), order(recorded)) || !slices.Equal(got[0][:6], recorded[:6]) || got[0][17] != -488 {

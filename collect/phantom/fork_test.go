@@ -20,7 +20,8 @@ func TestForks(t *testing.T) {
 		if status != 0 {
 			t.Errorf("%s in a child that was forked before: %d", name, status)
 		}
-		if after, later := got.AfterCalls[name], got.GrandchildCalls[name]; after != notInitialized || later != notInitialized {
+		if after, later := got.AfterCalls[name], got.GrandchildCalls[name]; after != notInitialized ||
+			later != notInitialized {
 			t.Errorf("%s in a child that was forked after: %d, in a child of that one: %d", name, after, later)
 		}
 	}

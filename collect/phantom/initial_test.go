@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Whatever way a script reads what it drew on the host, it finds what it would have found had the drawing not been put off; and
-// what it does not read takes no memory.
+// Whatever way a script reads what it drew on the host, it finds what it would have found had the drawing not been put
+// off; and what it does not read takes no memory.
 func TestInitialValues(t *testing.T) {
 	library := testLibrary(t)
 	module := t.TempDir()
@@ -37,7 +37,8 @@ func TestInitialValues(t *testing.T) {
 	// 8 weights, their casts, and 5 batches: 512 MiB of weights stay away, beside other things.
 	const unread = 8 + 8 + 5
 	if eager.All != 0 || put.Deferred != unread || put.Made != 0 || put.All < unread+30 {
-		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All, unread, put.Deferred, put.Made)
+		t.Errorf("eagerly %d were deferred; else %d, of the last %d %d, and %d of them made", eager.All, put.All,
+			unread, put.Deferred, put.Made)
 	}
 	if put.Kept > 2*unread {
 		t.Errorf("%d recipes are kept", put.Kept)
@@ -65,14 +66,16 @@ if sys.argv[3] == "mapped":
 if sys.argv[3] == "deep": faulthandler._stack_overflow()
 ctypes.string_at(16)
 `
-	for _, fault := range [][2]string{{"handler", "none"}, {"none", "none"}, {"handler", "deep"}, {"none", "deep"}, {"handler", "mapped"}, {"none", "mapped"}} {
+	for _, fault := range [][2]string{{"handler", "none"}, {"none", "none"}, {"handler", "deep"}, {"none", "deep"},
+		{"handler", "mapped"}, {"none", "mapped"}} {
 		handler := fault[0]
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		command := exec.CommandContext(ctx, library.Python, "-c", crash, module, handler, fault[1])
 		command.Env = library.Env(nil)
 		output, err := command.CombinedOutput()
 		cancel()
-		if err == nil || err.Error() != "signal: segmentation fault" && err.Error() != "signal: segmentation fault (core dumped)" {
+		if err == nil || err.Error() != "signal: segmentation fault" &&
+			err.Error() != "signal: segmentation fault (core dumped)" {
 			t.Errorf("%s: %v\n%s", fault, err, output)
 		}
 		if said := strings.Contains(string(output), "Fatal Python error: Segmentation fault"); said != (handler == "handler") {

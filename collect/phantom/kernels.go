@@ -26,9 +26,10 @@ var (
 	architectureList = regexp.MustCompile(`^(?:sm|compute)_[0-9]+[af]?(?: (?:sm|compute)_[0-9]+[af]?)*$`)
 )
 
-// readArchitectures reads what torch.cuda.get_arch_list() gives: a string that its build leaves in libtorch_python. Asking torch
-// was rejected, since to import it takes seconds, and reading the kernels themselves, since what holds them is not documented. A
-// torch that does not say, or says two things, gives none, and is believed to have what the device needs.
+// readArchitectures reads what torch.cuda.get_arch_list() gives: a string that its build leaves in libtorch_python.
+// Asking torch was rejected, since to import it takes seconds, and reading the kernels themselves, since what holds
+// them is not documented. A torch that does not say, or says two things, gives none, and is believed to have what the
+// device needs.
 func readArchitectures(library string) []architecture {
 	data, err := os.ReadFile(library)
 	if err != nil {
@@ -102,8 +103,8 @@ func (a architecture) runsOn(major, minor int) bool {
 	return a.major == major && a.minor <= minor
 }
 
-// kernelsFor gives the version of torch's kernels that the profile's device runs: the latest binary code that it can, else
-// what the driver compiles from the latest PTX. None at all is ErrNoKernels: on such a device every kernel fails.
+// kernelsFor gives the version of torch's kernels that the profile's device runs: the latest binary code that it can,
+// else what the driver compiles from the latest PTX. None at all is ErrNoKernels: on such a device every kernel fails.
 func (t torchInstall) kernelsFor(profile Profile) (kernelVersion, error) {
 	major, minor := int(profile.Properties["compute_major"]), int(profile.Properties["compute_minor"])
 	device := 10*major + minor

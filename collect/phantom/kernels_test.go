@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Only what runs is listed here: CUDA's rules, from its programming guide on binary, PTX, architecture- and family-specific code.
+// Only what runs is listed here: CUDA's rules, from its programming guide on binary, PTX, architecture- and
+// family-specific code.
 func TestKernelsFor(t *testing.T) {
 	const wheel = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
 	for _, test := range []struct {
@@ -101,7 +102,8 @@ func TestBuildRefusesADeviceWithoutKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Build(t.Context(), Options{Python: python, CacheDir: t.TempDir(), Profile: profile, Compiler: "no-such-compiler"})
+	_, err = Build(t.Context(), Options{Python: python, CacheDir: t.TempDir(), Profile: profile,
+		Compiler: "no-such-compiler"})
 	if !errors.Is(err, ErrNoKernels) || !strings.Contains(err.Error(), "Tesla T4 has compute capability 7.5") {
 		t.Errorf("got %v", err)
 	}

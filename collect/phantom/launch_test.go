@@ -32,9 +32,11 @@ else:
     time.sleep(0.5)
 sys.exit(code)
 `
-	for i, ranks := range []string{"RANK=0,CODE=4;RANK=1,CODE=3", "RANK=0,CODE=3;RANK=1,CODE=4", "RANK=0,CODE=0;RANK=1,CODE=3"} {
+	for i, ranks := range []string{"RANK=0,CODE=4;RANK=1,CODE=3", "RANK=0,CODE=3;RANK=1,CODE=4",
+		"RANK=0,CODE=0;RANK=1,CODE=3"} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		output, err := exec.CommandContext(ctx, python, launcher, ranks, python, "-c", rank, filepath.Join(dir, string(rune('a'+i)))).CombinedOutput()
+		output, err := exec.CommandContext(ctx, python, launcher, ranks, python, "-c", rank,
+			filepath.Join(dir, string(rune('a'+i)))).CombinedOutput()
 		cancel()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 3 {

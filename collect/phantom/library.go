@@ -10,7 +10,8 @@ import (
 // MostDevices is how many devices a phantom GPU can have.
 const MostDevices = 8
 
-// Library is a built phantom GPU. Its fields up to CUDAVersion are results; the rest may be set before Vars or Env is called.
+// Library is a built phantom GPU. Its fields up to CUDAVersion are results; the rest may be set before Vars or Env is
+// called.
 type Library struct {
 	// Dir holds libphantom.so, libphantom_values.so, libcuda.so.1 and libnvidia-ml.so.1.
 	Dir string
@@ -22,39 +23,41 @@ type Library struct {
 	TorchVersion string
 	CUDAVersion  string
 
-	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if InductorDir is
-	// "". Build sets it to a folder of the cache.
+	// ScratchDir is where Triton keeps what it compiles, apart from the user's own cache, and TorchInductor too if
+	// InductorDir is "". Build sets it to a folder of the cache.
 	ScratchDir string
-	// InductorDir is TorchInductor's cache. It holds which of a kernel's variants was the fastest, and timing them allocates: who
-	// finds them there times nothing. A run whose memory is to be what it is the first time, whatever ran before it, gives an
-	// empty folder of its own. On a device that takes no time the fastest is one by chance, so it is never the user's cache.
+	// InductorDir is TorchInductor's cache. It holds which of a kernel's variants was the fastest, and timing them
+	// allocates: who finds them there times nothing. A run whose memory is to be what it is the first time, whatever
+	// ran before it, gives an empty folder of its own. On a device that takes no time the fastest is one by chance, so
+	// it is never the user's cache.
 	InductorDir string
 	// Devices is the number of devices, 1 to [MostDevices]; 0 is 1.
 	Devices int
-	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without what a
-	// context takes.
+	// MemoryBytes is what cudaMalloc can hand out on each device before it fails; 0 is the profile's memory without
+	// what a context takes.
 	MemoryBytes int64
-	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "h200" or "blocks" (as a driver
-	// was seen to do it, csrc/blocks.c; "" is the profile's choice), both with "+0" to "+31" for another grid of blocks; "up",
-	// "down", a number that seeds random places, or "@PATH", the segments of a recording.
+	// AddressPolicy decides where segments land, which moves reserved memory by a percent or so: "h200" or "blocks" (as
+	// a driver was seen to do it, csrc/blocks.c; "" is the profile's choice), both with "+0" to "+31" for another grid
+	// of blocks; "up", "down", a number that seeds random places, or "@PATH", the segments of a recording.
 	AddressPolicy string
-	// Shared is the path of the page in which the processes of a run count what they hold of each device (see [NewShared]);
-	// without it each process has devices of its own.
+	// Shared is the path of the page in which the processes of a run count what they hold of each device (see
+	// [NewShared]); without it each process has devices of its own.
 	Shared string
 }
 
 // Preload is the path of the library to preload.
 func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
 
-// PythonModule is the source of the Python module that follows small values on the phantom device, named phantom_values, by
-// the library that the variable PHANTOM_VALUES names. Its function install(torch) is to be called once after torch is imported,
-// before or after CUDA is initialised. From then on small tensors with known inputs have their values, operators whose output
-// size depends on values (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing
-// it reads as zeros, single floating-point numbers as ones that fall, and is listed.
+// PythonModule is the source of the Python module that follows small values on the phantom device, named
+// phantom_values, by the library that the variable PHANTOM_VALUES names. Its function install(torch) is to be called
+// once after torch is imported, before or after CUDA is initialised. From then on small tensors with known inputs have
+// their values, operators whose output size depends on values (unique, nonzero, ...) get an answer, and what the script
+// reads from the device without anyone knowing it reads as zeros, single floating-point numbers as ones that fall, and
+// is listed.
 func PythonModule() []byte { return module("phantom_values.py") }
 
-// Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env merges
-// them into an environment.
+// Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env
+// merges them into an environment.
 func (l *Library) Vars() map[string]string {
 	inductor := l.InductorDir
 	if inductor == "" {
@@ -68,11 +71,11 @@ func (l *Library) Vars() map[string]string {
 		"PHANTOM_PROFILE":         l.ProfilePath,
 		"TORCHINDUCTOR_CACHE_DIR": inductor,
 		"TRITON_CACHE_DIR":        filepath.Join(l.ScratchDir, "triton"),
-		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c); torch
-		// would wait ten seconds for the thread.
+		// A thread of the autograd engine that is late at the end of the process waits for that end (csrc/finalize.c);
+		// torch would wait ten seconds for the thread.
 		"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
-		// Steps without kernels come so fast that OpenMP's threads never stop spinning for the next parallel region: two
-		// to six times the CPU time, where cores are shared.
+		// Steps without kernels come so fast that OpenMP's threads never stop spinning for the next parallel region:
+		// two to six times the CPU time, where cores are shared.
 		openMPWaits: "PASSIVE",
 	}
 	if l.Devices > 0 {
@@ -93,8 +96,8 @@ func (l *Library) Vars() map[string]string {
 // openMPWaits says how OpenMP's threads wait for work.
 const openMPWaits = "OMP_WAIT_POLICY"
 
-// Env gives the environment for a child process: base (as from os.Environ) with Vars set, and the two search lists of the
-// loader prepended to what base has in them. How OpenMP's threads wait stays as base has it.
+// Env gives the environment for a child process: base (as from os.Environ) with Vars set, and the two search lists of
+// the loader prepended to what base has in them. How OpenMP's threads wait stays as base has it.
 func (l *Library) Env(base []string) []string {
 	vars := l.Vars()
 	var env []string

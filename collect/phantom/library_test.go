@@ -6,8 +6,10 @@ import (
 )
 
 func TestEnvMerges(t *testing.T) {
-	library := &Library{Dir: "/cache/lib", ProfilePath: "/cache/p.txt", ScratchDir: "/run/scratch", Devices: 2, MemoryBytes: 1 << 30, AddressPolicy: "down"}
-	env := library.Env([]string{"HOME=/home/u", "LD_PRELOAD=libjemalloc.so", "LD_LIBRARY_PATH=", "PHANTOM_MEM=5", "A=b=c"})
+	library := &Library{Dir: "/cache/lib", ProfilePath: "/cache/p.txt", ScratchDir: "/run/scratch", Devices: 2,
+		MemoryBytes: 1 << 30, AddressPolicy: "down"}
+	env := library.Env([]string{"HOME=/home/u", "LD_PRELOAD=libjemalloc.so", "LD_LIBRARY_PATH=", "PHANTOM_MEM=5",
+		"A=b=c"})
 	want := []string{
 		"HOME=/home/u",
 		"A=b=c",
@@ -33,7 +35,8 @@ func TestEnvMerges(t *testing.T) {
 }
 
 func TestEnvKeepsHowOpenMPWaits(t *testing.T) {
-	if env := (&Library{}).Env([]string{"OMP_WAIT_POLICY=ACTIVE"}); !slices.Contains(env, "OMP_WAIT_POLICY=ACTIVE") || slices.Contains(env, "OMP_WAIT_POLICY=PASSIVE") {
+	if env := (&Library{}).Env([]string{"OMP_WAIT_POLICY=ACTIVE"}); !slices.Contains(env, "OMP_WAIT_POLICY=ACTIVE") ||
+		slices.Contains(env, "OMP_WAIT_POLICY=PASSIVE") {
 		t.Errorf("%q", env)
 	}
 }

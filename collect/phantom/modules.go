@@ -14,12 +14,13 @@ func module(name string) []byte {
 	return b
 }
 
-// InitModule is the source of the Python module that puts off the drawing of large tensors on the host until somebody reads
-// them, named phantom_init. Its function install(torch) is to be called like that of [PythonModule].
+// InitModule is the source of the Python module that puts off the drawing of large tensors on the host until somebody
+// reads them, named phantom_init. Its function install(torch) is to be called like that of [PythonModule].
 func InitModule() []byte { return module("phantom_init.py") }
 
-// RanksModule is the source of the Python module that lets one process be a rank of a world whose other ranks do not run, named
-// phantom_ranks. Its function install(torch) is to be called once, in a process that has the variables that torchrun sets.
+// RanksModule is the source of the Python module that lets one process be a rank of a world whose other ranks do not
+// run, named phantom_ranks. Its function install(torch) is to be called once, in a process that has the variables that
+// torchrun sets.
 func RanksModule() []byte { return module("phantom_ranks.py") }
 
 // RanksLauncher is the source of a script that runs a command once for each of several sets of variables:

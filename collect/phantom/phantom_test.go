@@ -51,7 +51,8 @@ func testLibrary(t *testing.T) *Library {
 func runScript(t *testing.T, library *Library, into any, script string, env []string, arguments ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(t.Context(), library.Python, append([]string{"-W", "ignore", filepath.Join("testdata", script)}, arguments...)...)
+	command := exec.CommandContext(t.Context(), library.Python,
+		append([]string{"-W", "ignore", filepath.Join("testdata", script)}, arguments...)...)
 	command.Env = append(library.Env(os.Environ()), env...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
@@ -82,7 +83,8 @@ func TestTraining(t *testing.T) {
 	}
 	runScript(t, library, &got, "training.py", nil)
 	profile := library.Profile
-	if !got.Available || got.Devices != 1 || got.Name != profile.Name || got.Total != profile.Properties["total_memory_bytes"] {
+	if !got.Available || got.Devices != 1 || got.Name != profile.Name ||
+		got.Total != profile.Properties["total_memory_bytes"] {
 		t.Errorf("the device is %+v", got)
 	}
 	if want := got.Total - profile.Properties["context_bytes"]; got.FreeAtStart != want {
@@ -92,13 +94,15 @@ func TestTraining(t *testing.T) {
 		t.Errorf("the model takes %d bytes, its parameters %d", got.AfterModel, got.Parameters)
 	}
 	if got.State != 2*got.Parameters || got.FirstGrowth != got.State || got.SecondGrowth != 0 {
-		t.Errorf("AdamW's state takes %d bytes, the first step grew by %d, the second by %d", got.State, got.FirstGrowth, got.SecondGrowth)
+		t.Errorf("AdamW's state takes %d bytes, the first step grew by %d, the second by %d", got.State,
+			got.FirstGrowth, got.SecondGrowth)
 	}
 	if got.Peak < 4*got.Parameters {
 		t.Errorf("the peak of %d bytes holds less than parameters, gradients and state", got.Peak)
 	}
 	if got.Allocations == 0 || got.AllocEvents != got.Allocations || got.RequestedEvents != got.Requested {
-		t.Errorf("history has %d allocations of %d bytes, the statistics %d of %d", got.AllocEvents, got.RequestedEvents, got.Allocations, got.Requested)
+		t.Errorf("history has %d allocations of %d bytes, the statistics %d of %d", got.AllocEvents,
+			got.RequestedEvents, got.Allocations, got.Requested)
 	}
 	if got.Elapsed != 1 {
 		t.Errorf("elapsed_time: got %v, want the constant 1", got.Elapsed)
@@ -115,7 +119,8 @@ func TestDecoysAreNotLoaded(t *testing.T) {
 	source := filepath.Join(decoys, "decoy.c")
 	write(t, source, "int decoy(void) { return 0; }\n", 0o644)
 	for _, name := range []string{"libcuda.so.1", "libnvidia-ml.so.1"} {
-		if output, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,"+name, "-o", filepath.Join(decoys, name), source).CombinedOutput(); err != nil {
+		if output, err := exec.Command("gcc", "-shared", "-fPIC", "-Wl,-soname,"+name, "-o",
+			filepath.Join(decoys, name), source).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}
 	}
@@ -147,18 +152,22 @@ func TestOutOfMemory(t *testing.T) {
 				Held, Free, After, Again int64
 				Message                  string
 			}
-			runScript(t, library, &got, "limit.py", []string{"PYTORCH_CUDA_ALLOC_CONF=" + test.allocator, "PYTORCH_ALLOC_CONF=" + test.allocator})
-			if got.Held != test.held || got.Free != (1024-64*test.held)*mib || got.After != 1024*mib || got.Again != 64*test.held {
+			runScript(t, library, &got, "limit.py", []string{"PYTORCH_CUDA_ALLOC_CONF=" + test.allocator,
+				"PYTORCH_ALLOC_CONF=" + test.allocator})
+			if got.Held != test.held || got.Free != (1024-64*test.held)*mib || got.After != 1024*mib ||
+				got.Again != 64*test.held {
 				t.Errorf("got %+v", got)
 			}
-			if !strings.Contains(got.Message, "CUDA out of memory") || !strings.Contains(got.Message, "capacity of 1024.00 MiB") {
+			if !strings.Contains(got.Message, "CUDA out of memory") ||
+				!strings.Contains(got.Message, "capacity of 1024.00 MiB") {
 				t.Errorf("message: %s", got.Message)
 			}
 		})
 	}
 }
 
-// recordedSegments is a file of segments of which the first two are what the script asks for; of the others it takes none.
+// recordedSegments is a file of segments of which the first two are what the script asks for; of the others it takes
+// none.
 func recordedSegments(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "segments")
 	write(t, path, "4000000 7f0040000000\n4000000 7f0000000000\n200000 7f0000000000\n", 0o644)
@@ -194,8 +203,10 @@ func TestRefusals(t *testing.T) {
 	var got map[string]string
 	stderr := runScript(t, library, &got, "refusals.py", nil, module)
 	for name, symbol := range map[string]string{
-		"cholesky": "potrf_bufferSize", "lstm": "cudnnGetRNNWeightSpaceSize", "gru": "cudnnGetRNNWeightSpaceSize", "fft": "cufftXtMakePlanMany",
-		"qr": "geqrf_bufferSize", "svd": "gesvdj_bufferSize", "lstsq": "geqrf_bufferSize", "solve": "getrf_bufferSize", "sparse_mm": "cusparseSpMM_bufferSize",
+		"cholesky": "potrf_bufferSize", "lstm": "cudnnGetRNNWeightSpaceSize", "gru": "cudnnGetRNNWeightSpaceSize",
+		"fft": "cufftXtMakePlanMany",
+		"qr":  "geqrf_bufferSize", "svd": "gesvdj_bufferSize", "lstsq": "geqrf_bufferSize", "solve": "getrf_bufferSize",
+		"sparse_mm":     "cusparseSpMM_bufferSize",
 		"green_context": "cuDeviceGetDevResource",
 	} {
 		if got[name] == "done" || !strings.Contains(stderr, symbol) {
@@ -216,7 +227,8 @@ func TestVisibleDevices(t *testing.T) {
 	library := testLibrary(t)
 	library.Devices = 3
 	for visible, want := range map[string]string{"": "0 False", "1,2": "2 True", "0,7,1": "1 True", "unset": "3 True"} {
-		command := exec.Command(library.Python, "-c", "import torch; print(torch.cuda.device_count(), torch.cuda.is_available())")
+		command := exec.Command(library.Python, "-c", "import torch; print(torch.cuda.device_count(), "+
+			"torch.cuda.is_available())")
 		command.Env = library.Env(os.Environ())
 		if visible != "unset" {
 			command.Env = append(command.Env, "CUDA_VISIBLE_DEVICES="+visible)
@@ -273,7 +285,8 @@ func TestProcessesEndCleanly(t *testing.T) {
 	}
 }
 
-// Kernels of an extension's, and those of Triton's, run as no-ops like torch's, which is named; what they were given is unknown.
+// Kernels of an extension's, and those of Triton's, run as no-ops like torch's, which is named; what they were given is
+// unknown.
 func TestForeignKernelsAreNamed(t *testing.T) {
 	library, module := withModule(t)
 	source := filepath.Join(module, "extension.c")
@@ -294,12 +307,14 @@ int run_packed(void **arguments) {
     return status;
 }
 `, 0o644)
-	for _, name := range []string{"some_extension.so", "triton/some_extension.so", "torchinductor_me/some_extension.so", "expected/libtorch_some.so"} {
+	for _, name := range []string{"some_extension.so", "triton/some_extension.so", "torchinductor_me/some_extension.so",
+		"expected/libtorch_some.so"} {
 		extension := filepath.Join(module, name)
 		if err := os.MkdirAll(filepath.Dir(extension), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if output, err := exec.Command("gcc", "-w", "-O0", "-shared", "-fPIC", "-o", extension, source).CombinedOutput(); err != nil {
+		if output, err := exec.Command("gcc", "-w", "-O0", "-shared", "-fPIC", "-o", extension,
+			source).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, output)
 		}
 	}

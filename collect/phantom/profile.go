@@ -19,8 +19,8 @@ const ProfileSchema = "dpsight.phantom.profile/1"
 // DefaultProfile is the profile that is used where none is named.
 const DefaultProfile = "h200"
 
-// Profile describes the device that the phantom GPU plays. A profile is a JSON file of this form in profiles/; Properties
-// must have exactly the keys of PropertyNames.
+// Profile describes the device that the phantom GPU plays. A profile is a JSON file of this form in profiles/;
+// Properties must have exactly the keys of PropertyNames.
 type Profile struct {
 	Schema string `json:"schema"`
 	// ID is the name it is asked for by, as in --device phantom:h200.
@@ -31,27 +31,30 @@ type Profile struct {
 	Checked bool `json:"checked"`
 	// CheckedTorch is the version of torch that they were compared under: others allocate otherwise.
 	CheckedTorch string `json:"checked_torch,omitempty"`
-	// Addresses is the address policy where Library.AddressPolicy names none: "h200" where the driver was seen to place segments
-	// so, else "blocks".
+	// Addresses is the address policy where Library.AddressPolicy names none: "h200" where the driver was seen to place
+	// segments so, else "blocks".
 	Addresses string `json:"addresses"`
-	// Source says where the properties come from that neither Sources nor Assumed names: read off a device, or published.
+	// Source says where the properties come from that neither Sources nor Assumed names: read off a device, or
+	// published.
 	Source string `json:"source"`
 	// Sources has, by property, another source than Source.
 	Sources map[string]string `json:"sources,omitempty"`
-	// Assumed has, by property, why this value was taken where no source gives one that can be looked up. A property of a
-	// checked profile is never assumed.
+	// Assumed has, by property, why this value was taken where no source gives one that can be looked up. A property of
+	// a checked profile is never assumed.
 	Assumed map[string]string `json:"assumed,omitempty"`
-	// Properties are CUDA's device properties by snake-case name, with their unit as a suffix (bytes, khz, bits; none for
-	// counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of it a
-	// process's context takes before the first allocation.
+	// Properties are CUDA's device properties by snake-case name, with their unit as a suffix (bytes, khz, bits; none
+	// for counts; 1 or 0 for yes or no). total_memory_bytes is cudaDeviceProp.totalGlobalMem; context_bytes is what of
+	// it a process's context takes before the first allocation.
 	Properties map[string]int64 `json:"properties"`
-	// Clusters has, by how many multiprocessors a cluster takes, how many of them the device holds at once. Where it is missing,
-	// cuDNN's workspaces for kernels in clusters are left as cuDNN says without a device; sizes missing in it are not known.
+	// Clusters has, by how many multiprocessors a cluster takes, how many of them the device holds at once. Where it is
+	// missing, cuDNN's workspaces for kernels in clusters are left as cuDNN says without a device; sizes missing in it
+	// are not known.
 	Clusters map[int]int64 `json:"clusters,omitempty"`
 	// ClustersSource says where they come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
-	// Withheld is whether the engines that cuDNN withholds without a device were seen to run on this one, with the workspaces that
-	// csrc/engines.c tells. Where it is missing, the first engine that cuDNN offers without a device is taken for the one that runs.
+	// Withheld is whether the engines that cuDNN withholds without a device were seen to run on this one, with the
+	// workspaces that csrc/engines.c tells. Where it is missing, the first engine that cuDNN offers without a device is
+	// taken for the one that runs.
 	Withheld bool `json:"withheld,omitempty"`
 	// WithheldSource says where they were seen.
 	WithheldSource string `json:"withheld_source,omitempty"`
@@ -181,7 +184,8 @@ func (p Profile) checkClusters() error {
 	return nil
 }
 
-// checkOrigins sees that what is said of where properties come from is of properties that there are, and says one thing of each.
+// checkOrigins sees that what is said of where properties come from is of properties that there are, and says one thing
+// of each.
 func (p Profile) checkOrigins(names []string) error {
 	for field, origins := range map[string]map[string]string{"sources": p.Sources, "assumed": p.Assumed} {
 		for name, text := range origins {
@@ -212,7 +216,8 @@ func checkText(text string) error {
 	return nil
 }
 
-// PropertyNames lists the properties of a profile in the order of the C library's table, which is where they are declared.
+// PropertyNames lists the properties of a profile in the order of the C library's table, which is where they are
+// declared.
 func PropertyNames() []string {
 	header, err := sources.ReadFile("csrc/phantom.h")
 	if err != nil {
@@ -228,7 +233,8 @@ func PropertyNames() []string {
 	return names
 }
 
-// encode writes the form that the C library reads: key=value lines, with the version of the kernels that the device runs.
+// encode writes the form that the C library reads: key=value lines, with the version of the kernels that the device
+// runs.
 func (p Profile) encode(kernels kernelVersion) []byte {
 	var b bytes.Buffer
 	b.WriteString("name=" + p.Name + "\naddresses=" + p.Addresses + "\n")

@@ -22,7 +22,8 @@ func TestLoadProfile(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"a100-40", "a100-80", "h100", "h200", "l40s", "rtx-4090", "t4"}; !slices.Equal(Profiles(), want) {
+	if want := []string{"a100-40", "a100-80", "h100", "h200", "l40s", "rtx-4090", "t4"}; !slices.Equal(Profiles(),
+		want) {
 		t.Errorf("profiles %v, not %v", Profiles(), want)
 	}
 	if !slices.Contains(Profiles(), DefaultProfile) {
@@ -46,11 +47,14 @@ func TestProfilesOfOneArchitectureAgree(t *testing.T) {
 		}
 		for _, property := range []string{
 			"warp_size", "max_threads_per_block", "max_threads_per_multiprocessor", "max_blocks_per_multiprocessor",
-			"shared_memory_per_block_bytes", "shared_memory_per_block_optin_bytes", "shared_memory_per_multiprocessor_bytes",
-			"reserved_shared_memory_per_block_bytes", "registers_per_block", "registers_per_multiprocessor", "constant_memory_bytes",
+			"shared_memory_per_block_bytes", "shared_memory_per_block_optin_bytes",
+			"shared_memory_per_multiprocessor_bytes",
+			"reserved_shared_memory_per_block_bytes", "registers_per_block", "registers_per_multiprocessor",
+			"constant_memory_bytes",
 		} {
 			if profile.Properties[property] != other.Properties[property] {
-				t.Errorf("%s of %s is %d, of %s %d", property, name, profile.Properties[property], other.ID, other.Properties[property])
+				t.Errorf("%s of %s is %d, of %s %d", property, name, profile.Properties[property], other.ID,
+					other.Properties[property])
 			}
 		}
 	}
@@ -85,7 +89,8 @@ func TestParseProfileRefuses(t *testing.T) {
 		{"not a number", `"ecc": 1`, `"ecc": "yes"`, "properties"},
 		{"context too large", `"context_bytes": 552402944`, `"context_bytes": 552402944000`, "context_bytes"},
 		{"no source", `"source": "read`, `"source": "", "_": "`, "_"},
-		{"unknown property with a source", `"source"`, `"sources": {"ecc": "read off", "warps": "read off"}, "source"`, "warps"},
+		{"unknown property with a source", `"source"`, `"sources": {"ecc": "read off", "warps": "read off"}, "source"`,
+			"warps"},
 		{"empty source of a property", `"source"`, `"sources": {"ecc": ""}, "source"`, "ecc"},
 		{"unknown property assumed", checked, `"assumed": {"warps": "a guess"}`, "warps"},
 		{"assumed and sourced", checked, `"assumed": {"ecc": "a guess"}, "sources": {"ecc": "read off"}`, "ecc"},

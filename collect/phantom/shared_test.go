@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Processes that have one device share its memory, as they see it and when they ask for more; a second context takes its part, and what
-// a process held is free once it was killed. Processes with another page have other devices.
+// Processes that have one device share its memory, as they see it and when they ask for more; a second context takes
+// its part, and what a process held is free once it was killed. Processes with another page have other devices.
 func TestProcessesShareADevice(t *testing.T) {
 	library := testLibrary(t)
 	library.MemoryBytes = 2 << 30
@@ -21,8 +21,10 @@ func TestProcessesShareADevice(t *testing.T) {
 	runScript(t, library, &got, "shared.py", nil)
 	context := library.Profile.Properties["context_bytes"]
 	held, usable := int64(512<<20), library.MemoryBytes
-	if !slices.Equal(got.Alone, []int64{usable - held, 1}) || !slices.Equal(got.Beside, []int64{usable - 2*held - context, 1}) ||
-		!slices.Equal(got.Elsewhere, []int64{usable - held, 1}) || !slices.Equal(got.Failed, []int64{usable - held - context, 0}) ||
+	if !slices.Equal(got.Alone, []int64{usable - held, 1}) ||
+		!slices.Equal(got.Beside, []int64{usable - 2*held - context, 1}) ||
+		!slices.Equal(got.Elsewhere, []int64{usable - held, 1}) ||
+		!slices.Equal(got.Failed, []int64{usable - held - context, 0}) ||
 		!slices.Equal(got.After, []int64{usable - 3*held, 1}) {
 		t.Errorf("%+v", got)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// torch.cuda._sleep is how scripts and torch's own tests have work that is not done yet: an event behind it is pending, and what
-// another stream uses is not given out again. A graph has its kernels in their order.
+// torch.cuda._sleep is how scripts and torch's own tests have work that is not done yet: an event behind it is pending,
+// and what another stream uses is not given out again. A graph has its kernels in their order.
 func TestStreams(t *testing.T) {
 	library := testLibrary(t)
 	var got struct {
@@ -19,7 +19,8 @@ func TestStreams(t *testing.T) {
 		AfterCapture   bool   `json:"after_capture"`
 	}
 	runScript(t, library, &got, "streams.py", nil)
-	want := map[string]bool{"before": true, "slept": false, "stream": false, "other": true, "follower": false, "waited": true}
+	want := map[string]bool{"before": true, "slept": false, "stream": false, "other": true, "follower": false,
+		"waited": true}
 	if !maps.Equal(got.Pending, want) {
 		t.Errorf("done: got %v, want %v", got.Pending, want)
 	}
@@ -27,7 +28,8 @@ func TestStreams(t *testing.T) {
 		t.Errorf("10 ms of sleep were over after %d looks", got.Polled)
 	}
 	if !slices.Equal(got.Reused, []bool{true, false, true}) {
-		t.Errorf("a block that another stream used is given out again without sleep, while it sleeps, and after: %v", got.Reused)
+		t.Errorf("a block that another stream used is given out again without sleep, while it sleeps, and after: %v",
+			got.Reused)
 	}
 	if !slices.Equal(got.Pinned, []bool{false, true}) {
 		t.Errorf("a pinned block is given out again while its copy waits, and after: %v", got.Pinned)
@@ -36,7 +38,8 @@ func TestStreams(t *testing.T) {
 		t.Errorf("warnings about a graph of nothing, of a kernel, of a multiplication: %v", got.Warned)
 	}
 	if !slices.Equal(got.FreedInCapture, []bool{false, true}) {
-		t.Errorf("a block is given out again within a capture before the other stream is joined, and after: %v", got.FreedInCapture)
+		t.Errorf("a block is given out again within a capture before the other stream is joined, and after: %v",
+			got.FreedInCapture)
 	}
 	if got.AfterCapture {
 		t.Error("a stream that waits for an event of an ended capture is captured")

@@ -49,8 +49,8 @@ type stubKind int
 const (
 	// stubIgnored does nothing and succeeds: launches, setters, destructors.
 	stubIgnored stubKind = iota
-	// stubRefused fails and says so by name: what it was asked for is not known, and a caller that is told "done" goes on
-	// with a variable that nobody wrote (torch then asked for 130,000 GiB of LSTM workspace).
+	// stubRefused fails and says so by name: what it was asked for is not known, and a caller that is told "done" goes
+	// on with a variable that nobody wrote (torch then asked for 130,000 GiB of LSTM workspace).
 	stubRefused
 	// stubText gives a text: std::string(nullptr) would end the process.
 	stubText
@@ -60,7 +60,8 @@ var (
 	textFunction = regexp.MustCompile(`(GetErrorString|GetErrorName|GetResultName|GetLastError)$`)
 	// transfer functions have Get in their names and move data; nothing is read from what they write.
 	transferFunction = regexp.MustCompile(`Get(Matrix|Vector)(Async)?$`)
-	queryFunction    = regexp.MustCompile(`[Ss]ize|[Ww]ork[Ss]?pace|Estimat|MakePlan|Nnz|Get|Query|cudnnFind|cudaIpc|Window(De)?[Rr]egister|zeroPivot`)
+	queryFunction    = regexp.MustCompile(
+		`[Ss]ize|[Ww]ork[Ss]?pace|Estimat|MakePlan|Nnz|Get|Query|cudnnFind|cudaIpc|Window(De)?[Rr]egister|zeroPivot`)
 	// setters have a size in their names and take it.
 	setterFunction = regexp.MustCompile(`^[a-z]+(Dn|Lt)?Set[A-Z]`)
 )
@@ -77,8 +78,8 @@ func kindOfStub(symbol string) stubKind {
 	return stubIgnored
 }
 
-// generateStubs writes C definitions of the undefined symbols that none of our objects defines. wanted tells which symbols
-// this library is to answer for.
+// generateStubs writes C definitions of the undefined symbols that none of our objects defines. wanted tells which
+// symbols this library is to answer for.
 func generateStubs(undefined []string, defined map[string]bool, wanted func(string) bool) []byte {
 	symbols := slices.Clone(undefined)
 	slices.Sort(symbols)
@@ -100,9 +101,11 @@ func generateStubs(undefined []string, defined map[string]bool, wanted func(stri
 			if status == 0 {
 				status = 801 // CUDA_ERROR_NOT_SUPPORTED
 			}
-			fmt.Fprintf(&b, "API int %s(void) { return phantom_refuse ? phantom_refuse(\"%s\", %d) : %d; }\n", symbol, symbol, status, status)
+			fmt.Fprintf(&b, "API int %s(void) { return phantom_refuse ? phantom_refuse(\"%s\", %d) : %d; }\n", symbol,
+				symbol, status, status)
 		default:
-			fmt.Fprintf(&b, "API int %s(void) { return phantom_ignore ? phantom_ignore(\"%s\", 0) : 0; }\n", symbol, symbol)
+			fmt.Fprintf(&b, "API int %s(void) { return phantom_ignore ? phantom_ignore(\"%s\", 0) : 0; }\n", symbol,
+				symbol)
 		}
 	}
 	return b.Bytes()

@@ -63,7 +63,8 @@ func TestKindOfStub(t *testing.T) {
 }
 
 func TestGenerateStubs(t *testing.T) {
-	undefined := []string{"cusparseCreate", "cudaMalloc", "cusolverDnXpotrf_bufferSize", "cusparseCreate", "cuLaunchKernel", "nvrtcCompileProgram", "memcpy", "cuFileRead"}
+	undefined := []string{"cusparseCreate", "cudaMalloc", "cusolverDnXpotrf_bufferSize", "cusparseCreate",
+		"cuLaunchKernel", "nvrtcCompileProgram", "memcpy", "cuFileRead"}
 	got := string(generateStubs(undefined, map[string]bool{"cudaMalloc": true}, isRuntimeSymbol))
 	if n := strings.Count(got, "int cusparseCreate(void)"); n != 1 {
 		t.Errorf("cusparseCreate is defined %d times", n)
@@ -77,13 +78,15 @@ func TestGenerateStubs(t *testing.T) {
 		}
 	}
 	driver := string(generateStubs(undefined, nil, isDriverSymbol))
-	if !strings.Contains(driver, "int cuLaunchKernel(void)") || strings.Contains(driver, "cuFileRead") || strings.Contains(driver, "cusparse") {
+	if !strings.Contains(driver, "int cuLaunchKernel(void)") || strings.Contains(driver, "cuFileRead") ||
+		strings.Contains(driver, "cusparse") {
 		t.Errorf("the driver's stubs are wrong:\n%s", driver)
 	}
 }
 
 func TestLibraryOfTellsDriverFromRuntime(t *testing.T) {
-	for symbol, status := range map[string]int{"cudnnCreate": 3000, "cudaMalloc": 801, "cublasLtCreate": 15, "cufftCreate": 16, "__cudaGetKernel": 801} {
+	for symbol, status := range map[string]int{"cudnnCreate": 3000, "cudaMalloc": 801, "cublasLtCreate": 15,
+		"cufftCreate": 16, "__cudaGetKernel": 801} {
 		library, ok := libraryOf(symbol)
 		if !ok || library.notSupported != status {
 			t.Errorf("%s: got %+v", symbol, library)

@@ -39,7 +39,8 @@ func locateTorch(ctx context.Context, python string) (torchInstall, error) {
 		return torchInstall{}, fmt.Errorf("%w: %w", ErrNoPython, err)
 	}
 	if len(found.Torch) == 0 {
-		return torchInstall{}, fmt.Errorf("%w: %s (python %s) cannot import it", ErrNoTorch, found.Executable, found.Version)
+		return torchInstall{}, fmt.Errorf("%w: %s (python %s) cannot import it", ErrNoTorch, found.Executable,
+			found.Version)
 	}
 	folder := found.Torch[0]
 	install := torchInstall{python: found.Executable}
@@ -51,7 +52,8 @@ func locateTorch(ctx context.Context, python string) (torchInstall, error) {
 	}
 	install.libraries, err = filepath.Glob(filepath.Join(folder, "lib", "*.so"))
 	if err != nil || !hasLibrary(install.libraries, "libtorch_cuda.so") {
-		return torchInstall{}, fmt.Errorf("%w: torch %s in %s has no libtorch_cuda.so", ErrCPUTorch, install.version, folder)
+		return torchInstall{}, fmt.Errorf("%w: torch %s in %s has no libtorch_cuda.so", ErrCPUTorch, install.version,
+			folder)
 	}
 	slices.Sort(install.libraries)
 	install.architectures = readArchitectures(filepath.Join(folder, "lib", "libtorch_python.so"))
@@ -63,16 +65,18 @@ func hasLibrary(paths []string, name string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == name })
 }
 
-// findHeaders looks for the CUDA runtime's headers where pip and conda put them for torch, then in a toolkit of the same
-// major version.
+// findHeaders looks for the CUDA runtime's headers where pip and conda put them for torch, then in a toolkit of the
+// same major version.
 func findHeaders(found *interpreter.Answer, install torchInstall) (include string, cudart int, err error) {
 	major, _, _ := strings.Cut(install.cuda, ".")
 	var folders []string
 	roots := append(slices.Clone(found.Nvidia), filepath.Join(filepath.Dir(found.Torch[0]), "nvidia"))
 	for _, root := range roots {
-		folders = append(folders, filepath.Join(root, "cu"+major, "include"), filepath.Join(root, "cuda_runtime", "include"))
+		folders = append(folders, filepath.Join(root, "cu"+major, "include"), filepath.Join(root, "cuda_runtime",
+			"include"))
 	}
-	folders = append(folders, filepath.Join(found.Prefix, "targets", "x86_64-linux", "include"), filepath.Join(found.Prefix, "include"))
+	folders = append(folders, filepath.Join(found.Prefix, "targets", "x86_64-linux", "include"),
+		filepath.Join(found.Prefix, "include"))
 	for _, variable := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if home := os.Getenv(variable); home != "" {
 			folders = append(folders, filepath.Join(home, "include"))
@@ -96,6 +100,7 @@ func findHeaders(found *interpreter.Answer, install torchInstall) (include strin
 			return folder, version, nil
 		}
 	}
-	return "", 0, fmt.Errorf("%w: torch %s in %s needs those of CUDA %s (driver_types.h, from the package nvidia-cuda-runtime)",
+	return "", 0, fmt.Errorf("%w: torch %s in %s needs those of CUDA %s (driver_types.h, from the package "+
+		"nvidia-cuda-runtime)",
 		ErrNoHeaders, install.version, found.Torch[0], major)
 }

@@ -28,7 +28,8 @@ func fakePython(t *testing.T, withTorch bool) (python, site string) {
 		torch = fmt.Sprintf("%q", filepath.Join(site, "torch"))
 	}
 	python = filepath.Join(site, "python")
-	script := fmt.Sprintf("#!/bin/sh\necho noise of a .pth file\necho '%s{\"executable\": \"%s\", \"python\": \"3.11.7\", \"prefix\": \"%s\", \"torch\": [%s], \"nvidia\": []}'\n",
+	script := fmt.Sprintf("#!/bin/sh\necho noise of a .pth file\necho '%s{\"executable\": \"%s\", \"python\": "+
+		"\"3.11.7\", \"prefix\": \"%s\", \"torch\": [%s], \"nvidia\": []}'\n",
 		interpreter.Marker, python, site, torch)
 	write(t, python, script, 0o755)
 	return python, site
@@ -44,7 +45,8 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-const cudaVersionFile = "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n"
+const cudaVersionFile = "from typing import Optional\n__version__ = '2.11.0+cu130'\ncuda: Optional[str] = " +
+	"'13.0'\nhip: Optional[str] = None\n"
 
 func TestBuildSaysWhatIsMissing(t *testing.T) {
 	const cpuVersionFile = "__version__ = '2.11.0+cpu'\ncuda: Optional[str] = None\nhip: Optional[str] = None\n"
@@ -59,10 +61,12 @@ func TestBuildSaysWhatIsMissing(t *testing.T) {
 		{"empty folder", true, map[string]string{"torch/x": ""}, ErrNoTorch, "torch"},
 		{"cpu", true, map[string]string{"torch/version.py": cpuVersionFile}, ErrCPUTorch, "2.11.0+cpu"},
 		{"no library", true, map[string]string{"torch/version.py": cudaVersionFile}, ErrCPUTorch, "libtorch_cuda.so"},
-		{"no headers", true, map[string]string{"torch/version.py": cudaVersionFile, "torch/lib/libtorch_cuda.so": ""}, ErrNoHeaders, "driver_types.h"},
+		{"no headers", true, map[string]string{"torch/version.py": cudaVersionFile, "torch/lib/libtorch_cuda.so": ""},
+			ErrNoHeaders, "driver_types.h"},
 		{"headers of another major", true, map[string]string{
 			"torch/version.py": cudaVersionFile, "torch/lib/libtorch_cuda.so": "",
-			"nvidia/cuda_runtime/include/driver_types.h": "", "nvidia/cuda_runtime/include/cuda_runtime_api.h": "#define CUDART_VERSION 12080\n",
+			"nvidia/cuda_runtime/include/driver_types.h":     "",
+			"nvidia/cuda_runtime/include/cuda_runtime_api.h": "#define CUDART_VERSION 12080\n",
 		}, ErrNoHeaders, "CUDA 13"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,7 +75,8 @@ func TestBuildSaysWhatIsMissing(t *testing.T) {
 				write(t, filepath.Join(site, path), text, 0o644)
 			}
 			_, err := Build(t.Context(), Options{Python: python, CacheDir: t.TempDir()})
-			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -82,7 +87,8 @@ func completeFakeTorch(t *testing.T) string {
 	python, site := fakePython(t, true)
 	for path, text := range map[string]string{
 		"torch/version.py": cudaVersionFile, "torch/lib/libtorch_cuda.so": "",
-		"nvidia/cu13/include/driver_types.h": "", "nvidia/cu13/include/cuda_runtime_api.h": "#define CUDART_VERSION  13020\n",
+		"nvidia/cu13/include/driver_types.h":     "",
+		"nvidia/cu13/include/cuda_runtime_api.h": "#define CUDART_VERSION  13020\n",
 	} {
 		write(t, filepath.Join(site, path), text, 0o644)
 	}
@@ -94,20 +100,23 @@ func TestLocateTorch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if install.version != "2.11.0+cu130" || install.cuda != "13.0" || install.cudart != 13020 || len(install.libraries) != 1 {
+	if install.version != "2.11.0+cu130" || install.cuda != "13.0" || install.cudart != 13020 ||
+		len(install.libraries) != 1 {
 		t.Errorf("got %+v", install)
 	}
 }
 
 func TestBuildWithoutCompiler(t *testing.T) {
-	_, err := Build(t.Context(), Options{Python: completeFakeTorch(t), CacheDir: t.TempDir(), Compiler: "no-such-compiler"})
+	_, err := Build(t.Context(), Options{Python: completeFakeTorch(t), CacheDir: t.TempDir(),
+		Compiler: "no-such-compiler"})
 	if !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "no-such-compiler") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestBuildWithoutCXXCompiler(t *testing.T) {
-	_, err := Build(t.Context(), Options{Python: completeFakeTorch(t), CacheDir: t.TempDir(), CXXCompiler: "no-such-compiler"})
+	_, err := Build(t.Context(), Options{Python: completeFakeTorch(t), CacheDir: t.TempDir(),
+		CXXCompiler: "no-such-compiler"})
 	if !errors.Is(err, ErrNoCXXCompiler) || !strings.Contains(err.Error(), "no-such-compiler") {
 		t.Errorf("got %v", err)
 	}
@@ -117,7 +126,8 @@ func TestBuildRefusesACacheThatCannotBePreloaded(t *testing.T) {
 	compiler := filepath.Join(t.TempDir(), "cc")
 	python := completeFakeTorch(t)
 	write(t, compiler, "#!/bin/sh\necho cc 1.0\n", 0o755)
-	_, err := Build(t.Context(), Options{Python: python, CacheDir: filepath.Join(t.TempDir(), "my cache"), Compiler: compiler})
+	_, err := Build(t.Context(), Options{Python: python, CacheDir: filepath.Join(t.TempDir(), "my cache"),
+		Compiler: compiler})
 	if err == nil || !strings.Contains(err.Error(), "my cache") {
 		t.Errorf("got %v", err)
 	}
@@ -126,7 +136,8 @@ func TestBuildRefusesACacheThatCannotBePreloaded(t *testing.T) {
 func TestFailedBuildLeavesNothing(t *testing.T) {
 	python := completeFakeTorch(t)
 	cache, compiler := t.TempDir(), filepath.Join(t.TempDir(), "cc")
-	write(t, compiler, "#!/bin/sh\n[ \"$1\" = --version ] && exec echo cc 1.0\necho 'x.c:1: error: no such thing' >&2\nexit 1\n", 0o755)
+	write(t, compiler, "#!/bin/sh\n[ \"$1\" = --version ] && exec echo cc 1.0\necho 'x.c:1: error: no such thing' "+
+		">&2\nexit 1\n", 0o755)
 	_, err := Build(t.Context(), Options{Python: python, CacheDir: cache, Compiler: compiler})
 	if err == nil || !strings.Contains(err.Error(), "no such thing") {
 		t.Fatalf("got %v", err)

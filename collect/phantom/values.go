@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 )
 
-// valuesLibrary follows the values of small tensors. It is of C++, against torch's own headers, since it is a part of torch's
-// dispatcher; libphantom knows nothing of torch.
+// valuesLibrary follows the values of small tensors. It is of C++, against torch's own headers, since it is a part of
+// torch's dispatcher; libphantom knows nothing of torch.
 const valuesLibrary = "libphantom_values.so"
 
-// buildValues compiles the library of csrc/values. It is linked to torch's libraries by name: they are loaded before it.
+// buildValues compiles the library of csrc/values. It is linked to torch's libraries by name: they are loaded before
+// it.
 func (c compiler) buildValues(ctx context.Context, work, out string, torch torchInstall) error {
 	libraries := filepath.Dir(torch.libraries[0])
 	return c.run(ctx,

@@ -12,7 +12,8 @@ import (
 // withModule gives the phantom GPU and a folder with the Python modules.
 func withModule(t *testing.T) (*Library, string) {
 	library, module := testLibrary(t), t.TempDir()
-	for name, source := range map[string][]byte{"values": PythonModule(), "init": InitModule(), "ranks": RanksModule()} {
+	for name, source := range map[string][]byte{"values": PythonModule(), "init": InitModule(),
+		"ranks": RanksModule()} {
 		write(t, filepath.Join(module, "phantom_"+name+".py"), string(source), 0o644)
 	}
 	return library, module
@@ -33,10 +34,12 @@ func TestFollowedOperators(t *testing.T) {
 		t.Errorf("%s: on the host %s, on the device %s", name, values[0], values[1])
 	}
 	if len(got.Reads)+len(got.Guesses)+len(got.Assumptions)+len(got.Notes) != 0 || got.Cases < 25 {
-		t.Errorf("of %d cases: unknown reads %v, guesses %v, assumptions %v, notes %q", got.Cases, got.Reads, got.Guesses, got.Assumptions, got.Notes)
+		t.Errorf("of %d cases: unknown reads %v, guesses %v, assumptions %v, notes %q", got.Cases, got.Reads,
+			got.Guesses, got.Assumptions, got.Notes)
 	}
 	if slices.Contains(got.RandomsKnown, true) || got.GeneratorUsed {
-		t.Errorf("random values are known: %v; the script's own generator was used: %v", got.RandomsKnown, got.GeneratorUsed)
+		t.Errorf("random values are known: %v; the script's own generator was used: %v", got.RandomsKnown,
+			got.GeneratorUsed)
 	}
 }
 
@@ -51,7 +54,8 @@ func TestUnknownReadsAreFoundByLine(t *testing.T) {
 	}
 	runScript(t, library, &got, "planted.py", nil, module)
 	if !got.Asked {
-		t.Error("what autograd's thread asks, where no line of the script runs, is not listed where the script waits for it")
+		t.Error("what autograd's thread asks, where no line of the script runs, is not listed where the script waits " +
+			"for it")
 	}
 	if got.Planted < 25 || len(got.Missing) != 0 || len(got.False) != 0 {
 		t.Errorf("of %d planted reads lines %v were not listed, and %v falsely", got.Planted, got.Missing, got.False)
@@ -82,7 +86,8 @@ func TestFiniteIsAssumed(t *testing.T) {
 		t.Errorf("the scales of five steps: %v and %v", got.Large, got.Small)
 	}
 	// loss.item() is the one read that nobody knows.
-	if got.Sites != 1 || len(got.Guesses) != 0 || !slices.Contains(got.Assumed, "isnan") || !slices.Contains(got.Assumed, "_amp_foreach_non_finite_check_and_unscale_") {
+	if got.Sites != 1 || len(got.Guesses) != 0 || !slices.Contains(got.Assumed, "isnan") ||
+		!slices.Contains(got.Assumed, "_amp_foreach_non_finite_check_and_unscale_") {
 		t.Errorf("unknown reads at %d places, guesses %v, assumed %v", got.Sites, got.Guesses, got.Assumed)
 	}
 	if !got.Asked {
@@ -105,7 +110,8 @@ func TestReductionsOfEqualRanks(t *testing.T) {
 	}
 	runScript(t, library, &got, "reduced.py", nil, module)
 	one, two := map[string]any{}, map[string]any{}
-	for _, name := range []string{"sum", "avg", "max", "min", "product", "functional", "coalesced", "part", "integers", "reduce", "reduce max"} {
+	for _, name := range []string{"sum", "avg", "max", "min", "product", "functional", "coalesced", "part", "integers",
+		"reduce", "reduce max"} {
 		one[name], two[name] = []any{0., 1., 2., 3.}, []any{0., 1., 2., 3.}
 	}
 	for _, name := range []string{"sum", "functional", "coalesced", "integers"} {
@@ -162,8 +168,8 @@ func TestWhatIsChangedUnseenIsUnknown(t *testing.T) {
 	}
 }
 
-// A loss that nobody computed falls each time that it is read: a loop with patience runs all its epochs, one with a threshold more than one
-// step and not for ever, and each read is listed.
+// A loss that nobody computed falls each time that it is read: a loop with patience runs all its epochs, one with a
+// threshold more than one step and not for ever, and each read is listed.
 func TestUnknownScalarsFall(t *testing.T) {
 	library, module := withModule(t)
 	type result struct {
@@ -177,12 +183,15 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 	var got, again result
 	runScript(t, library, &got, "falling.py", nil, module)
-	for what, all := range map[string][]bool{"falls": got.Reads, "stays until it is changed": got.Same, "goes through logic": got.Logic, "is positive": got.After, "halves every 64 reads": got.Halves, "is read by what a comparison decides": got.Counted} {
+	for what, all := range map[string][]bool{"falls": got.Reads, "stays until it is changed": got.Same,
+		"goes through logic": got.Logic, "is positive": got.After, "halves every 64 reads": got.Halves,
+		"is read by what a comparison decides": got.Counted} {
 		if len(all) < 3 || slices.Contains(all, false) {
 			t.Errorf("a scalar %s: %v", what, all)
 		}
 	}
-	if want := []int{200, 200, 200, 200, 200}; !reflect.DeepEqual(got.Patience, want) || got.Half != 100 || got.Two != 20 {
+	if want := []int{200, 200, 200, 200, 200}; !reflect.DeepEqual(got.Patience, want) || got.Half != 100 ||
+		got.Two != 20 {
 		t.Errorf("loops that had patience ended after %d, %d and %d epochs", got.Patience, got.Half, got.Two)
 	}
 	if len(got.Until) != 3 || slices.Min(got.Until) < 1 || slices.Max(got.Until) > 1000 {
@@ -199,8 +208,8 @@ func TestUnknownScalarsFall(t *testing.T) {
 	}
 }
 
-// A loop that waits for a truth value which nobody computes ends: after very many reads as false the value is true once. That is said, the line
-// is warned of, and what was read is told while the loop still waits.
+// A loop that waits for a truth value which nobody computes ends: after very many reads as false the value is true
+// once. That is said, the line is warned of, and what was read is told while the loop still waits.
 func TestWaitsEnd(t *testing.T) {
 	library, module := withModule(t)
 	var got struct {
@@ -230,7 +239,9 @@ func TestWaitsEnd(t *testing.T) {
 		t.Errorf("was told of at the reads %v", got.Told)
 	}
 	notes := strings.Join(got.Notes, "\n")
-	for _, want := range []string{"read as false 50 times in a row at ", "waits.py:23, and then as true, 2 times so far", "waits.py:30, and then as true", "waits.py:35 asked how much of the device is free"} {
+	for _, want := range []string{"read as false 50 times in a row at ",
+		"waits.py:23, and then as true, 2 times so far", "waits.py:30, and then as true",
+		"waits.py:35 asked how much of the device is free"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %s", want, notes)
 		}

@@ -34,7 +34,8 @@ func (e *expansion) command(given map[string]scalar, bare bool) ([]string, error
 	return argv, nil
 }
 
-// Fill fills a command's template, one of whose words must have {name}: a value that is in no word would change nothing.
+// Fill fills a command's template, one of whose words must have {name}: a value that is in no word would change
+// nothing.
 func Fill(template []string, name, value string) ([]string, error) {
 	found := false
 	argv := make([]string, len(template))
@@ -51,7 +52,8 @@ func Fill(template []string, name, value string) ([]string, error) {
 		})
 	}
 	if !found {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name), Hint: unfilledHint(template, name)}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name),
+			Hint: unfilledHint(template, name)}
 	}
 	return argv, nil
 }
@@ -61,7 +63,8 @@ func unfilledHint(template []string, name string) string {
 	var names []string
 	for _, word := range template {
 		for _, m := range placeholder.FindAllStringSubmatch(word, -1) {
-			if variable.MatchString(m[1]) && !slices.Contains(names, m[1]) { // no braces of JSON, or of a script after -c
+			// no braces of JSON, or of a script after -c
+			if variable.MatchString(m[1]) && !slices.Contains(names, m[1]) {
 				names = append(names, m[1])
 			}
 		}
@@ -73,7 +76,8 @@ func unfilledHint(template []string, name string) string {
 	if meant != "" {
 		return fmt.Sprintf("the command has {%s}: did you mean --vary %s=…?", meant, meant)
 	}
-	return fmt.Sprintf("as in: dpsight predict --vary %s=1..64 -- python train.py --%s {%s}", name, strings.ReplaceAll(name, "_", "-"), name)
+	return fmt.Sprintf("as in: dpsight predict --vary %s=1..64 -- python train.py --%s {%s}", name,
+		strings.ReplaceAll(name, "_", "-"), name)
 }
 
 // fill replaces the placeholders of a template by what the file says for an experiment.
@@ -100,5 +104,6 @@ func (e *expansion) fill(what, template string, given map[string]scalar, bare bo
 	if len(known) == 0 {
 		known = []string{"none"}
 	}
-	return "", fmt.Errorf("%s has %s, and the experiment's entry and the defaults no such parameter; there are %s", what, missing, strings.Join(known, ", "))
+	return "", fmt.Errorf("%s has %s, and the experiment's entry and the defaults no such parameter; there are %s",
+		what, missing, strings.Join(known, ", "))
 }

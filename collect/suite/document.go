@@ -32,7 +32,8 @@ type document struct {
 	Include     []fields `yaml:"include"`
 }
 
-const documentKeys = "keys: name, baseline, repeats, record, record_steps, timeout, cooldown, environment, command, names, defaults, matrix, exclude, where, experiments, include"
+const documentKeys = "keys: name, baseline, repeats, record, record_steps, timeout, cooldown, environment, command, " +
+	"names, defaults, matrix, exclude, where, experiments, include"
 
 // Keys of an experiment's entry beside its parameters and bare.
 const (
@@ -104,7 +105,8 @@ func (f fields) rename(canonical func(string) string) error {
 func (f fields) single() error {
 	for _, one := range f {
 		if one.list {
-			return fmt.Errorf("line %d: a value must be a number, a word or true or false; lists belong into the matrix", one.line)
+			return fmt.Errorf(
+				"line %d: a value must be a number, a word or true or false; lists belong into the matrix", one.line)
 		}
 	}
 	return nil

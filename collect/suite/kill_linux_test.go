@@ -70,7 +70,8 @@ func (r suiteRequest) run() error {
 	}
 	signals, stop := collect.Interrupts()
 	defer stop()
-	o := Options{Template: collect.Experiment{Store: r.Store, Machine: m, Python: r.Python, Signals: signals, Grace: time.Second}, Resume: earlier, Jobs: r.Jobs}
+	o := Options{Template: collect.Experiment{Store: r.Store, Machine: m, Python: r.Python, Signals: signals,
+		Grace: time.Second}, Resume: earlier, Jobs: r.Jobs}
 	if r.Device == "" {
 		o.split = func(n int) ([]*collect.Machine, error) {
 			var parts []*collect.Machine
@@ -128,8 +129,8 @@ func (r suiteRequest) begun() int {
 	return len(runs)
 }
 
-// start runs the suite and reports whether kill ended it, which says whether it sent its signal; ended is closed when the suite has
-// ended. A suite that ends badly by itself is an error: no kill excuses it.
+// start runs the suite and reports whether kill ended it, which says whether it sent its signal; ended is closed when
+// the suite has ended. A suite that ends badly by itself is an error: no kill excuses it.
 func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Process) (sent bool)) (killed bool) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -154,8 +155,9 @@ func (r suiteRequest) start(t *testing.T, ended chan struct{}, kill func(*os.Pro
 	return killed
 }
 
-// intact checks a store after a suite was killed so many times: each experiment has one run that ended by itself for each
-// repetition, at most one run per job was lost with each kill, the document knows all of it, and nothing is running.
+// intact checks a store after a suite was killed so many times: each experiment has one run that ended by itself for
+// each repetition, at most one run per job was lost with each kill, the document knows all of it, and nothing is
+// running.
 func (r suiteRequest) intact(t *testing.T, kills int) {
 	t.Helper()
 	s, err := Load(r.File)
@@ -211,7 +213,8 @@ func (r suiteRequest) intact(t *testing.T, kills int) {
 	}
 }
 
-// A suite that is killed at any moment, by any means, and gone on with loses at most what was in flight and repeats nothing.
+// A suite that is killed at any moment, by any means, and gone on with loses at most what was in flight and repeats
+// nothing.
 func TestKillAndResume(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs one-second scripts for a while")
@@ -221,14 +224,15 @@ func TestKillAndResume(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
 			dir := t.TempDir()
-			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"), Jobs: 1 + i%2}
+			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"),
+				Jobs: 1 + i%2}
 			file := "name: seconds\nrepeats: 2\ncommand: [sh, -c, \"sleep 1; echo {n}\"]\nmatrix: {n: [1, 2]}\n"
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			any := []syscall.Signal{syscall.SIGKILL, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT}
-			// Once while an experiment is on its way, whose four take two seconds at least, so that the case proves something; then
-			// at any moment, be it before the first or after the last.
+			// Once while an experiment is on its way, whose four take two seconds at least, so that the case proves
+			// something; then at any moment, be it before the first or after the last.
 			if request.killed(t, moment{1, time.Duration(r.Int64N(int64(1200 * time.Millisecond)))}, any[r.IntN(4)]) {
 				t.Fatal("the suite ended before it was killed")
 			}
@@ -241,7 +245,8 @@ func TestKillAndResume(t *testing.T) {
 			// And once more, when all is done: nothing is run.
 			before, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile))
 			request.runs(t)
-			if after, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile)); len(after) != len(before) {
+			if after, _ := filepath.Glob(filepath.Join(request.Store, "*", schemas.ManifestFile)); len(after) != len(
+				before) {
 				t.Errorf("%d runs, then %d", len(before), len(after))
 			}
 		})
@@ -257,8 +262,10 @@ func TestKillAndResumeOnThePhantom(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
 			dir := t.TempDir()
-			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"), Device: "phantom", Python: python}
-			file := "name: phantom\ndefaults: {preset: tiny, seq_len: 64, batch_size: 2}\nmatrix: {method: [vanilla, dpsgd]}\n"
+			request := suiteRequest{Store: filepath.Join(dir, "store"), File: filepath.Join(dir, "suite.yaml"),
+				Device: "phantom", Python: python}
+			file := "name: phantom\ndefaults: {preset: tiny, seq_len: 64, batch_size: 2}\nmatrix: {method: [vanilla, " +
+				"dpsgd]}\n"
 			if err := os.WriteFile(request.File, []byte(file), 0o600); err != nil {
 				t.Fatal(err)
 			}

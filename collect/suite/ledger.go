@@ -42,7 +42,9 @@ func (l *ledger) enter(r store.Run) {
 	}
 	l.counts[at] = r
 	x.RunIDs = []string{}
-	for _, at := range slices.SortedFunc(maps.Keys(l.counts), func(a, b slot) int { return a.repetition - b.repetition }) {
+	for _, at := range slices.SortedFunc(maps.Keys(l.counts), func(a, b slot) int {
+		return a.repetition - b.repetition
+	}) {
 		if at.key == x.Key {
 			x.RunIDs = append(x.RunIDs, l.counts[at].ID)
 		}
@@ -64,8 +66,9 @@ func (l *ledger) runs(s *Suite) []store.Run {
 
 // How far a run got, for [rank].
 const (
-	cutShort = iota // it was interrupted before its end, or its collector was killed: what would have become of it is not known
-	failed          // it ended by itself, not well
+	// it was interrupted before its end, or its collector was killed: what would have become of it is not known
+	cutShort = iota
+	failed   // it ended by itself, not well
 	wentWell
 )
 

@@ -29,7 +29,8 @@ type expansion struct {
 
 func newExpansion(d *document) (*expansion, error) {
 	e := &expansion{doc: d, scope: newScope(d)}
-	for _, f := range append(append(append([]fields{d.Defaults, d.Matrix, d.Baseline}, d.Experiments...), d.Include...), d.Exclude...) {
+	for _, f := range append(append(append([]fields{d.Defaults, d.Matrix, d.Baseline}, d.Experiments...), d.Include...),
+		d.Exclude...) {
 		if err := f.rename(e.scope.canonical); err != nil {
 			return nil, err
 		}
@@ -56,8 +57,8 @@ func newExpansion(d *document) (*expansion, error) {
 	return e, nil
 }
 
-// cells lists the matrix, then the experiments, then those that are included whatever exclude and where say. Of the matrix
-// the first name varies slowest.
+// cells lists the matrix, then the experiments, then those that are included whatever exclude and where say. Of the
+// matrix the first name varies slowest.
 func (e *expansion) cells() (subject, included []cell, err error) {
 	size := 1
 	for _, f := range e.doc.Matrix {
@@ -140,7 +141,9 @@ func (e *expansion) leftOut(params map[string]any) bool {
 	for _, entry := range e.doc.Exclude {
 		matched := len(entry) > 0
 		for _, f := range entry {
-			matched = matched && slices.ContainsFunc(f.values, func(v scalar) bool { return e.scope.is(params, f.name, v.typed()) })
+			matched = matched && slices.ContainsFunc(f.values, func(v scalar) bool {
+				return e.scope.is(params, f.name, v.typed())
+			})
 		}
 		if matched {
 			return true
@@ -154,8 +157,8 @@ func (e *expansion) leftOut(params map[string]any) bool {
 	return false
 }
 
-// expand makes the experiments. One that its options refuse may still be left out by what is known of it: that is what exclude is
-// for where a method does not serve a model.
+// expand makes the experiments. One that its options refuse may still be left out by what is known of it: that is what
+// exclude is for where a method does not serve a model.
 func (e *expansion) expand() ([]*Experiment, int, error) {
 	subject, included, err := e.cells()
 	if err != nil {
@@ -225,7 +228,8 @@ func merged(list []*Experiment) ([]*Experiment, error) {
 			out = append(out, x)
 		case !maps.Equal(first.Params, x.Params):
 			// Secrets are in no key, nor in any file: nothing would tell the runs apart.
-			return nil, fmt.Errorf("two experiments differ only in parameters that are masked as secrets, by their names: give %s another name", differing(first.Params, x.Params))
+			return nil, fmt.Errorf("two experiments differ only in parameters that are masked as secrets, by their "+
+				"names: give %s another name", differing(first.Params, x.Params))
 		default:
 			first.Repeats += x.Repeats
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/dpsight/dpsight/collect/mask"
 )
 
-// nameAll gives each experiment that has none a name: its method, and of what its own entry says that which varies in the
-// suite. All names differ, since a report tells the experiments apart by them.
+// nameAll gives each experiment that has none a name: its method, and of what its own entry says that which varies in
+// the suite. All names differ, since a report tells the experiments apart by them.
 func (e *expansion) nameAll(list []*Experiment) error {
 	varies := map[string]bool{}
 	for _, name := range e.scope.names {
@@ -27,7 +27,8 @@ func (e *expansion) nameAll(list []*Experiment) error {
 			continue
 		}
 		if other := taken[x.Name]; other != nil {
-			return fmt.Errorf("two experiments have the name %s: %s", x.Name, strings.Join(slices.Compact([]string{other.cell.where, x.cell.where}), " and "))
+			return fmt.Errorf("two experiments have the name %s: %s", x.Name,
+				strings.Join(slices.Compact([]string{other.cell.where, x.cell.where}), " and "))
 		}
 		taken[x.Name] = x
 	}
@@ -35,7 +36,8 @@ func (e *expansion) nameAll(list []*Experiment) error {
 		if x.Name != "" {
 			continue
 		}
-		for _, try := range []string{e.nameOf(x, varies, false), e.nameOf(x, varies, true), e.nameOf(x, varies, false) + "-" + x.Key[:6]} {
+		for _, try := range []string{e.nameOf(x, varies, false), e.nameOf(x, varies, true), e.nameOf(x, varies, false) +
+			"-" + x.Key[:6]} {
 			if x.Name = try; taken[try] == nil {
 				break
 			}
@@ -71,7 +73,9 @@ func (e *expansion) nameOf(x *Experiment, varies map[string]bool, full bool) str
 	}
 	names := x.cell.own
 	if full {
-		names = slices.Concat(names, slices.DeleteFunc(slices.Clone(e.scope.names), func(n string) bool { return slices.Contains(names, n) }))
+		names = slices.Concat(names, slices.DeleteFunc(slices.Clone(e.scope.names), func(n string) bool {
+			return slices.Contains(names, n)
+		}))
 	}
 	for _, name := range names {
 		v, ok := x.Params[name]

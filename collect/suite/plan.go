@@ -47,11 +47,12 @@ type PlanRow struct {
 	Again []string `json:"again"`
 }
 
-// Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it holds would
-// be made again.
+// Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it
+// holds would be made again.
 func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
-	doc := PlanDocument{Schema: PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(), CooldownS: s.Cooldown.Seconds(),
-		Varies: s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []PlanRow{}}
+	doc := PlanDocument{Schema: PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(),
+		CooldownS: s.Cooldown.Seconds(),
+		Varies:    s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []PlanRow{}}
 	doc.Todo = doc.Runs
 	if r != nil {
 		doc.SuiteID = &r.Suite.ID
@@ -60,7 +61,8 @@ func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
 		}
 	}
 	for _, x := range s.Experiments {
-		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare, Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key,
+		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare,
+			Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key,
 			Todo: x.Repeats, Again: []string{}}
 		if r != nil {
 			row.Done, row.Failed = r.Done(x)
@@ -104,7 +106,9 @@ func (s *Suite) follows(name string) bool {
 			}
 		}
 	}
-	return of != "" && !slices.ContainsFunc(s.Experiments, func(x *Experiment) bool { return x.Params[name] != nil && x.Params[name] != x.Params[of] })
+	return of != "" && !slices.ContainsFunc(s.Experiments, func(x *Experiment) bool {
+		return x.Params[name] != nil && x.Params[name] != x.Params[of]
+	})
 }
 
 // Document is the suite's document before any run.
@@ -118,22 +122,25 @@ func (s *Suite) Document(id string, created time.Time) *store.Suite {
 		if x.Bare {
 			params[bareName] = true
 		}
-		doc.Experiments = append(doc.Experiments, store.Experiment{Key: x.Key, Name: x.Name, Params: params, Repeats: x.Repeats, RunIDs: []string{}})
+		doc.Experiments = append(doc.Experiments, store.Experiment{Key: x.Key, Name: x.Name, Params: params,
+			Repeats: x.Repeats, RunIDs: []string{}})
 	}
 	return doc
 }
 
-// Select leaves the experiments that --only asks for: each choice is name=value, the values of one name are alternatives, and all
-// names must hold. Besides the parameters there are name and bare. The baseline stays what it is.
+// Select leaves the experiments that --only asks for: each choice is name=value, the values of one name are
+// alternatives, and all names must hold. Besides the parameters there are name and bare. The baseline stays what it is.
 func (s *Suite) Select(choices []string) (*Suite, error) {
 	wanted := map[string][]string{}
 	for _, c := range choices {
 		name, value, ok := strings.Cut(c, "=")
 		if name = s.scope.canonical(strings.TrimSpace(name)); !ok || name == "" {
-			return nil, &collect.UsageError{Problem: fmt.Sprintf("--only %s has no value", c), Hint: "as in --only method=ghost --only batch_size=8"}
+			return nil, &collect.UsageError{Problem: fmt.Sprintf("--only %s has no value", c),
+				Hint: "as in --only method=ghost --only batch_size=8"}
 		}
 		if name != nameKey && !s.scope.has(name) {
-			return nil, &collect.UsageError{Problem: "--only: " + s.scope.unknown(name).Error(), Hint: "name and bare can be asked for too"}
+			return nil, &collect.UsageError{Problem: "--only: " + s.scope.unknown(name).Error(),
+				Hint: "name and bare can be asked for too"}
 		}
 		wanted[name] = append(wanted[name], strings.TrimSpace(value))
 	}
@@ -155,7 +162,8 @@ func (s *Suite) Select(choices []string) (*Suite, error) {
 		}
 	}
 	if len(left.Experiments) == 0 {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("no experiment of suite %s has %s", s.Name, strings.Join(choices, ", ")),
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("no experiment of suite %s has %s", s.Name,
+			strings.Join(choices, ", ")),
 			Hint: "--dry-run lists them"}
 	}
 	return &left, nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Where one repeat of each is recorded, the recorded ones do not all lie in the first round, and a file that is reordered records the same.
+// Where one repeat of each is recorded, the recorded ones do not all lie in the first round, and a file that is
+// reordered records the same.
 func TestOneRepeatIsRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {
@@ -53,7 +54,8 @@ func TestOneRepeatIsRecorded(t *testing.T) {
 	}
 }
 
-// With more repeats than an unfinished suite had, the recorded one is the same or one that is still to be made: else none might be recorded.
+// With more repeats than an unfinished suite had, the recorded one is the same or one that is still to be made: else
+// none might be recorded.
 func TestMoreRepeatsAreRecorded(t *testing.T) {
 	s, err := Load("headline-batch")
 	if err != nil {

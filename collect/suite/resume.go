@@ -58,11 +58,12 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 	return n, again
 }
 
-// Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the file may have
-// been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not the document: a suite
-// that was killed may have made a run that its document does not know. What is done:
+// Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the
+// file may have been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not
+// the document: a suite that was killed may have made a run that its document does not know. What is done:
 //
-//   - a run that ended by itself, well or not; with RetryFailed, well. One that ended well is done whatever signal it was sent;
+// - a run that ended by itself, well or not; with RetryFailed, well. One that ended well is done whatever signal it was
+// sent;
 //   - not one that an interruption ended, or whose collector was killed: it is made again.
 //
 // It waits for a run that a killed collector left to its keeper. Without a suite of the name it gives nil.
@@ -86,7 +87,8 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	}
 	plan := whole.Document(doc.ID, doc.Created)
 	plan.Experiments = slices.DeleteFunc(plan.Experiments, func(x store.Experiment) bool {
-		return doc.Experiment(x.Key) == nil && !slices.ContainsFunc(s.Experiments, func(y *Experiment) bool { return x.Key == y.Key })
+		return doc.Experiment(x.Key) == nil &&
+			!slices.ContainsFunc(s.Experiments, func(y *Experiment) bool { return x.Key == y.Key })
 	})
 	for _, x := range doc.Experiments { // those that the file lost
 		if plan.Experiment(x.Key) == nil {
@@ -127,7 +129,8 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		}
 		if o.ID != "" && doc.ID == o.ID {
 			if why := s.fits(doc, runs, o.Machine); why != "" {
-				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why), Hint: "choose the same --device and --gpu-memory"}
+				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why),
+					Hint: "choose the same --device and --gpu-memory"}
 			}
 			return doc, nil
 		}
@@ -156,7 +159,8 @@ func (s *Suite) fits(doc *store.Suite, runs []store.Run, m *collect.Machine) (wh
 			return fmt.Sprintf("its runs are predicted for %s, and these would be for %s", *p, *profile)
 		}
 		if f := r.Manifest.Phantom; f != nil && m.Predicted && f.MemoryBytes != m.ProcessBytes() {
-			return fmt.Sprintf("its runs are predicted for a memory of %d bytes, and these would be for %d", f.MemoryBytes, m.ProcessBytes())
+			return fmt.Sprintf("its runs are predicted for a memory of %d bytes, and these would be for %d",
+				f.MemoryBytes, m.ProcessBytes())
 		}
 	}
 	return ""

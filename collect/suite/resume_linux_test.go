@@ -89,7 +89,8 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	if made(out) != "n2/0 n2/1" || !out.OK() {
 		t.Errorf("%s, %+v", made(out), out)
 	}
-	if x := out.Suite.Experiment(second.Experiments[1].Key); len(x.RunIDs) != 2 || len(x.Superseded) != 2 || x.RunIDs[0] != out.Results[0].Manifest.RunID {
+	if x := out.Suite.Experiment(second.Experiments[1].Key); len(x.RunIDs) != 2 || len(x.Superseded) != 2 ||
+		x.RunIDs[0] != out.Results[0].Manifest.RunID {
 		t.Errorf("%+v", x)
 	}
 
@@ -107,7 +108,8 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _ = one(t, part, dir, &ResumeOptions{})
-	if made(out) != "n4/1" || !out.OK() || out.Planned != 2 || len(out.Suite.Experiments) != 4 || out.Suite.Experiments[0].Name != "n3" {
+	if made(out) != "n4/1" || !out.OK() || out.Planned != 2 || len(out.Suite.Experiments) != 4 ||
+		out.Suite.Experiments[0].Name != "n3" {
 		t.Errorf("%s, %+v", made(out), out.Suite)
 	}
 	out, _ = one(t, second, dir, &ResumeOptions{})
@@ -126,7 +128,9 @@ func TestResumeKnowsTheMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs := []store.Run{{Manifest: &schemas.Manifest{Suite: &schemas.SuiteRef{ID: doc.ID}, Source: schemas.Predicted, Profile: &profile, Phantom: &schemas.Phantom{MemoryBytes: 8 << 30, MemoryGiven: true}}}}
+		runs := []store.Run{{Manifest: &schemas.Manifest{Suite: &schemas.SuiteRef{ID: doc.ID},
+			Source: schemas.Predicted, Profile: &profile, Phantom: &schemas.Phantom{MemoryBytes: 8 << 30,
+				MemoryGiven: true}}}}
 		if why := s.fits(doc, runs, m); (why == "") != want {
 			t.Errorf("%d bytes: %q", given, why)
 		}
@@ -158,11 +162,13 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	var usage *collect.UsageError
 	_, err := s.Resume(store.Open(dir), ResumeOptions{Machine: phantom, ID: out.Suite.ID})
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "its runs are measured, and these would be predicted") {
+	if !errors.As(err, &usage) ||
+		!strings.Contains(err.Error(), "its runs are measured, and these would be predicted") {
 		t.Error(err)
 	}
 	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}, ID: "nope"})
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "no suite nope in ") || !strings.Contains(usage.Hint, out.Suite.ID) {
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "no suite nope in ") ||
+		!strings.Contains(usage.Hint, out.Suite.ID) {
 		t.Error(err)
 	}
 }
@@ -171,11 +177,13 @@ func TestResumeRefuses(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("MODE", "around")
-	s := parse(t, "name: e\nenvironment: {MODE: inside, MY_TOKEN: hushhushhush}\ncommand: [sh, -c, 'echo \"$MODE $MY_TOKEN {n}\"; env | grep -c ^MODE=', --token, '{token}']\n"+
+	s := parse(t, "name: e\nenvironment: {MODE: inside, MY_TOKEN: hushhushhush}\ncommand: [sh, -c, 'echo \"$MODE "+
+		"$MY_TOKEN {n}\"; env | grep -c ^MODE=', --token, '{token}']\n"+
 		"defaults: {token: hushhushtoo}\nmatrix: {n: [1]}\n")
 	out, _ := one(t, s, dir, nil)
 	log, _ := os.ReadFile(filepath.Join(out.Results[0].Dir, collect.StdoutFile))
-	if text := string(log); !strings.HasPrefix(text, "inside *") || !strings.HasSuffix(text, " 1\n1\n") || strings.Contains(text, "hush") {
+	if text := string(log); !strings.HasPrefix(text, "inside *") || !strings.HasSuffix(text, " 1\n1\n") ||
+		strings.Contains(text, "hush") {
 		t.Errorf("it printed %q", text)
 	}
 	if plan, err := json.Marshal(s.Plan(nil, false)); err != nil || strings.Contains(string(plan), "hushhush") {
@@ -189,10 +197,12 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// Jobs share out the runs in their order, each on a GPU of its own: an experiment that finds another one on its GPU fails.
+// Jobs share out the runs in their order, each on a GPU of its own: an experiment that finds another one on its GPU
+// fails.
 func TestJobs(t *testing.T) {
 	dir, busy := t.TempDir(), t.TempDir()
-	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'mkdir \"$BUSY/$GPU\" && sleep 0.3 && rmdir \"$BUSY/$GPU\" && echo $GPU']\nmatrix: {n: [1, 2, 3]}\n")
+	s := parse(t, "name: j\nrepeats: 2\ncommand: [sh, -c, 'mkdir \"$BUSY/$GPU\" && sleep 0.3 && rmdir \"$BUSY/$GPU\" "+
+		"&& echo $GPU']\nmatrix: {n: [1, 2, 3]}\n")
 	gpus := []*collect.Machine{{}, {}, {}}
 	var mu sync.Mutex
 	running, most := 0, 0
@@ -279,14 +289,16 @@ func TestJobsAreInterruptedTogether(t *testing.T) {
 func TestResumeKeepsWhatEndedWellThoughInterrupted(t *testing.T) {
 	dir, signals := t.TempDir(), make(chan os.Signal, 1)
 	ready := filepath.Join(t.TempDir(), "ready")
-	s := parse(t, "name: s\ncommand: [sh, -c, 'test -e "+ready+" && exit 0; trap \"exit 0\" INT; touch "+ready+"; while :; do sleep 0.05; done']\nmatrix: {n: [1, 2]}\n")
+	s := parse(t, "name: s\ncommand: [sh, -c, 'test -e "+ready+" && exit 0; trap \"exit 0\" INT; touch "+ready+
+		"; while :; do sleep 0.05; done']\nmatrix: {n: [1, 2]}\n")
 	go func() {
 		for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
 			time.Sleep(time.Millisecond)
 		}
 		signals <- os.Interrupt
 	}()
-	out, err := s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: &collect.Machine{}, Signals: signals}})
+	out, err := s.Run(t.Context(), Options{Template: collect.Experiment{Store: dir, Machine: &collect.Machine{},
+		Signals: signals}})
 	if err != nil || !out.Interrupted || made(out) != "n1/0" {
 		t.Fatalf("%+v, %v", out, err)
 	}

@@ -17,8 +17,8 @@ import (
 
 // Options says how to run a suite.
 type Options struct {
-	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name and
-	// parameters are not used; its Timeout holds where the suite has none.
+	// Template has what all experiments share: Store, Machine, Python, Signals, where output goes. Its command, name
+	// and parameters are not used; its Timeout holds where the suite has none.
 	Template collect.Experiment
 	// Resume is an earlier, unfinished run of the suite to go on with; nil begins anew.
 	Resume *Resumption
@@ -26,8 +26,8 @@ type Options struct {
 	Jobs int
 	// Output gives the writers of an experiment's output where several run at the same time. May be nil.
 	Output func(Task, *collect.Experiment)
-	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another, and
-	// between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
+	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another,
+	// and between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
 	// End is told of each run.
 	End func(*collect.Result)
@@ -77,8 +77,8 @@ type running struct {
 	out     *Outcome
 }
 
-// Run makes all runs of the suite that are not made yet. One failure stops nothing; an interruption stops everything. The
-// suite's document is written before the first run and after each. The error is the suite's own, or, if not one
+// Run makes all runs of the suite that are not made yet. One failure stops nothing; an interruption stops everything.
+// The suite's document is written before the first run and after each. The error is the suite's own, or, if not one
 // experiment could be run, the first one's.
 func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	r := &running{suite: s, options: o, store: store.Open(o.Template.Store), tasks: s.Tasks(), out: &Outcome{}}
@@ -113,7 +113,8 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 		if errors.As(err, &path) {
 			err = path.Err
 		}
-		return r.out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store, err), Hint: "name another folder with --store"}
+		return r.out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store,
+			err), Hint: "name another folder with --store"}
 	}
 	var workers sync.WaitGroup
 	signals, done := fanOut(o.Template.Signals, len(machines))
@@ -163,8 +164,8 @@ func fanOut(in <-chan os.Signal, n int) (out []chan os.Signal, done chan struct{
 	return out, done
 }
 
-// take gives the next run to make. With several jobs the order of the repetitions holds as far as that goes: a job takes the
-// first one that no other has taken.
+// take gives the next run to make. With several jobs the order of the repetitions holds as far as that goes: a job
+// takes the first one that no other has taken.
 func (r *running) take(ctx context.Context) (Task, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

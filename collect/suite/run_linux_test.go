@@ -82,7 +82,8 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 	log, _ := os.ReadFile(filepath.Join(out.Results[0].Dir, collect.StdoutFile))
-	if !strings.Contains(string(log), "-m dpsight_experiments --method vanilla") || !strings.Contains(string(log), "--device cuda") {
+	if !strings.Contains(string(log), "-m dpsight_experiments --method vanilla") ||
+		!strings.Contains(string(log), "--device cuda") {
 		t.Errorf("it ran %q", log)
 	}
 }
@@ -94,7 +95,8 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 	}
 	signals := make(chan os.Signal, 1)
 	out, err := s.Run(t.Context(), Options{
-		Template: collect.Experiment{Store: t.TempDir(), Python: fakePython(t), Machine: &collect.Machine{}, Signals: signals},
+		Template: collect.Experiment{Store: t.TempDir(), Python: fakePython(t), Machine: &collect.Machine{},
+			Signals: signals},
 		Begin: func(i, of int, x Task) {
 			if i == 1 {
 				signals <- syscall.SIGINT

@@ -61,8 +61,8 @@ func (s *scope) unknown(name string) error {
 	return fmt.Errorf("no experiment has a parameter %s; there are %s", name, strings.Join(s.names[1:], ", "))
 }
 
-// resolve completes an experiment's parameters. With a command they are what the entries say, each of the type that YAML
-// gives it.
+// resolve completes an experiment's parameters. With a command they are what the entries say, each of the type that
+// YAML gives it.
 func (s *scope) resolve(given map[string]scalar) (map[string]any, error) {
 	if !s.builtin {
 		return typedAll(given), nil

@@ -18,14 +18,14 @@
 //	experiments: [{method: flash, batch_size: 16}]          # further ones
 //	include: [{method: ghost, batch_size: 32, name: big}]   # and those that exclude and where do not touch
 //
-// All keys but matrix, experiments or include, of which there must be one, may be left out. An experiment's entry has the
-// options of package experiments, and name, bare, and repeats of its own. An option that does not apply to a method or
-// model may stand in the defaults.
+// All keys but matrix, experiments or include, of which there must be one, may be left out. An experiment's entry has
+// the options of package experiments, and name, bare, and repeats of its own. An option that does not apply to a method
+// or model may stand in the defaults.
 //
-// An experiment is left out if an entry of exclude holds for it as a whole (a list holds if one of its values does), or if
-// a constraint under where (one, several with commas, or a list) is false for it. A constraint has comparisons of
-// parameters, numbers and words, and, or, not and parentheses; one on a parameter that an experiment does not have leaves
-// it in.
+// An experiment is left out if an entry of exclude holds for it as a whole (a list holds if one of its values does), or
+// if a constraint under where (one, several with commas, or a list) is false for it. A constraint has comparisons of
+// parameters, numbers and words, and, or, not and parentheses; one on a parameter that an experiment does not have
+// leaves it in.
 //
 // With a command of one's own the parameters are of any name:
 //
@@ -73,13 +73,13 @@ type Suite struct {
 	whole []*Experiment // of the file, where these are a selection; else nil
 }
 
-// The values of [Suite.Record]. Repetitions that are not recorded have counters and timers only, which is enough for times and peaks, at a
-// hundredth of the disk.
+// The values of [Suite.Record]. Repetitions that are not recorded have counters and timers only, which is enough for
+// times and peaks, at a hundredth of the disk.
 const (
 	RecordAll   = "all"
 	RecordFirst = "first" // the first of each experiment: after one round everything has a breakdown
-	// RecordOne is one of each experiment, in a round that its content picks. A machine may be slower in the first round than in others,
-	// and what recording costs must not be mistaken for that.
+	// RecordOne is one of each experiment, in a round that its content picks. A machine may be slower in the first
+	// round than in others, and what recording costs must not be mistaken for that.
 	RecordOne = "one"
 )
 
@@ -94,8 +94,9 @@ func (s *Suite) records(t Task) bool {
 	return true
 }
 
-// recorded is the repetition that is recorded where one is. It follows from the content alone, as the file may be reordered before a suite
-// goes on; and if there are more repeats by then it stays, or is one of the new ones: what is made already may lie without events.
+// recorded is the repetition that is recorded where one is. It follows from the content alone, as the file may be
+// reordered before a suite goes on; and if there are more repeats by then it stays, or is one of the new ones: what is
+// made already may lie without events.
 func (x *Experiment) recorded() int {
 	best, highest := 0, []byte(nil)
 	for r := range x.Repeats {
@@ -158,7 +159,8 @@ func Load(nameOrPath string) (*Suite, error) {
 		err = path.Err
 	}
 	if err != nil {
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be read: %v", nameOrPath, err), Hint: "a suite is a YAML file, or the name of a built-in one"}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be read: %v", nameOrPath, err),
+			Hint: "a suite is a YAML file, or the name of a built-in one"}
 	}
 	return Parse(filepath.Base(nameOrPath), b)
 }

@@ -31,8 +31,10 @@ func TestBuiltinSuites(t *testing.T) {
 				bare++
 			}
 		}
-		if s.Name != test.name || len(s.Experiments) < test.runs || len(keys) != len(s.Experiments) || len(names) != len(keys) || bare != test.bare {
-			t.Errorf("%s: %d experiments, %d keys, %d names, %d bare", s.Name, len(s.Experiments), len(keys), len(names), bare)
+		if s.Name != test.name || len(s.Experiments) < test.runs || len(keys) != len(s.Experiments) ||
+			len(names) != len(keys) || bare != test.bare {
+			t.Errorf("%s: %d experiments, %d keys, %d names, %d bare", s.Name, len(s.Experiments), len(keys),
+				len(names), bare)
 		}
 		if s.Baseline["method"] != "vanilla" {
 			t.Errorf("%s: baseline %v", s.Name, s.Baseline)
@@ -46,7 +48,8 @@ func TestBuiltinSuites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, x := range s.Experiments {
-		if x.Params["preset"] != "seed" || x.Params["num_iter"] != int64(3) || x.Params["warmup_iter"] != int64(2) || x.Params["seq_len"] != int64(16384) {
+		if x.Params["preset"] != "seed" || x.Params["num_iter"] != int64(3) || x.Params["warmup_iter"] != int64(2) ||
+			x.Params["seq_len"] != int64(16384) {
 			t.Errorf("experiment %d: %v", i, x.Params)
 		}
 		if x.Bare && (i == 0 || x.Params["method"] != s.Experiments[i-1].Params["method"] || s.Experiments[i-1].Bare) {
@@ -57,7 +60,9 @@ func TestBuiltinSuites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := trainers.Experiments[15]; len(trainers.Experiments) != 16 || n.Name != "DPFastGradientClippingTrainer_bs8_seq1024" || n.Params["method"] != "fgc" || trainers.Baseline["method"] != "vanilla" {
+	if n := trainers.Experiments[15]; len(trainers.Experiments) != 16 ||
+		n.Name != "DPFastGradientClippingTrainer_bs8_seq1024" || n.Params["method"] != "fgc" ||
+		trainers.Baseline["method"] != "vanilla" {
 		t.Errorf("%d experiments, the last %+v", len(trainers.Experiments), n)
 	}
 }
@@ -70,7 +75,8 @@ func TestHeadlineBatchHasAllMethods(t *testing.T) {
 	}
 	var missing []string
 	for _, m := range experiments.Methods() {
-		params, err := experiments.Resolve(map[string]string{"method": m.ID, "precision": "bf16", "preset": "small", "seq_len": "512", "batch_size": "32", "num_iter": "20", "warmup_iter": "3"})
+		params, err := experiments.Resolve(map[string]string{"method": m.ID, "precision": "bf16", "preset": "small",
+			"seq_len": "512", "batch_size": "32", "num_iter": "20", "warmup_iter": "3"})
 		if err != nil {
 			continue
 		}
@@ -121,7 +127,8 @@ experiments:
 		t.Errorf("params %v, %v", x[0].Params, x[1].Params)
 	}
 	plan := s.Document("id", time.Unix(0, 0))
-	if len(plan.Experiments) != 3 || plan.Experiments[2].Params["bare"] != true || plan.Experiments[1].Params["bare"] != nil {
+	if len(plan.Experiments) != 3 || plan.Experiments[2].Params["bare"] != true ||
+		plan.Experiments[1].Params["bare"] != nil {
 		t.Errorf("plan %+v", plan.Experiments)
 	}
 }
@@ -155,14 +162,16 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: got %v, want one line with %q", test.text, err, test.want)
 		}
 	}
-	for text, want := range map[string]string{"matrx: {method: [vanilla]}": documentKeys, "matrix: {method: [vanila]}": "docs/suites.md",
+	for text, want := range map[string]string{"matrx: {method: [vanilla]}": documentKeys,
+		"matrix: {method: [vanila]}":                            "docs/suites.md",
 		"matrix: {method: [vanilla], physical_batch_size: [3]}": "exclude or where"} {
 		_, err := Parse("bad.yaml", []byte(text))
 		if usage := new(collect.UsageError); !errors.As(err, &usage) || !strings.Contains(usage.Hint, want) {
 			t.Errorf("%s: %v, with another hint than %s", text, err, want)
 		}
 	}
-	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint, "give a file, or one of the built-in suites: headline") {
+	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint,
+		"give a file, or one of the built-in suites: headline") {
 		t.Errorf("an unknown suite: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "file.yaml")

@@ -72,8 +72,8 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// same reports whether two values of a parameter are one: numbers by their value, truths by their meaning, methods by any of
-// their names, all else by its text.
+// same reports whether two values of a parameter are one: numbers by their value, truths by their meaning, methods by
+// any of their names, all else by its text.
 func (s *scope) same(name string, a, b any) bool {
 	if x, ok := number(a); ok {
 		y, ok := number(b)
@@ -88,8 +88,9 @@ func (s *scope) same(name string, a, b any) bool {
 	return v == w || s.builtin && name == methodName && method(v) == method(w)
 }
 
-// is reports whether a parameter of an experiment has a value. A name for a method with other parameters, as functorch is for dpsgd, asks
-// for these too; where an experiment was refused before it had any, its own name for the method says what they are.
+// is reports whether a parameter of an experiment has a value. A name for a method with other parameters, as functorch
+// is for dpsgd, asks for these too; where an experiment was refused before it had any, its own name for the method says
+// what they are.
 func (s *scope) is(params map[string]any, name string, value any) bool {
 	p, ok := params[name]
 	if !ok || !s.same(name, p, value) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A constraint is a parsed "where": comparisons of parameters, numbers and words, joined by and, or, not, parentheses and
-// commas (ands that bind last). The parser is written by hand: a library for expressions brings a language with calls and
-// indexing along, and its errors would not be in a suite's words.
+// A constraint is a parsed "where": comparisons of parameters, numbers and words, joined by and, or, not, parentheses
+// and commas (ands that bind last). The parser is written by hand: a library for expressions brings a language with
+// calls and indexing along, and its errors would not be in a suite's words.
 //
 // As in SQL's CHECK, a comparison with a parameter that an experiment does not have is unknown, and only an experiment
 // of which the constraint is false is left out: physical_batch_size <= batch_size says nothing of one without either.
@@ -51,7 +51,8 @@ func parseWhere(text string, s *scope) (constraint, error) {
 	for rest := text; strings.TrimSpace(rest) != ""; {
 		m := whereToken.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, fmt.Errorf("%q cannot be read; it has comparisons (==, !=, <, <=, >, >=), and, or, not, parentheses and commas", strings.TrimSpace(rest))
+			return nil, fmt.Errorf("%q cannot be read; it has comparisons (==, !=, <, <=, >, >=), and, or, not, "+
+				"parentheses and commas", strings.TrimSpace(rest))
 		}
 		p.tokens = append(p.tokens, m[1])
 		rest = rest[len(m[0]):]

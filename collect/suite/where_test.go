@@ -8,8 +8,10 @@ import (
 )
 
 func TestWhere(t *testing.T) {
-	s := &scope{builtin: true, names: []string{"bare", "method", "batch_size", "physical_batch_size", "learning_rate", "checkpointing", "preset"}}
-	params := map[string]any{"bare": false, "method": "dpsgd", "batch_size": int64(32), "physical_batch_size": int64(8), "learning_rate": 1e-3, "checkpointing": false}
+	s := &scope{builtin: true, names: []string{"bare", "method", "batch_size", "physical_batch_size", "learning_rate",
+		"checkpointing", "preset"}}
+	params := map[string]any{"bare": false, "method": "dpsgd", "batch_size": int64(32), "physical_batch_size": int64(8),
+		"learning_rate": 1e-3, "checkpointing": false}
 	for text, want := range map[string]verdict{
 		"physical_batch_size <= batch_size":                              holds,
 		"physical-batch-size<=batch-size":                                holds,
@@ -101,8 +103,11 @@ func TestMatrixAgainstBruteForce(t *testing.T) {
 		file := "name: random\ncommand: [run, \"{a}\", \"{b}\", \"{c}\"]\nmatrix:\n"
 		for _, name := range []string{"a", "b", "c"} {
 			values[name] = []int64{0, 1, 2, 3}[:1+r.IntN(4)]
-			r.Shuffle(len(values[name]), func(i, j int) { values[name][i], values[name][j] = values[name][j], values[name][i] })
-			file += fmt.Sprintf("  %s: [%s]\n", name, strings.ReplaceAll(strings.Trim(fmt.Sprint(values[name]), "[]"), " ", ", "))
+			r.Shuffle(len(values[name]), func(i, j int) {
+				values[name][i], values[name][j] = values[name][j], values[name][i]
+			})
+			file += fmt.Sprintf("  %s: [%s]\n", name, strings.ReplaceAll(strings.Trim(fmt.Sprint(values[name]), "[]"),
+				" ", ", "))
 		}
 		type entry map[string][]int64
 		var excludes []entry
@@ -176,7 +181,8 @@ func TestMatrixAgainstBruteForce(t *testing.T) {
 }
 
 func FuzzWhere(f *testing.F) {
-	for _, seed := range []string{"physical_batch_size <= batch_size", "not (a == 1 or b != x), c < 3.5", `a == "q" and 'b' != b`, "((", "== == ==", "a<=b<=c"} {
+	for _, seed := range []string{"physical_batch_size <= batch_size", "not (a == 1 or b != x), c < 3.5",
+		`a == "q" and 'b' != b`, "((", "== == ==", "a<=b<=c"} {
 		f.Add(seed)
 	}
 	s := &scope{names: []string{"bare", "a", "b", "c", "batch_size", "physical_batch_size"}}
@@ -188,7 +194,8 @@ func FuzzWhere(f *testing.F) {
 			}
 			return
 		}
-		for _, params := range []map[string]any{{}, {"a": int64(1), "b": "x", "c": 2.5, "bare": true, "batch_size": int64(4)}} {
+		for _, params := range []map[string]any{{}, {"a": int64(1), "b": "x", "c": 2.5, "bare": true,
+			"batch_size": int64(4)}} {
 			v := c(params)
 			negated, err := parseWhere("not ("+text+")", s)
 			if err == nil && !strings.Contains(text, ",") && negated(params) != -v {

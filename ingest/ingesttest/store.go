@@ -18,9 +18,9 @@ var (
 	stores = map[string]string{} // with tables, by the folder without
 )
 
-// Store is the folder of a store's copy that has its tables; a store that has them itself is returned as it is. The copy is
-// made once a process, beside the original and not in it: other test binaries may be reading that at this moment. Remove it
-// with Remove.
+// Store is the folder of a store's copy that has its tables; a store that has them itself is returned as it is. The
+// copy is made once a process, beside the original and not in it: other test binaries may be reading that at this
+// moment. Remove it with Remove.
 func Store(t testing.TB, folder string) string {
 	t.Helper()
 	mu.Lock()
@@ -88,8 +88,8 @@ func ingested(folder string) (string, error) {
 	return folder, errors.Join(errs...)
 }
 
-// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 where it did not say. No figure
-// is drawn from it.
+// TorchPeak is the highest that torch counted as allocated on any device of the run in dir, in bytes; 0 where it did
+// not say. No figure is drawn from it.
 func TorchPeak(t testing.TB, dir string) (peak int64) {
 	t.Helper()
 	doc, err := schemas.ReadIngestReport(dir)

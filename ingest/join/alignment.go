@@ -12,8 +12,9 @@ type alignment struct {
 	limit      int64 // its last event; what came later says nothing
 	how        string
 	parts      *places // nil = they do the same
-	// crossing is for what outlives its unit. A step may have fewer units than the other, or more: where two that follow each
-	// other are held against two that do not, a life that goes from one into the next has its twin elsewhere.
+	// crossing is for what outlives its unit. A step may have fewer units than the other, or more: where two that
+	// follow each other are held against two that do not, a life that goes from one into the next has its twin
+	// elsewhere.
 	crossing *places
 }
 
@@ -99,13 +100,15 @@ func (al *alignment) pair(j *Joined, p *program, w *workbench, found func(match)
 		}
 	}
 	for _, m := range w.matches {
-		if !w.all.isOdd(factor(lives[m.life].Requested, lives[m.twin].Requested)) { // else chance may have brought them together
+		// else chance may have brought them together
+		if !w.all.isOdd(factor(lives[m.life].Requested, lives[m.twin].Requested)) {
 			found(m)
 		}
 	}
 }
 
-// place is the program event of step at which what program event n of like did has been done, for a life born at program event born.
+// place is the program event of step at which what program event n of like did has been done, for a life born at
+// program event born.
 func (al *alignment) place(born, n int32, crossing bool) int32 {
 	if al.parts == nil {
 		return max(n+al.step.from-al.like.from, 0)

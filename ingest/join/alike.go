@@ -30,15 +30,17 @@ func (j *Joined) otherSizes(p *program, a, b stretch) int {
 	return differ
 }
 
-// factors counts the pairs of blocks by the factor that their sizes differ by: a batch of another size makes everything of
-// it larger by the same factor, attention over longer sequences by its square, and leaves the rest. That does not say which blocks grow; a block whose factor no
-// other pair has is odd, but for one that did not grow. Equal quotients round to equal floats.
+// factors counts the pairs of blocks by the factor that their sizes differ by: a batch of another size makes everything
+// of it larger by the same factor, attention over longer sequences by its square, and leaves the rest. That does not
+// say which blocks grow; a block whose factor no other pair has is odd, but for one that did not grow. Equal quotients
+// round to equal floats.
 type factors map[float64]int
 
 func factor(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
 
-// scales reports whether step a is step b with other sizes: what is done is known to be the same. It must be so in every respect but
-// the sizes: nearly every block dies where its twin does and was born in the same phase, and at most one factor in twenty is odd.
+// scales reports whether step a is step b with other sizes: what is done is known to be the same. It must be so in
+// every respect but the sizes: nearly every block dies where its twin does and was born in the same phase, and at most
+// one factor in twenty is odd.
 func (j *Joined) scales(p *program, a, b stretch) bool {
 	all, e := factors{}, j.dev.Events
 	births, same := 0, 0
@@ -87,8 +89,8 @@ func (j *Joined) pairs(p *program, step, like stretch, found func(life, twin int
 	}
 }
 
-// sameFamily reports whether two lives were born in phases that the rules treat alike. Recompute is seen in instrumented steps
-// only: elsewhere it is a part of backward.
+// sameFamily reports whether two lives were born in phases that the rules treat alike. Recompute is seen in
+// instrumented steps only: elsewhere it is a part of backward.
 func (j *Joined) sameFamily(a, b int) bool { return j.family(a) == j.family(b) }
 
 func (j *Joined) family(l int) family {

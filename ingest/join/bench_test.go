@@ -16,25 +16,27 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// Events of alternating instrumented and bare steps of a model of a hundred modules, with a mark or tag to every seventh event, as
-// recordings have to every second to tenth: steps, join and rows; decoding, replay and disk are others'. The highest resident
-// memory is that of the process: the events, what replay made of them and the join.
+// Events of alternating instrumented and bare steps of a model of a hundred modules, with a mark or tag to every
+// seventh event, as recordings have to every second to tenth: steps, join and rows; decoding, replay and disk are
+// others'. The highest resident memory is that of the process: the events, what replay made of them and the join.
 //
-// Batches may differ in size from step to step, so that no step is exactly like another, and kernels may take buffers that depend on
-// it, so that each has to be put together from parts of others.
+// Batches may differ in size from step to step, so that no step is exactly like another, and kernels may take buffers
+// that depend on it, so that each has to be put together from parts of others.
 //
-// Ten million events may take 10 s and 2 GB on two cores, collecting garbage as often as dpsight ingest does: on a machine with more
-// the collector would run on the others beside it.
+// Ten million events may take 10 s and 2 GB on two cores, collecting garbage as often as dpsight ingest does: on a
+// machine with more the collector would run on the others beside it.
 func BenchmarkJoin(b *testing.B) {
 	for _, steps := range []string{"equal", "scaled", "unequal"} {
 		for _, million := range []int{1, 10} {
-			b.Run(fmt.Sprintf("%s/%dM", steps, million), func(b *testing.B) { benchmarkJoin(b, million*1_000_000, steps) })
+			b.Run(fmt.Sprintf("%s/%dM", steps, million), func(b *testing.B) {
+				benchmarkJoin(b, million*1_000_000, steps)
+			})
 		}
 	}
 }
 
-// deepStep is a training step whose every module allocates and frees as one of a transformer does. odd says of which modules the
-// backward takes one temporary more.
+// deepStep is a training step whose every module allocates and frees as one of a transformer does. odd says of which
+// modules the backward takes one temporary more.
 func deepStep(w *world, tags bool, next uint8, batch int64, odd func(module int) bool) {
 	const modules, forward, backward = 100, 3, 6
 	temporaries := func(th uint16, n int) {
@@ -117,7 +119,10 @@ func benchmarkJoin(b *testing.B, events int, varies string) {
 		rank := &Rank{RunID: "run", Marks: w.marks, Tags: w.tags, Names: w.names, Steps: steps.Derive(w.marks, w.names)}
 		joined, _ := Join(NewContext(rank), []Device{{Events: &w.events, Replay: res}})
 		n := 0
-		if err := joined[0].Allocations(func(rows []schemas.Allocation) error { n += len(rows); return nil }); err != nil {
+		if err := joined[0].Allocations(func(rows []schemas.Allocation) error {
+			n += len(rows)
+			return nil
+		}); err != nil {
 			b.Fatal(err)
 		}
 		if err := joined[0].Owners(func(rows []schemas.Owner) error { n += len(rows); return nil }); err != nil {

@@ -144,7 +144,8 @@ func (j *Joined) ambiguous(t *spool.Tag, lives []int32, lo, hi int64) {
 			}
 		}
 	}
-	j.Ambiguous = append(j.Ambiguous, fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind, j.ctx.rank.Names[t.Name], t.Bytes, t.K, what))
+	j.Ambiguous = append(j.Ambiguous, fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind,
+		j.ctx.rank.Names[t.Name], t.Bytes, t.K, what))
 }
 
 // window finds the last event that is known to lie before a mark. Asked for marks in order.

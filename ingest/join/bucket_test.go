@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// What a reducer makes and keeps is its buckets, from birth on; what it lets go of while it makes them is not, nor is what it makes in a
-// call that never ended.
+// What a reducer makes and keeps is its buckets, from birth on; what it lets go of while it makes them is not, nor is
+// what it makes in a call that never ended.
 func TestBuckets(t *testing.T) {
 	w := newWorld(t)
 	make := func(done bool, body func()) {
@@ -39,7 +39,8 @@ func TestBuckets(t *testing.T) {
 	w.label("end")
 	j := w.join()
 	w.expect(j, [][4]any{
-		{"bucket", 0, "made", "gradients/lifetime"}, {"bucket", 0, "first", "gradients/tagged"}, {"after", 0, "made", "other/phase"},
+		{"bucket", 0, "made", "gradients/lifetime"}, {"bucket", 0, "first", "gradients/tagged"},
+		{"after", 0, "made", "other/phase"},
 		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "other/phase"},
 	})
 	for _, o := range j.owners {

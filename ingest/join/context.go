@@ -20,8 +20,8 @@ type Rank struct {
 	Steps     *steps.Result
 	// Untimed is set where GPU times mean nothing: a phantom GPU, a foreign file.
 	Untimed bool
-	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die between the drain of
-	// its tags and that of its events: such tags name blocks that nobody knows.
+	// LastK is the mark of the last drain whose events were kept; 0 = none were lost. A process may die between the
+	// drain of its tags and that of its events: such tags name blocks that nobody knows.
 	LastK uint32
 	// Workspace is the size that CUBLAS_WORKSPACE_CONFIG gives, or 0.
 	Workspace int64
@@ -40,8 +40,8 @@ type Context struct {
 	releases map[uint16][]uint32
 	drains   []uint32        // k of each drain's begin
 	engine   map[uint16]bool // the autograd engine's threads
-	// backwardEnds holds the k at which outermost backward runs ended, and no other thread had one under way: the engine's threads,
-	// which all threads share, have done with everything.
+	// backwardEnds holds the k at which outermost backward runs ended, and no other thread had one under way: the
+	// engine's threads, which all threads share, have done with everything.
 	backwardEnds []uint32
 	tags         []spool.Tag // in order of k
 	reducers     []reducer
@@ -56,8 +56,10 @@ func NewContext(r *Rank) *Context {
 		maxK = r.Marks[n-1].K
 	}
 	n := int(maxK) + 2
-	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n), dp: make([]bool, n),
-		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}}
+	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n),
+		dp:        make([]bool, n),
+		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{},
+		reducing: map[uint32]int{}}
 	spans := r.Steps.Spans
 	for i := range spans {
 		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
@@ -262,8 +264,10 @@ const (
 var families = map[string]family{
 	schemas.PhaseForward: famForward, schemas.PhaseEval: famEval, schemas.PhaseRecompute: famRecompute,
 	schemas.PhaseBackward: famBackward, schemas.PhaseBackwardNorm: famBackward, schemas.PhaseBackwardGrad: famBackward,
-	schemas.PhaseClip: famDP, schemas.PhaseAccumulate: famDP, schemas.PhaseNoise: famUpdate, schemas.PhaseOptimizer: famUpdate,
-	schemas.PhaseSetupData: famSetupData, schemas.PhaseSetupModel: famSetupModel, schemas.PhaseSetupOptimizer: famSetupOptimizer,
+	schemas.PhaseClip: famDP, schemas.PhaseAccumulate: famDP, schemas.PhaseNoise: famUpdate,
+	schemas.PhaseOptimizer: famUpdate,
+	schemas.PhaseSetupData: famSetupData, schemas.PhaseSetupModel: famSetupModel,
+	schemas.PhaseSetupOptimizer: famSetupOptimizer,
 }
 
 // Tags are the rank's tags in order of k.

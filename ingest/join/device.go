@@ -16,8 +16,8 @@ type Device struct {
 	Checkpoints []schemas.Checkpoint
 }
 
-// Joined is what the join found on one device. Rows of the two large tables are made in batches: see [Joined.Allocations]
-// and [Joined.Owners].
+// Joined is what the join found on one device. Rows of the two large tables are made in batches: see
+// [Joined.Allocations] and [Joined.Owners].
 type Joined struct {
 	ctx *Context
 	dev Device
@@ -68,7 +68,8 @@ const (
 
 var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.ByPhase}
 
-// Join joins the devices of a rank. unbound is the number of tags of an address that no traced block of any device ever had.
+// Join joins the devices of a rank. unbound is the number of tags of an address that no traced block of any device ever
+// had.
 func Join(c *Context, devices []Device) (joined []*Joined, unbound int64) {
 	bound := make([]bool, len(c.tags))
 	for _, d := range devices {

@@ -35,14 +35,18 @@ func TestDTypes(t *testing.T) {
 		}
 	}
 	var got []schemas.Allocation
-	if err := w.join().Allocations(func(rows []schemas.Allocation) error { got = append(got, rows...); return nil }); err != nil {
+	if err := w.join().Allocations(func(rows []schemas.Allocation) error {
+		got = append(got, rows...)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	bySeq := map[int64]string{}
 	for _, a := range got {
 		bySeq[a.AllocSeq] = a.DType
 	}
-	for name, want := range map[string]string{"weight": "float32", "h": "bfloat16", "gs": "float32", "plain": "", "scratch": "",
+	for name, want := range map[string]string{"weight": "float32", "h": "bfloat16", "gs": "float32", "plain": "",
+		"scratch":    "",
 		"seen twice": "int64", "seen as two": schemas.MixedDTypes} {
 		for n, b := range w.blocks[name] {
 			if d := bySeq[b.born]; d != want {

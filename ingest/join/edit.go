@@ -8,8 +8,8 @@ type sequence struct {
 
 func (s sequence) part(from, to int) sequence { return sequence{s.of[from:to], s.size[from:to]} }
 
-// same reports whether two events may be the same. Where factors are given, sizes have to differ by one of them, but for blocks that
-// come from another unit or go into one: those may have the size of another batch.
+// same reports whether two events may be the same. Where factors are given, sizes have to differ by one of them, but
+// for blocks that come from another unit or go into one: those may have the size of another batch.
 func same(a, b *sequence, i, k int, factors factors) bool {
 	switch {
 	case a.of[i] != b.of[k]:
@@ -34,7 +34,8 @@ func (s *partFinder) shortest(a, b sequence, factors factors) []int32 {
 		places[e-1] = int32(g)
 		e, g = e-1, g-1
 	}
-	if s.work += len(a.of) + len(b.of); s.work > maxWork || !s.middle(a.part(n, e), b.part(n, g), places[n:e], int32(n), factors) {
+	if s.work += len(a.of) + len(b.of); s.work > maxWork || !s.middle(a.part(n, e), b.part(n, g), places[n:e], int32(n),
+		factors) {
 		return nil
 	}
 	return places

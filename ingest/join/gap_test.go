@@ -19,8 +19,8 @@ func (w *world) unrecorded(body func()) {
 	w.mode(instrumented)
 }
 
-// lost plays what other threads do between a drain's snapshot and the emptying of the history, and what mends it: another drain, with
-// the allocator's own list.
+// lost plays what other threads do between a drain's snapshot and the emptying of the history, and what mends it:
+// another drain, with the allocator's own list.
 func (w *world) lost(body func()) {
 	closed := w.mark(main, spool.DrainBegin, 0, 1)
 	w.drains = append(w.drains, schemas.Checkpoint{K: int64(closed), Reason: "step"})
@@ -32,14 +32,16 @@ func (w *world) lost(body func()) {
 func (w *world) gap(closed uint32, body func()) {
 	before, n := maps.Clone(w.live), w.events.Len()
 	body()
-	w.events = schemas.EventColumns{Action: w.events.Action[:n], Addr: w.events.Addr[:n], Size: w.events.Size[:n], Stream: w.events.Stream[:n],
+	w.events = schemas.EventColumns{Action: w.events.Action[:n], Addr: w.events.Addr[:n], Size: w.events.Size[:n],
+		Stream: w.events.Stream[:n],
 		TimeNS: w.events.TimeNS[:n], Mark: w.events.Mark[:n], Stack: w.events.Stack[:n], Pool: w.events.Pool[:n]}
 	w.events.Append(schemas.ActionGap, 0, 0, 0, 0, closed, 0, 0)
 	seq := int64(w.events.Len())
 	w.span(spool.DrainBegin, main, 2, func() {})
 	var list []schemas.SegmentBlock
 	row := func(s segment, at, bytes, requested int64, state string) {
-		list = append(list, schemas.SegmentBlock{SegmentAddress: s.addr, SegmentBytes: s.size, Address: s.addr + uint64(at), BlockBytes: bytes, RequestedBytes: requested, State: state})
+		list = append(list, schemas.SegmentBlock{SegmentAddress: s.addr, SegmentBytes: s.size,
+			Address: s.addr + uint64(at), BlockBytes: bytes, RequestedBytes: requested, State: state})
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.live)) {
 		b := w.live[name]
@@ -62,8 +64,8 @@ func (w *world) gap(closed uint32, body func()) {
 	w.gaps = append(w.gaps, replay.Gap{Seq: seq, List: list})
 }
 
-// After steps that were not recorded, weights and state are still known by what was seen before, tags go on binding, and
-// what was allocated meanwhile is untraced, until a tag says what it is.
+// After steps that were not recorded, weights and state are still known by what was seen before, tags go on binding,
+// and what was allocated meanwhile is untraced, until a tag says what it is.
 func TestGap(t *testing.T) {
 	w := trained(t, instrumented)
 	trainStep(w, false, true, 0)
@@ -103,7 +105,8 @@ func TestGap(t *testing.T) {
 		}
 	}
 	gap := w.gaps[0].Seq
-	if a := j.dev.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap || steps[4].AllocatedBegin != a[gap] || steps[1].AllocatedEnd != a[steps[1].EndSeq] {
+	if a := j.dev.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap ||
+		steps[4].AllocatedBegin != a[gap] || steps[1].AllocatedEnd != a[steps[1].EndSeq] {
 		t.Errorf("step 1 ends at %d, step 4 begins at %d, the gap is event %d", steps[1].EndSeq, steps[4].BeginSeq, gap)
 	}
 	partly := 0
@@ -112,7 +115,8 @@ func TestGap(t *testing.T) {
 			t.Errorf("bytes of a phase that was not recorded: %+v", p)
 		}
 		// What lies in part before the window has no events to go by; all else of a recorded step has bytes.
-		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded && (p.PeakBytes == 0) != (p.EndSeq == 0) {
+		if recorded := p.Step != 2 && p.Step != 3 && p.Step >= 0 && p.Step < 5; recorded &&
+			(p.PeakBytes == 0) != (p.EndSeq == 0) {
 			t.Errorf("%+v", p)
 		}
 		if p.Step == 4 && p.EndSeq == 0 {
@@ -135,8 +139,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// A module's time is its own: intervals go to the innermost call at their beginning, in backward to the enclosing one where
-// none of its own begins, and they sum to the phases' times.
+// A module's time is its own: intervals go to the innermost call at their beginning, in backward to the enclosing one
+// where none of its own begins, and they sum to the phases' times.
 func TestModuleTimes(t *testing.T) {
 	w := newWorld(t)
 	trainOn := func(mode uint8) {
@@ -173,8 +177,10 @@ func TestModuleTimes(t *testing.T) {
 		got[row{m.Phase, m.Module, m.DPHook}] += m.GPUNS
 		sums[m.Phase] += m.GPUNS
 	}
-	want := map[row]int64{{"forward", 1, false}: 200, {"forward", 2, false}: 200, {"forward", 3, false}: 100, {"forward", 0, false}: 100,
-		{"backward", 0, false}: 300, {"backward", 2, false}: 200, {"backward", 3, false}: 200, {"backward", 3, true}: 100, {"optimizer", 0, false}: 100, {"between", 0, false}: 100}
+	want := map[row]int64{{"forward", 1, false}: 200, {"forward", 2, false}: 200, {"forward", 3, false}: 100,
+		{"forward", 0, false}:  100,
+		{"backward", 0, false}: 300, {"backward", 2, false}: 200, {"backward", 3, false}: 200,
+		{"backward", 3, true}: 100, {"optimizer", 0, false}: 100, {"between", 0, false}: 100}
 	for r, ns := range want {
 		if got[r] != ns {
 			t.Errorf("%+v: %d ns, want %d", r, got[r], ns)
@@ -198,7 +204,8 @@ func TestModuleTimes(t *testing.T) {
 	}
 }
 
-// What another thread tagged while events were lost, and gave back, is not ambiguous though another block lies there now: it is unknown.
+// What another thread tagged while events were lost, and gave back, is not ambiguous though another block lies there
+// now: it is unknown.
 func TestTagInLostGap(t *testing.T) {
 	const other = uint16(2)
 	w := trained(t, instrumented)

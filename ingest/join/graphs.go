@@ -45,9 +45,9 @@ func newGraphs(j *Joined) *graphs {
 	return g
 }
 
-// givenUp is the state from which on a block that forward left, and that no tag explains, is no activation any more: the
-// graph that it may have belonged to is gone, and the block is not. What dies inside a backward run was held by the graph up
-// to there, whichever runs ended before it (a generator's activations outlive the discriminator's backward).
+// givenUp is the state from which on a block that forward left, and that no tag explains, is no activation any more:
+// the graph that it may have belonged to is gone, and the block is not. What dies inside a backward run was held by the
+// graph up to there, whichever runs ended before it (a generator's activations outlive the discriminator's backward).
 func (g *graphs) givenUp(life int32) int64 {
 	a := &g.j.dev.Replay.Allocs[life]
 	free := lifeEnd(a.FreeRequestedSeq)
@@ -77,8 +77,8 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom is the state from which on what a walk at mark k found in a graph, or what a hook had kept by then, was held:
-// the first forward pass of that step that lies after a given state. The nodes themselves have no time.
+// heldFrom is the state from which on what a walk at mark k found in a graph, or what a hook had kept by then, was
+// held: the first forward pass of that step that lies after a given state. The nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	c := g.j.ctx
 	step := c.rank.Steps.Spans[c.span[min(int(k), len(c.span)-1)]].Step

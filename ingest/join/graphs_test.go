@@ -34,12 +34,17 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 	w.forward(func() { w.alloc(main, "second", 3*mib) })
 	w.backward(spool.FlagKeepGraph, func() {})
 	w.label("graph kept")
-	w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "generator", "gradient"); w.label("inside") })
+	w.backward(0, func() {
+		w.alloc(engine, "gradient", kib)
+		w.drop(engine, "generator", "gradient")
+		w.label("inside")
+	})
 	w.label("all gone")
 	w.update()
 	w.label("end")
 	w.expect(w.join(), [][4]any{
-		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "other/phase"}, {"kept", 0, "end", "other/phase"},
+		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "other/phase"},
+		{"kept", 0, "end", "other/phase"},
 		{"dies", 0, "forward", "activations/lifetime"},
 		{"generator", 0, "first", "activations/lifetime"}, // the second backward has freed it
 		{"second", 0, "graph kept", "activations/lifetime"}, {"second", 0, "all gone", "other/phase"},
@@ -71,20 +76,22 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 		w.drop(main, "batch")
 	}
 	w.expect(w.join(), [][4]any{
-		{"batch", 1, "loaded", "inputs/tagged"}, {"batch", 1, "forward", "activations/tagged"}, {"batch", 1, "backward", "inputs/tagged"},
+		{"batch", 1, "loaded", "inputs/tagged"}, {"batch", 1, "forward", "activations/tagged"}, {"batch", 1, "backward",
+			"inputs/tagged"},
 		{"weights", 0, "loaded", "other/phase"}, {"weights", 0, "forward", "activations/tagged"},
 		{"weights", 0, "backward", "other/phase"}, {"weights", 0, "updated", "other/phase"},
 		{"h", 1, "forward", "activations/tagged"},
 	})
 }
 
-// A plain attribute of a module is known by its tag: in instrumented steps from birth, for what the graph held was seen; in
-// bare ones from the graph's end.
+// A plain attribute of a module is known by its tag: in instrumented steps from birth, for what the graph held was
+// seen; in bare ones from the graph's end.
 func TestHeldByAnAttribute(t *testing.T) {
 	w := newWorld(t)
 	for _, mode := range []uint8{bareMode, instrumented} {
 		w.forward(func() { w.alloc(main, "cache", 3*mib) })
-		w.label("forward " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode]) // mode is the next step's
+		// mode is the next step's
+		w.label("forward " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode])
 		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient") })
 		if mode == instrumented {
 			for range 9 { // no twin
@@ -138,13 +145,14 @@ func TestBatchesMadeAhead(t *testing.T) {
 			want = "activations/lifetime"
 		}
 		w.expect(w.join(), [][4]any{
-			{"batch 1", 0, "batch 1", want}, {"batch 2", 0, "batch 2", "inputs/tagged"}, {"batch 3", 0, "batch 3", want},
+			{"batch 1", 0, "batch 1", want}, {"batch 2", 0, "batch 2", "inputs/tagged"}, {"batch 3", 0, "batch 3",
+				want},
 		})
 	}
 }
 
-// Where most steps are bare, a batch is made in a bare step for a bare one. One that is used in the step that made it is none of these:
-// nobody says so of the one that a lonely step makes.
+// Where most steps are bare, a batch is made in a bare step for a bare one. One that is used in the step that made it
+// is none of these: nobody says so of the one that a lonely step makes.
 func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)

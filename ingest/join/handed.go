@@ -6,11 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A batch may be made ahead, in the step before the one whose model it is given to. If that one is bare, no tag says that it
-// is a batch; but where the same was made for an instrumented step, a tag does.
+// A batch may be made ahead, in the step before the one whose model it is given to. If that one is bare, no tag says
+// that it is a batch; but where the same was made for an instrumented step, a tag does.
 
-// handOver pairs the lives of a step which a bare one follows with those of a step like it which an instrumented one follows. Where
-// the steps after them do the same too, what becomes of the one batch there becomes of the other: next is the end of the instrumented one; else 0.
+// handOver pairs the lives of a step which a bare one follows with those of a step like it which an instrumented one
+// follows. Where the steps after them do the same too, what becomes of the one batch there becomes of the other: next
+// is the end of the instrumented one; else 0.
 func (t *twins) handOver(j *Joined, step int64, al *alignment, next int32, w *workbench) {
 	if t.given == nil {
 		t.given, t.handings = slices.Repeat([]int32{-1}, len(j.dev.Replay.Allocs)), map[int64]handing{}
@@ -19,10 +20,12 @@ func (t *twins) handOver(j *Joined, step int64, al *alignment, next int32, w *wo
 	al.pair(j, t.program, w, func(m match) { t.given[m.life] = int32(m.twin) })
 }
 
-// handing is how the batches that a step made ahead are used: by how many program events later than the other, and the last of those that tell.
+// handing is how the batches that a step made ahead are used: by how many program events later than the other, and the
+// last of those that tell.
 type handing struct{ shift, next int32 }
 
-// givenInLaterStep reports whether the first tag that says that a block is an input was made after the step that the block was born in.
+// givenInLaterStep reports whether the first tag that says that a block is an input was made after the step that the
+// block was born in.
 func (j *Joined) givenInLaterStep(life int32, tags []bound) bool {
 	c := j.ctx
 	for i := range tags {
@@ -48,8 +51,8 @@ func has(j *Joined, l int, category categoryIndex) bool {
 	return false
 }
 
-// takeAsInput appends what tags prove of a life, of which own are the owners so far, that it is an input, and what else its twin is in the
-// step that it is given to.
+// takeAsInput appends what tags prove of a life, of which own are the owners so far, that it is an input, and what else
+// its twin is in the step that it is given to.
 func (r *rules) takeAsInput(out, own []owner, life int32, scratch []owner) (appended, reuse []owner) {
 	t, first := r.twins, int32(len(out))
 	a := &r.j.dev.Replay.Allocs[life]
@@ -58,9 +61,11 @@ func (r *rules) takeAsInput(out, own []owner, life int32, scratch []owner) (appe
 			out = append(out, o)
 		}
 	}
-	out = append(out, owner{life: life, category: inputs, evidence: lifetime, begin: a.AllocSeq, end: a.FreeRequestedSeq})
+	out = append(out, owner{life: life, category: inputs, evidence: lifetime, begin: a.AllocSeq,
+		end: a.FreeRequestedSeq})
 	twin := t.given[life]
-	b, by, p := &r.j.dev.Replay.Allocs[twin], t.handings[r.j.ctx.rank.Steps.Spans[r.j.births[life].span].Step], t.program
+	b, by, p := &r.j.dev.Replay.Allocs[twin], t.handings[r.j.ctx.rank.Steps.Spans[r.j.births[life].span].Step],
+		t.program
 	if by.next == 0 || p.death(b.FreeRequestedSeq, by.next)+by.shift != p.death(a.FreeRequestedSeq, by.next+by.shift) {
 		return r.fill(out, first, life, scratch)
 	}
@@ -70,7 +75,8 @@ func (r *rules) takeAsInput(out, own []owner, life int32, scratch []owner) (appe
 			continue
 		}
 		n := o
-		n.life, n.evidence, n.begin, n.end, n.observed = life, lifetime, max(p.later(o.begin, by.shift), a.AllocSeq), a.FreeRequestedSeq, false
+		n.life, n.evidence, n.begin, n.end, n.observed = life, lifetime, max(p.later(o.begin, by.shift), a.AllocSeq),
+			a.FreeRequestedSeq, false
 		if o.end != b.FreeRequestedSeq && o.end != 0 && o.end <= end {
 			n.end, n.observed = p.later(o.end, by.shift), o.observed
 		}

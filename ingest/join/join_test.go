@@ -11,8 +11,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// trainStep is one DP-SGD step with one layer. Without tags it is what a bare step leaves. next is the mode of what follows
-// its update.
+// trainStep is one DP-SGD step with one layer. Without tags it is what a bare step leaves. next is the mode of what
+// follows its update.
 func trainStep(w *world, first, tags bool, next uint8) {
 	tag := func(th uint16, kind spool.TagKind, names ...string) {
 		if tags {
@@ -167,8 +167,8 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw. Where a step is like no other, what
-// lives beyond backward is nobody's, and what ends in it may have been a hook's.
+// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw. Where a step is like
+// no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
 func TestTwins(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
@@ -182,7 +182,8 @@ func TestTwins(t *testing.T) {
 		w.backward(0, func() {})
 		w.span(spool.OptimizerBegin, main, 1, func() {})
 		j := w.join()
-		if steps := j.Steps(); len(steps) != 4 || steps[2].Instrumented || !steps[1].Instrumented || !steps[2].Recorded {
+		if steps := j.Steps(); len(steps) != 4 || steps[2].Instrumented || !steps[1].Instrumented ||
+			!steps[2].Recorded {
 			t.Fatalf("steps %+v", steps)
 		}
 		want := []struct{ name, label, want string }{
@@ -414,7 +415,8 @@ func TestUserTags(t *testing.T) {
 	k := w.mark(main, spool.Tags, 0, 2)
 	for name, category := range map[string]string{"cache": schemas.Buffers, "table": "lookup tables"} {
 		b := w.live[name]
-		w.tags = append(w.tags, spool.Tag{K: k, Kind: spool.TagUser, Address: b.addr, Bytes: b.bytes, Name: w.name(name), Module: w.name(category)})
+		w.tags = append(w.tags, spool.Tag{K: k, Kind: spool.TagUser, Address: b.addr, Bytes: b.bytes,
+			Name: w.name(name), Module: w.name(category)})
 	}
 	w.label("end")
 	j := w.join()
@@ -446,8 +448,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// An activation whose autograd owner is gone but whose hook owner lives on changes category at that event: where autograd is seen to
-// let go within backward, and else where the run ends that gives up the graph.
+// An activation whose autograd owner is gone but whose hook owner lives on changes category at that event: where
+// autograd is seen to let go within backward, and else where the run ends that gives up the graph.
 func TestHookOutlivesAutograd(t *testing.T) {
 	w := newWorld(t)
 	w.forward(func() {
@@ -474,22 +476,26 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	w.update()
 	w.at["before"] = w.at["let go"] - 1
 	w.expect(w.join(), [][4]any{
-		{"released", 0, "forward", "activations/tagged"}, {"released", 0, "before", "activations/tagged"}, {"released", 0, "let go", "hook_activations/tagged"},
+		{"released", 0, "forward", "activations/tagged"}, {"released", 0, "before", "activations/tagged"},
+		{"released", 0, "let go", "hook_activations/tagged"},
 		{"released", 0, "clip", "hook_activations/tagged"},
-		{"kept", 0, "let go", "activations/tagged"}, {"kept", 0, "in backward", "activations/tagged"}, {"kept", 0, "given up", "hook_activations/tagged"},
+		{"kept", 0, "let go", "activations/tagged"}, {"kept", 0, "in backward", "activations/tagged"},
+		{"kept", 0, "given up", "hook_activations/tagged"},
 		{"kept", 0, "clip", "hook_activations/tagged"},
 	})
 }
 
-// What hooks hold in a forward pass that never came to backward is autograd's too, by phase; a backward that begins shows
-// what autograd holds, and then nothing is assumed.
+// What hooks hold in a forward pass that never came to backward is autograd's too, by phase; a backward that begins
+// shows what autograd holds, and then nothing is assumed.
 func TestUnfinishedForward(t *testing.T) {
 	for _, c := range []struct {
 		begins bool
 		want   map[string]string // owners at the end
 	}{
-		{false, map[string]string{"hooked": "activations/phase hook_activations/tagged", "freed": "", "unhooked": "activations/phase", "early": "hook_activations/tagged"}},
-		{true, map[string]string{"hooked": "hook_activations/tagged", "saved": "activations/tagged hook_activations/tagged", "late": "hook_activations/tagged"}},
+		{false, map[string]string{"hooked": "activations/phase hook_activations/tagged", "freed": "",
+			"unhooked": "activations/phase", "early": "hook_activations/tagged"}},
+		{true, map[string]string{"hooked": "hook_activations/tagged", "saved": "activations/tagged " +
+			"hook_activations/tagged", "late": "hook_activations/tagged"}},
 	} {
 		w := trained(t, instrumented)
 		w.alloc(main, "early", 3*mib) // not born in the forward pass
@@ -593,7 +599,8 @@ func TestPhaseRows(t *testing.T) {
 	if seq != int64(w.events.Len()) || peak != j.dev.Replay.PeakAllocated || gpu != 100*int64(len(intervals)) {
 		t.Errorf("phases end at %d, peak %d, gpu %d", seq, peak, gpu)
 	}
-	if len(steps) != 2 || steps[1].BeginSeq != steps[0].EndSeq || steps[1].GPUNS != 100*(steps[1].EndK-steps[1].BeginK) {
+	if len(steps) != 2 || steps[1].BeginSeq != steps[0].EndSeq ||
+		steps[1].GPUNS != 100*(steps[1].EndK-steps[1].BeginK) {
 		t.Errorf("steps %+v", steps)
 	}
 	if j := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }); j.Steps()[0].GPUNS != 0 {
@@ -620,8 +627,8 @@ func TestDrainsAreNotTimed(t *testing.T) {
 	}
 }
 
-// A step whose forward and backward no event could be recorded in was captured into a CUDA graph: what passes around the capture is not
-// its time.
+// A step whose forward and backward no event could be recorded in was captured into a CUDA graph: what passes around
+// the capture is not its time.
 func TestACapturedStepIsNotTimed(t *testing.T) {
 	w := newWorld(t)
 	var begins []uint32
@@ -637,7 +644,8 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 		for k := begins[0]; k < begins[1]; k++ {
 			r.Intervals = append(r.Intervals, spool.Interval{BeginK: k, EndK: k + 1, NS: 100})
 		}
-		r.Intervals = append(r.Intervals, spool.Interval{BeginK: end - 1, EndK: end, NS: 7}) // from the end of its optimizer's step on
+		// from the end of its optimizer's step on
+		r.Intervals = append(r.Intervals, spool.Interval{BeginK: end - 1, EndK: end, NS: 7})
 	})
 	captured := schemas.Captured(j.Phases())
 	s := j.Steps()
@@ -648,7 +656,8 @@ func TestACapturedStepIsNotTimed(t *testing.T) {
 
 // Whatever happens, every byte has an owner at every moment.
 func TestEveryByteHasAnOwner(t *testing.T) {
-	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation, spool.TagGradSample,
+	kinds := []spool.TagKind{spool.TagParameter, spool.TagGradient, spool.TagSavedTensor, spool.TagHookActivation,
+		spool.TagGradSample,
 		spool.TagSummedGradient, spool.TagInput, spool.TagOutput, spool.TagStoredBackprop, spool.TagUser}
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -694,9 +703,12 @@ func TestEveryByteHasAnOwner(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	for _, c := range []struct{ class, path, want string }{
-		{"Linear", "blocks.3.attn.q", "attention"}, {"LayerNorm", "blocks.3.attn.norm", "norm"}, {"Linear", "blocks.3.fc1", "mlp"},
-		{"Embedding", "emb", "embedding"}, {"Linear", "head", "head"}, {"Linear", "lm_head", "head"}, {"LlamaRMSNorm", "model.norm", "norm"},
-		{"Linear", "base.layers.0.self_attn.q_proj.lora_A.default", "lora"}, {"LlamaMLP", "model.layers.0.mlp", "mlp"}, {"GELU", "blocks.0.act", "other"},
+		{"Linear", "blocks.3.attn.q", "attention"}, {"LayerNorm", "blocks.3.attn.norm", "norm"},
+		{"Linear", "blocks.3.fc1", "mlp"},
+		{"Embedding", "emb", "embedding"}, {"Linear", "head", "head"}, {"Linear", "lm_head", "head"},
+		{"LlamaRMSNorm", "model.norm", "norm"},
+		{"Linear", "base.layers.0.self_attn.q_proj.lora_A.default", "lora"}, {"LlamaMLP", "model.layers.0.mlp", "mlp"},
+		{"GELU", "blocks.0.act", "other"},
 		{"LM", "", "other"},
 	} {
 		if got := Role(c.class, c.path); got != c.want {
@@ -706,7 +718,8 @@ func TestRoles(t *testing.T) {
 }
 
 func TestWorkspaces(t *testing.T) {
-	for config, want := range map[string]int64{":4096:8": 32 * mib, ":4096:2:16:8": 8*mib + 128*kib, "": 0, "nonsense": 0, ":16:8": 128 * kib} {
+	for config, want := range map[string]int64{":4096:8": 32 * mib, ":4096:2:16:8": 8*mib + 128*kib, "": 0,
+		"nonsense": 0, ":16:8": 128 * kib} {
 		if got := Workspaces(config); got != want {
 			t.Errorf("%q: %d, want %d", config, got, want)
 		}
@@ -739,17 +752,19 @@ func TestHeldOnceMore(t *testing.T) {
 	checkOwners(t, j)
 }
 
-// What a loss compares with is an input from its birth to its death, also while no graph holds it; a constant that another node saved, and what
-// forward made, are not. By what name the script keeps it changes nothing.
+// What a loss compares with is an input from its birth to its death, also while no graph holds it; a constant that
+// another node saved, and what forward made, are not. By what name the script keeps it changes nothing.
 func TestTargets(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		targets(t, named)
 	}
 }
 
-// What the user calls a loss's target wins over the rule, in bare steps too, and whether the script's name for it was seen before or after.
+// What the user calls a loss's target wins over the rule, in bare steps too, and whether the script's name for it was
+// seen before or after.
 func TestTargetsOfTheUser(t *testing.T) {
-	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser}, {spool.TagUser, spool.TagHeld}} {
+	for _, kinds := range [][]spool.TagKind{{spool.TagUser}, {spool.TagHeld, spool.TagUser},
+		{spool.TagUser, spool.TagHeld}} {
 		w := newWorld(t)
 		for step := range 4 {
 			bare := step == 3
@@ -798,7 +813,8 @@ func TestTargetsOfTheUser(t *testing.T) {
 	}
 }
 
-// A model that is no module has no forward pass that is seen: what it compares with the target is made outside every pass too.
+// A model that is no module has no forward pass that is seen: what it compares with the target is made outside every
+// pass too.
 func TestNoTargetsWithoutCalls(t *testing.T) {
 	w := newWorld(t)
 	w.alloc(main, "logits", 3*mib)
@@ -841,7 +857,8 @@ func targets(t *testing.T, named bool) {
 	w.alloc(main, "x", kib)
 	w.label("end")
 	j := w.join()
-	for label, want := range map[string][2]string{"made": {"inputs/lifetime", "other/phase"}, "held": {"activations/tagged", "activations/tagged"}, "given up": {"inputs/lifetime", "other/phase"}} {
+	for label, want := range map[string][2]string{"made": {"inputs/lifetime", "other/phase"},
+		"held": {"activations/tagged", "activations/tagged"}, "given up": {"inputs/lifetime", "other/phase"}} {
 		if got := [2]string{w.category(j, "target", 0, label), w.category(j, "constant", 0, label)}; got != want {
 			t.Errorf("%s: target and constant are %v, want %v", label, got, want)
 		}

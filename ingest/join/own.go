@@ -108,7 +108,8 @@ func (r *rules) fromTags(out []owner, tags []bound, life int32) []owner {
 			open[category] = 0
 		case t.Untag:
 		case o > 0:
-			if t.Kind == spool.TagUser && category == other && !out[o-1].user { // what the user says, not by what name the script keeps it
+			// what the user says, not by what name the script keeps it
+			if t.Kind == spool.TagUser && category == other && !out[o-1].user {
 				out[o-1].user, out[o-1].name, out[o-1].begin = true, t.Name, a.AllocSeq
 			}
 			if out[o-1].name == 0 {
@@ -124,11 +125,13 @@ func (r *rules) fromTags(out []owner, tags []bound, life int32) []owner {
 			}
 			n.begin = max(j.beginning(category, life, len(out) > first, b.seq), a.AllocSeq)
 			for _, before := range out[first:] {
-				if before.category == category { // it let go, and has taken hold once more since: when, bare steps do not tell
+				// it let go, and has taken hold once more since: when, bare steps do not tell
+				if before.category == category {
 					n.begin = max(n.begin, before.end)
 				}
 			}
-			if t.Kind == spool.TagSavedTensor || t.Kind == spool.TagHookActivation { // a batch, a mask: it was there before
+			// a batch, a mask: it was there before
+			if t.Kind == spool.TagSavedTensor || t.Kind == spool.TagHookActivation {
 				n.begin = min(r.graphs.heldFrom(t.K, n.begin), max(n.begin, b.seq))
 			}
 			if t.Kind == spool.TagHeld && r.graphs.unseen(life) { // autograd may have held it as well
@@ -177,8 +180,8 @@ func (j *Joined) beginning(category categoryIndex, life int32, later bool, tag i
 	return birth
 }
 
-// release ends autograd's ownership where the graph is given up, if another owner holds the block from there to its end. That a script
-// keeps it, by a name, says nothing: it may keep the graph as well.
+// release ends autograd's ownership where the graph is given up, if another owner holds the block from there to its
+// end. That a script keeps it, by a name, says nothing: it may keep the graph as well.
 func (j *Joined) release(owners []owner, tags []bound, free int64) {
 	for i := range owners {
 		o := &owners[i]
@@ -205,7 +208,8 @@ func (j *Joined) release(owners []owner, tags []bound, free int64) {
 			continue
 		}
 		for m := range owners {
-			if p := &owners[m]; m != i && p.category != activations && p.category != other && p.begin <= end && lifeEnd(p.end) == lifeEnd(free) {
+			if p := &owners[m]; m != i && p.category != activations && p.category != other && p.begin <= end &&
+				lifeEnd(p.end) == lifeEnd(free) {
 				o.end, o.observed = end, true
 				break
 			}

@@ -6,11 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare step, a unit, is held
-// against one of the other: the first against the first, the last against the last, and those between against those between; a
-// logical batch may have more physical ones than another. Within a pair of units the shortest edit from one to the other says which
-// event is which. Sizes are left out of that: they are what differs. What is compared of an event says more than that it allocates:
-// in which phase, and where the block that it is about ends or began.
+// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare step,
+// a unit, is held against one of the other: the first against the first, the last against the last, and those between
+// against those between; a logical batch may have more physical ones than another. Within a pair of units the shortest
+// edit from one to the other says which event is which. Sizes are left out of that: they are what differs. What is
+// compared of an event says more than that it allocates: in which phase, and where the block that it is about ends or
+// began.
 
 const (
 	// candidates is how many instrumented steps on either side a bare one is held against.
@@ -44,8 +45,8 @@ func (s *partFinder) forget(i int) {
 	delete(s.tokens, i)
 }
 
-// likeInParts finds the instrumented steps that blocks of step i have twins in, the one with the most first: what that one does not
-// have another may. None, where fewer than half of the blocks have a twin in any.
+// likeInParts finds the instrumented steps that blocks of step i have twins in, the one with the most first: what that
+// one does not have another may. None, where fewer than half of the blocks have a twin in any.
 func (f *finder) likeInParts(i int) []*alignment {
 	first := f.j.born(f.p, f.at[i].from)
 	left := f.j.born(f.p, f.at[i].to) - first // blocks without a twin so far
@@ -144,10 +145,12 @@ func like(i, n, m int) int {
 	return min(i, max(m-2, 0))
 }
 
-// edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where they differ, sizes have a
-// say after all: a first edit shows by which factors sizes differ, and a second one keeps to those.
+// edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where they
+// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to
+// those.
 func (f *finder) edit(a *tokens, u *unit, b *tokens, v *unit) []int32 {
-	x, y := sequence{a.of[u.from+1 : u.to+1], a.size[u.from+1 : u.to+1]}, sequence{b.of[v.from+1 : v.to+1], b.size[v.from+1 : v.to+1]}
+	x, y := sequence{a.of[u.from+1 : u.to+1], a.size[u.from+1 : u.to+1]}, sequence{b.of[v.from+1 : v.to+1],
+		b.size[v.from+1 : v.to+1]}
 	all := factors{}
 	if u.hash != v.hash {
 		for i, n := range f.parts.shortest(x, y, nil) {

@@ -6,8 +6,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// program numbers the events that the program caused: allocs and requests to free, and gaps, which hide some. Segments come and go, and frees
-// complete, as the allocator sees fit; so one step repeats another in these events only.
+// program numbers the events that the program caused: allocs and requests to free, and gaps, which hide some. Segments
+// come and go, and frees complete, as the allocator sees fit; so one step repeats another in these events only.
 type program struct {
 	number []int32 // by seq: program events up to it
 	seq    []int32 // by number: its seq
@@ -43,8 +43,8 @@ func (j *Joined) born(p *program, after int32) int {
 	return sort.Search(len(lives), func(l int) bool { return p.number[lives[l].AllocSeq] > after })
 }
 
-// at is the event that lies as far behind program event n as event seq behind the one before it: between two program events there
-// are those of the allocator.
+// at is the event that lies as far behind program event n as event seq behind the one before it: between two program
+// events there are those of the allocator.
 func (p *program) at(n int32, seq int64) int64 {
 	n = min(n, int32(len(p.seq)-1))
 	next := int64(len(p.number))

@@ -21,8 +21,10 @@ var roles = []role{
 	{"norm", []string{"norm"}, nil, nil},
 	{"embedding", []string{"embedding"}, []string{"wte", "wpe"}, nil},
 	{"head", nil, []string{"head", "lm_head", "classifier", "score", "embed_out", "fc_out"}, nil},
-	{"attention", []string{"attention"}, []string{"q", "k", "v", "o", "q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv", "query", "key", "value"}, []string{"attn", "attention"}},
-	{"mlp", []string{"mlp", "feedforward"}, []string{"fc1", "fc2", "up_proj", "down_proj", "gate_proj"}, []string{"mlp", "ffn", "feed_forward"}},
+	{"attention", []string{"attention"}, []string{"q", "k", "v", "o", "q_proj", "k_proj", "v_proj", "o_proj",
+		"out_proj", "qkv", "query", "key", "value"}, []string{"attn", "attention"}},
+	{"mlp", []string{"mlp", "feedforward"}, []string{"fc1", "fc2", "up_proj", "down_proj", "gate_proj"},
+		[]string{"mlp", "ffn", "feed_forward"}},
 }
 
 // Role is the role of a module, by its class and dotted path.
@@ -57,7 +59,8 @@ func Modules(runID string, rank int32, infos []spool.ModuleInfo) []schemas.Modul
 	at := map[uint32]int{}
 	var rows []schemas.Module
 	for _, m := range infos {
-		row := schemas.Module{RunID: runID, Rank: rank, ID: int64(m.ID), Path: m.Path, Class: m.Class, Role: Role(m.Class, m.Path),
+		row := schemas.Module{RunID: runID, Rank: rank, ID: int64(m.ID), Path: m.Path, Class: m.Class,
+			Role:           Role(m.Class, m.Path),
 			ParameterBytes: m.ParameterBytes}
 		if m.NormBy != nil {
 			row.NormBy = *m.NormBy

@@ -64,7 +64,8 @@ func (j *Joined) Owners(emit func([]schemas.Owner) error) error {
 	rows := make([]schemas.Owner, 0, batchRows)
 	for i := range j.owners {
 		o := &j.owners[i]
-		row := schemas.Owner{RunID: j.ctx.rank.RunID, Rank: j.ctx.rank.Rank, Device: j.dev.Device, AllocID: int64(o.life) + 1,
+		row := schemas.Owner{RunID: j.ctx.rank.RunID, Rank: j.ctx.rank.Rank, Device: j.dev.Device,
+			AllocID:  int64(o.life) + 1,
 			Category: schemas.Categories[o.category], Name: j.ctx.rank.Names[o.name], Module: int64(o.module),
 			BeginSeq: o.begin, EndSeq: o.end, EndObserved: o.observed, Evidence: evidences[o.evidence]}
 		if rows = append(rows, row); len(rows) == batchRows {
@@ -84,8 +85,10 @@ func (j *Joined) Phases() []schemas.Phase {
 	rows := make([]schemas.Phase, 0, len(spans))
 	for i := range spans {
 		s := &spans[i]
-		row := schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Step, Microbatch: s.Microbatch,
-			Phase: s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS, GPUNS: gpu[i]}
+		row := schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Step,
+			Microbatch: s.Microbatch,
+			Phase:      s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS,
+			GPUNS: gpu[i]}
 		if r := j.dev.Replay; r != nil && !c.pausedIn(s) {
 			row.BeginSeq, row.EndSeq = j.seqAt(s.BeginK), j.seqAt(s.EndK)
 			if i == len(spans)-1 {
@@ -111,7 +114,8 @@ func (j *Joined) Steps() []schemas.Step {
 	gpu, spans := make([]int64, len(c.rank.Steps.Steps)), make([]schemas.Phase, len(c.rank.Steps.Spans))
 	for i, ns := range c.gpuTimes() {
 		s := &c.rank.Steps.Spans[i]
-		if spans[i] = (schemas.Phase{Step: s.Step, Phase: s.Phase, GPUNS: ns}); s.Step >= 0 && s.Step < int64(len(gpu)) {
+		if spans[i] = (schemas.Phase{Step: s.Step, Phase: s.Phase, GPUNS: ns}); s.Step >= 0 &&
+			s.Step < int64(len(gpu)) {
 			gpu[s.Step] += ns
 		}
 	}
@@ -123,8 +127,10 @@ func (j *Joined) Steps() []schemas.Step {
 	var rows []schemas.Step
 	for i := range c.rank.Steps.Steps {
 		s := &c.rank.Steps.Steps[i]
-		row := schemas.Step{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Number, Microbatches: s.Microbatches,
-			Warmup: s.Warmup, Instrumented: s.Instrumented, Recorded: s.Recorded && j.dev.Replay != nil, Unphased: s.Unphased, Samples: s.Samples, Tokens: s.Tokens,
+		row := schemas.Step{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Number,
+			Microbatches: s.Microbatches,
+			Warmup:       s.Warmup, Instrumented: s.Instrumented, Recorded: s.Recorded && j.dev.Replay != nil,
+			Unphased: s.Unphased, Samples: s.Samples, Tokens: s.Tokens,
 			BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS,
 			WallNS: max(s.EndNS-s.StartNS-s.DrainNS, 0), GPUNS: gpu[i]}
 		if row.Recorded {

@@ -34,8 +34,8 @@ type workspaceKey struct {
 	size   int64
 }
 
-// workspacePlace is what makes the block of a later step the workspace of another stream: the call that it was made in, and the block
-// that this call made just before, its result.
+// workspacePlace is what makes the block of a later step the workspace of another stream: the call that it was made in,
+// and the block that this call made just before, its result.
 type workspacePlace struct {
 	size, before int64
 	fam          family
@@ -65,14 +65,17 @@ func newRules(j *Joined) *rules {
 		}
 	}
 	r.perCall = j.perCall(r)
-	r.calls = slices.ContainsFunc(c.rank.Steps.Spans, func(s steps.Span) bool { return s.Under == schemas.PhaseForward })
+	r.calls = slices.ContainsFunc(c.rank.Steps.Spans, func(s steps.Span) bool {
+		return s.Under == schemas.PhaseForward
+	})
 	r.groupEnd = make([]int64, len(c.groupEnd))
 	for g, k := range c.groupEnd {
 		r.groupEnd[g] = j.seqAt(k)
 	}
 	for l := range j.dev.Replay.Allocs {
 		a := &j.dev.Replay.Allocs[l]
-		if r.workspaces[a.Requested] && !j.untraced(a) && a.FreeRequestedSeq == 0 && c.rank.Steps.Spans[j.births[l].span].Step > 0 {
+		if r.workspaces[a.Requested] && !j.untraced(a) && a.FreeRequestedSeq == 0 &&
+			c.rank.Steps.Spans[j.births[l].span].Step > 0 {
 			key := r.workspaceKey(int32(l))
 			r.later[key] = append(r.later[key], int32(l))
 		}
@@ -86,7 +89,8 @@ func (r *rules) fill(owners []owner, first int32, life int32, scratch []owner) (
 	end := lifeEnd(a.FreeRequestedSeq)
 	target := r.target(owners[first:], life)
 	put := func(category categoryIndex, evidence uint8, from, to int64) {
-		o := owner{life: life, category: category, evidence: evidence, begin: from, end: to, observed: to < end, module: r.j.births[life].module}
+		o := owner{life: life, category: category, evidence: evidence, begin: from, end: to, observed: to < end,
+			module: r.j.births[life].module}
 		if to == end {
 			o.end = a.FreeRequestedSeq
 		}
@@ -152,9 +156,10 @@ var (
 // lossNodes are parts of the names of autograd's nodes for losses.
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
-// target reports whether a block is what a loss compares with, which no call of a model takes, so that no tag says that it is an input: one that
-// was born outside every pass, and that the loss's own node in the graph held. What it compares with the target is born in forward, so that a
-// script whose model is no module, and has no forward pass that is seen, has no targets.
+// target reports whether a block is what a loss compares with, which no call of a model takes, so that no tag says that
+// it is an input: one that was born outside every pass, and that the loss's own node in the graph held. What it
+// compares with the target is born in forward, so that a script whose model is no module, and has no forward pass that
+// is seen, has no targets.
 func (r *rules) target(owners []owner, life int32) bool {
 	if !r.calls || r.j.untraced(&r.j.dev.Replay.Allocs[life]) {
 		return false
@@ -166,11 +171,14 @@ func (r *rules) target(owners []owner, life int32) bool {
 	}
 	return slices.ContainsFunc(owners, func(o owner) bool {
 		node := r.j.ctx.rank.Names[o.name]
-		return o.category == activations && slices.ContainsFunc(lossNodes, func(part string) bool { return strings.Contains(node, part) })
+		return o.category == activations && slices.ContainsFunc(lossNodes, func(part string) bool {
+			return strings.Contains(node, part)
+		})
 	})
 }
 
-// judge is the category of a life where no tag says it, for a stretch that ends at end; whole = the stretch is all of it.
+// judge is the category of a life where no tag says it, for a stretch that ends at end; whole = the stretch is all of
+// it.
 func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) {
 	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
 	if r.j.untraced(a) {
@@ -241,10 +249,12 @@ func (r *rules) judge(life int32, end int64, whole bool) (categoryIndex, uint8) 
 
 // alone reports whether a life was born in a bare step and has no twin: nothing but its phase tells what it was.
 func (r *rules) alone(life int32) bool {
-	return !r.j.ctx.instrumented(&r.j.ctx.rank.Steps.Spans[r.j.births[life].span]) && (r.twins == nil || r.twins.of == nil || r.twins.of[life] < 0)
+	return !r.j.ctx.instrumented(&r.j.ctx.rank.Steps.Spans[r.j.births[life].span]) &&
+		(r.twins == nil || r.twins.of == nil || r.twins.of[life] < 0)
 }
 
-// bucket reports whether a reducer made a block and kept it, and its name: it holds a copy of gradients, or they themselves.
+// bucket reports whether a reducer made a block and kept it, and its name: it holds a copy of gradients, or they
+// themselves.
 func (j *Joined) bucket(life int32) (name uint32, ok bool) {
 	a := &j.dev.Replay.Allocs[life]
 	if len(j.ctx.reducers) == 0 || j.untraced(a) {
@@ -258,8 +268,8 @@ func (j *Joined) bucket(life int32) (name uint32, ok bool) {
 	return made.name, made.done > 0 && lifeEnd(a.FreeRequestedSeq) > j.seqAt(made.done)
 }
 
-// sinceBirth gives a per-sample gradient that a bare step made, and that a tag of the next step names, to its category from its birth
-// on: the hook that made it was not seen, but backward makes such blocks for nothing else.
+// sinceBirth gives a per-sample gradient that a bare step made, and that a tag of the next step names, to its category
+// from its birth on: the hook that made it was not seen, but backward makes such blocks for nothing else.
 func (r *rules) sinceBirth(owners []owner, first, life int32) []owner {
 	a, span := &r.j.dev.Replay.Allocs[life], &r.j.ctx.rank.Steps.Spans[r.j.births[life].span]
 	if folded(families[span.Under]) != famBackward || r.j.untraced(a) || !r.alone(life) {
@@ -280,7 +290,8 @@ func (r *rules) sinceBirth(owners []owner, first, life int32) []owner {
 func (r *rules) unfinished(owners []owner, first, life int32) []owner {
 	a, b := &r.j.dev.Replay.Allocs[life], &r.j.births[life]
 	span := &r.j.ctx.rank.Steps.Spans[b.span]
-	if r.j.untraced(a) || a.FreeRequestedSeq != 0 || families[span.Under] != famForward || r.groupEnd[span.Group] < r.j.dev.Replay.Events {
+	if r.j.untraced(a) || a.FreeRequestedSeq != 0 || families[span.Under] != famForward ||
+		r.groupEnd[span.Group] < r.j.dev.Replay.Events {
 		return owners
 	}
 	hook := false
@@ -293,7 +304,8 @@ func (r *rules) unfinished(owners []owner, first, life int32) []owner {
 	if !hook {
 		return owners
 	}
-	return append(owners, owner{life: life, category: activations, evidence: byPhase, begin: a.AllocSeq, module: b.module})
+	return append(owners, owner{life: life, category: activations, evidence: byPhase, begin: a.AllocSeq,
+		module: b.module})
 }
 
 // perCall tells which sizes are of workspaces for one call: those of which no block stays. torch up to 2.14 keeps a
@@ -307,7 +319,8 @@ func (j *Joined) perCall(r *rules) map[int64]bool {
 		out[w] = true
 	}
 	for l := range j.dev.Replay.Allocs {
-		if a := &j.dev.Replay.Allocs[l]; out[a.Requested] && a.AllocSeq > 0 && r.stays(a) && j.ctx.rank.Steps.Spans[j.births[l].span].Step <= 0 {
+		if a := &j.dev.Replay.Allocs[l]; out[a.Requested] && a.AllocSeq > 0 && r.stays(a) &&
+			j.ctx.rank.Steps.Spans[j.births[l].span].Step <= 0 {
 			delete(out, a.Requested)
 		}
 	}
@@ -334,16 +347,19 @@ func (r *rules) workspacePlace(life int32) (p workspacePlace, ok bool) {
 	}
 	lives, births, spans := r.j.dev.Replay.Allocs, r.j.births, r.j.ctx.rank.Steps.Spans
 	was, is := &births[life-1], &births[life]
-	if r.j.untraced(&lives[life-1]) || was.module != is.module || spans[was.span].Group != spans[is.span].Group || lives[life-1].Stream != lives[life].Stream {
+	if r.j.untraced(&lives[life-1]) || was.module != is.module || spans[was.span].Group != spans[is.span].Group ||
+		lives[life-1].Stream != lives[life].Stream {
 		return p, false
 	}
-	return workspacePlace{size: lives[life].Requested, before: lives[life-1].Requested, fam: families[spans[is.span].Under], module: is.module}, true
+	return workspacePlace{size: lives[life].Requested, before: lives[life-1].Requested,
+		fam: families[spans[is.span].Under], module: is.module}, true
 }
 
-// isWorkspace reports whether a block that no tag names is a workspace. torch makes one for each thread and stream when the
-// first product there needs it, and keeps it. Streams that the first step does not know are met later, by a graph's capture say: then a
-// kept block of the size is one only if it is the single one of its thread and stream, and was made where the first step made
-// its own: by the same module's call, just after a block of the same size. A script may keep a tensor of that size, too.
+// isWorkspace reports whether a block that no tag names is a workspace. torch makes one for each thread and stream when
+// the first product there needs it, and keeps it. Streams that the first step does not know are met later, by a graph's
+// capture say: then a kept block of the size is one only if it is the single one of its thread and stream, and was made
+// where the first step made its own: by the same module's call, just after a block of the same size. A script may keep
+// a tensor of that size, too.
 func (r *rules) isWorkspace(life int32, fam family, step int64) bool {
 	a := &r.j.dev.Replay.Allocs[life]
 	if r.perCall[a.Requested] && a.FreeRequestedSeq == a.AllocSeq+1 {

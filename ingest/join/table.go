@@ -18,7 +18,8 @@ var tagCategories = map[spool.TagKind]schemas.Category{
 	spool.TagParameter: schemas.Parameters, spool.TagBuffer: schemas.Buffers, spool.TagGradient: schemas.Gradients,
 	spool.TagOptimizerState: schemas.OptimizerState, spool.TagSavedTensor: schemas.Activations,
 	spool.TagHookActivation: schemas.HookActivations, spool.TagGradSample: schemas.PerSampleGradients,
-	spool.TagNormSample: schemas.NormSamples, spool.TagSummedGradient: schemas.SummedGradients, spool.TagNoise: schemas.Noise,
+	spool.TagNormSample: schemas.NormSamples, spool.TagSummedGradient: schemas.SummedGradients,
+	spool.TagNoise:          schemas.Noise,
 	spool.TagStoredBackprop: schemas.StoredBackprops, spool.TagInput: schemas.Inputs, spool.TagOutput: schemas.Outputs,
 	spool.TagClipTemporary: schemas.ClipTemporaries, spool.TagHeld: schemas.Other,
 }
@@ -78,13 +79,15 @@ func init() {
 // RulesHash is a hash of the tables that the rules go by.
 func RulesHash() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, RulesVersion, tagCategories, beginnings, workspaceSizes, perCallSizes, schemas.Categories, roles, lossNodes) // fmt sorts maps by key
+	// fmt sorts maps by key
+	fmt.Fprintln(&b, RulesVersion, tagCategories, beginnings, workspaceSizes, perCallSizes, schemas.Categories, roles,
+		lossNodes)
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Workspaces reads CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) into the size of the workspace; 0 = it
-// names none.
+// Workspaces reads CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) into the size of the workspace; 0 =
+// it names none.
 func Workspaces(config string) int64 {
 	var total int64
 	fields := strings.Split(strings.TrimPrefix(config, ":"), ":")

@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// eachInterval calls f for every interval of GPU time that can be attributed. One that contains a drain measures the agent
-// and is left out.
+// eachInterval calls f for every interval of GPU time that can be attributed. One that contains a drain measures the
+// agent and is left out.
 func (c *Context) eachInterval(f func(*spool.Interval)) {
 	if c.rank.Untimed {
 		return
@@ -73,11 +73,13 @@ func (c *Context) ModuleTimes() []schemas.ModuleTime {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *sum) int {
-		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.first, b.first), cmp.Compare(a.module, b.module), schemas.CompareDPHook(a.hook, b.hook))
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.first, b.first), cmp.Compare(a.module, b.module),
+			schemas.CompareDPHook(a.hook, b.hook))
 	})
 	rows := make([]schemas.ModuleTime, 0, len(all))
 	for _, s := range all {
-		rows = append(rows, schemas.ModuleTime{RunID: c.rank.RunID, Rank: c.rank.Rank, Step: s.step, Phase: s.phase, Module: int64(s.module),
+		rows = append(rows, schemas.ModuleTime{RunID: c.rank.RunID, Rank: c.rank.Rank, Step: s.step, Phase: s.phase,
+			Module: int64(s.module),
 			DPHook: s.hook, GPUNS: s.ns})
 	}
 	return rows

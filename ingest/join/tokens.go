@@ -50,7 +50,8 @@ func (f *finder) readTokens(i int) *tokens {
 		t, f.parts.spare = f.parts.spare[spare-1], f.parts.spare[:spare-1]
 	}
 	t.of, t.size, t.units = grown(t.of, int(n)+1), grown(t.size, int(n)+1), t.units[:0]
-	buffer.phase, buffer.run, buffer.microbatch = grown(buffer.phase, int(n)+1), grown(buffer.run, int(n)+1), grown(buffer.microbatch, int(n)+1)
+	buffer.phase, buffer.run, buffer.microbatch = grown(buffer.phase, int(n)+1), grown(buffer.run, int(n)+1),
+		grown(buffer.microbatch, int(n)+1)
 	phase, run, in := buffer.phase, buffer.run, buffer.microbatch
 	runs := int32(0)
 	spans := j.ctx.rank.Steps.Spans

@@ -11,11 +11,13 @@ import (
 // allocation, and only instrumented steps have tags.
 type twins struct {
 	program  *program
-	of       []int32           // by life: its twin, or -1
-	by       []int32           // by life that has a twin: its step in alike
-	crossing []bool            // by life that has a twin: it is of another unit than others born beside it have
-	alike    []*alignment      // bare steps and those that they are like
-	given    []int32           // by life of a step that a bare one follows: its twin of a step that an instrumented one follows, or -1; nil = none has
+	of       []int32      // by life: its twin, or -1
+	by       []int32      // by life that has a twin: its step in alike
+	crossing []bool       // by life that has a twin: it is of another unit than others born beside it have
+	alike    []*alignment // bare steps and those that they are like
+	// by life of a step that a bare one follows: its twin of a step that an instrumented one follows, or -1; nil = none
+	// has
+	given    []int32
 	handings map[int64]handing // by step that a bare one follows
 }
 
@@ -36,7 +38,8 @@ func (j *Joined) findTwins() *twins {
 			continue
 		}
 		if !steps[i].Instrumented {
-			bare := schemas.BareStep{Step: steps[i].Number, Blocks: int64(j.born(f.p, f.at[i].to) - j.born(f.p, f.at[i].from))}
+			bare := schemas.BareStep{Step: steps[i].Number, Blocks: int64(j.born(f.p, f.at[i].to) - j.born(f.p,
+				f.at[i].from))}
 			var all []*alignment
 			if al := f.like(i, f.tagged); al != nil {
 				all = append(all, al)
@@ -135,14 +138,16 @@ func (f *finder) like(i int, byShape map[uint64][]int) *alignment {
 }
 
 func (f *finder) aligned(i, o int, how string) *alignment {
-	return &alignment{step: f.at[i], like: f.at[o], other: o, how: how, limit: f.j.seqAt(f.j.ctx.rank.Steps.Steps[o].EndK)}
+	return &alignment{step: f.at[i], like: f.at[o], other: o, how: how,
+		limit: f.j.seqAt(f.j.ctx.rank.Steps.Steps[o].EndK)}
 }
 
 // pairAll gives the lives born in a bare step that have no twin yet their twins.
 func (t *twins) pairAll(j *Joined, al *alignment, w *workbench) int64 {
 	lives := j.dev.Replay.Allocs
 	if t.of == nil {
-		t.of, t.by, t.crossing = slices.Repeat([]int32{-1}, len(lives)), make([]int32, len(lives)), make([]bool, len(lives))
+		t.of, t.by, t.crossing = slices.Repeat([]int32{-1}, len(lives)), make([]int32, len(lives)),
+			make([]bool, len(lives))
 	}
 	t.alike = append(t.alike, al)
 	n := int64(0)
@@ -156,8 +161,8 @@ func (t *twins) pairAll(j *Joined, al *alignment, w *workbench) int64 {
 	return n
 }
 
-// nearest is the given steps that lie closest to step i, so many on either side: all of them would be quadratic in the number of
-// steps.
+// nearest is the given steps that lie closest to step i, so many on either side: all of them would be quadratic in the
+// number of steps.
 func nearest(steps []int, i, each int) []int {
 	n := sort.SearchInts(steps, i)
 	return steps[max(n-each, 0):min(n+each, len(steps))]
@@ -189,7 +194,8 @@ func (j *Joined) ownTwins(t *twins, r *rules) {
 			j.births[l].dtype, j.births[l].mixed = j.births[twin].dtype, j.births[twin].mixed
 		}
 		al := t.alike[t.by[l]]
-		here := func(seq int64) int64 { return al.moment(p, p.number[a.AllocSeq], seq, t.crossing[l]) } // the same moment of this step
+		// the same moment of this step
+		here := func(seq int64) int64 { return al.moment(p, p.number[a.AllocSeq], seq, t.crossing[l]) }
 		for _, o := range j.owners[j.ownerAt[twin]:j.ownerAt[twin+1]] {
 			if o.begin > al.limit || o.evidence != tagged && len(own) > 0 { // a rule's word against a tag's
 				continue

@@ -10,8 +10,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// varyingStep is one DP-SGD step of a net of several layers, whose batches differ in size and are taken in physical ones. odd adds
-// what only some batches need: a buffer for a reduction in each layer whose bit is set.
+// varyingStep is one DP-SGD step of a net of several layers, whose batches differ in size and are taken in physical
+// ones. odd adds what only some batches need: a buffer for a reduction in each layer whose bit is set.
 type varyingStep struct {
 	batches []int64
 	odd     uint
@@ -145,8 +145,8 @@ func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Joined {
 	return w.join()
 }
 
-// differing counts the blocks of bare steps that are not counted, at every event, as they are where every step has tags; most is the
-// share of their events that have another category, in words of the category.
+// differing counts the blocks of bare steps that are not counted, at every event, as they are where every step has
+// tags; most is the share of their events that have another category, in words of the category.
 func differing(t *testing.T, got, want *Joined) (differ, all int, example string) {
 	t.Helper()
 	lives := want.dev.Replay.Allocs
@@ -161,7 +161,8 @@ func differing(t *testing.T, got, want *Joined) (differ, all int, example string
 		for seq := lives[l].AllocSeq; seq < min(lifeEnd(lives[l].FreeRequestedSeq), want.dev.Replay.Events); seq++ {
 			if a, b := got.categoryAt(int32(l), seq), want.categoryAt(int32(l), seq); a != b {
 				differ++
-				example = fmt.Sprintf("life %d of %d bytes at event %d is %s, not %s", l, lives[l].Requested, seq, schemas.Categories[a], schemas.Categories[b])
+				example = fmt.Sprintf("life %d of %d bytes at event %d is %s, not %s", l, lives[l].Requested, seq,
+					schemas.Categories[a], schemas.Categories[b])
 				break
 			}
 		}
@@ -215,8 +216,8 @@ func TestTwinsOfOtherNumbersOfUnits(t *testing.T) {
 	}
 }
 
-// Where kernels take buffers that depend on the size, what lies between them is found all the same. A buffer that no step with tags has may be left
-// out, and is then known by the rules alone.
+// Where kernels take buffers that depend on the size, what lies between them is found all the same. A buffer that no
+// step with tags has may be left out, and is then known by the rules alone.
 func TestTwinsOfUnequalSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	parts := false
@@ -270,7 +271,8 @@ func TestTwinsBesideStepsThatShareLittle(t *testing.T) {
 	step(4, 2, 2, 2, instrumented)
 	step(0, 2, 2, 0, instrumented) // as near: four others
 	got := w.join().BareSteps
-	if len(got) != 1 || got[0].Blocks != 10 || got[0].Like == nil || *got[0].Like != 0 || got[0].How != schemas.LikeParts || got[0].Known != 6 {
+	if len(got) != 1 || got[0].Blocks != 10 || got[0].Like == nil || *got[0].Like != 0 ||
+		got[0].How != schemas.LikeParts || got[0].Known != 6 {
 		t.Errorf("%+v", got)
 	}
 }

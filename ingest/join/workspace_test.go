@@ -6,8 +6,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// captured plays a warm-up step and a step that a CUDA graph captures on a stream of its own, each with a product in forward and one in
-// backward. planted is called in the captured step's forward, just before its first product and just after.
+// captured plays a warm-up step and a step that a CUDA graph captures on a stream of its own, each with a product in
+// forward and one in backward. planted is called in the captured step's forward, just before its first product and just
+// after.
 func captured(t *testing.T, before, after func(*world)) (*world, *Joined) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
@@ -62,8 +63,8 @@ func TestWorkspacesOfACapture(t *testing.T) {
 	}
 }
 
-// A tensor that a script keeps is none, whatever its size: before the product or after, in the place of the workspace itself, with a
-// tag or without.
+// A tensor that a script keeps is none, whatever its size: before the product or after, in the place of the workspace
+// itself, with a tag or without.
 func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	plant := func(names ...string) func(*world) {
 		return func(w *world) {
@@ -73,7 +74,8 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 		}
 	}
 	none := func(*world) {}
-	for name, c := range map[string][2]func(*world){"before": {plant("kept"), none}, "after": {none, plant("kept")}, "two": {none, plant("kept", "small")},
+	for name, c := range map[string][2]func(*world){"before": {plant("kept"), none}, "after": {none, plant("kept")},
+		"two":  {none, plant("kept", "small")},
 		"twin": {func(w *world) { w.alloc(main, "like the product", 24*mib); w.alloc(main, "kept", 32*mib) }, none}} {
 		w, j := captured(t, c[0], c[1])
 		for planted := range w.blocks {
@@ -83,7 +85,8 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 				}
 			}
 		}
-		w.expect(j, [][4]any{{"cublas", 0, "captured", "workspace/lifetime"}, {"engine's", 1, "captured", "workspace/lifetime"}})
+		w.expect(j, [][4]any{{"cublas", 0, "captured", "workspace/lifetime"}, {"engine's", 1, "captured",
+			"workspace/lifetime"}})
 	}
 }
 

@@ -47,7 +47,8 @@ type block struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, names: map[uint32]string{}, ids: map[string]uint32{}, last: map[uint16]uint32{}, live: map[string]*block{},
+	w := &world{t: t, names: map[uint32]string{}, ids: map[string]uint32{}, last: map[uint16]uint32{},
+		live:   map[string]*block{},
 		blocks: map[string][]*block{}, next: 0x7f0000000000, at: map[string]int64{}}
 	w.mark(0, spool.Start, 0, 0)
 	w.mark(0, spool.CudaReady, 0, 0)
@@ -131,7 +132,8 @@ func (w *world) tagged(th uint16, kind spool.TagKind, untag bool, names []string
 		if b == nil {
 			w.t.Fatalf("%s is not live", name)
 		}
-		w.tags = append(w.tags, spool.Tag{K: k, Untag: untag, Kind: kind, Address: b.addr, Bytes: b.bytes, Name: w.name(name)})
+		w.tags = append(w.tags, spool.Tag{K: k, Untag: untag, Kind: kind, Address: b.addr, Bytes: b.bytes,
+			Name: w.name(name)})
 	}
 }
 
@@ -177,7 +179,8 @@ func (w *world) join(more ...func(*Rank)) *Joined {
 	if s := res.Anomalies.Reason(); s != "" {
 		w.t.Fatalf("the test's allocator is wrong: %s", s)
 	}
-	joined, unbound := Join(NewContext(rank), []Device{{Device: 0, Events: &w.events, Replay: res, Checkpoints: w.drains}})
+	joined, unbound := Join(NewContext(rank), []Device{{Device: 0, Events: &w.events, Replay: res,
+		Checkpoints: w.drains}})
 	j := joined[0]
 	checkOwners(w.t, j)
 	w.at["unbound"] = unbound
@@ -206,8 +209,8 @@ func (w *world) category(j *Joined, name string, n int, label string) string {
 	return "no such block"
 }
 
-// checkOwners holds what every join must hold: every moment of every life has an owner, no ownership leaves its life, and
-// the blocks under their categories sum to what is allocated, at every event.
+// checkOwners holds what every join must hold: every moment of every life has an owner, no ownership leaves its life,
+// and the blocks under their categories sum to what is allocated, at every event.
 func checkOwners(t *testing.T, j *Joined) {
 	t.Helper()
 	lives := j.dev.Replay.Allocs
@@ -227,7 +230,8 @@ func checkOwners(t *testing.T, j *Joined) {
 			t.Fatalf("life %d %+v has no owner at %d: %+v", l, a, at, owners)
 		}
 		for _, o := range owners {
-			if int(o.life) != l || o.begin < a.AllocSeq || lifeEnd(o.end) > lifeEnd(a.FreeRequestedSeq) || o.begin >= lifeEnd(o.end) {
+			if int(o.life) != l || o.begin < a.AllocSeq || lifeEnd(o.end) > lifeEnd(a.FreeRequestedSeq) ||
+				o.begin >= lifeEnd(o.end) {
 				t.Fatalf("life %d %+v has an ownership outside it: %+v", l, a, o)
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error ends the decoding
-// and comes back wrapped with the byte offset.
+// A Builder keeps what it wants of the containers of a pickle. The elements are valid only during the call. An error
+// ends the decoding and comes back wrapped with the byte offset.
 type Builder interface {
-	// List adds items to a list: list is what an earlier call returned for it, or the zero Ref. It is called once a batch: some
-	// writers put a list's items into one batch, Python puts up to 1,000 into each, protocol 0 one. It returns
-	// what stands for the list from now on, with a tag other than 0.
+	// List adds items to a list: list is what an earlier call returned for it, or the zero Ref. It is called once a
+	// batch: some writers put a list's items into one batch, Python puts up to 1,000 into each, protocol 0 one. It
+	// returns what stands for the list from now on, with a tag other than 0.
 	List(list Ref, items []Value) (Ref, error)
 	// Dict adds items to a dictionary in the same way: key, value, key, value, …; a key that comes again replaces.
 	Dict(dict Ref, items []Value) (Ref, error)
@@ -86,7 +86,8 @@ func (d *Decoder) Decode(b Builder) (Value, error) {
 
 func (d *Decoder) result() (Value, error) {
 	if len(d.stack) != 1 || len(d.marks) != 0 {
-		return Value{}, d.bad("STOP with %d values and %d marks on the stack, want one value", len(d.stack), len(d.marks))
+		return Value{}, d.bad("STOP with %d values and %d marks on the stack, want one value", len(d.stack),
+			len(d.marks))
 	}
 	return d.stack[0], nil
 }

@@ -164,7 +164,8 @@ func TestTruncated(t *testing.T) {
 // TestLongStrings cross the window's edge.
 func TestLongStrings(t *testing.T) {
 	long := bytes.Repeat([]byte("0123456789abcdef"), 3*windowBytes/16)
-	p := []byte{opProto, 4, opBinBytes, byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16), byte(len(long) >> 24)}
+	p := []byte{opProto, 4, opBinBytes, byte(len(long)), byte(len(long) >> 8), byte(len(long) >> 16),
+		byte(len(long) >> 24)}
 	p = append(append(p, long...), opStop)
 	d := NewDecoder(iotest.HalfReader(bytes.NewReader(p)), Limits{})
 	v, err := d.Decode(&tree{d: d})

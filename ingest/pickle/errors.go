@@ -45,7 +45,8 @@ func (d *Decoder) bad(format string, args ...any) error {
 }
 
 func (d *Decoder) truncated() error {
-	return &SyntaxError{Offset: d.at, Msg: fmt.Sprintf("the input ends at byte %d", d.in.offset()+int64(d.in.left())), Err: io.ErrUnexpectedEOF}
+	return &SyntaxError{Offset: d.at, Msg: fmt.Sprintf("the input ends at byte %d", d.in.offset()+int64(d.in.left())),
+		Err: io.ErrUnexpectedEOF}
 }
 
 func (d *Decoder) exceeded(what string, limit int64) error {

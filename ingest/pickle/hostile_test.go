@@ -22,11 +22,14 @@ func unwrapAll(err error) error {
 // TestRefusedOpcodes: pickletools' complete list of opcodes that are not plain data.
 func TestRefusedOpcodes(t *testing.T) {
 	for op, name := range map[byte]string{
-		'P': "PERSID", 'Q': "BINPERSID", 'R': "REDUCE", 'b': "BUILD", 'c': "GLOBAL", 'i': "INST", 'o': "OBJ", 0x81: "NEWOBJ",
-		0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x92: "NEWOBJ_EX",
+		'P': "PERSID", 'Q': "BINPERSID", 'R': "REDUCE", 'b': "BUILD", 'c': "GLOBAL", 'i': "INST", 'o': "OBJ",
+		0x81: "NEWOBJ",
+		0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET",
+		0x92: "NEWOBJ_EX",
 		0x93: "STACK_GLOBAL", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
 	} {
-		_, err := decode(NewBytesDecoder(append([]byte{opProto, 4, opMark, opNone, opNone, op}, "os\nsystem\n."...), Limits{}))
+		_, err := decode(NewBytesDecoder(append([]byte{opProto, 4, opMark, opNone, opNone, op}, "os\nsystem\n."...),
+			Limits{}))
 		var r *RefusedError
 		if !errors.As(err, &r) || r.Opcode != name || r.Offset != 5 {
 			t.Errorf("%s: %v", name, err)
@@ -38,7 +41,8 @@ func TestRefusedOpcodes(t *testing.T) {
 	}
 }
 
-// TestEveryOpcodeByte: each of 256 bytes is executed, refused by name, or called no opcode; on an empty stack nothing panics.
+// TestEveryOpcodeByte: each of 256 bytes is executed, refused by name, or called no opcode; on an empty stack nothing
+// panics.
 func TestEveryOpcodeByte(t *testing.T) {
 	for op := range 256 {
 		for _, before := range []string{"", "(", "N", "](", "}(", "]\x94(", "(NN", "]N", "}NN"} {
@@ -102,10 +106,11 @@ func TestBombs(t *testing.T) {
 		limits Limits
 		want   string
 	}{
-		"deep list":        {strings.Repeat("]", 1000) + strings.Repeat("a", 999) + ".", Limits{}, "nesting"},
-		"deep tuple":       {")" + strings.Repeat("\x85", 1000) + ".", Limits{}, "nesting"},
-		"deep LIST":        {strings.Repeat("(", 300) + strings.Repeat("l", 300) + ".", Limits{}, "nesting"},
-		"deep by memo":     {")\x94" + "h\x00\x85\x94h\x01\x85\x94h\x02\x85\x94h\x03\x85.", Limits{Depth: 4}, "nesting"},
+		"deep list":  {strings.Repeat("]", 1000) + strings.Repeat("a", 999) + ".", Limits{}, "nesting"},
+		"deep tuple": {")" + strings.Repeat("\x85", 1000) + ".", Limits{}, "nesting"},
+		"deep LIST":  {strings.Repeat("(", 300) + strings.Repeat("l", 300) + ".", Limits{}, "nesting"},
+		"deep by memo": {")\x94" + "h\x00\x85\x94h\x01\x85\x94h\x02\x85\x94h\x03\x85.", Limits{Depth: 4},
+			"nesting"},
 		"string of 2^63":   {"\x8d" + le64(1<<63) + "x", Limits{}, "string length"},
 		"string of 2^64-1": {"\x8d" + le64(1<<64-1) + "x", Limits{}, "string length"},
 		"bytes of 2^40":    {"\x8e" + le64(1<<40) + "x", Limits{}, "string length"},
@@ -116,12 +121,14 @@ func TestBombs(t *testing.T) {
 		"endless line":     {"V" + strings.Repeat("a", 1000), Limits{StringBytes: 100}, "line length"},
 		"stack":            {strings.Repeat("N", 1<<16), Limits{Memory: 1 << 16}, "memory"},
 		"marks":            {strings.Repeat("(", 1<<16), Limits{Memory: 1 << 16}, "memory"},
-		"memo":             {strings.Repeat("\x94", 0) + strings.Repeat("N\x940", 1<<14), Limits{Memory: 1 << 16}, "memory"},
-		"strings":          {manyStrings(5000), Limits{Memory: 1 << 16}, "memory"},
-		"elements":         {"](" + strings.Repeat("N", 200) + "e.", Limits{Elements: 100}, "elements"},
-		"input":            {strings.Repeat("N0", windowBytes), Limits{Input: 1000}, "input"},
+		"memo": {strings.Repeat("\x94", 0) + strings.Repeat("N\x940", 1<<14), Limits{Memory: 1 << 16},
+			"memory"},
+		"strings":  {manyStrings(5000), Limits{Memory: 1 << 16}, "memory"},
+		"elements": {"](" + strings.Repeat("N", 200) + "e.", Limits{Elements: 100}, "elements"},
+		"input":    {strings.Repeat("N0", windowBytes), Limits{Input: 1000}, "input"},
 	} {
-		for _, d := range []*Decoder{NewBytesDecoder([]byte(c.in), c.limits), NewDecoder(strings.NewReader(c.in), c.limits)} {
+		for _, d := range []*Decoder{NewBytesDecoder([]byte(c.in), c.limits), NewDecoder(strings.NewReader(c.in),
+			c.limits)} {
 			if name == "input" && d.in.r == nil {
 				continue // bytes in memory are there already
 			}

@@ -79,8 +79,8 @@ func (d *Decoder) get(slot uint64) error {
 	return d.push(v)
 }
 
-// put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies below the number of
-// bytes read: that bounds the memo by the input.
+// put stores the top of the stack. Picklers number slots in the order of writing, so a slot is written once and lies
+// below the number of bytes read: that bounds the memo by the input.
 func (d *Decoder) put(slot uint64) error {
 	if err := d.need(1); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// Rewrite gives a pickle of protocol 2 or later with every string in it as edit says, and otherwise as it was: what is fetched from
-// the memo is found there as before. Opcodes that end with their line, as older protocols have them, are refused, and so are strings of
-// Python 2, which have no encoding.
+// Rewrite gives a pickle of protocol 2 or later with every string in it as edit says, and otherwise as it was: what is
+// fetched from the memo is found there as before. Opcodes that end with their line, as older protocols have them, are
+// refused, and so are strings of Python 2, which have no encoding.
 func Rewrite(p []byte, edit func(string) string) ([]byte, error) {
 	out := make([]byte, 0, len(p))
 	// The frame that is being copied: where its length stands in out, and where it ends in p.
@@ -87,11 +87,12 @@ func appendText(out []byte, text string) []byte {
 	return append(out, text...)
 }
 
-// argument is how many bytes follow an opcode, or how wide the length of what follows is; a size below 0 is of no opcode that plain
-// data has in these protocols.
+// argument is how many bytes follow an opcode, or how wide the length of what follows is; a size below 0 is of no
+// opcode that plain data has in these protocols.
 func argument(op byte) (size, width int) {
 	switch op {
-	case opMark, opStop, opPop, opPopMark, opDup, opNone, opAppend, opDict, opEmptyDict, opAppends, opList, opEmptyList, opSetItem, opTuple, opEmptyTuple,
+	case opMark, opStop, opPop, opPopMark, opDup, opNone, opAppend, opDict, opEmptyDict, opAppends, opList, opEmptyList,
+		opSetItem, opTuple, opEmptyTuple,
 		opSetItems, opTuple1, opTuple2, opTuple3, opNewTrue, opNewFalse, opMemoize:
 		return 0, 0
 	case opBinInt1, opBinGet, opBinPut, opProto:

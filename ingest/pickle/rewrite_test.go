@@ -23,7 +23,8 @@ func edited(v any, edit func(string) string) any {
 	return v
 }
 
-// Strings become longer and shorter, past every width of a length; all else, frames and what is shared included, is as before.
+// Strings become longer and shorter, past every width of a length; all else, frames and what is shared included, is as
+// before.
 func TestRewrite(t *testing.T) {
 	edits := map[string]func(string) string{
 		"as it was": func(s string) string { return s },
@@ -72,8 +73,12 @@ func TestRewriteRefuses(t *testing.T) {
 			t.Errorf("%d bytes: %x", n, q)
 		}
 	}
-	for name, p := range map[string]string{"a longer frame": "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00].", "across a frame's end": "\x80\x04\x95\x01\x00\x00\x00\x00\x00\x00\x00K\x07.",
-		"its end before the frame's": "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00].\x00", "a string of Python 2": "\x80\x02U\x01a.", "a long one": "\x80\x02T\x01\x00\x00\x00a.", "a global": "\x80\x04\x8c\x01a\x8c\x01b\x93.", "too long a string": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xffa."} {
+	for name, p := range map[string]string{"a longer frame": "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00].",
+		"across a frame's end":       "\x80\x04\x95\x01\x00\x00\x00\x00\x00\x00\x00K\x07.",
+		"its end before the frame's": "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00].\x00",
+		"a string of Python 2":       "\x80\x02U\x01a.", "a long one": "\x80\x02T\x01\x00\x00\x00a.",
+		"a global":          "\x80\x04\x8c\x01a\x8c\x01b\x93.",
+		"too long a string": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xffa."} {
 		if q, err := Rewrite([]byte(p), same); err == nil {
 			t.Errorf("%s: %x", name, q)
 		}
@@ -109,9 +114,12 @@ func FuzzRewrite(f *testing.F) {
 		}
 		after, err := decode(NewBytesDecoder(q, limits))
 		if err != nil && strings.Contains(err.Error(), "is beyond all values so far") {
-			return // a slot that only strings, being bytes, made room for: picklers number slots in the order of writing
+			// a slot that only strings, being bytes, made room for: picklers number slots in the order of writing
+			return
 		}
-		if want, got := fmt.Sprint(plain(edited(before, shorter))), fmt.Sprint(plain(after)); err != nil || got != want { // as text: no NaN is itself
+		// as text: no NaN is itself
+		if want, got := fmt.Sprint(plain(edited(before, shorter))), fmt.Sprint(plain(after)); err != nil ||
+			got != want {
 			t.Fatalf("%x: %s, want %s, %v", p, got, want, err)
 		}
 	})

@@ -31,8 +31,8 @@ func (d *Decoder) add(s string) uint32 {
 	return id
 }
 
-// Intern gives s its id ahead of decoding; the first n different texts, interned in order, get the ids 1 to n, so that a builder can
-// tell its keys apart by constants.
+// Intern gives s its id ahead of decoding; the first n different texts, interned in order, get the ids 1 to n, so that
+// a builder can tell its keys apart by constants.
 func (d *Decoder) Intern(s string) uint32 {
 	if s == "" {
 		return 0
@@ -43,10 +43,12 @@ func (d *Decoder) Intern(s string) uint32 {
 	return d.add(s)
 }
 
-// Text is the interned text with that id: a string's valid UTF-8, the raw bytes of a bytes object, or the digits of a big integer.
+// Text is the interned text with that id: a string's valid UTF-8, the raw bytes of a bytes object, or the digits of a
+// big integer.
 func (d *Decoder) Text(id uint32) string { return d.texts[id] }
 
-// str is a string value of b. Python writes lone surrogates (file names that are no UTF-8) in a form that is no UTF-8: they are replaced.
+// str is a string value of b. Python writes lone surrogates (file names that are no UTF-8) in a form that is no UTF-8:
+// they are replaced.
 func (d *Decoder) str(b []byte) (Value, error) {
 	if !utf8.Valid(b) {
 		b = []byte(strings.ToValidUTF8(string(b), "\uFFFD"))

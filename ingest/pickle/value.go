@@ -20,7 +20,8 @@ const (
 	Tuple       // [Value.Ref]
 )
 
-var kindNames = [...]string{"nothing", "None", "bool", "int", "int", "int", "float", "str", "bytes", "list", "dict", "tuple"}
+var kindNames = [...]string{"nothing", "None", "bool", "int", "int", "int", "float", "str", "bytes", "list", "dict",
+	"tuple"}
 
 // String is Python's name for the type.
 func (k Kind) String() string {
@@ -37,7 +38,8 @@ type Ref struct {
 	ID  uint64
 }
 
-// A Value is one Python value: 16 bytes without pointers, so that stacks and memos of millions cost the garbage collector nothing.
+// A Value is one Python value: 16 bytes without pointers, so that stacks and memos of millions cost the garbage
+// collector nothing.
 type Value struct {
 	n     uint64
 	slot  uint32 // 1 + the memo slot of a list or dictionary; 0 = none

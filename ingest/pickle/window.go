@@ -96,7 +96,8 @@ func (w *window) take(n int) ([]byte, error) {
 	return b, nil
 }
 
-// line returns the bytes up to the next newline, without it; limit bounds their number. errShort if the input has no newline.
+// line returns the bytes up to the next newline, without it; limit bounds their number. errShort if the input has no
+// newline.
 func (w *window) line(limit int64) (line []byte, tooLong bool, err error) {
 	w.long = w.long[:0]
 	for {

@@ -46,7 +46,8 @@ func training(events int) *schemas.EventColumns {
 }
 
 func chunkAll(e *schemas.EventColumns, from, to int) *schemas.EventColumns {
-	return &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to], Stream: e.Stream[from:to],
+	return &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to],
+		Stream: e.Stream[from:to],
 		TimeNS: e.TimeNS[from:to], Mark: e.Mark[from:to], Stack: e.Stack[from:to], Pool: e.Pool[from:to]}
 }
 

@@ -46,7 +46,8 @@ func (d Difference) String() string {
 		}
 		return fmt.Sprintf("%s, %d bytes for %d", state, bytes, requested)
 	}
-	return fmt.Sprintf("block %#x: replayed %s; listed %s", d.Address, side(d.Replayed, d.ReplayedBytes, d.ReplayedRequested),
+	return fmt.Sprintf("block %#x: replayed %s; listed %s", d.Address, side(d.Replayed, d.ReplayedBytes,
+		d.ReplayedRequested),
 		side(d.Listed, d.ListedBytes, d.ListedRequested))
 }
 
@@ -57,8 +58,8 @@ func (c *Comparison) differ(d Difference) {
 	}
 }
 
-// Compare holds the used blocks of the replay against a list that the allocator gave at any event (at an OOM, say). Free
-// blocks follow from these and the segments, for free neighbours always merge.
+// Compare holds the used blocks of the replay against a list that the allocator gave at any event (at an OOM, say).
+// Free blocks follow from these and the segments, for free neighbours always merge.
 func (r *Result) Compare(list []schemas.SegmentBlock) *Comparison {
 	rows, _ := byAddress(list)
 	if len(rows) == 0 {
@@ -95,7 +96,8 @@ func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Compa
 		if b.State == schemas.BlockActive {
 			c.Allocated -= b.BlockBytes
 		}
-		d := Difference{Address: b.Address, Listed: b.State, ListedBytes: b.BlockBytes, ListedRequested: requested(b), SegmentAddress: b.SegmentAddress}
+		d := Difference{Address: b.Address, Listed: b.State, ListedBytes: b.BlockBytes, ListedRequested: requested(b),
+			SegmentAddress: b.SegmentAddress}
 		if a := used[b.Address]; a != nil {
 			delete(used, b.Address)
 			d.Replayed, d.ReplayedBytes, d.ReplayedRequested = state(a, seq), a.Block, a.Requested
@@ -111,7 +113,8 @@ func (r *Result) compare(list []schemas.SegmentBlock, h *heap, seq int64) *Compa
 	if len(used) > 0 { // once more in order, not over the map, so that the same input gives the same report
 		r.eachActive(seq, func(a *Alloc) {
 			if used[a.Address] == a {
-				c.differ(Difference{Address: a.Address, Replayed: state(a, seq), ReplayedBytes: a.Block, ReplayedRequested: a.Requested})
+				c.differ(Difference{Address: a.Address, Replayed: state(a, seq), ReplayedBytes: a.Block,
+					ReplayedRequested: a.Requested})
 			}
 		})
 	}
@@ -168,7 +171,8 @@ func (c *Comparison) unlistedFree(h *heap, list []schemas.SegmentBlock) {
 		for i := h.runs[r].head; i != none; i = h.blocks[i].next {
 			b := &h.blocks[i]
 			if _, ok := listed[b.addr]; !ok && b.life == free {
-				c.differ(Difference{Address: b.addr, Replayed: schemas.BlockInactive, ReplayedBytes: b.size, SegmentAddress: h.runs[r].addr})
+				c.differ(Difference{Address: b.addr, Replayed: schemas.BlockInactive, ReplayedBytes: b.size,
+					SegmentAddress: h.runs[r].addr})
 			}
 		}
 	}

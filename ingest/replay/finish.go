@@ -7,12 +7,13 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// before is the FreeRequestedSeq of a block that was pending before event 1, or when a gap ended: never live, and active from there on.
+// before is the FreeRequestedSeq of a block that was pending before event 1, or when a gap ended: never live, and
+// active from there on.
 const before = int64(-1)
 
-// Finish ends the replay. final is the allocator's own list after the last event, or nil: live blocks of it that the trace
-// neither created nor freed become untraced ones, it names private pools, and [Result.Final] compares the rest.
-// A list of an earlier event is only compared.
+// Finish ends the replay. final is the allocator's own list after the last event, or nil: live blocks of it that the
+// trace neither created nor freed become untraced ones, it names private pools, and [Result.Final] compares the rest. A
+// list of an earlier event is only compared.
 func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	final, dropped := byAddress(final)
 	r.anomalies.MalformedBlocks += dropped
@@ -21,7 +22,8 @@ func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	if last {
 		r.adopt(final)
 	}
-	res := &Result{Events: r.seq, Allocated: r.allocated, Reserved: r.reserved, Checkpoints: r.checkpoints, Anomalies: r.anomalies,
+	res := &Result{Events: r.seq, Allocated: r.allocated, Reserved: r.reserved, Checkpoints: r.checkpoints,
+		Anomalies:     r.anomalies,
 		UntracedBytes: r.before.Allocated, UntracedReserved: r.before.Reserved}
 	r.shift(res)
 	r.lives(res)
@@ -69,7 +71,8 @@ func (r *Replay) adopt(final []schemas.SegmentBlock) {
 		}
 		if j := h.at.get(b.Address); j != none && h.blocks[j].life != free {
 			a := r.life(h.blocks[j].life)
-			if h.blocks[j].run == none && (b.RequestedBytes == 0 || a.Requested == b.RequestedBytes) && a.Block != b.BlockBytes &&
+			if h.blocks[j].run == none && (b.RequestedBytes == 0 || a.Requested == b.RequestedBytes) &&
+				a.Block != b.BlockBytes &&
 				a.Requested <= b.BlockBytes {
 				r.resize(&h.blocks[j], a, b.BlockBytes, r.seq+1)
 			}
@@ -193,7 +196,8 @@ func namePools(allocs []Alloc, h *heap, final []schemas.SegmentBlock) {
 			continue
 		}
 		s := private{lo: b.SegmentAddress, hi: b.SegmentAddress + uint64(b.SegmentBytes), pool: b.Pool}
-		if r := h.runAt(b.SegmentAddress); r != none { // an earlier segment at this address may have been another pool's
+		// an earlier segment at this address may have been another pool's
+		if r := h.runAt(b.SegmentAddress); r != none {
 			s.since = h.runs[r].since
 		}
 		segments = append(segments, s)

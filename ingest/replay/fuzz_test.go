@@ -34,8 +34,10 @@ func decode(data []byte) (e schemas.EventColumns, start, final []schemas.Segment
 			addr = addr / 4 << 20
 			size = size % 32 << 20
 		}
-		b := schemas.SegmentBlock{SegmentAddress: addr &^ (1<<21 - 1), SegmentBytes: 2 << 20, Address: addr, BlockBytes: size,
-			RequestedBytes: size, State: []string{schemas.BlockActive, schemas.BlockInactive, schemas.BlockPendingFree}[data[5]%3],
+		b := schemas.SegmentBlock{SegmentAddress: addr &^ (1<<21 - 1), SegmentBytes: 2 << 20, Address: addr,
+			BlockBytes:     size,
+			RequestedBytes: size, State: []string{schemas.BlockActive, schemas.BlockInactive,
+				schemas.BlockPendingFree}[data[5]%3],
 			Expandable: data[5]&2 != 0, Stream: stream, Pool: uint64(data[5]&4) * 3}
 		switch {
 		case kind < 240:
@@ -92,10 +94,12 @@ func survive(t *testing.T, e *schemas.EventColumns, start, final []schemas.Segme
 	for _, c := range res.Checkpoints {
 		var active, requested int64
 		res.eachActive(c.Seq, func(a *Alloc) { active += a.Block; requested += a.Requested })
-		if c.Active != active || c.Requested != requested || c.Allocated != res.Allocated[c.Seq] || c.Reserved != res.Reserved.At(c.Seq) {
+		if c.Active != active || c.Requested != requested || c.Allocated != res.Allocated[c.Seq] ||
+			c.Reserved != res.Reserved.At(c.Seq) {
 			t.Fatalf("counters %+v, but active blocks hold %d for %d", c, active, requested)
 		}
-		if peak, _ := res.PeakBetween(0, c.Seq); peak != c.AllocatedPeak || res.Reserved.PeakBetween(0, c.Seq) != c.ReservedPeak {
+		if peak, _ := res.PeakBetween(0, c.Seq); peak != c.AllocatedPeak ||
+			res.Reserved.PeakBetween(0, c.Seq) != c.ReservedPeak {
 			t.Fatalf("peaks of %+v are not the highest values: %d", c, peak)
 		}
 	}

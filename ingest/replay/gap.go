@@ -6,17 +6,17 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Gap is a stretch of time in which nothing was recorded. The event with its Seq (a [schemas.ActionGap]) stands for all that
-// happened meanwhile, and List is the allocator's own list just after it.
+// Gap is a stretch of time in which nothing was recorded. The event with its Seq (a [schemas.ActionGap]) stands for all
+// that happened meanwhile, and List is the allocator's own list just after it.
 type Gap struct {
 	Seq  int64
 	List []schemas.SegmentBlock
 }
 
-// Resume ends a gap: it applies one event that turns the replay's blocks into those of the allocator's own list, so that
-// every value from there on is exact. A block that lies where one of the same size, request and stream lay is taken to be
-// that one: weights and optimizer state stay for the whole run, and what was given back and asked for again meanwhile was, as
-// far as can be known, the same tensor anew. Every other life ends with the gap, or begins with it.
+// Resume ends a gap: it applies one event that turns the replay's blocks into those of the allocator's own list, so
+// that every value from there on is exact. A block that lies where one of the same size, request and stream lay is
+// taken to be that one: weights and optimizer state stay for the whole run, and what was given back and asked for again
+// meanwhile was, as far as can be known, the same tensor anew. Every other life ends with the gap, or begins with it.
 func (r *Replay) Resume(list []schemas.SegmentBlock) error {
 	rows, dropped := byAddress(list)
 	if dropped > 0 {
@@ -85,7 +85,8 @@ func (r *Replay) resumeBlock(i int32, b *schemas.SegmentBlock, kept map[uint64]i
 	pending := b.State == schemas.BlockPendingFree
 	life, ok := kept[b.Address]
 	if !ok {
-		a := Alloc{Address: b.Address, Requested: requested(b), Block: b.BlockBytes, Stream: b.Stream, Pool: b.Pool, AllocSeq: r.seq}
+		a := Alloc{Address: b.Address, Requested: requested(b), Block: b.BlockBytes, Stream: b.Stream, Pool: b.Pool,
+			AllocSeq: r.seq}
 		r.now.Active += a.Block
 		r.now.Requested += a.Requested
 		if pending { // as far as was recorded, it was never allocated

@@ -47,8 +47,10 @@ func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 		g.final = g.model.list()
 	}
 	part := func(to int) {
-		g.trace.AppendAll(&schemas.EventColumns{Action: g.model.trace.Action[at:to], Addr: g.model.trace.Addr[at:to], Size: g.model.trace.Size[at:to],
-			Stream: g.model.trace.Stream[at:to], TimeNS: make([]int64, to-at), Mark: make([]uint32, to-at), Stack: make([]uint32, to-at), Pool: make([]uint64, to-at)})
+		g.trace.AppendAll(&schemas.EventColumns{Action: g.model.trace.Action[at:to], Addr: g.model.trace.Addr[at:to],
+			Size:   g.model.trace.Size[at:to],
+			Stream: g.model.trace.Stream[at:to], TimeNS: make([]int64, to-at), Mark: make([]uint32, to-at),
+			Stack: make([]uint32, to-at), Pool: make([]uint64, to-at)})
 		for ; at < to; at++ {
 			g.from = append(g.from, at+1)
 		}
@@ -67,8 +69,8 @@ func (v *variant) simulateGaps(seed uint64, piece int) *gapped {
 	return g
 }
 
-// With the allocator's own list at the end of each gap every counter is right to the byte from there on, and so are all blocks
-// at the end.
+// With the allocator's own list at the end of each gap every counter is right to the byte from there on, and so are all
+// blocks at the end.
 func TestGaps(t *testing.T) {
 	for _, v := range variants {
 		for _, piece := range []int{1, 7, 100, 350} {
@@ -80,13 +82,15 @@ func TestGaps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.Anomalies.Inexact() || res.Anomalies.Late() || g.final != nil && (!res.Final.Exact() || res.Final.Unchecked > 0) {
+			if res.Anomalies.Inexact() || res.Anomalies.Late() || g.final != nil &&
+				(!res.Final.Exact() || res.Final.Unchecked > 0) {
 				t.Fatalf("%s, %d: %s: %+v", v.name, piece, res.Anomalies.Reason(), res.Final)
 			}
 			checkResult(t, res, &g.trace)
 			for i, c := range res.Checkpoints {
 				want := g.model.history[g.from[i]]
-				if c.Allocated != want.Allocated || c.Reserved != want.Reserved || c.Active != want.Active || c.Requested != want.Requested {
+				if c.Allocated != want.Allocated || c.Reserved != want.Reserved || c.Active != want.Active ||
+					c.Requested != want.Requested {
 					t.Fatalf("%s, %d: after event %d: %+v, want %+v", v.name, piece, i, c, want)
 				}
 			}
@@ -106,9 +110,11 @@ func TestGapKeepsLives(t *testing.T) {
 	e.Append(schemas.ActionFreeRequested, a, 1000, 0, 0, 0, 0, 0)
 	e.Append(schemas.ActionFreeCompleted, a, 1000, 0, 0, 0, 0, 0)
 	used := func(at uint64, block, requested int64) schemas.SegmentBlock {
-		return schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, SegmentType: "small", Address: at, BlockBytes: block, RequestedBytes: requested, State: schemas.BlockActive}
+		return schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, SegmentType: "small", Address: at,
+			BlockBytes: block, RequestedBytes: requested, State: schemas.BlockActive}
 	}
-	rest := schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, SegmentType: "small", Address: a + 2048, BlockBytes: 2*mib - 2048, State: schemas.BlockInactive}
+	rest := schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, SegmentType: "small", Address: a + 2048,
+		BlockBytes: 2*mib - 2048, State: schemas.BlockInactive}
 	list := []schemas.SegmentBlock{used(a, 1024, 1000), used(a+1024, 1024, 700), rest}
 	res, err := RunWithGaps(&e, Settings{}, []Gap{{5, list}}, nil)
 	if err != nil {
@@ -132,7 +138,8 @@ func TestGapKeepsLives(t *testing.T) {
 		t.Errorf("allocated %v", res.Allocated)
 	}
 	list[1].Address += 512
-	if _, err := RunWithGaps(&e, Settings{}, []Gap{{5, list}}, nil); err == nil || !strings.Contains(err.Error(), "gap at event 5") {
+	if _, err := RunWithGaps(&e, Settings{}, []Gap{{5, list}}, nil); err == nil ||
+		!strings.Contains(err.Error(), "gap at event 5") {
 		t.Errorf("a list with a hole: %v", err)
 	}
 	if _, err := RunWithGaps(&e, Settings{}, []Gap{{9, nil}}, nil); err == nil {

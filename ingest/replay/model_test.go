@@ -111,12 +111,14 @@ func (m *model) find(size int64, small bool, stream uint64) *mblock {
 			continue
 		}
 		for _, b := range s.blocks {
-			if b.free() && b.size >= size && (best == nil || b.size < best.size || b.size == best.size && b.addr < best.addr) {
+			if b.free() && b.size >= size && (best == nil || b.size < best.size || b.size == best.size &&
+				b.addr < best.addr) {
 				best = b
 			}
 		}
 	}
-	if best == nil || m.maxSplit > 0 && (size < m.maxSplit && best.size >= m.maxSplit || size >= m.maxSplit && best.size >= size+20<<20) {
+	if best == nil || m.maxSplit > 0 && (size < m.maxSplit && best.size >= m.maxSplit || size >= m.maxSplit &&
+		best.size >= size+20<<20) {
 		return nil
 	}
 	return best

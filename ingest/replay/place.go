@@ -10,7 +10,8 @@ func (r *Replay) alloc(addr uint64, size int64, stream, pool uint64) {
 		pool = r.heap.runs[b.run].pool
 	}
 	b.life = int32(len(r.traced))
-	r.traced = append(r.traced, Alloc{Address: addr, Requested: size, Block: b.size, Stream: stream, Pool: pool, AllocSeq: r.seq})
+	r.traced = append(r.traced, Alloc{Address: addr, Requested: size, Block: b.size, Stream: stream, Pool: pool,
+		AllocSeq: r.seq})
 	r.now.Active += b.size
 	r.now.Requested += size
 	r.now.Allocated += b.size
@@ -46,7 +47,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 			h.runs[b.run].small = true
 		}
 	} else if run := &h.runs[b.run]; run.expandable || run.small || r.settings.ExpandableSegments && r.mapped {
-		// The setting is that of the recording's end; cudaMalloc'ed segments before the first mapping show that it was off.
+		// The setting is that of the recording's end; cudaMalloc'ed segments before the first mapping show that it was
+		// off.
 		split = rest >= minBlock
 	} else {
 		split = rest > smallSize && (r.settings.MaxSplitSize == 0 || need < r.settings.MaxSplitSize)
@@ -57,8 +59,8 @@ func (r *Replay) place(addr uint64, size, need int64) int32 {
 	return i
 }
 
-// uncover makes a free block start at addr where the replay has none; i is the used block there, if there is one. It gives
-// none where no segment is known: the caller then places an orphan.
+// uncover makes a free block start at addr where the replay has none; i is the used block there, if there is one. It
+// gives none where no segment is known: the caller then places an orphan.
 func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	h := &r.heap
 	if i != none { // its free was lost
@@ -99,7 +101,8 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 }
 
 // late finds room for an alloc in memory of which no segment is known: none, so that it becomes an orphan, unless it
-// reaches into known memory. Then both are mapped pages of one expandable segment, the first ones from before recording.
+// reaches into known memory. Then both are mapped pages of one expandable segment, the first ones from before
+// recording.
 func (r *Replay) late(addr uint64, need int64) int32 {
 	r.anomalies.LateBlocks++
 	h := &r.heap

@@ -21,10 +21,14 @@ var variants = []variant{
 	{name: "streams", streams: 3},
 	{name: "roundup", streams: 1, settings: Settings{RoundupPower2Divisions: [16]int64{8, 4, 2, 1, 16}},
 		model: func(m *model) { m.divisions = [16]int64{8, 4, 2, 1, 16} }},
-	{name: "max split", streams: 2, settings: Settings{MaxSplitSize: 32 << 20}, model: func(m *model) { m.maxSplit = 32 << 20 }},
-	{name: "expandable", streams: 1, settings: Settings{ExpandableSegments: true}, model: func(m *model) { m.expandable = true }},
-	{name: "expandable, streams", streams: 3, settings: Settings{ExpandableSegments: true}, model: func(m *model) { m.expandable = true }},
-	{name: "expandable, roundup", streams: 2, settings: Settings{ExpandableSegments: true, RoundupPower2Divisions: [16]int64{4, 4, 4, 4, 4, 4}},
+	{name: "max split", streams: 2, settings: Settings{MaxSplitSize: 32 << 20},
+		model: func(m *model) { m.maxSplit = 32 << 20 }},
+	{name: "expandable", streams: 1, settings: Settings{ExpandableSegments: true},
+		model: func(m *model) { m.expandable = true }},
+	{name: "expandable, streams", streams: 3, settings: Settings{ExpandableSegments: true},
+		model: func(m *model) { m.expandable = true }},
+	{name: "expandable, roundup", streams: 2, settings: Settings{ExpandableSegments: true,
+		RoundupPower2Divisions: [16]int64{4, 4, 4, 4, 4, 4}},
 		model: func(m *model) { m.expandable, m.divisions = true, [16]int64{4, 4, 4, 4, 4, 4} }},
 }
 
@@ -77,14 +81,16 @@ func TestReplayEqualsModel(t *testing.T) {
 				if !reflect.DeepEqual(res.Checkpoints, m.history) {
 					for i := range m.history {
 						if res.Checkpoints[i] != m.history[i] {
-							t.Fatalf("seed %d: after event %d: replayed %+v, want %+v", seed, i, res.Checkpoints[i], m.history[i])
+							t.Fatalf("seed %d: after event %d: replayed %+v, want %+v", seed, i, res.Checkpoints[i],
+								m.history[i])
 						}
 					}
 				}
 				checkResult(t, res, &m.trace)
 				last := m.history[len(m.history)-1]
 				if res.PeakAllocated != last.AllocatedPeak || res.PeakReserved != last.ReservedPeak {
-					t.Errorf("seed %d: peaks %d and %d, want %d and %d", seed, res.PeakAllocated, res.PeakReserved, last.AllocatedPeak, last.ReservedPeak)
+					t.Errorf("seed %d: peaks %d and %d, want %d and %d", seed, res.PeakAllocated, res.PeakReserved,
+						last.AllocatedPeak, last.ReservedPeak)
 				}
 				for _, a := range res.Allocs {
 					if a.Pool != 0 {
@@ -96,7 +102,8 @@ func TestReplayEqualsModel(t *testing.T) {
 				slack += m.seen[2]
 			}
 			if splits == 0 || merges == 0 || pools == 0 || slack == 0 && !v.settings.ExpandableSegments {
-				t.Errorf("the traces exercise too little: %d splits, %d merges, %d blocks with slack, %d in pools", splits, merges, slack, pools)
+				t.Errorf("the traces exercise too little: %d splits, %d merges, %d blocks with slack, %d in pools",
+					splits, merges, slack, pools)
 			}
 		})
 	}
@@ -116,7 +123,8 @@ func checkResult(t *testing.T, res *Result, e *schemas.EventColumns) {
 			t.Fatalf("alloc %d out of order or of an impossible size: %+v", i, a)
 		}
 		seq = a.AllocSeq
-		if a.FreeRequestedSeq != 0 && a.FreeRequestedSeq <= a.AllocSeq || a.FreeCompletedSeq != 0 && a.FreeCompletedSeq < a.FreeRequestedSeq ||
+		if a.FreeRequestedSeq != 0 && a.FreeRequestedSeq <= a.AllocSeq || a.FreeCompletedSeq != 0 &&
+			a.FreeCompletedSeq < a.FreeRequestedSeq ||
 			a.FreeCompletedSeq != 0 && a.FreeRequestedSeq == 0 {
 			t.Fatalf("alloc %d ends before it begins: %+v", i, a)
 		}
@@ -204,15 +212,16 @@ func TestLateRecordingWithStart(t *testing.T) {
 		checkResult(t, res, e)
 		for i, c := range res.Checkpoints {
 			want := m.history[cut+i]
-			if c.Allocated != want.Allocated || c.Reserved != want.Reserved || c.Active != want.Active || c.Requested != want.Requested {
+			if c.Allocated != want.Allocated || c.Reserved != want.Reserved || c.Active != want.Active ||
+				c.Requested != want.Requested {
 				t.Fatalf("%s: after event %d: %+v, want %+v", v.name, i, c, want)
 			}
 		}
 	}
 }
 
-// Without it, requested bytes are still conserved to the byte at every event, and allocated is right but for the slack of
-// large blocks that were allocated in segments from before and freed again.
+// Without it, requested bytes are still conserved to the byte at every event, and allocated is right but for the slack
+// of large blocks that were allocated in segments from before and freed again.
 func TestLateRecording(t *testing.T) {
 	for _, v := range variants {
 		for _, cut := range []int{1, 50, 700, 2000} {
@@ -227,18 +236,21 @@ func TestLateRecording(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkResult(t, res, e)
-			if res.Final.Requested != 0 || res.Final.Reserved != 0 || res.Anomalies.Lost() > 0 || !res.Anomalies.Late() {
+			if res.Final.Requested != 0 || res.Final.Reserved != 0 || res.Anomalies.Lost() > 0 ||
+				!res.Anomalies.Late() {
 				t.Errorf("%s, from event %d: %s: %+v", v.name, cut, res.Anomalies.Reason(), res.Final)
 			}
 			for i, c := range res.Checkpoints {
 				want := m.history[cut+i]
 				low := want.Allocated - (res.Anomalies.LateSlack+res.Anomalies.UntracedBlocks)<<20
-				if c.Requested != want.Requested || c.Reserved != want.Reserved || c.Allocated > want.Allocated || c.Allocated < low {
+				if c.Requested != want.Requested || c.Reserved != want.Reserved || c.Allocated > want.Allocated ||
+					c.Allocated < low {
 					t.Fatalf("%s, from event %d: after event %d: %+v, want %+v", v.name, cut, i, c, want)
 				}
 			}
 			if v.settings.ExpandableSegments && res.Checkpoints[0].Allocated != m.history[cut].Allocated {
-				t.Errorf("%s, from event %d: expandable blocks have no slack, yet %d is not %d", v.name, cut, res.Checkpoints[0].Allocated, m.history[cut].Allocated)
+				t.Errorf("%s, from event %d: expandable blocks have no slack, yet %d is not %d", v.name, cut,
+					res.Checkpoints[0].Allocated, m.history[cut].Allocated)
 			}
 		}
 	}
@@ -293,7 +305,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 	v := variants[0]
 	m := v.simulate(2, 2500, 60, nil)
 	rnd := rand.New(rand.NewPCG(4, 4))
-	for _, action := range []schemas.Action{schemas.ActionAlloc, schemas.ActionFreeRequested, schemas.ActionFreeCompleted, schemas.ActionSegmentAlloc} {
+	for _, action := range []schemas.Action{schemas.ActionAlloc, schemas.ActionFreeRequested,
+		schemas.ActionFreeCompleted, schemas.ActionSegmentAlloc} {
 		var places []int
 		for i, a := range m.trace.Action {
 			if a == action {
@@ -305,7 +318,8 @@ func TestLostEventsAreSeen(t *testing.T) {
 			lost := places[rnd.IntN(len(places))]
 			for i := range m.trace.Len() {
 				if i != lost {
-					e.Append(m.trace.Action[i], m.trace.Addr[i], m.trace.Size[i], m.trace.Stream[i], 0, 0, 0, m.trace.Pool[i])
+					e.Append(m.trace.Action[i], m.trace.Addr[i], m.trace.Size[i], m.trace.Stream[i], 0, 0, 0,
+						m.trace.Pool[i])
 				}
 			}
 			list := m.list()

@@ -19,10 +19,15 @@ var recordings = []struct {
 	maps, unmaps, pending, pools, oom bool // what must be in it for the test to mean something
 }{
 	{name: "torch-2.11-pools", what: "2 pool graph oom; ; 8 GB", pending: true, pools: true, oom: true},
-	{name: "torch-2.11-expandable", what: "4 pool graph oom train; expandable_segments:True; 8 GB", maps: true, unmaps: true, pending: true, pools: true, oom: true},
-	{name: "torch-2.11-rounding", what: "6 oom pool; roundup_power2_divisions:[1:8,4:2,16:4,>:1],max_split_size_mb:32; 8 GB", pending: true, pools: true, oom: true},
-	{name: "torch-2.15-expandable-full", what: "10; expandable_segments:True; 1.5 GB, of which it runs out again and again", maps: true, unmaps: true, pending: true},
-	{name: "torch-2.15-split", what: "11 graph; garbage_collection_threshold:0.6,max_split_size_mb:64; 2.5 GB", pending: true, pools: true},
+	{name: "torch-2.11-expandable", what: "4 pool graph oom train; expandable_segments:True; 8 GB", maps: true,
+		unmaps: true, pending: true, pools: true, oom: true},
+	{name: "torch-2.11-rounding", what: "6 oom pool; " +
+		"roundup_power2_divisions:[1:8,4:2,16:4,>:1],max_split_size_mb:32; 8 GB", pending: true, pools: true,
+		oom: true},
+	{name: "torch-2.15-expandable-full", what: "10; expandable_segments:True; 1.5 GB, of which it runs out again and " +
+		"again", maps: true, unmaps: true, pending: true},
+	{name: "torch-2.15-split", what: "11 graph; garbage_collection_threshold:0.6,max_split_size_mb:64; 2.5 GB",
+		pending: true, pools: true},
 	{name: "torch-2.15-compile", what: "12 train compile; ; 8 GB", pending: true, pools: true},
 }
 
@@ -63,9 +68,11 @@ func TestRecordedAllocator(t *testing.T) {
 			for _, a := range e.Action {
 				has[a] = true
 			}
-			if len(checkpoints) < 10 || rec.maps != has[schemas.ActionSegmentMap] || rec.unmaps != has[schemas.ActionSegmentUnmap] ||
+			if len(checkpoints) < 10 || rec.maps != has[schemas.ActionSegmentMap] ||
+				rec.unmaps != has[schemas.ActionSegmentUnmap] ||
 				rec.oom != has[schemas.ActionOOM] || rec.pending != pending || rec.pools != pools {
-				t.Errorf("the recording is not what it should be: %d checkpoints, actions %v, pending %v, pools %v", len(checkpoints), has, pending, pools)
+				t.Errorf("the recording is not what it should be: %d checkpoints, actions %v, pending %v, pools %v",
+					len(checkpoints), has, pending, pools)
 			}
 		})
 	}
@@ -86,7 +93,8 @@ func counters(t *testing.T, name string) (out []schemas.Checkpoint) {
 		t.Fatal(err)
 	}
 	for _, c := range list {
-		out = append(out, schemas.Checkpoint{Seq: c.Seq, AllocatedBytes: c.Allocated, AllocatedPeakBytes: c.AllocatedPeak, ReservedBytes: c.Reserved,
+		out = append(out, schemas.Checkpoint{Seq: c.Seq, AllocatedBytes: c.Allocated,
+			AllocatedPeakBytes: c.AllocatedPeak, ReservedBytes: c.Reserved,
 			ReservedPeakBytes: c.ReservedPeak, ActiveBytes: c.Active, RequestedBytes: c.Requested})
 	}
 	return out
@@ -101,7 +109,8 @@ func TestRecordedAllocatorLate(t *testing.T) {
 		}
 		const cut = 1000
 		e := s.Devices[0]
-		late := schemas.EventColumns{Action: e.Action[cut:], Addr: e.Addr[cut:], Size: e.Size[cut:], Stream: e.Stream[cut:], Pool: e.Pool[cut:]}
+		late := schemas.EventColumns{Action: e.Action[cut:], Addr: e.Addr[cut:], Size: e.Size[cut:],
+			Stream: e.Stream[cut:], Pool: e.Pool[cut:]}
 		final := rows(s, 0)
 		for i := range final {
 			final[i].Seq -= cut
@@ -124,7 +133,8 @@ func TestRecordedAllocatorLate(t *testing.T) {
 		for i, c := range res.Checkpoints {
 			w := &want[i]
 			low := w.AllocatedBytes - (res.Anomalies.LateSlack+res.Anomalies.UntracedBlocks)<<20
-			if c.Requested != w.RequestedBytes || c.Reserved != w.ReservedBytes || c.Allocated > w.AllocatedBytes || c.Allocated < low {
+			if c.Requested != w.RequestedBytes || c.Reserved != w.ReservedBytes || c.Allocated > w.AllocatedBytes ||
+				c.Allocated < low {
 				t.Errorf("%s: after event %d: %+v, want %+v", rec.name, c.Seq, c, w)
 			}
 		}

@@ -13,7 +13,8 @@ const (
 	maxAddr  = 1 << 57
 )
 
-// Replay is a replay in progress. Events come in order, in one or several chunks; then [Replay.Finish] gives the result.
+// Replay is a replay in progress. Events come in order, in one or several chunks; then [Replay.Finish] gives the
+// result.
 type Replay struct {
 	settings Settings
 	heap     heap
@@ -21,8 +22,8 @@ type Replay struct {
 	mapped   bool // an expandable segment has been seen
 	pools    bool // events name private pools, as those of torch 2.12 and later do
 
-	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it shifts
-	// every value, peaks too, by the same amount.
+	// Values relative to the state before event 1. What turns out to have been alive then is added at the end: it
+	// shifts every value, peaks too, by the same amount.
 	now                      Counters
 	peakSeq, reservedPeakSeq int64
 	before                   Counters
@@ -51,8 +52,8 @@ type earlyFree struct {
 	seq    int64
 }
 
-// New begins a replay. start is the allocator's own list before event 1, if it was taken: it makes a recording that began
-// late exact. Without it the allocator is taken to be empty, as it is when recording begins before its first use.
+// New begins a replay. start is the allocator's own list before event 1, if it was taken: it makes a recording that
+// began late exact. Without it the allocator is taken to be empty, as it is when recording begins before its first use.
 func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
 	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{}}
 	r.reserved = Steps{Seq: []int64{0}, Value: []int64{0}}
@@ -69,7 +70,8 @@ func Run(events *schemas.EventColumns, settings Settings, final []schemas.Segmen
 }
 
 // RunWithGaps is Run for a recording that was interrupted. gaps are in order, and each has an event of its own.
-func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock, at ...int64) (*Result, error) {
+func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, final []schemas.SegmentBlock,
+	at ...int64) (*Result, error) {
 	if err := sameLength(events); err != nil {
 		return nil, err
 	}
@@ -87,7 +89,8 @@ func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, fi
 	r.allocated = append(make([]int64, 0, events.Len()+1), r.allocated...)
 	for _, seq := range at {
 		if seq < r.seq || seq > int64(events.Len()) {
-			return nil, fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq, events.Len())
+			return nil, fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq,
+				events.Len())
 		}
 		if gaps, err = r.until(events, gaps, seq); err != nil {
 			return nil, err
@@ -98,7 +101,8 @@ func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, fi
 		return nil, err
 	}
 	if len(gaps) > 0 {
-		return nil, fmt.Errorf("a gap at event %d: not in order, or beyond the last of %d events", gaps[0].Seq, events.Len())
+		return nil, fmt.Errorf("a gap at event %d: not in order, or beyond the last of %d events", gaps[0].Seq,
+			events.Len())
 	}
 	return r.Finish(final), nil
 }
@@ -119,7 +123,8 @@ func (r *Replay) until(events *schemas.EventColumns, gaps []Gap, seq int64) ([]G
 
 // chunk is the events after from, up to and with to; only the columns that a replay reads.
 func chunk(e *schemas.EventColumns, from, to int64) *schemas.EventColumns {
-	c := &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to], Stream: e.Stream[from:to]}
+	c := &schemas.EventColumns{Action: e.Action[from:to], Addr: e.Addr[from:to], Size: e.Size[from:to],
+		Stream: e.Stream[from:to]}
 	if len(e.Pool) > 0 {
 		c.Pool = e.Pool[from:to]
 	}

@@ -73,22 +73,28 @@ func TestRound(t *testing.T) {
 		s       *Settings
 		n, want int64
 	}{
-		{&plain, 0, 512}, {&plain, 1, 512}, {&plain, 512, 512}, {&plain, 513, 1024}, {&plain, 1200, 1536}, {&plain, mib + 1, mib + 512},
+		{&plain, 0, 512}, {&plain, 1, 512}, {&plain, 512, 512}, {&plain, 513, 1024}, {&plain, 1200, 1536},
+		{&plain, mib + 1, mib + 512},
 		{&four, 1200, 1536}, // at most 512·4: no divisions
-		{&four, 2048, 2048}, {&four, 2049, 2560}, {&four, 2560, 2560}, {&four, 2561, 3072}, {&four, 3585, 4096}, {&four, 4096, 4096},
+		{&four, 2048, 2048}, {&four, 2049, 2560}, {&four, 2560, 2560}, {&four, 2561, 3072}, {&four, 3585, 4096},
+		{&four, 4096, 4096},
 		{&four, 5 * mib, 5 * mib}, {&four, 5*mib + 1, 6 * mib}, {&four, 100 << 30, 112 << 30},
-		{&mixed, 300 * mib, 384 * mib}, {&mixed, 400 * mib, 512 * mib}, {&mixed, 600 * mib, 600 * mib}, {&mixed, 1000, 1024},
+		{&mixed, 300 * mib, 384 * mib}, {&mixed, 400 * mib, 512 * mib}, {&mixed, 600 * mib, 600 * mib},
+		{&mixed, 1000, 1024},
 	} {
 		if got := c.s.round(c.n); got != c.want {
-			t.Errorf("%d bytes with divisions %v are rounded to %d, want %d", c.n, c.s.RoundupPower2Divisions, got, c.want)
+			t.Errorf("%d bytes with divisions %v are rounded to %d, want %d", c.n, c.s.RoundupPower2Divisions, got,
+				c.want)
 		}
 	}
 }
 
 func TestParseSettings(t *testing.T) {
 	huge, _ := new(big.Int).SetString("18446744073709551615", 10)
-	for _, unlimited := range []any{-1, int64(-1), huge, json.Number("18446744073709551615"), 1.8446744073709552e19, uint64(1<<64 - 1), nil} {
-		s, err := ParseSettings(map[string]any{"max_split_size": unlimited, "PYTORCH_CUDA_ALLOC_CONF": "", "unheard_of": 3})
+	for _, unlimited := range []any{-1, int64(-1), huge, json.Number("18446744073709551615"), 1.8446744073709552e19,
+		uint64(1<<64 - 1), nil} {
+		s, err := ParseSettings(map[string]any{"max_split_size": unlimited, "PYTORCH_CUDA_ALLOC_CONF": "",
+			"unheard_of": 3})
 		if err != nil || s != (Settings{}) {
 			t.Errorf("max_split_size %v: %+v, %v", unlimited, s, err)
 		}
@@ -101,7 +107,8 @@ func TestParseSettings(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for _, bad := range []map[string]any{
-		{"max_split_size": "20"}, {"max_split_size": 1.5}, {"expandable_segments": 1}, {"roundup_power2_divisions": []any{1}},
+		{"max_split_size": "20"}, {"max_split_size": 1.5}, {"expandable_segments": 1},
+		{"roundup_power2_divisions": []any{1}},
 		{"roundup_power2_divisions": map[string]any{"3": 2}}, {"roundup_power2_divisions": map[string]any{"x": 2}},
 		{"roundup_power2_divisions": map[string]any{"65536": 2}}, {"roundup_power2_divisions": map[string]any{"2": -2}},
 		{"roundup_power2_divisions": map[string]any{"2": "2"}},
@@ -112,26 +119,29 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
-// A remainder of 1 MiB stays with a large block, as slack; one byte more is split off. Small blocks keep less than 512 B.
+// A remainder of 1 MiB stays with a large block, as slack; one byte more is split off. Small blocks keep less than 512
+// B.
 func TestSlack(t *testing.T) {
 	const a, b, c = 0x7f0000000000, 0x7f1000000000, 0x7f2000000000
 	res := mustRun(t, Settings{}, nil,
 		ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19 * mib},
 		ev{segAlloc, b, 20 * mib}, ev{alloc, b, 19*mib - 512},
 		ev{segAlloc, c, 2 * mib}, ev{alloc, c, 1000 * kib}, ev{alloc, c + 1000*1024, 1000 * kib})
-	equal(t, "allocated", res.Allocated, []int64{0, 0, 20 * mib, 20 * mib, 39*mib - 512, 39*mib - 512, 39*mib - 512 + 1000*kib, 39*mib - 512 + 2000*kib})
+	equal(t, "allocated", res.Allocated, []int64{0, 0, 20 * mib, 20 * mib, 39*mib - 512, 39*mib - 512,
+		39*mib - 512 + 1000*kib, 39*mib - 512 + 2000*kib})
 	if res.Anomalies != (Anomalies{}) {
 		t.Error(res.Anomalies.Reason())
 	}
 }
 
-// A block that another stream uses leaves allocated at once, active and requested when its free completes; until then its
-// memory is not merged.
+// A block that another stream uses leaves allocated at once, active and requested when its free completes; until then
+// its memory is not merged.
 func TestPendingFree(t *testing.T) {
 	const a = 0x7f0000000000
 	res := mustRun(t, Settings{}, nil,
 		ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{alloc, a + 1024, 2000}, ev{freeRequest, a + 1024, 2000},
-		ev{freeRequest, a, 1000}, ev{completed, a, 1000}, ev{alloc, a, 900}, ev{completed, a + 1024, 2000}, ev{schemas.ActionOOM, 77, 5 << 40})
+		ev{freeRequest, a, 1000}, ev{completed, a, 1000}, ev{alloc, a, 900}, ev{completed, a + 1024, 2000},
+		ev{schemas.ActionOOM, 77, 5 << 40})
 	var active, requested []int64
 	for _, c := range res.Checkpoints {
 		active = append(active, c.Active)
@@ -146,7 +156,8 @@ func TestPendingFree(t *testing.T) {
 	if bytes, seq := res.PeakBetween(7, 3); bytes != 0 || seq != -1 {
 		t.Errorf("peak of no events is %d at %d", bytes, seq)
 	}
-	want := Alloc{Address: a + 1024, Requested: 2000, Block: 2048, AllocSeq: 3, FreeRequestedSeq: 4, FreeCompletedSeq: 8}
+	want := Alloc{Address: a + 1024, Requested: 2000, Block: 2048, AllocSeq: 3, FreeRequestedSeq: 4,
+		FreeCompletedSeq: 8}
 	if got := res.Allocs[1]; got != want {
 		t.Errorf("the block's life is %+v, want %+v", got, want)
 	}
@@ -159,14 +170,16 @@ func TestUnmapTheMiddle(t *testing.T) {
 	list := []ev{
 		{segMap, a, 60 * mib}, {alloc, a, 10 * mib}, {alloc, at(10), 40 * mib}, {alloc, at(50), 10 * mib},
 		{freeRequest, at(10), 40 * mib}, {completed, at(10), 40 * mib}, {segUnmap, at(20), 20 * mib},
-		{alloc, at(10), 10 * mib}, {alloc, at(40), 10 * mib}, {freeRequest, at(40), 10 * mib}, {completed, at(40), 10 * mib},
+		{alloc, at(10), 10 * mib}, {alloc, at(40), 10 * mib}, {freeRequest, at(40), 10 * mib},
+		{completed, at(40), 10 * mib},
 		{segMap, at(20), 20 * mib}, {alloc, at(20), 30 * mib},
 	}
 	res := mustRun(t, Settings{ExpandableSegments: true}, nil, list...)
 	if res.Anomalies != (Anomalies{}) {
 		t.Error(res.Anomalies.Reason())
 	}
-	if got := res.Reserved.At(7); got != 40*mib || res.PeakReserved != 60*mib || res.PeakReservedSeq != 1 || res.Reserved.At(13) != 60*mib {
+	if got := res.Reserved.At(7); got != 40*mib || res.PeakReserved != 60*mib || res.PeakReservedSeq != 1 ||
+		res.Reserved.At(13) != 60*mib {
 		t.Errorf("reserved %d after the unmap, peak %d at %d", got, res.PeakReserved, res.PeakReservedSeq)
 	}
 	if res.PeakAllocated != 60*mib || res.PeakSeq != 4 {
@@ -177,24 +190,29 @@ func TestUnmapTheMiddle(t *testing.T) {
 // Traces from before free_requested existed free in one event.
 func TestOldFrees(t *testing.T) {
 	const a, b = 0x7f0000000000, 0x7f1000000000
-	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{completed, a, 1000}, ev{completed, b, 3000})
+	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{completed, a, 1000},
+		ev{completed, b, 3000})
 	equal(t, "allocated", res.Allocated, []int64{3072, 3072, 4096, 3072, 0})
 	if n := res.Anomalies; n.UntracedBlocks != 1 || n.PendingBefore != 0 || n.Lost() != 0 || res.PeakAllocated != 4096 {
 		t.Errorf("%+v, peak %d", n, res.PeakAllocated)
 	}
-	// The same free in a trace that knows requests: the block was pending before the first event, never allocated in it.
-	res = mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{freeRequest, a, 1000}, ev{completed, a, 1000}, ev{completed, b, 3000})
+	// The same free in a trace that knows requests: the block was pending before the first event, never allocated in
+	// it.
+	res = mustRun(t, Settings{}, nil, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 1000}, ev{freeRequest, a, 1000},
+		ev{completed, a, 1000}, ev{completed, b, 3000})
 	equal(t, "allocated", res.Allocated, []int64{0, 0, 1024, 0, 0, 0})
-	if n := res.Anomalies; n.UntracedBlocks != 0 || n.PendingBefore != 1 || res.Checkpoints[4].Active != 3072 || res.Checkpoints[5].Active != 0 {
+	if n := res.Anomalies; n.UntracedBlocks != 0 || n.PendingBefore != 1 || res.Checkpoints[4].Active != 3072 ||
+		res.Checkpoints[5].Active != 0 {
 		t.Errorf("%+v, %+v", n, res.Checkpoints)
 	}
 }
 
-// CUDA graph trees restore a pool by allocating each block with its exact size, whatever remains. What had been taken for
-// slack is given back to the counters, from the block's birth on.
+// CUDA graph trees restore a pool by allocating each block with its exact size, whatever remains. What had been taken
+// for slack is given back to the counters, from the block's birth on.
 func TestRestoredPool(t *testing.T) {
 	const a = 0x7f0000000000
-	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19*mib + 512*kib}, ev{alloc, a + uint64(19*mib+512*kib), 512 * kib})
+	res := mustRun(t, Settings{}, nil, ev{segAlloc, a, 20 * mib}, ev{alloc, a, 19*mib + 512*kib},
+		ev{alloc, a + uint64(19*mib+512*kib), 512 * kib})
 	equal(t, "allocated", res.Allocated, []int64{0, 0, 19*mib + 512*kib, 20 * mib})
 	if n := res.Anomalies; n.SlackSplit != 1 || n.Lost() != 0 || res.Checkpoints[2].Active != 19*mib+512*kib {
 		t.Errorf("%+v, %+v", n, res.Checkpoints)
@@ -205,9 +223,12 @@ func TestRestoredPool(t *testing.T) {
 func TestPoolsBySegment(t *testing.T) {
 	const a = 0x7f0000000000
 	final := []schemas.SegmentBlock{
-		{SegmentAddress: a, SegmentBytes: 2 * mib, Pool: 5, Address: a, BlockBytes: 512, RequestedBytes: 8, State: schemas.BlockActive},
-		{SegmentAddress: a, SegmentBytes: 2 * mib, Pool: 5, Address: a + 512, BlockBytes: 2*mib - 512, State: schemas.BlockInactive}}
-	res := mustRun(t, Settings{}, final, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 4}, ev{freeRequest, a, 4}, ev{completed, a, 4}, ev{segFree, a, 2 * mib},
+		{SegmentAddress: a, SegmentBytes: 2 * mib, Pool: 5, Address: a, BlockBytes: 512, RequestedBytes: 8,
+			State: schemas.BlockActive},
+		{SegmentAddress: a, SegmentBytes: 2 * mib, Pool: 5, Address: a + 512, BlockBytes: 2*mib - 512,
+			State: schemas.BlockInactive}}
+	res := mustRun(t, Settings{}, final, ev{segAlloc, a, 2 * mib}, ev{alloc, a, 4}, ev{freeRequest, a, 4},
+		ev{completed, a, 4}, ev{segFree, a, 2 * mib},
 		ev{segAlloc, a, 2 * mib}, ev{alloc, a, 8})
 	if !res.Final.Exact() || res.Allocs[0].Pool != 0 || res.Allocs[1].Pool != 5 {
 		t.Errorf("%+v, %+v", res.Final, res.Allocs)
@@ -224,14 +245,17 @@ func TestCheck(t *testing.T) {
 	}
 	for _, seq := range at {
 		h := m.history[seq]
-		good := schemas.Checkpoint{Seq: seq, AllocatedBytes: h.Allocated, AllocatedPeakBytes: h.AllocatedPeak, ReservedBytes: h.Reserved,
+		good := schemas.Checkpoint{Seq: seq, AllocatedBytes: h.Allocated, AllocatedPeakBytes: h.AllocatedPeak,
+			ReservedBytes:     h.Reserved,
 			ReservedPeakBytes: h.ReservedPeak, ActiveBytes: h.Active, RequestedBytes: h.Requested}
 		c := good
-		if d, err := res.Check(&c, 0, Peaks{}); err != nil || !c.Agrees || d != (Residue{}) || c.ReplayedAllocatedBytes != h.Allocated ||
+		if d, err := res.Check(&c, 0, Peaks{}); err != nil || !c.Agrees || d != (Residue{}) ||
+			c.ReplayedAllocatedBytes != h.Allocated ||
 			c.ReplayedAllocatedPeakBytes != h.AllocatedPeak || c.ReplayedReservedBytes != h.Reserved {
 			t.Errorf("at event %d: %+v, %v, %+v", seq, d, err, c)
 		}
-		for _, field := range []*int64{&good.AllocatedBytes, &good.AllocatedPeakBytes, &good.ReservedBytes, &good.ReservedPeakBytes, &good.ActiveBytes, &good.RequestedBytes} {
+		for _, field := range []*int64{&good.AllocatedBytes, &good.AllocatedPeakBytes, &good.ReservedBytes,
+			&good.ReservedPeakBytes, &good.ActiveBytes, &good.RequestedBytes} {
 			*field -= 512
 			c := good
 			if d, err := res.Check(&c, 0, Peaks{}); err != nil || c.Agrees || d == (Residue{}) {
@@ -268,18 +292,21 @@ func TestRefuses(t *testing.T) {
 		t.Error("columns of different length were replayed")
 	}
 	block := func(address uint64, bytes int64) schemas.SegmentBlock {
-		return schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, Address: address, BlockBytes: bytes, State: schemas.BlockInactive}
+		return schemas.SegmentBlock{SegmentAddress: a, SegmentBytes: 2 * mib, Address: address, BlockBytes: bytes,
+			State: schemas.BlockInactive}
 	}
-	other := schemas.SegmentBlock{SegmentAddress: a + 512, SegmentBytes: mib, Address: a + uint64(2*mib), BlockBytes: mib, State: schemas.BlockInactive}
+	other := schemas.SegmentBlock{SegmentAddress: a + 512, SegmentBytes: mib, Address: a + uint64(2*mib),
+		BlockBytes: mib, State: schemas.BlockInactive}
 	for name, start := range map[string][]schemas.SegmentBlock{
-		"a gap":             {block(a, mib), block(a+uint64(mib)+512, mib-512)},
-		"too short":         {block(a, mib)},
-		"too long":          {block(a, 3*mib)},
-		"overlap":           {block(a, 2*mib), block(a+512, 512)},
-		"outside":           {block(a, 2*mib), other},
-		"no size":           {block(a, 0), block(a, 2*mib)},
-		"negative":          {block(a, -512)},
-		"requested too big": {{SegmentAddress: a, SegmentBytes: 512, Address: a, BlockBytes: 512, RequestedBytes: 513, State: schemas.BlockActive}},
+		"a gap":     {block(a, mib), block(a+uint64(mib)+512, mib-512)},
+		"too short": {block(a, mib)},
+		"too long":  {block(a, 3*mib)},
+		"overlap":   {block(a, 2*mib), block(a+512, 512)},
+		"outside":   {block(a, 2*mib), other},
+		"no size":   {block(a, 0), block(a, 2*mib)},
+		"negative":  {block(a, -512)},
+		"requested too big": {{SegmentAddress: a, SegmentBytes: 512, Address: a, BlockBytes: 512, RequestedBytes: 513,
+			State: schemas.BlockActive}},
 	} {
 		if _, err := New(Settings{}, start); err == nil || !strings.Contains(err.Error(), "before the first event") {
 			t.Errorf("a list with %s: %v", name, err)

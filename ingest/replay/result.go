@@ -120,7 +120,8 @@ func (a *Anomalies) Late() bool {
 
 // Lost is the number of events that show that others are missing.
 func (a *Anomalies) Lost() int64 {
-	return a.LostAllocs + a.LostFrees + a.LostSegments + a.SizeMismatches + a.Overlaps + a.TooSmall + a.MalformedEvents + a.MalformedBlocks
+	return a.LostAllocs + a.LostFrees + a.LostSegments + a.SizeMismatches + a.Overlaps + a.TooSmall +
+		a.MalformedEvents + a.MalformedBlocks
 }
 
 // Inexact reports whether the size of some block had to be guessed.

@@ -21,7 +21,8 @@ func (h *heap) runAt(addr uint64) int32 {
 	return none
 }
 
-// covering gives the block of run r that holds addr, by a walk: only events that contradict the replay and unmaps need it.
+// covering gives the block of run r that holds addr, by a walk: only events that contradict the replay and unmaps need
+// it.
 func (h *heap) covering(r int32, addr uint64) int32 {
 	if i := h.at.get(addr); i != none && h.blocks[i].run == r {
 		return i

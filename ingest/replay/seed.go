@@ -22,8 +22,8 @@ func (r *Replay) seed(list []schemas.SegmentBlock) error {
 	return nil
 }
 
-// seed fills an empty heap from a list of rows by address, and has used called with each block in use. It gives the bytes of
-// all segments.
+// seed fills an empty heap from a list of rows by address, and has used called with each block in use. It gives the
+// bytes of all segments.
 func (h *heap) seed(rows []schemas.SegmentBlock, used func(int32, *schemas.SegmentBlock)) (reserved int64, err error) {
 	for len(rows) > 0 {
 		first := rows[0]
@@ -47,9 +47,11 @@ func byAddress(list []schemas.SegmentBlock) (rows []schemas.SegmentBlock, droppe
 	kept := rows[:0]
 	for i := range rows {
 		b := &rows[i]
-		inside := b.Address >= b.SegmentAddress && b.Address-b.SegmentAddress+uint64(b.BlockBytes) <= uint64(b.SegmentBytes)
+		inside := b.Address >= b.SegmentAddress &&
+			b.Address-b.SegmentAddress+uint64(b.BlockBytes) <= uint64(b.SegmentBytes)
 		apart := len(kept) == 0 || kept[len(kept)-1].Address+uint64(kept[len(kept)-1].BlockBytes) <= b.Address
-		if malformed(b.SegmentAddress, b.SegmentBytes) || malformed(b.Address, b.BlockBytes) || b.BlockBytes == 0 || !inside || !apart ||
+		if malformed(b.SegmentAddress, b.SegmentBytes) || malformed(b.Address, b.BlockBytes) || b.BlockBytes == 0 ||
+			!inside || !apart ||
 			b.State != schemas.BlockInactive && (b.RequestedBytes < 0 || b.RequestedBytes > b.BlockBytes) {
 			dropped++
 			continue

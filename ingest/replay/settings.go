@@ -23,12 +23,13 @@ type Settings struct {
 	RoundupPower2Divisions [16]int64
 	// MaxSplitSize in bytes: a large block for a request of this size or more is never split. 0 = no limit.
 	MaxSplitSize int64
-	// ExpandableSegments is needed only for segments from cudaMalloc, which torch splits down to 512 B while the setting
-	// is on; blocks of expandable segments are always split so.
+	// ExpandableSegments is needed only for segments from cudaMalloc, which torch splits down to 512 B while the
+	// setting is on; blocks of expandable segments are always split so.
 	ExpandableSegments bool
 }
 
-// ParseSettings reads the allocator_settings of a memory snapshot. Absent keys keep their default; unknown ones are ignored.
+// ParseSettings reads the allocator_settings of a memory snapshot. Absent keys keep their default; unknown ones are
+// ignored.
 func ParseSettings(m map[string]any) (Settings, error) {
 	var s Settings
 	if v, ok := m["max_split_size"]; ok && v != nil {

@@ -24,8 +24,10 @@ func rows(s *torchsnap.Snapshot, device int) []schemas.SegmentBlock {
 			continue
 		}
 		for _, b := range g.Blocks {
-			out = append(out, schemas.SegmentBlock{Seq: int64(s.Devices[device].Len()), SegmentAddress: g.Address, SegmentBytes: g.TotalSize,
-				SegmentType: g.Type, Stream: g.Stream, Pool: g.Pool, Expandable: g.Expandable, Address: b.Address, BlockBytes: b.Size,
+			out = append(out, schemas.SegmentBlock{Seq: int64(s.Devices[device].Len()), SegmentAddress: g.Address,
+				SegmentBytes: g.TotalSize,
+				SegmentType:  g.Type, Stream: g.Stream, Pool: g.Pool, Expandable: g.Expandable, Address: b.Address,
+				BlockBytes:     b.Size,
 				RequestedBytes: max(b.RequestedSize, 0), State: b.State})
 		}
 	}
@@ -34,7 +36,8 @@ func rows(s *torchsnap.Snapshot, device int) []schemas.SegmentBlock {
 
 func settings(t *testing.T, s *torchsnap.Snapshot) replay.Settings {
 	t.Helper()
-	out := replay.Settings{MaxSplitSize: max(s.Settings.MaxSplitSize, 0), ExpandableSegments: s.Settings.ExpandableSegments}
+	out := replay.Settings{MaxSplitSize: max(s.Settings.MaxSplitSize, 0),
+		ExpandableSegments: s.Settings.ExpandableSegments}
 	for mib, n := range s.Settings.RoundupPower2Divisions {
 		if err := out.SetDivisions(mib, n); err != nil {
 			t.Fatal(err)
@@ -74,10 +77,12 @@ func replayFile(t *testing.T, path string) *replay.Result {
 		}
 	}
 	if balance != 0 || res.Final.Requested != 0 {
-		t.Errorf("%s: %d requested bytes are not accounted for; %d by the replay", filepath.Base(path), balance, res.Final.Requested)
+		t.Errorf("%s: %d requested bytes are not accounted for; %d by the replay", filepath.Base(path), balance,
+			res.Final.Requested)
 	}
 	if !res.Final.Exact() || res.Final.Unchecked > 0 {
-		t.Errorf("%s: %d of %d blocks differ from the snapshot's own list, %d unchecked: %v", filepath.Base(path), res.Final.Differing,
+		t.Errorf("%s: %d of %d blocks differ from the snapshot's own list, %d unchecked: %v", filepath.Base(path),
+			res.Final.Differing,
 			res.Final.Blocks, res.Final.Unchecked, res.Final.Differences)
 	}
 	return res
@@ -99,8 +104,10 @@ var truth = []struct {
 func TestRecordedSnapshots(t *testing.T) {
 	for _, w := range truth {
 		res := replayFile(t, filepath.Join(recorded, w.file+".pickle.zst"))
-		if res.Events != w.events || res.Final.Blocks != w.blocks || res.PeakAllocated != w.allocated || res.PeakReserved != w.reserved {
-			t.Errorf("%s: %d events, %d blocks, peaks %d and %d; want %d, %d, %d and %d", w.file, res.Events, res.Final.Blocks,
+		if res.Events != w.events || res.Final.Blocks != w.blocks || res.PeakAllocated != w.allocated ||
+			res.PeakReserved != w.reserved {
+			t.Errorf("%s: %d events, %d blocks, peaks %d and %d; want %d, %d, %d and %d", w.file, res.Events,
+				res.Final.Blocks,
 				res.PeakAllocated, res.PeakReserved, w.events, w.blocks, w.allocated, w.reserved)
 		}
 	}
@@ -143,7 +150,8 @@ func agree(t *testing.T, files ...string) {
 		res := replayFile(t, file)
 		if res.Events != want.Events || res.Final.Blocks != want.Blocks || res.PeakAllocated != want.PeakAllocated ||
 			res.PeakSeq != want.PeakEvent+1 || res.PeakReserved != want.PeakReserved {
-			t.Errorf("%s: %d events, %d blocks, peaks %d at %d and %d; the oracle has %+v", filepath.Base(file), res.Events, res.Final.Blocks,
+			t.Errorf("%s: %d events, %d blocks, peaks %d at %d and %d; the oracle has %+v", filepath.Base(file),
+				res.Events, res.Final.Blocks,
 				res.PeakAllocated, res.PeakSeq, res.PeakReserved, want)
 		}
 	}

@@ -11,12 +11,17 @@ import (
 
 // parse reads marks from a compact notation, words separated by blanks:
 //
-//	F forward, whole; F[ ... ] with marks inside. Letters after F: ~ no grad, e eval mode, ^ inside backward, - output not differentiable
+// F forward, whole; F[ ... ] with marks inside. Letters after F: ~ no grad, e eval mode, ^ inside backward, - output
+// not differentiable
+//
 //	B backward; B{ ... }. Letters: k keep_graph, c create_graph, G accumulates nothing, n nested, T functorch
-//	O0 optimizer number 0; O0< ... >     V0 the same in one mark    Letters after the number: ^ in backward, ! it raised    D Opacus' step; D( ... )    X two-pass backward; X( ... )
-//	Z zero_grad    R recompute; R( ... )    W compiled region; W( ... ), W~( without grad    U scaler.step; U( ... )    Uu scaler.update
-//	P:name( ... ) a phase, Ps:name( ... ) one of the agent's set-up stages    S a dpsight.step(), S:4,8 with samples and tokens    | a drain
-//	M:iwru the mode: instrumented, warm-up, recording, without phases    OOM    EXC    EXIT    E an engine's first mark
+//
+// O0 optimizer number 0; O0< ... > V0 the same in one mark Letters after the number: ^ in backward, ! it raised D
+// Opacus' step; D( ... ) X two-pass backward; X( ... ) Z zero_grad R recompute; R( ... ) W compiled region; W( ... ),
+// W~( without grad U scaler.step; U( ... ) Uu scaler.update P:name( ... ) a phase, Ps:name( ... ) one of the agent's
+// set-up stages S a dpsight.step(), S:4,8 with samples and tokens | a drain M:iwru the mode: instrumented, warm-up,
+// recording, without phases OOM EXC EXIT E an engine's first mark
+//
 //	t1: before a word: on thread 1
 //
 // A closing word may be left out: the process died. Times are 10 ns a mark; a drain takes 1000.
@@ -33,7 +38,8 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 	stacks := map[uint16][]open{}
 	add := func(th uint16, k spool.Kind, flags uint8, a, b uint64) {
 		now += 10
-		marks = append(marks, spool.Mark{K: uint32(len(marks) + 1), Thread: th, Kind: k, Flags: flags, TimeNS: now, A: a, B: b})
+		marks = append(marks, spool.Mark{K: uint32(len(marks) + 1), Thread: th, Kind: k, Flags: flags, TimeNS: now,
+			A: a, B: b})
 	}
 	if text != "" {
 		add(0, spool.Start, 0, 0, 0)
@@ -86,11 +92,13 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 		switch body[0] {
 		case 'F':
 			o.kind = spool.ForwardBegin
-			flags = flag(!has("~"), spool.FlagGrad) | flag(!has("e"), spool.FlagTraining) | flag(has("^"), spool.FlagInBackward)
+			flags = flag(!has("~"), spool.FlagGrad) | flag(!has("e"), spool.FlagTraining) | flag(has("^"),
+				spool.FlagInBackward)
 			o.end = flags | flag(!has("-") && !has("~"), spool.FlagDifferentiable)
 		case 'B':
 			o.kind = spool.BackwardBegin
-			flags = flag(has("k"), spool.FlagKeepGraph) | flag(has("c"), spool.FlagCreateGraph) | flag(!has("G"), spool.FlagAccumulate) |
+			flags = flag(has("k"), spool.FlagKeepGraph) | flag(has("c"), spool.FlagCreateGraph) | flag(!has("G"),
+				spool.FlagAccumulate) |
 				flag(has("n"), spool.FlagNestedRun) | flag(has("T"), spool.FlagFunctorch)
 		case 'O':
 			o.kind, flags = spool.OptimizerBegin, flag(has("^"), spool.FlagInBackward)
@@ -140,7 +148,8 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 			add(th, spool.UserStep, 0, a, b)
 			continue
 		case 'M':
-			add(th, spool.Mode, flag(has("i"), spool.FlagInstrumented)|flag(has("w"), spool.FlagWarmup)|flag(has("r"), spool.FlagRecording)|flag(has("u"), spool.FlagUnphased), 0, 0)
+			add(th, spool.Mode, flag(has("i"), spool.FlagInstrumented)|flag(has("w"), spool.FlagWarmup)|flag(has("r"),
+				spool.FlagRecording)|flag(has("u"), spool.FlagUnphased), 0, 0)
 			continue
 		default:
 			t.Fatalf("what is %s?", word)
@@ -155,7 +164,8 @@ func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
 	return marks, names
 }
 
-var short = strings.NewReplacer("forward", "fwd", "backward", "bwd", "optimizer", "opt", "between", ".", "zero_grad", "zg")
+var short = strings.NewReplacer("forward", "fwd", "backward", "bwd", "optimizer", "opt", "between", ".", "zero_grad",
+	"zg")
 
 // show writes the phases of each step: "fwd bwd opt / . fwd bwd opt / ."; before the first step in brackets.
 func show(r *Result) string {

@@ -135,7 +135,8 @@ func (w *walker) walk(n *node, base string, group int32) {
 // inside walks a node as a phase of its own.
 func (w *walker) inside(c *node, phase string, l *level) {
 	g := l.group
-	if phase != schemas.PhaseOptimizer || l.base != phase { // an optimizer's step inside Opacus' or the scaler's is one update
+	// an optimizer's step inside Opacus' or the scaler's is one update
+	if phase != schemas.PhaseOptimizer || l.base != phase {
 		g = w.newGroup()
 	}
 	w.put(c.begin, phase, phase, g)
@@ -145,8 +146,10 @@ func (w *walker) inside(c *node, phase string, l *level) {
 }
 
 var vocabulary = map[string]bool{
-	schemas.PhaseForward: true, schemas.PhaseBackward: true, schemas.PhaseBackwardNorm: true, schemas.PhaseBackwardGrad: true,
-	schemas.PhaseClip: true, schemas.PhaseAccumulate: true, schemas.PhaseNoise: true, schemas.PhaseRecompute: true,
+	schemas.PhaseForward: true, schemas.PhaseBackward: true, schemas.PhaseBackwardNorm: true,
+	schemas.PhaseBackwardGrad: true,
+	schemas.PhaseClip:         true, schemas.PhaseAccumulate: true, schemas.PhaseNoise: true,
+	schemas.PhaseRecompute: true,
 	schemas.PhaseOptimizer: true, schemas.PhaseZeroGrad: true, schemas.PhaseEval: true, schemas.PhaseBetween: true,
 }
 
@@ -182,7 +185,8 @@ type follow struct {
 	work         bool // any call, run or update
 }
 
-// follows is computed once a node, from the right: asking each forward call to search would be quadratic in evaluation loops.
+// follows is computed once a node, from the right: asking each forward call to search would be quadratic in evaluation
+// loops.
 func (w *walker) follows(n *node) []follow {
 	out := make([]follow, len(n.kids))
 	var f follow
@@ -209,7 +213,8 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 	const trainingCall = spool.FlagGrad | spool.FlagTraining
 	grad := c.flags&spool.FlagGrad != 0
 	training := c.flags&spool.FlagTraining != 0
-	if c.flags&spool.FlagInBackward != 0 || n.shape == backward || n.shape == recompute { // the marks around it say what it is
+	// the marks around it say what it is
+	if c.flags&spool.FlagInBackward != 0 || n.shape == backward || n.shape == recompute {
 		w.walk(c, l.base, l.group)
 		w.back(c.end, l)
 		return
@@ -223,7 +228,8 @@ func (w *walker) forward(n, c *node, l *level, after follow) {
 	case optimizer, forward, compiled, scaler:
 		used = true
 	}
-	cut := c.flags&trainingCall == trainingCall && (c.failed || !after.work && w.failures && (!c.ended || differentiable))
+	cut := c.flags&trainingCall == trainingCall && (c.failed || !after.work && w.failures &&
+		(!c.ended || differentiable))
 	switch {
 	case differentiable && used || c.hasTraining || cut:
 		w.beginForward(c.begin, l)

@@ -104,7 +104,8 @@ func (r *Result) boundaries(t *tree, marks []spool.Mark) []uint32 {
 	return ends
 }
 
-// firstTraining is the k at which step 0 begins; without any training mark the first one, or 0 where there are no steps.
+// firstTraining is the k at which step 0 begins; without any training mark the first one, or 0 where there are no
+// steps.
 func (w *walker) firstTraining(any bool, marks []spool.Mark) uint32 {
 	for i, c := range w.out {
 		switch c.under {

@@ -16,7 +16,8 @@ func TestDerive(t *testing.T) {
 		phases      string // not checked if empty
 	}{
 		{"plain", "Z F B O0 Z F B O0 EXIT", 2, RuleOptimizer, ". / zg . fwd bwd . opt / . zg . fwd bwd . opt / ."},
-		{"no zero_grad, process goes on", "F B O0 F B O0 F~e EXIT", 2, RuleOptimizer, ". / fwd bwd . opt / . fwd bwd . opt / . eval ."},
+		{"no zero_grad, process goes on", "F B O0 F B O0 F~e EXIT", 2, RuleOptimizer,
+			". / fwd bwd . opt / . fwd bwd . opt / . eval ."},
 		{"zero_grad survives in forward", "F Z B O0", 1, RuleOptimizer, ". / fwd zg fwd bwd . opt / ."},
 		{"accumulation", "F B F B O0 Z F B F B O0 Z", 2, RuleOptimizer,
 			". / fwd bwd . fwd1 bwd1 .1 opt1 / . zg . fwd bwd . fwd1 bwd1 .1 opt1 / . zg ."},
@@ -28,27 +29,38 @@ func TestDerive(t *testing.T) {
 		{"two optimizers, one backward", "F B O0 O1 F B O0 O1", 2, RuleOptimizer, ""},
 		{"two optimizers, one step", "F B O0 O1", 1, RuleOptimizer, ""},
 		{"nested optimizer steps", "F B O0< O1 > F B O0< O1 >", 2, RuleOptimizer, ""},
-		{"closure", "O0< Z F B > O0< Z F B >", 2, RuleOptimizer, ". / opt zg opt fwd bwd opt / . opt zg opt fwd bwd opt / ."},
+		{"closure", "O0< Z F B > O0< Z F B >", 2, RuleOptimizer, ". / opt zg opt fwd bwd opt / . opt zg opt fwd bwd " +
+			"opt / ."},
 		{"closure evaluated thrice", "O0< Z F B Z F B Z F B >", 1, RuleOptimizer, ""},
 		{"Opacus hooks", "F B D( P:clip( ) P:accumulate( ) P:noise( ) O0 ) Z", 1, RuleOptimizer,
 			". / fwd bwd . opt clip opt accumulate opt noise opt / . zg ."},
-		{"Opacus functorch: F and B inside B are the sampler", "F B{ F^ BnT F^ BnT } D( O0 ) Z", 1, RuleOptimizer, ". / fwd bwd . opt / . zg ."},
+		{"Opacus functorch: F and B inside B are the sampler", "F B{ F^ BnT F^ BnT } D( O0 ) Z", 1, RuleOptimizer,
+			". / fwd bwd . opt / . zg ."},
 		{"physical batches", "F B D Z F B D Z F B D( O0 ) Z", 1, RuleOptimizer,
 			". / fwd bwd . opt . zg . fwd1 bwd1 .1 opt1 .1 zg1 .1 fwd2 bwd2 .2 opt2 / . zg ."},
-		{"ghost", "F X( F Bk Z B ) D( O0 ) Z", 1, RuleOptimizer, ". / fwd bwd.norm clip zg clip bwd.grad . opt / . zg ."},
+		{"ghost", "F X( F Bk Z B ) D( O0 ) Z", 1, RuleOptimizer,
+			". / fwd bwd.norm clip zg clip bwd.grad . opt / . zg ."},
 		{"ghost, microbatches", "F X( Bk Z B ) D Z F X( Bk Z B ) D( O0 ) Z", 1, RuleOptimizer, ""},
-		{"ghost without Opacus' loss", "F Bk Z B O0", 1, RuleOptimizer, ". / fwd bwd.norm clip zg clip bwd.grad . opt / ."},
-		{"ghost by hand, its clip named", "F Bk P:scale( ) Z B O0", 1, RuleOptimizer, ". / fwd bwd.norm clip scale clip zg clip bwd.grad . opt / ."},
-		{"multi-task: a kept graph alone is no norm pass", "F Bk B O0", 1, RuleOptimizer, ". / fwd bwd . bwd1 .1 opt1 / ."},
-		{"two losses, an update between", "F Bk O0 Z B O1", 1, RuleOptimizer, ". / fwd bwd . opt . zg . bwd1 .1 opt1 / ."},
+		{"ghost without Opacus' loss", "F Bk Z B O0", 1, RuleOptimizer, ". / fwd bwd.norm clip zg clip bwd.grad . " +
+			"opt / ."},
+		{"ghost by hand, its clip named", "F Bk P:scale( ) Z B O0", 1, RuleOptimizer,
+			". / fwd bwd.norm clip scale clip zg clip bwd.grad . opt / ."},
+		{"multi-task: a kept graph alone is no norm pass", "F Bk B O0", 1, RuleOptimizer,
+			". / fwd bwd . bwd1 .1 opt1 / ."},
+		{"two losses, an update between", "F Bk O0 Z B O1", 1, RuleOptimizer, ". / fwd bwd . opt . zg . bwd1 .1 " +
+			"opt1 / ."},
 		{"gradient penalty", "F BckG B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
 		{"MAML: functional inner steps", "F BckG F BckG F B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
-		{"checkpoint", "F B{ R( F^ ) R( F^ ) } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd recompute bwd . opt / ."},
+		{"checkpoint", "F B{ R( F^ ) R( F^ ) } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd recompute bwd . " +
+			"opt / ."},
 		{"checkpoint, reentrant", "F B{ R( F^ ) Bn } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd . opt / ."},
-		{"checkpoint on the engine's thread", "F B{ t1:E t1:R( t1:F^ t1:) t1:R( t1:) } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd recompute bwd . opt / ."},
+		{"checkpoint on the engine's thread", "F B{ t1:E t1:R( t1:F^ t1:) t1:R( t1:) } O0", 1, RuleOptimizer,
+			". / fwd bwd recompute bwd recompute bwd . opt / ."},
 		{"optimizer in backward", "F B{ O0 O1 } F B{ O0 O1 }", 2, RuleOptimizer, ""},
-		{"optimizer in backward, on the engine's thread", "F B{ t1:E t1:O0 t1:O1 } F B{ t1:E t1:O0 t1:O1 }", 2, RuleOptimizer, ""},
-		{"scaler", "F B U( O0 ) Uu F B U( O0 ) Uu", 2, RuleOptimizer, ". / fwd bwd . opt / . opt . fwd bwd . opt / . opt ."},
+		{"optimizer in backward, on the engine's thread", "F B{ t1:E t1:O0 t1:O1 } F B{ t1:E t1:O0 t1:O1 }", 2,
+			RuleOptimizer, ""},
+		{"scaler", "F B U( O0 ) Uu F B U( O0 ) Uu", 2, RuleOptimizer, ". / fwd bwd . opt / . opt . fwd bwd . opt / . " +
+			"opt ."},
 		{"scaler skips for an inf", "F B U( ) Uu F B U( O0 ) Uu", 2, RuleOptimizer, ""},
 		{"compiled function", "W O0 W O0", 2, RuleOptimizer, ""},
 		{"compiled step", "F B W( O0 ) F B W( O0 )", 2, RuleOptimizer, ""},
@@ -58,28 +70,37 @@ func TestDerive(t *testing.T) {
 		{"only two-pass backward", "F X( Bk B ) F X( Bk B )", 2, RuleBackward, ""},
 		{"norms only", "F Bk F Bk", 2, RuleBackward, ""},
 		{"inference", "F~e F~e F~e EXIT", 0, "", ". eval . eval . eval ."},
-		{"evaluation between", "F B O0 F~e F~e F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . eval . fwd bwd . opt / ."},
-		{"evaluation with gradients on", "F B O0 Fe F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . fwd bwd . opt / ."},
-		{"frozen teacher inside forward", "F~e F B O0 F~e F F~e B O0", 2, RuleOptimizer, ". eval . / fwd bwd . opt / . eval . fwd eval fwd bwd . opt / ."},
+		{"evaluation between", "F B O0 F~e F~e F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . eval . fwd " +
+			"bwd . opt / ."},
+		{"evaluation with gradients on", "F B O0 Fe F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . fwd bwd " +
+			". opt / ."},
+		{"frozen teacher inside forward", "F~e F B O0 F~e F F~e B O0", 2, RuleOptimizer,
+			". eval . / fwd bwd . opt / . eval . fwd eval fwd bwd . opt / ."},
 		{"fine-tuning in eval mode", "Fe B O0 Fe B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . fwd bwd . opt / ."},
 		{"data transform that is a module", "F- F B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
 		{"sanity evaluation first", "F~e Z F B O0", 1, RuleOptimizer, ". eval . / zg . fwd bwd . opt / ."},
-		{"set-up", "P:setup.model( ) P:setup.privacy( ) F B O0", 1, RuleOptimizer, ". setup.model . setup.privacy . / fwd bwd . opt / ."},
+		{"set-up", "P:setup.model( ) P:setup.privacy( ) F B O0", 1, RuleOptimizer, ". setup.model . setup.privacy . " +
+			"/ fwd bwd . opt / ."},
 		{"set-up stages that the agent marks", "Ps:setup.model( ) Z Ps:setup.optimizer( ) F~e F B O0", 1, RuleOptimizer,
 			". setup.model . zg . setup.opt . eval . / fwd bwd . opt / ."},
-		{"stages in training say nothing", "Ps:setup.model( ) F Ps:setup.model( ) B Ps:setup.model( ) O0 F Ps:setup.model( ) B O0", 2, RuleOptimizer,
+		{"stages in training say nothing", "Ps:setup.model( ) F Ps:setup.model( ) B Ps:setup.model( ) O0 F " +
+			"Ps:setup.model( ) B O0", 2, RuleOptimizer,
 			". setup.model . / fwd bwd . opt / . fwd bwd . opt / ."},
-		{"a stage in forward in a phase of the script", "P:train( F Ps:setup.model( ) B O0 )", 1, RuleOptimizer, ". train / fwd bwd train opt / train ."},
-		{"a stage in training in a phase of the script", "F B P:mine( Ps:setup.model( ) ) O0", 1, RuleOptimizer, ". / fwd bwd . mine . opt / ."},
+		{"a stage in forward in a phase of the script", "P:train( F Ps:setup.model( ) B O0 )", 1, RuleOptimizer,
+			". train / fwd bwd train opt / train ."},
+		{"a stage in training in a phase of the script", "F B P:mine( Ps:setup.model( ) ) O0", 1, RuleOptimizer,
+			". / fwd bwd . mine . opt / ."},
 		{"phases of the script around all", "P:train( Z F B O0 Z F B O0 )", 2, RuleOptimizer,
 			". train / zg train fwd bwd train opt / train zg train fwd bwd train opt / train ."},
 		{"phases of the script inside", "F P:loss( F ) B O0", 1, RuleOptimizer, ""},
 		{"a phase in forward, no module", "F P:loss( ) B O0", 1, RuleOptimizer, ". / fwd loss fwd bwd . opt / ."},
-		{"forward and backward in phases of their own", "P:a( F ) P:b( B ) P:c( O0 )", 1, RuleOptimizer, ". a / fwd b bwd b . c opt / c ."},
+		{"forward and backward in phases of their own", "P:a( F ) P:b( B ) P:c( O0 )", 1, RuleOptimizer,
+			". a / fwd b bwd b . c opt / c ."},
 		{"dpsight.step() is the rule", "F B O0 F B O0 S F B O0 F B O0 S", 2, RuleUserStep, ""},
 		{"dpsight.step() before the first step ends none", "S F B O0 S F B O0 S", 2, RuleUserStep, ""},
 		{"dpsight.step() for an optimizer that torch does not know", "Z F B S Z F B S", 2, RuleUserStep, ""},
-		{"threads of a loader", "F t2:F~e B t2:F~e O0 t2:F~e F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . fwd bwd . opt / ."},
+		{"threads of a loader", "F t2:F~e B t2:F~e O0 t2:F~e F B O0", 2, RuleOptimizer,
+			". / fwd bwd . opt / . fwd bwd . opt / ."},
 		{"out of memory in forward", "F B O0 F[ OOM ] EXC", 1, RuleOptimizer, ". / fwd bwd . opt / . fwd"},
 		{"out of memory, caught, tried again", "F B O0 Z F-[ OOM ] Z F B O0 EXIT", 2, RuleOptimizer,
 			". / fwd bwd . opt / . zg . fwd zg fwd bwd . opt / ."},
@@ -117,7 +138,8 @@ func check(t *testing.T, marks []spool.Mark, r *Result) {
 		if i > 0 && (s.BeginK != r.Spans[i-1].EndK || s.Step < r.Spans[i-1].Step || s.StartNS < r.Spans[i-1].EndNS) {
 			t.Fatalf("span %d %+v after %+v", i, s, r.Spans[i-1])
 		}
-		if len(marks) > 0 && s.EndK <= s.BeginK || s.EndNS < s.StartNS || s.Phase == "" || s.Under == "" || s.Step > int64(len(r.Steps)) {
+		if len(marks) > 0 && s.EndK <= s.BeginK || s.EndNS < s.StartNS || s.Phase == "" || s.Under == "" ||
+			s.Step > int64(len(r.Steps)) {
 			t.Fatalf("span %d: %+v", i, s)
 		}
 	}
@@ -135,7 +157,8 @@ func TestModes(t *testing.T) {
 	marks, names := parse(t, "M:iwr F B O0 | M:ir F B O0 M:r | F B O0 M:ir F B M:r F B O0 M: F B O0 F B O0")
 	r := Derive(marks, names)
 	want := []struct{ warmup, instrumented, recorded bool }{
-		{true, true, true}, {false, true, true}, {false, false, true}, {false, true, true}, {false, false, false}, {false, false, false}}
+		{true, true, true}, {false, true, true}, {false, false, true}, {false, true, true}, {false, false, false},
+		{false, false, false}}
 	if len(r.Steps) != len(want) {
 		t.Fatalf("%d steps", len(r.Steps))
 	}
@@ -172,7 +195,8 @@ func TestTimes(t *testing.T) {
 
 // Whatever the marks, spans cover and steps are in order.
 func TestAnyMarks(t *testing.T) {
-	kinds := []spool.Kind{spool.StepEnd, spool.UserStep, spool.Mode, spool.Engine, spool.OOM, spool.Exception, spool.Exit, spool.Tags}
+	kinds := []spool.Kind{spool.StepEnd, spool.UserStep, spool.Mode, spool.Engine, spool.OOM, spool.Exception,
+		spool.Exit, spool.Tags}
 	for seed := range uint64(3000) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		var marks []spool.Mark
@@ -187,7 +211,8 @@ func TestAnyMarks(t *testing.T) {
 			if kind == spool.UserStep && seed%2 == 0 {
 				kind = spool.Tags
 			}
-			marks = append(marks, spool.Mark{K: k, Thread: uint16(rnd.IntN(12) / 10), Kind: kind, Flags: uint8(rnd.IntN(256)), TimeNS: now, A: uint64(rnd.IntN(3))})
+			marks = append(marks, spool.Mark{K: k, Thread: uint16(rnd.IntN(12) / 10), Kind: kind,
+				Flags: uint8(rnd.IntN(256)), TimeNS: now, A: uint64(rnd.IntN(3))})
 		}
 		check(t, marks, Derive(marks, map[uint32]string{1: "clip", 2: "mine"}))
 	}
@@ -227,7 +252,8 @@ func TestUpdatesThatRaised(t *testing.T) {
 	}
 }
 
-// Of an optimizer that failed inside another one, or inside a scaler, older agents marked no end where it was, and a repaired one too late.
+// Of an optimizer that failed inside another one, or inside a scaler, older agents marked no end where it was, and a
+// repaired one too late.
 func TestUpdatesThatFailedInside(t *testing.T) {
 	for text, steps := range map[string]int{
 		"F B O1< O3 > F B O1< O3 > F B O1< O3 >": 3,
@@ -246,8 +272,8 @@ func TestUpdatesThatFailedInside(t *testing.T) {
 	}
 }
 
-// Optimizers that begin to step in backward in a step without phases are told with its run, of which there is a mark at its end only. The
-// update in which it may lie is no second one.
+// Optimizers that begin to step in backward in a step without phases are told with its run, of which there is a mark at
+// its end only. The update in which it may lie is no second one.
 func TestUpdatesInUnmarkedBackward(t *testing.T) {
 	marks, names := parse(t, "F B O1 M:u V1 O2^ O3^ V0^ M: F B{ O2^ O3^ } F B{ O2^ O3^ }")
 	if r := Derive(marks, names); len(r.Steps) != 5 {
@@ -268,7 +294,8 @@ func TestPairsBesideUnphasedSteps(t *testing.T) {
 	}
 }
 
-// A convolution's request is known to have failed when its error is raised, which may be after the mark that ends the pass it was in.
+// A convolution's request is known to have failed when its error is raised, which may be after the mark that ends the
+// pass it was in.
 func TestFailuresThatAreRaisedLate(t *testing.T) {
 	marks, names := parse(t, "F B O0 F")
 	end := len(marks) - 1

@@ -16,14 +16,17 @@ const (
 	dpBackward
 	compiled
 	scaler
-	phaseBegin // a phase of the script or of Opacus: begin and end are leaves, so that what lies between keeps its siblings
+	// a phase of the script or of Opacus: begin and end are leaves, so that what lies between keeps its siblings
+	phaseBegin
 	phaseEnd
 )
 
 var shapes = map[spool.Kind]shape{
-	spool.ForwardBegin: forward, spool.BackwardBegin: backward, spool.OptimizerBegin: optimizer, spool.ZeroGradBegin: zeroGrad,
-	spool.RecomputeBegin: recompute, spool.DPStepBegin: dpStep, spool.DPBackwardBegin: dpBackward, spool.CompiledBegin: compiled,
-	spool.ScalerBegin: scaler,
+	spool.ForwardBegin: forward, spool.BackwardBegin: backward, spool.OptimizerBegin: optimizer,
+	spool.ZeroGradBegin:  zeroGrad,
+	spool.RecomputeBegin: recompute, spool.DPStepBegin: dpStep, spool.DPBackwardBegin: dpBackward,
+	spool.CompiledBegin: compiled,
+	spool.ScalerBegin:   scaler,
 }
 
 // maxDepth bounds the tree: real scripts nest a handful of spans, damaged journals any number.
@@ -123,8 +126,9 @@ func build(marks []spool.Mark, keep func(thread uint16) bool) *tree {
 	return t
 }
 
-// opened finds the node around cur that m, an end, closes, and how far up it is; 0 or less = none. Ends inside may never have come. same
-// asks for the same operand: of two optimizers, one of which failed inside the other, the outer's end says whose it is.
+// opened finds the node around cur that m, an end, closes, and how far up it is; 0 or less = none. Ends inside may
+// never have come. same asks for the same operand: of two optimizers, one of which failed inside the other, the outer's
+// end says whose it is.
 func (t *tree) opened(cur int32, s shape, m *spool.Mark, same bool) (n int32, up int) {
 	for n = cur; n > 0; n, up = t.nodes[n].up, up+1 {
 		if o := &t.nodes[n]; o.shape == s && o.thread == m.Thread && (!same || o.a == m.A) {

@@ -20,7 +20,8 @@ func generated(t testing.TB, n, depth int) string {
 		t.Skip("no python3")
 	}
 	path := filepath.Join(t.TempDir(), "generated.pickle")
-	out, err := exec.Command(python, "../testdata/tools/make_snapshot.py", strconv.Itoa(n), path, strconv.Itoa(depth)).CombinedOutput()
+	out, err := exec.Command(python, "../testdata/tools/make_snapshot.py", strconv.Itoa(n), path,
+		strconv.Itoa(depth)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("make_snapshot.py: %v\n%s", err, out)
 	}
@@ -84,7 +85,8 @@ func benchmarkRead(b *testing.B, p []byte) {
 	})
 }
 
-// BenchmarkRead reads a recording of 18,889 events and, where there is python3, a generated snapshot; DPSIGHT_BENCH_EVENTS sets its size.
+// BenchmarkRead reads a recording of 18,889 events and, where there is python3, a generated snapshot;
+// DPSIGHT_BENCH_EVENTS sets its size.
 func BenchmarkRead(b *testing.B) {
 	b.Run("recording", func(b *testing.B) { benchmarkRead(b, plainRecording(b, "fgc")) })
 	b.Run("chunk", func(b *testing.B) {

@@ -61,7 +61,8 @@ func (b *builder) blockField(k *block, key uint32, v pickle.Value) error {
 			k.State, ok = stateOf(b.d.Text(v.ID()))
 		}
 		if !ok && v.Kind() == pickle.String {
-			return fmt.Errorf("key %q of %s holds %q, which is no state of a block", words[key], whatBlock, b.d.Text(v.ID()))
+			return fmt.Errorf("key %q of %s holds %q, which is no state of a block", words[key], whatBlock,
+				b.d.Text(v.ID()))
 		}
 	case kFrames:
 		want = "a list of frames"

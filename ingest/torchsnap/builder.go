@@ -6,9 +6,9 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. What a
-// dictionary is, is told by its keys (see kindOf), for where it will end up is not known yet. So a row counts only when the snapshot leads to
-// it: a foreign dictionary that looks like an event makes a row that nobody uses, and a broken one an
+// A builder turns the containers of a snapshot into rows as the decoder meets them, innermost first. What a dictionary
+// is, is told by its keys (see kindOf), for where it will end up is not known yet. So a row counts only when the
+// snapshot leads to it: a foreign dictionary that looks like an event makes a row that nobody uses, and a broken one an
 // error that nobody sees unless it is used.
 type builder struct {
 	d      *pickle.Decoder

@@ -1,7 +1,7 @@
 // Package torchsnap reads the memory snapshots of PyTorch's CUDA caching allocator, of every era, into columns.
 //
-// A snapshot is the dictionary that torch.cuda.memory._snapshot() returns, pickled: by _dump_snapshot, by torch's C++ code, or by the
-// recording agent into its journal. What the eras differ in:
+// A snapshot is the dictionary that torch.cuda.memory._snapshot() returns, pickled: by _dump_snapshot, by torch's C++
+// code, or by the recording agent into its journal. What the eras differ in:
 //
 //	bare list of segments            before traces existed: no events
 //	no time_us                       [schemas.EventColumns].TimeNS is 0

@@ -77,11 +77,13 @@ func stackView(s *Snapshot, id uint32) viewStack {
 }
 
 func viewOf(s *Snapshot) view {
-	v := view{Devices: []viewDevice{}, Segments: []viewSegment{}, Annotations: [][]any{}, TraceKeys: append([]string{}, s.TraceKeys...)}
+	v := view{Devices: []viewDevice{}, Segments: []viewSegment{}, Annotations: [][]any{}, TraceKeys: append([]string{},
+		s.TraceKeys...)}
 	for d, c := range s.Devices {
 		dev := viewDevice{Events: c.Len(), First: []viewEvent{}}
 		for i := range c.Len() {
-			for k, x := range []uint64{c.Addr[i], uint64(c.Size[i]), uint64(c.TimeNS[i]), uint64(c.Mark[i]), c.Pool[i]} {
+			for k, x := range []uint64{c.Addr[i], uint64(c.Size[i]), uint64(c.TimeNS[i]), uint64(c.Mark[i]),
+				c.Pool[i]} {
 				dev.Sums[k] += x
 			}
 			stack := stackView(s, c.Stack[i])
@@ -90,8 +92,10 @@ func viewOf(s *Snapshot) view {
 				dev.Stacks[1] += uint64(f[2].(int64))
 			}
 			if i < 40 {
-				e := viewEvent{Action: c.Action[i].String(), Addr: c.Addr[i], Size: c.Size[i], Stream: c.Stream[i], TimeNS: c.TimeNS[i],
-					Mark: c.Mark[i], Text: s.Text(d, i), Stack: stack[:min(3, len(stack))], Depth: len(stack), Pool: c.Pool[i]}
+				e := viewEvent{Action: c.Action[i].String(), Addr: c.Addr[i], Size: c.Size[i], Stream: c.Stream[i],
+					TimeNS: c.TimeNS[i],
+					Mark:   c.Mark[i], Text: s.Text(d, i), Stack: stack[:min(3, len(stack))], Depth: len(stack),
+					Pool: c.Pool[i]}
 				for _, in := range s.Internal {
 					if in.Device == d && in.Event == i {
 						e.Internal = in.Text
@@ -103,7 +107,8 @@ func viewOf(s *Snapshot) view {
 		v.Devices = append(v.Devices, dev)
 	}
 	for _, g := range s.Segments {
-		x := viewSegment{g.Device, g.Address, g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize, g.Stream, g.Type, g.Pool,
+		x := viewSegment{g.Device, g.Address, g.TotalSize, g.AllocatedSize, g.ActiveSize, g.RequestedSize, g.Stream,
+			g.Type, g.Pool,
 			g.Expandable, stackView(s, g.Stack), [][]any{}, len(g.Blocks), 0}
 		for i, b := range g.Blocks {
 			x.BlockBytes += b.Size
@@ -113,7 +118,8 @@ func viewOf(s *Snapshot) view {
 		}
 		v.Segments = append(v.Segments, x)
 	}
-	v.Settings = viewSettings{s.Settings.Present, s.Settings.AllocConf, s.Settings.MaxSplitSize, s.Settings.LargeSegmentSize,
+	v.Settings = viewSettings{s.Settings.Present, s.Settings.AllocConf, s.Settings.MaxSplitSize,
+		s.Settings.LargeSegmentSize,
 		s.Settings.GarbageCollectionThreshold, s.Settings.ExpandableSegments, map[string]int64{}}
 	for class, n := range s.Settings.RoundupPower2Divisions {
 		v.Settings.Roundup[strconv.FormatInt(class, 10)] = n

@@ -33,14 +33,16 @@ func TestWrongTypes(t *testing.T) {
 	alloc := []string{key("action", str("alloc")), key("addr", num(9)), key("size", num(1))}
 	with := func(k, v string) []byte { return eventsFile(dict(append(alloc[:3:3], key(k, v))...)) }
 	blockWith := func(k, v string) []byte {
-		return segmentsFile(dict(key("total_size", num(1)), key("blocks", list(dict(key("state", str("inactive")), key("size", num(1)), key(k, v))))))
+		return segmentsFile(dict(key("total_size", num(1)),
+			key("blocks", list(dict(key("state", str("inactive")), key("size", num(1)), key(k, v))))))
 	}
 	segmentWith := func(k, v string) []byte { return segmentsFile(dict(key("total_size", num(1)), key(k, v))) }
 	settingWith := func(k, v string) []byte {
 		return file(dict(key("segments", "]"), key("allocator_settings", dict(key(k, v)))))
 	}
 	noteWith := func(k, v string) []byte {
-		return file(dict(key("segments", "]"), key("external_annotations", list(dict(key("stage", str("START")), key(k, v))))))
+		return file(dict(key("segments", "]"), key("external_annotations",
+			list(dict(key("stage", str("START")), key(k, v))))))
 	}
 	frameWith := func(k, v string) []byte {
 		return with("frames", list(dict(key("filename", str("f.py")), key(k, v))))
@@ -49,48 +51,59 @@ func TestWrongTypes(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		"action":           {eventsFile(dict(key("action", num(1)))), `key "action" of a trace event holds an int, want a str`},
-		"addr":             {with("addr", str("x")), `key "addr" of a trace event holds a str, want an int`},
-		"addr float":       {with("addr", "G12345678"), `"addr" of a trace event holds a float`},
-		"size":             {with("size", "N"), `"size" of a trace event holds None, want a number of bytes`},
-		"negative size":    {with("size", "J\xff\xff\xff\xff"), `"size"`},
-		"size of 2^64-1":   {with("size", "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"), `"size"`},
-		"stream":           {with("stream", "\x88"), `"stream" of a trace event holds a bool`},
-		"time_us":          {with("time_us", str("now")), `"time_us"`},
-		"time too large":   {with("time_us", "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"), `"time_us"`},
-		"frames":           {with("frames", num(1)), `"frames" of a trace event holds an int, want a list of frames`},
-		"frames of ints":   {with("frames", list(num(1))), `"frames" of a trace event holds a list, want a list of frames`},
-		"frames, mixed":    {with("frames", list(dict(key("filename", str("f"))), num(1))), `a list of frames holds an int`},
-		"metadata":         {with("user_metadata", num(1)), `"user_metadata" of a trace event holds an int, want a str or a dict`},
-		"pool":             {with("pool_id", str("0")), `"pool_id"`},
-		"pool of three":    {with("pool_id", num(1)+num(2)+num(3)+"\x87"), `"pool_id" of a trace event holds a tuple`},
-		"internal":         {with("internal_metadata", num(1)), `"internal_metadata"`},
-		"frame name":       {frameWith("name", num(1)), `key "name" of a frame holds an int, want a str`},
-		"frame line":       {frameWith("line", str("x")), `key "line" of a frame holds a str, want an int`},
-		"no size":          {eventsFile(dict(alloc[0], alloc[1])), `trace event 0 (alloc) has no key "size"`},
-		"no addr":          {eventsFile(dict(alloc[0], alloc[2])), `trace event 0 (alloc) has no key "addr"`},
-		"trace of ints":    {file(dict(key("device_traces", list(list(num(1)))))), `the trace of device 0 is a list, want a list of trace events`},
-		"trace, mixed":     {eventsFile(dict(alloc...) + num(1)), `a list of trace events holds an int as item 1`},
-		"traces":           {file(dict(key("device_traces", num(1)))), `key "device_traces" of the snapshot holds an int`},
-		"segments":         {file(dict(key("segments", num(1)))), `key "segments" of the snapshot holds an int`},
-		"a segment":        {segmentsFile(num(1)), "segment 0 is an int"},
-		"segment size":     {segmentsFile(dict(key("total_size", "N"))), `key "total_size" of a segment holds None`},
-		"segment device":   {segmentWith("device", str("cuda:0")), `"device" of a segment`},
-		"segment blocks":   {segmentWith("blocks", num(1)), `"blocks" of a segment holds an int, want a list of blocks`},
-		"segment type":     {segmentWith("segment_type", num(1)), `"segment_type"`},
-		"segment pool":     {segmentWith("segment_pool_id", str("x")), `"segment_pool_id"`},
-		"expandable":       {segmentWith("is_expandable", num(1)), `"is_expandable"`},
-		"a block":          {segmentWith("blocks", list(num(1))), "segment 0: block 0 is an int"},
-		"block state":      {blockWith("state", str("gone")), `key "state" of a block holds "gone"`},
-		"block size":       {blockWith("size", str("x")), `"size" of a block`},
-		"block request":    {blockWith("requested_size", str("x")), `"requested_size" of a block`},
-		"block history":    {blockWith("history", num(1)), `"history" of a block`},
-		"settings":         {file(dict(key("segments", "]"), key("allocator_settings", num(1)))), `"allocator_settings" of the snapshot holds an int, want a dict`},
-		"max_split_size":   {settingWith("max_split_size", str("x")), `"max_split_size" of the allocator's settings holds a str`},
-		"expandable conf":  {settingWith("expandable_segments", num(1)), `"expandable_segments"`},
-		"roundup":          {settingWith("roundup_power2_divisions", num(1)), `"roundup_power2_divisions"`},
-		"roundup class":    {settingWith("roundup_power2_divisions", dict(key("a", num(1)))), `"roundup_power2_divisions"`},
-		"annotations":      {file(dict(key("segments", "]"), key("external_annotations", num(1)))), `"external_annotations"`},
+		"action": {eventsFile(dict(key("action", num(1)))),
+			`key "action" of a trace event holds an int, want a str`},
+		"addr":           {with("addr", str("x")), `key "addr" of a trace event holds a str, want an int`},
+		"addr float":     {with("addr", "G12345678"), `"addr" of a trace event holds a float`},
+		"size":           {with("size", "N"), `"size" of a trace event holds None, want a number of bytes`},
+		"negative size":  {with("size", "J\xff\xff\xff\xff"), `"size"`},
+		"size of 2^64-1": {with("size", "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00"), `"size"`},
+		"stream":         {with("stream", "\x88"), `"stream" of a trace event holds a bool`},
+		"time_us":        {with("time_us", str("now")), `"time_us"`},
+		"time too large": {with("time_us", "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"), `"time_us"`},
+		"frames":         {with("frames", num(1)), `"frames" of a trace event holds an int, want a list of frames`},
+		"frames of ints": {with("frames", list(num(1))),
+			`"frames" of a trace event holds a list, want a list of frames`},
+		"frames, mixed": {with("frames", list(dict(key("filename", str("f"))), num(1))),
+			`a list of frames holds an int`},
+		"metadata": {with("user_metadata", num(1)),
+			`"user_metadata" of a trace event holds an int, want a str or a dict`},
+		"pool":          {with("pool_id", str("0")), `"pool_id"`},
+		"pool of three": {with("pool_id", num(1)+num(2)+num(3)+"\x87"), `"pool_id" of a trace event holds a tuple`},
+		"internal":      {with("internal_metadata", num(1)), `"internal_metadata"`},
+		"frame name":    {frameWith("name", num(1)), `key "name" of a frame holds an int, want a str`},
+		"frame line":    {frameWith("line", str("x")), `key "line" of a frame holds a str, want an int`},
+		"no size":       {eventsFile(dict(alloc[0], alloc[1])), `trace event 0 (alloc) has no key "size"`},
+		"no addr":       {eventsFile(dict(alloc[0], alloc[2])), `trace event 0 (alloc) has no key "addr"`},
+		"trace of ints": {file(dict(key("device_traces", list(list(num(1)))))),
+			`the trace of device 0 is a list, want a list of trace events`},
+		"trace, mixed": {eventsFile(dict(alloc...) + num(1)), `a list of trace events holds an int as item 1`},
+		"traces": {file(dict(key("device_traces", num(1)))),
+			`key "device_traces" of the snapshot holds an int`},
+		"segments":       {file(dict(key("segments", num(1)))), `key "segments" of the snapshot holds an int`},
+		"a segment":      {segmentsFile(num(1)), "segment 0 is an int"},
+		"segment size":   {segmentsFile(dict(key("total_size", "N"))), `key "total_size" of a segment holds None`},
+		"segment device": {segmentWith("device", str("cuda:0")), `"device" of a segment`},
+		"segment blocks": {segmentWith("blocks", num(1)),
+			`"blocks" of a segment holds an int, want a list of blocks`},
+		"segment type":  {segmentWith("segment_type", num(1)), `"segment_type"`},
+		"segment pool":  {segmentWith("segment_pool_id", str("x")), `"segment_pool_id"`},
+		"expandable":    {segmentWith("is_expandable", num(1)), `"is_expandable"`},
+		"a block":       {segmentWith("blocks", list(num(1))), "segment 0: block 0 is an int"},
+		"block state":   {blockWith("state", str("gone")), `key "state" of a block holds "gone"`},
+		"block size":    {blockWith("size", str("x")), `"size" of a block`},
+		"block request": {blockWith("requested_size", str("x")), `"requested_size" of a block`},
+		"block history": {blockWith("history", num(1)), `"history" of a block`},
+		"settings": {file(dict(key("segments", "]"), key("allocator_settings", num(1)))),
+			`"allocator_settings" of the snapshot holds an int, want a dict`},
+		"max_split_size": {settingWith("max_split_size", str("x")),
+			`"max_split_size" of the allocator's settings holds a str`},
+		"expandable conf": {settingWith("expandable_segments", num(1)), `"expandable_segments"`},
+		"roundup":         {settingWith("roundup_power2_divisions", num(1)), `"roundup_power2_divisions"`},
+		"roundup class": {settingWith("roundup_power2_divisions", dict(key("a", num(1)))),
+			`"roundup_power2_divisions"`},
+		"annotations": {file(dict(key("segments", "]"), key("external_annotations", num(1)))),
+			`"external_annotations"`},
 		"annotation time":  {noteWith("time_us", str("x")), `"time_us" of an annotation`},
 		"annotation name":  {noteWith("name", num(1)), `"name" of an annotation`},
 		"not a snapshot":   {file(dict(key("weights", num(1)))), "not a torch memory snapshot"},
@@ -154,12 +167,16 @@ func TestSharingIsNotMultiplied(t *testing.T) {
 		in   []byte
 		want string
 	}{
-		"one trace, many devices": {file(dict(key("device_traces", "]("+list(many(20000, event))+"\x94"+many(1000, "h\x00")+"e"))), ""},
-		"too many devices":        {file(dict(key("device_traces", "](]\x94"+many(2000, "h\x00")+"e"))), "devices"},
+		"one trace, many devices": {file(dict(key("device_traces", "]("+list(many(20000, event))+"\x94"+many(1000,
+			"h\x00")+"e"))), ""},
+		"too many devices": {file(dict(key("device_traces", "](]\x94"+many(2000, "h\x00")+"e"))), "devices"},
 		"one list of blocks": {file(list(dict(key("total_size", num(1)), key("blocks", blocks+"\x94")),
 			many(3000, dict(key("total_size", num(1)), key("blocks", "h\x00"))))), "another segment's"},
-		"one segment": {file("](" + dict(key("total_size", num(1)), key("blocks", blocks)) + "\x94" + many(3000, "h\x00") + "e"), "listed twice"},
-		"metadata":    {file(nested + "0" + dict(key("device_traces", list(list(dict(key("action", str("x")), key("user_metadata", dict(key("x", "h\x1e"))))))))), ""},
+		"one segment": {file("](" + dict(key("total_size", num(1)), key("blocks", blocks)) + "\x94" + many(3000,
+			"h\x00") + "e"), "listed twice"},
+		"metadata": {file(nested + "0" +
+			dict(key("device_traces",
+				list(list(dict(key("action", str("x")), key("user_metadata", dict(key("x", "h\x1e"))))))))), ""},
 	} {
 		n := allocated(func() {
 			_, err := ReadBytes(c.in, Options{})
@@ -221,7 +238,8 @@ func FuzzRead(f *testing.F) {
 		}
 		for d, c := range s.Devices {
 			n := c.Len()
-			if len(c.Addr) != n || len(c.Size) != n || len(c.Stream) != n || len(c.TimeNS) != n || len(c.Mark) != n || len(c.Stack) != n || len(c.Pool) != n {
+			if len(c.Addr) != n || len(c.Size) != n || len(c.Stream) != n || len(c.TimeNS) != n || len(c.Mark) != n ||
+				len(c.Stack) != n || len(c.Pool) != n {
 				t.Fatal("columns of different lengths")
 			}
 			for i := range n {

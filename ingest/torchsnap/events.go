@@ -32,7 +32,8 @@ type internalRow struct {
 const rowBytes = 1 + 8 + 8 + 8 + 8 + 4 + 4 + 8 + 4
 
 func newEvents(d *pickle.Decoder) events {
-	return events{texts: []string{""}, textIDs: map[uint32]uint32{}, unknown: map[uint32]struct{}{}, actions: map[uint32]schemas.Action{}}
+	return events{texts: []string{""}, textIDs: map[uint32]uint32{}, unknown: map[uint32]struct{}{},
+		actions: map[uint32]schemas.Action{}}
 }
 
 // A row is one event while its dictionary is read.
@@ -172,7 +173,8 @@ func (e *events) action(d *pickle.Decoder, word uint32) schemas.Action {
 
 func (e *events) row(i int) row {
 	c := &e.cols
-	r := row{action: c.Action[i], addr: c.Addr[i], free: c.Addr[i], size: c.Size[i], stream: c.Stream[i], timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.Pool[i]}
+	r := row{action: c.Action[i], addr: c.Addr[i], free: c.Addr[i], size: c.Size[i], stream: c.Stream[i],
+		timeNS: c.TimeNS[i], mark: c.Mark[i], stack: c.Stack[i], pool: c.Pool[i]}
 	if i < len(e.meta) {
 		r.text = e.meta[i]
 	}
@@ -181,7 +183,8 @@ func (e *events) row(i int) row {
 
 func (e *events) replace(i int, r row) {
 	c := &e.cols
-	c.Action[i], c.Addr[i], c.Size[i], c.Stream[i], c.TimeNS[i], c.Mark[i], c.Stack[i], c.Pool[i] = r.action, r.addr, r.size, r.stream, r.timeNS, r.mark, r.stack, r.pool
+	c.Action[i], c.Addr[i], c.Size[i], c.Stream[i], c.TimeNS[i], c.Mark[i], c.Stack[i], c.Pool[i] = r.action, r.addr,
+		r.size, r.stream, r.timeNS, r.mark, r.stack, r.pool
 }
 
 // annotate keeps the texts of event i.

@@ -63,15 +63,18 @@ var words = [...]string{
 	kFrames: "frames", kUserMetadata: "user_metadata", kPoolID: "pool_id", kInternalMetadata: "internal_metadata",
 	kCompileContext: "compile_context",
 	kName:           "name", kFilename: "filename", kLine: "line",
-	kDevice: "device", kAddress: "address", kTotalSize: "total_size", kAllocatedSize: "allocated_size", kActiveSize: "active_size",
+	kDevice: "device", kAddress: "address", kTotalSize: "total_size", kAllocatedSize: "allocated_size",
+	kActiveSize:    "active_size",
 	kRequestedSize: "requested_size", kSegmentType: "segment_type", kSegmentPoolID: "segment_pool_id",
 	kIsExpandable: "is_expandable", kBlocks: "blocks",
 	kState: "state", kHistory: "history", kRealSize: "real_size",
 	kStage:    "stage",
 	kSegments: "segments", kDeviceTraces: "device_traces", kAllocatorSettings: "allocator_settings",
 	kExternalAnnotations: "external_annotations",
-	kAllocConf:           "PYTORCH_CUDA_ALLOC_CONF", kMaxSplitSize: "max_split_size", kLargeSegmentSize: "large_segment_size",
-	kGarbageCollection: "garbage_collection_threshold", kExpandable: "expandable_segments", kRoundup: "roundup_power2_divisions",
+	kAllocConf:           "PYTORCH_CUDA_ALLOC_CONF", kMaxSplitSize: "max_split_size",
+	kLargeSegmentSize:  "large_segment_size",
+	kGarbageCollection: "garbage_collection_threshold", kExpandable: "expandable_segments",
+	kRoundup: "roundup_power2_divisions",
 }
 
 // The tags of the containers that the builder makes.
@@ -93,7 +96,8 @@ const (
 	tagTuple
 )
 
-var tagNames = [...]string{"nothing", "something broken", "a trace event", "a list of trace events", "a frame", "a list of frames", "a list of frames",
+var tagNames = [...]string{"nothing", "something broken", "a trace event", "a list of trace events", "a frame",
+	"a list of frames", "a list of frames",
 	"a segment", "a block", "a history entry", "an annotation", "a snapshot", "a list", "a dict", "a pair", "a tuple"}
 
 // kindOf tells what a dictionary is by a key that only that kind has; 0 = by this key it cannot be told.

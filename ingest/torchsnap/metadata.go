@@ -8,7 +8,8 @@ import (
 	"github.com/dpsight/dpsight/ingest/pickle"
 )
 
-// maxJSON bounds the text made of one metadata dictionary: its parts may be shared, so their number says nothing about its size.
+// maxJSON bounds the text made of one metadata dictionary: its parts may be shared, so their number says nothing about
+// its size.
 const maxJSON = 64 << 10
 
 func (b *builder) userMetadata(r *row, v pickle.Value) error {

@@ -17,7 +17,8 @@ import (
 // Options of reading; the zero value is right for a file of its own.
 type Options struct {
 	Limits pickle.Limits
-	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a journal.
+	// Stacks, if set, is where stacks are interned, so that the ids of several snapshots agree: the chunks of a
+	// journal.
 	Stacks *Stacks
 }
 
@@ -57,7 +58,8 @@ func ReadFile(path string, o Options) (*Snapshot, error) {
 	return s, nil
 }
 
-// Read reads one snapshot: plain, gzip or zstd, which it tells by their first bytes. It may read beyond the snapshot's end.
+// Read reads one snapshot: plain, gzip or zstd, which it tells by their first bytes. It may read beyond the snapshot's
+// end.
 func Read(r io.Reader, o Options) (*Snapshot, error) {
 	head := make([]byte, 6)
 	n, err := io.ReadFull(r, head)
@@ -85,7 +87,8 @@ func Read(r io.Reader, o Options) (*Snapshot, error) {
 	return read(pickle.NewDecoder(r, o.Limits), o)
 }
 
-// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy: the way to read the chunks of a journal.
+// ReadBytes reads one snapshot from an uncompressed pickle in memory, without a copy: the way to read the chunks of a
+// journal.
 func ReadBytes(p []byte, o Options) (*Snapshot, error) {
 	return read(pickle.NewBytesDecoder(p, o.Limits), o)
 }

@@ -97,7 +97,8 @@ func (b *builder) roundup(s *Settings, v pickle.Value) error {
 		class, err := strconv.ParseInt(text, 10, 64)
 		divisions := items[i+1]
 		if err != nil || divisions.Kind() != pickle.Int {
-			return fmt.Errorf("key %q of %s holds something else than divisions by size class", words[kRoundup], whatSettings)
+			return fmt.Errorf("key %q of %s holds something else than divisions by size class", words[kRoundup],
+				whatSettings)
 		}
 		if divisions.Int() > 0 {
 			if s.RoundupPower2Divisions == nil {

@@ -4,16 +4,17 @@ import "github.com/dpsight/dpsight/schemas"
 
 // A Snapshot is one memory snapshot.
 type Snapshot struct {
-	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata where that is a decimal
-	// number below 2^32, else 0. Pool is [PoolID] of pool_id, and 0 in eras without that key, private pools included: find the
-	// pool by the segment there. An oom event has device_free as its address. Size is −1 where an event without address (snapshot, oom,
-	// user_defined) has no size.
+	// Devices holds the allocator's events, index = device. TimeNS is time_us·1000. Mark is user_metadata where that is
+	// a decimal number below 2^32, else 0. Pool is [PoolID] of pool_id, and 0 in eras without that key, private pools
+	// included: find the pool by the segment there. An oom event has device_free as its address. Size is −1 where an
+	// event without address (snapshot, oom, user_defined) has no size.
 	Devices []schemas.EventColumns
 
-	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact JSON.
+	// Metadata holds the distinct texts of user_metadata that are no marks; Metadata[0] is "". A dictionary is compact
+	// JSON.
 	Metadata []string
-	// MetadataID has a column for each device: event i's text is Metadata[MetadataID[device][i]]. A device whose events have no
-	// texts has a nil column; see [Snapshot.Text].
+	// MetadataID has a column for each device: event i's text is Metadata[MetadataID[device][i]]. A device whose events
+	// have no texts has a nil column; see [Snapshot.Text].
 	MetadataID [][]uint32
 	// Internal lists the events that the allocator made for itself (internal_metadata), by device and event.
 	Internal []InternalEvent
@@ -74,7 +75,8 @@ type Settings struct {
 	LargeSegmentSize           int64  // bytes; 0 = absent
 	GarbageCollectionThreshold float64
 	ExpandableSegments         bool
-	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions; only classes that have some are in it.
+	// RoundupPower2Divisions maps a size class in MiB (1, 2, 4, …) to its divisions; only classes that have some are in
+	// it.
 	RoundupPower2Divisions map[int64]int64
 	// Other holds the remaining settings as text.
 	Other map[string]string
@@ -88,5 +90,6 @@ type Annotation struct {
 	TimeNS int64 // the allocator's clock
 }
 
-// PoolID packs torch's pair of pool numbers, (captured, user-made), into one: (0, n) gives n, and (0, 0), the default pool, 0.
+// PoolID packs torch's pair of pool numbers, (captured, user-made), into one: (0, n) gives n, and (0, 0), the default
+// pool, 0.
 func PoolID(first, second uint32) uint64 { return uint64(first)<<32 | uint64(second) }

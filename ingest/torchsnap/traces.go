@@ -9,8 +9,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A trace is a list of events: the rows from first on, if they follow each other, as they do in every snapshot that torch writes
-// (then its columns are cut out of the common ones without a copy), else the rows listed.
+// A trace is a list of events: the rows from first on, if they follow each other, as they do in every snapshot that
+// torch writes (then its columns are cut out of the common ones without a copy), else the rows listed.
 type trace struct {
 	first, n int
 	rows     []uint32
@@ -42,7 +42,8 @@ func (b *builder) extendTrace(t *trace, items []pickle.Value) error {
 		case ref.Tag != tagEvent:
 			if t.err == nil {
 				if t.err = b.broken(v); t.err == nil {
-					t.err = fmt.Errorf("at byte %d: a list of trace events holds %s as item %d", b.d.Offset(), describe(v), t.n)
+					t.err = fmt.Errorf("at byte %d: a list of trace events holds %s as item %d", b.d.Offset(),
+						describe(v), t.n)
 				}
 			}
 			return nil

@@ -11,7 +11,8 @@ import (
 )
 
 // A bitmap is the surface of a PNG: go-chart's own, but that it fills what is fully covered as memory is filled, and is
-// written by an encoder made for pictures of few colours. Pixel by pixel, and with image/png, drawing took most of a report's time.
+// written by an encoder made for pictures of few colours. Pixel by pixel, and with image/png, drawing took most of a
+// report's time.
 type bitmap struct {
 	c   *drawing.RasterGraphicContext
 	img *image.RGBA
@@ -19,7 +20,8 @@ type bitmap struct {
 
 func newBitmap(width, height int) *bitmap {
 	img := image.NewRGBA(image.Rect(0, 0, width, height))
-	b := &bitmap{drawing.NewRasterGraphicContextWithPainter(img, &painter{RGBAPainter: raster.NewRGBAPainter(img)}), img}
+	b := &bitmap{drawing.NewRasterGraphicContextWithPainter(img, &painter{RGBAPainter: raster.NewRGBAPainter(img)}),
+		img}
 	b.c.SetDPI(64) // go-chart takes points times DPI for 64ths of a pixel: at 64 a point is a pixel
 	return b
 }
@@ -61,7 +63,8 @@ func tile(row []byte, pixel [4]byte) {
 // save writes the picture alone: what it is called and shows is in the SVG beside it.
 func (b *bitmap) save(w io.Writer, _, _ string) error { return encodePNG(w, b.img) }
 
-// glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if there is one.
+// glyphs adds a line of text whose baseline starts at (x, y) to the path, up to a glyph that the font cannot give, if
+// there is one.
 func (b *bitmap) glyphs(s string, x, y int, size float64, font *truetype.Font) {
 	b.c.SetFont(font)
 	b.c.SetFontSize(size)

@@ -1,9 +1,10 @@
 // Package canvas draws figures once, for PNG and SVG alike, with go-chart's font and drawing.
 //
-// go-chart's own charts cannot draw what dpsight shows (its stacked bars are normalised to 100 %), but what they are drawn with
-// can. All edges lie on whole pixels of the format, so the canvas has a resolution of its own for each: a logical pixel is
-// [pngScale] or [svgScale] of theirs. In an SVG, text is drawn as the outlines of its glyphs: a font that is named but not there moves
-// every label, an embedded one is ignored by most converters to PDF. The words stand in the file's description.
+// go-chart's own charts cannot draw what dpsight shows (its stacked bars are normalised to 100 %), but what they are
+// drawn with can. All edges lie on whole pixels of the format, so the canvas has a resolution of its own for each: a
+// logical pixel is [pngScale] or [svgScale] of theirs. In an SVG, text is drawn as the outlines of its glyphs: a font
+// that is named but not there moves every label, an embedded one is ignored by most converters to PDF. The words stand
+// in the file's description.
 package canvas
 
 import (
@@ -246,7 +247,8 @@ func (c *Canvas) quad(q quad, fill Color) {
 	c.r.fill(fill)
 }
 
-// overlaps reports whether the quad and the box have a point in common: no line along a side of either has them on its two sides.
+// overlaps reports whether the quad and the box have a point in common: no line along a side of either has them on its
+// two sides.
 func (q *quad) overlaps(b Box) bool {
 	corners := quad{{b.X0, b.Y0}, {b.X1, b.Y0}, {b.X1, b.Y1}, {b.X0, b.Y1}}
 	apart := func(dx, dy float64) bool {
@@ -273,7 +275,8 @@ func (q *quad) overlaps(b Box) bool {
 	return true
 }
 
-// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their axes.
+// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their
+// axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
 	for i, l := range c.Labels {
@@ -295,7 +298,8 @@ func (c *Canvas) Misplaced() []string {
 	return out
 }
 
-// Covered lists the texts that lie on a point or on a slanting line. It is no part of Misplaced: some letters stand at their points.
+// Covered lists the texts that lie on a point or on a slanting line. It is no part of Misplaced: some letters stand at
+// their points.
 func (c *Canvas) Covered() []string {
 	var out []string
 	for _, l := range c.Labels {

@@ -32,7 +32,8 @@ func TestTextStaysInItsBox(t *testing.T) {
 	for y := range img.Bounds().Dy() {
 		for x := range img.Bounds().Dx() {
 			if r, _, _, _ := img.At(x, y).RGBA(); r < 0x8000 {
-				ink = Box{min(ink.X0, float64(x)/pngScale), min(ink.Y0, float64(y)/pngScale), max(ink.X1, float64(x+1)/pngScale), max(ink.Y1, float64(y+1)/pngScale)}
+				ink = Box{min(ink.X0, float64(x)/pngScale), min(ink.Y0, float64(y)/pngScale),
+					max(ink.X1, float64(x+1)/pngScale), max(ink.Y1, float64(y+1)/pngScale)}
 			}
 		}
 	}
@@ -141,14 +142,17 @@ func TestSVGIsXML(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(svg, `fill="#123456"`) || strings.Contains(svg, "rgba") || strings.Contains(svg, "<text") || !strings.Contains(svg, `width="100"`) {
+	if !strings.Contains(svg, `fill="#123456"`) || strings.Contains(svg, "rgba") || strings.Contains(svg, "<text") ||
+		!strings.Contains(svg, `width="100"`) {
 		t.Error("colours, size or outlines are not as they should be")
 	}
 }
 
 func TestWrap(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("x", 60), "一二三四五六七八九十一二三四五六七八九十", "some-name_with/breaks and spaces in it, of length",
-		"under torch 2.11.0 were", "under a torch 2.11.0 were", "it takes 1,024,024.50 MiB", "of blocks.3.attention.q.weight and more"} {
+	for _, s := range []string{"", "short", strings.Repeat("x", 60), "一二三四五六七八九十一二三四五六七八九十",
+		"some-name_with/breaks and spaces in it, of length",
+		"under torch 2.11.0 were", "under a torch 2.11.0 were", "it takes 1,024,024.50 MiB",
+		"of blocks.3.attention.q.weight and more"} {
 		for _, lines := range []int{1, 3, 0} {
 			got := Wrap(s, 12, 100, lines)
 			if lines > 0 && len(got) > lines {
@@ -160,7 +164,8 @@ func TestWrap(t *testing.T) {
 				}
 			}
 			for i := 1; i < len(got); i++ { // no number is torn, as 2.11.0 would be after its first point
-				if end := got[i-1]; strings.ContainsAny(end[len(end)-1:], ".,") && digit(got[i][0]) && digit(end[len(end)-2]) {
+				if end := got[i-1]; strings.ContainsAny(end[len(end)-1:], ".,") && digit(got[i][0]) &&
+					digit(end[len(end)-2]) {
 					t.Errorf("%q: torn between %q and %q", s, end, got[i])
 				}
 			}

@@ -19,8 +19,8 @@ const (
 // Missing stands for a character that the built-in font lacks, Chinese for one.
 const Missing = '□'
 
-// builtin is the built-in font. go-chart parses it at the first call without a lock around its first look, and figures are drawn at the
-// same time.
+// builtin is the built-in font. go-chart parses it at the first call without a lock around its first look, and figures
+// are drawn at the same time.
 var builtin = sync.OnceValues(chart.GetDefaultFont)
 
 // hasGlyph reports whether the built-in font can draw r.
@@ -29,8 +29,8 @@ func hasGlyph(r rune) bool {
 	return err == nil && f.Index(r) != 0
 }
 
-// Printable replaces the characters that the built-in font lacks by [Missing], drawn as a box, and control characters by
-// spaces.
+// Printable replaces the characters that the built-in font lacks by [Missing], drawn as a box, and control characters
+// by spaces.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,9 +10,10 @@ import (
 // mostColours is how many colours a picture of one byte a pixel can have.
 const mostColours = 256
 
-// palette gives the colours of an opaque picture, and which of them stands for each that occurs. A figure has a few flat colours
-// and, along its letters, shades between them: where there are too many, the rarest become the nearest of the others, which no
-// eye tells apart and which halves the file. Cutting the space of colours in boxes was rejected: it moves flat colours, too.
+// palette gives the colours of an opaque picture, and which of them stands for each that occurs. A figure has a few
+// flat colours and, along its letters, shades between them: where there are too many, the rarest become the nearest of
+// the others, which no eye tells apart and which halves the file. Cutting the space of colours in boxes was rejected:
+// it moves flat colours, too.
 func palette(img *image.RGBA) (colours []uint32, index map[uint32]byte) {
 	count := map[uint32]int{}
 	for y := range img.Rect.Dy() {

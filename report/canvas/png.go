@@ -10,12 +10,13 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// pngLevel is where more effort hardly makes a figure smaller: the highest level saves a seventh in nine times the time.
+// pngLevel is where more effort hardly makes a figure smaller: the highest level saves a seventh in nine times the
+// time.
 const pngLevel = 5
 
-// encodePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours. image/png
-// tries five filters on every row, for longer than drawing takes; they are for photographs, and leave flat colours and repeated
-// letters larger.
+// encodePNG writes an opaque picture as PNG of a byte a pixel, its rows as they are, in at most [mostColours] colours.
+// image/png tries five filters on every row, for longer than drawing takes; they are for photographs, and leave flat
+// colours and repeated letters larger.
 func encodePNG(w io.Writer, img *image.RGBA) error {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
 	if _, err := io.WriteString(w, "\x89PNG\r\n\x1a\n"); err != nil {

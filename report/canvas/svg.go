@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A vector is the surface of an SVG. go-chart's own formats every point by itself and writes colours that readers of SVG 1.1 do
-// not know, and no size.
+// A vector is the surface of an SVG. go-chart's own formats every point by itself and writes colours that readers of
+// SVG 1.1 do not know, and no size.
 type vector struct {
 	width, height float64 // nominal
 	path, body    []byte
@@ -59,8 +59,10 @@ func (v *vector) fill(c Color) {
 }
 
 func (v *vector) save(w io.Writer, title, description string) error {
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img"><title>%s</title><desc>%s</desc>`+"\n%s</svg>\n",
-		int(v.width), int(v.height), pixels(v.width, svgScale), pixels(v.height, svgScale), xmlText(title), xmlText(description), v.body)
+	_, err := fmt.Fprintf(w,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img"><title>%s</title><desc>%s</desc>`+"\n%s</svg>\n",
+		int(v.width), int(v.height), pixels(v.width, svgScale), pixels(v.height, svgScale), xmlText(title),
+		xmlText(description), v.body)
 	return err
 }
 

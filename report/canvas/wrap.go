@@ -19,8 +19,8 @@ func Fit(s string, size, width float64) string {
 	return Ellipsis
 }
 
-// Wrap breaks s into at most lines lines of a width: at spaces, after the hyphens and underscores of names, not inside of a number as
-// 2.11.0 or 1,024, else anywhere. What does not fit is cut; lines = 0 cuts nothing.
+// Wrap breaks s into at most lines lines of a width: at spaces, after the hyphens and underscores of names, not inside
+// of a number as 2.11.0 or 1,024, else anywhere. What does not fit is cut; lines = 0 cuts nothing.
 func Wrap(s string, size, width float64, lines int) []string {
 	var out []string
 	rest := strings.TrimSpace(s)
@@ -38,7 +38,8 @@ func Wrap(s string, size, width float64, lines int) []string {
 				break
 			}
 			end = next
-			if strings.ContainsRune(" -_/,.", r) && !(strings.ContainsRune(",.", r) && i > 0 && digit(rest[i-1]) && next < len(rest) && digit(rest[next])) {
+			if strings.ContainsRune(" -_/,.", r) && !(strings.ContainsRune(",.", r) && i > 0 && digit(rest[i-1]) &&
+				next < len(rest) && digit(rest[next])) {
 				breakAt = next
 			}
 		}

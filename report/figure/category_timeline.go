@@ -12,9 +12,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A CategoryTimeline is the picture memory_timeline_categories: the panels of [MemoryTimeline], with each category's own
-// maximum marked where it is reached, and beside them how much that is, when, and how much it is at the peak. A category's
-// maximum seldom is at the peak, and a peak's breakdown says nothing of it.
+// A CategoryTimeline is the picture memory_timeline_categories: the panels of [MemoryTimeline], with each category's
+// own maximum marked where it is reached, and beside them how much that is, when, and how much it is at the peak. A
+// category's maximum seldom is at the peak, and a peak's breakdown says nothing of it.
 type CategoryTimeline struct{ MemoryTimeline }
 
 // The list beside a panel, in logical pixels.
@@ -206,7 +206,8 @@ func (m *CategoryTimeline) mark(p *timePanel, g *grouping, listed []analyze.Cate
 	t := p.row.Timeline
 	p.peakX, p.peakY = p.eventX(t.Peak.Event), p.y(t.PeakBytes)
 	for i, c := range listed {
-		k := categoryMark{letter: string(rune('a' + i)), name: words(c.Category), x: p.eventX(c.At.Event), fill: palette[c.Category],
+		k := categoryMark{letter: string(rune('a' + i)), name: words(c.Category), x: p.eventX(c.At.Event),
+			fill: palette[c.Category],
 			most: table.Size(c.MaxBytes), atPeak: table.Size(c.AtPeakBytes), when: m.when(&c.At)}
 		if c.AtPeakBytes == 0 {
 			k.atPeak = "–"
@@ -300,18 +301,22 @@ func gather(marks []categoryMark, plot canvas.Box) []letters {
 func (m *CategoryTimeline) footnotes(g *grouping, any, named, all bool) []string {
 	var notes []string
 	if any {
-		notes = append(notes, "from left to right: the allocator's events in their order; a phase is as wide as it has events and, where there is room, at least as its name; areas: what the highest total of each column is made of; light: between the lowest and the highest of the events that share a column")
+		notes = append(notes, "from left to right: the allocator's events in their order; a phase is as wide as it "+
+			"has events and, where there is room, at least as its name; areas: what the highest total of each column "+
+			"is made of; light: between the lowest and the highest of the events that share a column")
 		scope := "within the step of the peak"
 		if m.AllSteps {
 			scope = "within the whole recording"
 		}
-		notes = append(notes, "a, b, …: where a category first counts most, "+scope+"; its diamond lies at the top of its bytes at that event, where the column may show another one; black: the peak")
+		notes = append(notes, "a, b, …: where a category first counts most, "+scope+"; its diamond lies at the top "+
+			"of its bytes at that event, where the column may show another one; black: the peak")
 	}
 	if !named {
 		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")
 	}
 	if !all {
-		notes = append(notes, "of so many runs only the largest maxima are marked: dpsight analyze timeline has them all")
+		notes = append(notes, "of so many runs only the largest maxima are marked: dpsight analyze timeline has "+
+			"them all")
 	}
 	notes = append(notes, g.minorNote()...)
 	var labels []string

@@ -28,7 +28,8 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 	r, p := &l.m.Rows[i], &l.peak
 	textY := l.middle(i) + valueSize*0.36
 	if r.PeakBytes == nil {
-		c.Text(canvas.Fit(r.Failure, valueSize, p.textRight-p.left-8), p.left+8, textY, valueSize, canvas.Start, softInk)
+		c.Text(canvas.Fit(r.Failure, valueSize, p.textRight-p.left-8), p.left+8, textY, valueSize, canvas.Start,
+			softInk)
 		return
 	}
 	end := p.x(*r.PeakBytes)
@@ -99,7 +100,8 @@ func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
 // balanced reports whether a row's overhead is drawn on both sides of zero: then the eye needs the sum.
 func (l *layout) balanced(r *Row) bool {
 	down, up := r.extent()
-	return r.Overhead != nil && len(r.Overhead.Categories) > 0 && float64(-down)*l.delta.perByte >= 1 && float64(up)*l.delta.perByte >= 1
+	return r.Overhead != nil && len(r.Overhead.Categories) > 0 && float64(-down)*l.delta.perByte >= 1 &&
+		float64(up)*l.delta.perByte >= 1
 }
 
 // drawSegment fills a bar between two values and writes its size into it where there is room.

@@ -1,4 +1,5 @@
-// Package figure lays out dpsight's pictures on a canvas. It draws what analyze found and computes no figure of its own.
+// Package figure lays out dpsight's pictures on a canvas. It draws what analyze found and computes no figure of its
+// own.
 package figure
 
 import (
@@ -24,7 +25,8 @@ type Figure struct {
 	Name    string // without ending
 	Title   string
 	Picture Picture
-	// Mark is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the picture a note says it.
+	// Mark is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the
+	// picture a note says it.
 	Mark string
 }
 
@@ -49,8 +51,8 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 // Canvas draws the figure and gives where everything in it stands.
 func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
 
-// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the marks beyond the ends
-// of their axes: none, whatever the runs are called and however large they are. Both formats have one layout.
+// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the marks beyond the
+// ends of their axes: none, whatever the runs are called and however large they are. Both formats have one layout.
 func (f *Figure) Misplaced() ([]string, error) {
 	c, err := f.Canvas()
 	if err != nil {

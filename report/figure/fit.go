@@ -25,8 +25,8 @@ type FitSeries struct {
 	Points []FitPoint
 }
 
-// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit stand hollow on the line of
-// their device's memory, as what they would have taken is not known.
+// A Fit is the picture fit: memory by a parameter's value, up to the largest that fits. Values that do not fit stand
+// hollow on the line of their device's memory, as what they would have taken is not known.
 type Fit struct {
 	Vary   string
 	Series []FitSeries
@@ -44,7 +44,8 @@ type fitLayout struct {
 	plot          canvas.Box
 	x, y          tradeAxis
 	limits        []fitLimit
-	// awayX and awayY are how much farther the axes' numbers stand from them than elsewhere: a point near an axis reaches over it.
+	// awayX and awayY are how much farther the axes' numbers stand from them than elsewhere: a point near an axis
+	// reaches over it.
 	awayX, awayY float64
 	legend       legend
 }
@@ -98,14 +99,16 @@ func (m *Fit) layout() *fitLayout {
 	var items []legendItem
 	hollow := false
 	for i, s := range l.shown {
-		items = append(items, legendItem{label: canvas.Fit(s.Label, valueSize, l.width-2*margin-swatch-30), fill: fitColors[i]})
+		items = append(items, legendItem{label: canvas.Fit(s.Label, valueSize, l.width-2*margin-swatch-30),
+			fill: fitColors[i]})
 		for _, p := range s.Points {
 			hollow = hollow || !p.Fits
 		}
 	}
 	notes = append(notes, missingNote(labels)...)
 	if hollow {
-		notes = append(notes, "hollow: does not fit; what it would take is not known, and it stands on the line of its device's memory")
+		notes = append(notes, "hollow: does not fit; what it would take is not known, and it stands on the line of "+
+			"its device's memory")
 	}
 	for i := range l.shown {
 		if l.covers(i) > 0 {
@@ -143,8 +146,8 @@ func (l *fitLayout) beyondAxes() (left, below float64) {
 // limitGap is how far right of the plot the texts of memories stand.
 const limitGap = 8
 
-// placeLimits draws a line for each memory that the plot reaches. Its text stands right of the plot, where no curve goes: above the line,
-// inside, it lay under curves and points that came near it.
+// placeLimits draws a line for each memory that the plot reaches. Its text stands right of the plot, where no curve
+// goes: above the line, inside, it lay under curves and points that came near it.
 func (l *fitLayout) placeLimits() {
 	seen := map[int64]bool{}
 	for _, s := range l.shown {
@@ -194,13 +197,16 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Text(canvas.Fit("Reserved memory by "+m.Vary, titleSize, l.width-2*margin), margin, margin+titleSize, titleSize, canvas.Start, ink)
+	c.Text(canvas.Fit("Reserved memory by "+m.Vary, titleSize, l.width-2*margin), margin, margin+titleSize, titleSize,
+		canvas.Start, ink)
 	l.legend.draw(c)
 	if l.plot.Y1-l.plot.Y0 <= barHeight {
-		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start, softInk)
+		c.Text(canvas.Fit(m.Empty, nameSize, l.width-2*margin), margin, l.plot.Y0+nameSize, nameSize, canvas.Start,
+			softInk)
 		return c, nil
 	}
-	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX, awayY: l.awayY}).drawAxes(c)
+	(&tradeoffLayout{m: &Tradeoff{Cost: m.Vary}, width: l.width, plot: l.plot, x: l.x, y: l.y, awayX: l.awayX,
+		awayY: l.awayY}).drawAxes(c)
 	for _, limit := range l.limits {
 		c.Line(l.plot.X0, limit.y, l.plot.X1, limit.y, 1.2, softInk)
 		if limit.textY != limit.y {
@@ -214,8 +220,9 @@ func (m *Fit) draw(svg bool) (*canvas.Canvas, error) {
 	return c, nil
 }
 
-// covers says how many later curves lie one over another on a curve, or on a part of it: it is drawn that much wider, or it would not be
-// seen. To set them apart by their places was rejected: what a method takes would be read off wrongly.
+// covers says how many later curves lie one over another on a curve, or on a part of it: it is drawn that much wider,
+// or it would not be seen. To set them apart by their places was rejected: what a method takes would be read off
+// wrongly.
 func (l *fitLayout) covers(i int) int {
 	most := 0
 	for j := i + 1; j < len(l.shown); j++ {
@@ -278,7 +285,8 @@ func (l *fitLayout) coversAt(i int, x, y float64) int {
 	n := 0
 	for j := i + 1; j < len(l.shown); j++ {
 		for k := range l.shown[j].Points {
-			if atX, atY := l.at(&l.shown[j], &l.shown[j].Points[k]); math.Abs(atX-x) <= near && math.Abs(atY-y) <= near {
+			if atX, atY := l.at(&l.shown[j], &l.shown[j].Points[k]); math.Abs(atX-x) <= near &&
+				math.Abs(atY-y) <= near {
 				n++
 				break
 			}

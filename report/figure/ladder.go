@@ -10,18 +10,19 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A LadderRow is one GPU of one run at two moments. A GPU that several ranks share has a row for each of their allocators.
+// A LadderRow is one GPU of one run at two moments. A GPU that several ranks share has a row for each of their
+// allocators.
 type LadderRow struct {
 	Label string // unique in the picture
 	Mark  string
-	// Device is the device's peak, nil in the rows of the other allocators on a GPU, and Allocator the peak of an allocator,
-	// nil for a run without events.
+	// Device is the device's peak, nil in the rows of the other allocators on a GPU, and Allocator the peak of an
+	// allocator, nil for a run without events.
 	Device, Allocator *analyze.LadderMoment
 }
 
-// A DeviceLadder is the picture device_ladder: all that a GPU has in use, stacked from the categories of what is allocated to
-// other processes, at the device's peak and at the allocator's. What is allocated comes first, so that it, what torch
-// reserved and the whole all end at their size on the axis.
+// A DeviceLadder is the picture device_ladder: all that a GPU has in use, stacked from the categories of what is
+// allocated to other processes, at the device's peak and at the allocator's. What is allocated comes first, so that it,
+// what torch reserved and the whole all end at their size on the axis.
 type DeviceLadder struct {
 	Rows  []LadderRow
 	Notes []string
@@ -49,7 +50,8 @@ func (r *LadderRow) moments() [2]*analyze.LadderMoment {
 	return [2]*analyze.LadderMoment{r.Device, r.Allocator}
 }
 
-// extent is how far a bar reaches, and whether what the device has in use is less: torch's part is then more than the whole.
+// extent is how far a bar reaches, and whether what the device has in use is less: torch's part is then more than the
+// whole.
 func extent(m *analyze.LadderMoment) (end int64, over bool) {
 	for _, r := range leaves(m) {
 		end += max(*r.Bytes, 0)
@@ -158,17 +160,20 @@ func (l *ladderLayout) footnotes() []string {
 				continue
 			}
 			_, more := extent(m)
-			ticks, over, unknown = ticks || len(ends(m)) > 0, over || more, unknown || bytesOf(m, analyze.RungDeviceUsed) == nil
+			ticks, over, unknown = ticks || len(ends(m)) > 0, over || more, unknown ||
+				bytesOf(m, analyze.RungDeviceUsed) == nil
 		}
 	}
 	if ticks {
 		notes = append(notes, "lines across a bar: where what is allocated ends, and what torch reserved")
 	}
 	if over {
-		notes = append(notes, "the diamond marks what NVML has in use where torch reserved more, so that the clocks, or the GPU, are not the same")
+		notes = append(notes, "the diamond marks what NVML has in use where torch reserved more, so that the clocks, "+
+			"or the GPU, are not the same")
 	}
 	if unknown {
-		notes = append(notes, "at least: no NVML sample can be set beside the allocator then, and what is outside torch is not known")
+		notes = append(notes, "at least: no NVML sample can be set beside the allocator then, and what is outside "+
+			"torch is not known")
 	}
 	notes = append(notes, missingNote(labels)...)
 	return append(notes, l.m.Notes...)
@@ -230,7 +235,8 @@ func (l *ladderLayout) drawBar(c *canvas.Canvas, i, k int) {
 	}
 	c.Mark(at+r.Label, bar, l.within(p))
 	c.Text(total(m), bar.X1+6, (bar.Y0+bar.Y1)/2+valueSize*0.36, valueSize, canvas.Start, ink)
-	c.Text(canvas.Fit(under(m), insideSize, p.textRight-p.left-4), p.left+4, bar.Y1+5+insideSize, insideSize, canvas.Start, softInk)
+	c.Text(canvas.Fit(under(m), insideSize, p.textRight-p.left-4), p.left+4, bar.Y1+5+insideSize, insideSize,
+		canvas.Start, softInk)
 }
 
 func (m *DeviceLadder) describe() string {

@@ -98,7 +98,8 @@ func (g *grouping) minorNote() []string {
 func missingNote(labels []string) []string {
 	for _, l := range labels {
 		if canvas.Lacks(l) {
-			return []string{string(canvas.Missing) + ": a character that the figure's font lacks; #n is the run's place in summary.txt"}
+			return []string{string(canvas.Missing) + ": a character that the figure's font lacks; #n is the run's " +
+				"place in summary.txt"}
 		}
 	}
 	return nil

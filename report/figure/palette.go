@@ -7,9 +7,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// palette gives every category one colour, in every figure. One hue a family (blue: the model's state; orange: gradients;
-// green: held for backward; the rest apart), and lightness alternates along the order of stacking, so that neighbours
-// differ for colour-blind readers and in grey print too.
+// palette gives every category one colour, in every figure. One hue a family (blue: the model's state; orange:
+// gradients; green: held for backward; the rest apart), and lightness alternates along the order of stacking, so that
+// neighbours differ for colour-blind readers and in grey print too.
 var palette = map[schemas.Category]canvas.Color{
 	schemas.Parameters:           0x204d8b,
 	schemas.Buffers:              0xc6dbef,

@@ -63,7 +63,8 @@ func TestPaletteIsTellable(t *testing.T) {
 			for j := range i {
 				la, lb := lab(colors[i], m), lab(colors[j], m)
 				d := math.Sqrt(math.Pow(la[0]-lb[0], 2) + math.Pow(la[1]-lb[1], 2) + math.Pow(la[2]-lb[2], 2))
-				if want := map[bool]float64{true: neighbours, false: any}[j == i-1 && i != len(schemas.Categories)]; d < want {
+				if want := map[bool]float64{true: neighbours, false: any}[j == i-1 &&
+					i != len(schemas.Categories)]; d < want {
 					t.Errorf("%s: %s and %s differ by %.1f, want %.0f", name, names[j], names[i], d, want)
 				}
 			}

@@ -20,7 +20,8 @@ func (r rowLabel) height() float64 {
 
 // label breaks the label of the next row and gives the width of its widest line.
 func (r *rows) label(label, mark string) float64 {
-	rl := rowLabel{canvas.Wrap(numbered(len(r.labels), label), nameSize, maxLabel, 3), canvas.Wrap(mark, markSize, maxLabel, 2)}
+	rl := rowLabel{canvas.Wrap(numbered(len(r.labels), label), nameSize, maxLabel, 3), canvas.Wrap(mark, markSize,
+		maxLabel, 2)}
 	widest := 0.0
 	for _, s := range rl.name {
 		widest = max(widest, canvas.Measure(s, nameSize))

@@ -11,8 +11,10 @@ import (
 
 // rungTitles are the words for the rungs; categories are their own.
 var rungTitles = map[string]string{
-	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes", analyze.RungDriverReserve: "driver's reserve",
-	analyze.RungDriver: "driver, charged to no process", analyze.RungContext: "CUDA context", analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
+	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes",
+	analyze.RungDriverReserve: "driver's reserve",
+	analyze.RungDriver:        "driver, charged to no process", analyze.RungContext: "CUDA context",
+	analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
 	analyze.RungReserved: "reserved by torch", analyze.RungPendingFree: "pending free",
 }
 
@@ -31,8 +33,8 @@ func RungTitle(rung string) string {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
-// rungKind is what a part of a ladder is drawn as, in the order of stacking: what is allocated ends at its size from zero, and
-// so do what torch reserved and what the device has in use.
+// rungKind is what a part of a ladder is drawn as, in the order of stacking: what is allocated ends at its size from
+// zero, and so do what torch reserved and what the device has in use.
 type rungKind int
 
 const (

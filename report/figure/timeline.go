@@ -21,8 +21,8 @@ type TimelineRow struct {
 	Breakdown *analyze.DeviceBreakdown // at the timeline's peak
 }
 
-// A MemoryTimeline is the picture memory_timeline: a panel a run with what was allocated, by category, and reserved, over
-// the allocator's events; phases shaded and named, and the peak with what it is made of.
+// A MemoryTimeline is the picture memory_timeline: a panel a run with what was allocated, by category, and reserved,
+// over the allocator's events; phases shaded and named, and the peak with what it is made of.
 //
 // The axis is the order of events, not time: a phase is as wide as it has events, and at least as wide as its name.
 type MemoryTimeline struct {
@@ -129,7 +129,9 @@ func (m *MemoryTimeline) layout() *timelineLayout {
 	l.axisY = y
 	var notes []string
 	if highest > 0 {
-		notes = append(notes, "from left to right: the allocator's events in their order; a phase is as wide as it has events and, where there is room, at least as its name; light: between the lowest and the highest of the events that share a column")
+		notes = append(notes, "from left to right: the allocator's events in their order; a phase is as wide as it "+
+			"has events and, where there is room, at least as its name; light: between the lowest and the highest of "+
+			"the events that share a column")
 	}
 	if !named {
 		notes = append(notes, "phases without room for their names are shaded only: tables/phases has them all")

@@ -105,7 +105,8 @@ type stack struct {
 	parts     [][]int64 // by column, then by place in the order of stacking
 }
 
-// columns maps a timeline's columns to pixels. Where several share one, it shows the highest of them, and the lowest low.
+// columns maps a timeline's columns to pixels. Where several share one, it shows the highest of them, and the lowest
+// low.
 func (l *timelineLayout) columns(p *timePanel) stack {
 	var st stack
 	order := l.groups.stacking()
@@ -123,7 +124,8 @@ func (l *timelineLayout) columns(p *timePanel) stack {
 				}
 				low, reserved = min(low, group[j].LowBytes), max(reserved, group[j].ReservedBytes)
 			}
-			st.low, st.high, st.reserved = append(st.low, low), append(st.high, top.HighBytes), append(st.reserved, reserved)
+			st.low, st.high, st.reserved = append(st.low, low), append(st.high, top.HighBytes),
+				append(st.reserved, reserved)
 			st.parts = append(st.parts, order(top))
 		}
 	}
@@ -168,8 +170,8 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		}
 		return palette[l.groups.major[k]]
 	}
-	// From the whole stack down to its lowest part: each covers what the one before has below it. A part that is nowhere would be
-	// covered whole.
+	// From the whole stack down to its lowest part: each covers what the one before has below it. A part that is
+	// nowhere would be covered whole.
 	layer := func(tops [][]float64, k int, fill canvas.Color) {
 		if k == 0 || !slices.Equal(tops[k], tops[k-1]) {
 			c.Area(st.x, tops[k], p.plot.Y1, fill)
@@ -188,8 +190,10 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 			atPeak = max(atPeak, h)
 		}
 	}
-	c.Mark("allocated at the peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.y(atPeak), X1: p.peakX, Y1: p.plot.Y1}, p.plot)
-	c.Mark("allocated of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1}, p.plot)
+	c.Mark("allocated at the peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.y(atPeak), X1: p.peakX,
+		Y1: p.plot.Y1}, p.plot)
+	c.Mark("allocated of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
+		p.plot)
 	if st.reserved[0] < 0 {
 		return
 	}
@@ -199,7 +203,8 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		highest = max(highest, r)
 	}
 	c.Steps(st.x, reserved, 1.2, ink)
-	c.Mark("reserved of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1}, p.plot)
+	c.Mark("reserved of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
+		p.plot)
 }
 
 // drawPeak marks the peak and says beside the plot what it is made of.

@@ -13,7 +13,8 @@ import (
 func spiky(n int, spike, dip int) *TimelineRow {
 	step := int64(3)
 	phase := schemas.PhaseBackward
-	t := &analyze.Timeline{Device: "cuda:0", Peak: analyze.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase}, PeakBytes: 9000}
+	t := &analyze.Timeline{Device: "cuda:0", Peak: analyze.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase},
+		PeakBytes: 9000}
 	s := analyze.TimelineSegment{Step: &step, Phase: phase, EndSeq: int64(n)}
 	for i := range n {
 		bytes, reserved := int64(1000), int64(2000)
@@ -26,10 +27,12 @@ func spiky(n int, spike, dip int) *TimelineRow {
 		}
 		parts := make([]int64, len(schemas.Categories))
 		parts[schemas.Precedence(schemas.Activations)] = bytes
-		s.Columns = append(s.Columns, analyze.TimelineColumn{BeginSeq: int64(i), EndSeq: int64(i + 1), LowBytes: low, HighBytes: bytes, HighSeq: int64(i + 1), Parts: parts, ReservedBytes: reserved})
+		s.Columns = append(s.Columns, analyze.TimelineColumn{BeginSeq: int64(i), EndSeq: int64(i + 1), LowBytes: low,
+			HighBytes: bytes, HighSeq: int64(i + 1), Parts: parts, ReservedBytes: reserved})
 	}
 	t.Segments = []analyze.TimelineSegment{s}
-	d := &analyze.DeviceBreakdown{AllocatedBytes: 9000, Categories: []analyze.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
+	d := &analyze.DeviceBreakdown{AllocatedBytes: 9000,
+		Categories: []analyze.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
 	return &TimelineRow{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t, Breakdown: d}
 }
 
@@ -82,7 +85,8 @@ func TestPeakOutsideTheTimeline(t *testing.T) {
 	r.PeakBytes = &peak
 	m := &MemoryTimeline{Rows: []TimelineRow{*r}}
 	l := m.layout()
-	if l.panels[0].high < peak || !strings.Contains(l.panels[0].peak[0].text, "torch's counter") || !strings.Contains(l.panels[0].peak[1].text, "highest recorded 8.79 KiB") {
+	if l.panels[0].high < peak || !strings.Contains(l.panels[0].peak[0].text, "torch's counter") ||
+		!strings.Contains(l.panels[0].peak[1].text, "highest recorded 8.79 KiB") {
 		t.Errorf("axis to %d, %+v", l.panels[0].high, l.panels[0].peak)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/dpsight/dpsight/report/table"
 )
 
-// A Point is one run of a [Tradeoff]: the middle of its cost and its peak, and how far each reaches over steps or repeats.
+// A Point is one run of a [Tradeoff]: the middle of its cost and its peak, and how far each reaches over steps or
+// repeats.
 type Point struct {
 	Label             string // unique in the picture
 	Mark              string
@@ -90,8 +91,8 @@ func costAxis(points []Point, low, high float64) tradeAxis {
 	return axisOver(low, high, unit{1, ""})
 }
 
-// logTicks are the powers of ten between low and high: with twice and five times these where there is room, or not all of them
-// where there is none.
+// logTicks are the powers of ten between low and high: with twice and five times these where there is room, or not all
+// of them where there is none.
 func logTicks(low, high float64, most int) (ticks []float64) {
 	first, last := int(math.Floor(math.Log10(low))), int(math.Ceil(math.Log10(high)))
 	step := 1
@@ -207,7 +208,8 @@ func (l *tradeoffLayout) placeBeside() bool {
 	var taken []canvas.Box
 	for i := range l.m.Points {
 		x, y, bars := l.geometry(&l.m.Points[i])
-		taken = append(taken, canvas.Box{X0: x - pointRadius - 2, Y0: y - pointRadius - 2, X1: x + pointRadius + 2, Y1: y + pointRadius + 2})
+		taken = append(taken, canvas.Box{X0: x - pointRadius - 2, Y0: y - pointRadius - 2, X1: x + pointRadius + 2,
+			Y1: y + pointRadius + 2})
 		for _, b := range bars {
 			taken = append(taken, canvas.Box{X0: b.X0 - 5, Y0: b.Y0 - 5, X1: b.X1 + 5, Y1: b.Y1 + 5})
 		}
@@ -252,8 +254,8 @@ func (l *tradeoffLayout) placeBeside() bool {
 	return true
 }
 
-// placeInKey lists the labels beside the plot, near the points' heights, each with a line to its point, of which no two cross. It
-// gives the width that they take.
+// placeInKey lists the labels beside the plot, near the points' heights, each with a line to its point, of which no two
+// cross. It gives the width that they take.
 func (l *tradeoffLayout) placeInKey() float64 {
 	n := len(l.m.Points)
 	order := make([]int, 0, n)
@@ -280,8 +282,8 @@ func (l *tradeoffLayout) placeInKey() float64 {
 	return keyGap + widest
 }
 
-// spaced moves heights, in order from the top, apart by at least gap and between top and bottom, each as little as may be: those
-// that would lie over each other gather about the middle of what they want.
+// spaced moves heights, in order from the top, apart by at least gap and between top and bottom, each as little as may
+// be: those that would lie over each other gather about the middle of what they want.
 func spaced(wanted []float64, gap, top, bottom float64) []float64 {
 	type group struct {
 		sum float64 // of the heights less those of the gaps before them
@@ -306,14 +308,17 @@ func spaced(wanted []float64, gap, top, bottom float64) []float64 {
 	return out
 }
 
-// untangle exchanges the places of labels whose lines cross. Each exchange makes the lines shorter together, so that it ends.
+// untangle exchanges the places of labels whose lines cross. Each exchange makes the lines shorter together, so that it
+// ends.
 func untangle(labels []placed) {
 	for crossed := true; crossed; {
 		crossed = false
 		for i := range labels {
 			for k := i + 1; k < len(labels); k++ {
 				a, b := &labels[i], &labels[k]
-				length := func(p *placed, y float64) float64 { return math.Hypot(p.x-leadGap-p.leadX, y-leadRise-p.leadY) }
+				length := func(p *placed, y float64) float64 {
+					return math.Hypot(p.x-leadGap-p.leadX, y-leadRise-p.leadY)
+				}
 				if length(a, b.y)+length(b, a.y) < length(a, a.y)+length(b, b.y)-1e-6 && crossing(a, b) {
 					a.y, b.y, crossed = b.y, a.y, true
 				}
@@ -340,7 +345,8 @@ func (l *tradeoffLayout) geometry(p *Point) (x, y float64, bars []canvas.Box) {
 		bars = append(bars, canvas.Box{X0: l.x.at(p.Low), Y0: y - 0.6, X1: l.x.at(p.High), Y1: y + 0.6})
 	}
 	if p.PeakHigh > p.PeakLow {
-		bars = append(bars, canvas.Box{X0: x - 0.6, Y0: l.y.at(float64(p.PeakHigh)), X1: x + 0.6, Y1: l.y.at(float64(p.PeakLow))})
+		bars = append(bars, canvas.Box{X0: x - 0.6, Y0: l.y.at(float64(p.PeakHigh)), X1: x + 0.6,
+			Y1: l.y.at(float64(p.PeakLow))})
 	}
 	return x, y, bars
 }

@@ -23,7 +23,8 @@ func TestAxesThatDoNotBeginAtZero(t *testing.T) {
 	} {
 		m := &Tradeoff{Cost: "step time (ms)"}
 		for i := range c.cost {
-			m.Points = append(m.Points, Point{Label: fmt.Sprint(i), Cost: c.cost[i], Low: c.cost[i], High: c.cost[i], Peak: int64(c.peak[i]), PeakLow: int64(c.peak[i]), PeakHigh: int64(c.peak[i])})
+			m.Points = append(m.Points, Point{Label: fmt.Sprint(i), Cost: c.cost[i], Low: c.cost[i], High: c.cost[i],
+				Peak: int64(c.peak[i]), PeakLow: int64(c.peak[i]), PeakHigh: int64(c.peak[i])})
 		}
 		if got := strings.Join(m.layout().legend.notes, "; "); got != c.want {
 			t.Errorf("%v, %v: %q, want %q", c.cost, c.peak, got, c.want)
@@ -56,7 +57,8 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 			if r.IntN(3) == 0 && i > 0 { // on the point before
 				cost, peak = m.Points[i-1].Cost, m.Points[i-1].Peak
 			}
-			m.Points = append(m.Points, Point{Label: fmt.Sprintf("run-%d-of-some-length", i), Cost: cost, Low: cost * 0.9, High: cost * 1.3, Peak: peak, PeakLow: peak - 1e5, PeakHigh: peak + 2e7})
+			m.Points = append(m.Points, Point{Label: fmt.Sprintf("run-%d-of-some-length", i), Cost: cost,
+				Low: cost * 0.9, High: cost * 1.3, Peak: peak, PeakLow: peak - 1e5, PeakHigh: peak + 2e7})
 		}
 		c, err := m.draw(true)
 		if err != nil {
@@ -68,7 +70,8 @@ func TestLabelsFindTheirPlaces(t *testing.T) {
 		key := m.layout().labels
 		for i := range key {
 			for k := range key[:i] {
-				if a, b := &key[i], &key[k]; a.lead && b.lead && (a.leadX != b.leadX || a.leadY != b.leadY) && crossing(a, b) {
+				if a, b := &key[i], &key[k]; a.lead && b.lead && (a.leadX != b.leadX || a.leadY != b.leadY) &&
+					crossing(a, b) {
 					t.Errorf("seed %d: the lines of %s and %s cross", seed, a.text, b.text)
 				}
 			}

@@ -37,9 +37,9 @@ type WaterfallPanel struct {
 	Steps []WaterfallStep
 }
 
-// A Waterfall is the picture explain_waterfall: what a difference is made of, a signed bar each part, one after another from
-// the first run's value to the second's. The axis is of differences: beside the whole values they would be hardly seen, and
-// an axis cut off below would make the values look far apart.
+// A Waterfall is the picture explain_waterfall: what a difference is made of, a signed bar each part, one after another
+// from the first run's value to the second's. The axis is of differences: beside the whole values they would be hardly
+// seen, and an axis cut off below would make the values look far apart.
 type Waterfall struct {
 	Panels []WaterfallPanel
 	Notes  []string
@@ -196,7 +196,8 @@ func (f *fall) draw(c *canvas.Canvas) {
 	axis.unit.name = "" // it stands below, with what the axis is of
 	f.drawAxis(c, &axis)
 	for k, line := range f.axis {
-		c.Text(line, f.left, f.tops[len(f.tops)-1]+6+valueSize*(1+lineHeight*float64(k+1)), valueSize, canvas.Start, softInk)
+		c.Text(line, f.left, f.tops[len(f.tops)-1]+6+valueSize*(1+lineHeight*float64(k+1)), valueSize, canvas.Start,
+			softInk)
 	}
 	last := -1 // the change before
 	for i := range f.Steps {

@@ -1,9 +1,9 @@
-// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces, so that notebooks
-// and scripts that read those files go on working: the same keys, with true values.
+// Package resultjson writes a run as the *_result.json of the component profiler that dpsight replaces, so that
+// notebooks and scripts that read those files go on working: the same keys, with true values.
 //
-// "mb" means MiB there. What a run does not hold is null, never 0. But those files' snapshots have no nulls, and what reads them
-// takes the highest of each key and sorts them: one of which anything is unknown is left out. One key is added, "dpsight": the
-// run's id and how its figures are known, since a prediction must not pass for a measurement.
+// "mb" means MiB there. What a run does not hold is null, never 0. But those files' snapshots have no nulls, and what
+// reads them takes the highest of each key and sorts them: one of which anything is unknown is left out. One key is
+// added, "dpsight": the run's id and how its figures are known, since a prediction must not pass for a measurement.
 package resultjson
 
 import (
@@ -74,22 +74,27 @@ type provenance struct {
 func New(p analyze.ComponentProfile) Document {
 	param := func(key string) any { return p.Params[key] }
 	d := Document{Experiment: experiment(&p), AvgTimeMS: p.MeanStepMS, PeakMemoryMB: mb(p.PeakBytes),
-		Config: config{param("vocab_size"), param("hidden_dim"), param("num_layers"), param("num_heads"), param("seq_len"), param("batch_size")},
+		Config: config{param("vocab_size"), param("hidden_dim"), param("num_layers"), param("num_heads"),
+			param("seq_len"), param("batch_size")},
 		Breakdown: breakdown{TotalAllocatedMB: mb(p.EndAllocated), TotalReservedMB: mb(p.EndReserved),
 			PeakAllocatedMB: mb(p.PeakBytes)},
-		Dpsight: provenance{RunID: p.RunID, Status: p.Status, Source: p.Source, Profile: p.Profile, ActivationHooksHeldMB: mb(p.HeldByHooks), Warnings: append([]string{}, p.Warnings...)}}
+		Dpsight: provenance{RunID: p.RunID, Status: p.Status, Source: p.Source, Profile: p.Profile,
+			ActivationHooksHeldMB: mb(p.HeldByHooks), Warnings: append([]string{}, p.Warnings...)}}
 	if c := p.Components; c != nil {
 		b := &d.Breakdown
-		b.ModelParametersMB, b.GradientsMB, b.ActivationHooksMB = mb(&c.Parameters), mb(&c.Gradients), mb(&c.HookActivations)
-		b.NormSamplesMB, b.TempMatricesMB, b.OptimizerStatesMB = mb(&c.NormSamples), mb(&c.ClipTemporaries), mb(&c.OptimizerState)
+		b.ModelParametersMB, b.GradientsMB, b.ActivationHooksMB = mb(&c.Parameters), mb(&c.Gradients),
+			mb(&c.HookActivations)
+		b.NormSamplesMB, b.TempMatricesMB, b.OptimizerStatesMB = mb(&c.NormSamples), mb(&c.ClipTemporaries),
+			mb(&c.OptimizerState)
 	}
 	d.Snapshots = snapshots(&p, d.Experiment == "vanilla")
 	return d
 }
 
-// snapshots are the points of which all is known, in the order of time as the profiler takes them: dpsight's experiments make the
-// optimizer before they wrap it, and its own wrap first. A run makes twice the steps that it was asked for, half of them bare, and
-// records the events of some: those are numbered from 0, and are no more than were asked for, as notebooks count on.
+// snapshots are the points of which all is known, in the order of time as the profiler takes them: dpsight's
+// experiments make the optimizer before they wrap it, and its own wrap first. A run makes twice the steps that it was
+// asked for, half of them bare, and records the events of some: those are numbered from 0, and are no more than were
+// asked for, as notebooks count on.
 func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 	asked, limited := p.Params["num_iter"].(float64)
 	number := map[int]int{} // by iteration of the run
@@ -114,17 +119,21 @@ func snapshots(p *analyze.ComponentProfile, plain bool) []snapshot {
 			}
 			iteration = n
 		}
-		out = append(out, snapshot{Name: pointName(at.Point, iteration, plain), AllocatedMB: *mb(at.Allocated), ReservedMB: *mb(at.Reserved),
+		out = append(out, snapshot{Name: pointName(at.Point, iteration, plain), AllocatedMB: *mb(at.Allocated),
+			ReservedMB:     *mb(at.Reserved),
 			MaxAllocatedMB: *mb(at.Highest), Timestamp: float64(*at.TimeNS) / 1e9})
 	}
 	slices.SortStableFunc(out, func(a, b snapshot) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	return out
 }
 
-// pointName is the profiler's name of a point; iteration -1 is none. It numbers those of plain training from after the warm-up.
+// pointName is the profiler's name of a point; iteration -1 is none. It numbers those of plain training from after the
+// warm-up.
 func pointName(point analyze.Point, iteration int, plain bool) string {
-	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp", analyze.OptimizerCreated: "optimizer_created",
-		analyze.AfterWarmup: "after_warmup", analyze.BeforeForward: "before_forward", analyze.AfterForward: "after_forward",
+	place := map[analyze.Point]string{analyze.ModelLoaded: "model_loaded", analyze.WrappedWithDP: "wrapped_with_dp",
+		analyze.OptimizerCreated: "optimizer_created",
+		analyze.AfterWarmup:      "after_warmup", analyze.BeforeForward: "before_forward",
+		analyze.AfterForward:  "after_forward",
 		analyze.AfterBackward: "after_backward", analyze.AfterStep: "after_step"}[point]
 	number := int(point)
 	if plain {
@@ -158,8 +167,8 @@ func runName(p *analyze.ComponentProfile) string {
 	return p.RunID
 }
 
-// FileNames gives each run a file name of its own: NAME_result.json, with the run's id in the place of a name that several
-// have. A run that is named after its method has the name that the profiler would give it.
+// FileNames gives each run a file name of its own: NAME_result.json, with the run's id in the place of a name that
+// several have. A run that is named after its method has the name that the profiler would give it.
 func FileNames(profiles []analyze.ComponentProfile) []string {
 	names, count := make([]string, len(profiles)), map[string]int{}
 	for i := range profiles {

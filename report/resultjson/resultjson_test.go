@@ -27,12 +27,17 @@ func TestMain(m *testing.M) {
 func profile(method string) analyze.ComponentProfile {
 	n := func(v int64) *int64 { return &v }
 	ms := 24.5
-	p := analyze.ComponentProfile{Identity: analyze.Identity{RunID: "20261121T101500Z-" + method + "-aaaaaa", Name: method, Status: "ok", Source: "measured",
-		Params: map[string]any{"method": method, "vocab_size": 1000.0, "hidden_dim": 512.0, "num_layers": 4.0, "num_heads": 8.0, "seq_len": 1024.0, "batch_size": 2.0}},
-		MeanStepMS: &ms, PeakBytes: n(512 << 20), EndAllocated: n(128 << 20), EndReserved: n(256 << 20), HeldByHooks: n(64 << 20),
-		Components: &analyze.Components{Parameters: 32 << 20, Gradients: 16 << 20, NormSamples: 816, OptimizerState: 64 << 20}}
+	p := analyze.ComponentProfile{Identity: analyze.Identity{RunID: "20261121T101500Z-" + method + "-aaaaaa",
+		Name: method, Status: "ok", Source: "measured",
+		Params: map[string]any{"method": method, "vocab_size": 1000.0, "hidden_dim": 512.0, "num_layers": 4.0,
+			"num_heads": 8.0, "seq_len": 1024.0, "batch_size": 2.0}},
+		MeanStepMS: &ms, PeakBytes: n(512 << 20), EndAllocated: n(128 << 20), EndReserved: n(256 << 20),
+		HeldByHooks: n(64 << 20),
+		Components: &analyze.Components{Parameters: 32 << 20, Gradients: 16 << 20, NormSamples: 816,
+			OptimizerState: 64 << 20}}
 	add := func(at analyze.Point, iteration int) {
-		p.Points = append(p.Points, analyze.MemoryPoint{Point: at, Iteration: iteration, Allocated: n(100 << 20), Reserved: n(200 << 20), Highest: n(300 << 20), TimeNS: n(1795223003510865000)})
+		p.Points = append(p.Points, analyze.MemoryPoint{Point: at, Iteration: iteration, Allocated: n(100 << 20),
+			Reserved: n(200 << 20), Highest: n(300 << 20), TimeNS: n(1795223003510865000)})
 	}
 	add(analyze.ModelLoaded, -1)
 	if method != "vanilla" {
@@ -41,7 +46,8 @@ func profile(method string) analyze.ComponentProfile {
 	add(analyze.OptimizerCreated, -1)
 	add(analyze.AfterWarmup, -1)
 	for i := range 2 {
-		for _, at := range []analyze.Point{analyze.BeforeForward, analyze.AfterForward, analyze.AfterBackward, analyze.AfterStep} {
+		for _, at := range []analyze.Point{analyze.BeforeForward, analyze.AfterForward, analyze.AfterBackward,
+			analyze.AfterStep} {
 			add(at, i)
 		}
 	}
@@ -122,8 +128,8 @@ func same(t *testing.T, path string, ours, theirs any) {
 	}
 }
 
-// A notebook reads the files of recorded runs: it takes the highest and the sum of each key, rounds, sorts and looks snapshots
-// up by name.
+// A notebook reads the files of recorded runs: it takes the highest and the sum of each key, rounds, sorts and looks
+// snapshots up by name.
 func TestReadAsNotebooksDo(t *testing.T) {
 	runs, damaged, err := store.Open(ingesttest.Store(t, filepath.Join("..", "..", "examples", "headline"))).Runs()
 	if err != nil || len(damaged) > 0 {
@@ -154,7 +160,8 @@ func TestReadAsNotebooksDo(t *testing.T) {
 				for _, k := range []string{"allocated_mb", "reserved_mb", "max_allocated_mb"} {
 					highest[k] = max(highest[k], math.Round(number(s, k)*100)/100)
 				}
-				if a, m, r := number(s, "allocated_mb"), number(s, "max_allocated_mb"), number(s, "reserved_mb"); a > m || a > r || a <= 0 {
+				if a, m, r := number(s, "allocated_mb"), number(s, "max_allocated_mb"),
+					number(s, "reserved_mb"); a > m || a > r || a <= 0 {
 					t.Errorf("%v", s)
 				}
 				if at := number(s, "timestamp"); at < before {
@@ -164,22 +171,26 @@ func TestReadAsNotebooksDo(t *testing.T) {
 				}
 			}
 			peak, breakdown := number(d, "peak_memory_mb"), d["breakdown"]
-			if number(breakdown, "peak_allocated_mb") != peak || number(d, "avg_time_ms") <= 0 || number(breakdown, "total_allocated_mb") > number(breakdown, "total_reserved_mb") {
+			if number(breakdown, "peak_allocated_mb") != peak || number(d, "avg_time_ms") <= 0 ||
+				number(breakdown, "total_allocated_mb") > number(breakdown, "total_reserved_mb") {
 				t.Errorf("%v", breakdown)
 			}
 			if tab.Manifest.Bare { // nothing is known but what torch counts at the ends of steps
-				if len(names) != 1 || !strings.HasSuffix(names[0], "_after_warmup") || breakdown.(map[string]any)["gradients_mb"] != nil {
+				if len(names) != 1 || !strings.HasSuffix(names[0], "_after_warmup") ||
+					breakdown.(map[string]any)["gradients_mb"] != nil {
 					t.Errorf("snapshots %v, %v", names, breakdown)
 				}
 				return
 			}
 			full++
 			recorded := float64(tab.Report.Devices[0].PeakAllocatedBytes) / (1 << 20)
-			if rounded := math.Round(recorded*100) / 100; peak != recorded || highest["max_allocated_mb"] != rounded || highest["allocated_mb"] > rounded || highest["reserved_mb"] < rounded {
+			if rounded := math.Round(recorded*100) / 100; peak != recorded || highest["max_allocated_mb"] != rounded ||
+				highest["allocated_mb"] > rounded || highest["reserved_mb"] < rounded {
 				t.Errorf("peak %v, the highest of the snapshots %v, recorded %v", peak, highest, recorded)
 			}
 			sum := 0.0
-			for _, k := range []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb", "activation_hooks_mb", "norm_samples_mb", "temp_matrices_mb"} {
+			for _, k := range []string{"model_parameters_mb", "optimizer_states_mb", "gradients_mb",
+				"activation_hooks_mb", "norm_samples_mb", "temp_matrices_mb"} {
 				sum += number(breakdown, k)
 			}
 			if sum <= number(breakdown, "model_parameters_mb") || sum > peak {
@@ -189,7 +200,8 @@ func TestReadAsNotebooksDo(t *testing.T) {
 			if p.Method() == "vanilla" {
 				like = "vanilla"
 			}
-			if want := namesOf(t, like, int(p.Params["num_iter"].(float64))); !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+			if want := namesOf(t, like, int(p.Params["num_iter"].(float64))); !slices.Equal(
+				slices.Sorted(slices.Values(names)), want) {
 				t.Errorf("snapshots %v, want %v", names, want)
 			}
 		})
@@ -199,7 +211,8 @@ func TestReadAsNotebooksDo(t *testing.T) {
 	}
 }
 
-// namesOf are the snapshots of the profiler's own file, sorted, and as many iterations as asked for in place of its two.
+// namesOf are the snapshots of the profiler's own file, sorted, and as many iterations as asked for in place of its
+// two.
 func namesOf(t *testing.T, method string, iterations int) (names []string) {
 	t.Helper()
 	for _, s := range theirs(t, method)["snapshots"].([]any) {
@@ -217,8 +230,8 @@ func namesOf(t *testing.T, method string, iterations int) (names []string) {
 	return names
 }
 
-// A run that is recorded throughout has twice the iterations that were asked for, and one that is recorded for a while begins late;
-// the file has those asked for, numbered from 0. A snapshot that lacks anything is none.
+// A run that is recorded throughout has twice the iterations that were asked for, and one that is recorded for a while
+// begins late; the file has those asked for, numbered from 0. A snapshot that lacks anything is none.
 func TestSnapshotsAreWhole(t *testing.T) {
 	p := profile("ghost")
 	p.Params["num_iter"] = 1.0
@@ -239,18 +252,21 @@ func TestSnapshotsAreWhole(t *testing.T) {
 			at.Reserved = nil
 		}
 	}
-	p.Points = append([]analyze.MemoryPoint{{Point: analyze.BeforeForward, Iteration: 0, TimeNS: p.Points[0].TimeNS}}, p.Points...)
+	p.Points = append([]analyze.MemoryPoint{{Point: analyze.BeforeForward, Iteration: 0, TimeNS: p.Points[0].TimeNS}},
+		p.Points...)
 	var names []string
 	for _, s := range written(t, p)["snapshots"].([]any) {
 		names = append(names, s.(map[string]any)["name"].(string))
 	}
-	if got, want := strings.Join(names, " "), "2_optimizer_created 3_after_warmup 4_iter0_before_forward 7_iter0_after_step 1_wrapped_with_dp"; got != want {
+	if got, want := strings.Join(names, " "), "2_optimizer_created 3_after_warmup 4_iter0_before_forward "+
+		"7_iter0_after_step 1_wrapped_with_dp"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func TestWhatIsNotKnownIsNull(t *testing.T) {
-	d := written(t, analyze.ComponentProfile{Identity: analyze.Identity{RunID: "r", Source: "predicted", Status: "ok"}, Points: []analyze.MemoryPoint{{Point: analyze.ModelLoaded, Iteration: -1}}})
+	d := written(t, analyze.ComponentProfile{Identity: analyze.Identity{RunID: "r", Source: "predicted", Status: "ok"},
+		Points: []analyze.MemoryPoint{{Point: analyze.ModelLoaded, Iteration: -1}}})
 	var walk func(path string, v any)
 	seen := 0
 	walk = func(path string, v any) {
@@ -283,10 +299,13 @@ func TestWhatIsNotKnownIsNull(t *testing.T) {
 
 func TestFileNames(t *testing.T) {
 	named := func(id, name, method string) analyze.ComponentProfile {
-		return analyze.ComponentProfile{Identity: analyze.Identity{RunID: id, Name: name, Params: map[string]any{"method": method}}}
+		return analyze.ComponentProfile{Identity: analyze.Identity{RunID: id, Name: name,
+			Params: map[string]any{"method": method}}}
 	}
-	got := FileNames([]analyze.ComponentProfile{named("1", "vanilla", "vanilla"), named("2", "flash", "flash"), named("3", "my flash", "flash"), named("4", "twice", ""),
-		named("5", "Twice", ""), named("6", "", ""), named("7", "../up", ""), named("8", "a/b:c", ""), named("9", "..", "")})
+	got := FileNames([]analyze.ComponentProfile{named("1", "vanilla", "vanilla"), named("2", "flash", "flash"),
+		named("3", "my flash", "flash"), named("4", "twice", ""),
+		named("5", "Twice", ""), named("6", "", ""), named("7", "../up", ""), named("8", "a/b:c", ""),
+		named("9", "..", "")})
 	want := "vanilla flash_clip my flash 4 5 6 .._up a_b_c run"
 	if text := strings.ReplaceAll(strings.Join(got, " "), "_result.json", ""); text != want {
 		t.Errorf("%s, want %s", text, want)

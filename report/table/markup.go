@@ -48,7 +48,8 @@ func (t *Table) pipes(b *strings.Builder) {
 	}
 }
 
-var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "[", `\[`,
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">",
+	"&gt;", "[", `\[`,
 	"]", `\]`, "#", `\#`, "&", "&amp;", "\n", " ", "\r", " ")
 
 func markdown(s string) string { return clean(markdownEscapes.Replace(s)) }
@@ -56,8 +57,8 @@ func markdown(s string) string { return clean(markdownEscapes.Replace(s)) }
 // latexWidth is how many characters of a row fit across a page of two columns, in the size of its text.
 const latexWidth = 110
 
-// writeLaTeX writes a tabular with booktabs' rules, ready for \input; one that is wider than a page is continued below itself,
-// with its first column again. Caption and float are the paper's own affair.
+// writeLaTeX writes a tabular with booktabs' rules, ready for \input; one that is wider than a page is continued below
+// itself, with its first column again. Caption and float are the paper's own affair.
 func writeLaTeX(w io.Writer, t *Table) error {
 	var b strings.Builder
 	b.WriteString("% needs \\usepackage{booktabs}\n")
@@ -110,8 +111,8 @@ func (t *Table) tabular(b *strings.Builder, columns []int) {
 	b.WriteString("\\bottomrule\n\\end{tabular}\n")
 }
 
-// pages divides the columns into as few parts of at most that width as there can be, of about the same width each. Columns of one
-// subject stay together unless they are too wide themselves.
+// pages divides the columns into as few parts of at most that width as there can be, of about the same width each.
+// Columns of one subject stay together unless they are too wide themselves.
 func (t *Table) pages(most int) [][]int {
 	widths := make([]int, len(t.Columns))
 	var subjects [][]int
@@ -169,8 +170,10 @@ func divided(widths []int, subjects [][]int, most int) (parts [][]int) {
 	return parts
 }
 
-var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "%", `\%`,
-	"_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`, "<", `\textless{}`, ">", `\textgreater{}`, "|", `\textbar{}`,
+var latexEscapes = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`,
+	"%", `\%`,
+	"_", `\_`, "^", `\textasciicircum{}`, "~", `\textasciitilde{}`, "<", `\textless{}`, ">", `\textgreater{}`, "|",
+	`\textbar{}`,
 	"Δ", `$\Delta$`, "×", `$\times$`, "−", `$-$`, "–", `--`, "≤", `$\le$`, "±", `$\pm$`, "\n", " ", "\r", " ")
 
 func latex(s string) string {

@@ -9,7 +9,8 @@ import (
 // A table prints the same wherever its rows come from.
 func TestStream(t *testing.T) {
 	rows := [][]Cell{{Text("a"), Bytes(3 << 20), Count(1)}, {Text("b"), Absent(), Count(20_000)}}
-	plain := Table{Title: "title", Columns: []Column{{Title: "Name", Key: "name"}, {Title: "MiB", Key: "bytes", Right: true}, {Key: "n", For: Programs}}, Rows: rows}
+	plain := Table{Title: "title", Columns: []Column{{Title: "Name", Key: "name"}, {Title: "MiB", Key: "bytes",
+		Right: true}, {Key: "n", For: Programs}}, Rows: rows}
 	streamed := plain
 	streamed.Rows, streamed.Stream = nil, slices.Values(rows)
 	for _, f := range Formats {

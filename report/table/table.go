@@ -14,7 +14,8 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]Cell // as many cells as columns
-	// Stream, if not nil, gives the rows in place of Rows, as they are written: millions of them fit in no memory as cells.
+	// Stream, if not nil, gives the rows in place of Rows, as they are written: millions of them fit in no memory as
+	// cells.
 	Stream iter.Seq[[]Cell]
 	Notes  []string
 	// Document is what the JSON format prints instead of the rows, where a schema fixes that.
@@ -27,7 +28,8 @@ type Column struct {
 	Key   string
 	Right bool
 	For   Audience
-	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there first.
+	// Begins says that here begins another subject, as time after memory: a table too wide for a page is divided there
+	// first.
 	Begins bool
 }
 
@@ -79,7 +81,9 @@ func Write(w io.Writer, format string, tables ...Table) error {
 			continue
 		}
 		if f.Name == "csv" { // what is for people alone is no records
-			tables = slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return len(t.Columns) > 0 && len(t.keys()) == 0 })
+			tables = slices.DeleteFunc(slices.Clone(tables), func(t Table) bool {
+				return len(t.Columns) > 0 && len(t.keys()) == 0
+			})
 		}
 		for i := range tables {
 			if i > 0 && f.Name == "json" {

@@ -17,7 +17,8 @@ var update = flag.Bool("update", false, "rewrite testdata")
 
 func sampleTable() Table {
 	peak := int64(65761837056)
-	return Table{Title: "A & B_c 50 %", Columns: []Column{{Title: "Run", Key: "run"}, {Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ", Key: "delta_bytes", Right: true}},
+	return Table{Title: "A & B_c 50 %", Columns: []Column{{Title: "Run", Key: "run"},
+		{Title: "Peak MiB", Key: "peak_bytes", Right: true}, {Title: "Δ", Key: "delta_bytes", Right: true}},
 		Rows: [][]Cell{
 			{Text("vanilla"), Optional(&peak, Bytes), DeltaBytes(0)},
 			{Text(`a|b_c & <i> \x{1}$ #2 ~^ "q", z`), Bytes(1), DeltaBytes(-1234567890)},
@@ -50,7 +51,8 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s: an escape sequence reached the output", f)
 		}
 	}
-	if err := Write(new(bytes.Buffer), "html", sampleTable()); err == nil || !strings.Contains(err.Error(), "table, json, csv, markdown, latex") {
+	if err := Write(new(bytes.Buffer), "html", sampleTable()); err == nil ||
+		!strings.Contains(err.Error(), "table, json, csv, markdown, latex") {
 		t.Errorf("unknown format: %v", err)
 	}
 }
@@ -64,7 +66,8 @@ func TestMachineFormatsKeepValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows[1][1] != "65761837056" || rows[3][1] != "" || rows[2][2] != "-1234567890" || rows[4][0] != "evil\x1b[2J\nname" {
+	if rows[1][1] != "65761837056" || rows[3][1] != "" || rows[2][2] != "-1234567890" ||
+		rows[4][0] != "evil\x1b[2J\nname" {
 		t.Errorf("CSV: %q", rows)
 	}
 	b.Reset()
@@ -92,7 +95,8 @@ func TestMachineFormatsKeepValues(t *testing.T) {
 // LaTeX takes a bracket at the beginning of a row for the argument of the line break before it.
 func TestLaTeXRowThatBeginsWithABracket(t *testing.T) {
 	var b bytes.Buffer
-	if err := Write(&b, "latex", Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("a")}, {Text("[5mm] b")}}}); err != nil {
+	if err := Write(&b, "latex", Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("a")},
+		{Text("[5mm] b")}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), "a \\\\\n{}[5mm] b \\\\\n") {
@@ -102,10 +106,14 @@ func TestLaTeXRowThatBeginsWithABracket(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{MiB(0), "0.00"}, {MiB(1), "<0.01"}, {MiB(-1), ">−0.01"}, {MiB(62716*1<<20 + 1<<19), "62,716.50"}, {MiB(-(1000 << 20)), "−1,000.00"},
-		{Fixed(-0.0001, 2), "0.00"}, {Fixed(999.999, 2), "1,000.00"}, {Fixed(1234567, 0), "1,234,567"}, {Fixed(-12345.6, 1), "−12,345.6"},
-		{Size(0), "0 B"}, {Size(1023), "1,023 B"}, {Size(1 << 10), "1.00 KiB"}, {Size(1<<30 - 1), "1.00 GiB"}, {Size(-(3 << 29)), "−1.50 GiB"}, {Size(5 << 40), "5.00 TiB"},
-		{Milliseconds(0.1234).Text, "0.123"}, {Milliseconds(19032.5).Text, "19,032.5"}, {DeltaMilliseconds(-1).Text, "−1.000"}, {Ratio(1.07).Text, "1.070×"},
+		{MiB(0), "0.00"}, {MiB(1), "<0.01"}, {MiB(-1), ">−0.01"}, {MiB(62716*1<<20 + 1<<19), "62,716.50"},
+		{MiB(-(1000 << 20)), "−1,000.00"},
+		{Fixed(-0.0001, 2), "0.00"}, {Fixed(999.999, 2), "1,000.00"}, {Fixed(1234567, 0), "1,234,567"},
+		{Fixed(-12345.6, 1), "−12,345.6"},
+		{Size(0), "0 B"}, {Size(1023), "1,023 B"}, {Size(1 << 10), "1.00 KiB"}, {Size(1<<30 - 1), "1.00 GiB"},
+		{Size(-(3 << 29)), "−1.50 GiB"}, {Size(5 << 40), "5.00 TiB"},
+		{Milliseconds(0.1234).Text, "0.123"}, {Milliseconds(19032.5).Text, "19,032.5"}, {DeltaMilliseconds(-1).Text,
+			"−1.000"}, {Ratio(1.07).Text, "1.070×"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %s, want %s", c.got, c.want)
@@ -113,14 +121,17 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A table that is wider than a page goes on below itself: as few parts as can be, each with the first column, none wider than it must.
+// A table that is wider than a page goes on below itself: as few parts as can be, each with the first column, none
+// wider than it must.
 func TestWideLaTeX(t *testing.T) {
 	wide := Table{Columns: []Column{{Title: "Run"}}, Rows: [][]Cell{{Text("vanilla")}}}
 	for j := range 10 {
-		wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("Column %d of ten", j)}) // 17 characters with its space
+		// 17 characters with its space
+		wide.Columns = append(wide.Columns, Column{Title: fmt.Sprintf("Column %d of ten", j)})
 		wide.Rows[0] = append(wide.Rows[0], Text(fmt.Sprint(j)))
 	}
-	if got, want := wide.pages(latexWidth), [][]int{{0, 1, 2, 3, 4, 5}, {0, 6, 7, 8, 9, 10}}; !reflect.DeepEqual(got, want) {
+	if got, want := wide.pages(latexWidth), [][]int{{0, 1, 2, 3, 4, 5}, {0, 6, 7, 8, 9, 10}}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := wide.pages(1000); len(got) != 1 || len(got[0]) != 11 {
@@ -138,7 +149,8 @@ func TestWideLaTeX(t *testing.T) {
 	if err := Write(&b, "latex", wide); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); strings.Count(got, "\\begin{tabular}") != 2 || strings.Count(got, "vanilla & ") != 2 || strings.Count(got, "\\medskip") != 1 {
+	if got := b.String(); strings.Count(got, "\\begin{tabular}") != 2 || strings.Count(got, "vanilla & ") != 2 ||
+		strings.Count(got, "\\medskip") != 1 {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,5 @@
-// Package launch reads commands: what of them is a launcher, such as torchrun, or a Python interpreter, and which script or module these start.
+// Package launch reads commands: what of them is a launcher, such as torchrun, or a Python interpreter, and which
+// script or module these start.
 package launch
 
 import (
@@ -31,11 +32,12 @@ func IsLauncher(word string) bool { _, ok := programs[Base(word)]; return ok }
 // IsModule reports whether a Python module is a launcher.
 func IsModule(name string) bool { return slices.Contains(modules, name) }
 
-// StartsModule reports whether a launcher's option says that what it starts is a module: torchrun and accelerate have both spellings,
-// deepspeed the long one.
+// StartsModule reports whether a launcher's option says that what it starts is a module: torchrun and accelerate have
+// both spellings, deepspeed the long one.
 func StartsModule(word string) bool { return word == "-m" || word == "--module" }
 
-// Behind gives the words behind a launcher, which are its options, the script and the script's arguments; nil where the command is none.
+// Behind gives the words behind a launcher, which are its options, the script and the script's arguments; nil where the
+// command is none.
 func Behind(argv []string) []string {
 	if len(argv) == 0 {
 		return nil
@@ -61,7 +63,8 @@ func Behind(argv []string) []string {
 	return nil
 }
 
-// interpreted gives what an interpreter starts: a module with its arguments, or a script and its arguments; nothing behind -c.
+// interpreted gives what an interpreter starts: a module with its arguments, or a script and its arguments; nothing
+// behind -c.
 func interpreted(argv []string) (module string, rest []string) {
 	for i := 1; i < len(argv); i++ {
 		word := argv[i]
@@ -95,9 +98,10 @@ func interpreted(argv []string) (module string, rest []string) {
 	return "", nil
 }
 
-// Started is the script or the module of a command that is a launcher or a Python interpreter with its arguments; both are empty where
-// there is none to see. Behind a launcher, whose options cannot all be known, the script is the first word that ends in .py and is no option, if
-// the launcher is not told before to start a module: what ends in .py behind that is the module's.
+// Started is the script or the module of a command that is a launcher or a Python interpreter with its arguments; both
+// are empty where there is none to see. Behind a launcher, whose options cannot all be known, the script is the first
+// word that ends in .py and is no option, if the launcher is not told before to start a module: what ends in .py behind
+// that is the module's.
 func Started(argv []string) (script, module string) {
 	if len(argv) == 0 {
 		return "", ""
@@ -123,8 +127,8 @@ func Started(argv []string) (script, module string) {
 	return "", module
 }
 
-// Work is [Started] of a command that another program may start, such as numactl or uv: of the first word that is a launcher or an
-// interpreter. Where a word before, or of a command without either, ends in .py, that is the script.
+// Work is [Started] of a command that another program may start, such as numactl or uv: of the first word that is a
+// launcher or an interpreter. Where a word before, or of a command without either, ends in .py, that is the script.
 func Work(argv []string) (script, module string) {
 	for i, word := range argv {
 		switch {

@@ -66,9 +66,12 @@ func TestWhatACommandRuns(t *testing.T) {
 
 func TestRanks(t *testing.T) {
 	for command, want := range map[string]int{
-		"": 1, "torchrun --nproc-per-node 2 t.py": 2, "torchrun --standalone --nproc_per_node=4 -m pkg": 4, "torchrun t.py --nproc-per-node 2": 1, "python t.py --nproc-per-node 2": 1,
-		"torchrun --nproc-per-node gpu t.py": 1, "torchrun --nproc-per-node": 1, "accelerate launch --num_processes 3 t.py": 3, "deepspeed --num_gpus=2 t.py": 2,
-		"python -m torch.distributed.run --nproc-per-node 2 t.py": 2, "torchrun -m pkg --nproc-per-node 2": 1, "torchrun t.py": 1, "python /x/torchrun --nproc-per-node 2 t.py": 2,
+		"": 1, "torchrun --nproc-per-node 2 t.py": 2, "torchrun --standalone --nproc_per_node=4 -m pkg": 4,
+		"torchrun t.py --nproc-per-node 2": 1, "python t.py --nproc-per-node 2": 1,
+		"torchrun --nproc-per-node gpu t.py": 1, "torchrun --nproc-per-node": 1,
+		"accelerate launch --num_processes 3 t.py": 3, "deepspeed --num_gpus=2 t.py": 2,
+		"python -m torch.distributed.run --nproc-per-node 2 t.py": 2, "torchrun -m pkg --nproc-per-node 2": 1,
+		"torchrun t.py": 1, "python /x/torchrun --nproc-per-node 2 t.py": 2,
 	} {
 		if got := Ranks(strings.Fields(command)); got != want {
 			t.Errorf("%s: %d, want %d", command, got, want)

@@ -3,8 +3,8 @@ package near
 
 import "strings"
 
-// Word returns the candidate closest to word, or "" if none is close enough to be what a user meant: at most a third of the longer
-// word's letters differ, or word is the start of the other.
+// Word returns the candidate closest to word, or "" if none is close enough to be what a user meant: at most a third of
+// the longer word's letters differ, or word is the start of the other.
 func Word(word string, candidates []string) string {
 	word = strings.ToLower(word)
 	best, bestDistance := "", -1

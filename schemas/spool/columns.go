@@ -2,8 +2,8 @@ package spool
 
 import "encoding/binary"
 
-// A sealed journal holds what repeats apart from what counts up: compressed so, it takes a third. Nothing here knows what the
-// bytes mean beyond that, and [Pack] checks that they come back as they were.
+// A sealed journal holds what repeats apart from what counts up: compressed so, it takes a third. Nothing here knows
+// what the bytes mean beyond that, and [Pack] checks that they come back as they were.
 
 // planes turns values of width bytes each into columns: all first bytes, then all second ones, … A rest shorter than a
 // value stays behind them.
@@ -77,7 +77,8 @@ const (
 	addressSize = 8
 )
 
-// lift takes the values of width bytes out that lie at offset in records of size bytes. A rest shorter than a record stays.
+// lift takes the values of width bytes out that lie at offset in records of size bytes. A rest shorter than a record
+// stays.
 func lift(records []byte, size, offset, width int) (rest, lifted []byte) {
 	n := len(records) / size
 	rest, lifted = make([]byte, 0, len(records)-n*width), make([]byte, 0, n*width)
@@ -98,9 +99,9 @@ func lower(rest, lifted []byte, size, offset, width int) []byte {
 	return append(out, rest...)
 }
 
-// distances says of each value of width bytes how many values ago it was there before, 0 = it was not, and then which values those are
-// that were not: their number, the distances in planes, the values in planes. An allocator uses few addresses again and again:
-// steps that are alike have the same distances wherever their blocks lie.
+// distances says of each value of width bytes how many values ago it was there before, 0 = it was not, and then which
+// values those are that were not: their number, the distances in planes, the values in planes. An allocator uses few
+// addresses again and again: steps that are alike have the same distances wherever their blocks lie.
 func distances(b []byte, width int) []byte {
 	n := len(b) / width
 	far, fresh := make([]byte, 4*n), []byte(nil)

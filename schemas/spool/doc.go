@@ -3,10 +3,11 @@
 //
 // # Two files while the process lives
 //
-// A recording process owns <pid>-<start>.marks and <pid>-<start>.frames in the run's spool folder (start: Unix time in ns, hexadecimal).
+// A recording process owns <pid>-<start>.marks and <pid>-<start>.frames in the run's spool folder (start: Unix time in
+// ns, hexadecimal).
 //
-// Marks is a shared memory map of 32-byte records, little endian; record k lies at offset 32·k, so a record needs no length and
-// no flush, and what was written survives SIGKILL. Slot 0 is the header:
+// Marks is a shared memory map of 32-byte records, little endian; record k lies at offset 32·k, so a record needs no
+// length and no flush, and what was written survives SIGKILL. Slot 0 is the header:
 //
 //	magic "DPSM" | version u16 | record size u16 | pid u32 | request u32 | start i64 (Unix ns) | 8 reserved bytes
 //
@@ -15,23 +16,24 @@
 //
 //	k u32 | thread u16 | kind u8 | flags u8 | time i64 (Unix ns) | a u64 | b u64
 //
-// The file is allocated in segments ahead of use (posix_fallocate: a sparse map on a full disk would kill the training with SIGBUS),
-// so records after the last one are zero. A zero record before the last one is a hole: its thread died between counting and writing.
+// The file is allocated in segments ahead of use (posix_fallocate: a sparse map on a full disk would kill the training
+// with SIGBUS), so records after the last one are zero. A zero record before the last one is a hole: its thread died
+// between counting and writing.
 //
 // Frames is append-only: "DPSF", version u16, 2 reserved bytes, then frames, little endian:
 //
 //	type u8 | 3 zero bytes | crc u32 | length u64 | payload
 //
-// crc is the CRC-32 (IEEE) of type, zeros, length and payload, in this order. Not CRC-32C: Python has the former in C at
-// gigabytes a second. A reader takes every whole frame and stops at the first torn one.
+// crc is the CRC-32 (IEEE) of type, zeros, length and payload, in this order. Not CRC-32C: Python has the former in C
+// at gigabytes a second. A reader takes every whole frame and stops at the first torn one.
 //
 // # One file afterwards
 //
-// Sealing packs both into rank-N.dps.zst, a zstd stream of: "DPSJ", version u16, 2 reserved bytes, then parts: length u64, bytes.
-// In version 1 the parts are the two files (the marks up to the last record; the frames as they are, a torn tail included). In
-// version 2 they are taken apart into columns and streams that compress to a third (see sealed.go), and come back to the
-// byte; in version 3, which is written, more is taken apart: a quarter less than version 2. All are read; what cannot be taken apart
-// is written as version 1.
+// Sealing packs both into rank-N.dps.zst, a zstd stream of: "DPSJ", version u16, 2 reserved bytes, then parts: length
+// u64, bytes. In version 1 the parts are the two files (the marks up to the last record; the frames as they are, a torn
+// tail included). In version 2 they are taken apart into columns and streams that compress to a third (see sealed.go),
+// and come back to the byte; in version 3, which is written, more is taken apart: a quarter less than version 2. All
+// are read; what cannot be taken apart is written as version 1.
 //
 // N is the process's RANK where it has one and it is free, else the next free number in order of start.
 package spool

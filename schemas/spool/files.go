@@ -25,7 +25,8 @@ const (
 // SealedName is the file name of a rank's sealed journal.
 func SealedName(rank int32) string { return fmt.Sprintf("rank-%d%s", rank, sealedSuffix) }
 
-// LiveJournals lists the marks files of unsealed journals in a spool folder, oldest name first. An absent folder has none.
+// LiveJournals lists the marks files of unsealed journals in a spool folder, oldest name first. An absent folder has
+// none.
 func LiveJournals(dir string) ([]string, error) {
 	return list(dir, marksSuffix)
 }
@@ -87,7 +88,8 @@ func OpenSealed(path string) (*Journal, error) {
 	return j, nil
 }
 
-// ReadDir reads every journal of a spool folder, sealed and live, in order of rank. Live journals get the ranks that [Seal] would give them.
+// ReadDir reads every journal of a spool folder, sealed and live, in order of rank. Live journals get the ranks that
+// [Seal] would give them.
 func ReadDir(dir string) ([]*Journal, error) {
 	sealed, err := SealedJournals(dir)
 	if err != nil {
@@ -153,8 +155,9 @@ func assignRanks(live, taken []*Journal) {
 	}
 }
 
-// alreadySealed tells the live journals that are still to be sealed from those that have a sealed file: whoever sealed them
-// was killed before it could remove them. A process is known by its header, for exec and other machines use numbers again.
+// alreadySealed tells the live journals that are still to be sealed from those that have a sealed file: whoever sealed
+// them was killed before it could remove them. A process is known by its header, for exec and other machines use
+// numbers again.
 func alreadySealed(live, sealed []*Journal) (open, done []*Journal) {
 	headers := map[MarksHeader]bool{}
 	for _, j := range sealed {
@@ -214,7 +217,9 @@ func seal(dir string, j *Journal) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err = schemas.WriteFile(filepath.Join(dir, SealedName(j.Rank)), func(w io.Writer) error { return Pack(w, marks, frames) })
+	err = schemas.WriteFile(filepath.Join(dir, SealedName(j.Rank)), func(w io.Writer) error {
+		return Pack(w, marks, frames)
+	})
 	if err != nil {
 		return err
 	}
@@ -248,7 +253,8 @@ func Request(marksPath string, what uint32) error {
 	return err
 }
 
-// Requested reads the request word of a live journal: 0, [RequestDrain] while the agent has not seen it, or [Answering].
+// Requested reads the request word of a live journal: 0, [RequestDrain] while the agent has not seen it, or
+// [Answering].
 func Requested(marksPath string) (uint32, error) {
 	f, err := os.Open(marksPath)
 	if err != nil {

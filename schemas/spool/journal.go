@@ -47,7 +47,8 @@ type Checkpoint struct {
 	Devices   []DeviceCheckpoint `json:"devices"`
 }
 
-// DeviceCheckpoint is one device's part: torch.cuda.memory_stats under torch's own keys ("allocated_bytes.all.current").
+// DeviceCheckpoint is one device's part: torch.cuda.memory_stats under torch's own keys
+// ("allocated_bytes.all.current").
 type DeviceCheckpoint struct {
 	Device int32            `json:"device"`
 	Events int64            `json:"events"` // in the allocator chunk before it
@@ -68,9 +69,10 @@ type OOMInfo struct {
 	Limit     int64  `json:"limit"`
 	Free      int64  `json:"free"`
 	TimeNS    int64  `json:"time_ns"`
-	Module    uint32 `json:"module"`   // that asked, where no mark says it; 0 = none
-	Recorded  *bool  `json:"recorded"` // events were being recorded; nil in journals of older versions: they were, if there is one
-	Listed    bool   `json:"listed"`   // they were not, and a drain with the allocator's list of blocks follows
+	Module    uint32 `json:"module"` // that asked, where no mark says it; 0 = none
+	// events were being recorded; nil in journals of older versions: they were, if there is one
+	Recorded *bool `json:"recorded"`
+	Listed   bool  `json:"listed"` // they were not, and a drain with the allocator's list of blocks follows
 }
 
 // ExceptionInfo is the exception that ended the process.
@@ -149,8 +151,8 @@ type Journal struct {
 	Damaged     []error    // whole frames with a payload that could not be read; each is skipped
 }
 
-// Parse reads a journal from the bytes of its two files. Damage inside a frame is recorded in Damaged, a torn tail in Torn;
-// only bytes that are no journal at all are an error.
+// Parse reads a journal from the bytes of its two files. Damage inside a frame is recorded in Damaged, a torn tail in
+// Torn; only bytes that are no journal at all are an error.
 func Parse(marks, frames []byte) (*Journal, error) {
 	j := &Journal{Names: map[uint32]string{}}
 	var err error

@@ -1,15 +1,19 @@
 package spool
 
-// A Kind says what a mark marks. Kinds that begin with an odd number open a span that the next number closes, up to [OpenKinds].
+// A Kind says what a mark marks. Kinds that begin with an odd number open a span that the next number closes, up to
+// [OpenKinds].
 type Kind uint8
 
 // The kinds of marks; a and b are the record's operands, bits are of its flags.
 const (
-	ForwardBegin        Kind = 1 // outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward], [FlagGraphModule], [FlagFake]
-	ForwardEnd          Kind = 2 // a: module id. Bits: as above, and [FlagDifferentiable]
-	BackwardBegin       Kind = 3 // a run of the autograd engine. a: number of roots. Bits: [FlagKeepGraph] …
-	BackwardEnd         Kind = 4
-	OptimizerBegin      Kind = 5 // Optimizer.step. a: optimizer number (names: "optimizer N Class"). Bits: [FlagNested], [FlagInBackward]
+	// outermost module call. a: module id. Bits: [FlagGrad], [FlagTraining], [FlagInference], [FlagInBackward],
+	// [FlagGraphModule], [FlagFake]
+	ForwardBegin  Kind = 1
+	ForwardEnd    Kind = 2 // a: module id. Bits: as above, and [FlagDifferentiable]
+	BackwardBegin Kind = 3 // a run of the autograd engine. a: number of roots. Bits: [FlagKeepGraph] …
+	BackwardEnd   Kind = 4
+	// Optimizer.step. a: optimizer number (names: "optimizer N Class"). Bits: [FlagNested], [FlagInBackward]
+	OptimizerBegin      Kind = 5
 	OptimizerEnd        Kind = 6
 	ZeroGradBegin       Kind = 7 // a: 0 optimizer, 1 module, 2 Opacus' optimizer
 	ZeroGradEnd         Kind = 8
@@ -27,31 +31,39 @@ const (
 	ModuleEnd           Kind = 20
 	ModuleBackwardBegin Kind = 21 // on the engine's thread. a: module id
 	ModuleBackwardEnd   Kind = 22
-	PhaseBegin          Kind = 23 // a phase named by the script (dpsight.phase), or by the agent where Opacus names it (clip, accumulate, noise) or a call sets something up. a: name id. Bits: [FlagSetup]
-	PhaseEnd            Kind = 24
-	SamplerBegin        Kind = 25 // a DP hook computes norms or per-sample gradients. a: module id
-	SamplerEnd          Kind = 26
-	DrainBegin          Kind = 27 // a: drain number
-	DrainEnd            Kind = 28
+	// a phase named by the script (dpsight.phase), or by the agent where Opacus names it (clip, accumulate, noise) or a
+	// call sets something up. a: name id. Bits: [FlagSetup]
+	PhaseBegin   Kind = 23
+	PhaseEnd     Kind = 24
+	SamplerBegin Kind = 25 // a DP hook computes norms or per-sample gradients. a: module id
+	SamplerEnd   Kind = 26
+	DrainBegin   Kind = 27 // a: drain number
+	DrainEnd     Kind = 28
 
-	StepEnd      Kind = 40 // the agent's own view of a step's end, where it switches modes and drains. a: step number from 0
-	UserStep     Kind = 41 // dpsight.step(). a: samples + 1, or 0; b: tokens + 1, or 0
-	UserMark     Kind = 42 // dpsight.mark(). a: name id
-	Tags         Kind = 43 // tags with this k are in the tag frames. a: how many
-	Engine       Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
-	Mode         Kind = 45 // holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased]
-	Start        Kind = 46
-	Exit         Kind = 47 // the interpreter ends
-	Exception    Kind = 48 // uncaught. a: name id of its class
-	OOM          Kind = 49 // a: requested bytes; b: bytes free on the device. Bits: [FlagNoted]
-	Forked       Kind = 50 // a child was forked; it records in a journal of its own, or, if CUDA was already in use, not at all
+	// the agent's own view of a step's end, where it switches modes and drains. a: step number from 0
+	StepEnd  Kind = 40
+	UserStep Kind = 41 // dpsight.step(). a: samples + 1, or 0; b: tokens + 1, or 0
+	UserMark Kind = 42 // dpsight.mark(). a: name id
+	Tags     Kind = 43 // tags with this k are in the tag frames. a: how many
+	Engine   Kind = 44 // first Python on the engine's thread in a backward run. a: k of its BackwardBegin
+	// holds from here on. Bits: [FlagInstrumented], [FlagWarmup], [FlagRecording], [FlagUnphased]
+	Mode      Kind = 45
+	Start     Kind = 46
+	Exit      Kind = 47 // the interpreter ends
+	Exception Kind = 48 // uncaught. a: name id of its class
+	OOM       Kind = 49 // a: requested bytes; b: bytes free on the device. Bits: [FlagNoted]
+	// a child was forked; it records in a journal of its own, or, if CUDA was already in use, not at all
+	Forked       Kind = 50
 	CudaReady    Kind = 51 // CUDA is initialised; recording begins
 	TimedOut     Kind = 52 // a CUDA event could not be read before the process ended
 	HistoryReset Kind = 53 // the script itself called a function that resets counters or history. a: name id
 	StepBegin    Kind = 54 // first mark of the next step after a drain. a: step number from 0
 	Reducer      Kind = 55 // DDP's reducer makes its buckets. a: name id of what it makes; 0: it is done
-	Raised       Kind = 56 // the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
-	Updated      Kind = 57 // Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended. Bits: [FlagEnds], [FlagInBackward] (the run of a step without phases: some optimizer stepped in it)
+	// the error of a request that failed reached Python, where the script may catch it. a: k of its OOM mark
+	Raised Kind = 56
+	// Optimizer.step, whole, in a step without phases. a: optimizer number; b: step number from 0, if it ended. Bits:
+	// [FlagEnds], [FlagInBackward] (the run of a step without phases: some optimizer stepped in it)
+	Updated Kind = 57
 )
 
 // OpenKinds bounds the kinds that come in pairs (odd opens, even closes).
@@ -72,7 +84,9 @@ const (
 	FlagDifferentiable = 1 << 4 // some output requires grad
 	FlagGraphModule    = 1 << 5
 	FlagFake           = 1 << 6
-	FlagRepaired       = 1 << 7 // an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step counts as no update
+	// an end that the agent wrote because the call was left by an exception; also on OptimizerEnd: that step counts as
+	// no update
+	FlagRepaired = 1 << 7
 )
 
 // Flags of backward marks.
@@ -94,8 +108,8 @@ const (
 // Flag of Updated marks: the step ended with it, as with a StepEnd.
 const FlagEnds = 1 << 0
 
-// Flag of OOM marks: a convolution asked, and a Raised mark follows if the error reaches Python; else torch itself goes on without. Of a failure
-// without the flag the script hears, or older agents do not say.
+// Flag of OOM marks: a convolution asked, and a Raised mark follows if the error reaches Python; else torch itself goes
+// on without. Of a failure without the flag the script hears, or older agents do not say.
 const FlagNoted = 1 << 0
 
 // Flag of phase marks.
@@ -106,19 +120,27 @@ const (
 	FlagInstrumented = 1 << 0
 	FlagWarmup       = 1 << 1
 	FlagRecording    = 1 << 2
-	FlagUnphased     = 1 << 3 // models in training mode, backward and zero_grad are not marked, and CUDA events are recorded at the ends of steps only
+	// models in training mode, backward and zero_grad are not marked, and CUDA events are recorded at the ends of steps
+	// only
+	FlagUnphased = 1 << 3
 )
 
 var kindNames = map[Kind]string{
-	ForwardBegin: "forward_begin", ForwardEnd: "forward_end", BackwardBegin: "backward_begin", BackwardEnd: "backward_end",
-	OptimizerBegin: "optimizer_begin", OptimizerEnd: "optimizer_end", ZeroGradBegin: "zero_grad_begin", ZeroGradEnd: "zero_grad_end",
-	RecomputeBegin: "recompute_begin", RecomputeEnd: "recompute_end", DPStepBegin: "dp_step_begin", DPStepEnd: "dp_step_end",
-	DPBackwardBegin: "dp_backward_begin", DPBackwardEnd: "dp_backward_end", CompiledBegin: "compiled_begin", CompiledEnd: "compiled_end",
+	ForwardBegin: "forward_begin", ForwardEnd: "forward_end", BackwardBegin: "backward_begin",
+	BackwardEnd:    "backward_end",
+	OptimizerBegin: "optimizer_begin", OptimizerEnd: "optimizer_end", ZeroGradBegin: "zero_grad_begin",
+	ZeroGradEnd:    "zero_grad_end",
+	RecomputeBegin: "recompute_begin", RecomputeEnd: "recompute_end", DPStepBegin: "dp_step_begin",
+	DPStepEnd:       "dp_step_end",
+	DPBackwardBegin: "dp_backward_begin", DPBackwardEnd: "dp_backward_end", CompiledBegin: "compiled_begin",
+	CompiledEnd: "compiled_end",
 	ScalerBegin: "scaler_begin", ScalerEnd: "scaler_end", ModuleBegin: "module_begin", ModuleEnd: "module_end",
-	ModuleBackwardBegin: "module_backward_begin", ModuleBackwardEnd: "module_backward_end", PhaseBegin: "phase_begin", PhaseEnd: "phase_end",
+	ModuleBackwardBegin: "module_backward_begin", ModuleBackwardEnd: "module_backward_end", PhaseBegin: "phase_begin",
+	PhaseEnd:     "phase_end",
 	SamplerBegin: "sampler_begin", SamplerEnd: "sampler_end", DrainBegin: "drain_begin", DrainEnd: "drain_end",
-	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode", Start: "start",
-	Exit: "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
+	StepEnd: "step_end", UserStep: "user_step", UserMark: "user_mark", Tags: "tags", Engine: "engine", Mode: "mode",
+	Start: "start",
+	Exit:  "exit", Exception: "exception", OOM: "oom", Forked: "forked", CudaReady: "cuda_ready", TimedOut: "timed_out",
 	HistoryReset: "history_reset", StepBegin: "step_begin", Reducer: "reducer", Raised: "raised", Updated: "updated",
 }
 
@@ -149,11 +171,14 @@ const (
 	TagOutput         TagKind = 13 // result of the outermost forward call, or a root of backward
 	TagUser           TagKind = 14 // dpsight.tag(): the module field holds the name id of the category
 	TagClipTemporary  TagKind = 15
-	TagHeld           TagKind = 16 // between two steps a module or a parameter has it as a plain attribute, or the script as a global or in a closure
+	// between two steps a module or a parameter has it as a plain attribute, or the script as a global or in a closure
+	TagHeld TagKind = 16
 )
 
-var tagKindNames = [...]string{"unknown", "parameter", "buffer", "gradient", "optimizer_state", "saved_tensor", "hook_activation",
-	"grad_sample", "norm_sample", "summed_gradient", "noise", "stored_backprop", "input", "output", "user", "clip_temporary", "held"}
+var tagKindNames = [...]string{"unknown", "parameter", "buffer", "gradient", "optimizer_state", "saved_tensor",
+	"hook_activation",
+	"grad_sample", "norm_sample", "summed_gradient", "noise", "stored_backprop", "input", "output", "user",
+	"clip_temporary", "held"}
 
 func (t TagKind) String() string {
 	if int(t) < len(tagKindNames) {

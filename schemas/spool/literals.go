@@ -2,8 +2,8 @@ package spool
 
 import "errors"
 
-// The pickles of allocator events are the bulk of a journal: the same opcodes for every event, with an address, a size, a
-// time and a mark between them. splitter takes these literals out, a stream for each kind.
+// The pickles of allocator events are the bulk of a journal: the same opcodes for every event, with an address, a size,
+// a time and a mark between them. splitter takes these literals out, a stream for each kind.
 //
 // Reading opcodes needs no more than the lengths of their arguments. At one that is not known here the rest of the
 // pickle is taken as it is, and joiner, which meets the same opcode, does the same.

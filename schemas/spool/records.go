@@ -77,8 +77,10 @@ func ScanMarks(b []byte) (MarksHeader, []Mark, error) {
 	if string(b[:4]) != marksMagic {
 		return h, nil, fmt.Errorf("not a marks file (it begins with %q)", b[:4])
 	}
-	if v, n := binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]); v != marksVersion || n != RecordSize {
-		return h, nil, fmt.Errorf("marks version %d with records of %d bytes is not one that this dpsight reads (%d, %d)", v, n, marksVersion, RecordSize)
+	if v, n := binary.LittleEndian.Uint16(b[4:]), binary.LittleEndian.Uint16(b[6:]); v != marksVersion ||
+		n != RecordSize {
+		return h, nil, fmt.Errorf("marks version %d with records of %d bytes is not one that this dpsight reads "+
+			"(%d, %d)", v, n, marksVersion, RecordSize)
 	}
 	h.PID = binary.LittleEndian.Uint32(b[8:])
 	h.StartNS = int64(binary.LittleEndian.Uint64(b[16:]))
@@ -117,7 +119,7 @@ type Tag struct {
 
 // Append appends the tag's 32 bytes:
 //
-//	k u32 | op u8 (1 tag, 2 untag) | kind u8 | dtype u8 | 1 zero byte | address u64 | bytes u64 | name u32 | module u32
+// k u32 | op u8 (1 tag, 2 untag) | kind u8 | dtype u8 | 1 zero byte | address u64 | bytes u64 | name u32 | module u32
 func (t Tag) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, t.K)
 	op := byte(1)
@@ -148,8 +150,9 @@ func parseTags(b []byte, tags []Tag) ([]Tag, error) {
 	return tags, nil
 }
 
-// An Interval is the GPU time between the CUDA events recorded at two marks that follow each other: begin u32 | end u32 | ns i64.
-// Neighbours, not offsets from one origin: torch gives milliseconds as float32, which loses microseconds after a minute.
+// An Interval is the GPU time between the CUDA events recorded at two marks that follow each other: begin u32 | end u32
+// | ns i64. Neighbours, not offsets from one origin: torch gives milliseconds as float32, which loses microseconds
+// after a minute.
 type Interval struct {
 	BeginK, EndK uint32
 	NS           int64
@@ -169,7 +172,8 @@ func parseIntervals(b []byte, out []Interval) ([]Interval, error) {
 		return out, fmt.Errorf("a times frame of %d bytes is no whole number of intervals", len(b))
 	}
 	for ; len(b) > 0; b = b[intervalSize:] {
-		out = append(out, Interval{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), int64(binary.LittleEndian.Uint64(b[8:]))})
+		out = append(out, Interval{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]),
+			int64(binary.LittleEndian.Uint64(b[8:]))})
 	}
 	return out, nil
 }

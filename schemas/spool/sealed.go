@@ -85,7 +85,8 @@ func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	case sealedFiner:
 		n = nParts
 	default:
-		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d to %d)", version, sealedPlain, sealedFiner)
+		return nil, nil, fmt.Errorf("journal version %d is not one that this dpsight reads (%d to %d)", version,
+			sealedPlain, sealedFiner)
 	}
 	parts := make([][]byte, n)
 	for i := range parts {
@@ -106,9 +107,9 @@ func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	return marks, frames, nil
 }
 
-// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, the streams
-// of its pickles, its intervals, and its tags' addresses. In version 2 intervals are among the frames and addresses among the tags,
-// and the streams are as [streams.stored] gives them.
+// The parts of a journal that is taken apart: its marks, its frames without the payloads that follow, its tags, the
+// streams of its pickles, its intervals, and its tags' addresses. In version 2 intervals are among the frames and
+// addresses among the tags, and the streams are as [streams.stored] gives them.
 const (
 	partMarks = iota
 	partFrames
@@ -132,7 +133,8 @@ func apart(marks, frames []byte) [][]byte {
 		return nil
 	}
 	parts := make([][]byte, nParts)
-	parts[partMarks] = append(append([]byte(nil), marks[:RecordSize]...), columns(marks[RecordSize:], RecordSize, markCounters)...)
+	parts[partMarks] = append(append([]byte(nil), marks[:RecordSize]...), columns(marks[RecordSize:], RecordSize,
+		markCounters)...)
 	// The number of whole frames comes first: what lies behind the last is kept as it is.
 	rest := binary.LittleEndian.AppendUint64(nil, uint64(len(all)))
 	rest = append(rest, frames[:filesHeader]...)
@@ -160,7 +162,8 @@ func apart(marks, frames []byte) [][]byte {
 	}
 	parts[partFrames] = append(rest, frames[end:]...)
 	tags, addresses := lift(tags, RecordSize, tagAddress, addressSize)
-	parts[partTags], parts[partAddresses] = columns(tags, RecordSize-addressSize, tagCounters), distances(addresses, addressSize)
+	parts[partTags], parts[partAddresses] = columns(tags, RecordSize-addressSize, tagCounters),
+		distances(addresses, addressSize)
 	parts[partIntervals] = columns(intervals, intervalSize, intervalCounters)
 	for i := range s {
 		switch at := partStreams + i; i {
@@ -198,7 +201,8 @@ func together(parts [][]byte, version uint16) (marks, frames []byte, err error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		tags = lower(records(parts[partTags], RecordSize-addressSize, tagCounters), addresses, RecordSize, tagAddress, addressSize)
+		tags = lower(records(parts[partTags], RecordSize-addressSize, tagCounters), addresses, RecordSize, tagAddress,
+			addressSize)
 		intervals = records(parts[partIntervals], intervalSize, intervalCounters)
 		for i := range s {
 			switch p := parts[partStreams+i]; i {

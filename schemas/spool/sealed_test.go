@@ -156,7 +156,8 @@ func TestSealedRecordings(t *testing.T) {
 // pickle, records of an odd size.
 func TestSealedOddities(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	opcodes := []byte{'(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x94, 0x80, 'K', 'h', 'q', 'M', 'J', 'j', 'r', 0x95, 'G',
+	opcodes := []byte{'(', ')', '.', 'N', ']', 'a', 'e', 's', 't', 'u', '}', 0x85, 0x94, 0x80, 'K', 'h', 'q', 'M', 'J',
+		'j', 'r', 0x95, 'G',
 		0x8a, 0x8c, 'C', 'X', 'B', 'c', 'R', 0x8d, 0xff}
 	for round := range 80 {
 		frames := AppendHeader(nil)
@@ -167,7 +168,8 @@ func TestSealedOddities(t *testing.T) {
 					payload[i] = opcodes[rnd.IntN(len(opcodes))]
 				}
 			}
-			frames = AppendFrame(frames, []FrameType{FrameAllocator, FrameTags, FrameTimes, FrameConfig}[rnd.IntN(4)], payload)
+			frames = AppendFrame(frames, []FrameType{FrameAllocator, FrameTags, FrameTimes, FrameConfig}[rnd.IntN(4)],
+				payload)
 		}
 		marks := AppendMarksHeader(nil, MarksHeader{PID: 1, StartNS: int64(round)})
 		for k := range uint32(rnd.IntN(5)) {
@@ -201,11 +203,13 @@ func TestTextsComeBack(t *testing.T) {
 		if err != nil || string(got) != text {
 			t.Errorf("%q came back as %q, %v", text, got, err)
 		}
-		if n := binary.LittleEndian.Uint64(b); numbers < 0 && n != untouched || numbers >= 0 && len(b)-8-int(n) != 4*numbers {
+		if n := binary.LittleEndian.Uint64(b); numbers < 0 && n != untouched || numbers >= 0 &&
+			len(b)-8-int(n) != 4*numbers {
 			t.Errorf("%q: %d bytes, %d of them texts, want %d numbers", text, len(b), n, numbers)
 		}
 	}
-	for _, b := range [][]byte{nil, {1, 0, 0}, {9, 0, 0, 0, 0, 0, 0, 0, 'a'}, {1, 0, 0, 0, 0, 0, 0, 0, place}, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}} {
+	for _, b := range [][]byte{nil, {1, 0, 0}, {9, 0, 0, 0, 0, 0, 0, 0, 'a'}, {1, 0, 0, 0, 0, 0, 0, 0, place},
+		{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}} {
 		if text, err := uncounted(b); err == nil {
 			t.Errorf("%v: %q and no error", b, text)
 		}
@@ -273,7 +277,8 @@ func TestSealedDamaged(t *testing.T) {
 	w, _ := zstd.NewWriter(&again)
 	w.Write(raw)
 	w.Close()
-	if _, _, err := unpacked(t, again.Bytes()); err == nil || err.Error() != "journal version 9 is not one that this dpsight reads (1 to 3)" {
+	if _, _, err := unpacked(t, again.Bytes()); err == nil ||
+		err.Error() != "journal version 9 is not one that this dpsight reads (1 to 3)" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -281,7 +286,8 @@ func TestSealedDamaged(t *testing.T) {
 // Whatever the bytes, a journal comes of them or an error, and no more of it than they can hold.
 func FuzzUnsealed(f *testing.F) {
 	marks, frames := testMarks(3), testFrames()
-	frames = AppendFrame(frames, FrameAllocator, []byte("\x80\x04]\x94(\x8a\x06\x00\x00\x00\x00\x60\x7f\x8c\x0aN/A7N/A108\x8a\x06\x00\x00\x00\x00\x60\x7fe."))
+	frames = AppendFrame(frames, FrameAllocator,
+		[]byte("\x80\x04]\x94(\x8a\x06\x00\x00\x00\x00\x60\x7f\x8c\x0aN/A7N/A108\x8a\x06\x00\x00\x00\x00\x60\x7fe."))
 	for _, sealed := range [][]byte{sealedBytes(f, marks, frames), split(f, marks, frames), plain(f, marks, frames)} {
 		f.Add(decompressed(f, sealed))
 	}

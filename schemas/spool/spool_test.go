@@ -12,7 +12,8 @@ import (
 func testMarks(n int) []byte {
 	b := AppendMarksHeader(nil, MarksHeader{PID: 42, StartNS: 7})
 	for k := 1; k <= n; k++ {
-		b = Mark{K: uint32(k), Thread: 1, Kind: ForwardBegin, Flags: 3, TimeNS: int64(1000 + k), A: 1 << 60, B: uint64(k)}.Append(b)
+		b = Mark{K: uint32(k), Thread: 1, Kind: ForwardBegin, Flags: 3, TimeNS: int64(1000 + k), A: 1 << 60,
+			B: uint64(k)}.Append(b)
 	}
 	return append(b, make([]byte, 100*RecordSize)...)
 }
@@ -22,11 +23,13 @@ func testFrames() []byte {
 	b = AppendFrame(b, FrameProcess, []byte(`{"pid":42,"rank":3,"mode":"full"}`))
 	b = AppendFrame(b, FrameNames, []byte(`{"names":[[1,"forward"],[2,"näme"]]}`))
 	b = AppendFrame(b, FrameType(200), []byte("from the future"))
-	b = AppendFrame(b, FrameTags, Tag{K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46, Bytes: 512, Name: 1}.Append(Tag{K: 2, Untag: true, Kind: TagGradient}.Append(nil)))
+	b = AppendFrame(b, FrameTags, Tag{K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46, Bytes: 512,
+		Name: 1}.Append(Tag{K: 2, Untag: true, Kind: TagGradient}.Append(nil)))
 	b = AppendFrame(b, FrameTimes, Interval{1, 2, 1500}.Append(nil))
 	b = AppendFrame(b, FrameCheckpoint, []byte(`{"drain":0,"reason":"start"}`))
 	b = AppendFrame(b, FrameAllocator, []byte("\x80\x04}."))
-	b = AppendFrame(b, FrameCheckpoint, []byte(`{"drain":1,"devices":[{"device":0,"stats":{"allocated_bytes.all.current":5}}]}`))
+	b = AppendFrame(b, FrameCheckpoint,
+		[]byte(`{"drain":1,"devices":[{"device":0,"stats":{"allocated_bytes.all.current":5}}]}`))
 	return AppendFrame(b, FrameAllocator, []byte("\x80\x04}."))
 }
 
@@ -41,14 +44,16 @@ func TestParse(t *testing.T) {
 	if len(j.Marks) != 3 || j.Marks[2] != (Mark{3, 1, ForwardBegin, 3, 1003, 1 << 60, 3}) {
 		t.Errorf("marks %+v", j.Marks)
 	}
-	want := []Tag{{K: 2, Untag: true, Kind: TagGradient}, {K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46, Bytes: 512, Name: 1}}
+	want := []Tag{{K: 2, Untag: true, Kind: TagGradient}, {K: 2, Kind: TagParameter, DType: 4, Address: 1 << 46,
+		Bytes: 512, Name: 1}}
 	if !reflect.DeepEqual(j.Tags, want) {
 		t.Errorf("tags %+v, want %+v", j.Tags, want)
 	}
 	if j.Names[2] != "näme" || j.Intervals[0].NS != 1500 || *j.Process.Rank != 3 {
 		t.Errorf("names %v, intervals %v, process %+v", j.Names, j.Intervals, j.Process)
 	}
-	if len(j.Chunks) != 3 || j.Chunks[0].Pickle != nil || j.Chunks[1].Checkpoint.Drain != 1 || j.Chunks[2].Checkpoint != nil {
+	if len(j.Chunks) != 3 || j.Chunks[0].Pickle != nil || j.Chunks[1].Checkpoint.Drain != 1 ||
+		j.Chunks[2].Checkpoint != nil {
 		t.Errorf("chunks %+v", j.Chunks)
 	}
 }
@@ -72,7 +77,8 @@ func TestTornAtEveryByte(t *testing.T) {
 		if len(got) != want || err != nil && !errors.As(err, &torn) {
 			t.Fatalf("cut at %d: %d frames, want %d (%v)", n, len(got), want, err)
 		}
-		if at := n; err == nil && at != 8 && (want == 0 || int(whole[want-1].Offset)+frameHeader+len(whole[want-1].Payload) != at) {
+		if at := n; err == nil && at != 8 &&
+			(want == 0 || int(whole[want-1].Offset)+frameHeader+len(whole[want-1].Payload) != at) {
 			t.Fatalf("cut at %d inside a frame went unseen", n)
 		}
 	}
@@ -85,7 +91,8 @@ func TestDamagedFrame(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "checksum") || len(got) != 8 {
 		t.Errorf("%d frames, %v", len(got), err)
 	}
-	for _, c := range []struct{ data, want string }{{"PK\x03\x04junkjunk", "not a frames file"}, {"DPSF\x09\x00\x00\x00", "version 9"}} {
+	for _, c := range []struct{ data, want string }{{"PK\x03\x04junkjunk", "not a frames file"},
+		{"DPSF\x09\x00\x00\x00", "version 9"}} {
 		if _, err := ScanFrames([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.data, err)
 		}
@@ -166,7 +173,8 @@ func TestKinds(t *testing.T) {
 // Whatever the bytes, parsing gives a journal or an error, and never more marks or frames than there is room for.
 // A frame's first module is known from the others: what is written in one frame is one model.
 func TestModuleFrames(t *testing.T) {
-	frames := AppendFrame(AppendHeader(nil), FrameModules, []byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
+	frames := AppendFrame(AppendHeader(nil), FrameModules,
+		[]byte(`{"modules":[{"id":1,"class":"Net"},{"id":2,"path":"Encoder","class":"Encoder"}]}`))
 	frames = AppendFrame(frames, FrameModules, []byte(`{"modules":[]}`))
 	frames = AppendFrame(frames, FrameModules, []byte(`{"modules":[{"id":3,"path":"Net","class":"Net"}]}`))
 	j, err := Parse(testMarks(0), frames)

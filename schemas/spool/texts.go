@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The texts of allocator events are nearly all the same but for a number that counts up, the mark. As digits it repeats nothing;
-// as the difference to the one before it is what it was in the step before.
+// The texts of allocator events are nearly all the same but for a number that counts up, the mark. As digits it repeats
+// nothing; as the difference to the one before it is what it was in the step before.
 
 const (
 	// place stands in a text for a number that was taken out.

@@ -29,7 +29,8 @@ func eventClocks(dir string, needed bool) ([]schemas.EventClock, error) {
 			k++
 		}
 		if r.seq != int64(len(out[k].TimeNS))+1 {
-			return nil, fmt.Errorf("%s: event %d of rank %d, device %d is out of its place", schemas.Events.File(), r.seq, r.rank, r.device)
+			return nil, fmt.Errorf("%s: event %d of rank %d, device %d is out of its place", schemas.Events.File(),
+				r.seq, r.rank, r.device)
 		}
 		out[k].TimeNS = append(out[k].TimeNS, r.ns)
 	}

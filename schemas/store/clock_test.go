@@ -44,7 +44,8 @@ func TestEventClocks(t *testing.T) {
 	if err := schemas.Events.Write(dir, rows[1:]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := eventClocks(dir, true); err == nil || !strings.Contains(err.Error(), "event 2 of rank 0, device 0 is out of its place") {
+	if _, err := eventClocks(dir, true); err == nil ||
+		!strings.Contains(err.Error(), "event 2 of rank 0, device 0 is out of its place") {
 		t.Errorf("a gap: %v", err)
 	}
 }

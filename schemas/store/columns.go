@@ -28,9 +28,10 @@ func (c *column[R]) set(r *R, p *piece, i int) {
 	}
 }
 
-// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, only the rows are read whose value of
-// the first column it takes: events are many, and an analysis looks at one in hundreds.
-func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func(*piece, int) bool) ([]R, error) {
+// readColumns reads some columns of a table into rows; the other fields stay zero. With keep, only the rows are read
+// whose value of the first column it takes: events are many, and an analysis looks at one in hundreds.
+func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R], keep func(*piece, int) bool) ([]R,
+	error) {
 	var rows []R
 	names := make([]string, len(cols))
 	for i, c := range cols {
@@ -70,9 +71,10 @@ func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R],
 // batchRows is how many rows are read at a time: few enough to stay in a processor's cache.
 const batchRows = 1024
 
-// columns hands out a table's columns side by side, some rows at a time, valid during the call. size is told the number of rows
-// before.
-func columns[T any](dir string, table schemas.Table[T], names []string, size func(rows int64), each func(pieces []*piece, rows int)) (err error) {
+// columns hands out a table's columns side by side, some rows at a time, valid during the call. size is told the number
+// of rows before.
+func columns[T any](dir string, table schemas.Table[T], names []string, size func(rows int64),
+	each func(pieces []*piece, rows int)) (err error) {
 	name := table.File()
 	f, pf, err := openTable(dir, name, table.Schema())
 	if err != nil {

@@ -19,9 +19,12 @@ func TestColumnsAreTheRows(t *testing.T) {
 	blocks, who := make([]schemas.Allocation, n), make([]schemas.Owner, n)
 	for i := range blocks {
 		k := int64(i)
-		blocks[i] = schemas.Allocation{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Address: uint64(k) << 20, RequestedBytes: k * 3, BlockBytes: k * 4, AllocSeq: k + 1,
+		blocks[i] = schemas.Allocation{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Address: uint64(k) << 20,
+			RequestedBytes: k * 3, BlockBytes: k * 4, AllocSeq: k + 1,
 			Step: k % 5, Microbatch: int32(i % 2), Phase: schemas.PhaseForward, Module: k % 11, Op: "mm", Stack: k % 13}
-		who[i] = schemas.Owner{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k, Category: schemas.Categories[i%len(schemas.Categories)], BeginSeq: k, Evidence: schemas.Tagged, Name: "head.weight", Module: k % 11}
+		who[i] = schemas.Owner{Rank: int32(i % 2), Device: int32(i % 3), AllocID: k,
+			Category: schemas.Categories[i%len(schemas.Categories)], BeginSeq: k, Evidence: schemas.Tagged,
+			Name: "head.weight", Module: k % 11}
 		if i%7 == 0 {
 			blocks[i].FreeRequestedSeq, who[i].EndSeq = k+9, k+8
 		}
@@ -46,7 +49,8 @@ func TestColumnsAreTheRows(t *testing.T) {
 		}
 	}
 	// Detail is read only where somebody wants it.
-	if b, err := allocations(dir, true, false); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" || b[20].Module != 0 {
+	if b, err := allocations(dir, true, false); err != nil || b[20].AllocSeq != 21 || b[20].Phase != "" ||
+		b[20].Module != 0 {
 		t.Errorf("%+v, %v", b[20], err)
 	}
 	if o, err := owners(dir, true, false); err != nil || o[20].Category == "" || o[20].Name != "" || o[20].Module != 0 {
@@ -106,10 +110,13 @@ func TestSamplesAreTheRows(t *testing.T) {
 	if rows, err := samples(dir); rows != nil || err != nil {
 		t.Errorf("without a table: %v, %v", rows, err)
 	}
-	full := schemas.Sample{RunID: "run", Rank: 1, Device: 2, TimeNS: 3, UsedBytes: 4, ReservedBytes: 5, FreeBytes: 6, MemoryAPI: 2, ProcessBytes: new(int64(7)), OtherProcesses: 8,
-		SMPercent: new(int32(9)), MemoryPercent: new(int32(10)), PowerMW: new(int64(11)), EnergyMJ: new(int64(12)), TemperatureC: new(int32(13)), SMClockMHz: new(int32(14)),
+	full := schemas.Sample{RunID: "run", Rank: 1, Device: 2, TimeNS: 3, UsedBytes: 4, ReservedBytes: 5, FreeBytes: 6,
+		MemoryAPI: 2, ProcessBytes: new(int64(7)), OtherProcesses: 8,
+		SMPercent: new(int32(9)), MemoryPercent: new(int32(10)), PowerMW: new(int64(11)), EnergyMJ: new(int64(12)),
+		TemperatureC: new(int32(13)), SMClockMHz: new(int32(14)),
 		MemoryClockMHz: new(int32(15)), ThrottleReasons: new(int64(16))}
-	if err := schemas.Samples.Write(dir, []schemas.Sample{full, {RunID: "run", SMPercent: new(int32(0))}, {RunID: "run"}}); err != nil {
+	if err := schemas.Samples.Write(dir, []schemas.Sample{full, {RunID: "run", SMPercent: new(int32(0))},
+		{RunID: "run"}}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := schemas.Samples.Read(dir)
@@ -137,7 +144,8 @@ func TestGradientWrites(t *testing.T) {
 	for i, mark := range []int64{1, 1, 4, 3, 7, 9} { // the fourth is of another thread
 		events = append(events, schemas.Event{Seq: int64(i + 1), Action: int32(schemas.ActionAlloc), Mark: mark})
 	}
-	marks := []schemas.Mark{{K: 2, Kind: "tag", Category: "parameter", Address: 1}, {K: 4, Kind: "tag", Category: gradientTag, Address: 2},
+	marks := []schemas.Mark{{K: 2, Kind: "tag", Category: "parameter", Address: 1},
+		{K: 4, Kind: "tag", Category: gradientTag, Address: 2},
 		{K: 8, Kind: "tag", Category: gradientTag, Address: 3}, {K: 12, Kind: "tag", Category: gradientTag, Address: 4}}
 	if err := errors.Join(schemas.Events.Write(dir, events), schemas.Marks.Write(dir, marks)); err != nil {
 		t.Fatal(err)

@@ -10,14 +10,16 @@ import (
 // gradientTag is what the agent calls a gradient in a tag (a spool.TagKind).
 const gradientTag = "gradient"
 
-// gradientWrites reads when each gradient was written: the hooks' tags, among the marks, set in the order of each device's
-// events by the marks that those carry.
+// gradientWrites reads when each gradient was written: the hooks' tags, among the marks, set in the order of each
+// device's events by the marks that those carry.
 func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 	tags, err := gradientTags(dir)
 	if err != nil || len(tags) == 0 {
 		return nil, err
 	}
-	slices.SortStableFunc(tags, func(a, b tagged) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.k, b.k)) })
+	slices.SortStableFunc(tags, func(a, b tagged) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.k, b.k))
+	})
 	order, err := markOrder(dir)
 	if err != nil {
 		return nil, err
@@ -35,7 +37,8 @@ func gradientWrites(dir string) ([]schemas.GradientWrite, error) {
 			if next == len(marks) { // nothing was allocated or freed after it
 				break
 			}
-			out = append(out, schemas.GradientWrite{Rank: int32(place[0]), Device: int32(place[1]), Seq: marks[next].seq - 1, Address: t.address})
+			out = append(out, schemas.GradientWrite{Rank: int32(place[0]), Device: int32(place[1]),
+				Seq: marks[next].seq - 1, Address: t.address})
 		}
 	}
 	return out, nil
@@ -63,17 +66,18 @@ type marked struct{ mark, seq int64 }
 // markOrder lists, by rank and device, where the highest mark so far rises.
 func markOrder(dir string) (map[[2]int64][]marked, error) {
 	order := map[[2]int64][]marked{}
-	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, func(int64) {}, func(p []*piece, n int) {
-		rank, device, seq, mark := p[0].ints, p[1].ints, p[2].ints, p[3].ints
-		for i := range n {
-			if mark[i] == 0 || i > 0 && mark[i] <= mark[i-1] && rank[i] == rank[i-1] && device[i] == device[i-1] {
-				continue
+	err := columns(dir, schemas.Events, []string{"rank", "device", "seq", "mark"}, func(int64) {},
+		func(p []*piece, n int) {
+			rank, device, seq, mark := p[0].ints, p[1].ints, p[2].ints, p[3].ints
+			for i := range n {
+				if mark[i] == 0 || i > 0 && mark[i] <= mark[i-1] && rank[i] == rank[i-1] && device[i] == device[i-1] {
+					continue
+				}
+				at := [2]int64{rank[i], device[i]}
+				if list := order[at]; len(list) == 0 || list[len(list)-1].mark < mark[i] {
+					order[at] = append(list, marked{mark[i], seq[i]})
+				}
 			}
-			at := [2]int64{rank[i], device[i]}
-			if list := order[at]; len(list) == 0 || list[len(list)-1].mark < mark[i] {
-				order[at] = append(list, marked{mark[i], seq[i]})
-			}
-		}
-	})
+		})
 	return order, optional(err, false)
 }

@@ -14,14 +14,17 @@ type Want uint
 
 // The tables. Manifest and ingest report are always read.
 const (
-	WantMemory      Want = 1 << iota // allocations and owners
-	WantTimes                        // steps and phases
-	WantSamples                      // NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
-	WantEvents                       // the events that change what is reserved; the others are not loaded
-	WantGradients                    // when each gradient was written
-	WantDetail                       // with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also without, where requests failed)
-	WantClock                        // when each event happened
-	WantModuleTimes                  // GPU time by module, and modules
+	WantMemory Want = 1 << iota // allocations and owners
+	WantTimes                   // steps and phases
+	// NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
+	WantSamples
+	WantEvents    // the events that change what is reserved; the others are not loaded
+	WantGradients // when each gradient was written
+	// with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also
+	// without, where requests failed)
+	WantDetail
+	WantClock       // when each event happened
+	WantModuleTimes // GPU time by module, and modules
 
 	// WantAll is all that a summary needs. Detail is not in it: it would take most of a report's time.
 	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients

@@ -18,14 +18,15 @@ type piece struct {
 
 func (p *piece) isNull(i int) bool { return p.nulls != nil && p.nulls[i] }
 
-// A columnReader takes a column chunk from the slices that its pages are decoded to. Value by value, which is what parquet-go's own
-// readers give, a table takes five times as long.
+// A columnReader takes a column chunk from the slices that its pages are decoded to. Value by value, which is what
+// parquet-go's own readers give, a table takes five times as long.
 type columnReader struct {
 	pages parquet.Pages
 	// page is the one being read, of which at values are read, and left are not.
 	page     parquet.Page
 	at, left int
-	// plain are the page's values that are not null, or its dictionary's; then indexes has an entry of that for each value.
+	// plain are the page's values that are not null, or its dictionary's; then indexes has an entry of that for each
+	// value.
 	plain   piece
 	indexes []int32
 	value   int // how many of plain, or of indexes, are read

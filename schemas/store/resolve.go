@@ -102,7 +102,8 @@ type NotFoundError struct {
 	Near  []string // what might have been meant; for an ambiguous prefix, every match
 	Many  bool     // the argument is a prefix of several
 	File  bool     // there is a file of that name
-	// Absent says that there is no such store, Unread which of its run folders could not be read: the run may be one of them.
+	// Absent says that there is no such store, Unread which of its run folders could not be read: the run may be one of
+	// them.
 	Absent bool
 	Unread []string
 }
@@ -133,8 +134,9 @@ func list(names []string) string {
 }
 
 // Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
-// one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names over prefixes, so that a run called
-// "2026" can be named. With no argument it takes the newest suite, or the newest run where that is newer.
+// one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names
+// over prefixes, so that a run called "2026" can be named. With no argument it takes the newest suite, or the newest
+// run where that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
 // ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it.
@@ -287,8 +289,8 @@ func find(runs []Run, arg string) (found Run, namesakes int, err *NotFoundError)
 	return Run{}, 0, &NotFoundError{Arg: arg, Near: near(runs, arg)}
 }
 
-// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an experiment
-// that its suite recorded once, the newest of these.
+// recorded is what stands for a run that was found by its name: the run itself or, where it is a bare repeat of an
+// experiment that its suite recorded once, the newest of these.
 func recorded(runs []Run, r Run) Run {
 	m := r.Manifest
 	if !m.Bare || m.Suite == nil {
@@ -320,7 +322,8 @@ func (s *Store) newest(sel *Selection) error {
 		return err
 	}
 	last := runs[len(runs)-1]
-	for _, r := range slices.Backward(runs) { // a trial of a search is not what a user made last, unless there is nothing else
+	// a trial of a search is not what a user made last, unless there is nothing else
+	for _, r := range slices.Backward(runs) {
 		if ref := r.Manifest.Suite; ref == nil || !ref.Search {
 			last = r
 			break

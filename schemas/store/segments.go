@@ -23,7 +23,8 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 		{name: "address", int: func(e *row, v int64) { e.Addr = uint64(v) }},
 	}, func(p *piece, i int) bool {
 		switch schemas.Action(p.ints[i]) {
-		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap, schemas.ActionSegmentUnmap,
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap,
+			schemas.ActionSegmentUnmap,
 			schemas.ActionGap:
 			return true
 		}
@@ -32,10 +33,11 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 	return rows, optional(err, needed)
 }
 
-// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most runs
-// have one window and no such list.
+// windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most
+// runs have one window and no such list.
 func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlock, error) {
-	if len(report.OOMs) == 0 && !slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
+	if len(report.OOMs) == 0 &&
+		!slices.ContainsFunc(report.Cost, func(c schemas.InstrumentCost) bool { return c.Windows > 1 }) {
 		return nil, nil
 	}
 	rows, err := schemas.Segments.ReadOptional(dir)

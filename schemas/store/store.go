@@ -48,8 +48,8 @@ func Open(dir string) *Store { return &Store{dir} }
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of the
-// store itself.
+// Runs lists the store's runs, oldest first, and the folders that look like runs but cannot be read. The error is of
+// the store itself.
 func (s *Store) Runs() ([]Run, []Damaged, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -20,7 +20,8 @@ func fill(t *testing.T, specs ...string) *Store {
 	s := Open(t.TempDir())
 	for i, spec := range specs {
 		f := append(strings.Fields(spec), "", "")
-		m := &schemas.Manifest{RunID: f[0], Name: f[1], Status: schemas.StatusOK, Start: day.Add(time.Duration(i) * time.Minute)}
+		m := &schemas.Manifest{RunID: f[0], Name: f[1], Status: schemas.StatusOK,
+			Start: day.Add(time.Duration(i) * time.Minute)}
 		if f[2] != "" {
 			m.Suite = &schemas.SuiteRef{ID: f[2]}
 		}
@@ -44,7 +45,8 @@ func ids(runs []Run) string {
 }
 
 func TestResolve(t *testing.T) {
-	s := fill(t, "20260101-ghost-a1 ghost", "20260102-ghost-b2 ghost", "20260102-vanilla-c3 vanilla", "20260103-x-d4 20260101")
+	s := fill(t, "20260101-ghost-a1 ghost", "20260102-ghost-b2 ghost", "20260102-vanilla-c3 vanilla",
+		"20260103-x-d4 20260101")
 	other := fill(t, "far-1 ghost", "far-2 far")
 	for _, c := range []struct{ args, want, problem string }{
 		{"20260101-ghost-a1", "20260101-ghost-a1", ""},
@@ -54,7 +56,8 @@ func TestResolve(t *testing.T) {
 		{"vanilla ghost vanilla", "20260102-vanilla-c3 20260102-ghost-b2", ""}, // each once, in the order named
 		{other.Dir(), "far-1 far-2", ""},
 		{filepath.Join(other.Dir(), "far-2") + " vanilla", "far-2 20260102-vanilla-c3", ""},
-		{"20260102", "", `"20260102" is the beginning of 2 run ids in ` + s.Dir() + ": 20260102-ghost-b2, 20260102-vanilla-c3"},
+		{"20260102", "", `"20260102" is the beginning of 2 run ids in ` + s.Dir() + ": 20260102-ghost-b2, " +
+			"20260102-vanilla-c3"},
 		{"gohst", "", "did you mean ghost?"},
 		{"vanila", "", "did you mean vanilla?"},
 		{"c3", "", "did you mean 20260102-vanilla-c3?"},
@@ -73,7 +76,8 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", c.args, sel, err, c.want)
 		}
 	}
-	if sel, err := s.ResolveEach([]string{"vanilla", "ghost", "20260101-ghost-a1"}); err != nil || ids(sel.Runs) != "20260102-vanilla-c3 20260101-ghost-a1 20260102-ghost-b2" || len(sel.Newest) != 0 {
+	if sel, err := s.ResolveEach([]string{"vanilla", "ghost", "20260101-ghost-a1"}); err != nil ||
+		ids(sel.Runs) != "20260102-vanilla-c3 20260101-ghost-a1 20260102-ghost-b2" || len(sel.Newest) != 0 {
 		t.Errorf("each of a name: %+v, %v", sel, err)
 	}
 }
@@ -92,7 +96,8 @@ func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r1" || !strings.HasPrefix(sel.Chosen, "run r1, the newest that is no trial of a search in ") {
+	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r1" ||
+		!strings.HasPrefix(sel.Chosen, "run r1, the newest that is no trial of a search in ") {
 		t.Errorf("%+v, %v", sel, err)
 	}
 	if sel, err := s.Resolve([]string{"ghost-n1"}); err != nil || ids(sel.Runs) != "r2" {
@@ -101,14 +106,16 @@ func TestTrialsAreNotTakenByThemselves(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(s.Dir(), "r1")); err != nil {
 		t.Fatal(err)
 	}
-	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r3" || !strings.HasPrefix(sel.Chosen, "run r3, the newest trial of a search in ") {
+	if sel, err := s.Resolve(nil); err != nil || ids(sel.Runs) != "r3" ||
+		!strings.HasPrefix(sel.Chosen, "run r3, the newest trial of a search in ") {
 		t.Errorf("%+v, %v", sel, err)
 	}
 }
 
 // A suite records events in the first repeat only: that one is what a name means.
 func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
-	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite", "r5 flash suite")
+	s := fill(t, "r0 flash other", "r1 ghost suite", "r2 ghost suite", "r3 ghost suite", "r4 vanilla suite",
+		"r5 flash suite")
 	for _, id := range []string{"r2", "r3", "r5"} {
 		dir := filepath.Join(s.Dir(), id)
 		m, err := schemas.ReadManifest(dir)
@@ -121,7 +128,8 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 		}
 	}
 	sel, err := s.Resolve([]string{"ghost"})
-	if err != nil || ids(sel.Runs) != "r1" || len(sel.Newest) != 1 || sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
+	if err != nil || ids(sel.Runs) != "r1" || len(sel.Newest) != 1 ||
+		sel.Newest[0].String() != "3 runs are called ghost: taking the newest that is not bare, r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
 	// What another suite recorded under that name may be anything.
@@ -137,15 +145,18 @@ func TestARepeatWithEventsStandsForTheOthers(t *testing.T) {
 func TestWhatIsSaidOfAName(t *testing.T) {
 	s := fill(t, "r1 ghost", "r2 ghost", "r3 vanilla")
 	sel, err := s.Resolve([]string{"ghost", "vanilla", "r1"})
-	if err != nil || len(sel.Newest) != 1 || sel.Newest[0].String() != "2 runs are called ghost: taking the newest, r2" || ids(sel.Runs) != "r2 r3 r1" {
+	if err != nil || len(sel.Newest) != 1 ||
+		sel.Newest[0].String() != "2 runs are called ghost: taking the newest, r2" || ids(sel.Runs) != "r2 r3 r1" {
 		t.Errorf("%+v, %v", sel, err)
 	}
 	var none *NoRunsError
 	above := filepath.Dir(s.Dir())
-	if _, err := s.Resolve([]string{above}); !errors.As(err, &none) || !errors.Is(err, ErrNoRuns) || len(none.Below) != 1 || none.Below[0] != s.Dir() || none.Absent {
+	if _, err := s.Resolve([]string{above}); !errors.As(err, &none) || !errors.Is(err, ErrNoRuns) ||
+		len(none.Below) != 1 || none.Below[0] != s.Dir() || none.Absent {
 		t.Errorf("the folder above a store: %+v, %v", none, err)
 	}
-	if _, err := Open(filepath.Join(above, "absent")).All(); !errors.As(err, &none) || !none.Absent || !strings.HasSuffix(err.Error(), "absent: there is no such folder") {
+	if _, err := Open(filepath.Join(above, "absent")).All(); !errors.As(err, &none) || !none.Absent ||
+		!strings.HasSuffix(err.Error(), "absent: there is no such folder") {
 		t.Errorf("no folder: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "x.pickle")
@@ -156,14 +167,16 @@ func TestWhatIsSaidOfAName(t *testing.T) {
 	if _, err := s.Resolve([]string{file}); !errors.As(err, &not) || !not.File {
 		t.Errorf("a file: %+v, %v", not, err)
 	}
-	if _, err := Open(filepath.Join(above, "absent")).Resolve([]string{"a"}); !errors.As(err, &not) || !not.Absent || !strings.HasSuffix(err.Error(), "absent: there is no such folder") {
+	if _, err := Open(filepath.Join(above, "absent")).Resolve([]string{"a"}); !errors.As(err, &not) || !not.Absent ||
+		!strings.HasSuffix(err.Error(), "absent: there is no such folder") {
 		t.Errorf("no folder: %v", err)
 	}
 	torn := fill(t, "r1 a")
 	if err := os.WriteFile(filepath.Join(torn.Dir(), "r1", "run.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := torn.Resolve([]string{"a"}); !errors.As(err, &not) || !strings.HasSuffix(err.Error(), ": not all of its run folders can be read (r1)") {
+	if _, err := torn.Resolve([]string{"a"}); !errors.As(err, &not) ||
+		!strings.HasSuffix(err.Error(), ": not all of its run folders can be read (r1)") {
 		t.Errorf("a torn manifest: %v", err)
 	}
 	if sel, err := s.All(); err != nil || ids(sel.Runs) != "r1 r2 r3" || len(sel.Newest) != 0 {
@@ -182,7 +195,8 @@ func TestNothingNamed(t *testing.T) {
 	}
 	suite := func(id string, created time.Time, runs ...string) {
 		t.Helper()
-		err := s.WriteSuite(&Suite{ID: id, Name: "quick", Created: created, Baseline: map[string]any{"method": "vanilla"},
+		err := s.WriteSuite(&Suite{ID: id, Name: "quick", Created: created,
+			Baseline:    map[string]any{"method": "vanilla"},
 			Experiments: []Experiment{{Key: "k", Name: "n", Params: map[string]any{"method": "ghost"}, RunIDs: runs}}})
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +208,8 @@ func TestNothingNamed(t *testing.T) {
 	}
 	suite("s2", day.Add(time.Hour), "r2", "r1", "gone")
 	sel, err = s.Resolve(nil)
-	if err != nil || ids(sel.Runs) != "r2 r1" || sel.Suite.ID != "s2" || sel.Missing[0] != "gone" || !strings.Contains(sel.Chosen, "suite quick (s2), 2 runs") {
+	if err != nil || ids(sel.Runs) != "r2 r1" || sel.Suite.ID != "s2" || sel.Missing[0] != "gone" ||
+		!strings.Contains(sel.Chosen, "suite quick (s2), 2 runs") {
 		t.Errorf("the newest suite, in its order: %+v, %v", sel, err)
 	}
 	// The last run is of the suite, though it began after the suite did.
@@ -203,7 +218,8 @@ func TestNothingNamed(t *testing.T) {
 	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r1 r2" {
 		t.Errorf("runs of the suite: %+v", sel)
 	}
-	if got, err := s.ReadSuite("s3"); err != nil || got.Baseline["method"] != "vanilla" || ids(sel.Runs) != strings.Join(got.RunIDs(), " ") {
+	if got, err := s.ReadSuite("s3"); err != nil || got.Baseline["method"] != "vanilla" ||
+		ids(sel.Runs) != strings.Join(got.RunIDs(), " ") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := s.ReadSuite("s9"); !errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +232,8 @@ func TestNothingNamed(t *testing.T) {
 
 func TestDamagedRunsHideNoOther(t *testing.T) {
 	s := fill(t, "r1 a", "r2 b")
-	for name, text := range map[string]string{"bad": "{", "foreign": `{"schema":"x/1"}`, "nameless": `{"schema":"dpsight.run/1"}`} {
+	for name, text := range map[string]string{"bad": "{", "foreign": `{"schema":"x/1"}`,
+		"nameless": `{"schema":"dpsight.run/1"}`} {
 		os.MkdirAll(filepath.Join(s.Dir(), name), 0o755)
 		if err := os.WriteFile(filepath.Join(s.Dir(), name, schemas.ManifestFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -232,10 +249,12 @@ func TestDamagedRunsHideNoOther(t *testing.T) {
 	if _, bad, err := s.Suites(); err != nil || len(bad) != 1 {
 		t.Errorf("suites: %v, %v", bad, err)
 	}
-	if sel, err := Open(t.TempDir()).Resolve([]string{s.Dir()}); err != nil || len(sel.Runs) != 2 || len(sel.Damaged) != 3 {
+	if sel, err := Open(t.TempDir()).Resolve([]string{s.Dir()}); err != nil || len(sel.Runs) != 2 ||
+		len(sel.Damaged) != 3 {
 		t.Errorf("%+v, %v", sel, err)
 	}
-	if _, err := s.Resolve([]string{filepath.Join(s.Dir(), "bad")}); err == nil || !strings.Contains(err.Error(), "not a JSON document") {
+	if _, err := s.Resolve([]string{filepath.Join(s.Dir(), "bad")}); err == nil ||
+		!strings.Contains(err.Error(), "not a JSON document") {
 		t.Errorf("a damaged run named: %v", err)
 	}
 }
@@ -244,7 +263,8 @@ func TestDamagedRunsHideNoOther(t *testing.T) {
 func manyEvents() (events []schemas.Event) {
 	for i := range int64(100) {
 		for k := range int64(30) {
-			events = append(events, schemas.Event{Rank: 1, Device: 2, Seq: 30*i + k + 2, Action: int32(schemas.ActionAlloc), Size: 7})
+			events = append(events, schemas.Event{Rank: 1, Device: 2, Seq: 30*i + k + 2,
+				Action: int32(schemas.ActionAlloc), Size: 7})
 		}
 		events[len(events)-1].Action, events[len(events)-1].Size = int32(schemas.ActionSegmentFree), i
 	}
@@ -256,7 +276,8 @@ func TestLoad(t *testing.T) {
 	runs, _, _ := s.Runs()
 	tables, err := Load(runs[0], WantAll)
 	var not *NotIngestedError
-	if !errors.As(err, &not) || err.Error() != "run r1 has not been ingested: dpsight ingest "+runs[0].Dir || tables.Manifest == nil {
+	if !errors.As(err, &not) || err.Error() != "run r1 has not been ingested: dpsight ingest "+runs[0].Dir ||
+		tables.Manifest == nil {
 		t.Fatalf("%+v, %v", tables, err)
 	}
 	report := &schemas.IngestReport{RunID: "r1", Devices: []schemas.DeviceVerdict{{Events: 2}}}
@@ -269,12 +290,15 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "allocations.parquet") {
 		t.Errorf("events without allocations: %v", err)
 	}
-	events := []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc)}, {Seq: 2, Action: int32(schemas.ActionAlloc)}}
-	if err := errors.Join(schemas.Allocations.Write(runs[0].Dir, []schemas.Allocation{{AllocID: 1}}), schemas.Owners.Write(runs[0].Dir, []schemas.Owner{{AllocID: 1}}),
+	events := []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc)},
+		{Seq: 2, Action: int32(schemas.ActionAlloc)}}
+	if err := errors.Join(schemas.Allocations.Write(runs[0].Dir, []schemas.Allocation{{AllocID: 1}}),
+		schemas.Owners.Write(runs[0].Dir, []schemas.Owner{{AllocID: 1}}),
 		schemas.Events.Write(runs[0].Dir, events)); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 || len(tables.Events) != 1 {
+	if tables, err = Load(runs[0], WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 ||
+		len(tables.Events) != 1 {
 		t.Errorf("%+v, %v", tables, err)
 	}
 	if tables, err = Load(runs[0], WantTimes); err != nil || tables.Allocations != nil {
@@ -301,13 +325,16 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Events.File()), []byte("PAR1 torn"), 0o644)
-	if _, err = Load(runs[0], WantEvents); err == nil || !strings.Contains(err.Error(), "events.parquet: not a complete Parquet file") {
+	if _, err = Load(runs[0], WantEvents); err == nil ||
+		!strings.Contains(err.Error(), "events.parquet: not a complete Parquet file") {
 		t.Errorf("torn events: %v", err)
 	}
 	if err := schemas.Events.Write(runs[0].Dir, manyEvents()); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], WantEvents); err != nil || len(tables.Events) != 100 || tables.Events[99] != (schemas.Event{Rank: 1, Device: 2, Seq: 3001, Action: int32(schemas.ActionSegmentFree), Size: 99}) {
+	if tables, err = Load(runs[0], WantEvents); err != nil || len(tables.Events) != 100 ||
+		tables.Events[99] != (schemas.Event{Rank: 1, Device: 2, Seq: 3001, Action: int32(schemas.ActionSegmentFree),
+			Size: 99}) {
 		t.Errorf("%d events, %v", len(tables.Events), err)
 	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Owners.File()), []byte("PAR1 torn"), 0o644)
@@ -326,7 +353,8 @@ func TestLoadOfWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for windows, want := range map[int64]int{1: 0, 2: 1} {
-		if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{RunID: "r1", Cost: []schemas.InstrumentCost{{}, {Windows: windows}}}); err != nil {
+		if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{RunID: "r1", Cost: []schemas.InstrumentCost{{},
+			{Windows: windows}}}); err != nil {
 			t.Fatal(err)
 		}
 		tables, err := Load(runs[0], WantDetail)
@@ -339,10 +367,12 @@ func TestLoadOfWindows(t *testing.T) {
 	}
 }
 
-// A store with one suite gives its runs in the order of the suite's plan, however often it was resumed; others come last.
+// A store with one suite gives its runs in the order of the suite's plan, however often it was resumed; others come
+// last.
 func TestPlanOrder(t *testing.T) {
 	s := fill(t, "1-c", "2-a", "3-x", "4-b")
-	suite := &Suite{ID: "plan", Experiments: []Experiment{{Key: "a", RunIDs: []string{"2-a"}}, {Key: "b", RunIDs: []string{"4-b"}}, {Key: "c", RunIDs: []string{"1-c"}}}}
+	suite := &Suite{ID: "plan", Experiments: []Experiment{{Key: "a", RunIDs: []string{"2-a"}},
+		{Key: "b", RunIDs: []string{"4-b"}}, {Key: "c", RunIDs: []string{"1-c"}}}}
 	if err := s.WriteSuite(suite); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,8 @@ type Experiment struct {
 	// Repeats is how many runs are wanted; 0 in documents of before there was a number.
 	Repeats int      `json:"repeats,omitempty"`
 	RunIDs  []string `json:"run_ids"` // in the order of repetition
-	// Superseded are runs that do not count, since they were made again: they were interrupted, or failed and tried again.
+	// Superseded are runs that do not count, since they were made again: they were interrupted, or failed and tried
+	// again.
 	Superseded []string `json:"superseded,omitempty"`
 }
 
@@ -83,8 +84,8 @@ func (s *Store) WriteSuite(suite *Suite) error {
 	return nil
 }
 
-// SweepSuites removes the half-written documents of suites of a name (ids are time-name-random): a process that was killed
-// has left them. None may be writing one.
+// SweepSuites removes the half-written documents of suites of a name (ids are time-name-random): a process that was
+// killed has left them. None may be writing one.
 func (s *Store) SweepSuites(name string) error {
 	dir := filepath.Join(s.dir, suitesFolder)
 	entries, err := os.ReadDir(dir)

@@ -2,8 +2,8 @@
 //
 //	go run ./scripts/onphantom [-memory BYTES] PYTHON [ARGUMENT…]
 //
-// The agent records torch's memory history itself, and so would be in the way of scripts that test that history. The module
-// that follows small values lies in the folder that PHANTOM_MODULE names; the script installs it or does not.
+// The agent records torch's memory history itself, and so would be in the way of scripts that test that history. The
+// module that follows small values lies in the folder that PHANTOM_MODULE names; the script installs it or does not.
 package main
 
 import (

@@ -2,9 +2,9 @@
 //
 //	go run ./scripts/sanitize [-raw] STORE
 //
-// It replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, those of recorded stacks
-// included, and derives the tables anew from these. Distinct UUIDs stay distinct, so that devices and samples can still be joined. What must not be
-// published is searched for by examples/examples_test.go, independently.
+// It replaces host names, user names, GPU UUIDs and absolute paths in every run.json, log and journal, those of
+// recorded stacks included, and derives the tables anew from these. Distinct UUIDs stay distinct, so that devices and
+// samples can still be joined. What must not be published is searched for by examples/examples_test.go, independently.
 // With -raw the tables are left out: "dpsight ingest STORE" derives them, and a store takes a third of the space.
 package main
 

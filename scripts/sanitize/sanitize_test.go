@@ -42,19 +42,22 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A file is known by where it lies in its environment, in the folder that collect writes, or by its name; two of one name stay two, in
-// the order in which they are met.
+// A file is known by where it lies in its environment, in the folder that collect writes, or by its name; two of one
+// name stay two, in the order in which they are met.
 func TestFrames(t *testing.T) {
 	c := newCleaner()
 	for range 2 {
 		for _, file := range [][2]string{
-			{"/srv/ann/env/lib/python3.11/site-packages/torch/nn/modules/module.py", "/site-packages/torch/nn/modules/module.py"},
+			{"/srv/ann/env/lib/python3.11/site-packages/torch/nn/modules/module.py",
+				"/site-packages/torch/nn/modules/module.py"},
 			{"/usr/lib/python3/dist-packages/six.py", "/dist-packages/six.py"},
 			{"/srv/ann/.local/share/cpython-3.11.7/lib/python3.11/threading.py", "/lib/python3.11/threading.py"},
 			{"/var/tmp/dpsight-2201/python/dpsight/patch.py", "/dpsight-0/python/dpsight/patch.py"},
 			{"/tmp/dpsight-2201/phantom_init.py", "/dpsight-0/phantom_init.py"},
-			{"/tmp/dpsight-2201/experiments/dpsight_experiments/train.py", "/dpsight-0/experiments/dpsight_experiments/train.py"},
-			{"/srv/dpsight-2/ann/train.py", "train.py"}, {"/srv/ann/my model/train.py", "2/train.py"}, {"../ann/loop.py", "loop.py"}, {"loop.py", "loop.py"},
+			{"/tmp/dpsight-2201/experiments/dpsight_experiments/train.py",
+				"/dpsight-0/experiments/dpsight_experiments/train.py"},
+			{"/srv/dpsight-2/ann/train.py", "train.py"}, {"/srv/ann/my model/train.py", "2/train.py"},
+			{"../ann/loop.py", "loop.py"}, {"loop.py", "loop.py"},
 			{"<frozen runpy>", "<frozen runpy>"}, {"_call_impl", "_call_impl"}, {"/srv/ann/python3.11/x.py", "x.py"},
 		} {
 			if got := c.frame(file[0], ""); got != file[1] {
@@ -67,7 +70,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A run that was recorded with stacks has the same tables, but for the folders of its files; what is shown of them goes by what is left.
+// A run that was recorded with stacks has the same tables, but for the folders of its files; what is shown of them goes
+// by what is left.
 func TestStacks(t *testing.T) {
 	python := testkit.Python(t)
 	folder := filepath.Join(t.TempDir(), "people", "ann smith")
@@ -82,7 +86,8 @@ func TestStacks(t *testing.T) {
 	if err := os.WriteFile(script, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "stacks", Command: []string{python, script, "3", "25165824"}, Device: "phantom",
+	r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "stacks", Command: []string{python,
+		script, "3", "25165824"}, Device: "phantom",
 		Stacks: true, StackSteps: new(2), Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil || r.Manifest.Status != schemas.StatusOK {
 		t.Fatalf("%+v, %v", r, err)
@@ -144,7 +149,8 @@ func TestStacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{folder, filepath.Dir(folder), "ann smith", filepath.Dir(filepath.Dir(python)), os.TempDir() + "/"} {
+		for _, secret := range []string{folder, filepath.Dir(folder), "ann smith", filepath.Dir(filepath.Dir(python)),
+			os.TempDir() + "/"} {
 			if bytes.Contains(frames, []byte(secret)) {
 				t.Errorf("the journal still has %q", secret)
 			}
@@ -152,8 +158,8 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// Nothing of the machine is left in any file of a run, journal and tables included, and the join of devices by UUID still
-// works.
+// Nothing of the machine is left in any file of a run, journal and tables included, and the join of devices by UUID
+// still works.
 func TestStore(t *testing.T) {
 	const second, third = "7068616e-746f-6d2d-6770-750000000002", "7068616e-746f-6d2d-6770-750000000003"
 	dir := filepath.Join(t.TempDir(), "run")
@@ -168,12 +174,16 @@ func TestStore(t *testing.T) {
 	if err := os.WriteFile(sealed, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built := schemas.Built{Revision: new("8a282ba31e1f4d60"), Modified: new(false), Agent: "sha256:0123456789abcdef", Phantom: "sha256:fedcba9876543210"}
-	if err := os.WriteFile(filepath.Join(dir, "stderr.log"), []byte("ann@node17: /srv/people/ann/train.py\n"), 0o600); err != nil {
+	built := schemas.Built{Revision: new("8a282ba31e1f4d60"), Modified: new(false), Agent: "sha256:0123456789abcdef",
+		Phantom: "sha256:fedcba9876543210"}
+	if err := os.WriteFile(filepath.Join(dir, "stderr.log"), []byte("ann@node17: /srv/people/ann/train.py\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK, Start: time.Unix(1, 0).UTC(),
-		Host: schemas.Host{Name: "node17"}, Git: &schemas.Git{Revision: "a1b2c3d4"}, Command: []string{"/srv/people/ann/env/bin/python", "train.py"},
+	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK,
+		Start: time.Unix(1, 0).UTC(),
+		Host:  schemas.Host{Name: "node17"}, Git: &schemas.Git{Revision: "a1b2c3d4"},
+		Command:   []string{"/srv/people/ann/env/bin/python", "train.py"},
 		GPUs:      []schemas.GPU{{Index: 1, UUID: "GPU-" + second}, {Index: 2, UUID: "GPU-" + third}},
 		Collector: schemas.Collector{Built: &built}}
 	if err := schemas.WriteManifest(dir, m); err != nil {
@@ -189,7 +199,8 @@ func TestStore(t *testing.T) {
 		}
 		manifest, _ := os.ReadFile(filepath.Join(dir, schemas.ManifestFile))
 		log, _ := os.ReadFile(filepath.Join(dir, "stderr.log"))
-		for name, text := range map[string]string{"manifest": string(manifest), "log": string(log), "marks": string(marks), "frames": string(frames)} {
+		for name, text := range map[string]string{"manifest": string(manifest), "log": string(log),
+			"marks": string(marks), "frames": string(frames)} {
 			for _, secret := range []string{second, third, "node17", "/srv", "people", "a1b2c3d4"} {
 				if strings.Contains(text, secret) {
 					t.Errorf("the %s still has %q", name, secret)
@@ -225,7 +236,8 @@ func TestRaw(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, spool.Dir, spool.SealedName(0)), b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK, Start: time.Unix(1, 0).UTC()}
+	m := &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK,
+		Start: time.Unix(1, 0).UTC()}
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		t.Fatal(err)
 	}

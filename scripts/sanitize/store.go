@@ -19,8 +19,8 @@ import (
 // hostName stands for every host's.
 const hostName = "gpu-host"
 
-// sanitize cleans all runs of a store, and says how many there are. The tables are derived anew even where raw then leaves them
-// out: a journal that cannot be ingested any more must not be published.
+// sanitize cleans all runs of a store, and says how many there are. The tables are derived anew even where raw then
+// leaves them out: a journal that cannot be ingested any more must not be published.
 func sanitize(store string, raw bool) (int, error) {
 	manifests, err := filepath.Glob(filepath.Join(store, "*", schemas.ManifestFile))
 	if err != nil {
@@ -69,7 +69,9 @@ func (c *cleaner) run(dir string) error {
 		return err
 	}
 	for _, log := range logs {
-		if err := rewrite(log, func(b []byte) ([]byte, error) { return []byte(c.text(string(b), host)), nil }); err != nil {
+		if err := rewrite(log, func(b []byte) ([]byte, error) {
+			return []byte(c.text(string(b), host)), nil
+		}); err != nil {
 			return err
 		}
 	}
@@ -109,7 +111,8 @@ func rewrite(path string, edit func([]byte) ([]byte, error)) error {
 	})
 }
 
-// journal cleans the text of a sealed journal: its JSON, and the stacks of allocator events. Marks, tags and times are numbers.
+// journal cleans the text of a sealed journal: its JSON, and the stacks of allocator events. Marks, tags and times are
+// numbers.
 func (c *cleaner) journal(path, host string) error {
 	marks, frames, err := spool.Unpack(path)
 	if err != nil {

@@ -16,15 +16,17 @@ var (
 	literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 )
 
-// kept are the ends of paths that say what a file is wherever it lies, which analyze knows frames by: packages' files, Python's own, and
-// those that collect writes into a folder of its own for each run, whose number says nothing.
+// kept are the ends of paths that say what a file is wherever it lies, which analyze knows frames by: packages' files,
+// Python's own, and those that collect writes into a folder of its own for each run, whose number says nothing.
 var (
 	packaged  = regexp.MustCompile(`^.*(/(?:site|dist)-packages/.*)$`)
 	ownPython = regexp.MustCompile(`^.*(/lib/python3\.[0-9]+/.*)$`)
-	collected = regexp.MustCompile(`^.*/dpsight-[0-9]+(/(?:python/dpsight/.*|python/sitecustomize\.py|experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
+	collected = regexp.MustCompile(
+		`^.*/dpsight-[0-9]+(/(?:python/dpsight/.*|python/sitecustomize\.py|experiments/dpsight_experiments/.*|phantom_\w+\.py))$`)
 )
 
-// A cleaner takes out of text what says where it was recorded. Its UUIDs are numbered in the order in which they are met.
+// A cleaner takes out of text what says where it was recorded. Its UUIDs are numbered in the order in which they are
+// met.
 type cleaner struct {
 	uuids map[string]string
 	files map[string]string // of a run: what stands for a file, and the file
@@ -43,8 +45,8 @@ func (c *cleaner) text(s, host string) string {
 	return s
 }
 
-// frame is a text of a stack's frame: a file by where it lies in its environment or by its name alone, anything else as text. Two files
-// of one name stay two.
+// frame is a text of a stack's frame: a file by where it lies in its environment or by its name alone, anything else as
+// text. Two files of one name stay two.
 func (c *cleaner) frame(s, host string) string {
 	if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "../") {
 		return c.text(s, host)

@@ -2,9 +2,10 @@
 //
 //	go run ./scripts/squeeze STORE...
 //
-// Sealed journals are sealed as today's dpsight would, then compressed with zstd's own encoder at its level 19 (the command zstd): a
-// third less than what dpsight's writes, in a hundred times its time. The collector's tables (samples, host) are written as today's
-// dpsight would. What does not become smaller stays as it is; what ingest derives is left to "dpsight ingest --again".
+// Sealed journals are sealed as today's dpsight would, then compressed with zstd's own encoder at its level 19 (the
+// command zstd): a third less than what dpsight's writes, in a hundred times its time. The collector's tables (samples,
+// host) are written as today's dpsight would. What does not become smaller stays as it is; what ingest derives is left
+// to "dpsight ingest --again".
 package main
 
 import (
@@ -60,9 +61,15 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 		files string
 		again func(path string) ([]byte, error)
 	}{
-		{filepath.Join("*", spool.Dir, "*.dps.zst"), func(path string) ([]byte, error) { return journal(path, compress) }},
-		{filepath.Join("*", schemas.Samples.File()), func(path string) ([]byte, error) { return table(schemas.Samples, path) }},
-		{filepath.Join("*", schemas.HostSamples.File()), func(path string) ([]byte, error) { return table(schemas.HostSamples, path) }},
+		{filepath.Join("*", spool.Dir, "*.dps.zst"), func(path string) ([]byte, error) {
+			return journal(path, compress)
+		}},
+		{filepath.Join("*", schemas.Samples.File()), func(path string) ([]byte, error) {
+			return table(schemas.Samples, path)
+		}},
+		{filepath.Join("*", schemas.HostSamples.File()), func(path string) ([]byte, error) {
+			return table(schemas.HostSamples, path)
+		}},
 	} {
 		paths, err := filepath.Glob(filepath.Join(store, kind.files))
 		if err != nil {
@@ -82,7 +89,10 @@ func squeeze(store string, compress compressor) (before, after int64, err error)
 			if size == st.Size() {
 				continue
 			}
-			if err := schemas.WriteFile(path, func(w io.Writer) error { _, err := w.Write(b); return err }); err != nil {
+			if err := schemas.WriteFile(path, func(w io.Writer) error {
+				_, err := w.Write(b)
+				return err
+			}); err != nil {
 				return 0, 0, err
 			}
 		}

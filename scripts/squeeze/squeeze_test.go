@@ -15,8 +15,8 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// A store that is squeezed is smaller and holds what it held, to the byte and to the row; squeezed once more it stays as it is.
-// The Go module's encoder stands in for the command zstd, which not every machine has.
+// A store that is squeezed is smaller and holds what it held, to the byte and to the row; squeezed once more it stays
+// as it is. The Go module's encoder stands in for the command zstd, which not every machine has.
 func TestSqueeze(t *testing.T) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
@@ -48,10 +48,12 @@ func testSqueeze(t *testing.T, compress compressor) {
 	marks, frames := write(t, sealed, b)
 	var samples []schemas.Sample
 	for i := range int64(500) {
-		samples = append(samples, schemas.Sample{RunID: "run", TimeNS: i * 10_000_000, UsedBytes: i << 20, PowerMW: new(100 + i)})
+		samples = append(samples, schemas.Sample{RunID: "run", TimeNS: i * 10_000_000, UsedBytes: i << 20,
+			PowerMW: new(100 + i)})
 	}
 	var plain bytes.Buffer
-	w := parquet.NewGenericWriter[schemas.Sample](&plain, parquet.KeyValueMetadata(schemas.MetadataKey, schemas.Samples.Schema()))
+	w := parquet.NewGenericWriter[schemas.Sample](&plain, parquet.KeyValueMetadata(schemas.MetadataKey,
+		schemas.Samples.Schema()))
 	if _, err := w.Write(samples); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,8 @@ func testSqueeze(t *testing.T, compress compressor) {
 	if _, _, err := squeeze(store, compress); err == nil { // a folder of no runs, as one whose name is mistyped
 		t.Error("a store without runs is squeezed")
 	}
-	if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "run", Source: schemas.Measured, Status: schemas.StatusOK}); err != nil {
+	if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "run", Source: schemas.Measured,
+		Status: schemas.StatusOK}); err != nil {
 		t.Fatal(err)
 	}
 	before, after, err := squeeze(store, compress)
