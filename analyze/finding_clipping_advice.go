@@ -65,5 +65,6 @@ func sumAdvice(method string, privacy *schemas.Privacy) string {
 		slices.Contains(ownBackprops, method) {
 		return ""
 	}
-	return `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output gradients to scale them`
+	return `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output ` +
+		"gradients to scale them"
 }

@@ -59,7 +59,8 @@ func TestExperimentSampleInterval(t *testing.T) {
 		}
 		// On a busy machine ticks are missed, and counted: between the first sample and the last there are as many in
 		// all.
-		ticks[interval] = float64(c.Samples+c.MissedTicks-1) / (time.Duration(rows[len(rows)-1].TimeNS - rows[0].TimeNS)).Seconds()
+		lasted := time.Duration(rows[len(rows)-1].TimeNS - rows[0].TimeNS)
+		ticks[interval] = float64(c.Samples+c.MissedTicks-1) / lasted.Seconds()
 	}
 	if ticks[5*time.Millisecond] < 5*ticks[50*time.Millisecond] || ticks[0] < 2.5*ticks[50*time.Millisecond] {
 		t.Errorf("ticks a second, by interval: %v", ticks)

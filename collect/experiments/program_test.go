@@ -25,7 +25,8 @@ func TestArgs(t *testing.T) {
 		"false" +
 		" --model transformer --preset tiny --vocab-size 1000 --hidden-dim 64 --num-layers 2 --num-heads 4 " +
 		"--seq-len 512" +
-		" --batch-size 4 --physical-batch-size 4 --num-iter 10 --warmup-iter 2 --optimizer adamw --learning-rate 1e-05" +
+		" --batch-size 4 --physical-batch-size 4 --num-iter 10 --warmup-iter 2 --optimizer adamw" +
+		" --learning-rate 1e-05" +
 		" --precision fp32 --checkpointing false --zero-grad default --seed 0"
 	if got := strings.Join(Args(params), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

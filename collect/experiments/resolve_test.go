@@ -93,7 +93,8 @@ func TestResolveRefuses(t *testing.T) {
 		{"method=ghost clipping=per_layer", "clipping per_layer is not supported with method ghost: it scales each " +
 			"sample's loss by one factor for all layers; use method dpsgd, bk, flash_bk or loop"},
 		{"method=flash clipping=adaptive", "clipping adaptive is not supported with method flash: of Opacus' " +
-			"optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use method dpsgd"},
+			"optimizers only that of method dpsgd both adapts the bound and clips every sample by it; use " +
+			"method dpsgd"},
 		{"method=dpsgd clipping=adaptive poisson=1", "clipping adaptive is not supported with poisson: Opacus " +
 			"divides by the number of samples drawn, which may be 0; use clipping flat or per_layer"},
 		{"method=functorch clipping=adaptive precision=bf16", "clipping adaptive is not supported with precision " +

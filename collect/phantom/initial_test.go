@@ -78,7 +78,8 @@ ctypes.string_at(16)
 			err.Error() != "signal: segmentation fault (core dumped)" {
 			t.Errorf("%s: %v\n%s", fault, err, output)
 		}
-		if said := strings.Contains(string(output), "Fatal Python error: Segmentation fault"); said != (handler == "handler") {
+		said := strings.Contains(string(output), "Fatal Python error: Segmentation fault")
+		if said != (handler == "handler") {
 			t.Errorf("%s: %s", fault, output)
 		}
 	}

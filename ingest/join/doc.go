@@ -51,7 +51,8 @@
 //
 //	  That the script keeps it by a name changes nothing; a tag of the user's does.
 //	- clip_temporaries: born in a DP hook's norm or per-sample-gradient computation, or in clip or accumulate.
-//	- born in forward: activations if it is live when backward begins, else forward_temporaries. In recompute and eval:
+//
+// - born in forward: activations if it is live when backward begins, else forward_temporaries. In recompute and eval:
 //
 // forward_temporaries if it dies inside; what outlives recompute is activations. What outlives the backward run that
 // gives
