@@ -53,6 +53,7 @@ var ownHeaders = map[string]bool{
 	"collect/phantom/csrc/deferred.h":                 true,
 	"collect/phantom/csrc/phantom.h":                  true,
 	"collect/phantom/csrc/plans.h":                    true,
+	"collect/phantom/csrc/regions.h":                  true,
 	"collect/phantom/csrc/driver/driver.h":            true,
 	"collect/phantom/csrc/include/crt/host_defines.h": true,
 	"collect/phantom/testdata/deferred/deferred.h":    true,

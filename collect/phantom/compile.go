@@ -85,6 +85,15 @@ var targets = []target{
 	{"libnvidia-ml.so.1", "libnvidia-ml.so.1", "csrc/nvml", func(string) bool { return false }},
 }
 
+// objectFlags are what the C sources that were unpacked into work are compiled with.
+func objectFlags(work string, torch torchInstall) []string {
+	return []string{
+		"-O1", "-fPIC", "-std=gnu11", "-w", "-fvisibility=hidden", "-D_GNU_SOURCE",
+		fmt.Sprintf("-DPHANTOM_CUDART_VERSION=%d", torch.cudart),
+		"-I" + filepath.Join(work, "csrc", "include"), "-isystem", torch.include,
+	}
+}
+
 // compileAll unpacks the sources into work and builds the libraries in out.
 func compileAll(ctx context.Context, work, out string, torch torchInstall, compilers compilers) error {
 	compiler := compilers.c
@@ -94,11 +103,7 @@ func compileAll(ctx context.Context, work, out string, torch torchInstall, compi
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	flags := []string{
-		"-O1", "-fPIC", "-std=gnu11", "-w", "-fvisibility=hidden", "-D_GNU_SOURCE",
-		fmt.Sprintf("-DPHANTOM_CUDART_VERSION=%d", torch.cudart),
-		"-I" + filepath.Join(work, "csrc", "include"), "-isystem", torch.include,
-	}
+	flags := objectFlags(work, torch)
 	// The longest first: the others take a second together.
 	jobs := []func() error{func() error { return compilers.cxx.buildValues(ctx, work, out, torch) }}
 	objects := make([][]string, len(targets))

@@ -4,6 +4,7 @@
 #define PHANTOM_ARENA_H
 
 #include "phantom.h"
+#include "regions.h"
 
 #define MIB (1ull << 20)
 #define TIB (1ull << 40)
@@ -13,17 +14,6 @@
 #define ARENA_TOP (ARENA_BYTES - 128 * MIB)
 #define GRANULE (2 * MIB)
 #define SMALL_GRANULE 512ull
-#define NOWHERE UINT64_MAX
-
-struct region {
-    uint64_t offset, bytes;
-};
-
-/* By offset, but for the list of what was recorded. */
-struct list {
-    struct region *at;
-    size_t count, room;
-};
 
 struct arena {
     char *base;
@@ -36,17 +26,6 @@ struct arena {
     uint64_t grid;        /* how far below the context's addresses the first block ends */
     bool laid;
 };
-
-static inline uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
-/* False when the host has no memory left. */
-bool phantom_list_insert(struct list *list, size_t index, struct region region);
-void phantom_list_remove(struct list *list, size_t index);
-/* Index of the first region that ends beyond offset. */
-size_t phantom_list_beyond(const struct list *list, uint64_t offset);
-/* The lowest and the highest offset in [from, to) at which none of the regions is in the way of bytes, or NOWHERE. */
-uint64_t phantom_fit_up(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule);
-uint64_t phantom_fit_down(const struct list *list, uint64_t from, uint64_t to, uint64_t bytes, uint64_t granule);
 
 /* ---- blocks.c: where the driver puts what is asked for */
 

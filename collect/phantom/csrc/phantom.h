@@ -226,7 +226,7 @@ void phantom_works_somewhere(void);
 /* The stream's work so far ends that much later: what else takes no time, this does. */
 void phantom_sleeps(const void *stream, uint64_t nanoseconds);
 
-/* ---- graph.c: what was captured */
+/* ---- nodes.c: what was captured */
 
 struct phantom_node {
     size_t count;
