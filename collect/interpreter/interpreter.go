@@ -50,7 +50,8 @@ def version(name):
         return importlib.metadata.version(name) or ""
     except Exception:
         return ""
-print("` + Marker + `" + json.dumps({"executable": sys.executable, "python": sys.version.split()[0], "prefix": sys.prefix,
+print("` + Marker + `" + json.dumps({
+      "executable": sys.executable, "python": sys.version.split()[0], "prefix": sys.prefix,
       "torch": where("torch"), "torch_version": version("torch"), "nvidia": where("nvidia"),
       "opacus": version("opacus") if where("opacus") else ""}))
 `

@@ -34,7 +34,8 @@ static void read_memory(void *device, query v1, query v2, reading *r) {
 }
 
 // watch gives the number of ticks that it took: fewer than asked for once it is stopped.
-static int watch(void **devices, int n, query v1, query v2, long long interval, long long *next, int ticks, int *stopped, reading *out) {
+static int watch(void **devices, int n, query v1, query v2, long long interval, long long *next,
+                 int ticks, int *stopped, reading *out) {
 	if (*next == 0) *next = now(CLOCK_MONOTONIC);
 	for (int t = 1;; t++) {
 		struct timespec at = {*next / 1000000000LL, *next % 1000000000LL};

@@ -293,11 +293,15 @@ func TestForeignKernelsAreNamed(t *testing.T) {
 	write(t, source, `#include <stddef.h>
 struct dim3 { unsigned x, y, z; };
 int cudaLaunchKernel(const void *, struct dim3, struct dim3, void **, size_t, void *);
-int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                   void **);
 int cuLaunchKernelEx(void *, void *, void **, void **);
 static struct dim3 one = {1, 1, 1};
 int run(void **arguments) { int status = cudaLaunchKernel(run, one, one, arguments, 0, NULL); return status; }
-int run_driver(void **arguments) { int status = cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL); return status; }
+int run_driver(void **arguments) {
+	int status = cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL);
+	return status;
+}
 int run_driver_ex(void **arguments) { int status = cuLaunchKernelEx(NULL, NULL, arguments, NULL); return status; }
 int run_packed(void **arguments) {
     void *values[] = {*(void **)arguments[0], *(void **)arguments[1]};

@@ -22,7 +22,8 @@ func fakePython(t *testing.T) string {
 	path := filepath.Join(dir, "python")
 	script := `#!/bin/sh
 case "$*" in
--c*) echo 'dpsight-probe:{"python": "3.11.9", "torch": ["` + dir + `/torch"], "torch_version": "", "opacus": "1.6.0"}' ;;
+-c*) echo 'dpsight-probe:{"python": "3.11.9", "torch_version": "", "opacus": "1.6.0",' \
+  '"torch": ["` + dir + `/torch"]}' ;;
 *"--method ghost"*) echo "ghost is broken" >&2; exit 1 ;;
 *) echo "running $*" ;;
 esac

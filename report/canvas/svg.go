@@ -60,7 +60,8 @@ func (v *vector) fill(c Color) {
 
 func (v *vector) save(w io.Writer, title, description string) error {
 	_, err := fmt.Fprintf(w,
-		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img"><title>%s</title><desc>%s</desc>`+"\n%s</svg>\n",
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+
+			"<title>%s</title><desc>%s</desc>\n%s</svg>\n",
 		int(v.width), int(v.height), pixels(v.width, svgScale), pixels(v.height, svgScale), xmlText(title),
 		xmlText(description), v.body)
 	return err

@@ -24,13 +24,14 @@ import (
 func TestText(t *testing.T) {
 	c := newCleaner()
 	for in, want := range map[string]string{
-		"at /srv/people/ann/train.py, line 3": "at train.py, line 3",
-		"see https://pytorch.org/docs/x.html": "see https://pytorch.org/docs/x.html",
-		"layers.0/attn and 3/4":               "layers.0/attn and 3/4",
-		"/etc/hosts":                          "hosts",
-		"node17: no space":                    "gpu-host: no space",
-		"on node17, not node171":              "on gpu-host, not node171",
-		"GPU-0A1B2C3D-0000-4000-8000-123456789abc, MIG-0a1b2c3d-0000-4000-8000-123456789abc": "GPU-00000000-0000-0000-0000-000000000000, MIG-00000000-0000-0000-0000-000000000000",
+		"at /srv/people/ann/train.py, line 3":      "at train.py, line 3",
+		"see https://pytorch.org/docs/x.html":      "see https://pytorch.org/docs/x.html",
+		"layers.0/attn and 3/4":                    "layers.0/attn and 3/4",
+		"/etc/hosts":                               "hosts",
+		"node17: no space":                         "gpu-host: no space",
+		"on node17, not node171":                   "on gpu-host, not node171",
+		"GPU-0A1B2C3D-0000-4000-8000-123456789abc": "GPU-00000000-0000-0000-0000-000000000000",
+		"MIG-0a1b2c3d-0000-4000-8000-123456789abc": "MIG-00000000-0000-0000-0000-000000000000",
 	} {
 		if got := c.text(in, "node17"); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
