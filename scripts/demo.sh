@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh: the quick suite on this machine, and a report on it. Where neither a GPU nor the phantom GPU is possible, or the
-# Python environment cannot be made, a report on the recorded example.
+# demo.sh: the quick suite on this machine, and a report on it. Where neither a GPU nor the phantom GPU is possible, or
+# the Python environment cannot be made, a report on the recorded example.
 set -euo pipefail
 out=runs/demo-report
 if [ "$(uname -sm)" != "Linux x86_64" ] && ! command -v nvidia-smi >/dev/null; then

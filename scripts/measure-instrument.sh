@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# measure-instrument.sh OUT [PART...]: what the instrument costs, measured on a machine with a GPU. The parts (default: all but launch):
-#   steps      a script of three thousand steps of about 10 ms, which the host takes to launch, block by block without dpsight,
-#              bare, and recorded as by default: what a bare step and a run's wall time cost, and the share of drains
+# measure-instrument.sh OUT [PART...]: what the instrument costs, measured on a machine with a GPU. The parts (default:
+# all but launch):
+#   steps      a script of three thousand steps of about 10 ms, which the host takes to launch, block by block without
+#              dpsight, bare, and recorded as by default: what a bare step and a run's wall time cost, and the share of
+#              drains
 #   busy       the same of steps that the device takes 10 ms for
 #   headline   the headline model (needs 80 GiB), the same, with few steps
 #   launch     scripts of steps that take no time on the device, on the phantom GPU: the CPU time of bare, recorded and
@@ -21,6 +23,7 @@ for part in "$@"; do
   echo "== $part"
   script=measure_instrument.py
   [ "$part" != launch ] || script=measure_launch.py
-  "$DPSIGHT_PYTHON" "$here/$script" "$part" --turns "${TURNS:-0}" --dpsight "${DPSIGHT:-./dpsight}" --store "$out/$part" | tee "$out/$part.txt" || status=1
+  "$DPSIGHT_PYTHON" "$here/$script" "$part" --turns "${TURNS:-0}" \
+    --dpsight "${DPSIGHT:-./dpsight}" --store "$out/$part" | tee "$out/$part.txt" || status=1
 done
 exit $status

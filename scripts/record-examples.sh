@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # record-examples.sh OUT PART...: makes the recordings of examples/ on a machine with an 80 GiB GPU. The parts:
-#   checks          the collector alone (its experiment only sleeps), which shows what the collector itself takes
+#   collector-alone an experiment that only sleeps, which shows what the collector itself takes
 #   headline, headline-batch, trainers, quick, seq    the built-in suites
 #   pairs           vanilla, dpsgd and ghost of headline once more
-#   claims, presets, methods, methods-rest, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with an interpreter as plain's,
-#                   of oom one run ends as oom
-#   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision, transformers and peft besides)
-#   accuracy-first, accuracy-second, accuracy-fresh, accuracy-later, accuracy-latest, accuracy-nodes, accuracy-nodes-second, accuracy-ranks,
-#   accuracy-ranks-second    examples/suites/accuracy-*.yaml, likewise; accuracy-ranks and accuracy-ranks-second need two GPUs
+#   claims, presets, methods, methods-rest, lora, mlp, stacks, oom    examples/suites/claims.yaml and so on; lora with
+#                   an interpreter as plain's, of oom one run ends as oom
+#   plain           examples/suites/scripts.yaml: training scripts without DP (the interpreter has torchvision,
+#                   transformers and peft besides)
+#   accuracy-NAME   examples/suites/accuracy-NAME.yaml, likewise; those whose names end in -ranks need two GPUs
 #   untouched       scripts/untouched.sh, whose output becomes OUT/untouched.txt
 #   A part may have selections after a colon: headline:method=ghost,method=bk. What OUT holds already is not made again.
-# Each part says how long it took. DPSIGHT names the binary (of a clone's go build -buildvcs=true, it knows its commit), PYTHON an interpreter
-# with torch 2.11.0 and Opacus 1.6.0, DEVICE another device: with phantom all of it is tried out without a GPU, but for untouched.
+# Each part says how long it took. DPSIGHT names the binary (of a clone's go build -buildvcs=true, it knows its commit),
+# PYTHON an interpreter with torch 2.11.0 and Opacus 1.6.0, DEVICE another device: with phantom all of it is tried out
+# without a GPU, but for untouched.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
@@ -35,22 +36,30 @@ for part in "$@"; do
     for choice in "${choices[@]}"; do only+=(--only "$choice"); done
   fi
   case $name in
-    checks) "$dpsight" collect --store "$out/checks" --name idle --device "$device" -- sleep 20 || good=false ;;
-    untouched) DPSIGHT=$dpsight PYTHON=$DPSIGHT_PYTHON "$here/scripts/untouched.sh" 2>&1 | tee "$out/untouched.txt" || good=false ;;
+    collector-alone) "$dpsight" collect --store "$out/$name" --name idle --device "$device" -- sleep 20 || good=false ;;
+    untouched)
+      DPSIGHT=$dpsight PYTHON=$DPSIGHT_PYTHON "$here/scripts/untouched.sh" 2>&1 | tee "$out/untouched.txt" || good=false
+      ;;
     *)
       suite=$name
-      case $name in claims | presets | methods | methods-rest | lora | mlp | stacks | oom | accuracy-*) suite=examples/suites/$name.yaml ;; esac
+      case $name in
+        claims | presets | methods | methods-rest | lora | mlp | stacks | oom | accuracy-*)
+          suite=examples/suites/$name.yaml
+          ;;
+      esac
       [ "$name" = plain ] && suite=examples/suites/scripts.yaml
       [ "$name" = pairs ] && suite=headline
       more=()
       [ -d "$out/$name/suites" ] && more=(--resume)
       case $name in presets | methods | methods-rest) more+=(--sample-interval 200ms) ;; esac
       [ "$name" = stacks ] && more+=(--stacks python --stack-steps 3)
-      "$dpsight" collect --store "$out/$name" --suite "$suite" --device "$device" --no-report "${only[@]}" "${more[@]}" || good=false
+      "$dpsight" collect --store "$out/$name" --suite "$suite" --device "$device" --no-report \
+        "${only[@]}" "${more[@]}" || good=false
       # One of oom's two runs is to die of what the other survives.
       if [ "$name" = oom ]; then
         good=false
-        [ "$(grep -h '^  "status"' "$out"/oom/*/run.json | sort | tr -d ' \n')" = '"status":"ok","status":"oom",' ] && good=true
+        statuses=$(grep -h '^  "status"' "$out"/oom/*/run.json | sort | tr -d ' \n')
+        [ "$statuses" = '"status":"ok","status":"oom",' ] && good=true
       fi
       ;;
   esac

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# test-cuda.sh [TAG | FILE=WORDS]…: runs torch's own tests of its CUDA memory on the phantom GPU and writes docs/test-cuda.md. test/test_cuda.py
-# is fetched from GitHub at the tag (v2.11.0) and kept in the user's cache: it is torch's, and no part of this repository. Where it was had
-# otherwise, as in Debian's source package of pytorch, FILE is its path and WORDS say which it is: a title, then sentences if need be.
-# TORCH (2.11) names the versions to run under, apart by spaces, each with a file in requirements.
+# test-cuda.sh [TAG | FILE=WORDS]…: runs torch's own tests of its CUDA memory on the phantom GPU and writes
+# docs/test-cuda.md. test/test_cuda.py is fetched from GitHub at the tag (v2.11.0) and kept in the user's cache: it is
+# torch's, and no part of this repository. Where it was had otherwise, as in Debian's source package of pytorch, FILE is
+# its path and WORDS say which it is: a title, then sentences if need be. TORCH (2.11) names the versions to run under,
+# apart by spaces, each with a file in requirements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight/test-cuda
@@ -29,8 +30,8 @@ for what in "${@:-v2.11.0}"; do
         expecttest ninja numpy psutil nvidia-ml-py
       touch "$packages/.complete"
     fi
-    # Some tests compile an allocator in C++, which wants the CUDA headers in one folder: torch's own packages bring most of them. The rest
-    # of a CUDA 13 comes by itself; with a CUDA 12 those tests fail.
+    # Some tests compile an allocator in C++, which wants the CUDA headers in one folder: torch's own packages bring
+    # most of them. The rest of a CUDA 13 comes by itself; with a CUDA 12 those tests fail.
     toolkit=$cache/toolkit-$version cuda=$("$python" -c 'import torch; print(torch.version.cuda)')
     if [ ! -e "$toolkit/.complete" ] && [ "${cuda%%.*}" = 13 ]; then
       rm -rf "$toolkit"

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with these requirements, which it makes first if need be.
-# The environments lie in the user's cache, keyed by the file's content and the Python version, so every checkout shares them.
+# venv.sh REQUIREMENTS: prints the interpreter of a virtual environment with these requirements, which it makes first if
+# need be. The environments lie in the user's cache, keyed by the file's content and the Python version, so every
+# checkout shares them.
 set -euo pipefail
 requirements=$1
 python=${PYTHON:-python3}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dpsight
-version=$("$python" -c 'import sys; assert sys.version_info >= (3, 10), "Python 3.10 or later is needed"; print("%d.%d" % sys.version_info[:2])')
+version=$("$python" -c 'import sys
+assert sys.version_info >= (3, 10), "Python 3.10 or later is needed"
+print("%d.%d" % sys.version_info[:2])')
 key=$( (cat "$requirements"; echo "python $version") | sha256sum | cut -c1-12)
 venv=$cache/venv-$(basename "$requirements" .txt)-$key
 mkdir -p "$cache"
