@@ -40,22 +40,22 @@ test-more: test-next test-edges
 
 test-edges: setup
 	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast
-	go test -run '^$$' -bench Report -benchtime 3x ./examples
+	go test -run '^$$' -bench Report -benchtime 3x ./examples/tests
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x -cpu 2 ./ingest/join
 	for at in schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead; do \
 	go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
-	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples$$)
+	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples/tests$$)
 
 test-next: setup
 	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/agent ./collect/phantom && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'KindsOfScript/opacus' ./collect/livetest
 
 test-long: setup
-	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples
-	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples
+	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples/tests
+	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
 
 test-torch:
-	python=$$($(VENV)/torch-$(TORCH).txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m ./collect/phantom ./collect/agent && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples
+	python=$$($(VENV)/torch-$(TORCH).txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m ./collect/phantom ./collect/agent && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples/tests
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

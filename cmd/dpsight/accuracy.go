@@ -28,8 +28,8 @@ Examples:
   dpsight analyze accuracy --predicted predicted examples/quick
   dpsight check --write-baseline predicted.json predicted
   dpsight analyze accuracy --predicted predicted.json examples/quick --format markdown
-  dpsight analyze accuracy --predicted examples/accuracy/predicted-first.json examples/accuracy/recorded-first.json
-  dpsight analyze accuracy --by-doubt --predicted examples/accuracy/predicted-first.json examples/accuracy/recorded-first.json`
+  dpsight analyze accuracy --predicted examples/accuracy/predicted-development.json examples/accuracy/recorded-development.json
+  dpsight analyze accuracy --by-doubt --predicted examples/accuracy/predicted-development.json examples/accuracy/recorded-development.json`
 }
 
 func (c *accuracyCmd) Run(s *streams) error {

@@ -1,0 +1,113 @@
+package examples_test
+
+import (
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// storeFolders are the folders that hold runs, however deep they lie.
+func storeFolders(t testing.TB) []string {
+	t.Helper()
+	var folders []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != schemas.ManifestFile {
+			return err
+		}
+		if folder := filepath.Dir(filepath.Dir(path)); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+		return nil
+	})
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no folder holds runs, %v", err)
+	}
+	return folders
+}
+
+// manifests are those of all runs, by the file's path: bare ones too, and those of no suite.
+func manifests(t *testing.T) iter.Seq2[string, *schemas.Manifest] {
+	t.Helper()
+	return func(yield func(string, *schemas.Manifest) bool) {
+		for _, folder := range storeFolders(t) {
+			for path, m := range manifestsOf(t, folder) {
+				if !yield(path, m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func manifestsOf(t testing.TB, folder string) iter.Seq2[string, *schemas.Manifest] {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*", schemas.ManifestFile))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: no runs, %v", folder, err)
+	}
+	return func(yield func(string, *schemas.Manifest) bool) {
+		for _, path := range paths {
+			m, err := schemas.ReadManifest(filepath.Dir(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !yield(path, m) {
+				return
+			}
+		}
+	}
+}
+
+// noSuites are the stores that the tests over all suites leave out: one that is of no suite, those of bare runs alone,
+// for which the tables in the documents are tests, those that hold a part of what their suites made
+// ([TestRecordedFigures]), and one with a run that was to die.
+var noSuites = []string{"accuracy-development", "accuracy-held-out", "accuracy-held-out-fixed-kinds",
+	"accuracy-held-out-missed-kinds", "accuracy-held-out-worst-kind", "claims", collectorAlone,
+	"lora", "oom", pairs}
+
+// Nothing recorded is left out: every built-in suite has its store here, and the tests over all suites read every
+// store.
+func TestEverySuiteIsRead(t *testing.T) {
+	for _, name := range suite.Names() {
+		if !slices.Contains(suites, name) {
+			t.Errorf("no test reads a recording of the suite %s", name)
+		}
+	}
+	for _, folder := range storeFolders(t) {
+		if !slices.Contains(suites, folder) && !slices.Contains(noSuites, folder) {
+			t.Errorf("no test reads the recordings of %s", folder)
+		}
+	}
+}
+
+// isolationCost is what isolation may cost an experiment beyond Python's start.
+const isolationCost = 500 * time.Millisecond
+
+// Every run had its GPU to itself, and waiting until that was so took next to nothing.
+func TestRecordingsAreIsolated(t *testing.T) {
+	measured := 0
+	for path, m := range manifests(t) {
+		if m.Source != schemas.Measured {
+			continue
+		}
+		measured++
+		i := m.Isolation
+		if i == nil || !i.Verified || i.Reason != "" || i.IdleBytes == nil || i.OtherProcesses == nil ||
+			*i.OtherProcesses != 0 || i.ThrottleReasons == nil {
+			t.Errorf("%s: isolation %+v", path, i)
+			continue
+		}
+		if waited := time.Duration(i.WaitedNS); waited >= isolationCost {
+			t.Errorf("%s: waited %s for the GPU", path, waited)
+		}
+	}
+	if measured == 0 {
+		t.Error("no run is measured")
+	}
+}

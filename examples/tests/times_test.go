@@ -1,0 +1,85 @@
+package examples_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+func timesOf(t *testing.T, folder string, each func(in analyze.Input)) {
+	t.Helper()
+	found, _, err := store.Open(ingesttest.Store(t, folder)).Runs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range found {
+		tab, err := store.Load(r, store.WantTimes|store.WantModuleTimes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		each(analyze.Input(*tab))
+	}
+}
+
+// What an instrumented step takes is the same wherever it is told, and all that is said of modules sums to the bare
+// step.
+func TestOneInstrumentedStep(t *testing.T) {
+	seen := 0
+	for _, folder := range []string{"quick", plain, "mlp"} {
+		timesOf(t, folder, func(in analyze.Input) {
+			cost := analyze.Cost(in)
+			for _, d := range analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionClass}).Ranks {
+				seen++
+				if math.Abs(*d.InstrumentedStepMS-*cost.InstrumentedStepMS) > 1e-6 ||
+					math.Abs(*d.StepMS-*cost.BareStepMS) > 1e-6 {
+					t.Errorf("%s: steps of %v and %v ms by module, what recording cost says %v and %v",
+						in.Manifest.Name, *d.InstrumentedStepMS, *d.StepMS, *cost.InstrumentedStepMS, *cost.BareStepMS)
+				}
+				sum := d.OutsideMS + *d.ResidueMS
+				for i := range d.Rows {
+					sum += d.Rows[i].MS
+				}
+				if math.Abs(sum-*d.StepMS) > 1e-6 {
+					t.Errorf("%s: all sums to %v ms of a step of %v", in.Manifest.Name, sum, *d.StepMS)
+				}
+			}
+		})
+	}
+	if seen < 8 {
+		t.Errorf("only %d recordings have times of modules", seen)
+	}
+}
+
+// A step that a CUDA graph captured did not run: nothing gives it a time.
+func TestACapturedStepHasNoTime(t *testing.T) {
+	seen := false
+	timesOf(t, "accuracy-development", func(in analyze.Input) {
+		if in.Manifest.Name != "graph" {
+			return
+		}
+		seen = true
+		row, cost := analyze.ListRun(in), analyze.Cost(in)
+		if row.StepMS != nil || !strings.HasPrefix(strings.Join(row.Warnings, "\n"), "step 3 has no time: ") {
+			t.Errorf("a step takes %v ms: %q", row.StepMS, row.Warnings)
+		}
+		if cost.InstrumentedStepMS != nil || len(cost.Warnings) != 1 {
+			t.Errorf("an instrumented step takes %v ms: %q", cost.InstrumentedStepMS, cost.Warnings)
+		}
+		for _, p := range analyze.Phases(in).Phases {
+			if p.GPUMS != nil || p.StepPercent != nil {
+				t.Errorf("%s takes %+v", p.Phase, p.GPUMS)
+			}
+		}
+		if m := analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionModule}); len(m.Ranks) != 0 ||
+			len(m.Warnings) != 2 {
+			t.Errorf("%+v", m)
+		}
+	})
+	if !seen {
+		t.Error("no such recording")
+	}
+}

@@ -1,0 +1,103 @@
+package dpsight_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const glossary = "docs/glossary.md"
+
+// minTerms and maxTerms bound the glossary: the words of the field that a reader needs, and not every name in the code.
+const (
+	minTerms = 40
+	maxTerms = 60
+)
+
+// TestGlossary checks what can be checked of a glossary: each term has one row, in alphabetical order, a reader meets it
+// in another page, in a help text or in what writes reports, and the table, document or folder that is said to define it exists.
+func TestGlossary(t *testing.T) {
+	text, err := os.ReadFile(glossary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := strings.ToLower(readers(t))
+	var terms []string
+	row := regexp.MustCompile("(?m)^\\| ([a-z].*?) \\| (.*?) \\| `(.*?)` \\|$")
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		term, meaning, where := m[1], m[2], m[3]
+		terms = append(terms, term)
+		if !strings.HasSuffix(meaning, ".") {
+			t.Errorf("%s: the meaning is no sentence: %q", term, meaning)
+		}
+		if !regexp.MustCompile(`\b` + strings.ReplaceAll(strings.ToLower(term), " ", `[\s-]`)).MatchString(used) {
+			t.Errorf("%s: no other page, no help text and no report uses the term", term)
+		}
+		if !defined(t, where) {
+			t.Errorf("%s: there is no %s", term, where)
+		}
+	}
+	if rows := strings.Count(string(text), "\n| ") - 1; rows != len(terms) {
+		t.Errorf("%d of %d rows are a term, a meaning and a place in backquotes", len(terms), rows)
+	}
+	if n := len(terms); n < minTerms || n > maxTerms {
+		t.Errorf("%d terms", n)
+	}
+	for i := 1; i < len(terms); i++ {
+		if terms[i-1] >= terms[i] {
+			t.Errorf("%q stands before %q", terms[i-1], terms[i])
+		}
+	}
+}
+
+// readers is the text that a user of dpsight reads, the glossary left out: README, the pages,
+// the help texts and the sources of reports.
+func readers(t *testing.T) string {
+	t.Helper()
+	files := []string{"README.md"}
+	for _, pattern := range []string{"docs/*.md", "cmd/dpsight/*.go", "report/*.go"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatalf("%s: no files, %v", pattern, err)
+		}
+		files = append(files, more...)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		if filepath.ToSlash(file) == glossary || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// defined reports whether a place that the glossary names exists: a path, a table of schemas, or a run's document.
+func defined(t *testing.T, where string) bool {
+	t.Helper()
+	if _, err := os.Stat(where); err == nil {
+		return true
+	}
+	name := where
+	if table, ok := strings.CutSuffix(where, ".parquet"); ok {
+		name = table
+	}
+	files, err := filepath.Glob("schemas/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no schemas, %v", err)
+	}
+	return name != "" && slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), `"`+name+`"`)
+	})
+}
