@@ -36,6 +36,7 @@ from dpsight import (
     tags,
     tensor_hooks,
     timing,
+    torch_compat,
     windows,
 )
 from dpsight import state as shared
@@ -64,12 +65,12 @@ def _check(torch: Any) -> None:
     if torch.version.cuda is None:
         if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
             endings.refuse(f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed")
-    elif not hasattr(torch._C, "_cuda_setMemoryMetadata"):
+    elif not torch_compat.records_metadata(torch):
         endings.refuse(f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed")
 
 
 def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
-    saved.install()
+    torch_compat.private.bind(torch)
     given.install()
     forward.install(patches)
     backward.install(patches)
@@ -95,16 +96,16 @@ def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
 
     when("torch.utils.checkpoint", checkpointing.install)
     when(distributed.DDP, distributed.install_ddp)
-    when(distributed.FSDP, distributed.install_fsdp)
+    when(torch_compat.FSDP2_GROUPS, distributed.install_fsdp)
     when("torch.utils.data.dataloader", setups.install_data)
     when("torch.distributed.fsdp.fully_sharded_data_parallel", setups.install_fsdp1)
-    when("torch.distributed.fsdp._fully_shard._fully_shard", setups.install_fsdp2)
+    when(torch_compat.FSDP2, setups.install_fsdp2)
     when("transformers.modeling_utils", setups.install_transformers)
     when("opacus.distributed", setups.install_opacus_ddp)
     when("opacus.privacy_engine", privacy.install)
     for module in opacus_hooks.MODULES:
         when(module, opacus_hooks.install)
-    when(expanded_weights.MODULE, expanded_weights.install)
+    when(torch_compat.EXPANDED_WEIGHTS, expanded_weights.install)
     dynamo.hide()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_forked, after_in_child=_after_fork)

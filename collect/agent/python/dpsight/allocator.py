@@ -15,6 +15,7 @@ from dpsight import environment, kinds, prediction, tags, timing
 from dpsight.interruptions import uninterrupted
 from dpsight.marks import frame, mark, open_journal, set_metadata
 from dpsight.state import failed, state
+from dpsight.torch_compat import private
 
 # Ring overflow is silent. Host memory is taken only as events come.
 MAX_ENTRIES = 10_000_000
@@ -71,14 +72,11 @@ _still: list[None] = []  # one for each still() that a thread is in
 _usual = (0.005, True)  # what the script had before: how often threads change, and whether garbage is collected
 _at_drain: dict[int, tuple[int, ...]] = {}  # how often memory was taken and given back until the last drain, by device
 _identified: set[int] = set()  # those of which the journal has the UUID
-_record: Any = None
 
 
 def install() -> None:
     """Has recording start with CUDA itself. Starting it now would initialise CUDA."""
-    global _record
-    _record = state.torch.cuda.memory._record_memory_history  # before history.py wraps it
-    state.torch.cuda._lazy_call(_ready)
+    private.lazy_call(_ready)
 
 
 def _ready() -> None:
@@ -101,11 +99,11 @@ def _start() -> None:
         _stacks = state.stack_steps > 0
         record()
         state.recording = True
-        set_metadata(torch._C._cuda_setMemoryMetadata)
+        set_metadata(private.set_metadata)
     if native:
         from dpsight import endings
 
-        torch._C._cuda_attach_out_of_memory_observer(endings.out_of_memory)
+        private.attach_oom_observer(endings.out_of_memory)
     if state.source == "measured":
         timing.begin()
     k = timing.stamp(mark(kinds.CUDA_READY))
@@ -119,7 +117,7 @@ def record(clear: bool = False) -> None:
     a hundred times as long."""
     context = "alloc" if _stacks else None
     options = {"context": context, "stacks": "python", **(user_options or {}), "max_entries": MAX_ENTRIES}
-    _record("all", clear_history=clear, **options)
+    private.record_history("all", clear_history=clear, **options)
 
 
 def stop_recording(for_good: bool) -> None:
@@ -131,7 +129,7 @@ def stop_recording(for_good: bool) -> None:
             if for_good:
                 set_metadata(None)
             if user_options is None:
-                _record(None)
+                private.record_history(None)
 
 
 def can_resume() -> bool:
@@ -168,11 +166,11 @@ def end_moment() -> None:
     with uninterrupted:
         drain("oom")
         state.recording = False
-        _record(None)
+        private.record_history(None)
 
 
 def _allocations() -> int:
-    stats = state.torch._C._cuda_memoryStats(state.torch._C._cuda_getDevice())
+    stats = private.memory_stats(private.current_device())
     return stats["allocation"]["all"]["allocated"]
 
 
@@ -305,7 +303,7 @@ def _taken(empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     until = time.monotonic_ns() + _PATIENCE_NS
     while True:
         before = _settled(until)
-        snapshot = state.torch._C._cuda_memorySnapshot(None)
+        snapshot = private.memory_snapshot(None)
         traces = snapshot["device_traces"]
         stats = _stats([len(t) for t in traces])
         _at_drain = _acts()
@@ -336,8 +334,8 @@ def _emptied() -> bool:
 def _acts() -> dict[int, tuple[int, ...]]:
     """How often the memory of each device in use was taken and given back so far."""
     found = {}
-    for device in {*_seen, state.torch._C._cuda_getDevice()}:
-        nested = state.torch._C._cuda_memoryStats(device)
+    for device in {*_seen, private.current_device()}:
+        nested = private.memory_stats(device)
         found[device] = tuple(nested[group]["all"][part] for group, part in _ACTS)
     return found
 
@@ -374,9 +372,9 @@ def _stats(events: list[int]) -> list[dict[str, Any]]:
     out = []
     for device in range(state.torch.cuda.device_count()):
         n = events[device] if device < len(events) else 0
-        if drains and state.recording and not n and device not in _seen and device != state.torch._C._cuda_getDevice():
+        if drains and state.recording and not n and device not in _seen and device != private.current_device():
             continue
-        nested = state.torch._C._cuda_memoryStats(device)
+        nested = private.memory_stats(device)
         if nested["allocation"]["all"]["allocated"]:  # an event tells little: a snapshot is one, on every device
             _seen.add(device)
         flat = {key: nested[group]["all"][part] for key, group, part in KEYS}

@@ -14,6 +14,7 @@ from dpsight.patch import Patches
 from dpsight.state import RAN, Call, Calm, Trainer, failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import grad_fns, quiet
+from dpsight.torch_compat import ENGINE, node_number, private
 
 _ident = threading.get_ident
 
@@ -24,21 +25,14 @@ _run = 0  # mark at which the latest of them began
 
 _trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of the threads that are alive
 
-_functorch_top: Any = None
 _run_code: CodeType | None = None  # frames of this code wait for the engine
-_graph_task: Any = None
-_dispatch_mode: Any = None
-_fake_key: Any = None
 
 
 def install(patches: Patches) -> None:
     """Puts our engine in place of torch's, as its subclass."""
-    global _functorch_top, _graph_task, _dispatch_mode, _fake_key, _run_code
-    C = state.torch._C
-    _functorch_top, _graph_task = C._functorch.peek_interpreter_stack, C._current_graph_task_id
-    _dispatch_mode, _fake_key = C._get_dispatch_mode, C._TorchDispatchModeKey.FAKE
+    global _run_code
     variable = state.torch.autograd.variable.Variable
-    base = type(variable._execution_engine)
+    base = type(getattr(variable, ENGINE))
 
     class Engine(base):  # type: ignore[misc, valid-type]
         def run_backward(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,12 +59,12 @@ def install(patches: Patches) -> None:
             return out
 
     _run_code = Engine.run_backward.__code__
-    patches.set(variable, "_execution_engine", Engine())
+    patches.set(variable, ENGINE, Engine())
 
 
 def running() -> bool:
     """Whether this thread is inside a run of the engine."""
-    return _graph_task() != -1
+    return private.graph_task() != -1
 
 
 def nowhere(_device: Any) -> bool:
@@ -87,7 +81,7 @@ def calm() -> Calm | None:
     if running():
         if local.trainer is not None or len(_trainers) > 1:
             return nowhere
-        here = state.torch._C._cuda_getDevice()
+        here = private.current_device()
         return lambda device: device.type == "cuda" and device.index == here
     if local.trainer is not None:
         return None if len(_trainers) == 1 else nowhere
@@ -103,7 +97,7 @@ def is_run(code: CodeType) -> bool:
 
 def fake() -> bool:
     """Whether tensors are fake: something traces, nothing runs."""
-    return _dispatch_mode(_fake_key) is not None
+    return private.fake_mode() is not None
 
 
 def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
@@ -131,7 +125,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bool, bool]:
                 saved.tag(argument(0, "tensors", ()))
         roots = argument(0, "tensors", ())
         keep, create = bool(argument(2, "keep_graph")), bool(argument(3, "create_graph"))
-        functorch = _functorch_top() is not None
+        functorch = private.functorch_level() is not None
         flags = kinds.KEEP_GRAPH if keep else 0
         flags |= kinds.CREATE_GRAPH if create else 0
         flags |= kinds.ACCUMULATE if argument(6, "accumulate_grad") else 0
@@ -258,7 +252,7 @@ def _arrive(k: int) -> None:
 @quiet
 def watch_inputs(args: Any, kwargs: dict[str, Any], serial: int) -> None:
     """Marks where backward leaves a module: when a node that made one of its inputs begins."""
-    if not state.torch.is_grad_enabled() or running() or _functorch_top() is not None:
+    if not state.torch.is_grad_enabled() or running() or private.functorch_level() is not None:
         return
     for node in grad_fns([*args, *kwargs.values()] if kwargs else args):
         node.register_prehook(lambda _gradients: _left(serial))
@@ -272,9 +266,9 @@ def watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
     own into the graph; both would raise the peak.
     """
     _, number, serial, first = call
-    if not serial or not state.torch.is_grad_enabled() or running() or _functorch_top() is not None:
+    if not serial or not state.torch.is_grad_enabled() or running() or private.functorch_level() is not None:
         return
-    nodes = [node for node in grad_fns((out,), objects=True) if not -1 < saved.number(node) < first]
+    nodes = [node for node in grad_fns((out,), objects=True) if not -1 < node_number(node) < first]
     if nodes:
         path = (*((s, n) for _, n, s, _ in calls), (serial, number))
         for node in nodes:

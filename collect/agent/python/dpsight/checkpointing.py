@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from dpsight import kinds, tags, timing
+from dpsight import kinds, tags, timing, torch_compat
 from dpsight.backward import arrive
 from dpsight.marks import mark, tag_name
 from dpsight.patch import Patches
@@ -17,9 +17,9 @@ from dpsight.tensors import quiet
 
 def install(checkpoint: Any, patches: Patches) -> None:
     """Hooks torch.utils.checkpoint; what this release does not have is left out."""
-    base = getattr(checkpoint, "_recomputation_hook", None)
+    base = getattr(checkpoint, torch_compat.RECOMPUTATION, None)
     if isinstance(base, type):
-        patches.set(checkpoint, "_recomputation_hook", _recomputation(base))
+        patches.set(checkpoint, torch_compat.RECOMPUTATION, _recomputation(base))
     function = getattr(checkpoint, "CheckpointFunction", None)
     if function is not None:
         patches.set(function, "backward", staticmethod(_reentrant(function.backward)))
@@ -55,8 +55,8 @@ def _recomputation(base: Any) -> type:
 def _tag(frame: Any, group: Any) -> None:
     """Tags what was recomputed: backward holds it, though no node does."""
     try:
-        recomputed = getattr(frame(), "recomputed", {}).get(group, {})
-        tags.emit(tags.within(kinds.SAVED_TENSOR, list(recomputed.values()), tag_name("recomputed")))
+        recomputed = torch_compat.recomputed(frame(), group)
+        tags.emit(tags.within(kinds.SAVED_TENSOR, recomputed, tag_name("recomputed")))
     except Exception as error:
         failed("tagging recomputed tensors", error, fatal=False)
 

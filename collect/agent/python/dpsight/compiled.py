@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import backward, forward, kinds, optimizers, timing
+from dpsight import backward, forward, kinds, optimizers, timing, torch_compat
 from dpsight.marks import mark, name
 from dpsight.patch import Patches
 from dpsight.state import state
@@ -23,15 +23,11 @@ def install(patches: Patches) -> None:
 def _module_compile(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def compile(self: Any, *args: Any, **kwargs: Any) -> None:
-        # What it compiles is self._call_impl. Ours, around the compiled code instead, keeps out of Dynamo's sight.
-        vars(self)["_call_impl"] = forward.bound_impl(self)
-        try:
-            original(self, *args, **kwargs)
-        finally:
-            del vars(self)["_call_impl"]
-        inner = self._compiled_call_impl
+        # Ours, around the compiled code instead of inside it, keeps out of Dynamo's sight.
+        impl = forward.bound_impl(self)
+        inner = torch_compat.compile_with(self, impl, lambda: original(self, *args, **kwargs))
         watched = forward.watched(lambda _self, *args, **kwargs: inner(*args, **kwargs))
-        self._compiled_call_impl = functools.partial(watched, self)
+        torch_compat.set_compiled(self, functools.partial(watched, self))
 
     return compile
 

@@ -11,27 +11,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import gradients, kinds, modules, setups, tags
-from dpsight.marks import mark, name, tag_name
+from dpsight import gradients, kinds, modules, setups, tags, torch_compat
+from dpsight.marks import mark, tag_name
+from dpsight.marks import name as number_of
 from dpsight.patch import Patches, method
 from dpsight.state import failed, state
 from dpsight.tensors import quiet
 
 DDP = "torch.nn.parallel.distributed"
-FSDP = "torch.distributed.fsdp._fully_shard._fsdp_param_group"
 
 
 def install_ddp(module: Any, patches: Patches) -> None:
     """Watches the reducer being made, and making its buckets anew in the second forward."""
     cls = module.DistributedDataParallel
     setups.wrap(cls, "__init__", setups.WRAP, patches)
-    helper = method(cls, "_ddp_init_helper")
-    if helper is not None:
-        patches.set(cls, "_ddp_init_helper", _making(helper))
-    reducer = getattr(module.dist, "Reducer", None)  # a build without torch.distributed has none
-    rebuild = getattr(reducer, "_rebuild_buckets", None)
-    if rebuild is not None:
-        patches.set(reducer, "_rebuild_buckets", _making(rebuild))
+    for owner, attribute in list(torch_compat.bucket_makers(module)):
+        patches.set(owner, attribute, _making(getattr(owner, attribute)))
 
 
 def _making(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +35,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if compiling() or state.dead:
             return function(*args, **kwargs)
-        mark(kinds.REDUCER, 0, name("DDP bucket"))
+        mark(kinds.REDUCER, 0, number_of("DDP bucket"))
         try:
             return function(*args, **kwargs)
         finally:
@@ -53,7 +48,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
 def install_fsdp(module: Any, patches: Patches) -> None:
     """Watches groups of parameters being gathered, and their gradients being scattered."""
     cls = module.FSDPParamGroup
-    for attribute, look in (("_to_unsharded", _gathered), ("post_backward", _scattered)):
+    for attribute, look in ((torch_compat.GATHER, _gathered), (torch_compat.SCATTER, _scattered)):
         function = method(cls, attribute)
         if function is not None:
             patches.set(cls, attribute, _looking(function, look))
@@ -80,13 +75,12 @@ def _gathered(group: Any) -> list[tags.Record]:
     """Records of the parameters that a group has gathered, under the names of their shards, and of the flat tensor that
     they came in. Their gradients are watched as any parameter's."""
     out: list[tags.Record] = []
-    for shared in group.fsdp_params:
-        whole = shared._unsharded_param
-        named = gradients.name_of(shared.sharded_param, shared._param_fqn or "sharded")
+    for whole, shard, name in torch_compat.gathered(group):
+        named = gradients.name_of(shard, name)
         modules.names[id(whole)] = named
         gradients.watch(whole, owned=False)
         out += tags.of(kinds.PARAMETER, whole, named)
-    flat = getattr(group._all_gather_result, "all_gather_output", None)
+    flat = torch_compat.gathered_flat(group)
     if flat is not None:
         out += tags.of(kinds.PARAMETER, flat, _flat(group, "gathered"))
     return out
@@ -96,21 +90,15 @@ def _gathered(group: Any) -> list[tags.Record]:
 def _scattered(group: Any) -> list[tags.Record]:
     """Records of the flat tensor that a group's gradients were put into, and of the shards that came out."""
     out: list[tags.Record] = []
-    # The latest, which this group has sent; newer releases of torch keep a list.
-    states = getattr(group.comm_ctx, "reduce_scatter_states", None) or [
-        getattr(group.comm_ctx, "reduce_scatter_state", None)
-    ]
-    sent = getattr(states[-1], "reduce_scatter_input", None)
+    sent = torch_compat.scattered_flat(group)
     if sent is not None:
         out += tags.of(kinds.GRADIENT, sent, _flat(group, "scattered"))
-    for shared in group.fsdp_params:
-        if shared.sharded_param.grad is not None:
-            out += tags.of(
-                kinds.GRADIENT, shared.sharded_param.grad, gradients.name_of(shared.sharded_param, "sharded")
-            )
+    for shard in torch_compat.shards(group):
+        if shard.grad is not None:
+            out += tags.of(kinds.GRADIENT, shard.grad, gradients.name_of(shard, "sharded"))
     return out
 
 
 def _flat(group: Any, what: str) -> int:
-    path = group._module_fqn
+    path = torch_compat.group_path(group)
     return tag_name(f"{path}.{what}" if path else what)

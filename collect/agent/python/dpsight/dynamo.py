@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
+from dpsight import torch_compat
 from dpsight.state import state
 
 
 def hide() -> None:
     """Has Dynamo skip every code object of this package, nested ones included. Call it after all modules are loaded."""
-    frames: Any = getattr(state.torch._C._dynamo, "eval_frame", None)
-    skip: Callable[[CodeType], Any]
-    if hasattr(frames, "set_code_exec_strategy"):
-        strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
-
-        def skip(code: CodeType) -> None:
-            frames.set_code_exec_strategy(code, strategy)
-    elif hasattr(frames, "skip_code"):
-        skip = frames.skip_code
-    else:
+    skip = torch_compat.dynamo_skips(state.torch)
+    if skip is None:
         return
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "dpsight":

@@ -30,6 +30,7 @@ from dpsight.masking import mask
 from dpsight.patch import Patches
 from dpsight.state import failed, local, state
 from dpsight.steps import steps
+from dpsight.torch_compat import CONVOLUTIONS, OPS, private
 
 _reason = "exit"
 _ended = False
@@ -37,14 +38,6 @@ _noted = False  # errors of failed requests are seen where they reach Python
 # Mark of the latest request of each thread that failed and whose error has not reached Python. 0: the engine's threads,
 # whose errors reach the thread that waits for them.
 _unraised: dict[int, int] = {}
-# What a function names that asks for a convolution, torch's own layers and generated code included.
-_CONVOLUTIONS = {
-    "convolution",
-    "_convolution",
-    "convolution_backward",
-    "cudnn_convolution",
-    "cudnn_convolution_transpose",
-} | {f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)}
 
 
 def install(patches: Patches) -> None:
@@ -158,12 +151,11 @@ def _out_of_memory(device: int, requested: int, limit: int, free: int) -> None:
 def _may_be_absorbed() -> bool:
     """Whether torch may go on without what was asked for: only a convolution does."""
     frame = failures.script()
-    while frame is not None and frame.f_globals.get("__name__") == "torch._ops":  # calls what its caller names
+    while frame is not None and frame.f_globals.get("__name__") == OPS:
         frame = frame.f_back
-    if frame is not None and not _CONVOLUTIONS.isdisjoint(frame.f_code.co_names):
+    if frame is not None and not CONVOLUTIONS.isdisjoint(frame.f_code.co_names):
         return True
-    current = getattr(state.torch._C, "_current_autograd_node", None)
-    node = current() if current is not None and backward.running() else None
+    node = private.current_node() if private.current_node is not None and backward.running() else None
     return node is not None and str(node.name()).startswith("ConvolutionBackward")
 
 

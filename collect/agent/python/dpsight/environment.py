@@ -11,6 +11,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.marks import frame
 from dpsight.state import state
+from dpsight.torch_compat import private
 
 # Only these variables are ever written: an environment is full of what is nobody's business.
 VARIABLES = (
@@ -86,7 +87,7 @@ def _allocator_settings() -> dict[str, Any] | None:
     if not state.cuda:
         return None
     # Without traces: asking for them would copy the whole history.
-    settings = state.torch._C._cuda_memorySnapshot((0, 0, False)).get("allocator_settings")
+    settings = private.memory_snapshot((0, 0, False)).get("allocator_settings")
     return {str(k): v for k, v in settings.items()} if settings else None
 
 

@@ -16,12 +16,9 @@ from dpsight.patch import Patches
 from dpsight.state import failed, local, state
 from dpsight.tensors import quiet
 
-# Imported at the first use of expanded weights, and before those who import its function by name.
-MODULE = "torch.nn.utils._expanded_weights.expanded_weights_utils"
-
 
 def install(module: Any, patches: Patches) -> None:
-    """Wraps the function that sets p.grad_sample."""
+    """Wraps the function that sets p.grad_sample, before others import it by name."""
     function = module.set_grad_sample_if_exists
     patches.set(module, "set_grad_sample_if_exists", _setting(function, module.ExpandedWeight))
 

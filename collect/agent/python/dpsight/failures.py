@@ -17,13 +17,10 @@ from dpsight import backward, forward, given, held, kinds, modules, optimizers, 
 from dpsight.marks import tag_name
 from dpsight.state import Calm, local, spared, state
 from dpsight.tensors import addresses, grad_fns, plain_types, quiet
+from dpsight.torch_compat import is_function, node_number, private, variables
 
 _T = TypeVar("_T")
 _MOST_FRAMES = 1000
-_OPTIMIZED = 1  # flag of code whose variables lie in no dictionary: a function's
-_COPIES = sys.version_info < (3, 13)  # a frame that is asked for its variables keeps a copy of them
-# What gives a function that copy. One that names none of these has it in no variable of its own, so it can be emptied.
-_ASKING = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 _refused: set[str] = set()  # what has failed to be looked up
 
 
@@ -42,9 +39,8 @@ def module() -> int:
             return number
     if not backward.running() or local.backward:
         return 0
-    current = getattr(state.torch._C, "_current_autograd_node", None)
-    node = current() if current is not None else None
-    return saved.made_in(saved.number(node)) if node is not None else 0
+    node = private.current_node() if private.current_node is not None else None
+    return saved.made_in(node_number(node)) if node is not None else 0
 
 
 @quiet
@@ -128,25 +124,6 @@ def frames(top: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def variables(frame: FrameType) -> dict[str, Any]:
-    """A function's local variables; none where the question would be noticed, by who follows the function or has asked
-    for them itself."""
-    code = frame.f_code
-    if not code.co_flags & _OPTIMIZED:
-        return {}
-    if not _COPIES:
-        return dict(frame.f_locals)
-    if frame.f_trace is not None or sys.gettrace() is not None or not _ASKING.isdisjoint(code.co_names):
-        return {}
-    copy = frame.f_locals
-    found = dict(copy)
-    if sys.getrefcount(copy) > 3:  # another function has asked for it: all that it notices is what has changed since
-        return found
-    for name in code.co_varnames + code.co_cellvars + code.co_freevars:
-        copy.pop(name, None)
-    return found
-
-
 class _Look(strays.Walk):
     """A look at variables of functions."""
 
@@ -164,7 +141,7 @@ class _Look(strays.Walk):
     def frame(self, frame: FrameType, within: str) -> None:
         """Looks at a function's variables, but for our own: they are the script's once more."""
         code = frame.f_code
-        if not code.co_flags & _OPTIMIZED:
+        if not is_function(code):
             self._globals += [v for v in list(frame.f_globals.values()) if type(v) in plain_types()]
             return
         if _ours(frame) and not backward.is_run(code):

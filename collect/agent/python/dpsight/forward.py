@@ -21,6 +21,7 @@ from dpsight.marks import mark
 from dpsight.patch import Patches
 from dpsight.state import CALLED, Call, failed, local, state
 from dpsight.tensors import needs_grad
+from dpsight.torch_compat import CALL
 
 _serial = itertools.count(1).__next__
 _ident = threading.get_ident
@@ -39,10 +40,10 @@ def install(patches: Patches) -> None:
     _grad_enabled, _inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
     _GraphModule = torch.fx.GraphModule
     module = torch.nn.Module
-    _impl = module._call_impl
+    _impl = getattr(module, CALL)
     ours = watched(_impl)
     _call_code = ours.__code__
-    patches.set(module, "_call_impl", functools.wraps(_impl)(ours))
+    patches.set(module, CALL, functools.wraps(_impl)(ours))
 
 
 def watched(impl: Callable[..., Any]) -> Any:
@@ -95,9 +96,8 @@ def _within() -> bool:
 
 def bound_impl(module: Any) -> Any:
     """The _call_impl that a module would have without ours: torch's, or what its class has in place of it."""
-    kind = type(module)
-    own = _impl if kind._call_impl is state.torch.nn.Module._call_impl else kind._call_impl
-    return own.__get__(module)
+    own = getattr(type(module), CALL)
+    return (_impl if own is getattr(state.torch.nn.Module, CALL) else own).__get__(module)
 
 
 def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.state import state
-from dpsight.tensors import Weak, class_dict, expired, fields, numbers, quiet, storages, weak
+from dpsight.tensors import class_dict, fields, numbers, quiet, storages
+from dpsight.torch_compat import Weak, expired, private, weak
 
 _MOST = 64  # tensors
 _DEPTH = 2  # containers inside each other: this runs at every call of a model
@@ -34,7 +35,7 @@ def install() -> None:
     """Looks up what remember needs."""
     global _plain, _strided, _modes, _dtypes
     torch = state.torch
-    _plain, _strided, _modes = torch.Tensor, torch.strided, torch._C._len_torch_function_stack
+    _plain, _strided, _modes = torch.Tensor, torch.strided, private.torch_function_modes
     _dtypes = numbers()
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from dpsight import kinds, tags
-from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import failed, state
 from dpsight.tensors import quiet
+from dpsight.torch_compat import forget_gradient_hooks, forgets_gradient_hooks, gradient_hooks
 
 # Opacus' attributes of a parameter, and what they are.
 ATTRIBUTES = {
@@ -69,7 +66,7 @@ def watch(p: Any, owned: bool = True) -> None:
     owned: a model or an optimizer has the parameter."""
     if not state.instrumented or not p.is_cuda or not p.requires_grad or not p.is_leaf:
         return
-    hooks = p._post_accumulate_grad_hooks
+    hooks = gradient_hooks(p)
     if hooks is None or not any(type(h) is GradientHook for h in hooks.values()):
         _watched.append((p.register_post_accumulate_grad_hook(_hook), None if owned else weakref.ref(p)))
 
@@ -88,9 +85,8 @@ def _unwatch() -> None:
             emptied[id(hooks)] = hooks
     parameters = list(_parameters())
     _watched.clear()
-    set_hooks = _set_hooks()
-    if set_hooks is None:
-        return  # to set Python's attribute alone would gain nothing
+    if not forgets_gradient_hooks():
+        return
     from dpsight import allocator, backward, modules
 
     with allocator.still():
@@ -99,35 +95,9 @@ def _unwatch() -> None:
         if backward.calm() is not None or modules.called_elsewhere():
             return
         for p in parameters:
-            hooks = p._post_accumulate_grad_hooks
+            hooks = gradient_hooks(p)
             if hooks is not None and not hooks and id(hooks) in emptied:
-                p._post_accumulate_grad_hooks = None
-                set_hooks(ctypes.byref(ctypes.c_void_p(p._cdata)), ctypes.byref(ctypes.c_void_p(None)))
-
-
-# void set_post_acc_grad_hooks(const TensorBase&, std::unique_ptr<PostAccumulateGradHook>), which libtorch_cpu exports.
-_SET_HOOKS = (
-    "_ZN5torch8autograd4impl23set_post_acc_grad_hooksERKN2at10TensorBaseE"
-    "St10unique_ptrINS0_22PostAccumulateGradHookESt14default_deleteIS7_EE"
-)
-
-
-@functools.cache
-def _set_hooks() -> Callable[..., None] | None:
-    """torch's function, which has the engine forget a dictionary of hooks: to set Python's attribute to None does not,
-    and torch has no other way from Python. It takes two pointers: to a tensor, which is a pointer to what _cdata says,
-    and to a unique_ptr, which is one to the hooks. None where it has another name; bare steps then cost a little more.
-    """
-    library = os.path.join(os.path.dirname(state.torch.__file__), "lib", "libtorch_cpu.so")
-    try:
-        # What torch has loaded and nothing else; by PyDLL the lock stays ours, and torch takes it once more.
-        found = getattr(ctypes.PyDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_NOW), _SET_HOOKS)
-    except (OSError, AttributeError) as error:
-        if by_script(error):
-            raise
-        return None
-    found.argtypes, found.restype = [ctypes.c_void_p, ctypes.c_void_p], None
-    return found
+                forget_gradient_hooks(p)
 
 
 def _parameters() -> Iterator[Any]:

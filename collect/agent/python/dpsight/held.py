@@ -18,6 +18,7 @@ from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import state
 from dpsight.tensors import MOST_ENTRIES, inside, quiet
+from dpsight.torch_compat import CHILDREN, PARAMETERS, own_parameters
 
 _CONTAINERS = (list, tuple, dict)
 _internal: set[str] = set()  # attributes that every module has
@@ -80,7 +81,7 @@ def _attributes() -> list[tags.Record]:
             own, prefix = vars(module), path and path + "."
             for key in [k for k in list(own) if k not in _internal]:
                 out += _kept(own[key], root, prefix + key, module)
-            for name, p in module._parameters.items():
+            for name, p in own_parameters(module):
                 if p is not None and p.__dict__:
                     for key in [k for k in list(p.__dict__) if k not in gradients.ATTRIBUTES]:
                         out += _kept(p.__dict__[key], root, f"{prefix}{name}.{key}", module)
@@ -137,9 +138,9 @@ def _find_uncalled() -> None:
     # type(), not isinstance(): that asks lazy proxies for their class, and they import something.
     found = [o for o in gc.get_objects() if issubclass(type(o), module) and not modules.known(o)]
     inner = {
-        id(m) for o in found if "_modules" in vars(o) for child in _walked(o.children) for m in _walked(child.modules)
+        id(m) for o in found if CHILDREN in vars(o) for child in _walked(o.children) for m in _walked(child.modules)
     }
-    _uncalled[:] = [weakref.ref(o) for o in found if id(o) not in inner and "_parameters" in vars(o)]
+    _uncalled[:] = [weakref.ref(o) for o in found if id(o) not in inner and PARAMETERS in vars(o)]
 
 
 def after_fork() -> None:

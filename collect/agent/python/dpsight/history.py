@@ -12,6 +12,7 @@ from dpsight.interruptions import uninterrupted
 from dpsight.marks import mark, name
 from dpsight.patch import Patches
 from dpsight.state import failed, state
+from dpsight.torch_compat import RECORD_HISTORY, SNAPSHOT
 
 _RESETS = (
     "reset_peak_memory_stats",
@@ -35,8 +36,8 @@ def install(patches: Patches) -> None:
         function = getattr(accelerator, attribute, None)
         if function is not None:
             _everywhere(patches, attribute, _resetting(function), (accelerator, state.torch.accelerator))
-    patches.set(memory, "_record_memory_history", _recording(memory._record_memory_history))
-    patches.set(memory, "_snapshot", _snapshot(memory._snapshot))
+    patches.set(memory, RECORD_HISTORY, _recording(getattr(memory, RECORD_HISTORY)))
+    patches.set(memory, SNAPSHOT, _snapshot(getattr(memory, SNAPSHOT)))
 
 
 def _everywhere(patches: Patches, attribute: str, wrapped: Callable[..., Any], owners: tuple[Any, ...]) -> None:

@@ -96,8 +96,8 @@ def open_journal() -> bool:
     with uninterrupted, _lock:
         if journal is not None:
             return not state.dead
-        worker = sys.modules.get("torch.utils.data._utils.worker")
-        if state.dead or not state.spool or (worker is not None and worker.get_worker_info() is not None):
+        loads_data = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
+        if state.dead or not state.spool or (loads_data is not None and loads_data() is not None):
             state.dead = True
             return False
         try:

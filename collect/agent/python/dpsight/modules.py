@@ -14,9 +14,10 @@ from dpsight.interruptions import by_script
 from dpsight.marks import frame, tag_name
 from dpsight.state import Calm, state
 from dpsight.tensors import quiet
+from dpsight.torch_compat import WRAPPERS, forward_hooks
 
-# What wrappers put into a path: the same layer keeps its name under every method.
-_WRAPPERS = {"_module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+# What wrappers put into a path, Opacus' and torch's: the same layer keeps its name under every method.
+_WRAPPERS = {"_module", *WRAPPERS}
 _MOST_ROOTS = 50  # that a new root's names are compared with
 _PARALLEL = {"DistributedDataParallel", "DataParallel"}
 
@@ -145,7 +146,7 @@ def norm_by(module: Any) -> str | None:
     The hook is a bound method, and its object knows. Hooks that choose by the input's size have a dictionary norm_by,
     with the module in it from its first norm on.
     """
-    for hook in module._forward_hooks.values():
+    for hook in forward_hooks(module):
         owner = getattr(hook, "__self__", None)
         if owner is None or not hasattr(owner, "GRAD_SAMPLERS"):
             continue

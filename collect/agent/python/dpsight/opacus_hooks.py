@@ -18,6 +18,7 @@ from dpsight.patch import Patches, bracket, method
 from dpsight.state import failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import quiet, storages
+from dpsight.torch_compat import Weak, expired, weak
 
 _OPTIMIZERS = (
     "optimizer",
@@ -297,25 +298,22 @@ def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @quiet
-def _held(module: Any) -> list[tuple[int, int, Any]]:
+def _held(module: Any) -> list[tuple[int, int, Weak | None]]:
     """Address, bytes and a weak reference of each storage that the hook is about to let go."""
     try:
         last = (module.__dict__.get("activations") or [[]])[-1]
-        return [(s.data_ptr(), s.nbytes(), s._weak_ref()) for t in last for s, _ in storages(t)]
+        return [(s.data_ptr(), s.nbytes(), weak(s)) for t in last for s, _ in storages(t)]
     except Exception as error:
         failed("following hook activations", error, fatal=False)
         return []
 
 
 @quiet
-def _sampled(module: Any, number: int, held: list[tuple[int, int, Any]]) -> None:
+def _sampled(module: Any, number: int, held: list[tuple[int, int, Weak | None]]) -> None:
     try:
-        storage = state.torch.UntypedStorage
         own = module.__dict__
         kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
-        alive = [(a, size) for a, size, ref in held if not storage._expired(ref)]
-        for _, _, ref in held:
-            storage._free_weak_ref(ref)
+        alive = [(a, size) for a, size, ref in held if not expired(ref)]
         tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number, 0) for at in alive if at not in kept], untag=True)
         out: list[tags.Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
         for p in module.parameters():

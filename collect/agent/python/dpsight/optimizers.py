@@ -15,6 +15,7 @@ from dpsight.patch import Patches, bracket, method
 from dpsight.state import Calm, failed, local, state
 from dpsight.steps import steps
 from dpsight.tensors import MOST_ENTRIES, inside, quiet
+from dpsight.torch_compat import OPTIMIZER_HOOKS, private, step_code
 
 _numbers: dict[int, int] = {}  # id(optimizer) → number
 _alive: dict[int, Any] = {}
@@ -33,17 +34,14 @@ def install(patches: Patches) -> None:
     _compiling = torch.compiler.is_dynamo_compiling
     module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the attribute
     cls = module.Optimizer
-    wrapper = getattr(cls, "profile_hook_step", None)
-    for constant in getattr(getattr(wrapper, "__code__", None), "co_consts", ()):
-        if isinstance(constant, CodeType) and constant.co_name == "wrapper":
-            _step_code = constant
+    _step_code = step_code(cls)
     patches.hook(module.register_optimizer_step_pre_hook(before))
     patches.hook(module.register_optimizer_step_post_hook(after))
 
     zero = cls.zero_grad
     inner = getattr(zero, "__wrapped__", None)  # it is kept out of Dynamo, and must stay so
     wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 0, phase=True)
-    patches.set(cls, "zero_grad", torch._disable_dynamo(wrapped) if inner else wrapped)
+    patches.set(cls, "zero_grad", private.disable_dynamo(wrapped) if inner else wrapped)
     modules = torch.nn.Module
     zero = bracket(modules.zero_grad, kinds.ZERO_GRAD_BEGIN, kinds.ZERO_GRAD_END, 1, phase=True)
     patches.set(modules, "zero_grad", zero)
@@ -265,7 +263,7 @@ def _own_state(optimizer: Any) -> list[tags.Record]:
     for key, value in vars(optimizer).items():
         filled = isinstance(value, _CONTAINERS) and 0 < len(value) <= MOST_ENTRIES
         kept = filled or isinstance(value, state.torch.Tensor)
-        if kept and key not in _STANDARD and not key.startswith("_optimizer_"):
+        if kept and key not in _STANDARD and not key.startswith(OPTIMIZER_HOOKS):
             own.append((key, value))
     if not own:
         return []

@@ -10,6 +10,7 @@ from typing import Any
 from dpsight import kinds, marks
 from dpsight.marks import frame
 from dpsight.state import failed, state
+from dpsight.torch_compat import INDUCTOR
 
 _values: Any = None
 _written: dict[str, Any] | None = None
@@ -56,7 +57,7 @@ def gather() -> dict[str, Any]:
         "copied": _counted(_values.copied() if hasattr(_values, "copied") else {}),
         "notes": list(_values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
-        "compiled": "torch._inductor.compile_fx" in sys.modules,
+        "compiled": INDUCTOR in sys.modules,
     }
 
 

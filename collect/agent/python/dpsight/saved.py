@@ -1,8 +1,8 @@
 """What autograd holds for backward: found by walking the graph when backward begins, which costs forward nothing.
 
-Only _raw_saved_* attributes are read. _saved_* and saved_tensors unpack: that recomputes checkpoints, copies offloaded
-tensors back, and kills scripts under selective checkpointing. Hooks on saving were rejected too: pushed globally they
-break torch.func inside a forward.
+Only raw attributes of nodes are read. The others, and saved_tensors, unpack: that recomputes checkpoints, copies
+offloaded tensors back, and kills scripts under selective checkpointing. Hooks on saving were rejected too: pushed
+globally they break torch.func inside a forward.
 """
 
 from __future__ import annotations
@@ -11,14 +11,23 @@ import itertools
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dpsight import kinds, tags
 from dpsight.interruptions import by_script
 from dpsight.marks import tag_name
 from dpsight.state import Calm, state
-from dpsight.tensors import expired, inside, quiet, storages, weak
+from dpsight.tensors import inside, quiet, storages
+from dpsight.torch_compat import (
+    checkpoint_inputs,
+    expired,
+    input_devices,
+    node_number,
+    private,
+    saved_attributes,
+    weak,
+)
 
 _MOST_NODES = 200_000
 _threads = itertools.count()
@@ -55,20 +64,11 @@ _step = 0  # goes up when a step ends
 _learned: dict[tuple[int, int], tuple[Sequence[int], Sequence[int]]] = {}
 _MOST_LEARNED = 64
 _forwards: deque[tuple[int, int, int]] = deque(maxlen=64)  # of this bare step: root, first node, first after it
-_slots: dict[type, list[str]] = {}  # node type → names of its _raw_saved_ attributes
+_slots: dict[type, list[str]] = {}  # node type → names of its attributes
 _names: dict[type, int] = {}
 # What is held: address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it
 # when backward has run over them; none = it lives as long as its node)
 _held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
-
-
-_sequence_number: Callable[[], int]  # torch's
-
-
-def install() -> None:
-    """Looks up what every call of a model needs."""
-    global _sequence_number
-    _sequence_number = state.torch.autograd._get_sequence_nr
 
 
 def enter(module: int) -> int:
@@ -82,7 +82,7 @@ def enter(module: int) -> int:
 
 def now() -> int:
     """The sequence number of the node that this thread makes next."""
-    return _sequence_number()
+    return private.sequence_number()
 
 
 def learn(root: int, first: int) -> None:
@@ -133,7 +133,7 @@ def step_ended() -> None:
 def tag(roots: Any) -> None:
     """Tags everything that the graph below roots holds, and the roots themselves."""
     records: list[tags.Record] = []
-    if state.torch._C._current_graph_task_id() == -1:
+    if private.graph_task() == -1:
         _thread.now().reached.clear()
     for root in roots:
         if isinstance(root, state.torch.Tensor):
@@ -170,8 +170,8 @@ def _walk(todo: list[Any], calm: Calm | None = None) -> list[tuple[int, int, int
             continue
         slots = _slots.get(type(node))
         if slots is None:
-            slots = _slots[type(node)] = [a for a in dir(type(node)) if a.startswith("_raw_saved_")]
-        sequence = number(node)
+            slots = _slots[type(node)] = saved_attributes(type(node))
+        sequence = node_number(node)
         this = (thread, sequence)
         reached.add(this)
         name = module = -1
@@ -197,7 +197,7 @@ def _where(node: Any) -> Any:
     """The device whose thread of the engine runs a node: the first GPU among those of what flows into it, as torch has
     it, or else the host."""
     try:
-        devices = [m.device for m in node._input_metadata]
+        devices = input_devices(node)
     except (RuntimeError, AttributeError) as error:
         if by_script(error):
             raise
@@ -231,7 +231,7 @@ def _tensors(node: Any, slots: list[str], todo: list[Any]) -> Any:
                 yield data, True
             hook = getattr(variable, "unpack_hook", None)
             if hook is not None:
-                _checkpoint_inputs(hook, todo)
+                todo.extend(checkpoint_inputs(hook))
     # Attributes that a torch.autograd.Function has set on its context live as long as the node.
     own = getattr(node, "__dict__", None)
     if own:
@@ -239,20 +239,9 @@ def _tensors(node: Any, slots: list[str], todo: list[Any]) -> Any:
             yield tensor, False
 
 
-def _checkpoint_inputs(hook: Any, todo: list[Any]) -> None:
-    """A checkpoint's unpack hook knows the frame that saved the inputs of the block."""
-    for cell in getattr(hook, "__closure__", None) or ():
-        try:
-            saver = getattr(cell.cell_contents, "input_saver", None)
-        except ValueError:
-            continue
-        if saver is not None and saver.grad_fn is not None:
-            todo.append(saver.grad_fn)
-
-
 def made(node: Any) -> tuple[int, int]:
     """The numbers of a node's name and of the module that made it."""
-    sequence = number(node)
+    sequence = node_number(node)
     return _name(node), _module(sequence) if state.instrumented else made_in(sequence)
 
 
@@ -261,12 +250,6 @@ def _name(node: Any) -> int:
     if name is None:
         name = _names[type(node)] = tag_name(node.name())
     return name
-
-
-def number(node: Any) -> int:
-    """A node's sequence number; -1 = it has none."""
-    found = getattr(node, "_sequence_nr", None)
-    return -1 if found is None else found()
 
 
 def _module(sequence: int) -> int:

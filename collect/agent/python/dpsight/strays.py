@@ -21,13 +21,13 @@ from dpsight import kinds, modules, tags, tensor_hooks
 from dpsight.marks import tag_name
 from dpsight.state import state
 from dpsight.tensors import MOST_ENTRIES, addresses, class_dict, fields, plain_types, quiet
+from dpsight.torch_compat import CHILDREN, HOOKS
 
 _MOST = 20_000  # objects that one walk looks at
 _FEW = 4_000  # beyond warm-up a walk must have been content with so many
 _MOST_MODULES = 200
 _LEAST = 4096  # bytes: what DP code's closures hold of scalars has its category by the phase that it was born in
 _DEPTH = 4  # containers and objects inside each other
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type, range, CellType)
 # Their tensors have tags, or tell nothing: what is nobody's to keep.
 _OTHERS = ("torch.nn.", "torch.optim.", "torch.cuda.", "torch.autograd.", "dpsight.")
@@ -61,7 +61,7 @@ def _places() -> Iterator[tuple[str, int, Any]]:
     for root in list(modules.roots()):
         for module in _tree(root):
             own, number = fields(module) or {}, modules.known(module)
-            for attribute in _HOOKS:
+            for attribute in HOOKS:
                 hooks = own.get(attribute)
                 if hooks and issubclass(type(hooks), dict):
                     for hook in list(dict.values(hooks)):
@@ -84,7 +84,7 @@ def _tree(root: Any) -> list[Any]:
     while todo and len(out) < _MOST:
         module = todo.pop()
         out.append(module)
-        inner = (fields(module) or {}).get("_modules")
+        inner = (fields(module) or {}).get(CHILDREN)
         if inner and issubclass(type(inner), dict):
             todo.extend(m for m in list(dict.values(inner)) if issubclass(type(m), state.torch.nn.Module))
     return out

@@ -11,7 +11,8 @@ from dpsight import kinds
 from dpsight.interruptions import by_script, uninterrupted
 from dpsight.marks import flush_names, frame, mark, tag_name
 from dpsight.state import state
-from dpsight.tensors import Weak, addresses, expired, inside, plain_types, quiet, weak
+from dpsight.tensors import addresses, inside, plain_types, quiet
+from dpsight.torch_compat import Weak, expired, weak
 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10

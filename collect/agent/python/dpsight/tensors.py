@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from dpsight import kinds
 from dpsight.interruptions import by_script
 from dpsight.state import state
+from dpsight.torch_compat import local_tensor, private, sparse_parts
 
 _MAX_DEPTH = 4
 MOST_ENTRIES = 1000
@@ -25,7 +26,7 @@ def quiet(function: _F) -> _F:
 
     @functools.wraps(function)
     def quietly(*args: Any, **kwargs: Any) -> Any:
-        with state.torch._C.DisableTorchFunction():
+        with private.DisableTorchFunction():
             return function(*args, **kwargs)
 
     return quietly  # type: ignore[return-value]
@@ -36,10 +37,10 @@ def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = state.torch
     kind = type(tensor)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            yield from storages(torch._C._functorch.get_unwrapped(tensor))
+        if private.functorch_wraps(tensor):
+            yield from storages(private.functorch_unwrapped(tensor))
             return
-        inner = getattr(tensor, "_local_tensor", None)  # DTensor
+        inner = local_tensor(tensor)
         if inner is not None:
             yield from storages(inner)
             return
@@ -58,8 +59,8 @@ def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
 def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
     torch = state.torch
     if tensor.layout is torch.sparse_coo:
-        yield from storages(tensor._indices())
-        yield from storages(tensor._values())
+        for part in sparse_parts(tensor):
+            yield from storages(part)
     elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         yield from storages(tensor.crow_indices())
         yield from storages(tensor.col_indices())
@@ -204,7 +205,7 @@ def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
     torch = state.torch
     # What most models give, at every call of one: looked at without quiet()'s context where nobody would see it.
-    if type(value) is torch.Tensor and not torch._C._len_torch_function_stack():
+    if type(value) is torch.Tensor and not private.torch_function_modes():
         return value.requires_grad
     return _needs_grad(value)
 
@@ -212,34 +213,3 @@ def needs_grad(value: Any) -> bool:
 @quiet
 def _needs_grad(value: Any) -> bool:
     return any(t.requires_grad for t in inside(value))
-
-
-class Weak:
-    """A weak reference to a storage, which lets the memory go: to see later who still holds it. torch has such a
-    reference freed by hand. It is an object so that Python counts who uses it: threads share them, and a lock around
-    that would stay held where a script's signal handler raises. It keeps torch's functions itself: when the interpreter
-    ends, modules lose their names before the last objects go."""
-
-    __slots__ = ("_expired", "_free", "_reference")
-
-    def __init__(self, storage: Any) -> None:
-        self._expired, self._free = storage._expired, storage._free_weak_ref
-        self._reference = storage._weak_ref()
-
-    def expired(self) -> bool:
-        """Whether the storage is gone."""
-        return self._expired(self._reference)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_reference"):
-            self._free(self._reference)
-
-
-def weak(storage: Any) -> Weak | None:
-    """A weak reference to a storage; None if torch makes none of it."""
-    return Weak(storage) if hasattr(storage, "_weak_ref") else None
-
-
-def expired(ref: Weak | None) -> bool:
-    """Whether the storage behind a weak reference is gone."""
-    return ref is None or ref.expired()

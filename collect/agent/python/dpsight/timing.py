@@ -21,6 +21,7 @@ from dpsight import kinds
 from dpsight.interruptions import by_script
 from dpsight.marks import frame, mark
 from dpsight.state import failed, state
+from dpsight.torch_compat import private
 
 _INTERVAL = struct.Struct("<IIq")
 # s, for the last work of the device: steps of tens of seconds may still be queued. A script that ends at once may do so
@@ -77,7 +78,7 @@ def backward_ends() -> None:
 def engine_arrives() -> None:
     """This is a thread of the engine. Of several devices' threads the one that goes on where the run began stamps."""
     global _engine
-    if _engine == _FIRST and state.timing and _pending and state.torch._C._cuda_getDevice() == _pending[-1][2]:
+    if _engine == _FIRST and state.timing and _pending and private.current_device() == _pending[-1][2]:
         _engine = _ident()
 
 
@@ -86,8 +87,7 @@ def begin() -> None:
     one of C, and torch.cuda.current_stream() builds a stream each time. Their caches cold, each would take longer than
     the stamp."""
     global _device, _raw_stream, _record_event
-    C = state.torch._C
-    _device, _raw_stream, _record_event = C._cuda_getDevice, C._cuda_getCurrentRawStream, C._CudaEventBase.record
+    _device, _raw_stream, _record_event = private.current_device, private.raw_stream, private.record_event
     state.timing = True
 
 
@@ -102,7 +102,7 @@ def _record(k: int) -> None:
         device = _device()
         raw = _raw_stream(device)
         # An event would become part of a graph. The default stream has the address 0, and is never captured.
-        if raw and state.torch._C._cuda_isCurrentStreamCapturing():
+        if raw and private.is_capturing():
             return
         place = _places.get(device)
         if place is None:
