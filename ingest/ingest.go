@@ -163,8 +163,8 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 		}
 	}
 	if len(joined) == 0 {
-		phases, rows := join.Times(ctx)
-		t.phases, t.steps = append(t.phases, phases...), append(t.steps, rows...)
+		times := ctx.Times()
+		t.phases, t.steps = append(t.phases, times.Phases...), append(t.steps, times.Steps...)
 	}
 	r.Devices = append(r.Devices, verdicts...)
 	r.rank(m, j, s, ctx, recs)

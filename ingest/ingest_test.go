@@ -90,17 +90,6 @@ func recorded(t *testing.T, dir string, d schemas.DeviceVerdict, want truth) {
 	if rest := at[schemas.Other] + at[schemas.Untraced]; rest*20 > want.Peak {
 		t.Errorf("%d of %d bytes are nobody's", rest, want.Peak)
 	}
-	byColumn := map[string]int64{}
-	for _, a := range allocations {
-		if a.CategoryAtPeak != "" {
-			byColumn[a.CategoryAtPeak] += a.RequestedBytes
-		}
-	}
-	for c, n := range byColumn {
-		if at[c] != n {
-			t.Errorf("category_at_peak sums to %d for %s, owners to %d", n, c, at[c])
-		}
-	}
 	for _, s := range rows(t, schemas.Steps, dir) {
 		if s.Step == 0 {
 			continue // the optimizer's state is born in it

@@ -156,8 +156,8 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 	if m.Source != schemas.Measured { // a phantom GPU has no times
 		return c
 	}
-	phases, rows := join.Times(ctx)
-	captured := schemas.Captured(phases)
+	captured := schemas.Captured(ctx.Times().Phases)
+	rows := slices.Clone(ctx.Times().Steps)
 	for i := range rows {
 		if !rows[i].Warmup && captured[schemas.RankStep{Rank: rows[i].Rank, Step: rows[i].Step}] {
 			c.CapturedSteps++

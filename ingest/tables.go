@@ -110,7 +110,7 @@ func batches[T any](w *schemas.TableWriter[T], n int, row func(i int) T) error {
 }
 
 // add takes all rows of one joined device.
-func (t *tables) add(runID string, rank int32, rec *recording, j *join.Joined) error {
+func (t *tables) add(runID string, rank int32, rec *recording, j *join.Result) error {
 	e := &rec.events
 	err := batches(t.events, e.Len(), func(i int) schemas.Event {
 		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,

@@ -28,11 +28,11 @@ type Allocation struct {
 	// in stacks.parquet, from 1; null = none was recorded
 	Stack int64 `parquet:"stack_id,dict,optional"`
 	// of the tensors seen in it, [MixedDTypes] if they differ; null = none was
-	DType          string `parquet:"dtype,dict,optional"`
-	CategoryAtPeak string `parquet:"category_at_peak,dict,optional"` // null = not live at the peak
+	DType string `parquet:"dtype,dict,optional"`
 }
 
-// Allocations is allocations.parquet.
+// Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak; what is
+// allocated at the peak follows from owners.parquet, and nothing reads it.
 var Allocations = Table[Allocation]{Name: "allocations", Version: 2}
 
 // MixedDTypes is the dtype of a block in which tensors of several were seen.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,21 +53,34 @@ func TestIngestAgain(t *testing.T) {
 	}
 }
 
-// sameRows compares tables that were compressed differently, as builds for other processors may do it.
-func sameRows(t *testing.T, a, b []byte) bool {
+// noLongerWritten is a column of allocations.parquet that recorded stores still have.
+const noLongerWritten = "category_at_peak"
+
+// sameRows compares tables column by column. Builds for other processors may compress them differently.
+func sameRows(t *testing.T, got, want []byte) bool {
 	t.Helper()
-	return slices.EqualFunc(rowsOf(t, a), rowsOf(t, b), func(a, b parquet.Row) bool { return a.Equal(b) })
+	recorded := columnsOf(t, want)
+	delete(recorded, noLongerWritten)
+	return maps.EqualFunc(columnsOf(t, got), recorded, func(a, b []parquet.Value) bool {
+		return slices.EqualFunc(a, b, func(a, b parquet.Value) bool { return parquet.Equal(a, b) })
+	})
 }
 
-func rowsOf(t *testing.T, table []byte) (out []parquet.Row) {
+// columnsOf gives the values of a table's columns by name. No table has nested columns.
+func columnsOf(t *testing.T, table []byte) map[string][]parquet.Value {
 	t.Helper()
 	r := parquet.NewReader(bytes.NewReader(table))
 	defer r.Close()
+	fields := r.Schema().Fields()
+	out := map[string][]parquet.Value{}
 	batch := make([]parquet.Row, 1024)
 	for {
 		n, err := r.ReadRows(batch)
 		for _, row := range batch[:n] {
-			out = append(out, row.Clone())
+			for _, v := range row {
+				name := fields[v.Column()].Name()
+				out[name] = append(out[name], v.Clone())
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return out

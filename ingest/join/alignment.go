@@ -5,56 +5,57 @@ import (
 	"sort"
 )
 
-// alignment says which event of one step is which of another.
+// alignment says which event of one step is which of another one. Its units are the forward-backward pairs of a step.
 type alignment struct {
-	step, like stretch
-	other      int   // the step that like is
-	limit      int64 // its last event; what came later says nothing
-	how        string
-	parts      *places // nil = they do the same
-	// crossing is for what outlives its unit. A step may have fewer units than the other, or more: where two that
-	// follow each other are held against two that do not, a life that goes from one into the next has its twin
+	step, other stretch
+	otherStep   int
+	limit       int64 // the last event of the other step; what came later says nothing
+	how         string
+	parts       *unitMap // nil = both do the same
+	// crossing maps what outlives its unit. A step may have fewer units than the other, or more: where two that follow
+	// each other are held against two that do not, an allocation that goes from one into the next has its match
 	// elsewhere.
-	crossing *places
+	crossing *unitMap
 }
 
-// places gives to events of one step their places in another one.
-type places struct {
-	far   []int32 // by place in step, from 1: how far in its unit of like the events up to it go
-	units []partition
+// unitMap gives to the events of one step their places in another one. Places count a step's program events from 1.
+type unitMap struct {
+	reached []int32 // by place in step: how far in its unit of the other the events up to it go
+	units   []unitPair
 }
 
-// partition is a unit of a step, a forward-backward pair with what is around it: (from, to] of both, in places of each.
-type partition struct{ step, like stretch }
+// unitPair is a unit of a step and the one that it is held against, in places of each.
+type unitPair struct{ step, other stretch }
 
-func (p *places) unit(at int32) int {
-	return sort.Search(len(p.units), func(i int) bool { return p.units[i].step.to >= at })
+// unit is the unit that a place lies in.
+func (m *unitMap) unit(place int32) int {
+	return sort.Search(len(m.units), func(i int) bool { return m.units[i].step.to >= place })
 }
 
-// back is the place in like of a place in step; 0 = none.
-func (p *places) back(at int32) int32 {
-	u := &p.units[p.unit(at)]
-	before := u.like.from
-	if at-1 > u.step.from {
-		before = p.far[at-1]
+// otherPlace is the place in the other step of a place in step; 0 = it has none.
+func (m *unitMap) otherPlace(place int32) int32 {
+	u := &m.units[m.unit(place)]
+	before := u.other.from
+	if place-1 > u.step.from {
+		before = m.reached[place-1]
 	}
-	if p.far[at] > before {
-		return p.far[at]
+	if m.reached[place] > before {
+		return m.reached[place]
 	}
 	return 0
 }
 
-// A match is a life and its twin.
-type match struct {
-	life, twin int
-	crossing   bool
+// pair is an allocation and its match.
+type pair struct {
+	alloc, match int
+	crossing     bool
 }
 
 // workbench is what comparing two steps takes, to be used again for the next two.
 type workbench struct {
-	born    []int32 // by place in like: the life born there, plus 1
-	matches []match
-	all     factors
+	born    []int32 // by place in the other step: the allocation made there, plus 1
+	pairs   []pair
+	factors factors
 }
 
 // grown gives n zeros.
@@ -64,57 +65,64 @@ func grown[T any](buffer []T, n int) []T {
 	return buffer
 }
 
-// pair pairs the lives born in one step with those born in the other.
-func (al *alignment) pair(j *Joined, p *program, w *workbench, found func(match)) {
+// pair pairs the allocations made in one step with those made in the other.
+func (al *alignment) pair(s *stepMatcher, found func(pair)) {
 	if al.parts == nil {
-		j.pairs(p, al.step, al.like, func(a, o int) { found(match{a, o, false}) })
+		s.pairInPlace(al.step, al.other, func(a, o int) { found(pair{a, o, false}) })
 		return
 	}
-	lives := j.dev.Replay.Allocs
-	w.born = grown(w.born, al.like.len()+1)
-	for o := j.born(p, al.like.from); o < len(lives) && p.number[lives[o].AllocSeq] <= al.like.to; o++ {
-		w.born[p.number[lives[o].AllocSeq]-al.like.from] = int32(o) + 1
+	allocs, number, w := s.f.allocs, s.program.number, &s.bench
+	w.born = grown(w.born, al.other.len()+1)
+	for o := s.firstAfter(al.other.from); o < len(allocs) && number[allocs[o].AllocSeq] <= al.other.to; o++ {
+		w.born[number[allocs[o].AllocSeq]-al.other.from] = int32(o) + 1
 	}
-	w.matches, w.all = w.matches[:0], factors{}
-	for a := j.born(p, al.step.from); a < len(lives) && p.number[lives[a].AllocSeq] <= al.step.to; a++ {
-		b, d := p.number[lives[a].AllocSeq]-al.step.from, p.death(lives[a].FreeRequestedSeq, al.step.to)-al.step.from
-		twin := func(births, deaths *places) int {
-			o := int(w.born[births.back(b)]) - 1
-			if o < 0 || !j.sameFamily(a, o) {
-				return -1
-			}
-			end := p.death(lives[o].FreeRequestedSeq, al.like.to) - al.like.from
-			outlives := int(d) > al.step.len()
-			if outlives != (int(end) > al.like.len()) || !outlives && deaths.back(d) != end {
-				return -1
-			}
-			return o
-		}
-		m := match{a, twin(al.parts, al.parts), false}
-		if m.twin < 0 && al.crossing != nil && (int(d) > al.step.len() || al.parts.unit(d) > al.parts.unit(b)) {
-			m = match{a, twin(al.crossing, al.parts), true}
-		}
-		if m.twin >= 0 {
-			w.all[factor(lives[a].Requested, lives[m.twin].Requested)]++
-			w.matches = append(w.matches, m)
+	w.pairs, w.factors = w.pairs[:0], factors{}
+	for a := s.firstAfter(al.step.from); a < len(allocs) && number[allocs[a].AllocSeq] <= al.step.to; a++ {
+		if p := al.match(s, a); p.match >= 0 {
+			w.factors[factor(allocs[a].Requested, allocs[p.match].Requested)]++
+			w.pairs = append(w.pairs, p)
 		}
 	}
-	for _, m := range w.matches {
-		// else chance may have brought them together
-		if !w.all.isOdd(factor(lives[m.life].Requested, lives[m.twin].Requested)) {
-			found(m)
+	for _, p := range w.pairs {
+		// Chance may have brought together what differs by a factor of its own.
+		if !w.factors.isOdd(factor(allocs[p.alloc].Requested, allocs[p.match].Requested)) {
+			found(p)
 		}
 	}
 }
 
-// place is the program event of step at which what program event n of like did has been done, for a life born at
-// program event born.
-func (al *alignment) place(born, n int32, crossing bool) int32 {
-	if al.parts == nil {
-		return max(n+al.step.from-al.like.from, 0)
+// match finds the allocation of the other step that is made and freed where allocation a is; -1 = there is none.
+func (al *alignment) match(s *stepMatcher, a int) pair {
+	allocs, p := s.f.allocs, s.program
+	birth := p.number[allocs[a].AllocSeq] - al.step.from
+	death := p.death(allocs[a].FreeRequestedSeq, al.step.to) - al.step.from
+	outlives := int(death) > al.step.len()
+	find := func(births, deaths *unitMap) int {
+		o := int(s.bench.born[births.otherPlace(birth)]) - 1
+		if o < 0 || !s.samePhase(a, o) {
+			return -1
+		}
+		end := p.death(allocs[o].FreeRequestedSeq, al.other.to) - al.other.from
+		if outlives != (int(end) > al.other.len()) || !outlives && deaths.otherPlace(death) != end {
+			return -1
+		}
+		return o
 	}
-	at, n := born-al.step.from, n-al.like.from
-	if int(n) > al.like.len() {
+	found := pair{a, find(al.parts, al.parts), false}
+	if found.match < 0 && al.crossing != nil && (outlives || al.parts.unit(death) > al.parts.unit(birth)) {
+		return pair{a, find(al.crossing, al.parts), true}
+	}
+	return found
+}
+
+// place is the program event of step at which is done what program event n of the other step did, for an allocation
+// made at program event birth.
+func (al *alignment) place(birth, n int32, crossing bool) int32 {
+	if al.parts == nil {
+		return max(n+al.step.from-al.other.from, 0)
+	}
+	at, n := birth-al.step.from, n-al.other.from
+	if int(n) > al.other.len() {
 		return al.step.to + 1
 	}
 	first := al.parts.unit(at)
@@ -124,17 +132,18 @@ func (al *alignment) place(born, n int32, crossing bool) int32 {
 			in = al.crossing
 		}
 		part := in.units[u]
-		if n > part.like.to {
+		if n > part.other.to {
 			continue
 		}
-		from := max(part.step.from, at-1) // what is done before a block is born is no moment of its life
-		i := sort.Search(int(part.step.to-from), func(i int) bool { return in.far[from+1+int32(i)] >= n })
+		from := max(part.step.from, at-1) // what is done before an allocation is made is no moment of its life
+		i := sort.Search(int(part.step.to-from), func(i int) bool { return in.reached[from+1+int32(i)] >= n })
 		return al.step.from + min(from+1+int32(i), part.step.to)
 	}
 	return al.step.to
 }
 
-// moment is the event of step that is to it what event seq is to like, for a life born at program event born.
-func (al *alignment) moment(p *program, born int32, seq int64, crossing bool) int64 {
-	return p.at(al.place(born, p.number[seq], crossing), seq)
+// moment is the event of step that corresponds to event seq of the other step, for an allocation made at program event
+// birth.
+func (al *alignment) moment(p *program, birth int32, seq int64, crossing bool) int64 {
+	return p.at(al.place(birth, p.number[seq], crossing), seq)
 }

@@ -43,9 +43,9 @@ func TestBuckets(t *testing.T) {
 		{"after", 0, "made", "other/phase"},
 		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "other/phase"},
 	})
-	for _, o := range j.owners {
-		if o.category == gradients && o.evidence == lifetime && j.ctx.rank.Names[o.name] != "DDP bucket" {
-			t.Errorf("%+v has the name %q", o, j.ctx.rank.Names[o.name])
+	for _, o := range j.owners.all {
+		if o.category == gradients && o.evidence == lifetime && j.facts.rank.Names[o.name] != "DDP bucket" {
+			t.Errorf("%+v has the name %q", o, j.facts.rank.Names[o.name])
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/ingest/steps"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
@@ -47,6 +46,7 @@ type Context struct {
 	reducers     []reducer
 	reducing     map[uint32]int // marks while a reducer makes its buckets: which of reducers, from 1
 	groupEnd     []uint32       // k at which a group of spans ends
+	times        Times
 }
 
 // NewContext computes the context of every mark.
@@ -57,9 +57,8 @@ func NewContext(r *Rank) *Context {
 	}
 	n := int(maxK) + 2
 	c := &Context{rank: r, span: make([]int32, n), module: make([]uint32, n), thread: make([]uint16, n),
-		dp:        make([]bool, n),
-		recording: make([]bool, n), paused: make([]bool, n), releases: map[uint16][]uint32{}, engine: map[uint16]bool{},
-		reducing: map[uint32]int{}}
+		dp: make([]bool, n), recording: make([]bool, n), paused: make([]bool, n),
+		releases: map[uint16][]uint32{}, engine: map[uint16]bool{}, reducing: map[uint32]int{}}
 	spans := r.Steps.Spans
 	for i := range spans {
 		for k := spans[i].BeginK; k < min(spans[i].EndK, uint32(n)); k++ {
@@ -80,7 +79,8 @@ func NewContext(r *Rank) *Context {
 		}
 	}
 	c.tags = slices.Clone(r.Tags)
-	slices.SortStableFunc(c.tags, func(a, b spool.Tag) int { return int(int64(a.K) - int64(b.K)) })
+	slices.SortStableFunc(c.tags, func(a, b spool.Tag) int { return cmp.Compare(a.K, b.K) })
+	c.times = findTimes(c)
 	return c
 }
 
@@ -245,29 +245,13 @@ func (c *Context) instrumented(s *steps.Span) bool {
 	}
 }
 
-// family groups phases that the rules treat alike.
-type family uint8
+// recordingAt reports whether events were recorded at mark k.
+func (c *Context) recordingAt(k uint32) bool { return int(k) < len(c.recording) && c.recording[k] }
 
-const (
-	famOther family = iota
-	famForward
-	famEval
-	famRecompute
-	famBackward
-	famDP
-	famUpdate
-	famSetupData
-	famSetupModel
-	famSetupOptimizer
-)
-
-var families = map[string]family{
-	schemas.PhaseForward: famForward, schemas.PhaseEval: famEval, schemas.PhaseRecompute: famRecompute,
-	schemas.PhaseBackward: famBackward, schemas.PhaseBackwardNorm: famBackward, schemas.PhaseBackwardGrad: famBackward,
-	schemas.PhaseClip: famDP, schemas.PhaseAccumulate: famDP, schemas.PhaseNoise: famUpdate,
-	schemas.PhaseOptimizer: famUpdate,
-	schemas.PhaseSetupData: famSetupData, schemas.PhaseSetupModel: famSetupModel,
-	schemas.PhaseSetupOptimizer: famSetupOptimizer,
+// pausedIn reports whether some of a span was not recorded: nothing is known of its bytes.
+func (c *Context) pausedIn(s *steps.Span) bool {
+	n := uint32(len(c.paused))
+	return s.BeginK < n && c.paused[s.BeginK] || s.EndK > s.BeginK && s.EndK <= n && c.paused[s.EndK-1]
 }
 
 // Tags are the rank's tags in order of k.

@@ -21,9 +21,9 @@ func same(a, b *sequence, i, k int, factors factors) bool {
 }
 
 // shortest finds a shortest edit from b to a (Myers 1986): by event of a its place in b, from 1, or 0. nil = too long.
-func (s *partFinder) shortest(a, b sequence, factors factors) []int32 {
-	s.buffer.places = grown(s.buffer.places, len(a.of))
-	places := s.buffer.places
+func (p *partMatcher) shortest(a, b sequence, factors factors) []int32 {
+	p.buffer.places = grown(p.buffer.places, len(a.of))
+	places := p.buffer.places
 	n := 0
 	for n < len(a.of) && n < len(b.of) && same(&a, &b, n, n, factors) {
 		places[n] = int32(n + 1)
@@ -34,25 +34,27 @@ func (s *partFinder) shortest(a, b sequence, factors factors) []int32 {
 		places[e-1] = int32(g)
 		e, g = e-1, g-1
 	}
-	if s.work += len(a.of) + len(b.of); s.work > maxWork || !s.middle(a.part(n, e), b.part(n, g), places[n:e], int32(n),
-		factors) {
+	if p.work += len(a.of) + len(b.of); p.work > maxWork {
+		return nil
+	}
+	if !p.middle(a.part(n, e), b.part(n, g), places[n:e], int32(n), factors) {
 		return nil
 	}
 	return places
 }
 
 // middle is shortest for what has neither a beginning nor an end in common; shift is added to places.
-func (s *partFinder) middle(a, b sequence, places []int32, shift int32, factors factors) bool {
+func (p *partMatcher) middle(a, b sequence, places []int32, shift int32, factors factors) bool {
 	n, m := len(a.of), len(b.of)
 	if n == 0 || m == 0 {
 		return true
 	}
 	limit := min(maxEdits, n+m)
-	s.buffer.furthest = grown(s.buffer.furthest, 2*limit+2)
-	v := s.buffer.furthest      // by diagonal x-y, plus limit: how far along a
-	trace := s.buffer.trace[:0] // v's middle before each step: of step d from d² on
+	p.buffer.furthest = grown(p.buffer.furthest, 2*limit+2)
+	v := p.buffer.furthest      // by diagonal x-y, plus limit: how far along a
+	trace := p.buffer.trace[:0] // v's middle before each step: of step d from d² on
 	for d := 0; d <= limit; d++ {
-		if s.work += d; s.work > maxWork {
+		if p.work += d; p.work > maxWork {
 			return false
 		}
 		for k := -d; k <= d; k += 2 {
@@ -66,10 +68,10 @@ func (s *partFinder) middle(a, b sequence, places []int32, shift int32, factors 
 			for y := int(x) - k; int(x) < n && y < m && same(&a, &b, int(x), y, factors); y++ {
 				x++
 			}
-			s.work += int(x - from)
+			p.work += int(x - from)
 			v[limit+k] = x
 			if int(x) >= n && int(x)-k >= m {
-				s.buffer.trace = trace
+				p.buffer.trace = trace
 				backtrack(trace, d, n, m, places, shift)
 				return true
 			}

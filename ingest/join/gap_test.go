@@ -105,7 +105,7 @@ func TestGap(t *testing.T) {
 		}
 	}
 	gap := w.gaps[0].Seq
-	if a := j.dev.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap ||
+	if a := j.facts.device.Replay.Allocated; steps[1].EndSeq >= gap || steps[4].BeginSeq != gap ||
 		steps[4].AllocatedBegin != a[gap] || steps[1].AllocatedEnd != a[steps[1].EndSeq] {
 		t.Errorf("step 1 ends at %d, step 4 begins at %d, the gap is event %d", steps[1].EndSeq, steps[4].BeginSeq, gap)
 	}
@@ -170,7 +170,7 @@ func TestModuleTimes(t *testing.T) {
 		hook   bool
 	}
 	got, sums := map[row]int64{}, map[string]int64{}
-	for _, m := range j.ctx.ModuleTimes() {
+	for _, m := range j.facts.ModuleTimes() {
 		if m.Step != 0 {
 			t.Errorf("a bare step has times of modules: %+v", m)
 		}
@@ -199,7 +199,7 @@ func TestModuleTimes(t *testing.T) {
 			t.Errorf("%s: the modules' times are %d ns from the phase's", phase, left)
 		}
 	}
-	if rows := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }).ctx.ModuleTimes(); len(rows) != 0 {
+	if rows := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }).facts.ModuleTimes(); len(rows) != 0 {
 		t.Error("a phantom GPU has no times")
 	}
 }

@@ -1,19 +1,20 @@
 package join
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
 
-// graphs knows when autograd's graphs were made and given up.
+// graphs tell when autograd's graphs were made and given up.
 type graphs struct {
-	j        *Joined
+	f        *facts
 	releases []release // in order
 	backward []pass
-	forwards []pass
+	forward  []pass // recompute, too
 }
 
-// pass is a stretch of events inside one phase.
+// pass is the events of one phase.
 type pass struct{ step, begin, end int64 }
 
 // release is the end of a backward run that gave up its graph.
@@ -23,42 +24,44 @@ type release struct {
 	microbatch int32
 }
 
-func newGraphs(j *Joined) *graphs {
-	g := &graphs{j: j}
-	spans := j.ctx.rank.Steps.Spans
-	for _, ks := range j.ctx.releases {
+func findGraphs(f *facts) *graphs {
+	g := &graphs{f: f}
+	spans := f.rank.Steps.Spans
+	for _, ks := range f.releases {
 		for _, k := range ks {
-			s := &spans[j.ctx.span[max(k, 1)-1]] // at k itself the backward phase is over
-			g.releases = append(g.releases, release{j.seqAt(k), s.Step, s.Microbatch})
+			s := &spans[f.span[max(k, 1)-1]] // at k itself the backward phase is over
+			g.releases = append(g.releases, release{f.seqAt(k), s.Step, s.Microbatch})
 		}
 	}
-	slices.SortFunc(g.releases, func(a, b release) int { return int(a.seq - b.seq) })
+	slices.SortFunc(g.releases, func(a, b release) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.step, b.step), cmp.Compare(a.microbatch, b.microbatch))
+	})
 	for i := range spans {
-		p := pass{spans[i].Step, j.seqAt(spans[i].BeginK), j.seqAt(spans[i].EndK)}
+		p := pass{spans[i].Step, f.seqAt(spans[i].BeginK), f.seqAt(spans[i].EndK)}
 		switch families[spans[i].Under] {
-		case famBackward:
+		case backwardFamily:
 			g.backward = append(g.backward, p)
-		case famForward, famRecompute:
-			g.forwards = append(g.forwards, p)
+		case forwardFamily, recomputeFamily:
+			g.forward = append(g.forward, p)
 		}
 	}
 	return g
 }
 
-// givenUp is the state from which on a block that forward left, and that no tag explains, is no activation any more:
-// the graph that it may have belonged to is gone, and the block is not. What dies inside a backward run was held by the
-// graph up to there, whichever runs ended before it (a generator's activations outlive the discriminator's backward).
-func (g *graphs) givenUp(life int32) int64 {
-	a := &g.j.dev.Replay.Allocs[life]
-	free := lifeEnd(a.FreeRequestedSeq)
-	if g.inBackward(free) {
-		return free
+// givenUp is the state from which on what forward made, and no tag explains, is no activation any more: the graph that
+// it may have belonged to is gone, and the allocation is not. What dies inside a backward run was held by the graph up
+// to there, whichever runs ended before it: a generator's activations outlive the discriminator's backward.
+func (g *graphs) givenUp(alloc int) int64 {
+	end := g.f.end(alloc)
+	if g.inBackward(end) {
+		return end
 	}
-	born := &g.j.ctx.rank.Steps.Spans[g.j.births[life].span]
-	last := free
-	n := sort.Search(len(g.releases), func(i int) bool { return g.releases[i].seq > a.AllocSeq })
+	born := g.f.birthSpan(alloc)
+	last := end
+	seq := g.f.allocs[alloc].AllocSeq
+	n := sort.Search(len(g.releases), func(i int) bool { return g.releases[i].seq > seq })
 	for i, r := range g.releases[n:] {
-		if r.seq >= free || i > 0 && (r.step != born.Step || r.microbatch != born.Microbatch) {
+		if r.seq >= end || i > 0 && (r.step != born.Step || r.microbatch != born.Microbatch) {
 			break
 		}
 		last = r.seq
@@ -66,10 +69,9 @@ func (g *graphs) givenUp(life int32) int64 {
 	return last
 }
 
-// unseen reports whether forward made a block in a bare step: what its graph held nobody has looked at.
-func (g *graphs) unseen(life int32) bool {
-	born := &g.j.ctx.rank.Steps.Spans[g.j.births[life].span]
-	return families[born.Under] == famForward && !g.j.ctx.instrumented(born)
+// unseen reports whether the forward pass of a bare step made an allocation: nobody looked at what its graph held.
+func (g *graphs) unseen(alloc int) bool {
+	return g.f.family(alloc) == forwardFamily && !g.f.instrumented(g.f.birthSpan(alloc))
 }
 
 func (g *graphs) inBackward(seq int64) bool {
@@ -77,15 +79,15 @@ func (g *graphs) inBackward(seq int64) bool {
 	return n < len(g.backward) && g.backward[n].begin < seq
 }
 
-// heldFrom is the state from which on what a walk at mark k found in a graph, or what a hook had kept by then, was
-// held: the first forward pass of that step that lies after a given state. The nodes themselves have no time.
+// heldFrom is the state from which on a graph, or a hook, held what was found in it at mark k: the first forward pass
+// of that step that lies after a given state. The graph's nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
-	c := g.j.ctx
-	step := c.rank.Steps.Spans[c.span[min(int(k), len(c.span)-1)]].Step
-	n := sort.Search(len(g.forwards), func(i int) bool { return g.forwards[i].end > after })
-	for _, f := range g.forwards[n:] {
-		if f.step == step {
-			return max(after, f.begin)
+	f := g.f
+	step := f.rank.Steps.Spans[f.span[min(int(k), len(f.span)-1)]].Step
+	n := sort.Search(len(g.forward), func(i int) bool { return g.forward[i].end > after })
+	for _, p := range g.forward[n:] {
+		if p.step == step {
+			return max(after, p.begin)
 		}
 	}
 	return after

@@ -8,7 +8,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-func (w *world) expect(j *Joined, cases [][4]any) {
+func (w *world) expect(j *Result, cases [][4]any) {
 	w.t.Helper()
 	for _, c := range cases {
 		if got := w.category(j, c[0].(string), c[1].(int), c[2].(string)); got != c[3].(string) {

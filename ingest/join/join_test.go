@@ -284,7 +284,7 @@ func TestOnlyABareStepReachesThePeak(t *testing.T) {
 	w.backward(0, func() {})
 	w.span(spool.OptimizerBegin, main, 1, func() {})
 	j := w.join()
-	if j.InstrumentedPeakSeq != nil || j.peak != j.dev.Replay.PeakSeq {
+	if j.InstrumentedPeakSeq != nil {
 		t.Errorf("instrumented peak %v", j.InstrumentedPeakSeq)
 	}
 }
@@ -434,10 +434,10 @@ func TestShared(t *testing.T) {
 	j := w.join()
 	seq := w.at["forward"]
 	var got []string
-	for l := range j.dev.Replay.Allocs {
-		if j.dev.Replay.Allocs[l].AllocSeq == w.blocks["h"][0].born {
-			for _, o := range j.owners[j.ownerAt[l]:j.ownerAt[l+1]] {
-				if o.begin <= seq && seq < lifeEnd(o.end) {
+	for l := range j.facts.device.Replay.Allocs {
+		if j.facts.device.Replay.Allocs[l].AllocSeq == w.blocks["h"][0].born {
+			for _, o := range j.owners.of(l) {
+				if o.begin <= seq && seq < endOf(o.end) {
 					got = append(got, schemas.Categories[o.category])
 				}
 			}
@@ -516,12 +516,12 @@ func TestUnfinishedForward(t *testing.T) {
 		j := w.join()
 		for name, want := range c.want {
 			var got []string
-			for l := range j.dev.Replay.Allocs {
-				if j.dev.Replay.Allocs[l].AllocSeq != w.blocks[name][0].born {
+			for l := range j.facts.device.Replay.Allocs {
+				if j.facts.device.Replay.Allocs[l].AllocSeq != w.blocks[name][0].born {
 					continue
 				}
-				for _, o := range j.owners[j.ownerAt[l]:j.ownerAt[l+1]] {
-					if o.begin <= j.dev.Replay.Events && j.dev.Replay.Events < lifeEnd(o.end) {
+				for _, o := range j.owners.of(l) {
+					if o.begin <= j.facts.device.Replay.Events && j.facts.device.Replay.Events < endOf(o.end) {
 						got = append(got, schemas.Categories[o.category]+"/"+evidences[o.evidence])
 					}
 				}
@@ -592,11 +592,11 @@ func TestPhaseRows(t *testing.T) {
 			t.Fatalf("phase %+v does not follow event %d", p, seq)
 		}
 		seq, peak, gpu = p.EndSeq, max(peak, p.PeakBytes), gpu+p.GPUNS
-		if p.AllocatedBegin != j.dev.Replay.Allocated[p.BeginSeq] || p.PeakBytes != j.dev.Replay.Allocated[p.PeakSeq] {
+		if p.AllocatedBegin != j.facts.device.Replay.Allocated[p.BeginSeq] || p.PeakBytes != j.facts.device.Replay.Allocated[p.PeakSeq] {
 			t.Errorf("bytes of %+v", p)
 		}
 	}
-	if seq != int64(w.events.Len()) || peak != j.dev.Replay.PeakAllocated || gpu != 100*int64(len(intervals)) {
+	if seq != int64(w.events.Len()) || peak != j.facts.device.Replay.PeakAllocated || gpu != 100*int64(len(intervals)) {
 		t.Errorf("phases end at %d, peak %d, gpu %d", seq, peak, gpu)
 	}
 	if len(steps) != 2 || steps[1].BeginSeq != steps[0].EndSeq ||
@@ -741,7 +741,7 @@ func TestHeldOnceMore(t *testing.T) {
 	}
 	j := w.join()
 	var held []owner
-	for _, o := range j.owners[j.ownerAt[0]:j.ownerAt[1]] {
+	for _, o := range j.owners.of(0) {
 		if o.category == activations && o.evidence == tagged {
 			held = append(held, o)
 		}
@@ -805,7 +805,7 @@ func TestTargetsOfTheUser(t *testing.T) {
 				}
 			}
 		}
-		for _, o := range j.owners {
+		for _, o := range j.owners.all {
 			if o.category == other && o.evidence == tagged && w.names[o.name] != "mine" {
 				t.Errorf("tags %v: the target's name is %q", kinds, w.names[o.name])
 			}

@@ -1,110 +1,109 @@
 package join
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare step,
-// a unit, is held against one of the other: the first against the first, the last against the last, and those between
-// against those between; a logical batch may have more physical ones than another. Within a pair of units the shortest
+// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare step, a
+// unit, is held against one of the other: the first against the first, the last against the last, and those between
+// against those between, for a logical batch may have more physical ones than another. Within two units the shortest
 // edit from one to the other says which event is which. Sizes are left out of that: they are what differs. What is
-// compared of an event says more than that it allocates: in which phase, and where the block that it is about ends or
-// began.
+// compared of an event is more than what it does: its phase, and where the block that it is about ends or began.
 
 const (
-	// candidates is how many instrumented steps on either side a bare one is held against.
-	candidates = 4
+	// neighbours is how many instrumented steps on either side a bare one is held against.
+	neighbours = 4
 	// maxEdits bounds how much two units may differ.
 	maxEdits = 400
-	// maxWork bounds the comparisons of a recording: past it steps that differ from all others go without a twin.
+	// maxWork bounds the comparisons of a recording: past it, steps that differ from all others stay unmatched.
 	maxWork = 400_000_000
 )
 
-// partFinder compares steps part by part.
-type partFinder struct {
+// partMatcher compares steps part by part.
+type partMatcher struct {
 	tokens map[int]*tokens // by step
 	spare  []*tokens
 	buffer struct {
-		phase           []family
-		run, microbatch []int32
-		places          []int32
-		furthest        []int32
-		trace           []int32
-		lives           []int
+		phase            []family
+		run, microbatch  []int32
+		places, furthest []int32
+		trace            []int32
+		allocs           []int
 	}
 	work int
 }
 
-// forget gives up what a step does.
-func (s *partFinder) forget(i int) {
-	if t := s.tokens[i]; t != nil {
-		s.spare = append(s.spare, t)
+// forget gives up the tokens of a step.
+func (m *partMatcher) forget(i int) {
+	if t := m.tokens[i]; t != nil {
+		m.spare = append(m.spare, t)
 	}
-	delete(s.tokens, i)
+	delete(m.tokens, i)
 }
 
-// likeInParts finds the instrumented steps that blocks of step i have twins in, the one with the most first: what that
-// one does not have another may. None, where fewer than half of the blocks have a twin in any.
-func (f *finder) likeInParts(i int) []*alignment {
-	first := f.j.born(f.p, f.at[i].from)
-	left := f.j.born(f.p, f.at[i].to) - first // blocks without a twin so far
+// alikeInParts aligns step i with the instrumented steps that its allocations have matches in, the one with the most
+// first: what that one does not have another may. None counts in which fewer than half of the allocations have a match.
+func (s *stepMatcher) alikeInParts(i int) []*alignment {
+	first := s.firstAfter(s.at[i].from)
+	left := s.firstAfter(s.at[i].to) - first // allocations without a match so far
 	births, known := left, make([]bool, left)
 	var found []*alignment
 	taken := map[*alignment]int{}
-	near := nearest(f.instrumented, i, candidates)
-	for o := range f.parts.tokens { // what is behind is not needed any more
+	near := nearest(s.instrumented, i, neighbours)
+	for o := range s.parts.tokens { // steps that lie behind are not needed any more
 		if len(near) > 0 && o < near[0] {
-			f.parts.forget(o)
+			s.parts.forget(o)
 		}
 	}
 	near = slices.Clone(near)
-	slices.SortStableFunc(near, func(a, b int) int { return max(a-i, i-a) - max(b-i, i-b) })
+	slices.SortStableFunc(near, func(a, b int) int { return cmp.Compare(max(a-i, i-a), max(b-i, i-b)) })
 	for _, o := range near {
-		al := f.align(i, o)
+		al := s.align(i, o)
 		if al == nil {
 			continue
 		}
-		lives := f.parts.buffer.lives[:0]
-		al.pair(f.j, f.p, &f.bench, func(m match) { lives = append(lives, m.life-first) })
-		f.parts.buffer.lives = lives
-		// Only what is taken hides from those behind it what they have too.
-		if 2*len(lives) < births || !slices.ContainsFunc(lives, func(l int) bool { return !known[l] }) {
+		allocs := s.parts.buffer.allocs[:0]
+		al.pair(s, func(p pair) { allocs = append(allocs, p.alloc-first) })
+		s.parts.buffer.allocs = allocs
+		// A step that is not taken does not hide from those behind it what they have too.
+		if 2*len(allocs) < births || !slices.ContainsFunc(allocs, func(a int) bool { return !known[a] }) {
 			continue
 		}
-		for _, l := range lives {
-			if !known[l] {
-				known[l] = true
+		for _, a := range allocs {
+			if !known[a] {
+				known[a] = true
 				left--
 			}
 		}
-		found, taken[al] = append(found, al), len(lives)
+		found, taken[al] = append(found, al), len(allocs)
 		if left == 0 {
 			break
 		}
 	}
-	f.parts.forget(i)
-	slices.SortStableFunc(found, func(a, b *alignment) int { return taken[b] - taken[a] })
+	s.parts.forget(i)
+	slices.SortStableFunc(found, func(a, b *alignment) int { return cmp.Compare(taken[b], taken[a]) })
 	return found
 }
 
-// align finds which event of step i is which of step o.
-func (f *finder) align(i, o int) *alignment {
-	a, b := f.tokensOf(i), f.tokensOf(o)
+// align finds which event of step i is which of step o; nil where something in either is not known.
+func (s *stepMatcher) align(i, o int) *alignment {
+	a, b := s.tokensOf(i), s.tokensOf(o)
 	if a == nil || b == nil {
 		return nil
 	}
 	n, m := len(a.units), len(b.units)
-	al := f.aligned(i, o, schemas.LikeParts)
-	al.parts = f.places(a, b, func(u int) int { return like(u, n, m) })
+	al := s.aligned(i, o, schemas.LikeParts)
+	al.parts = s.parts.mapUnits(a, b, func(u int) int { return counterpart(u, n, m) })
 	for u := 0; u+1 < n; u++ {
-		if like(u+1, n, m) != like(u, n, m)+1 {
-			al.crossing = f.places(a, b, func(u int) int {
-				if u+1 == n || like(u+1, n, m) == like(u, n, m)+1 {
+		if counterpart(u+1, n, m) != counterpart(u, n, m)+1 {
+			al.crossing = s.parts.mapUnits(a, b, func(u int) int {
+				if u+1 == n || counterpart(u+1, n, m) == counterpart(u, n, m)+1 {
 					return -1
 				}
-				return like(u+1, n, m) - 1
+				return counterpart(u+1, n, m) - 1
 			})
 			break
 		}
@@ -112,30 +111,8 @@ func (f *finder) align(i, o int) *alignment {
 	return al
 }
 
-// places finds the place of each event in the unit of b that its own unit is held against; -1 = none.
-func (f *finder) places(a, b *tokens, against func(int) int) *places {
-	p := &places{far: make([]int32, len(a.of)), units: make([]partition, len(a.units))}
-	for u := range a.units {
-		part := &p.units[u]
-		part.step = a.units[u].stretch
-		v := against(u)
-		if v < 0 {
-			continue
-		}
-		part.like = b.units[v].stretch
-		last, found := part.like.from, f.edit(a, &a.units[u], b, &b.units[v])
-		for e := part.step.from + 1; e <= part.step.to; e++ {
-			if found != nil && found[e-part.step.from-1] > 0 {
-				last = part.like.from + found[e-part.step.from-1]
-			}
-			p.far[e] = last
-		}
-	}
-	return p
-}
-
-// like is the unit of m that unit i of n is held against.
-func like(i, n, m int) int {
+// counterpart is the unit, of m, that unit i of n is held against.
+func counterpart(i, n, m int) int {
 	switch {
 	case i == n-1:
 		return m - 1
@@ -145,28 +122,48 @@ func like(i, n, m int) int {
 	return min(i, max(m-2, 0))
 }
 
-// edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where they
-// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to
-// those.
-func (f *finder) edit(a *tokens, u *unit, b *tokens, v *unit) []int32 {
-	x, y := sequence{a.of[u.from+1 : u.to+1], a.size[u.from+1 : u.to+1]}, sequence{b.of[v.from+1 : v.to+1],
-		b.size[v.from+1 : v.to+1]}
-	all := factors{}
-	if u.hash != v.hash {
-		for i, n := range f.parts.shortest(x, y, nil) {
-			if n > 0 {
-				all[factor(x.size[i], y.size[n-1])]++
+// mapUnits finds the place of each event of a in the unit of b that its own unit is held against; -1 = none.
+func (m *partMatcher) mapUnits(a, b *tokens, against func(int) int) *unitMap {
+	out := &unitMap{reached: make([]int32, len(a.of)), units: make([]unitPair, len(a.units))}
+	for u := range a.units {
+		p := &out.units[u]
+		p.step = a.units[u].stretch
+		v := against(u)
+		if v < 0 {
+			continue
+		}
+		p.other = b.units[v].stretch
+		last, found := p.other.from, m.edit(a, &a.units[u], b, &b.units[v])
+		for e := p.step.from + 1; e <= p.step.to; e++ {
+			if found != nil && found[e-p.step.from-1] > 0 {
+				last = p.other.from + found[e-p.step.from-1]
 			}
+			out.reached[e] = last
 		}
-		for factor, n := range all {
-			if n <= 2 { // a block of its own: its birth and its death
-				delete(all, factor)
-			}
-		}
-		if len(all) == 0 {
-			return nil
-		}
-		return f.parts.shortest(x, y, all)
 	}
-	return f.parts.shortest(x, y, nil)
+	return out
+}
+
+// edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where the units
+// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to those.
+func (m *partMatcher) edit(a *tokens, u *unit, b *tokens, v *unit) []int32 {
+	x, y := a.sequence(u), b.sequence(v)
+	if u.hash == v.hash {
+		return m.shortest(x, y, nil)
+	}
+	all := factors{}
+	for i, n := range m.shortest(x, y, nil) {
+		if n > 0 {
+			all[factor(x.size[i], y.size[n-1])]++
+		}
+	}
+	for factor, n := range all {
+		if n <= 2 { // a block of its own: its birth and its death
+			delete(all, factor)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return m.shortest(x, y, all)
 }

@@ -1,21 +1,17 @@
 package join
 
-import (
-	"sort"
+import "github.com/dpsight/dpsight/schemas"
 
-	"github.com/dpsight/dpsight/schemas"
-)
-
-// program numbers the events that the program caused: allocs and requests to free, and gaps, which hide some. Segments
-// come and go, and frees complete, as the allocator sees fit; so one step repeats another in these events only.
+// program numbers the events that the program caused: allocations, requests to free, and gaps, which hide some.
+// Segments come and go, and frees complete, as the allocator sees fit; one step repeats another in program events only.
 type program struct {
-	number []int32 // by seq: program events up to it
-	seq    []int32 // by number: its seq
+	number []int32 // by event: the number of program events up to it
+	seq    []int32 // by number: its event
 }
 
-func newProgram(e *schemas.EventColumns) *program {
-	p := &program{number: make([]int32, e.Len()+1), seq: []int32{0}}
-	for i, a := range e.Action {
+func newProgram(actions []schemas.Action) *program {
+	p := &program{number: make([]int32, len(actions)+1), seq: []int32{0}}
+	for i, a := range actions {
 		if a == schemas.ActionAlloc || a == schemas.ActionFreeRequested || a == schemas.ActionGap {
 			p.seq = append(p.seq, int32(i+1))
 		}
@@ -24,12 +20,28 @@ func newProgram(e *schemas.EventColumns) *program {
 	return p
 }
 
-// stretch is the program events of one step: (from, to].
+// stretch is the program events of one step: those after from, up to and with to.
 type stretch struct{ from, to int32 }
 
 func (s stretch) len() int { return int(s.to - s.from) }
 
-// death is the program event that ends a life, or the first one after the step if it outlives that.
+// hash is a hash of what a step does.
+func (p *program) hash(actions []schemas.Action, s stretch) uint64 {
+	h := newHash
+	for _, seq := range p.seq[s.from+1 : s.to+1] {
+		h = h.add(uint64(actions[seq-1]))
+	}
+	return uint64(h)
+}
+
+// hash is an FNV-1a hash of numbers.
+type hash uint64
+
+const newHash hash = 14695981039346656037
+
+func (h hash) add(n uint64) hash { return (h ^ hash(n)) * 1099511628211 }
+
+// death is the program event that frees an allocation, or the first one after the step if it outlives that.
 func (p *program) death(free int64, to int32) int32 {
 	if free == 0 || p.number[free] > to {
 		return to + 1
@@ -37,14 +49,8 @@ func (p *program) death(free int64, to int32) int32 {
 	return p.number[free]
 }
 
-// born is the first life that was born after a program event: lives are in order of birth.
-func (j *Joined) born(p *program, after int32) int {
-	lives := j.dev.Replay.Allocs
-	return sort.Search(len(lives), func(l int) bool { return p.number[lives[l].AllocSeq] > after })
-}
-
-// at is the event that lies as far behind program event n as event seq behind the one before it: between two program
-// events there are those of the allocator.
+// at is the event that lies as far behind program event n as event seq lies behind the program event before it: the
+// allocator's own events lie between two of them.
 func (p *program) at(n int32, seq int64) int64 {
 	n = min(n, int32(len(p.seq)-1))
 	next := int64(len(p.number))

@@ -3,7 +3,6 @@ package join
 import (
 	"sort"
 
-	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -11,64 +10,48 @@ import (
 const batchRows = 16 << 10
 
 // Allocations makes the rows of allocations.parquet and hands them to emit in batches, which it may not keep.
-func (j *Joined) Allocations(emit func([]schemas.Allocation) error) error {
-	if j.dev.Replay == nil {
+func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
+	f, events := r.facts, r.facts.device.Events
+	if f.device.Replay == nil {
 		return nil
 	}
-	c, e := j.ctx, j.dev.Events
-	rows := make([]schemas.Allocation, 0, batchRows)
-	lives := j.dev.Replay.Allocs
-	for l := range lives {
-		a, b := &lives[l], &j.births[l]
-		s := &c.rank.Steps.Spans[b.span]
-		row := schemas.Allocation{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, AllocID: int64(l) + 1,
+	return batches(len(f.allocs), emit, func(i int) schemas.Allocation {
+		a, b, s := &f.allocs[i], &f.births[i], f.birthSpan(i)
+		row := schemas.Allocation{RunID: f.rank.RunID, Rank: f.rank.Rank, Device: f.device.Device, AllocID: int64(i) + 1,
 			Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block, Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
-			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: b.dtypeName()}
+			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: r.dtypes[i].name()}
 		switch {
-		case !j.untraced(a):
-			row.AllocTimeNS, row.Stack = e.TimeNS[a.AllocSeq-1], int64(e.Stack[a.AllocSeq-1])
+		case !f.untraced(i):
+			row.AllocTimeNS, row.Stack = events.TimeNS[a.AllocSeq-1], int64(events.Stack[a.AllocSeq-1])
 		case a.AllocSeq > 0:
 			row.Step, row.Microbatch, row.Phase = -1, 0, ""
 		default:
 			row.Step, row.Microbatch = -1, 0
 		}
 		if a.FreeRequestedSeq > 0 {
-			row.FreeTimeNS = e.TimeNS[a.FreeRequestedSeq-1]
+			row.FreeTimeNS = events.TimeNS[a.FreeRequestedSeq-1]
 		}
-		if a.LiveAt(j.peak) {
-			row.CategoryAtPeak = schemas.Categories[j.categoryAt(int32(l), j.peak)]
-		}
-		if rows = append(rows, row); len(rows) == batchRows {
-			if err := emit(rows); err != nil {
-				return err
-			}
-			rows = rows[:0]
-		}
-	}
-	return emit(rows)
-}
-
-// categoryAt is the category that a life counts under just after event seq, at which it is live.
-func (j *Joined) categoryAt(life int32, seq int64) categoryIndex {
-	for i := j.ownerAt[life]; i < j.ownerAt[life+1]; i++ {
-		if o := &j.owners[i]; o.begin <= seq && seq < lifeEnd(o.end) {
-			return o.category
-		}
-	}
-	return other
+		return row
+	})
 }
 
 // Owners makes the rows of owners.parquet and hands them to emit in batches, which it may not keep.
-func (j *Joined) Owners(emit func([]schemas.Owner) error) error {
-	rows := make([]schemas.Owner, 0, batchRows)
-	for i := range j.owners {
-		o := &j.owners[i]
-		row := schemas.Owner{RunID: j.ctx.rank.RunID, Rank: j.ctx.rank.Rank, Device: j.dev.Device,
-			AllocID:  int64(o.life) + 1,
-			Category: schemas.Categories[o.category], Name: j.ctx.rank.Names[o.name], Module: int64(o.module),
+func (r *Result) Owners(emit func([]schemas.Owner) error) error {
+	rank := r.facts.rank
+	return batches(len(r.owners.all), emit, func(i int) schemas.Owner {
+		o := &r.owners.all[i]
+		return schemas.Owner{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device, AllocID: int64(o.alloc) + 1,
+			Category: schemas.Categories[o.category], Name: rank.Names[o.name], Module: int64(o.module),
 			BeginSeq: o.begin, EndSeq: o.end, EndObserved: o.observed, Evidence: evidences[o.evidence]}
-		if rows = append(rows, row); len(rows) == batchRows {
+	})
+}
+
+// batches hands n rows made by row to emit, a batch at a time.
+func batches[T any](n int, emit func([]T) error, row func(i int) T) error {
+	rows := make([]T, 0, min(n, batchRows))
+	for i := range n {
+		if rows = append(rows, row(i)); len(rows) == batchRows {
 			if err := emit(rows); err != nil {
 				return err
 			}
@@ -78,72 +61,42 @@ func (j *Joined) Owners(emit func([]schemas.Owner) error) error {
 	return emit(rows)
 }
 
-// Phases are the rows of phases.parquet.
-func (j *Joined) Phases() []schemas.Phase {
-	c, spans := j.ctx, j.ctx.rank.Steps.Spans
-	gpu := c.gpuTimes()
-	rows := make([]schemas.Phase, 0, len(spans))
-	for i := range spans {
-		s := &spans[i]
-		row := schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Step,
-			Microbatch: s.Microbatch,
-			Phase:      s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS,
-			GPUNS: gpu[i]}
-		if r := j.dev.Replay; r != nil && !c.pausedIn(s) {
-			row.BeginSeq, row.EndSeq = j.seqAt(s.BeginK), j.seqAt(s.EndK)
-			if i == len(spans)-1 {
-				row.EndSeq = r.Events
+// Phases are the rows of phases.parquet: the rank's, with the bytes of this device.
+func (r *Result) Phases() []schemas.Phase {
+	f, replayed := r.facts, r.facts.device.Replay
+	rows := make([]schemas.Phase, 0, len(f.times.Phases))
+	for i, row := range f.times.Phases {
+		row.Device = f.device.Device
+		if s := &f.rank.Steps.Spans[i]; replayed != nil && !f.pausedIn(s) {
+			row.BeginSeq, row.EndSeq = f.seqAt(s.BeginK), f.seqAt(s.EndK)
+			if i == len(f.times.Phases)-1 {
+				row.EndSeq = replayed.Events
 			}
-			row.AllocatedBegin, row.AllocatedEnd = r.Allocated[row.BeginSeq], r.Allocated[row.EndSeq]
-			row.PeakBytes, row.PeakSeq = r.PeakBetween(row.BeginSeq, row.EndSeq)
+			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
+			row.PeakBytes, row.PeakSeq = replayed.PeakBetween(row.BeginSeq, row.EndSeq)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// pausedIn reports whether some of a span was not recorded: nothing is known of its bytes.
-func (c *Context) pausedIn(s *steps.Span) bool {
-	n := uint32(len(c.paused))
-	return s.BeginK < n && c.paused[s.BeginK] || s.EndK > s.BeginK && s.EndK <= n && c.paused[s.EndK-1]
-}
-
-// Steps are the rows of steps.parquet.
-func (j *Joined) Steps() []schemas.Step {
-	c := j.ctx
-	gpu, spans := make([]int64, len(c.rank.Steps.Steps)), make([]schemas.Phase, len(c.rank.Steps.Spans))
-	for i, ns := range c.gpuTimes() {
-		s := &c.rank.Steps.Spans[i]
-		if spans[i] = (schemas.Phase{Step: s.Step, Phase: s.Phase, GPUNS: ns}); s.Step >= 0 &&
-			s.Step < int64(len(gpu)) {
-			gpu[s.Step] += ns
-		}
-	}
-	for s := range schemas.Captured(spans) { // it did not run
-		if s.Step < int64(len(gpu)) {
-			gpu[s.Step] = 0
-		}
-	}
-	var rows []schemas.Step
-	for i := range c.rank.Steps.Steps {
-		s := &c.rank.Steps.Steps[i]
-		row := schemas.Step{RunID: c.rank.RunID, Rank: c.rank.Rank, Device: j.dev.Device, Step: s.Number,
-			Microbatches: s.Microbatches,
-			Warmup:       s.Warmup, Instrumented: s.Instrumented, Recorded: s.Recorded && j.dev.Replay != nil,
-			Unphased: s.Unphased, Samples: s.Samples, Tokens: s.Tokens,
-			BeginK: int64(s.BeginK), EndK: int64(s.EndK), StartNS: s.StartNS, EndNS: s.EndNS,
-			WallNS: max(s.EndNS-s.StartNS-s.DrainNS, 0), GPUNS: gpu[i]}
-		if row.Recorded {
-			r := j.dev.Replay
-			row.BeginSeq, row.EndSeq = j.seqAt(s.BeginK), j.seqAt(s.EndK)
-			row.AllocatedBegin, row.AllocatedEnd = r.Allocated[row.BeginSeq], r.Allocated[row.EndSeq]
-			row.ReservedBegin, row.ReservedEnd = r.Reserved.At(row.BeginSeq), r.Reserved.At(row.EndSeq)
-			row.PeakBytes, _ = r.PeakBetween(row.BeginSeq, row.EndSeq)
+// Steps are the rows of steps.parquet: the rank's, with the bytes of this device.
+func (r *Result) Steps() []schemas.Step {
+	f, replayed := r.facts, r.facts.device.Replay
+	rows := make([]schemas.Step, 0, len(f.times.Steps))
+	for i, row := range f.times.Steps {
+		s := &f.rank.Steps.Steps[i]
+		row.Device = f.device.Device
+		if row.Recorded = s.Recorded && replayed != nil; row.Recorded {
+			row.BeginSeq, row.EndSeq = f.seqAt(s.BeginK), f.seqAt(s.EndK)
+			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
+			row.ReservedBegin, row.ReservedEnd = replayed.Reserved.At(row.BeginSeq), replayed.Reserved.At(row.EndSeq)
+			row.PeakBytes, _ = replayed.PeakBetween(row.BeginSeq, row.EndSeq)
 		} else {
-			if p := j.checkpointAt(s.BeginK); p != nil {
+			if p := f.checkpointAt(s.BeginK); p != nil {
 				row.AllocatedBegin, row.ReservedBegin = p.AllocatedBytes, p.ReservedBytes
 			}
-			if p := j.checkpointAt(s.EndK); p != nil {
+			if p := f.checkpointAt(s.EndK); p != nil {
 				row.AllocatedEnd, row.ReservedEnd = p.AllocatedBytes, p.ReservedBytes
 			}
 		}
@@ -153,33 +106,27 @@ func (j *Joined) Steps() []schemas.Step {
 }
 
 // checkpointAt is the drain between the end of a step at mark k and whatever comes next; nil if there was none.
-func (j *Joined) checkpointAt(k uint32) *schemas.Checkpoint {
-	c := j.ctx
-	if int(k) >= len(c.span) {
+func (f *facts) checkpointAt(k uint32) *schemas.Checkpoint {
+	if int(k) >= len(f.span) {
 		return nil
 	}
-	at := sort.Search(len(j.dev.Checkpoints), func(i int) bool { return j.dev.Checkpoints[i].K >= int64(k) })
-	if at == len(j.dev.Checkpoints) {
+	checkpoints := f.device.Checkpoints
+	at := sort.Search(len(checkpoints), func(i int) bool { return checkpoints[i].K >= int64(k) })
+	if at == len(checkpoints) {
 		return nil
 	}
-	p := &j.dev.Checkpoints[at]
-	if p.K >= int64(len(c.span)) {
+	p := &checkpoints[at]
+	if p.K >= int64(len(f.span)) {
 		return nil
 	}
-	a, b := &c.rank.Steps.Spans[c.span[k]], &c.rank.Steps.Spans[c.span[p.K]]
+	a, b := &f.rank.Steps.Spans[f.span[k]], &f.rank.Steps.Spans[f.span[p.K]]
 	if a.Step != b.Step || a.Group != b.Group || b.Phase != schemas.PhaseBetween {
 		return nil
 	}
-	for i := c.span[k]; i <= c.span[p.K]; i++ {
-		if c.rank.Steps.Spans[i].Phase != schemas.PhaseBetween {
+	for i := f.span[k]; i <= f.span[p.K]; i++ {
+		if f.rank.Steps.Spans[i].Phase != schemas.PhaseBetween {
 			return nil
 		}
 	}
 	return p
-}
-
-// Times are the rows of phases.parquet and steps.parquet of a rank that used no device at all.
-func Times(c *Context) ([]schemas.Phase, []schemas.Step) {
-	j := &Joined{ctx: c}
-	return j.Phases(), j.Steps()
 }

@@ -35,6 +35,45 @@ func (c *Context) gpuTimes() []int64 {
 	return out
 }
 
+// Times are the steps and phases of a rank, without the bytes of any device.
+type Times struct {
+	Phases []schemas.Phase
+	Steps  []schemas.Step
+}
+
+// Times are the rank's steps and phases. They are the rows of the tables where it used no device.
+func (c *Context) Times() Times { return c.times }
+
+func findTimes(c *Context) (t Times) {
+	derived := c.rank.Steps
+	gpu := c.gpuTimes()
+	for i := range derived.Spans {
+		s := &derived.Spans[i]
+		t.Phases = append(t.Phases, schemas.Phase{RunID: c.rank.RunID, Rank: c.rank.Rank, Step: s.Step,
+			Microbatch: s.Microbatch, Phase: s.Phase, BeginK: int64(s.BeginK), EndK: int64(s.EndK),
+			StartNS: s.StartNS, EndNS: s.EndNS, GPUNS: gpu[i]})
+	}
+	stepGPU := make([]int64, len(derived.Steps))
+	for i := range t.Phases {
+		if p := &t.Phases[i]; p.Step >= 0 && p.Step < int64(len(stepGPU)) {
+			stepGPU[p.Step] += p.GPUNS
+		}
+	}
+	for s := range schemas.Captured(t.Phases) { // it did not run
+		if s.Step < int64(len(stepGPU)) {
+			stepGPU[s.Step] = 0
+		}
+	}
+	for i := range derived.Steps {
+		s := &derived.Steps[i]
+		t.Steps = append(t.Steps, schemas.Step{RunID: c.rank.RunID, Rank: c.rank.Rank, Step: s.Number,
+			Microbatches: s.Microbatches, Warmup: s.Warmup, Instrumented: s.Instrumented, Unphased: s.Unphased,
+			Samples: s.Samples, Tokens: s.Tokens, BeginK: int64(s.BeginK), EndK: int64(s.EndK),
+			StartNS: s.StartNS, EndNS: s.EndNS, WallNS: max(s.EndNS-s.StartNS-s.DrainNS, 0), GPUNS: stepGPU[i]})
+	}
+	return t
+}
+
 // ModuleTimes are the rows of module_times.parquet, in order of step, phase's first occurrence in it, and module. An
 // interval belongs to the module whose call is innermost at its beginning: each call's edges have events of their own.
 func (c *Context) ModuleTimes() []schemas.ModuleTime {

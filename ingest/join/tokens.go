@@ -2,8 +2,26 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// token is what one program event does.
+// token is what one program event does: whether it allocates or frees, where the block that it is about ends or began,
+// and the family of the phase.
 type token uint32
+
+const (
+	frees     token = 1 << 8
+	allocates token = 2 << 8
+)
+
+// Where the block of an event ends, or began.
+const (
+	samePhase token = iota << 4
+	sameUnit
+	sameStep
+	outside
+	reach token = 15 << 4 // these bits
+)
+
+// crosses reports whether an event is about a block that is not both made and freed in its unit.
+func (t token) crosses() bool { return t&reach >= sameStep }
 
 // tokens is what a step does, unit by unit.
 type tokens struct {
@@ -12,96 +30,106 @@ type tokens struct {
 	units []unit
 }
 
+// unit is the events of one forward-backward pair, and of what lies around it.
 type unit struct {
-	stretch // in places of the step: (from, to]
-	hash    uint64
+	stretch // in places of the step
+	hash    hash
 }
 
-// tokensOf is what a step does; nil where something in it is not known.
-func (f *finder) tokensOf(i int) *tokens {
-	s := &f.parts
-	if t, ok := s.tokens[i]; ok {
+func (t *tokens) sequence(u *unit) sequence {
+	return sequence{t.of[u.from+1 : u.to+1], t.size[u.from+1 : u.to+1]}
+}
+
+// tokensOf is what step i does; nil where something in it is not known.
+func (s *stepMatcher) tokensOf(i int) *tokens {
+	m := &s.parts
+	if t, ok := m.tokens[i]; ok {
 		return t
 	}
-	if s.tokens == nil {
-		s.tokens = map[int]*tokens{}
+	if m.tokens == nil {
+		m.tokens = map[int]*tokens{}
 	}
-	t := f.readTokens(i)
-	s.tokens[i] = t
+	t := s.readTokens(i)
+	m.tokens[i] = t
 	return t
 }
 
-// Where the block of an event ends, or began.
-const (
-	samePhase token = iota
-	sameUnit
-	sameStep
-	outside
-)
-
-// crosses reports whether an event is about a block that is not born and dead in its unit.
-func (t token) crosses() bool { return t>>4&15 >= sameStep }
-
-func (f *finder) readTokens(i int) *tokens {
-	j, p, at := f.j, f.p, f.at[i]
+func (s *stepMatcher) readTokens(i int) *tokens {
+	at, buffer := s.at[i], &s.parts.buffer
 	n := int32(at.len())
-	t, buffer := &tokens{}, &f.parts.buffer
-	if spare := len(f.parts.spare); spare > 0 {
-		t, f.parts.spare = f.parts.spare[spare-1], f.parts.spare[:spare-1]
+	t := &tokens{}
+	if spare := len(s.parts.spare); spare > 0 {
+		t, s.parts.spare = s.parts.spare[spare-1], s.parts.spare[:spare-1]
 	}
 	t.of, t.size, t.units = grown(t.of, int(n)+1), grown(t.size, int(n)+1), t.units[:0]
-	buffer.phase, buffer.run, buffer.microbatch = grown(buffer.phase, int(n)+1), grown(buffer.run, int(n)+1),
-		grown(buffer.microbatch, int(n)+1)
-	phase, run, in := buffer.phase, buffer.run, buffer.microbatch
-	runs := int32(0)
-	spans := j.ctx.rank.Steps.Spans
-	first := j.ctx.span[j.ctx.rank.Steps.Steps[i].BeginK]
-	for s := int(first); s < len(spans) && spans[s].Step == spans[first].Step; s++ {
-		from, to := p.number[j.seqAt(spans[s].BeginK)]-at.from, p.number[j.seqAt(spans[s].EndK)]-at.from
-		fam := folded(families[spans[s].Under])
-		for e := max(from, 0) + 1; e <= min(to, n); e++ {
-			if e == 1 || phase[e-1] != fam {
-				runs++
-			}
-			phase[e], run[e], in[e] = fam, runs, spans[s].Microbatch
-		}
-	}
+	s.readPhases(i)
 	for e := int32(1); e <= n; e++ {
-		if e == 1 || in[e] != in[e-1] {
+		if e == 1 || buffer.microbatch[e] != buffer.microbatch[e-1] {
 			t.units = append(t.units, unit{stretch: stretch{e - 1, e - 1}})
 		}
 		t.units[len(t.units)-1].to = e
-		t.size[e] = j.dev.Events.Size[p.seq[at.from+e]-1]
-		switch j.dev.Events.Action[p.seq[at.from+e]-1] {
+		event := s.program.seq[at.from+e] - 1
+		t.size[e] = s.f.device.Events.Size[event]
+		does := allocates
+		switch s.f.actions[event] {
 		case schemas.ActionGap:
 			return nil
 		case schemas.ActionFreeRequested:
-			t.of[e] = 1<<8 | outside<<4 | token(phase[e])
-		default:
-			t.of[e] = 2<<8 | outside<<4 | token(phase[e])
+			does = frees
 		}
+		t.of[e] = does | outside | token(buffer.phase[e])
 	}
-	lives := j.dev.Replay.Allocs
-	for l := j.born(p, at.from); l < len(lives) && p.number[lives[l].AllocSeq] <= at.to; l++ {
-		b, d := p.number[lives[l].AllocSeq]-at.from, p.death(lives[l].FreeRequestedSeq, at.to)-at.from
-		if d > n {
-			continue
-		}
-		where := sameStep
-		if run[b] == run[d] {
-			where = samePhase
-		} else if in[b] == in[d] {
-			where = sameUnit
-		}
-		t.of[b] = t.of[b]&^(15<<4) | where<<4
-		t.of[d] = t.of[d]&^(15<<4) | where<<4
-	}
+	s.readReaches(t, at)
 	for u := range t.units {
-		h := uint64(14695981039346656037)
+		h := newHash
 		for _, x := range t.of[t.units[u].from+1 : t.units[u].to+1] {
-			h = (h ^ uint64(x)) * 1099511628211
+			h = h.add(uint64(x))
 		}
 		t.units[u].hash = h
 	}
 	return t
+}
+
+// readPhases fills the buffers, by place in step i, with the phase's family, the number of its occurrence, and the
+// microbatch.
+func (s *stepMatcher) readPhases(i int) {
+	at, buffer, f := s.at[i], &s.parts.buffer, s.f
+	n := int32(at.len())
+	buffer.phase = grown(buffer.phase, int(n)+1)
+	buffer.run, buffer.microbatch = grown(buffer.run, int(n)+1), grown(buffer.microbatch, int(n)+1)
+	phase, run, microbatch := buffer.phase, buffer.run, buffer.microbatch
+	runs := int32(0)
+	spans := f.rank.Steps.Spans
+	first := f.span[f.rank.Steps.Steps[i].BeginK]
+	for k := int(first); k < len(spans) && spans[k].Step == spans[first].Step; k++ {
+		from := s.program.number[f.seqAt(spans[k].BeginK)] - at.from
+		to := s.program.number[f.seqAt(spans[k].EndK)] - at.from
+		family := families[spans[k].Under].recorded()
+		for e := max(from, 0) + 1; e <= min(to, n); e++ {
+			if e == 1 || phase[e-1] != family {
+				runs++
+			}
+			phase[e], run[e], microbatch[e] = family, runs, spans[k].Microbatch
+		}
+	}
+}
+
+// readReaches notes with both events of each block that is made and freed in the step how far apart they lie.
+func (s *stepMatcher) readReaches(t *tokens, at stretch) {
+	allocs, p, buffer := s.f.allocs, s.program, &s.parts.buffer
+	for a := s.firstAfter(at.from); a < len(allocs) && p.number[allocs[a].AllocSeq] <= at.to; a++ {
+		birth := p.number[allocs[a].AllocSeq] - at.from
+		death := p.death(allocs[a].FreeRequestedSeq, at.to) - at.from
+		if int(death) > at.len() {
+			continue
+		}
+		where := sameStep
+		if buffer.run[birth] == buffer.run[death] {
+			where = samePhase
+		} else if buffer.microbatch[birth] == buffer.microbatch[death] {
+			where = sameUnit
+		}
+		t.of[birth] = t.of[birth]&^reach | where
+		t.of[death] = t.of[death]&^reach | where
+	}
 }

@@ -133,7 +133,7 @@ func (s varyingStep) play(w *world) {
 }
 
 // varying plays steps; bare[i] says that step i has no tags.
-func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Joined {
+func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Result {
 	w := newWorld(t)
 	for i, s := range steps {
 		s.first, s.tags, s.next = i == 0, !bare(i), instrumented
@@ -147,19 +147,20 @@ func varying(t *testing.T, steps []varyingStep, bare func(i int) bool) *Joined {
 
 // differing counts the blocks of bare steps that are not counted, at every event, as they are where every step has
 // tags; most is the share of their events that have another category, in words of the category.
-func differing(t *testing.T, got, want *Joined) (differ, all int, example string) {
+func differing(t *testing.T, got, want *Result) (differ, all int, example string) {
 	t.Helper()
-	lives := want.dev.Replay.Allocs
-	if len(got.dev.Replay.Allocs) != len(lives) {
-		t.Fatalf("%d lives, %d where all steps have tags", len(got.dev.Replay.Allocs), len(lives))
+	lives := want.facts.device.Replay.Allocs
+	if len(got.facts.device.Replay.Allocs) != len(lives) {
+		t.Fatalf("%d lives, %d where all steps have tags", len(got.facts.device.Replay.Allocs), len(lives))
 	}
 	for l := range lives {
-		if got.ctx.instrumented(&got.ctx.rank.Steps.Spans[got.births[l].span]) {
+		if got.facts.instrumented(got.facts.birthSpan(l)) {
 			continue
 		}
 		all++
-		for seq := lives[l].AllocSeq; seq < min(lifeEnd(lives[l].FreeRequestedSeq), want.dev.Replay.Events); seq++ {
-			if a, b := got.categoryAt(int32(l), seq), want.categoryAt(int32(l), seq); a != b {
+		end := min(endOf(lives[l].FreeRequestedSeq), want.facts.device.Replay.Events)
+		for seq := lives[l].AllocSeq; seq < end; seq++ {
+			if a, b := categoryAt(got, l, seq), categoryAt(want, l, seq); a != b {
 				differ++
 				example = fmt.Sprintf("life %d of %d bytes at event %d is %s, not %s", l, lives[l].Requested, seq,
 					schemas.Categories[a], schemas.Categories[b])

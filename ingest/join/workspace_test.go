@@ -9,7 +9,7 @@ import (
 // captured plays a warm-up step and a step that a CUDA graph captures on a stream of its own, each with a product in
 // forward and one in backward. planted is called in the captured step's forward, just before its first product and just
 // after.
-func captured(t *testing.T, before, after func(*world)) (*world, *Joined) {
+func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 	w := newWorld(t)
 	w.alloc(main, "weights", 3*mib)
 	for step := range 3 {

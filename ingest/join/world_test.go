@@ -166,7 +166,7 @@ func (w *world) span(begin spool.Kind, th uint16, a uint64, body func()) {
 	w.mark(th, begin+1, 0, a)
 }
 
-func (w *world) join(more ...func(*Rank)) *Joined {
+func (w *world) join(more ...func(*Rank)) *Result {
 	w.t.Helper()
 	rank := &Rank{RunID: "run", Marks: w.marks, Tags: w.tags, Names: w.names, Steps: steps.Derive(w.marks, w.names)}
 	for _, f := range more {
@@ -188,64 +188,80 @@ func (w *world) join(more ...func(*Rank)) *Joined {
 }
 
 // category is what a name's n-th life counts under at a label: "gradients/tagged".
-func (w *world) category(j *Joined, name string, n int, label string) string {
+func (w *world) category(j *Result, name string, n int, label string) string {
 	w.t.Helper()
 	seq, ok := w.at[label]
 	if !ok || n >= len(w.blocks[name]) {
 		w.t.Fatalf("no label %s, or no life %d of %s", label, n, name)
 	}
 	b := w.blocks[name][n]
-	for l := range j.dev.Replay.Allocs {
-		if a := &j.dev.Replay.Allocs[l]; a.AllocSeq != b.born || a.Address != b.addr {
+	for l := range j.facts.device.Replay.Allocs {
+		if a := &j.facts.device.Replay.Allocs[l]; a.AllocSeq != b.born || a.Address != b.addr {
 			continue
 		}
-		for i := j.ownerAt[l]; i < j.ownerAt[l+1]; i++ {
-			if o := &j.owners[i]; o.begin <= seq && seq < lifeEnd(o.end) {
-				return fmt.Sprintf("%s/%s", schemas.Categories[o.category], evidences[o.evidence])
-			}
+		if o := ownerAt(j, l, seq); o != nil {
+			return fmt.Sprintf("%s/%s", schemas.Categories[o.category], evidences[o.evidence])
 		}
 		return "dead"
 	}
 	return "no such block"
 }
 
+// ownerAt is the owner that an allocation counts under just after event seq, or nil.
+func ownerAt(j *Result, alloc int, seq int64) *owner {
+	for i, o := range j.owners.of(alloc) {
+		if o.begin <= seq && seq < endOf(o.end) {
+			return &j.owners.of(alloc)[i]
+		}
+	}
+	return nil
+}
+
+// categoryAt is the category of that owner; other where there is none.
+func categoryAt(j *Result, alloc int, seq int64) categoryIndex {
+	if o := ownerAt(j, alloc, seq); o != nil {
+		return o.category
+	}
+	return other
+}
+
 // checkOwners holds what every join must hold: every moment of every life has an owner, no ownership leaves its life,
 // and the blocks under their categories sum to what is allocated, at every event.
-func checkOwners(t *testing.T, j *Joined) {
+func checkOwners(t *testing.T, j *Result) {
 	t.Helper()
-	lives := j.dev.Replay.Allocs
+	lives := j.facts.device.Replay.Allocs
 	for l := range lives {
 		a := &lives[l]
 		at := a.AllocSeq
-		owners := append([]owner(nil), j.owners[j.ownerAt[l]:j.ownerAt[l+1]]...)
+		owners := append([]owner(nil), j.owners.of(l)...)
 		for changed := true; changed; {
 			changed = false
 			for _, o := range owners {
-				if o.begin <= at && lifeEnd(o.end) > at {
-					at, changed = lifeEnd(o.end), true
+				if o.begin <= at && endOf(o.end) > at {
+					at, changed = endOf(o.end), true
 				}
 			}
 		}
-		if at != lifeEnd(a.FreeRequestedSeq) {
+		if at != endOf(a.FreeRequestedSeq) {
 			t.Fatalf("life %d %+v has no owner at %d: %+v", l, a, at, owners)
 		}
 		for _, o := range owners {
-			if int(o.life) != l || o.begin < a.AllocSeq || lifeEnd(o.end) > lifeEnd(a.FreeRequestedSeq) ||
-				o.begin >= lifeEnd(o.end) {
+			if int(o.alloc) != l || o.begin < a.AllocSeq || endOf(o.end) > endOf(a.FreeRequestedSeq) ||
+				o.begin >= endOf(o.end) {
 				t.Fatalf("life %d %+v has an ownership outside it: %+v", l, a, o)
 			}
 		}
 	}
-	sums := make([]int64, j.dev.Replay.Events+2)
+	sums := make([]int64, j.facts.device.Replay.Events+2)
 	for l := range lives {
-		end := min(lifeEnd(lives[l].FreeRequestedSeq), int64(len(sums)-1))
+		end := min(endOf(lives[l].FreeRequestedSeq), int64(len(sums)-1))
 		for seq := lives[l].AllocSeq; seq < end; seq++ {
-			if c := j.categoryAt(int32(l), seq); int(c) < len(schemas.Categories) {
+			if ownerAt(j, l, seq) != nil {
 				sums[seq] += lives[l].Block
 			}
 		}
 	}
-	for seq, v := range j.dev.Replay.Allocated {
+	for seq, v := range j.facts.device.Replay.Allocated {
 		if sums[seq] != v {
 			t.Fatalf("at event %d categories sum to %d of %d bytes", seq, sums[seq], v)
 		}

@@ -39,18 +39,25 @@ var beginnings = map[schemas.Category]beginning{
 	schemas.NormSamples: fromDPBirth, schemas.ClipTemporaries: fromDPBirth,
 }
 
-// workspaceSizes are the sizes that torch gives the workspaces of cuBLAS and cuBLASLt, in bytes: Hopper and later
-// (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what the first library adds of its own (8 KiB).
-// CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
-var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
-
-// perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.
-var perCallSizes = []int64{32 << 20, 8<<20 + 128<<10}
-
-// categoryIndex turns a category into its place in [schemas.Categories].
+// categoryIndex is the place of a category in [schemas.Categories].
 type categoryIndex = uint8
 
-var other = index(schemas.Other)
+var (
+	parameters           = index(schemas.Parameters)
+	optimizerState       = index(schemas.OptimizerState)
+	gradients            = index(schemas.Gradients)
+	perSampleGradients   = index(schemas.PerSampleGradients)
+	activations          = index(schemas.Activations)
+	hookActivations      = index(schemas.HookActivations)
+	clipTemporaries      = index(schemas.ClipTemporaries)
+	inputs               = index(schemas.Inputs)
+	workspace            = index(schemas.Workspace)
+	activationGradients  = index(schemas.ActivationGradients)
+	forwardTemporaries   = index(schemas.ForwardTemporaries)
+	optimizerTemporaries = index(schemas.OptimizerTemporaries)
+	untraced             = index(schemas.Untraced)
+	other                = index(schemas.Other)
+)
 
 func index(c schemas.Category) categoryIndex {
 	if p := schemas.Precedence(c); p < len(schemas.Categories) {
@@ -60,8 +67,8 @@ func index(c schemas.Category) categoryIndex {
 }
 
 var (
-	tagIndex   [256]categoryIndex
-	beginIndex [32]beginning
+	tagIndex   [256]categoryIndex // by kind of tag, which is a byte
+	beginIndex = make([]beginning, len(schemas.Categories))
 )
 
 func init() {
@@ -84,22 +91,4 @@ func RulesHash() string {
 		lossNodes)
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:8])
-}
-
-// Workspaces reads CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) into the size of the workspace; 0 =
-// it names none.
-func Workspaces(config string) int64 {
-	var total int64
-	fields := strings.Split(strings.TrimPrefix(config, ":"), ":")
-	for i := 0; i+1 < len(fields); i += 2 {
-		var kib, n int64
-		if _, err := fmt.Sscan(fields[i], &kib); err != nil || kib < 0 || kib > 1<<30 {
-			return 0
-		}
-		if _, err := fmt.Sscan(fields[i+1], &n); err != nil || n < 0 || n > 1<<16 {
-			return 0
-		}
-		total += kib * n << 10
-	}
-	return total
 }

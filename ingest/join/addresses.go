@@ -1,0 +1,68 @@
+package join
+
+import "slices"
+
+// addresses finds the allocations of an address. It is a hash table with open addressing, of the tagged addresses
+// alone: most allocations are never tagged.
+type addresses struct {
+	slots  []uint64 // 0 = free
+	first  []int32  // of each slot, in allocs; one more at the end
+	allocs []int32  // by slot, in order of birth
+	mask   uint64
+}
+
+func indexAddresses(f *facts) *addresses {
+	size := uint64(16)
+	for size < 2*uint64(len(f.tags))+1 {
+		size *= 2
+	}
+	a := &addresses{slots: make([]uint64, size), first: make([]int32, size+1), mask: size - 1}
+	for i := range f.tags {
+		if addr := f.tags[i].Address; addr != 0 {
+			slot, _ := a.find(addr)
+			a.slots[slot] = addr
+		}
+	}
+	for i := range f.allocs {
+		if slot, ok := a.find(f.allocs[i].Address); ok {
+			a.first[slot+1]++
+		}
+	}
+	for slot := range size {
+		a.first[slot+1] += a.first[slot]
+	}
+	a.allocs = make([]int32, a.first[size])
+	next := slices.Clone(a.first)
+	for i := range f.allocs {
+		if slot, ok := a.find(f.allocs[i].Address); ok {
+			a.allocs[next[slot]] = int32(i)
+			next[slot]++
+		}
+	}
+	return a
+}
+
+// of is the allocations of an address, in order of birth.
+func (a *addresses) of(addr uint64) []int32 {
+	slot, ok := a.find(addr)
+	if !ok {
+		return nil
+	}
+	return a.allocs[a.first[slot]:a.first[slot+1]]
+}
+
+// find gives the slot of an address, or the free one where it would go.
+func (a *addresses) find(addr uint64) (slot uint64, ok bool) {
+	if addr == 0 {
+		return 0, false
+	}
+	const golden = 0x9E3779B97F4A7C15 // spreads addresses, which are multiples of 512
+	for s := (addr * golden >> 20) & a.mask; ; s = (s + 1) & a.mask {
+		if a.slots[s] == addr {
+			return s, true
+		}
+		if a.slots[s] == 0 {
+			return s, false
+		}
+	}
+}

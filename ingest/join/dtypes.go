@@ -1,0 +1,43 @@
+package join
+
+import (
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// dtype is what the tensors that were tagged in an allocation are made of.
+type dtype struct {
+	of    spool.DType // 0 = no tag says
+	mixed bool        // tags of several dtypes
+}
+
+// name is the dtype's name in allocations.parquet; empty if none is known.
+func (d dtype) name() string {
+	if d.mixed {
+		return schemas.MixedDTypes
+	}
+	return d.of.String()
+}
+
+// findDTypes reads dtypes from tags; an allocation without one has that of its match.
+func findDTypes(f *facts, tags lists[boundTag], m *matches, prefetched []bool) []dtype {
+	out := make([]dtype, len(f.allocs))
+	for alloc := range out {
+		d := &out[alloc]
+		for _, b := range tags.of(alloc) {
+			switch t := f.tags[b.tag].DType; {
+			case t == 0 || t == d.of:
+			case d.of == 0:
+				d.of = t
+			default:
+				d.mixed = true
+			}
+		}
+	}
+	for alloc := range out {
+		if match, ok := m.of(alloc); ok && out[alloc].of == 0 && !isPrefetched(prefetched, alloc) {
+			out[alloc] = out[match]
+		}
+	}
+	return out
+}

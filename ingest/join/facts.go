@@ -1,0 +1,111 @@
+package join
+
+import (
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/ingest/steps"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// facts are what every pass may look up about one device. They are found first, and no pass changes them.
+type facts struct {
+	*Context
+	*positions
+	device  Device
+	actions []schemas.Action // by event
+	allocs  []replay.Alloc   // in order of birth
+	births  []birth          // by allocation
+}
+
+// birth is where an allocation was made.
+type birth struct {
+	span   int32 // in the rank's spans
+	module uint32
+	dp     bool // in the computation of a DP hook
+}
+
+func newFacts(c *Context, d Device) *facts {
+	f := &facts{Context: c, positions: locateMarks(c, d), device: d, actions: d.Events.Action, allocs: d.Replay.Allocs}
+	f.births = findBirths(f)
+	return f
+}
+
+// findBirths looks up where each allocation was made. Its phase is the one that the highest mark so far stands in. Its
+// module is that of its own thread's last mark, if the phase is still the same.
+func findBirths(f *facts) []birth {
+	births := make([]birth, len(f.allocs))
+	spans := f.rank.Steps.Spans
+	highest, event := uint32(0), 0
+	for i := range f.allocs {
+		seq := f.allocs[i].AllocSeq
+		for ; event < int(seq); event++ {
+			highest = max(highest, f.markOf(f.device.Events, event))
+		}
+		if f.untraced(i) {
+			continue
+		}
+		b := birth{span: f.span[highest]}
+		own := f.birthMark(i)
+		if own != 0 && spans[f.span[own]].Group == spans[b.span].Group {
+			b.module, b.dp = f.module[own], f.dp[own]
+		}
+		births[i] = b
+	}
+	return births
+}
+
+// untraced reports whether no event tells of an allocation's birth: it lay before recording, or in a gap of it.
+func (f *facts) untraced(alloc int) bool {
+	seq := f.allocs[alloc].AllocSeq
+	return seq == 0 || f.actions[seq-1] == schemas.ActionGap
+}
+
+// birthMark is the mark that the event of a traced allocation's birth carries.
+func (f *facts) birthMark(alloc int) uint32 {
+	return f.markOf(f.device.Events, int(f.allocs[alloc].AllocSeq)-1)
+}
+
+// birthSpan is the span that an allocation was made in.
+func (f *facts) birthSpan(alloc int) *steps.Span { return &f.rank.Steps.Spans[f.births[alloc].span] }
+
+// family is the family of the phase that an allocation was made in.
+func (f *facts) family(alloc int) family { return families[f.birthSpan(alloc).Under] }
+
+// never stands for the event after the last one that can be.
+const never = 1<<62 - 1
+
+// endOf turns the event that ends something into a number that compares: 0, for what does not end, becomes [never].
+func endOf(seq int64) int64 {
+	if seq == 0 {
+		return never
+	}
+	return seq
+}
+
+// end is the event from which on an allocation counts no longer.
+func (f *facts) end(alloc int) int64 { return endOf(f.allocs[alloc].FreeRequestedSeq) }
+
+// instrumentedPeak is the first event of the peak's height that lies in an instrumented step or in set-up; nil if only
+// bare steps reach it.
+func instrumentedPeak(f *facts) *int64 {
+	r := f.device.Replay
+	spans := f.rank.Steps.Spans
+	for i := range spans {
+		if !f.instrumented(&spans[i]) {
+			continue
+		}
+		from, to := f.seqAt(spans[i].BeginK), f.seqAt(spans[i].EndK)
+		if i == 0 {
+			from = -1
+		}
+		if i == len(spans)-1 {
+			to = r.Events
+		}
+		if to <= from { // no event of its own
+			continue
+		}
+		if bytes, seq := r.PeakBetween(from+1, to); bytes == r.PeakAllocated {
+			return &seq
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package join
+
+import (
+	"github.com/dpsight/dpsight/ingest/replay"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Device is one device of a rank. Without events (a bare run) Events and Replay are nil.
+type Device struct {
+	Device      int32
+	Events      *schemas.EventColumns
+	Replay      *replay.Result
+	Checkpoints []schemas.Checkpoint
+}
+
+// Result is what the join found on one device. Its methods make the rows of the tables.
+type Result struct {
+	facts  *facts
+	owners lists[owner] // of each allocation in order of precedence
+	dtypes []dtype      // by allocation
+
+	AmbiguousTags       int64
+	Ambiguous           []string // the first of them, in words
+	BareSteps           []schemas.BareStep
+	InstrumentedPeakSeq *int64 // see [schemas.DeviceVerdict]
+}
+
+// Join joins the devices of a rank. unbound is the number of tags of an address that no traced block of any device ever
+// had.
+func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
+	known := make([]bool, len(c.tags)) // by tag: some device had its address
+	for _, d := range devices {
+		if d.Events == nil || d.Replay == nil {
+			results = append(results, &Result{facts: &facts{Context: c, device: d}})
+			continue
+		}
+		results = append(results, joinDevice(c, d, known))
+	}
+	for i := range c.tags {
+		if t := &c.tags[i]; !known[i] && !t.Untag && t.Address != 0 && t.Bytes > 0 && c.recordingAt(t.K) {
+			unbound++
+		}
+	}
+	return results, unbound
+}
+
+// joinDevice runs the passes, each over what those before it found.
+func joinDevice(c *Context, d Device, known []bool) *Result {
+	f := newFacts(c, d)
+	graphs := findGraphs(f)
+	bound := bindTags(f, known)
+	matches, bareSteps := matchBareSteps(f)
+
+	tagged := ownByTag(f, graphs, bound.tags, matches)
+	workspaces := findWorkspaces(f, tagged, matches)
+	prefetched := findPrefetched(f, bound.tags, tagged, matches)
+
+	r := newRules(f, graphs, matches, workspaces)
+	owners := applyRules(r, tagged)
+	owners = ownLikeMatches(r, owners, prefetched)
+	sortByPrecedence(owners)
+
+	return &Result{facts: f, owners: owners, dtypes: findDTypes(f, bound.tags, matches, prefetched),
+		AmbiguousTags: bound.ambiguous, Ambiguous: bound.listed, BareSteps: bareSteps,
+		InstrumentedPeakSeq: instrumentedPeak(f)}
+}
+
+// StepAt is the step that an event lies in, or -1.
+func (r *Result) StepAt(seq int64) int64 {
+	if r.facts.positions == nil {
+		return -1
+	}
+	for _, s := range r.facts.rank.Steps.Steps {
+		if r.facts.seqAt(s.BeginK) < seq && seq <= r.facts.seqAt(s.EndK) {
+			return s.Number
+		}
+	}
+	return -1
+}

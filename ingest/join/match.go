@@ -1,0 +1,179 @@
+package join
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// matches pair allocations of bare steps with the same allocations of instrumented steps: training repeats itself,
+// allocation by allocation, and only instrumented steps have tags.
+type matches struct {
+	program    *program
+	match      []int32 // by allocation: its match, or -1; nil = none has one
+	alignment  []int32 // by allocation that has a match: the alignment of its step
+	crossing   []bool  // by allocation that has a match: see [alignment]
+	alignments []*alignment
+	prefetch   prefetch
+}
+
+// of is the match of an allocation.
+func (m *matches) of(alloc int) (match int, ok bool) {
+	if m.match == nil || m.match[alloc] < 0 {
+		return 0, false
+	}
+	return int(m.match[alloc]), true
+}
+
+// unmatched reports whether an allocation was made in a bare step and has no match: its phase alone tells what it was.
+func (m *matches) unmatched(f *facts, alloc int) bool {
+	_, ok := m.of(alloc)
+	return !ok && !f.instrumented(f.birthSpan(alloc))
+}
+
+// matchBareSteps finds to each bare step the instrumented ones that it is like, and matches their allocations. It also
+// says of each bare step what it found.
+func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
+	steps := f.rank.Steps.Steps
+	m := &matches{}
+	var all []schemas.BareStep
+	bare := false
+	for i := range steps {
+		bare = bare || steps[i].Recorded && !steps[i].Instrumented
+	}
+	if !bare {
+		return m, nil
+	}
+	s := newStepMatcher(f)
+	m.program = s.program
+	for i := range steps {
+		if !s.comparable(i) {
+			continue
+		}
+		if !steps[i].Instrumented {
+			step := schemas.BareStep{Step: steps[i].Number, Blocks: int64(s.firstAfter(s.at[i].to) - s.firstAfter(s.at[i].from))}
+			for n, al := range s.alignmentsOf(i) {
+				if n == 0 {
+					step.Like, step.How = new(steps[al.otherStep].Number), al.how
+				}
+				step.Known += m.take(s, al)
+			}
+			all = append(all, step)
+		}
+		if i+1 < len(steps) && !steps[i+1].Instrumented {
+			m.prefetch.look(s, i)
+		}
+	}
+	return m, all
+}
+
+// take matches the allocations made in a bare step that have no match yet, and counts them.
+func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
+	if m.match == nil {
+		n := len(s.f.allocs)
+		m.match, m.alignment, m.crossing = slices.Repeat([]int32{-1}, n), make([]int32, n), make([]bool, n)
+	}
+	m.alignments = append(m.alignments, al)
+	al.pair(s, func(p pair) {
+		if m.match[p.alloc] >= 0 {
+			return
+		}
+		m.match[p.alloc], m.alignment[p.alloc], m.crossing[p.alloc] = int32(p.match), int32(len(m.alignments)-1), p.crossing
+		taken++
+	})
+	return taken
+}
+
+// stepMatcher finds to each step one that does the same.
+type stepMatcher struct {
+	f            *facts
+	program      *program
+	at           []stretch        // by step
+	hashes       []uint64         // by step, of what it does
+	instrumented []int            // steps
+	byHash       map[uint64][]int // instrumented steps
+	beforeByHash map[uint64][]int // steps before instrumented ones
+	parts        partMatcher
+	bench        workbench
+}
+
+func newStepMatcher(f *facts) *stepMatcher {
+	steps := f.rank.Steps.Steps
+	s := &stepMatcher{f: f, program: newProgram(f.actions), at: make([]stretch, len(steps)),
+		hashes: make([]uint64, len(steps)), byHash: map[uint64][]int{}, beforeByHash: map[uint64][]int{}}
+	for i := range steps {
+		s.at[i] = stretch{s.program.number[f.seqAt(steps[i].BeginK)], s.program.number[f.seqAt(steps[i].EndK)]}
+		if !s.comparable(i) {
+			continue
+		}
+		hash := s.program.hash(f.actions, s.at[i])
+		s.hashes[i] = hash
+		if steps[i].Instrumented {
+			s.instrumented = append(s.instrumented, i)
+			s.byHash[hash] = append(s.byHash[hash], i)
+		}
+		if i+1 < len(steps) && steps[i+1].Instrumented {
+			s.beforeByHash[hash] = append(s.beforeByHash[hash], i)
+		}
+	}
+	return s
+}
+
+// comparable reports whether a step has events that can be compared.
+func (s *stepMatcher) comparable(i int) bool {
+	return s.f.rank.Steps.Steps[i].Recorded && s.at[i].to > s.at[i].from
+}
+
+// firstAfter is the first allocation that was made after a program event: allocations are in order of birth.
+func (s *stepMatcher) firstAfter(event int32) int {
+	return sort.Search(len(s.f.allocs), func(i int) bool { return s.program.number[s.f.allocs[i].AllocSeq] > event })
+}
+
+// alignmentsOf aligns a bare step with the instrumented step that does the same, else with parts of several.
+func (s *stepMatcher) alignmentsOf(i int) []*alignment {
+	if al := s.alike(i, s.byHash); al != nil {
+		return []*alignment{al}
+	}
+	return s.alikeInParts(i)
+}
+
+// alike aligns step i with the step that it is most like, of those around it that do the same; nil if there is none.
+func (s *stepMatcher) alike(i int, byHash map[uint64][]int) *alignment {
+	candidates := nearest(byHash[s.hashes[i]], i, 2)
+	differ := make([]int, len(candidates))
+	best := -1
+	for n, o := range candidates {
+		differ[n] = s.sizesThatDiffer(s.at[i], s.at[o])
+		if differ[n] >= 0 && (best < 0 || differ[n] < differ[best]) {
+			best = n
+		}
+	}
+	// A few sizes differ with the data, as with the number of distinct ids in a batch.
+	if best >= 0 && differ[best] <= s.at[i].len()/20 {
+		return s.aligned(i, candidates[best], schemas.LikeExact)
+	}
+	order := make([]int, len(candidates))
+	for n := range order {
+		order[n] = n
+	}
+	sort.SliceStable(order, func(a, b int) bool { return differ[order[a]] < differ[order[b]] })
+	for _, n := range order {
+		if o := candidates[n]; differ[n] >= 0 && s.isScaled(s.at[i], s.at[o]) {
+			return s.aligned(i, o, schemas.LikeScaled)
+		}
+	}
+	return nil
+}
+
+func (s *stepMatcher) aligned(i, o int, how string) *alignment {
+	return &alignment{step: s.at[i], other: s.at[o], otherStep: o, how: how,
+		limit: s.f.seqAt(s.f.rank.Steps.Steps[o].EndK)}
+}
+
+// nearest is the given steps that lie closest to step i, up to so many on either side. All of them would take a time
+// quadratic in the number of steps.
+func nearest(steps []int, i, each int) []int {
+	n := sort.SearchInts(steps, i)
+	return steps[max(n-each, 0):min(n+each, len(steps))]
+}

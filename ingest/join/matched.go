@@ -1,0 +1,51 @@
+package join
+
+// ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches theirs. What is
+// left open the rules fill.
+func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owner] {
+	if r.matches.match == nil && r.matches.prefetch.match == nil {
+		return owners
+	}
+	return listsOf(len(r.f.allocs), len(owners.all)+len(owners.all)/4, func(all []owner, alloc int) []owner {
+		if isPrefetched(prefetched, alloc) {
+			return ownPrefetched(r, all, owners, alloc)
+		}
+		first := len(all)
+		all = append(all, owners.of(alloc)...)
+		match, ok := r.matches.of(alloc)
+		if !ok {
+			return all
+		}
+		for _, o := range owners.of(match) {
+			all = ownLike(r, all, owners.of(alloc), o, alloc, match)
+		}
+		return r.fill(all, first, alloc)
+	})
+}
+
+// ownLike appends an owner of the match to those of an allocation, of which a later instrumented step may have seen some
+// itself. Evidence by tag becomes evidence by lifetime; a rule keeps its own.
+func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
+	m, a := r.matches, &r.f.allocs[alloc]
+	al := m.alignments[m.alignment[alloc]]
+	if o.begin > al.limit || o.evidence != tagged && len(seen) > 0 { // a rule's word against a tag's
+		return all
+	}
+	here := func(seq int64) int64 { // the same moment of this step
+		return al.moment(m.program, m.program.number[a.AllocSeq], seq, m.crossing[alloc])
+	}
+	n := o
+	n.alloc, n.begin, n.end, n.observed = int32(alloc), max(here(o.begin), a.AllocSeq), a.FreeRequestedSeq, false
+	if o.evidence == tagged {
+		n.evidence = lifetime
+	}
+	if o.end != r.f.allocs[match].FreeRequestedSeq && o.end != 0 && o.end <= al.limit {
+		n.end, n.observed = here(o.end), o.observed
+	}
+	for _, s := range seen {
+		if s.category == n.category && s.begin < endOf(n.end) {
+			n.end, n.observed = s.begin, true
+		}
+	}
+	return appendWithin(all, n, a.FreeRequestedSeq)
+}

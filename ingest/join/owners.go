@@ -1,0 +1,65 @@
+package join
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// owner is one ownership of one allocation, compactly. It holds just after the events from begin on, up to but not
+// including end.
+type owner struct {
+	alloc      int32
+	category   categoryIndex
+	evidence   evidence
+	observed   bool // the end is the owner's own: it let go before the allocation was freed
+	user       bool // a tag of the user's says it, of this allocation or of its match
+	name       uint32
+	module     uint32
+	begin, end int64 // end 0 = to the end of recording
+}
+
+// evidence is how an ownership is known: a place in evidences.
+type evidence uint8
+
+const (
+	tagged evidence = iota
+	lifetime
+	byPhase
+)
+
+var evidences = [...]schemas.Evidence{schemas.Tagged, schemas.Lifetime, schemas.ByPhase}
+
+// lists holds one list for each allocation, all in one piece.
+type lists[T any] struct {
+	all   []T
+	first []int32 // by allocation; one more at the end
+}
+
+// listsOf builds the lists of n allocations in order. add appends the list of one allocation to what there is.
+func listsOf[T any](n, capacity int, add func(all []T, alloc int) []T) lists[T] {
+	l := lists[T]{make([]T, 0, capacity), make([]int32, n+1)}
+	for alloc := range n {
+		l.all = add(l.all, alloc)
+		l.first[alloc+1] = int32(len(l.all))
+	}
+	return l
+}
+
+// of is the list of one allocation.
+func (l *lists[T]) of(alloc int) []T { return l.all[l.first[alloc]:l.first[alloc+1]] }
+
+// sortByPrecedence puts the owners of each allocation in the order in which their categories count.
+func sortByPrecedence(owners lists[owner]) {
+	for alloc := range len(owners.first) - 1 {
+		slices.SortFunc(owners.of(alloc), func(a, b owner) int {
+			return cmp.Or(cmp.Compare(a.category, b.category), cmp.Compare(a.begin, b.begin))
+		})
+	}
+}
+
+// hasTagged reports whether a tag says that an allocation is of a category.
+func hasTagged(owners []owner, category categoryIndex) bool {
+	return slices.ContainsFunc(owners, func(o owner) bool { return o.category == category && o.evidence == tagged })
+}

@@ -1,0 +1,71 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// positions tell where the marks of a rank lie among the events of a device.
+type positions struct {
+	before []int32     // by mark: the number of events before it
+	last   []int32     // by mark: the last event that carries it; 0 = none does
+	gaps   []int64     // events that stand for a time in which nothing was recorded
+	losses []markRange // times in which events were lost by chance while other threads went on
+	events int64
+}
+
+// markRange is the marks first to last.
+type markRange struct{ first, last uint32 }
+
+// locateMarks finds the position of every mark. An event carries the last mark of its thread, so mark k lies before the
+// first event that carries mark k or a later one.
+func locateMarks(c *Context, d Device) *positions {
+	n := len(c.span)
+	p := &positions{before: make([]int32, n), last: make([]int32, n), events: int64(d.Events.Len())}
+	next := uint32(0)
+	for i := range d.Events.Mark {
+		m := c.markOf(d.Events, i)
+		for ; next <= m; next++ {
+			p.before[next] = int32(i)
+		}
+		p.last[m] = int32(i + 1)
+	}
+	for ; int(next) < n; next++ {
+		p.before[next] = int32(p.events)
+	}
+	p.before[0] = 0
+	for i, a := range d.Events.Action {
+		if a == schemas.ActionGap {
+			p.gaps = append(p.gaps, int64(i)+1)
+		}
+	}
+	for i, cp := range d.Checkpoints {
+		if cp.Reason == schemas.ReasonLost && i > 0 {
+			p.losses = append(p.losses, markRange{uint32(d.Checkpoints[i-1].K), c.drainEnd(uint32(cp.K))})
+		}
+	}
+	return p
+}
+
+// seqAt is the last event before mark k. The state at mark k is the one just after that event.
+func (p *positions) seqAt(k uint32) int64 {
+	if int(k) >= len(p.before) {
+		return p.events
+	}
+	return int64(p.before[k])
+}
+
+// losingAt reports whether events were being lost at mark k: a block that lived then may have come and gone without an
+// event.
+func (p *positions) losingAt(k uint32) bool {
+	return slices.ContainsFunc(p.losses, func(r markRange) bool { return r.first <= k && k <= r.last })
+}
+
+// markOf is the mark that event i (from 0) carries, or 0 if the journal has no such mark.
+func (c *Context) markOf(events *schemas.EventColumns, i int) uint32 {
+	if m := events.Mark[i]; int(m) < len(c.span) {
+		return m
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// A batch may be prefetched: made in the step before the one whose model takes it. If that step is bare, no tag says
+// that the block is a batch. Where the same block was made for an instrumented step, a tag does.
+
+// prefetch matches allocations of steps that a bare one follows with those of steps that an instrumented one follows.
+type prefetch struct {
+	match []int32         // by allocation: its match, or -1; nil = none has one
+	by    map[int64]shift // by step that a bare one follows
+}
+
+// shift says how the batches that a step prefetched are used.
+type shift struct {
+	events int32 // by how many program events the step lies behind its match
+	end    int32 // the last program event of the step after the match, if the bare step does the same; else 0
+}
+
+// look aligns step i, which a bare one follows, with one that an instrumented one follows.
+func (p *prefetch) look(s *stepMatcher, i int) {
+	al := s.alike(i, s.beforeByHash)
+	if al == nil {
+		return
+	}
+	if p.match == nil {
+		p.match, p.by = slices.Repeat([]int32{-1}, len(s.f.allocs)), map[int64]shift{}
+	}
+	by := shift{events: al.step.from - al.other.from}
+	if o := al.otherStep; s.comparable(i+1) && s.comparable(o+1) && s.hashes[i+1] == s.hashes[o+1] {
+		by.end = s.at[o+1].to
+	}
+	p.by[s.f.rank.Steps.Steps[i].Number] = by
+	al.pair(s, func(q pair) { p.match[q.alloc] = int32(q.match) })
+}
+
+// findPrefetched tells which allocations are batches that were prefetched for a bare step; nil = none is.
+func findPrefetched(f *facts, tags lists[boundTag], tagged lists[owner], m *matches) []bool {
+	if m.prefetch.match == nil {
+		return nil
+	}
+	out := make([]bool, len(f.allocs))
+	for alloc, match := range m.prefetch.match {
+		out[alloc] = match >= 0 && givenInLaterStep(f, int(match), tags.of(int(match))) &&
+			!hasTagged(tagged.of(alloc), inputs)
+	}
+	return out
+}
+
+func isPrefetched(prefetched []bool, alloc int) bool { return prefetched != nil && prefetched[alloc] }
+
+// givenInLaterStep reports whether the first tag that says that an allocation is an input was made after the step that
+// it was made in.
+func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
+	for _, b := range tags {
+		if t := &f.tags[b.tag]; t.Kind == spool.TagInput && !t.Untag {
+			return f.rank.Steps.Spans[f.span[t.K]].Step > f.birthSpan(alloc).Step
+		}
+	}
+	return false
+}
+
+// ownPrefetched appends the owners of a prefetched batch, which has the given ones so far: what tags prove of it, that
+// it is an input, and what else its match is in the step that takes it.
+func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owner {
+	m, first, own := &r.matches.prefetch, len(all), owners.of(alloc)
+	a, p := &r.f.allocs[alloc], r.matches.program
+	for _, o := range own {
+		if o.evidence == tagged {
+			all = append(all, o)
+		}
+	}
+	all = append(all, owner{alloc: int32(alloc), category: inputs, evidence: lifetime, begin: a.AllocSeq,
+		end: a.FreeRequestedSeq})
+	match := int(m.match[alloc])
+	b, by := &r.f.allocs[match], m.by[r.f.birthSpan(alloc).Step]
+	sameEnd := by.end != 0 &&
+		p.death(b.FreeRequestedSeq, by.end)+by.events == p.death(a.FreeRequestedSeq, by.end+by.events)
+	if !sameEnd {
+		return r.fill(all, first, alloc)
+	}
+	limit := int64(p.seq[by.end])
+	for _, o := range owners.of(match) {
+		if o.evidence != tagged || o.category == inputs || o.begin > limit || hasTagged(own, o.category) {
+			continue
+		}
+		n := o
+		n.alloc, n.evidence, n.end, n.observed = int32(alloc), lifetime, a.FreeRequestedSeq, false
+		n.begin = max(p.later(o.begin, by.events), a.AllocSeq)
+		if o.end != b.FreeRequestedSeq && o.end != 0 && o.end <= limit {
+			n.end, n.observed = p.later(o.end, by.events), o.observed
+		}
+		all = appendWithin(all, n, a.FreeRequestedSeq)
+	}
+	return r.fill(all, first, alloc)
+}
+
+// appendWithin appends an owner that was copied from a match if it lies within the allocation's own life.
+func appendWithin(all []owner, o owner, free int64) []owner {
+	if o.begin < endOf(o.end) && endOf(o.end) <= endOf(free) {
+		return append(all, o)
+	}
+	return all
+}

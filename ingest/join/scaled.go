@@ -1,0 +1,88 @@
+package join
+
+import "github.com/dpsight/dpsight/schemas"
+
+// sizesThatDiffer counts the events of two steps that differ in size; -1 = the steps do different things.
+func (s *stepMatcher) sizesThatDiffer(a, b stretch) int {
+	n := a.len()
+	if n != b.len() {
+		return -1
+	}
+	sizes, differ := s.f.device.Events.Size, 0
+	for i := 1; i <= n; i++ {
+		x, y := s.program.seq[int(a.from)+i]-1, s.program.seq[int(b.from)+i]-1
+		if s.f.actions[x] != s.f.actions[y] {
+			return -1
+		}
+		if sizes[x] != sizes[y] {
+			differ++
+		}
+	}
+	return differ
+}
+
+// isScaled reports whether one step is another one with a batch of another size. Both are known to do the same. Nearly
+// every allocation must die where its match does and be made in the same phase, and at most one factor in twenty may be
+// odd.
+func (s *stepMatcher) isScaled(a, b stretch) bool {
+	all, sizes := factors{}, s.f.device.Events.Size
+	births, same := 0, 0
+	for i := 1; i <= a.len(); i++ {
+		x, y := s.program.seq[int(a.from)+i]-1, s.program.seq[int(b.from)+i]-1
+		switch s.f.actions[x] {
+		case schemas.ActionGap:
+			return false
+		case schemas.ActionAlloc:
+			all[factor(sizes[x], sizes[y])]++
+			births++
+		}
+	}
+	s.pairInPlace(a, b, func(x, y int) {
+		if s.samePhase(x, y) {
+			same++
+		}
+	})
+	return all.odd()*20 <= births && (births-same)*20 <= births
+}
+
+// pairInPlace pairs the allocations made in one step with those made, and freed, at the same places of another one that
+// does the same.
+func (s *stepMatcher) pairInPlace(step, other stretch, found func(alloc, match int)) {
+	allocs, p := s.f.allocs, s.program
+	shift := step.from - other.from
+	a, o := s.firstAfter(step.from), s.firstAfter(other.from)
+	for ; a < len(allocs) && o < len(allocs); a, o = a+1, o+1 {
+		if p.number[allocs[a].AllocSeq] > step.to || p.number[allocs[a].AllocSeq]-shift != p.number[allocs[o].AllocSeq] {
+			break
+		}
+		// Equal blocks may be freed in another order: only those with the same end match.
+		if p.death(allocs[a].FreeRequestedSeq, step.to)-shift == p.death(allocs[o].FreeRequestedSeq, other.to) {
+			found(a, o)
+		}
+	}
+}
+
+// samePhase reports whether two allocations were made in phases that the rules treat alike, as far as bare steps tell.
+func (s *stepMatcher) samePhase(a, b int) bool {
+	return s.f.family(a).recorded() == s.f.family(b).recorded()
+}
+
+// factors count pairs of allocations by the factor that their sizes differ by. A batch of another size makes everything
+// of it larger by the same factor, attention over longer sequences by its square, and leaves the rest. Which blocks
+// grow does not matter; a factor that no other pair has is odd, unless the size is the same. Equal quotients round to
+// equal floats.
+type factors map[float64]int
+
+func factor(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }
+
+func (f factors) odd() int {
+	n := 0
+	for x := range f {
+		if f.isOdd(x) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f factors) isOdd(x float64) bool { return f[x] == 1 && x != 1 }

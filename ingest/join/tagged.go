@@ -1,0 +1,206 @@
+package join
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+)
+
+// ownByTag gives each allocation the owners that its tags prove, and those that follow from the tags alone.
+func ownByTag(f *facts, g *graphs, tags lists[boundTag], m *matches) lists[owner] {
+	t := &tagger{f: f, graphs: g, open: make([]int, len(schemas.Categories))}
+	return listsOf(len(f.allocs), len(tags.all)/2, func(all []owner, alloc int) []owner {
+		first := len(all)
+		if bound := tags.of(alloc); len(bound) > 0 {
+			all = t.own(all, alloc, bound)
+			all = perSampleFromBirth(f, m, all, first, alloc)
+			all = heldByUnfinishedForward(f, all, first, alloc)
+		}
+		return all
+	})
+}
+
+// tagger turns the tags of one allocation after another into owners.
+type tagger struct {
+	f      *facts
+	graphs *graphs
+	open   []int // by category: the index of its owner that has not let go yet, plus 1
+}
+
+// own appends the owners that the tags of one allocation prove.
+func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
+	f, first := t.f, len(all)
+	weight := slices.ContainsFunc(bound, func(b boundTag) bool {
+		kind := f.tags[b.tag].Kind
+		return kind == spool.TagParameter || kind == spool.TagBuffer
+	})
+	clear(t.open)
+	for _, b := range bound {
+		tag := &f.tags[b.tag]
+		category := categoryOf(f, tag)
+		if weight && category == activations { // autograd saved a weight
+			continue
+		}
+		o := t.open[category]
+		switch {
+		case tag.Untag && o > 0:
+			all[o-1].end, all[o-1].observed = max(b.seq, all[o-1].begin), true
+			t.open[category] = 0
+		case tag.Untag:
+		case o > 0:
+			saidAgain(&all[o-1], tag, f.allocs[alloc].AllocSeq)
+		default:
+			all = append(all, t.begin(all[first:], alloc, b, category))
+			t.open[category] = len(all)
+		}
+	}
+	kept := all[:first]
+	for _, o := range all[first:] {
+		if o.observed && o.end >= f.end(alloc) {
+			o.end, o.observed = 0, false
+		}
+		if o.end == 0 && !o.observed {
+			o.end = f.allocs[alloc].FreeRequestedSeq
+		}
+		if o.begin < endOf(o.end) {
+			kept = append(kept, o)
+		}
+	}
+	releaseGraph(f, kept[first:], bound, alloc)
+	return kept
+}
+
+// saidAgain adds what a further tag says to an owner that it repeats.
+func saidAgain(o *owner, tag *spool.Tag, birth int64) {
+	if tag.Kind == spool.TagUser && o.category == other && !o.user {
+		// What the user says counts for more than the name that the script keeps it by.
+		o.user, o.name, o.begin = true, tag.Name, birth
+	}
+	if o.name == 0 {
+		o.name = tag.Name
+	}
+	if o.module == 0 && tag.Kind != spool.TagUser {
+		o.module = tag.Module
+	}
+}
+
+// begin is the owner that a tag shows for the first time, or for the first time since it let go.
+func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryIndex) owner {
+	tag := &t.f.tags[b.tag]
+	o := owner{alloc: int32(alloc), category: category, evidence: tagged, user: tag.Kind == spool.TagUser, name: tag.Name}
+	if tag.Kind != spool.TagUser {
+		o.module = tag.Module
+	}
+	o.begin = max(t.beginning(category, alloc, len(before) > 0, b.seq), t.f.allocs[alloc].AllocSeq)
+	for _, p := range before {
+		if p.category == category { // it has taken hold once more since it let go: bare steps do not tell when
+			o.begin = max(o.begin, p.end)
+		}
+	}
+	if tag.Kind == spool.TagSavedTensor || tag.Kind == spool.TagHookActivation { // a batch or a mask was there before
+		o.begin = min(t.graphs.heldFrom(tag.K, o.begin), max(o.begin, b.seq))
+	}
+	if tag.Kind == spool.TagHeld && t.graphs.unseen(alloc) { // autograd may have held it as well
+		o.begin = max(o.begin, min(t.graphs.givenUp(alloc), b.seq))
+	}
+	return o
+}
+
+// beginning is the first state in which an allocation belongs to the category of a tag that was made at a given state.
+// later says that the allocation has owners already.
+func (t *tagger) beginning(category categoryIndex, alloc int, later bool, tag int64) int64 {
+	switch beginIndex[category] {
+	case fromTag:
+		return tag
+	case fromDPBirth:
+		family := t.f.family(alloc)
+		if later || !t.f.births[alloc].dp && family != clipFamily && family != updateFamily {
+			return tag
+		}
+	}
+	return t.f.allocs[alloc].AllocSeq
+}
+
+// releaseGraph ends autograd's ownership where the graph is given up, if another owner holds the allocation from there
+// to its end. A script that keeps it by a name does not count: it may keep the graph as well.
+func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
+	end := f.end(alloc)
+	released := graphReleased(f, bound)
+	for i := range owners {
+		o := &owners[i]
+		if o.category != activations || o.observed || released <= o.begin || released >= end {
+			continue
+		}
+		if slices.ContainsFunc(owners, func(p owner) bool {
+			return p.category != activations && p.category != other && p.begin <= released && endOf(p.end) == end
+		}) {
+			o.end, o.observed = released, true
+		}
+	}
+}
+
+// graphReleased is the state in which the graph that saved an allocation last is given up, or -1: it is never, or no
+// graph was seen.
+func graphReleased(f *facts, bound []boundTag) int64 {
+	for _, b := range slices.Backward(bound) {
+		tag := &f.tags[b.tag]
+		if tag.Kind != spool.TagSavedTensor || tag.Untag {
+			continue
+		}
+		released := f.releases[f.thread[tag.K]]
+		if n, _ := slices.BinarySearch(released, tag.K+1); n < len(released) {
+			return f.seqAt(released[n])
+		}
+		return -1
+	}
+	return -1
+}
+
+// perSampleFromBirth lets a per-sample gradient that an unmatched bare step made, and that a tag of the next step
+// names, be one from birth on: nobody saw the hook that made it, but backward makes such blocks for nothing else.
+func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []owner {
+	if f.family(alloc).recorded() != backwardFamily || f.untraced(alloc) || !m.unmatched(f, alloc) {
+		return all
+	}
+	birth := f.allocs[alloc].AllocSeq
+	for _, o := range all[first:] {
+		if o.category == perSampleGradients && o.evidence == tagged && o.begin > birth {
+			before := o
+			before.begin, before.end, before.observed, before.evidence = birth, o.begin, true, lifetime
+			return append(all, before)
+		}
+	}
+	return all
+}
+
+// heldByUnfinishedForward adds autograd to the owners of what hooks hold in a forward pass that no backward followed,
+// as when it ran out of memory. What autograd holds is seen when backward begins: without this, all activations would
+// be charged to hooks.
+func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
+	a, span := &f.allocs[alloc], f.birthSpan(alloc)
+	if f.untraced(alloc) || a.FreeRequestedSeq != 0 || f.family(alloc) != forwardFamily ||
+		f.seqAt(f.groupEnd[span.Group]) < f.device.Replay.Events {
+		return all
+	}
+	hook := false
+	for _, o := range all[first:] {
+		if o.category == activations {
+			return all
+		}
+		hook = hook || o.category == hookActivations
+	}
+	if !hook {
+		return all
+	}
+	return append(all, owner{alloc: int32(alloc), category: activations, evidence: byPhase, begin: a.AllocSeq,
+		module: f.births[alloc].module})
+}
+
+// categoryOf is the category that a tag names.
+func categoryOf(f *facts, t *spool.Tag) categoryIndex {
+	if t.Kind == spool.TagUser {
+		return index(f.rank.Names[t.Module])
+	}
+	return tagIndex[t.Kind]
+}

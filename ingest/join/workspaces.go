@@ -1,0 +1,170 @@
+package join
+
+import (
+	"fmt"
+	"strings"
+)
+
+// workspaceSizes are the sizes that torch gives the workspaces of cuBLAS and cuBLASLt, in bytes: Hopper and later
+// (32 MiB), earlier GPUs (8.125 MiB), cuBLASLt's (1 MiB), and what the first library adds of its own (8 KiB).
+// CUBLAS_WORKSPACE_CONFIG adds others: see [Workspaces].
+var workspaceSizes = []int64{32 << 20, 32<<20 + 8<<10, 8<<20 + 128<<10, 8<<20 + 136<<10, 4 << 20, 1 << 20}
+
+// perCallSizes are the workspaces that newer releases of torch take for one call and give back at once.
+var perCallSizes = []int64{32 << 20, 8<<20 + 128<<10}
+
+// Workspaces reads CUBLAS_WORKSPACE_CONFIG (":4096:2:16:8": pairs of KiB and count) into the size of the workspace; 0 =
+// it names none.
+func Workspaces(config string) int64 {
+	var total int64
+	fields := strings.Split(strings.TrimPrefix(config, ":"), ":")
+	for i := 0; i+1 < len(fields); i += 2 {
+		var kib, n int64
+		if _, err := fmt.Sscan(fields[i], &kib); err != nil || kib < 0 || kib > 1<<30 {
+			return 0
+		}
+		if _, err := fmt.Sscan(fields[i+1], &n); err != nil || n < 0 || n > 1<<16 {
+			return 0
+		}
+		total += kib * n << 10
+	}
+	return total
+}
+
+// workspaceFinder tells workspaces from tensors of their size.
+//
+// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. Streams that
+// the first step does not know come later, as with the capture of a graph. There a kept block of the size is a workspace
+// only if it is the single one of its thread and stream, and was made where the first step made its own: by the same
+// module's call, just after a block of the same size. A script may keep a tensor of that size, too.
+type workspaceFinder struct {
+	f        *facts
+	sizes    map[int64]bool
+	perCall  map[int64]bool // sizes of workspaces that are taken for one call
+	complete bool           // some step is
+	lastEnd  int64          // the last event of the last step
+	taken    map[workspaceKey]bool
+	sites    map[workspaceSite]bool // at which the first step made workspaces
+	later    map[workspaceKey][]int // allocations of later steps that may be workspaces, in order
+}
+
+// workspaceKey is what torch keeps a workspace for.
+type workspaceKey struct {
+	thread uint16
+	stream uint64
+	size   int64
+}
+
+// workspaceSite is where a workspace is made: in which call, and after a block of which size, its result.
+type workspaceSite struct {
+	size, before int64
+	family       family
+	module       uint32
+}
+
+// findWorkspaces tells, by allocation, which of those without owners so far are workspaces.
+func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
+	w := &workspaceFinder{f: f, sizes: map[int64]bool{}, perCall: map[int64]bool{}, taken: map[workspaceKey]bool{},
+		sites: map[workspaceSite]bool{}, later: map[workspaceKey][]int{}}
+	for _, s := range workspaceSizes {
+		w.sizes[s] = true
+	}
+	for _, s := range perCallSizes {
+		w.perCall[s] = true
+	}
+	if s := f.rank.Workspace; s > 0 {
+		w.sizes[s], w.perCall[s] = true, true
+	}
+	if n := len(f.rank.Steps.Steps); n > 0 {
+		w.complete, w.lastEnd = true, f.seqAt(f.rank.Steps.Steps[n-1].EndK)
+	}
+	w.look()
+	out := make([]bool, len(f.allocs))
+	for i := range f.allocs {
+		a := &f.allocs[i]
+		if f.untraced(i) || len(tagged.of(i)) > 0 {
+			continue
+		}
+		if w.perCall[a.Requested] && a.FreeRequestedSeq == a.AllocSeq+1 {
+			out[i] = true
+		} else if _, matched := m.of(i); w.sizes[a.Requested] && !matched {
+			if _, bucket := reducerBucket(f, i); !bucket {
+				out[i] = w.claim(i)
+			}
+		}
+	}
+	return out
+}
+
+// look decides which sizes are of workspaces for one call, and gathers the candidates of later steps. torch up to 2.14
+// keeps a workspace for each thread and stream, newer releases take one for each call; a recording shows one way or the
+// other. So a size of which one stays is none of a call's.
+func (w *workspaceFinder) look() {
+	for i := range w.f.allocs {
+		a := &w.f.allocs[i]
+		if !w.sizes[a.Requested] {
+			continue
+		}
+		step := w.f.birthSpan(i).Step
+		if a.AllocSeq > 0 && step <= 0 && w.stays(i) {
+			delete(w.perCall, a.Requested)
+		}
+		if !w.f.untraced(i) && a.FreeRequestedSeq == 0 && step > 0 {
+			key := w.key(i)
+			w.later[key] = append(w.later[key], i)
+		}
+	}
+}
+
+// claim reports whether a block of a workspace's size is one, and notes for whom. It is asked in order of birth.
+func (w *workspaceFinder) claim(alloc int) bool {
+	switch w.f.family(alloc) {
+	case forwardFamily, backwardFamily, evalFamily:
+	default:
+		return false
+	}
+	if !w.stays(alloc) {
+		return false
+	}
+	key := w.key(alloc)
+	site, known := w.site(alloc)
+	if w.f.birthSpan(alloc).Step > 0 {
+		return known && w.sites[site] && !w.taken[key] && len(w.later[key]) == 1 && w.later[key][0] == alloc
+	}
+	if w.taken[key] {
+		return false
+	}
+	w.taken[key] = true
+	if known {
+		w.sites[site] = true
+	}
+	return true
+}
+
+// stays reports whether a block outlives the last step; while no step is complete, the recording.
+func (w *workspaceFinder) stays(alloc int) bool {
+	a := &w.f.allocs[alloc]
+	if !w.complete {
+		return a.FreeRequestedSeq == 0
+	}
+	return w.f.end(alloc) > w.lastEnd && w.lastEnd > a.AllocSeq
+}
+
+func (w *workspaceFinder) key(alloc int) workspaceKey {
+	a := &w.f.allocs[alloc]
+	return workspaceKey{w.f.thread[w.f.birthMark(alloc)], a.Stream, a.Requested}
+}
+
+// site is where a block was made; false if no block was made just before it in the same call.
+func (w *workspaceFinder) site(alloc int) (workspaceSite, bool) {
+	if alloc == 0 || w.f.untraced(alloc-1) {
+		return workspaceSite{}, false
+	}
+	before, a := &w.f.allocs[alloc-1], &w.f.allocs[alloc]
+	module := w.f.births[alloc].module
+	if w.f.births[alloc-1].module != module || before.Stream != a.Stream ||
+		w.f.birthSpan(alloc-1).Group != w.f.birthSpan(alloc).Group {
+		return workspaceSite{}, false
+	}
+	return workspaceSite{size: a.Requested, before: before.Requested, family: w.f.family(alloc), module: module}, true
+}
