@@ -169,7 +169,7 @@ func TestLifetimes(t *testing.T) {
 
 // A bare step's blocks are what their twins in an instrumented step are, as far as that step saw. Where a step is like
 // no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
-func TestTwins(t *testing.T) {
+func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)
 		trainStep(w, false, true, bareMode)
@@ -592,7 +592,8 @@ func TestPhaseRows(t *testing.T) {
 			t.Fatalf("phase %+v does not follow event %d", p, seq)
 		}
 		seq, peak, gpu = p.EndSeq, max(peak, p.PeakBytes), gpu+p.GPUNS
-		if p.AllocatedBegin != j.facts.device.Replay.Allocated[p.BeginSeq] || p.PeakBytes != j.facts.device.Replay.Allocated[p.PeakSeq] {
+		allocated := j.facts.device.Replay.Allocated
+		if p.AllocatedBegin != allocated[p.BeginSeq] || p.PeakBytes != allocated[p.PeakSeq] {
 			t.Errorf("bytes of %+v", p)
 		}
 	}

@@ -52,7 +52,8 @@ func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 			continue
 		}
 		if !steps[i].Instrumented {
-			step := schemas.BareStep{Step: steps[i].Number, Blocks: int64(s.firstAfter(s.at[i].to) - s.firstAfter(s.at[i].from))}
+			blocks := s.firstAfter(s.at[i].to) - s.firstAfter(s.at[i].from)
+			step := schemas.BareStep{Step: steps[i].Number, Blocks: int64(blocks)}
 			for n, al := range s.alignmentsOf(i) {
 				if n == 0 {
 					step.Like, step.How = new(steps[al.otherStep].Number), al.how
@@ -79,7 +80,8 @@ func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
 		if m.match[p.alloc] >= 0 {
 			return
 		}
-		m.match[p.alloc], m.alignment[p.alloc], m.crossing[p.alloc] = int32(p.match), int32(len(m.alignments)-1), p.crossing
+		m.match[p.alloc], m.crossing[p.alloc] = int32(p.match), p.crossing
+		m.alignment[p.alloc] = int32(len(m.alignments) - 1)
 		taken++
 	})
 	return taken

@@ -23,8 +23,8 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 	})
 }
 
-// ownLike appends an owner of the match to those of an allocation, of which a later instrumented step may have seen some
-// itself. Evidence by tag becomes evidence by lifetime; a rule keeps its own.
+// ownLike appends an owner of the match to those of an allocation, of which a later instrumented step may have seen
+// some itself. Evidence by tag becomes evidence by lifetime; a rule keeps its own.
 func ownLike(r *rules, all, seen []owner, o owner, alloc, match int) []owner {
 	m, a := r.matches, &r.f.allocs[alloc]
 	al := m.alignments[m.alignment[alloc]]

@@ -7,11 +7,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare step, a
-// unit, is held against one of the other: the first against the first, the last against the last, and those between
-// against those between, for a logical batch may have more physical ones than another. Within two units the shortest
-// edit from one to the other says which event is which. Sizes are left out of that: they are what differs. What is
-// compared of an event is more than what it does: its phase, and where the block that it is about ends or began.
+// Where no instrumented step does the same as a bare one, parts of it may. Each forward-backward pair of the bare
+// step, a unit, is held against one of the other: the first against the first, the last against the last, and those
+// between against those between, for a logical batch may have more physical ones than another. Within two units the
+// shortest edit from one to the other says which event is which. Sizes are left out of that: they are what differs.
+// What is compared of an event is more than what it does: its phase, and where the block that it is about ends or
+// began.
 
 const (
 	// neighbours is how many instrumented steps on either side a bare one is held against.
@@ -145,7 +146,8 @@ func (m *partMatcher) mapUnits(a, b *tokens, against func(int) int) *unitMap {
 }
 
 // edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where the units
-// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to those.
+// differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to
+// those.
 func (m *partMatcher) edit(a *tokens, u *unit, b *tokens, v *unit) []int32 {
 	x, y := a.sequence(u), b.sequence(v)
 	if u.hash == v.hash {

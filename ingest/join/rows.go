@@ -17,8 +17,9 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 	}
 	return batches(len(f.allocs), emit, func(i int) schemas.Allocation {
 		a, b, s := &f.allocs[i], &f.births[i], f.birthSpan(i)
-		row := schemas.Allocation{RunID: f.rank.RunID, Rank: f.rank.Rank, Device: f.device.Device, AllocID: int64(i) + 1,
-			Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block, Stream: a.Stream, Pool: a.Pool,
+		row := schemas.Allocation{RunID: f.rank.RunID, Rank: f.rank.Rank, Device: f.device.Device,
+			AllocID: int64(i) + 1, Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block,
+			Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
 			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: r.dtypes[i].name()}
 		switch {
@@ -41,8 +42,9 @@ func (r *Result) Owners(emit func([]schemas.Owner) error) error {
 	rank := r.facts.rank
 	return batches(len(r.owners.all), emit, func(i int) schemas.Owner {
 		o := &r.owners.all[i]
-		return schemas.Owner{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device, AllocID: int64(o.alloc) + 1,
-			Category: schemas.Categories[o.category], Name: rank.Names[o.name], Module: int64(o.module),
+		return schemas.Owner{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device,
+			AllocID: int64(o.alloc) + 1, Category: schemas.Categories[o.category],
+			Name: rank.Names[o.name], Module: int64(o.module),
 			BeginSeq: o.begin, EndSeq: o.end, EndObserved: o.observed, Evidence: evidences[o.evidence]}
 	})
 }

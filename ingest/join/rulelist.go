@@ -12,7 +12,8 @@ func bucketOfGradients(r *rules, u *unowned) (verdict, bool) {
 	return verdict{category: gradients, evidence: lifetime, name: name}, ok
 }
 
-// untracedBlock: the block was alive before recording began, or was made in a gap between two windows of recorded steps.
+// untracedBlock: the block was alive before recording began, or was made in a gap between two windows of recorded
+// steps.
 func untracedBlock(_ *rules, u *unowned) (verdict, bool) {
 	return verdict{category: untraced, evidence: lifetime}, u.untraced
 }
@@ -43,7 +44,8 @@ func forwardTemporary(_ *rules, u *unowned) (verdict, bool) {
 }
 
 // activation: the block was made in a forward pass or in recompute, and outlives it. It is no activation any more once
-// its graph is given up, or after autograd was seen to let go of it: the script holds it then, and nobody says for what.
+// its graph is given up, or after autograd was seen to let go of it: the script holds it then, and nobody says for
+// what.
 func activation(r *rules, u *unowned) (verdict, bool) {
 	switch {
 	case u.inside || u.family != forwardFamily && u.family != recomputeFamily:
@@ -56,8 +58,8 @@ func activation(r *rules, u *unowned) (verdict, bool) {
 	return verdict{category: activations, evidence: lifetime, until: r.graphs.givenUp(u.alloc)}, true
 }
 
-// bornInBackward: the block is a gradient of an activation. In an unmatched bare step it may be somebody's gradient if it
-// outlives backward, and a hook's where there are any: a bare step does not show them.
+// bornInBackward: the block is a gradient of an activation. In an unmatched bare step it may be somebody's gradient if
+// it outlives backward, and a hook's where there are any: a bare step does not show them.
 func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	v := verdict{category: activationGradients, evidence: u.byLifetime()}
 	switch {
@@ -69,8 +71,8 @@ func bornInBackward(r *rules, u *unowned) (verdict, bool) {
 	return v, u.family == backwardFamily
 }
 
-// bornInUpdate: the optimizer or the noise made the block. It is state if it outlives the next step too, or if the first
-// step made it and nobody frees it.
+// bornInUpdate: the optimizer or the noise made the block. It is state if it outlives the next step too, or if the
+// first step made it and nobody frees it.
 func bornInUpdate(r *rules, u *unowned) (verdict, bool) {
 	if u.family != updateFamily {
 		return verdict{}, false
@@ -125,9 +127,9 @@ func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
 // lossNodes are parts of the names of autograd's nodes for losses.
 var lossNodes = []string{"Loss", "CrossEntropy", "KlDiv"}
 
-// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose model is
-// no module shows no forward pass: there, what the loss compares with the target is made outside every pass too, and no
-// target can be told.
+// isLossTarget reports whether the node of a loss held a block that was made outside every pass. A script whose model
+// is no module shows no forward pass: there, what the loss compares with the target is made outside every pass too,
+// and no target can be told.
 func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 	if !r.calls || u.untraced || u.family != otherFamily && u.family != setupDataFamily {
 		return false

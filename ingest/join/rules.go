@@ -83,11 +83,14 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 		}
 		return false
 	})
-	r.calls = slices.ContainsFunc(f.rank.Steps.Spans, func(s steps.Span) bool { return s.Under == schemas.PhaseForward })
+	r.calls = slices.ContainsFunc(f.rank.Steps.Spans, func(s steps.Span) bool {
+		return s.Under == schemas.PhaseForward
+	})
 	return r
 }
 
-// applyRules gives owners to all times that tags leave open, but for allocations that have a match: those get its owners.
+// applyRules gives owners to all times that tags leave open, but for allocations that have a match: those get its
+// owners.
 func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	n := len(r.f.allocs)
 	return listsOf(n, n+len(tagged.all)/2, func(all []owner, alloc int) []owner {
@@ -145,8 +148,8 @@ func (r *rules) own(all []owner, u *unowned, begin, end int64) []owner {
 		if v.until != 0 {
 			until = min(v.until, end)
 		}
-		o := owner{alloc: int32(u.alloc), category: v.category, evidence: v.evidence, name: v.name, begin: begin, end: until,
-			observed: until < life, module: u.birth.module}
+		o := owner{alloc: int32(u.alloc), category: v.category, evidence: v.evidence, name: v.name,
+			module: u.birth.module, begin: begin, end: until, observed: until < life}
 		if until == life {
 			o.end = u.FreeRequestedSeq
 		}

@@ -52,7 +52,8 @@ func (s *stepMatcher) pairInPlace(step, other stretch, found func(alloc, match i
 	shift := step.from - other.from
 	a, o := s.firstAfter(step.from), s.firstAfter(other.from)
 	for ; a < len(allocs) && o < len(allocs); a, o = a+1, o+1 {
-		if p.number[allocs[a].AllocSeq] > step.to || p.number[allocs[a].AllocSeq]-shift != p.number[allocs[o].AllocSeq] {
+		birth := p.number[allocs[a].AllocSeq]
+		if birth > step.to || birth-shift != p.number[allocs[o].AllocSeq] {
 			break
 		}
 		// Equal blocks may be freed in another order: only those with the same end match.

@@ -88,8 +88,8 @@ func saidAgain(o *owner, tag *spool.Tag, birth int64) {
 // begin is the owner that a tag shows for the first time, or for the first time since it let go.
 func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryIndex) owner {
 	tag := &t.f.tags[b.tag]
-	o := owner{alloc: int32(alloc), category: category, evidence: tagged, user: tag.Kind == spool.TagUser, name: tag.Name}
-	if tag.Kind != spool.TagUser {
+	o := owner{alloc: int32(alloc), category: category, evidence: tagged, name: tag.Name}
+	if o.user = tag.Kind == spool.TagUser; !o.user {
 		o.module = tag.Module
 	}
 	o.begin = max(t.beginning(category, alloc, len(before) > 0, b.seq), t.f.allocs[alloc].AllocSeq)

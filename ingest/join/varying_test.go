@@ -174,7 +174,7 @@ func differing(t *testing.T, got, want *Result) (differ, all int, example string
 func everySecond(i int) bool { return i > 2 && i%2 == 1 }
 
 // Every block of a bare step is what it is where all steps have tags, to the event, whatever the size of its batch.
-func TestScaledTwins(t *testing.T) {
+func TestScaledSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 30 {
 		steps := make([]varyingStep, 9)
@@ -195,7 +195,7 @@ func TestScaledTwins(t *testing.T) {
 }
 
 // So it is where a logical batch has more or fewer physical ones than any other.
-func TestTwinsOfOtherNumbersOfUnits(t *testing.T) {
+func TestMatchesOfOtherNumbersOfUnits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 2))
 	for range 30 {
 		steps := make([]varyingStep, 9)
@@ -219,7 +219,7 @@ func TestTwinsOfOtherNumbersOfUnits(t *testing.T) {
 
 // Where kernels take buffers that depend on the size, what lies between them is found all the same. A buffer that no
 // step with tags has may be left out, and is then known by the rules alone.
-func TestTwinsOfUnequalSteps(t *testing.T) {
+func TestMatchesOfUnequalSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
 	parts := false
 	for range 30 {
@@ -242,7 +242,7 @@ func TestTwinsOfUnequalSteps(t *testing.T) {
 }
 
 // A step that shares too little to be taken hides nothing from one that shares enough.
-func TestTwinsBesideStepsThatShareLittle(t *testing.T) {
+func TestMatchesBesideStepsThatShareLittle(t *testing.T) {
 	w := newWorld(t)
 	temporaries := func(th uint16, n int) {
 		for range n {

@@ -33,10 +33,10 @@ func Workspaces(config string) int64 {
 
 // workspaceFinder tells workspaces from tensors of their size.
 //
-// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. Streams that
-// the first step does not know come later, as with the capture of a graph. There a kept block of the size is a workspace
-// only if it is the single one of its thread and stream, and was made where the first step made its own: by the same
-// module's call, just after a block of the same size. A script may keep a tensor of that size, too.
+// torch makes one workspace for each thread and stream when the first product there needs it, and keeps it. Streams
+// that the first step does not know come later, as with the capture of a graph. There a kept block of the size is a
+// workspace only if it is the single one of its thread and stream, and was made where the first step made its own: by
+// the same module's call, just after a block of the same size. A script may keep a tensor of that size, too.
 type workspaceFinder struct {
 	f        *facts
 	sizes    map[int64]bool
