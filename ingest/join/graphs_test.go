@@ -94,7 +94,7 @@ func TestHeldByAnAttribute(t *testing.T) {
 		w.label("forward " + map[uint8]string{bareMode: "instrumented", instrumented: "bare"}[mode])
 		w.backward(0, func() { w.alloc(engine, "gradient", kib); w.drop(engine, "gradient") })
 		if mode == instrumented {
-			for range 9 { // no twin
+			for range 9 { // no match
 				w.alloc(main, "more", kib)
 				w.drop(main, "more")
 			}
@@ -152,7 +152,7 @@ func TestBatchesMadeAhead(t *testing.T) {
 }
 
 // Where most steps are bare, a batch is made in a bare step for a bare one. One that is used in the step that made it
-// is none of these: nobody says so of the one that a lonely step makes.
+// is none of these: nobody says so of the one that an unmatched step makes.
 func TestBatchesMadeAheadInBareSteps(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)

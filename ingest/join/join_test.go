@@ -167,7 +167,7 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// A bare step's blocks are what their twins in an instrumented step are, as far as that step saw. Where a step is like
+// A bare step's blocks are what their matches in an instrumented step are, as far as that step saw. Where a step is like
 // no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
 func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
@@ -216,7 +216,7 @@ func TestMatches(t *testing.T) {
 }
 
 // A per-sample gradient that a bare step like no other made is known from its birth on by the tag of the step after it.
-func TestPerSampleGradientOfALonelyStep(t *testing.T) {
+func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	w := trained(t, bareMode)
 	for range 40 {
 		w.alloc(main, "more", 512)

@@ -76,7 +76,7 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 	none := func(*world) {}
 	for name, c := range map[string][2]func(*world){"before": {plant("kept"), none}, "after": {none, plant("kept")},
 		"two":  {none, plant("kept", "small")},
-		"twin": {func(w *world) { w.alloc(main, "like the product", 24*mib); w.alloc(main, "kept", 32*mib) }, none}} {
+		"like": {func(w *world) { w.alloc(main, "like the product", 24*mib); w.alloc(main, "kept", 32*mib) }, none}} {
 		w, j := captured(t, c[0], c[1])
 		for planted := range w.blocks {
 			if planted == "kept" || planted == "small" {
