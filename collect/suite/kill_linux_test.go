@@ -82,7 +82,7 @@ func (r suiteRequest) run() error {
 		}
 	}
 	out, err := s.Run(context.Background(), o)
-	if err == nil && !out.OK() {
+	if err == nil && out.Err() != nil {
 		err = fmt.Errorf("%d of %d runs, interrupted %t", len(out.Runs), out.Planned, out.Interrupted)
 	}
 	return err

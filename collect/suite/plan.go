@@ -9,50 +9,16 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/mask"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// PlanSchema is the version of [PlanDocument].
-const PlanSchema = "dpsight.plan/1"
-
-// PlanDocument is what "dpsight collect --suite … --dry-run --format json" prints.
-type PlanDocument struct {
-	Schema string `json:"schema"`
-	Name   string `json:"name"`
-	// SuiteID is the suite in the store that Done counts the runs of; null if there is none.
-	SuiteID     *string        `json:"suite_id"`
-	Baseline    map[string]any `json:"baseline"`
-	TimeoutS    float64        `json:"timeout_s"` // 0 = none
-	CooldownS   float64        `json:"cooldown_s"`
-	Varies      []string       `json:"varies"` // the parameters that are not the same in all experiments
-	LeftOut     int            `json:"left_out"`
-	Runs        int            `json:"runs"`
-	Done        int            `json:"done"`
-	Todo        int            `json:"todo"` // that this command would make
-	Experiments []PlanRow      `json:"experiments"`
-}
-
-// PlanRow is one experiment.
-type PlanRow struct {
-	Name    string         `json:"name"`
-	Params  map[string]any `json:"params"`
-	Bare    bool           `json:"bare"`
-	Command []string       `json:"command,omitempty"`
-	Repeats int            `json:"repeats"`
-	Key     string         `json:"key"`
-	Done    int            `json:"done"`
-	Failed  int            `json:"failed"` // of those done
-	Todo    int            `json:"todo"`   // that this command would make
-	// Again are those of Todo that were made before and did not end well, or not at all: how each ended.
-	Again []string `json:"again"`
-}
-
 // Plan tabulates the suite. r is what the store holds of it, nil for nothing; resuming says whether the runs that it
 // holds would be made again.
-func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
-	doc := PlanDocument{Schema: PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(),
+func (s *Suite) Plan(r *Resumption, resuming bool) schemas.Plan {
+	doc := schemas.Plan{Schema: schemas.PlanSchema, Name: s.Name, Baseline: s.Baseline, TimeoutS: s.Timeout.Seconds(),
 		CooldownS: s.Cooldown.Seconds(),
-		Varies:    s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []PlanRow{}}
+		Varies:    s.varying(), LeftOut: s.LeftOut, Runs: len(s.Tasks()), Experiments: []schemas.PlanExperiment{}}
 	doc.Todo = doc.Runs
 	if r != nil {
 		doc.SuiteID = &r.Suite.ID
@@ -61,7 +27,7 @@ func (s *Suite) Plan(r *Resumption, resuming bool) PlanDocument {
 		}
 	}
 	for _, x := range s.Experiments {
-		row := PlanRow{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare,
+		row := schemas.PlanExperiment{Name: x.Name, Params: x.secrets(s).Params(x.Params), Bare: x.Bare,
 			Command: x.secrets(s).Command(x.Command), Repeats: x.Repeats, Key: x.Key,
 			Todo: x.Repeats, Again: []string{}}
 		if r != nil {

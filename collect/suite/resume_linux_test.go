@@ -54,7 +54,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	os.WriteFile(filepath.Join(bad, "2"), nil, 0o600)
 	first := parse(t, "name: s\n"+command+"matrix: {n: [1, 2, 3]}\n")
 	out, _ := one(t, first, dir, nil)
-	if made(out) != "n1/0 n2/0 n3/0" || out.OK() || out.Planned != 3 || len(out.Runs) != 3 {
+	if made(out) != "n1/0 n2/0 n3/0" || out.Err() == nil || out.Planned != 3 || len(out.Runs) != 3 {
 		t.Fatalf("%s, %+v", made(out), out)
 	}
 	if m := out.Results[1].Manifest; m.Status != schemas.StatusFailed || m.Reason != "no luck with 2" {
@@ -65,7 +65,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	// Reordered, extended and with repetitions: what is done is not made again, the failed run is not tried again.
 	second := parse(t, "name: s\n"+command+"repeats: 2\nmatrix: {n: [3, 2, 4]}\n")
 	out, earlier := one(t, second, dir, &ResumeOptions{})
-	if made(out) != "n4/0 n3/1 n2/1 n4/1" || out.OK() || out.Suite.ID != id || earlier.Suite.ID != id {
+	if made(out) != "n4/0 n3/1 n2/1 n4/1" || out.Err() == nil || out.Suite.ID != id || earlier.Suite.ID != id {
 		t.Errorf("%s, %+v", made(out), out.Suite)
 	}
 	doc, err := store.Open(dir).ReadSuite(id)
@@ -86,7 +86,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 	// With RetryFailed the failed ones, and nothing else; the old runs are superseded.
 	os.Remove(filepath.Join(bad, "2"))
 	out, _ = one(t, second, dir, &ResumeOptions{RetryFailed: true})
-	if made(out) != "n2/0 n2/1" || !out.OK() {
+	if made(out) != "n2/0 n2/1" || out.Err() != nil {
 		t.Errorf("%s, %+v", made(out), out)
 	}
 	if x := out.Suite.Experiment(second.Experiments[1].Key); len(x.RunIDs) != 2 || len(x.Superseded) != 2 ||
@@ -96,7 +96,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 
 	// Now all is done.
 	out, _ = one(t, second, dir, &ResumeOptions{ID: id, RetryFailed: true})
-	if made(out) != "" || !out.OK() || len(out.Runs) != 6 {
+	if made(out) != "" || out.Err() != nil || len(out.Runs) != 6 {
 		t.Errorf("%s, %d runs", made(out), len(out.Runs))
 	}
 
@@ -108,7 +108,7 @@ func TestResumeKnowsExperimentsByContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _ = one(t, part, dir, &ResumeOptions{})
-	if made(out) != "n4/1" || !out.OK() || out.Planned != 2 || len(out.Suite.Experiments) != 4 ||
+	if made(out) != "n4/1" || out.Err() != nil || out.Planned != 2 || len(out.Suite.Experiments) != 4 ||
 		out.Suite.Experiments[0].Name != "n3" {
 		t.Errorf("%s, %+v", made(out), out.Suite)
 	}
@@ -221,13 +221,14 @@ func TestJobs(t *testing.T) {
 			running++
 			most = max(most, running)
 		},
-		End: func(r *collect.Result) {
+		End: func(r *collect.Result) error {
 			mu.Lock()
 			defer mu.Unlock()
 			running--
+			return nil
 		},
 	})
-	if err != nil || !out.OK() || len(out.Results) != 6 || most != 3 {
+	if err != nil || out.Err() != nil || len(out.Results) != 6 || most != 3 {
 		t.Errorf("%d runs, at most %d at the same time, %v", len(out.Results), most, err)
 	}
 	on := map[string]int{}
@@ -275,7 +276,7 @@ func TestJobsAreInterruptedTogether(t *testing.T) {
 			}
 		},
 	})
-	if err != nil || !out.Interrupted || out.OK() || len(out.Results) != 2 || begun != 2 {
+	if err != nil || !out.Interrupted || out.Err() == nil || len(out.Results) != 2 || begun != 2 {
 		t.Fatalf("%d begun, %+v, %v", begun, out, err)
 	}
 	for _, r := range out.Results {
@@ -305,7 +306,7 @@ func TestResumeKeepsWhatEndedWellThoughInterrupted(t *testing.T) {
 	if m := out.Results[0].Manifest; m.Status != schemas.StatusOK || !m.Interrupted {
 		t.Fatalf("%s, interrupted %t", m.Status, m.Interrupted)
 	}
-	if out, _ = one(t, s, dir, &ResumeOptions{}); made(out) != "n2/0" || !out.OK() {
+	if out, _ = one(t, s, dir, &ResumeOptions{}); made(out) != "n2/0" || out.Err() != nil {
 		t.Errorf("%s, %+v", made(out), out)
 	}
 }

@@ -29,37 +29,10 @@ type Options struct {
 	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another,
 	// and between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
-	// End is told of each run.
-	End func(*collect.Result)
+	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop nothing.
+	End func(*collect.Result) error
 
 	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split
-}
-
-// A Failure is an experiment that could not be recorded. What became of one that was is in its manifest.
-type Failure struct {
-	Task Task
-	Err  error
-}
-
-// Outcome is what a suite's run left.
-type Outcome struct {
-	Suite   *store.Suite
-	Results []*collect.Result // of the runs made now
-	// Runs are those that count, made now or before, in the order of the plan; Planned is how many there should be.
-	Runs     []store.Run
-	Planned  int
-	Failures []Failure
-	// Interrupted is set when the suite was stopped before its end.
-	Interrupted bool
-}
-
-// OK reports whether every experiment was run and ended well.
-func (o *Outcome) OK() bool {
-	ok := len(o.Failures) == 0 && !o.Interrupted && len(o.Runs) == o.Planned
-	for _, r := range o.Runs {
-		ok = ok && r.Manifest.Status == schemas.StatusOK
-	}
-	return ok
 }
 
 // running is a suite's run in progress.
@@ -85,6 +58,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 	r.out.Planned = len(r.tasks)
 	if o.Resume != nil {
 		r.tasks, r.ledger = o.Resume.Todo, o.Resume.ledger
+		r.recover(o.Resume.Runs)
 	} else {
 		created := time.Now()
 		r.ledger = newLedger(s.Document(collect.NewRunID(created, s.Name), created))
@@ -220,7 +194,7 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.out.Failures = append(r.out.Failures, Failure{t, err})
+		r.out.Failures = append(r.out.Failures, fmt.Errorf("%s could not be recorded: %w", t.Name, err))
 	}
 	if result != nil {
 		r.out.Results = append(r.out.Results, result)
@@ -228,8 +202,8 @@ func (r *running) finished(ctx context.Context, t Task, result *collect.Result, 
 		if err := r.store.WriteSuite(r.out.Suite); err != nil && r.fatal == nil {
 			r.fatal, r.stopped = err, true
 		}
-		if r.options.End != nil {
-			r.options.End(result)
+		if err := r.end(result); err != nil {
+			r.out.Failures = append(r.out.Failures, err)
 		}
 	}
 	if result != nil && result.Interrupted || ctx.Err() != nil {

@@ -52,15 +52,16 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 	out, err := s.Run(t.Context(), Options{
 		Template: collect.Experiment{Store: dir, Python: fakePython(t), Machine: &collect.Machine{}},
 		Begin:    func(i, of int, x Task) { order = append(order, x.Name) },
-		End: func(r *collect.Result) {
+		End: func(r *collect.Result) error {
 			doc, err := store.Open(dir).ReadSuite(r.Manifest.Suite.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
 			written = append(written, len(doc.RunIDs()))
+			return nil
 		},
 	})
-	if err != nil || out.OK() || out.Interrupted || len(out.Failures) > 0 {
+	if err != nil || out.Err() == nil || out.Interrupted || len(out.Failures) > 0 {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if got := strings.Join(order, " "); got != "vanilla ghost dpsgd-bare vanilla" {
@@ -104,7 +105,7 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 			}
 		},
 	})
-	if err != nil || !out.Interrupted || len(out.Results) != 2 || out.OK() {
+	if err != nil || !out.Interrupted || len(out.Results) != 2 || out.Err() == nil {
 		t.Errorf("%d results, interrupted %t, %v", len(out.Results), out.Interrupted, err)
 	}
 }

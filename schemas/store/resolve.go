@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // A Selection is what RUN arguments stand for.
@@ -31,6 +33,8 @@ type Selection struct {
 	Missing []string
 	// Newest lists, for each name that several runs of the store have, which one was taken.
 	Newest []Newest
+
+	args int // how many arguments it was resolved from
 }
 
 // Newest is a name that stood for the newest of several runs.
@@ -110,28 +114,23 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string {
 	if e.Many {
-		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store, list(e.Near))
+		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store, schemas.Shortlist(e.Near, fewRuns))
 	}
 	msg := fmt.Sprintf("no run %q in %s", e.Arg, e.Store)
 	if e.Absent {
 		return msg + ": there is no such folder"
 	}
 	if len(e.Near) > 0 {
-		msg += ": did you mean " + list(e.Near) + "?"
+		msg += ": did you mean " + schemas.Shortlist(e.Near, fewRuns) + "?"
 	}
 	if len(e.Unread) > 0 {
-		msg += ": not all of its run folders can be read (" + list(e.Unread) + ")"
+		msg += ": not all of its run folders can be read (" + schemas.Shortlist(e.Unread, fewRuns) + ")"
 	}
 	return msg
 }
 
-func list(names []string) string {
-	const most = 4
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
+// fewRuns is how many ids and names an error lists.
+const fewRuns = 4
 
 // Resolve finds the runs that the arguments name: a run folder, a store (all its runs), a run id, a unique prefix of
 // one, or a run's name (the newest of that name; of repeats the newest that is not bare). Ids win over names and names
@@ -143,7 +142,7 @@ func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(ar
 func (s *Store) ResolveEach(args []string) (*Selection, error) { return s.resolve(args, true) }
 
 func (s *Store) resolve(args []string, each bool) (*Selection, error) {
-	sel := new(Selection)
+	sel := &Selection{args: len(args)}
 	if len(args) == 0 {
 		return sel, s.newest(sel)
 	}

@@ -1,0 +1,54 @@
+package suite
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Outcome is what a suite's run left.
+type Outcome struct {
+	Suite   *store.Suite
+	Results []*collect.Result // of the runs made now
+	// Runs are those that count, made now or before, in the order of the plan; Planned is how many there should be.
+	Runs    []store.Run
+	Planned int
+	// Failures say which experiments could not be recorded, and which runs not made into tables. How a recorded run ended is in its
+	// manifest.
+	Failures []error
+	// Interrupted is set when the suite was stopped before its end.
+	Interrupted bool
+}
+
+// Err is nil where every experiment was recorded, made into tables, and ended well; else a *[FailedError].
+func (o *Outcome) Err() error {
+	var unwell []string
+	for _, r := range o.Runs {
+		if r.Manifest.Status != schemas.StatusOK {
+			unwell = append(unwell, fmt.Sprintf("%s (%s)", r.Manifest.Name, r.Manifest.Status))
+		}
+	}
+	const most = 8 // names on a line
+	const kept = "what was recorded is kept: dpsight runs lists it"
+	switch {
+	case o.Interrupted:
+		return &FailedError{fmt.Sprintf("the suite was interrupted after %d of %d experiments", len(o.Runs), o.Planned),
+			kept + "; --resume makes the others"}
+	case len(unwell) > 0:
+		return &FailedError{fmt.Sprintf("%d of %d experiments did not end well: %s", len(unwell), o.Planned,
+			schemas.Shortlist(unwell, most)), kept + "; --resume --retry-failed makes these again"}
+	case len(o.Failures) > 0 || len(o.Runs) != o.Planned:
+		return &FailedError{fmt.Sprintf("%d of %d experiments could not be recorded and ingested", len(o.Failures), o.Planned), kept}
+	}
+	return nil
+}
+
+// A FailedError says that a suite was run and not all of its experiments ended well.
+type FailedError struct{ text, hint string }
+
+func (e *FailedError) Error() string { return e.text }
+
+// Hint says where the runs are, and how the others are made.
+func (e *FailedError) Hint() string { return e.hint }

@@ -1,0 +1,35 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// recover ends what a killed suite left: runs without tables, whole ones and those that were cut short.
+func (r *running) recover(runs []store.Run) {
+	for _, run := range runs {
+		if _, err := schemas.ReadIngestReport(run.Dir); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		err := collect.MergeSegments(run.Dir)
+		if err == nil {
+			err = r.end(&collect.Result{Manifest: run.Manifest, Dir: run.Dir})
+		}
+		if err != nil {
+			r.out.Failures = append(r.out.Failures, fmt.Errorf("run %s: %w", run.ID, err))
+		}
+	}
+}
+
+// end tells the caller of a run.
+func (r *running) end(result *collect.Result) error {
+	if r.options.End == nil {
+		return nil
+	}
+	return r.options.End(result)
+}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PlanTable prints a suite's plan. resuming says whether the command goes on with the suite that the plan names; device
+// describes where the runs would be made.
+func PlanTable(p schemas.Plan, resuming bool, device string) table.Table {
+	todo := table.Column{Title: "To make", Key: "todo", Right: true, For: table.Programs}
+	if resuming && p.SuiteID != nil {
+		todo.For = table.Everybody
+	}
+	t := table.Table{Title: "Suite " + p.Name, Document: p, Columns: []table.Column{{Title: "Experiment", Key: "name"}}}
+	for _, name := range p.Varies {
+		t.Columns = append(t.Columns, table.Column{Title: name, Key: name})
+	}
+	t.Columns = append(t.Columns, table.Column{Title: "Repeats", Key: "repeats", Right: true},
+		table.Column{Title: "Done", Key: "done", Right: true}, table.Column{Title: "Failed", Key: "failed", Right: true},
+		todo, table.Column{Title: "Key", Key: "key"})
+	for _, x := range p.Experiments {
+		row := []table.Cell{table.Text(x.Name)}
+		for _, name := range p.Varies {
+			row = append(row, parameterCell(&x, name))
+		}
+		t.Rows = append(t.Rows, append(row, table.Count(int64(x.Repeats)), table.Count(int64(x.Done)),
+			table.Count(int64(x.Failed)), table.Count(int64(x.Todo)), table.Text(x.Key)))
+	}
+	t.Notes = planNotes(&p, resuming, device)
+	return t
+}
+
+// parameterCell is the value of a parameter that varies; whether a run is bare is one of them.
+func parameterCell(x *schemas.PlanExperiment, name string) table.Cell {
+	if name == "bare" {
+		return table.Cell{Text: fmt.Sprint(x.Bare), Value: x.Bare}
+	}
+	if v, ok := x.Params[name]; ok {
+		return table.Cell{Text: fmt.Sprint(v), Value: v}
+	}
+	return table.Absent()
+}
+
+func planNotes(p *schemas.Plan, resuming bool, device string) []string {
+	count := fmt.Sprintf("%d experiments, %d runs, %d to make", len(p.Experiments), p.Runs, p.Todo)
+	if p.LeftOut > 0 {
+		count += fmt.Sprintf("; exclude and where leave out %d more", p.LeftOut)
+	}
+	notes := []string{count}
+	var again []string
+	for _, x := range p.Experiments {
+		for _, status := range x.Again {
+			again = append(again, x.Name+" ("+status+")")
+		}
+	}
+	if len(again) > 0 {
+		const most = 8
+		notes = append(notes, fmt.Sprintf("%d of them again: %s", len(again), schemas.Shortlist(again, most)))
+	}
+	notes = append(notes, device)
+	if p.SuiteID != nil {
+		done := "done and failed are those of suite " + *p.SuiteID
+		if !resuming {
+			done += "; without --resume all are made anew"
+		}
+		notes = append(notes, done)
+	}
+	return notes
+}

@@ -1,0 +1,15 @@
+package schemas
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shortlist names the first most of a list and counts the others: "a, b and 3 more".
+func Shortlist(names []string, most int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

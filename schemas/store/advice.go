@@ -1,0 +1,58 @@
+package store
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The errors of this package that a user can do something about say what in a Hint.
+
+// Hint names folders that do hold runs, or how runs are made.
+func (e *NoRunsError) Hint() string {
+	if len(e.Below) > 0 {
+		return "a store is the folder that the run folders lie in: " + strings.Join(e.Below[:min(len(e.Below), 4)], ", ") + " has runs"
+	}
+	return "record one with dpsight collect, or name a store with --store"
+}
+
+// Hint says how the run that was meant can be named.
+func (e *NotFoundError) Hint() string {
+	switch {
+	case e.Many:
+		return "give more of the id"
+	case e.File:
+		return "dpsight ingest takes files; an analysis takes what it makes of them"
+	}
+	return "dpsight runs --store " + e.Store + " lists them; a store of another place goes in as a folder"
+}
+
+// Hint says what to do about a manifest that cannot be read.
+func (d Damaged) Hint() string {
+	var other *schemas.SchemaError
+	if errors.As(d.Err, &other) && other.Newer() {
+		return "what a newer dpsight recorded wants that dpsight; --store names another store"
+	}
+	return "a run is its folder: take it from a copy, or leave it out"
+}
+
+// Hint is the command that makes the tables of a run again from its recording.
+func (e *TablesError) Hint() string {
+	var pending *NotIngestedError
+	if errors.As(e.Err, &pending) { // the error says it
+		return ""
+	}
+	return "dpsight ingest --again " + e.Dir + " makes the tables anew from the recording"
+}
+
+// Hint is the command that ingests the runs.
+func (e *NoneIngestedError) Hint() string { return "dpsight ingest " + e.Folder }
+
+// Hint is the command that makes all tables again.
+func (e *NoneReadableError) Hint() string {
+	return "dpsight ingest --again FOLDER makes the tables anew from the recordings"
+}
+
+// Hint says how to name a single run.
+func (e *NotOneError) Hint() string { return "name a run by its id, or by its own name" }

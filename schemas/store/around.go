@@ -1,0 +1,94 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// stores are the folders that the selected runs lie in, sorted.
+func (sel *Selection) stores() []string {
+	var dirs []string
+	for _, r := range sel.Runs {
+		dirs = append(dirs, filepath.Dir(r.Dir))
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// Manifests are those of all runs in the stores of the selected ones.
+func (sel *Selection) Manifests() []*schemas.Manifest {
+	var out []*schemas.Manifest
+	for _, dir := range sel.stores() {
+		if runs, _, err := Open(dir).Runs(); err == nil {
+			for _, r := range runs {
+				out = append(out, r.Manifest)
+			}
+		}
+	}
+	return out
+}
+
+// Others are the runs beside the selected ones in their stores, those that wanted accepts; a nil wanted accepts all.
+func (sel *Selection) Others(wanted func(*schemas.Manifest) bool) []Run {
+	selected := map[string]bool{}
+	for _, r := range sel.Runs {
+		selected[r.Dir] = true
+	}
+	var out []Run
+	for _, dir := range sel.stores() {
+		all, err := Open(dir).All()
+		if err != nil {
+			continue
+		}
+		for _, r := range all.Runs {
+			if !selected[r.Dir] && (wanted == nil || wanted(r.Manifest)) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// ResolveOne finds the run that a name stands for, in the store or, failing that, among selected runs. These may have come as folders
+// of other stores. Of several selected ones with the name it takes the last.
+func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
+	sel, err := s.Resolve([]string{name})
+	var missing *NotFoundError
+	if errors.As(err, &missing) {
+		if r := among.called(name); r != nil {
+			return &Selection{Runs: []Run{*r}}, nil
+		}
+	}
+	if err == nil && len(sel.Runs) != 1 {
+		return nil, &NotOneError{name, len(sel.Runs)}
+	}
+	return sel, err
+}
+
+// called is the run with that id, or the last one with that name; nil where there is none.
+func (sel *Selection) called(name string) (found *Run) {
+	for i := range sel.Runs {
+		r := &sel.Runs[i]
+		if r.ID == name {
+			return r
+		}
+		if r.Manifest.Name == name {
+			found = r
+		}
+	}
+	return found
+}
+
+// A NotOneError says that a name that must stand for a single run stands for several.
+type NotOneError struct {
+	Name string
+	Runs int
+}
+
+func (e *NotOneError) Error() string {
+	return fmt.Sprintf("baseline %q names %d runs, not one", e.Name, e.Runs)
+}

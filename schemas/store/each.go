@@ -1,0 +1,62 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an analysis
+// of it refuses it.
+func LoadOrManifest(r Run, want Want) (*Tables, error) {
+	t, err := Load(r, want)
+	var pending *NotIngestedError
+	if errors.As(err, &pending) {
+		return &Tables{Manifest: r.Manifest}, nil
+	}
+	return t, err
+}
+
+// Each loads the selected runs with load, which is [Load] or [LoadOrManifest], and hands them to use one after another, so that the tables
+// of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an argument stood for many
+// runs, the run goes to sel.Damaged instead, so that it does not hide the others.
+func (sel *Selection) Each(want Want, load func(Run, Want) (*Tables, error), use func(*Tables) error) error {
+	var whole []Run
+	for _, r := range sel.Runs {
+		t, err := load(r, want)
+		if err != nil {
+			err = &TablesError{r.Dir, err}
+			if len(sel.Runs) <= max(1, sel.args) {
+				return err
+			}
+			sel.Damaged = append(sel.Damaged, Damaged{r.Dir, err})
+			continue
+		}
+		if err := use(t); err != nil {
+			return err
+		}
+		whole = append(whole, r)
+	}
+	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even their manifests
+		return UnreadableError{sel.Damaged[0]}
+	}
+	if len(whole) == 0 {
+		return &NoneReadableError{len(sel.Runs)}
+	}
+	sel.Runs = whole
+	return nil
+}
+
+// A TablesError is a run whose tables cannot be read. They can be derived again.
+type TablesError struct {
+	Dir string // the run's folder
+	Err error
+}
+
+func (e *TablesError) Error() string { return e.Err.Error() }
+
+func (e *TablesError) Unwrap() error { return e.Err }
+
+// A NoneReadableError says that several runs were selected and the tables of none can be read.
+type NoneReadableError struct{ Runs int }
+
+func (e *NoneReadableError) Error() string { return fmt.Sprintf("none of %d runs can be read", e.Runs) }
