@@ -17,8 +17,9 @@ type Placements struct {
 	End func(*Result) (schemas.Placement, error)
 }
 
-// RunPlacements makes the runs on a phantom GPU and gives the last: its manifest knows of the others. A run that was interrupted, or
-// not recorded as it should have been, is the last; the error is of that recording. Where the result is nil no run can be looked at.
+// RunPlacements makes the runs on a phantom GPU and gives the last: its manifest knows of the others. A run that was
+// interrupted, or not recorded as it should have been, is the last; the error is of that recording. Where the result is
+// nil no run can be looked at.
 func RunPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)

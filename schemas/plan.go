@@ -3,21 +3,21 @@ package schemas
 // PlanSchema is the version of [Plan].
 const PlanSchema = "dpsight.plan/1"
 
-// Plan is what "dpsight collect --suite … --dry-run --format json" prints: a suite's experiments, and how many of their runs
-// are made.
+// Plan is what "dpsight collect --suite … --dry-run --format json" prints: a suite's experiments, and how many of their
+// runs are made.
 type Plan struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
 	// SuiteID is the suite in the store whose runs Done counts; null if there is none.
 	SuiteID     *string          `json:"suite_id"`
 	Baseline    map[string]any   `json:"baseline"`
-	TimeoutS    float64          `json:"timeout_s"` // 0 = none
-	CooldownS   float64          `json:"cooldown_s"`
-	Varies      []string         `json:"varies"` // the parameters that are not the same in all experiments
-	LeftOut     int              `json:"left_out"`
-	Runs        int              `json:"runs"`
-	Done        int              `json:"done"`
-	Todo        int              `json:"todo"` // that this command would make
+	TimeoutS    float64          `json:"timeout_s"`  // 0 = none
+	CooldownS   float64          `json:"cooldown_s"` // a pause before each run
+	Varies      []string         `json:"varies"`     // the parameters that are not the same in all experiments
+	LeftOut     int              `json:"left_out"`   // experiments that exclude and where leave out
+	Runs        int              `json:"runs"`       // of all experiments
+	Done        int              `json:"done"`       // runs in the store that ended by themselves
+	Todo        int              `json:"todo"`       // runs that this command would make
 	Experiments []PlanExperiment `json:"experiments"`
 }
 
@@ -27,11 +27,11 @@ type PlanExperiment struct {
 	Params  map[string]any `json:"params"`
 	Bare    bool           `json:"bare"`
 	Command []string       `json:"command,omitempty"`
-	Repeats int            `json:"repeats"`
+	Repeats int            `json:"repeats"` // runs that are wanted
 	Key     string         `json:"key"`
-	Done    int            `json:"done"`
+	Done    int            `json:"done"`   // runs in the store that ended by themselves
 	Failed  int            `json:"failed"` // of those done
-	Todo    int            `json:"todo"`   // that this command would make
+	Todo    int            `json:"todo"`   // runs that this command would make
 	// Again says how each run of Todo ended that was made before: it did not end well, or not at all.
 	Again []string `json:"again"`
 }

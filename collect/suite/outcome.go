@@ -15,8 +15,8 @@ type Outcome struct {
 	// Runs are those that count, made now or before, in the order of the plan; Planned is how many there should be.
 	Runs    []store.Run
 	Planned int
-	// Failures say which experiments could not be recorded, and which runs not made into tables. How a recorded run ended is in its
-	// manifest.
+	// Failures say which experiments could not be recorded, and which runs not made into tables. How a recorded run ended
+	// is in its manifest.
 	Failures []error
 	// Interrupted is set when the suite was stopped before its end.
 	Interrupted bool
@@ -40,7 +40,8 @@ func (o *Outcome) Err() error {
 		return &FailedError{fmt.Sprintf("%d of %d experiments did not end well: %s", len(unwell), o.Planned,
 			schemas.Shortlist(unwell, most)), kept + "; --resume --retry-failed makes these again"}
 	case len(o.Failures) > 0 || len(o.Runs) != o.Planned:
-		return &FailedError{fmt.Sprintf("%d of %d experiments could not be recorded and ingested", len(o.Failures), o.Planned), kept}
+		return &FailedError{fmt.Sprintf("%d of %d experiments could not be recorded and ingested",
+			len(o.Failures), o.Planned), kept}
 	}
 	return nil
 }

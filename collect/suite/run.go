@@ -29,7 +29,8 @@ type Options struct {
 	// Begin is told of each run before it is made, the i-th of so many. Calls of Begin and End come one after another,
 	// and between the runs of one job, so what End does disturbs no run but those of other jobs. Both may be nil.
 	Begin func(i, of int, t Task)
-	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop nothing.
+	// End makes the tables of each run; of a suite to go on with also of the runs that it left without. Its errors stop
+	// nothing.
 	End func(*collect.Result) error
 
 	split func(n int) ([]*collect.Machine, error) // nil: Template.Machine.Split

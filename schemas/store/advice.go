@@ -12,7 +12,8 @@ import (
 // Hint names folders that do hold runs, or how runs are made.
 func (e *NoRunsError) Hint() string {
 	if len(e.Below) > 0 {
-		return "a store is the folder that the run folders lie in: " + strings.Join(e.Below[:min(len(e.Below), 4)], ", ") + " has runs"
+		return "a store is the folder that the run folders lie in: " +
+			strings.Join(e.Below[:min(len(e.Below), fewRuns)], ", ") + " has runs"
 	}
 	return "record one with dpsight collect, or name a store with --store"
 }

@@ -53,8 +53,8 @@ func (sel *Selection) Others(wanted func(*schemas.Manifest) bool) []Run {
 	return out
 }
 
-// ResolveOne finds the run that a name stands for, in the store or, failing that, among selected runs. These may have come as folders
-// of other stores. Of several selected ones with the name it takes the last.
+// ResolveOne finds the run that a name stands for, in the store or, failing that, among selected runs. These may have
+// come as folders of other stores. Of several selected ones with the name it takes the last.
 func (s *Store) ResolveOne(name string, among *Selection) (*Selection, error) {
 	sel, err := s.Resolve([]string{name})
 	var missing *NotFoundError

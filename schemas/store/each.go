@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an analysis
-// of it refuses it.
+// LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an
+// analysis of it refuses it.
 func LoadOrManifest(r Run, want Want) (*Tables, error) {
 	t, err := Load(r, want)
 	var pending *NotIngestedError
@@ -16,9 +16,9 @@ func LoadOrManifest(r Run, want Want) (*Tables, error) {
 	return t, err
 }
 
-// Each loads the selected runs with load, which is [Load] or [LoadOrManifest], and hands them to use one after another, so that the tables
-// of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an argument stood for many
-// runs, the run goes to sel.Damaged instead, so that it does not hide the others.
+// Each loads the selected runs with load, which is [Load] or [LoadOrManifest], and hands them to use one after another,
+// so that the tables of one run are in memory at a time. A run that cannot be read is an error where it was named.
+// Where an argument stood for many runs, the run goes to sel.Damaged instead, so that it does not hide the others.
 func (sel *Selection) Each(want Want, load func(Run, Want) (*Tables, error), use func(*Tables) error) error {
 	var whole []Run
 	for _, r := range sel.Runs {

@@ -36,8 +36,8 @@ func (p Pending) Warning() string {
 		len(p.Runs), p.Of, p.folder())
 }
 
-// Err is an error where not a single run has tables. Where some have, the others are only warned of: an analysis of runs without
-// tables would be pages of dashes.
+// Err is an error where not a single run has tables. Where some have, the others are only warned of: an analysis of
+// runs without tables would be pages of dashes.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
 	case n == 0 || n < p.Of:

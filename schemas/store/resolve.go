@@ -114,7 +114,8 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string {
 	if e.Many {
-		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store, schemas.Shortlist(e.Near, fewRuns))
+		return fmt.Sprintf("%q is the beginning of %d run ids in %s: %s", e.Arg, len(e.Near), e.Store,
+			schemas.Shortlist(e.Near, fewRuns))
 	}
 	msg := fmt.Sprintf("no run %q in %s", e.Arg, e.Store)
 	if e.Absent {
