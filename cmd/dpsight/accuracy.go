@@ -6,7 +6,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -34,51 +33,64 @@ Examples:
 
 func (c *accuracyCmd) Run(s *streams) error {
 	if len(c.Predicted) == 0 {
-		_, runs, err := summarizedBut(s, c.Store, c.Names, leaveNone)
+		_, runs, err := summarized(s, c.Store, c.Names, leaveNone)
 		if err != nil {
 			return err
 		}
-		return c.write(s, analyze.Accuracy(analyze.BaselineOf(analyze.Predictions(runs), version), runs,
-			"the predicted runs"))
+		predicted := analyze.BaselineOf(analyze.Predictions(runs), version)
+		return c.print(s, analyze.Accuracy(predicted, runs, "the predicted runs"))
 	}
-	var predicted, measured schemas.Baseline
-	for _, name := range c.Predicted {
-		b, _, err := gateBaseline(s, c.Store, "--predicted", name, leaveNone)
-		if err != nil {
-			return err
-		}
-		predicted.Experiments = append(predicted.Experiments, b.Experiments...)
+	predicted, err := readBaselines(s, c.Store, "--predicted", c.Predicted)
+	if err != nil {
+		return err
 	}
-	var names []string
-	for _, name := range c.Names {
-		if !isFile(name) {
-			names = append(names, name)
-			continue
-		}
-		b, _, err := gateBaseline(s, c.Store, "what was measured", name, leaveNone)
-		if err != nil {
-			return err
-		}
-		measured.Experiments = append(measured.Experiments, b.Experiments...)
+	files, names := filesAmong(c.Names)
+	measured, err := readBaselines(s, c.Store, "what was measured", files)
+	if err != nil {
+		return err
 	}
 	if len(names) > 0 || len(c.Names) == 0 {
-		_, runs, err := summarizedBut(s, c.Store, names, leaveNone)
+		_, runs, err := summarized(s, c.Store, names, leaveNone)
 		if err != nil {
 			return err
 		}
 		measured.Experiments = append(measured.Experiments, analyze.Measurements(runs).Experiments...)
 	}
-	return c.write(s, analyze.AccuracyOf(predicted, measured, strings.Join(c.Predicted, ", ")))
+	return c.print(s, analyze.AccuracyOf(predicted, measured, strings.Join(c.Predicted, ", ")))
 }
 
-func (c *accuracyCmd) write(s *streams, doc analyze.AccuracyDocument) error {
+// readBaselines reads baselines, or makes them of runs, as one. what is how the reader calls them.
+func readBaselines(s *streams, dir, what string, names []string) (all schemas.Baseline, err error) {
+	for _, name := range names {
+		b, _, err := gateBaseline(s, dir, what, name, leaveNone)
+		if err != nil {
+			return all, err
+		}
+		all.Experiments = append(all.Experiments, b.Experiments...)
+	}
+	return all, nil
+}
+
+// filesAmong tells files from the names of runs.
+func filesAmong(args []string) (files, names []string) {
+	for _, arg := range args {
+		if isFile(arg) {
+			files = append(files, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	return files, names
+}
+
+func (c *accuracyCmd) print(s *streams, doc analyze.AccuracyDocument) error {
 	if len(doc.Experiments) == 0 && (c.ByDoubt || doc.Fitting.Of == 0) {
 		return withHint{errors.New("no experiment was both measured and predicted"),
 			"predict what was measured, with the same name and parameters: dpsight collect --device phantom --store " +
 				"predicted …"}
 	}
 	if c.ByDoubt {
-		return table.Write(s.out, c.Format, report.KnownErrorsTable(analyze.KnownErrorsOf(doc)))
+		return c.write(s, report.KnownErrorsTable(analyze.KnownErrorsOf(doc)))
 	}
-	return table.Write(s.out, c.Format, report.AccuracyTable(doc))
+	return c.write(s, report.AccuracyTable(doc))
 }

@@ -117,11 +117,11 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 	t.Helper()
 	var out, errs bytes.Buffer
 	s := &streams{out: &out, err: &errs}
-	sel, err := selectRuns(s.err, "", []string{folder})
+	sel, err := selectRuns(s, "", []string{folder})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := modelOf(s, "", sel, []string{folder}, "")
+	m, err := (&reportCmd{}).model(s, sel)
 	if err != nil {
 		t.Fatal(err)
 	}

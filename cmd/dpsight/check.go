@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type checkCmd struct {
@@ -67,9 +65,7 @@ func (c *checkCmd) Run(s *streams) error {
 			return err
 		}
 	}
-	_, runs, err := summarizedBut(s, c.Store, c.Names, func(errw io.Writer, sel *store.Selection) {
-		withoutTrials(errw, sel, baseline)
-	})
+	_, runs, err := summarized(s, c.Store, c.Names, leaveTrialsBut(baseline))
 	if err != nil {
 		return err
 	}
@@ -101,9 +97,9 @@ func (c *checkCmd) Run(s *streams) error {
 			return withHint{fmt.Errorf("writing the baseline: %w", err), "name a file that can be written"}
 		}
 		for _, gap := range analyze.BaselineGaps(&fresh) {
-			fmt.Fprintln(s.err, "dpsight: warning: "+gap)
+			s.warn(gap)
 		}
-		fmt.Fprintf(s.err, "dpsight: baseline of %d experiments in %s\n", len(fresh.Experiments), c.WriteBaseline)
+		s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))
 	}
 	return nil
 }
@@ -123,7 +119,7 @@ func gateBaseline(s *streams, dir, what, name string, leave leaver) (b *schemas.
 		return nil, false, withHint{fmt.Errorf("%s %s does not exist", what, name), "dpsight check --write-baseline " +
 			"FILE RUN… writes one from runs"}
 	}
-	_, runs, err := summarizedBut(s, dir, []string{name}, leave)
+	_, runs, err := summarized(s, dir, []string{name}, leave)
 	if err != nil {
 		return nil, false, err
 	}
@@ -140,7 +136,7 @@ func isFile(name string) bool {
 func newest(s *streams, runs []analyze.Summary) []analyze.Summary {
 	kept, left := analyze.Newest(runs)
 	for _, l := range left {
-		fmt.Fprintln(s.err, "dpsight: note: "+l)
+		s.note(l)
 	}
 	return kept
 }

@@ -119,7 +119,7 @@ func (c *collectCmd) Run(s *streams) error {
 	if recording != nil {
 		console.Println("dpsight: warning: " + oneLine(recording.Error()))
 	}
-	if err := digest(console, r); err != nil {
+	if _, err := makeTables(console, r); err != nil {
 		return err
 	}
 	if err := c.show(s, r); err != nil {
@@ -180,15 +180,9 @@ func (c *collectCmd) machine() (*collect.Machine, error) {
 	return collect.OpenPhantom(c.Device, collect.PhantomOptions{MemoryBytes: memory})
 }
 
-// digest turns a recorded run into tables, whatever its status: what was recorded is kept.
-func digest(console *collect.Console, r *collect.Result) error {
-	_, err := digested(console, r)
-	return err
-}
-
-// digested is digest for who looks at the report.
-func digested(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
-	defer frugal()()
+// makeTables ingests a recorded run, whatever its status: what was recorded is kept.
+func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
+	defer ingest.Frugal()()
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version, Confide: analyze.Confide})
 	if err != nil {
 		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
@@ -205,16 +199,16 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	if err != nil {
 		return err
 	}
-	study, err := studyOf(s, sel, []string{r.Dir})
+	runs, err := summarize(s, sel)
 	if err != nil {
 		return err
 	}
-	tables := []table.Table{report.RunsTable(analyze.Runs(study.Runs))}
-	if b := study.Runs[0].Breakdown; len(b.Devices) > 0 {
+	tables := []table.Table{report.RunsTable(analyze.Runs(runs))}
+	if b := runs[0].Breakdown; len(b.Devices) > 0 {
 		tables = append(tables, report.BreakdownTables(analyze.NewBreakdownDocument(b))...)
 	} else if len(r.Manifest.Warnings) == 0 && !r.Manifest.Bare { // a script that trains on the CPU, say
-		for _, w := range study.Runs[0].Warnings {
-			fmt.Fprintln(s.err, "dpsight: warning: "+w)
+		for _, w := range runs[0].Warnings {
+			s.warn(w)
 		}
 	}
 	return table.Write(s.out, "table", tables...)

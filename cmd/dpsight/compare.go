@@ -6,7 +6,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type compareCmd struct {
@@ -37,7 +36,7 @@ func (c *compareCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
 	}
-	sel, runs, err := summarized(s, c.Store, c.Names)
+	sel, runs, err := summarized(s, c.Store, c.Names, leaveTrials)
 	if err != nil {
 		return err
 	}
@@ -45,18 +44,19 @@ func (c *compareCmd) Run(s *streams) error {
 	if sel.Suite != nil {
 		o.Prefer = sel.Suite.Baseline
 	}
-	var elsewhere *store.Run
+	var base baseline
 	if key, v, ok := strings.Cut(c.Baseline, "="); ok {
 		o.Match = map[string]string{key: v}
-	} else if o.Run, elsewhere, err = namedBaseline(s, c.Store, runs, c.Baseline); err != nil {
+	} else if base, err = namedBaseline(s, c.Store, sel, runs, c.Baseline); err != nil {
 		return err
 	}
+	o.Run = base.Summary
 	sides := len(runs)
-	if elsewhere != nil {
+	if base.elsewhere != nil {
 		sides++
 	}
 	if u := value.Unit(); sides == 2 || u == analyze.UnitMS || u == analyze.UnitPerSecond { // else no time is shown
-		noteRepeatsBeside(sel, runs, o.Run, elsewhere)
+		base.noteRepeats(sel, runs)
 	}
 	doc, err := analyze.Compare(runs, o)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -39,7 +38,7 @@ func (c *explainCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("--labels %s: two different names are wanted", strings.Join(c.Labels, ",")),
 			"as in --labels main,branch"}
 	}
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
@@ -51,11 +50,10 @@ func (c *explainCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
 	var runs []analyze.Dissection
-	err = each(s, sel, c.Names, store.WantAll|store.WantDetail|store.WantModuleTimes, false,
-		func(in analyze.Input) error {
-			runs = append(runs, analyze.Dissect(in))
-			return nil
-		})
+	err = each(s, sel, store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
+		runs = append(runs, analyze.Dissect(in))
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -75,7 +73,7 @@ func (c *explainCmd) Run(s *streams) error {
 		if err != nil {
 			return withHint{err, "name a folder that can be written"}
 		}
-		fmt.Fprintf(s.err, "dpsight: %s\n", strings.Join(written, ", "))
+		s.say(strings.Join(written, ", "))
 	}
-	return table.Write(s.out, c.Format, report.ExplainTables(doc, c.Top)...)
+	return c.write(s, report.ExplainTables(doc, c.Top)...)
 }

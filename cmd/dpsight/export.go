@@ -32,7 +32,7 @@ Examples:
 }
 
 func (c *exportCmd) Run(s *streams) error {
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
@@ -45,30 +45,25 @@ func (c *exportCmd) Run(s *streams) error {
 			"name a folder with -o, or one run"}
 	}
 	var profiles []analyze.ComponentProfile
-	err = each(s, sel, c.Names, store.WantAll, false, func(in analyze.Input) error {
+	err = each(s, sel, store.WantAll, false, func(in analyze.Input) error {
 		profiles = append(profiles, analyze.Profile(in))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	if c.Out == "" {
+		return resultjson.New(profiles[0]).Write(s.out)
+	}
 	if !folder {
-		doc := resultjson.New(profiles[0])
-		if c.Out == "" {
-			return doc.Write(s.out)
-		}
-		if err := schemas.WriteFile(c.Out, doc.Write); err != nil {
-			return cannotExport(err)
-		}
-		return nil
+		return cannotExport(schemas.WriteFile(c.Out, resultjson.New(profiles[0]).Write))
 	}
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return cannotExport(err)
 	}
 	for i, name := range resultjson.FileNames(profiles) {
-		doc := resultjson.New(profiles[i])
 		path := filepath.Join(c.Out, name)
-		if err := schemas.WriteFile(path, doc.Write); err != nil {
+		if err := schemas.WriteFile(path, resultjson.New(profiles[i]).Write); err != nil {
 			return cannotExport(err)
 		}
 		fmt.Fprintln(s.out, path)
@@ -77,6 +72,9 @@ func (c *exportCmd) Run(s *streams) error {
 }
 
 func cannotExport(err error) error {
+	if err == nil {
+		return nil
+	}
 	var p *os.PathError
 	if errors.As(err, &p) {
 		err = fmt.Errorf("%s: %w", p.Path, p.Err)

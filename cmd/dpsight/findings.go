@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -20,20 +19,15 @@ Examples:
 }
 
 func (c *findingsCmd) Run(s *streams) error {
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	leaveTrials(s.err, sel)
-	withoutSuperseded(s.err, sel)
-	var inspected []analyze.Inspection
-	err = each(s, sel, c.Names, store.WantAll|store.WantDetail, len(sel.Runs) > 1, func(in analyze.Input) error {
-		inspected = append(inspected, analyze.Inspect(in))
-		return nil
-	})
+	leaveTrials(s, sel)
+	leaveSuperseded(s, sel)
+	runs, err := rows(s, sel, store.WantAll|store.WantDetail, always(analyze.Inspect))
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, report.FindingsTables(analyze.Findings(inspected, outlines(sel, store.WantTimes,
-		nil)))...)
+	return c.write(s, report.FindingsTables(analyze.Findings(runs, outlines(sel, store.WantTimes, nil)))...)
 }

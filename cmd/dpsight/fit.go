@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/collect/fit"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -66,7 +67,7 @@ func (c *predictCmd) runFit(s *streams, console *collect.Console, e collect.Expe
 	if err != nil {
 		return err
 	}
-	if writable(out) != nil { // better now than after an hour
+	if schemas.CheckFolder(out) != nil { // better now than after an hour
 		return withHint{fmt.Errorf("the folder %s cannot be written: not a directory", out), "name another with -o"}
 	}
 	var searches []analyze.FitSearch
@@ -147,7 +148,7 @@ func fitProgress(done *analyze.FitSearch, vary *fit.Values) string {
 
 // fitLoaded reads a run that the store has.
 func fitLoaded(r store.Run) (analyze.FitRun, error) {
-	in, err := load(r, store.WantAll|store.WantDetail, false)
+	in, err := load(r, store.WantAll|store.WantDetail)
 	if err != nil {
 		return analyze.FitRun{}, err
 	}
@@ -161,8 +162,8 @@ func fitRun(console *collect.Console, e collect.Experiment) (analyze.FitRun, err
 	if r == nil {
 		return none, err
 	}
-	if digesting := digest(console, r); digesting != nil {
-		return none, digesting
+	if _, unmade := makeTables(console, r); unmade != nil {
+		return none, unmade
 	}
 	switch {
 	case r.Interrupted:

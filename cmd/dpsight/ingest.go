@@ -4,15 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime/debug"
 	"strconv"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type ingestCmd struct {
@@ -48,10 +46,10 @@ type ingestInput struct {
 
 func (c *ingestCmd) Run(s *streams) error {
 	doc := ingestDocument{Schema: "dpsight.ingest/1", Inputs: []ingestInput{}}
-	if err := writable(c.Store); err != nil {
+	if err := schemas.CheckFolder(c.Store); err != nil {
 		return cannotWrite(c.Store, err)
 	}
-	defer frugal()()
+	defer ingest.Frugal()()
 	var refused []string
 	for _, path := range c.Paths {
 		outcomes, err := ingest.Import(path, c.Store, ingest.Options{Version: version, Again: c.Again,
@@ -98,36 +96,9 @@ func (c *ingestCmd) Run(s *streams) error {
 	return nil
 }
 
-// frugal has garbage collected twice as often while runs are ingested, unless GOGC says how often: millions of events
-// are columns of hundreds of megabytes, of which the usual setting keeps as much again. It costs a few percent of the
-// time.
-func frugal() (restore func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	usual := debug.SetGCPercent(50)
-	return func() { debug.SetGCPercent(usual) }
-}
-
 const ingestHint = "it takes run folders, stores, and memory snapshots that torch 2.10 or later recorded from the " +
 	"start; " +
 	"nothing was written for what it refused"
-
-// writable finds a file that stands where the store, or a folder above it, should be: better before a snapshot of
-// gigabytes is read than after. It makes nothing, since nothing may come to be written.
-func writable(dir string) error {
-	for {
-		st, err := os.Stat(dir)
-		switch up := filepath.Dir(dir); {
-		case err == nil && !st.IsDir():
-			return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("not a directory")}
-		case err == nil || up == dir:
-			return nil
-		default:
-			dir = up
-		}
-	}
-}
 
 // cannotWrite says that the store is at fault.
 func cannotWrite(dir string, err error) error {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -25,24 +24,21 @@ Examples:
 }
 
 func (c *ladderCmd) Run(s *streams) error {
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	var rows []analyze.LadderRun
 	many := len(sel.Runs) > 1
 	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantSamples | store.WantClock
-	err = each(s, sel, c.Names, want, many, func(in analyze.Input) error {
-		row, err := analyze.Ladder(in)
-		var none *analyze.NoEventsError
-		if errors.As(err, &none) && many {
-			err = nil // one of many: listed without GPUs
+	runs, err := rows(s, sel, want, func(in analyze.Input) (analyze.LadderRun, error) {
+		run, err := analyze.Ladder(in)
+		if none := (*analyze.NoEventsError)(nil); errors.As(err, &none) && many { // it is listed without GPUs
+			err = nil
 		}
-		rows = append(rows, row)
-		return err
+		return run, err
 	})
 	if err != nil {
 		return err
 	}
-	return table.Write(s.out, c.Format, report.LadderTables(analyze.NewLadderDocument(rows...))...)
+	return c.write(s, report.LadderTables(analyze.NewLadderDocument(runs...))...)
 }

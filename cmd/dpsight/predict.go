@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -174,7 +174,8 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 	var dirs, broken []string
 	for _, m := range machines {
 		console.Println("dpsight: " + m.Note)
-		r, err := c.placed(console, e, m)
+		e.Machine = m
+		r, err := collect.RunPlacements(context.Background(), e, c.placements(console))
 		if r == nil {
 			return err
 		}
@@ -198,32 +199,21 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 	return verdict(runs, dirs, broken)
 }
 
-// placed makes the run under --seeds policies of addresses, the profile's own last: its manifest knows of the others.
-func (c *predictCmd) placed(console *collect.Console, e collect.Experiment, m *collect.Machine) (r *collect.Result,
-	recording error) {
-	policies := m.Policies(c.Seeds)
-	for i, policy := range policies {
-		x := e
-		x.Machine = m
-		if i < len(policies)-1 {
-			console.Println(fmt.Sprintf("dpsight: placement %d of %d: %s", i+1, len(policies), policy))
-			x.Machine, x.Params = m.Placed(policy), maps.Clone(e.Params)
-			x.Params["placement"] = policy
-		}
-		r, recording = collect.Run(context.Background(), x)
-		if r == nil {
-			return nil, recording
-		}
-		report, err := digested(console, r)
-		if err != nil {
-			return nil, err
-		}
-		if recording != nil || r.Interrupted {
-			break
-		}
-		e.Placements = append(slices.Clip(e.Placements), ingest.Placement(r.Manifest, report))
+// placements make the run under --seeds policies of addresses.
+func (c *predictCmd) placements(console *collect.Console) collect.Placements {
+	return collect.Placements{
+		Runs: c.Seeds,
+		Begin: func(i, of int, policy string) {
+			console.Println(fmt.Sprintf("dpsight: placement %d of %d: %s", i+1, of, policy))
+		},
+		End: func(r *collect.Result) (schemas.Placement, error) {
+			tables, err := makeTables(console, r)
+			if err != nil {
+				return schemas.Placement{}, err
+			}
+			return ingest.Placement(r.Manifest, tables), nil
+		},
 	}
-	return r, recording
 }
 
 // tablesOf reads all tables of one run.
@@ -232,7 +222,7 @@ func tablesOf(dir string) (analyze.Input, error) {
 	if err != nil {
 		return analyze.Input{}, err
 	}
-	return load(sel.Runs[0], store.WantAll|store.WantDetail, false)
+	return load(sel.Runs[0], store.WantAll|store.WantDetail)
 }
 
 // verdict is nil where every run fits.

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -35,68 +37,25 @@ Examples:
 }
 
 func (c *reportCmd) Run(s *streams) error {
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	leaveTrials(s.err, sel)
-	withoutSuperseded(s.err, sel)
-	if err := nothingIngested(sel); err != nil {
+	leaveTrials(s, sel)
+	leaveSuperseded(s, sel)
+	if err := sel.Pending(collect.Running).Err(); err != nil {
 		return err
 	}
-	m, err := modelOf(s, c.Store, sel, c.Names, c.Baseline)
-	if err != nil {
-		return err
-	}
-	m.AllSteps = c.Steps == "all"
-	return drawReport(s, m, sel, c.Out, c.Quiet)
+	return c.draw(s, sel)
 }
 
-// modelOf summarizes selected runs for a report, and explains the memory of the GPUs that NVML sampled.
-func modelOf(s *streams, dir string, sel *store.Selection, names []string, baseline string) (report.Model, error) {
-	m := report.Model{Ladders: map[string]analyze.LadderRun{}}
-	var runs []analyze.Summary
-	err := each(s, sel, names, store.WantAll|store.WantClock, true, func(in analyze.Input) error {
-		if len(in.Samples) == 0 {
-			runs = append(runs, analyze.Summarize(in))
-			return nil
-		}
-		run, ladder, err := analyze.SummarizeWithLadder(in)
-		runs = append(runs, run)
-		m.Ladders[in.Manifest.RunID] = ladder
-		return withoutEvents(err, true)
-	})
+// draw writes the report of selected runs and prints its summary, or with --quiet the overhead alone, and where it lies.
+func (c *reportCmd) draw(s *streams, sel *store.Selection) error {
+	m, err := c.model(s, sel)
 	if err != nil {
-		return m, err
+		return err
 	}
-	base, _, err := namedBaseline(s, dir, runs, baseline)
-	if err != nil {
-		return m, err
-	}
-	lendEnergy(sel, runs)
-	m.Study = studyBeside(sel, runs, base)
-	return m, nil
-}
-
-// drawReport writes the report and prints its summary, or of it the overhead, and where it lies.
-func drawReport(s *streams, m report.Model, sel *store.Selection, out string, quiet bool) error {
-	m.Title = "dpsight report"
-	if sel.Suite != nil {
-		m.Title = "dpsight report: suite " + sel.Suite.Name
-	}
-	for _, d := range sel.Damaged {
-		m.Notes = append(m.Notes, d.Error())
-	}
-	for _, id := range sel.Missing {
-		m.Notes = append(m.Notes, "run "+id+" of the suite is not in the store")
-	}
-	if sel.Trials > 0 {
-		m.Notes = append(m.Notes, trialsNote(sel.Trials))
-	}
-	if sel.Superseded > 0 {
-		m.Notes = append(m.Notes, supersededNote(sel.Superseded))
-	}
-	written, err := report.Write(out, m)
+	written, err := report.Write(c.Out, m)
 	var foreign *report.ForeignError
 	switch {
 	case errors.As(err, &foreign):
@@ -104,17 +63,56 @@ func drawReport(s *streams, m report.Model, sel *store.Selection, out string, qu
 	case err != nil:
 		return withHint{err, "name a folder that can be written"}
 	}
-	if quiet {
+	if c.Quiet {
 		err = table.Write(s.out, "table", report.Gist(m.Study))
 	} else {
-		var summary []byte
-		if summary, err = os.ReadFile(written[0]); err == nil {
-			_, err = s.out.Write(summary)
-		}
+		err = copyFile(s.out, written[0])
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "dpsight: report in %s (%d files)\n", filepath.Clean(out), len(written))
+	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(c.Out), len(written)))
 	return nil
+}
+
+// model is what the report shows of selected runs.
+func (c *reportCmd) model(s *streams, sel *store.Selection) (report.Model, error) {
+	runs, ladders, err := laddered(s, sel)
+	if err != nil {
+		return report.Model{}, err
+	}
+	base, err := namedBaseline(s, c.Store, sel, runs, c.Baseline)
+	if err != nil {
+		return report.Model{}, err
+	}
+	lendEnergy(sel, runs)
+	m := report.NewModel(sel)
+	m.Study, m.Ladders, m.AllSteps = base.study(sel, runs), ladders, c.Steps == "all"
+	return m, nil
+}
+
+// laddered summarizes the selected runs, and explains the memory of the GPUs that NVML sampled.
+func laddered(s *streams, sel *store.Selection) ([]analyze.Summary, map[string]analyze.LadderRun, error) {
+	var runs []analyze.Summary
+	ladders := map[string]analyze.LadderRun{}
+	err := each(s, sel, store.WantAll|store.WantClock, true, func(in analyze.Input) error {
+		if len(in.Samples) == 0 {
+			runs = append(runs, analyze.Summarize(in))
+			return nil
+		}
+		run, ladder, err := analyze.SummarizeWithLadder(in)
+		runs, ladders[in.Manifest.RunID] = append(runs, run), ladder
+		return withoutEvents(err, true)
+	})
+	return runs, ladders, err
+}
+
+func copyFile(to io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(to, f)
+	return err
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/dpsight/dpsight/collect"
 )
 
 // The exit codes, which users' scripts depend on.
@@ -53,12 +51,6 @@ func (f *storeFlag) Validate() error {
 	return nil
 }
 
-// A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
-type failure struct{ withHint }
-
-// hinted is an error with advice.
-type hinted interface{ Hint() string }
-
 // run is the program: main only adds the process around it, so tests drive it without forking.
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	defer func() {
@@ -84,7 +76,7 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 		return code
 	}
 	if err != nil {
-		complain(stderr, plain(parser.Model.Node, args, err), usageHint(parser.Model.Node, args, err))
+		complain(stderr, usage(err, args), "")
 		return exitUsage
 	}
 	ctx.BindTo(context.Background(), (*context.Context)(nil))
@@ -122,31 +114,4 @@ func helpWithDefault(v *kong.Value) string {
 		return help
 	}
 	return fmt.Sprintf("%s (default: %s).", strings.TrimSuffix(help, "."), v.Default)
-}
-
-// complain prints an error in one line, and in another the hint that it or the caller has.
-func complain(w io.Writer, err error, hint string) {
-	fmt.Fprintf(w, "dpsight: error: %s\n", oneLine(err.Error()))
-	var h hinted
-	var usage *collect.UsageError
-	switch {
-	case errors.As(err, &h) && h.Hint() != "":
-		hint = h.Hint()
-	case errors.As(err, &usage) && usage.Hint != "":
-		hint = usage.Hint
-	}
-	if hint != "" {
-		fmt.Fprintf(w, "dpsight: hint: %s\n", hint)
-	}
-}
-
-// oneLine keeps what a compiler or an interpreter said of itself from looking like several errors.
-func oneLine(text string) string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "; ")
 }

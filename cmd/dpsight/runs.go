@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -26,29 +27,21 @@ func (runsCmd) Help() string {
 }
 
 func (c *runsCmd) Run(s *streams) error {
-	var sel *store.Selection
-	var err error
-	if len(c.Names) == 0 {
-		sel, err = selectAll(s.err, c.Store)
-	} else {
-		sel, err = announce(s.err, c.Store, func(from *store.Store) (*store.Selection, error) {
-			return from.ResolveEach(c.Names)
-		})
-	}
+	sel, err := s.selected(store.Open(c.Store).ResolveEach(c.Names))
 	if err != nil {
 		return err
 	}
 	if len(sel.Runs) == 1 { // of several it was said
-		notePending(s.err, sel.Runs)
+		s.warn(sel.Pending(collect.Running).Warning())
 	}
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err = each(s, sel, c.Names, store.WantTimes, true, func(in analyze.Input) error {
+	err = each(s, sel, store.WantTimes, true, func(in analyze.Input) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	doc.Supersede(manifests(sel))
+	doc.Supersede(sel.Manifests())
 	return table.Write(s.out, c.Format, report.RunsTable(doc))
 }

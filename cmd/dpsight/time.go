@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -31,21 +30,16 @@ func (c *timeCmd) Run(s *streams) error {
 	if err := by.Check(); err != nil {
 		return withHint{err, "as in --by module --fold --top 10"}
 	}
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	var rows []analyze.ModuleTimeRun
-	err = each(s, sel, c.Names, store.WantTimes|store.WantModuleTimes, len(sel.Runs) > 1, func(in analyze.Input) error {
-		rows = append(rows, analyze.ModuleTimes(in, by))
-		return nil
+	runs, err := rows(s, sel, store.WantTimes|store.WantModuleTimes, func(in analyze.Input) (analyze.ModuleTimeRun, error) {
+		return analyze.ModuleTimes(in, by), nil
 	})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewModuleTimeDocument(by, rows...)
-	if c.Format == "csv" {
-		return table.Write(s.out, c.Format, report.ModuleTimeRecords(doc))
-	}
-	return table.Write(s.out, c.Format, report.ModuleTimeTables(doc)...)
+	doc := analyze.NewModuleTimeDocument(by, runs...)
+	return writeDocument(s, c.Format, doc, report.ModuleTimeTables, report.ModuleTimeRecords)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -45,9 +44,8 @@ func (c *timelineCmd) Run(s *streams) error {
 	if err := within.Check(); err != nil {
 		return withHint{err, "as in --step 3, or --from 1000 --to 2000; steps count from 0"}
 	}
-	machine := c.Format == "csv" || c.Format == "json"
 	points := peoplePoints
-	if machine {
+	if c.Format == "csv" || c.Format == "json" {
 		points = programsPoints
 	}
 	if c.Points != nil {
@@ -57,23 +55,18 @@ func (c *timelineCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point " +
 			"after every event"}
 	}
-	sel, err := selectRuns(s.err, c.Store, c.Names)
+	sel, err := selectRuns(s, c.Store, c.Names)
 	if err != nil {
 		return err
 	}
-	var rows []analyze.CategoryTimelineRun
 	many := len(sel.Runs) > 1
-	err = each(s, sel, c.Names, store.WantMemory|store.WantTimes, many, func(in analyze.Input) error {
-		row, err := analyze.CategoryTimeline(in, within, points)
-		rows = append(rows, row)
-		return withoutEvents(err, many)
+	runs, err := rows(s, sel, store.WantMemory|store.WantTimes, func(in analyze.Input) (analyze.CategoryTimelineRun, error) {
+		run, err := analyze.CategoryTimeline(in, within, points)
+		return run, withoutEvents(err, many)
 	})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewCategoryTimelineDocument(points, rows...)
-	if c.Format == "csv" {
-		return table.Write(s.out, c.Format, report.CategoryTimelineRecords(doc))
-	}
-	return table.Write(s.out, c.Format, report.CategoryTimelineTables(doc)...)
+	doc := analyze.NewCategoryTimelineDocument(points, runs...)
+	return writeDocument(s, c.Format, doc, report.CategoryTimelineTables, report.CategoryTimelineRecords)
 }

@@ -1,7 +1,9 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -70,16 +72,16 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if !o.LookOnly {
 		if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {
-			return nil, err
+			return nil, unreadable(st, err)
 		}
 	}
 	doc, err := s.earlier(st, o)
 	if err != nil || doc == nil {
-		return nil, err
+		return nil, unreadable(st, err)
 	}
 	runs, err := settled(st, doc.ID, o)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(st, err)
 	}
 	whole := *s
 	if s.whole != nil {
@@ -110,6 +112,28 @@ func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 		}
 	}
 	return r, nil
+}
+
+// unreadable says of an error of the file system which store it is of.
+func unreadable(st *store.Store, err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	return &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be read: %v", st.Dir(), path.Err),
+		Hint: "name another folder with --store"}
+}
+
+// ResumeNote says what Resume found in a store: nil is nothing.
+func (s *Suite) ResumeNote(r *Resumption, dir string) string {
+	if r == nil {
+		return fmt.Sprintf("no suite %s to go on with in %s: beginning anew", s.Name, dir)
+	}
+	left := fmt.Sprintf("%d of %d experiments are left to do", len(r.Todo), len(s.Tasks()))
+	if len(r.Todo) == 0 {
+		left = fmt.Sprintf("all %d experiments are done", len(s.Tasks()))
+	}
+	return fmt.Sprintf("going on with suite %s: %s", r.Suite.ID, left)
 }
 
 // earlier finds the suite to go on with. What is predicted is not gone on with by measuring, nor the other way round.

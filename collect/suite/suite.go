@@ -127,6 +127,19 @@ type Task struct {
 	Repetition int // from 0
 }
 
+// Title names the run: its experiment, and which of several repetitions it is.
+func (t Task) Title() string {
+	if t.Repeats == 1 {
+		return t.Name
+	}
+	return fmt.Sprintf("%s (repetition %d of %d)", t.Name, t.Repetition+1, t.Repeats)
+}
+
+// ReportFolder is where the suite's report goes in a store if nobody says otherwise.
+func (s *Suite) ReportFolder(store string) string {
+	return filepath.Join(store, "report-"+collect.SafeName(s.Name))
+}
+
 // Names lists the built-in suites.
 func Names() []string {
 	files, err := fs.Glob(builtin, "suites/*.yaml")

@@ -204,7 +204,7 @@ func safe(name string) string {
 }
 
 // Write writes the document as the profiler does, indented by two.
-func (d *Document) Write(w io.Writer) error {
+func (d Document) Write(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

@@ -9,6 +9,39 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Notes say what was taken where nothing was named, or where a name stands for several runs; warnings say what is
+// missing.
+func (sel *Selection) Notes() (notes, warnings []string) {
+	for _, n := range sel.Newest {
+		notes = append(notes, n.String())
+	}
+	if sel.Chosen != "" {
+		notes = append(notes, "taking "+sel.Chosen)
+	}
+	return notes, sel.Gaps()
+}
+
+// Gaps are the runs that a store or its suite ought to have and that are not in the selection.
+func (sel *Selection) Gaps() []string {
+	var out []string
+	for _, d := range sel.Damaged {
+		out = append(out, d.Error())
+	}
+	for _, id := range sel.Missing {
+		out = append(out, "run "+id+" of the suite is not in the store")
+	}
+	return out
+}
+
+// Folders are those of some runs.
+func Folders(runs []Run) []string {
+	var dirs []string
+	for _, r := range runs {
+		dirs = append(dirs, r.Dir)
+	}
+	return dirs
+}
+
 // stores are the folders that the selected runs lie in, sorted.
 func (sel *Selection) stores() []string {
 	var dirs []string

@@ -16,10 +16,14 @@ func LoadOrManifest(r Run, want Want) (*Tables, error) {
 	return t, err
 }
 
-// Each loads the selected runs with load, which is [Load] or [LoadOrManifest], and hands them to use one after another,
-// so that the tables of one run are in memory at a time. A run that cannot be read is an error where it was named.
-// Where an argument stood for many runs, the run goes to sel.Damaged instead, so that it does not hide the others.
-func (sel *Selection) Each(want Want, load func(Run, Want) (*Tables, error), use func(*Tables) error) error {
+// Each loads the selected runs, tolerant by [LoadOrManifest], and hands them to use one after another, so that the
+// tables of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an
+// argument stood for many runs, the run goes to sel.Damaged instead, so that it does not hide the others.
+func (sel *Selection) Each(want Want, tolerant bool, use func(*Tables) error) error {
+	load := Load
+	if tolerant {
+		load = LoadOrManifest
+	}
 	var whole []Run
 	for _, r := range sel.Runs {
 		t, err := load(r, want)

@@ -139,8 +139,13 @@ const fewRuns = 4
 // run where that is newer.
 func (s *Store) Resolve(args []string) (*Selection, error) { return s.resolve(args, false) }
 
-// ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it.
-func (s *Store) ResolveEach(args []string) (*Selection, error) { return s.resolve(args, true) }
+// ResolveEach is [Store.Resolve] for a list of runs: a name stands for all that have it, and no argument for the store.
+func (s *Store) ResolveEach(args []string) (*Selection, error) {
+	if len(args) == 0 {
+		return s.All()
+	}
+	return s.resolve(args, true)
+}
 
 func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	sel := &Selection{args: len(args)}

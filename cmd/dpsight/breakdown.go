@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+type breakdownCmd struct {
+	analysis
+	At    string `help:"Moment: peak, oom, oom=N (the N-th request that failed), event=N, step=N, phase=P or step=N,phase=P." default:"peak" placeholder:"MOMENT"`
+	By    string `xor:"known" help:"Break down by one or two of category, module, class, role, phase, step, op, dtype, size, stack, name." placeholder:"D[,D]"`
+	Depth int    `help:"With --by module: the first N names of a path, as in blocks.3; with --by stack: the N innermost frames (default 3)." placeholder:"N"`
+	Fold  bool   `help:"With --by module or name: like layers are one row, as in blocks.*.attention.q."`
+	Top   *int   `help:"With --by: rows beyond the N largest are one, \"12 others\" (default 20; 0 = all)." placeholder:"N"`
+	Known bool   `help:"Instead of the categories, a row a run: how much is tagged, known by lifetime, known by phase only, and of no owner." xor:"known"`
+}
+
+func (breakdownCmd) Help() string {
+	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
+With --by, each is in one row, and the rows sum to that total; with --known the evidence for them is, a row a run. A block belongs to the module of the owner that it is
+counted under, else to the one that ran when it was allocated; workspaces that libraries keep are shared by all. The phase, step and stack
+are those of its birth; the op is the one that keeps an activation for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says. The name is the tensor's: that of the parameter which it is, or is the gradient
+or the optimizer's state of; of what autograd holds, the module's and that of the node.
+--at phase=backward is the highest moment of backward, backward.norm and backward.grad, whichever the run has. Of several runs,
+those without the moment are listed with the reason.
+
+Examples:
+  dpsight analyze breakdown
+  dpsight analyze breakdown ghost --at step=2,phase=backward.norm
+  dpsight analyze breakdown ghost --by category,module --fold
+  dpsight analyze breakdown ghost --by module,phase --depth 2 --top 0
+  dpsight analyze breakdown ghost --by category,name --top 0
+  dpsight analyze breakdown examples/headline --known
+  dpsight analyze breakdown --store examples/headline --format json`
+}
+
+func (c *breakdownCmd) Run(s *streams) error {
+	at, err := analyze.ParseAt(c.At)
+	if err != nil {
+		return withHint{err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count " +
+			"from 0; dpsight analyze phases lists the phases"}
+	}
+	by, err := c.dimensions()
+	if err != nil {
+		return err
+	}
+	sel, err := selectRuns(s, c.Store, c.Names)
+	if err != nil {
+		return err
+	}
+	if by != nil {
+		return c.by(s, sel, at, *by)
+	}
+	if c.Known { // a row a run that has a peak: without any there would be none, and no note of why
+		if err := sel.Pending(collect.Running).Err(); err != nil {
+			return err
+		}
+	}
+	runs, err := moments(s, sel, store.WantMemory|store.WantTimes|store.WantEvents,
+		func(in analyze.Input) (analyze.BreakdownRun, error) { return analyze.Breakdown(in, at) })
+	if err != nil {
+		return err
+	}
+	doc := analyze.NewBreakdownDocument(runs...)
+	if c.Known {
+		return c.write(s, report.KnownTable(doc))
+	}
+	return c.write(s, report.BreakdownTables(doc)...)
+}
+
+// by prints the selected runs by what --by asks for.
+func (c *breakdownCmd) by(s *streams, sel *store.Selection, at analyze.At, by analyze.By) error {
+	runs, err := moments(s, sel, store.WantMemory|store.WantTimes|store.WantEvents|store.WantDetail,
+		func(in analyze.Input) (analyze.BreakdownByRun, error) { return analyze.BreakdownBy(in, at, by) })
+	if err != nil {
+		return err
+	}
+	doc := analyze.NewBreakdownByDocument(by, runs...)
+	return writeDocument(s, c.Format, doc, report.BreakdownByTables, report.BreakdownByRecords)
+}
+
+// defaultTop is how many rows a breakdown by modules or the like has: a model has hundreds of modules, a screen some
+// lines.
+const defaultTop = 20
+
+// dimensions is what --by and the flags that go with it ask for; nil without --by.
+func (c *breakdownCmd) dimensions() (*analyze.By, error) {
+	if c.By == "" {
+		if c.Depth != 0 || c.Fold || c.Top != nil {
+			return nil, withHint{errors.New("--depth, --fold and --top say how rows of --by are put together, and " +
+				"there is no --by"), "as in --by category,module"}
+		}
+		return nil, nil
+	}
+	dimensions, err := analyze.ParseDimensions(c.By)
+	if err != nil {
+		return nil, withHint{err, "as in --by category,module"}
+	}
+	by := analyze.By{Dimensions: dimensions, Depth: c.Depth, Fold: c.Fold, Top: defaultTop}
+	if c.Top != nil {
+		by.Top = *c.Top
+	}
+	if err := by.Check(); err != nil {
+		return nil, withHint{err, "as in --by category,module --depth 2 --top 10"}
+	}
+	return &by, nil
+}

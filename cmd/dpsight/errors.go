@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect"
+)
+
+// A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// hinted is an error with advice.
+type hinted interface{ Hint() string }
+
+// withHint adds advice to an error.
+type withHint struct {
+	error
+	hint string
+}
+
+func (w withHint) Hint() string  { return w.hint }
+func (w withHint) Unwrap() error { return w.error }
+
+// advise adds advice to an error that has none of its own.
+func advise(err error, hint string) error {
+	if h := hinted(nil); errors.As(err, &h) {
+		return err
+	}
+	return withHint{err, hint}
+}
+
+// complain prints an error in one line, and in another the hint that it or the caller has.
+func complain(w io.Writer, err error, hint string) {
+	fmt.Fprintf(w, "dpsight: error: %s\n", oneLine(err.Error()))
+	var h hinted
+	var usage *collect.UsageError
+	switch {
+	case errors.As(err, &h) && h.Hint() != "":
+		hint = h.Hint()
+	case errors.As(err, &usage) && usage.Hint != "":
+		hint = usage.Hint
+	}
+	if hint != "" {
+		fmt.Fprintf(w, "dpsight: hint: %s\n", hint)
+	}
+}
+
+// oneLine keeps what a compiler or an interpreter said of itself from looking like several errors.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// say prints a line about what is done.
+func (s *streams) say(text string) { fmt.Fprintln(s.err, "dpsight: "+text) }
+
+// note prints what a result does not show; without a text it prints nothing.
+func (s *streams) note(text string) {
+	if text != "" {
+		s.say("note: " + text)
+	}
+}
+
+// warn prints what a result may be wrong or incomplete by; without a text it prints nothing.
+func (s *streams) warn(text string) {
+	if text != "" {
+		s.say("warning: " + oneLine(text))
+	}
+}
