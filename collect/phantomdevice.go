@@ -41,6 +41,38 @@ func OpenPhantom(device string, o PhantomOptions) (*Machine, error) {
 	return phantomMachine(profile, "", o)
 }
 
+// OpenPhantoms opens several, each of another profile.
+func OpenPhantoms(devices []string, o PhantomOptions) ([]*Machine, error) {
+	var machines []*Machine
+	for _, device := range devices {
+		m, err := OpenPhantom(device, o)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(machines, func(other *Machine) bool { return other.Profile() == m.Profile() }) {
+			return nil, &UsageError{fmt.Sprintf("--device names %s twice", m.Profile()),
+				"leave one out: phantom:t4 and t4 are the same profile"}
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+// OpenMachineWith is [OpenMachine] for a phantom GPU of so many bytes, 0 = what --device names.
+func OpenMachineWith(device string, memory int64) (*Machine, error) {
+	word, _, _ := strings.Cut(device, ":")
+	switch {
+	case memory == 0:
+		return OpenMachine(device)
+	case word == "", word == DeviceAuto, word == DeviceCUDA:
+		return nil, &UsageError{"--gpu-memory is of a phantom GPU",
+			"choose one with --device phantom, or use dpsight predict"}
+	case word != DevicePhantom:
+		return OpenMachine(device) // which says what it may have been meant for
+	}
+	return OpenPhantom(device, PhantomOptions{MemoryBytes: memory})
+}
+
 // Profile is the phantom GPU's profile, empty on a real GPU.
 func (m *Machine) Profile() string { return m.profile.ID }
 

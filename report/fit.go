@@ -41,6 +41,15 @@ func FitFolders(dir string) []string {
 	}
 }
 
+// FitOutputs are all files and folders that searches with the output dir have written or write next.
+func FitOutputs(dir string) []string {
+	var out []string
+	for _, folder := range FitFolders(dir) {
+		out = append(out, folder, filepath.Join(folder, fitFile))
+	}
+	return out
+}
+
 // fitFile is the document in a folder that [WriteFit] wrote.
 const fitFile = "fit.json"
 

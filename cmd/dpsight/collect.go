@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -23,7 +25,7 @@ type collectCmd struct {
 	storeFlag
 	recordFlags
 	Device         string        `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
-	GPUMemory      string        `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	GPUMemory      memory        `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
 	Bare           bool          `help:"Counters and timers only: no allocator events."`
 	SampleInterval time.Duration `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
 	Quiet          bool          `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
@@ -57,18 +59,12 @@ Examples:
 Built-in suites: ` + strings.Join(suite.Names(), ", ") + `.
 
 Presets, what --preset stands for (docs/presets.md has the memory that they need):
-` + presets()
+` + experiments.PresetList()
 }
 
 func (c *collectCmd) Run(s *streams) error {
 	given := c.values()
-	if err := asked(c.Suite != "", len(given) > 0, len(c.Command) > 0); err != nil {
-		return err
-	}
-	if len(c.Param) > 0 && len(c.Command) == 0 {
-		return paramOfBuiltin
-	}
-	if err := c.check(); err != nil {
+	if err := c.check(given); err != nil {
 		return err
 	}
 	console := newConsole(s.err)
@@ -98,24 +94,26 @@ func (c *collectCmd) Run(s *streams) error {
 	if c.DryRun {
 		return c.dryRun(s, console, plan)
 	}
-	machine, err := c.machine()
-	if err != nil {
+	if e.Machine, err = collect.OpenMachineWith(c.Device, int64(c.GPUMemory)); err != nil {
 		return err
 	}
-	defer machine.Close()
-	e.Machine = machine
-	console.Println("dpsight: " + machine.Note)
+	defer e.Machine.Close()
+	console.Println("dpsight: " + e.Machine.Note)
 	// The collector wakes a hundred times a second to do a few microseconds' work; on a machine of many cores each wake
 	// stirs idle schedulers on the others, which costs more than the work.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	if plan != nil {
 		return c.runSuite(s, console, plan, e)
 	}
-	r, err := collect.Run(context.Background(), e)
+	return c.runOne(s, console, e)
+}
+
+// runOne records one experiment and prints it.
+func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Experiment) error {
+	r, recording := collect.Run(context.Background(), e)
 	if r == nil {
-		return err
+		return recording
 	}
-	recording := err
 	if recording != nil {
 		console.Println("dpsight: warning: " + oneLine(recording.Error()))
 	}
@@ -130,54 +128,29 @@ func (c *collectCmd) Run(s *streams) error {
 	case recording != nil:
 		return failure{withHint{errors.New("the run was not recorded as it should have been"), hint}}
 	case r.Manifest.Status != schemas.StatusOK:
-		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status),
-			hint}}
+		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status), hint}}
 	}
 	return nil
 }
 
-// check refuses options that would have no effect: who gave one would believe that it had.
-func (c *collectCmd) check() error {
-	ofSuite := withHint{hint: "a suite's file says it for each experiment: name, bare"}
-	switch {
-	case c.Suite != "" && c.Bare:
-		ofSuite.error = errors.New("--bare does not apply to a suite")
-		return ofSuite
-	case c.Suite != "" && c.WorldSize != nil:
-		return withHint{errors.New("--world-size does not apply to a suite"), "give the script after --"}
-	case c.Suite != "" && c.Name != "":
-		ofSuite.error = errors.New("--name does not apply to a suite")
-		return ofSuite
-	case c.Bare && c.Stacks != "none":
-		return withHint{errors.New("--stacks has no effect on a bare run"), "stacks are of allocator events, which " +
-			"it does not record"}
-	case c.SampleInterval < time.Millisecond:
-		return withHint{fmt.Errorf("--sample-interval must be 1ms or more, not %s", c.SampleInterval),
-			"it is 10ms where it is left out"}
-	}
-	if err := c.recordFlags.check(); err != nil {
-		return err
-	}
-	return c.suiteFlags.check()
-}
-
-// machine opens what --device names.
-func (c *collectCmd) machine() (*collect.Machine, error) {
-	word, _, _ := strings.Cut(c.Device, ":")
-	switch {
-	case c.GPUMemory == "":
-		return collect.OpenMachine(c.Device)
-	case c.Device == "", word == collect.DeviceAuto, word == collect.DeviceCUDA:
-		return nil, withHint{errors.New("--gpu-memory is of a phantom GPU"), "choose one with --device phantom, or " +
-			"use dpsight predict"}
-	case word != collect.DevicePhantom:
-		return collect.OpenMachine(c.Device) // which says what it may have been meant for
-	}
-	memory, err := gpuMemory(c.GPUMemory)
-	if err != nil {
-		return nil, err
-	}
-	return collect.OpenPhantom(c.Device, collect.PhantomOptions{MemoryBytes: memory})
+// check refuses options that would have no effect.
+func (c *collectCmd) check(given map[string]string) error {
+	const eachSays = "a suite's file says it for each experiment: name, bare"
+	suite, builtin, command := c.Suite != "", len(given) > 0, len(c.Command) > 0
+	err := refuse(
+		misuse{!suite && !builtin && !command, "nothing to run",
+			"give a command after --, a --method, or a --suite; dpsight collect --help has examples"},
+		misuse{suite && builtin || suite && command || builtin && command,
+			"a suite, a built-in experiment and a command exclude each other", optionsOfCommand},
+		misuse{len(c.Param) > 0 && !command, paramOfBuiltin, optionsOfBuiltin},
+		misuse{suite && c.Bare, "--bare does not apply to a suite", eachSays},
+		misuse{suite && c.WorldSize != nil, "--world-size does not apply to a suite", "give the script after --"},
+		misuse{suite && c.Name != "", "--name does not apply to a suite", eachSays},
+		misuse{c.Bare && c.Stacks != "none", "--stacks has no effect on a bare run",
+			"stacks are of allocator events, which it does not record"},
+		misuse{c.SampleInterval < time.Millisecond,
+			fmt.Sprintf("--sample-interval must be 1ms or more, not %s", c.SampleInterval), "it is 10ms where it is left out"})
+	return cmp.Or(err, c.recordFlags.check(), c.suiteFlags.check())
 }
 
 // makeTables ingests a recorded run, whatever its status: what was recorded is kept.

@@ -34,6 +34,22 @@ func advise(err error, hint string) error {
 	return withHint{err, hint}
 }
 
+// A misuse is a use of options that means nothing or has no effect: who gave them would believe that they had one.
+type misuse struct {
+	is            bool
+	problem, hint string
+}
+
+// refuse is the error of the first misuse that is one.
+func refuse(list ...misuse) error {
+	for _, m := range list {
+		if m.is {
+			return withHint{errors.New(m.problem), m.hint}
+		}
+	}
+	return nil
+}
+
 // complain prints an error in one line, and in another the hint that it or the caller has.
 func complain(w io.Writer, err error, hint string) {
 	fmt.Fprintf(w, "dpsight: error: %s\n", oneLine(err.Error()))

@@ -27,7 +27,7 @@ func parses(t *testing.T, line string) {
 		return
 	}
 	if strings.HasPrefix(ctx.Command(), "collect") {
-		if err := c.Collect.check(); err != nil {
+		if err := c.Collect.check(c.Collect.values()); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -48,25 +47,22 @@ func (c *modelFlags) options() any {
 	return v.Interface()
 }
 
-// values gives the options that were set, by name.
-func (c *modelFlags) values() map[string]string {
-	out := map[string]string{}
+// values gives the options that were set, by name; nil where none was.
+func (c *modelFlags) values() (set map[string]string) {
 	for i, o := range experiments.Options() {
 		if f := c.given.Elem().Field(i); !f.IsNil() {
-			out[o.Name] = fmt.Sprint(f.Elem().Interface())
+			if set == nil {
+				set = map[string]string{}
+			}
+			set[o.Name] = fmt.Sprint(f.Elem().Interface())
 		}
 	}
-	return out
+	return set
 }
 
 // resolved completes the options of a built-in experiment, and names those that it has no use for.
 func resolved(console *collect.Console, given map[string]string) (map[string]any, error) {
-	if strings.Contains(given["method"], ",") {
-		return nil, withHint{fmt.Errorf("--method names several methods (%s), and a run is of one", given["method"]),
-			"dpsight predict takes several with --vary, as in --vary batch_size=1..512; else give them one by one, " +
-				"or dpsight collect --suite FILE, which has a matrix of them"}
-	}
-	params, err := experiments.Resolve(given)
+	params, err := experiments.ResolveOne(given)
 	if err != nil {
 		return nil, err
 	}
@@ -74,28 +70,6 @@ func resolved(console *collect.Console, given map[string]string) (map[string]any
 		console.Println(fmt.Sprintf("dpsight: note: %s has no effect on this experiment", name))
 	}
 	return params, nil
-}
-
-// paramOfBuiltin is the mistake of a parameter that a built-in experiment has no place for.
-var paramOfBuiltin = withHint{errors.New("--param belongs to a command"), "a built-in experiment has options of its " +
-	"own: --preset, --batch-size, …"}
-
-// presets lists the sizes of the presets, for help.
-func presets() string {
-	var b strings.Builder
-	for _, p := range experiments.Presets() {
-		fmt.Fprintf(&b, "  %-8s", p.Name)
-		if s := p.For("transformer"); s != nil {
-			fmt.Fprintf(&b, "vocabulary %v, hidden %v, %v layers, %v heads, sequence %v, batch %v", s["vocab_size"],
-				s["hidden_dim"], s["num_layers"],
-				s["num_heads"], s["seq_len"], s["batch_size"])
-		}
-		if s := p.For("mlp"); s != nil {
-			fmt.Fprintf(&b, "; MLP %v, batch %v", s["mlp_dims"], s["batch_size"])
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 // exported makes a Go field name of a snake_case one.

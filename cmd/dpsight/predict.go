@@ -1,20 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type predictCmd struct {
@@ -22,7 +22,7 @@ type predictCmd struct {
 	formatFlag
 	recordFlags
 	Device    []string `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
-	GPUMemory string   `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	GPUMemory memory   `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
 	Quiet     bool     `help:"Keep what experiments write in their logs only."`
 	Seeds     int      `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
 	worldFlags
@@ -61,34 +61,25 @@ Examples:
   dpsight predict --world-size 64 --ranks 0,63 -- python train_fsdp.py
 
 Presets, what --preset stands for (docs/presets.md has the memory that they need):
-` + presets()
+` + experiments.PresetList()
 }
 
 // check refuses what means nothing, before anything runs.
-func (c *predictCmd) check() error {
-	if c.Seeds < 1 || c.Seeds > 100 {
-		return withHint{fmt.Errorf("--seeds must be from 1 to 100, not %d", c.Seeds),
-			"--seeds 5 makes five runs, each with segments in other places"}
-	}
-	if err := c.fitFlags.check(c); err != nil {
-		return err
-	}
-	return c.recordFlags.check()
+func (c *predictCmd) check(given map[string]string) error {
+	builtin, command := len(given) > 0, len(c.Command) > 0
+	err := refuse(
+		misuse{!builtin && !command, "nothing to predict",
+			"give a command after --, or a --method; dpsight predict --help has examples"},
+		misuse{builtin && command, "a built-in experiment and a command exclude each other", optionsOfCommand},
+		misuse{len(c.Param) > 0 && !command, paramOfBuiltin, optionsOfBuiltin},
+		misuse{c.Seeds < 1 || c.Seeds > 100, fmt.Sprintf("--seeds must be from 1 to 100, not %d", c.Seeds),
+			"--seeds 5 makes five runs, each with segments in other places"})
+	return cmp.Or(err, c.fitFlags.check(c), c.recordFlags.check())
 }
 
 func (c *predictCmd) Run(s *streams) error {
 	given := c.values()
-	switch {
-	case len(given) == 0 && len(c.Command) == 0:
-		return withHint{errors.New("nothing to predict"), "give a command after --, or a --method; dpsight predict " +
-			"--help has examples"}
-	case len(given) > 0 && len(c.Command) > 0:
-		return withHint{errors.New("a built-in experiment and a command exclude each other"),
-			"the options of a command go after --"}
-	case len(c.Param) > 0 && len(c.Command) == 0:
-		return paramOfBuiltin
-	}
-	if err := c.check(); err != nil {
+	if err := c.check(given); err != nil {
 		return err
 	}
 	console := newConsole(s.err)
@@ -99,21 +90,17 @@ func (c *predictCmd) Run(s *streams) error {
 	if e.World, err = c.world(); err != nil {
 		return err
 	}
-	memory, err := c.memory()
-	if err != nil {
-		return err
-	}
-	machines, err := c.machines(memory)
+	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit, c.GPUMemory))})
 	if err != nil {
 		return err
 	}
 	if c.Quiet || c.Vary != "" { // of a search that is dozens of runs of one script
 		e.Stdout, e.Stderr = io.Discard, io.Discard
 	}
-	if c.Vary != "" {
-		return c.runFit(s, console, e, given, machines)
-	}
 	e.Command, e.Params = c.Command, c.paramsOfCommand()
+	if c.Vary != "" {
+		return c.search(s, console, e, given, machines)
+	}
 	if len(given) > 0 {
 		if e.Params, err = resolved(console, given); err != nil {
 			return err
@@ -122,54 +109,8 @@ func (c *predictCmd) Run(s *streams) error {
 	return c.predict(s, console, e, machines)
 }
 
-// memory is what --fit or --gpu-memory gives the device; 0 is its own.
-func (c *predictCmd) memory() (int64, error) {
-	if c.Fit != "" {
-		return memoryOf("--fit", c.Fit)
-	}
-	return gpuMemory(c.GPUMemory)
-}
-
-// machines are the phantom GPUs of --device.
-func (c *predictCmd) machines(memory int64) ([]*collect.Machine, error) {
-	var machines []*collect.Machine
-	for _, device := range c.Device {
-		m, err := collect.OpenPhantom(device, collect.PhantomOptions{MemoryBytes: memory})
-		if err != nil {
-			return nil, err
-		}
-		if slices.ContainsFunc(machines, func(o *collect.Machine) bool { return o.Profile() == m.Profile() }) {
-			return nil, withHint{fmt.Errorf("--device names %s twice", m.Profile()), "leave one out: phantom:t4 and " +
-				"t4 are the same profile"}
-		}
-		machines = append(machines, m)
-	}
-	return machines, nil
-}
-
-// gpuMemory reads --gpu-memory; 0 is the profile's own.
-func gpuMemory(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	return memoryOf("--gpu-memory", text)
-}
-
-// memoryOf reads the memory of a GPU that an option gives.
-func memoryOf(flag, text string) (int64, error) {
-	bytes, err := analyze.ParseBytes(text)
-	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
-		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
-	}
-	if err != nil {
-		return 0, withHint{fmt.Errorf("%s: %w", flag, err), "as in " + flag + " 24GiB"}
-	}
-	return bytes, nil
-}
-
 // predict makes a run on each device and prints what came out.
-func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment,
-	machines []*collect.Machine) error {
+func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment, machines []*collect.Machine) error {
 	var runs []analyze.PredictionRun
 	var dirs, broken []string
 	for _, m := range machines {
@@ -183,20 +124,23 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 			console.Println("dpsight: warning: " + oneLine(err.Error()))
 			broken = append(broken, r.Manifest.RunID)
 		}
-		in, err := tablesOf(r.Dir)
+		run, err := readFit(r.Dir)
 		if err != nil {
 			return err
 		}
-		runs, dirs = append(runs, analyze.Predict(in)), append(dirs, r.Dir)
+		runs, dirs = append(runs, run.Run), append(dirs, r.Dir)
 		if r.Interrupted {
 			break
 		}
 	}
-	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err !=
-		nil {
+	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err != nil {
 		return err
 	}
-	return verdict(runs, dirs, broken)
+	if len(broken) > 0 {
+		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken, ", ")),
+			"its output is kept in " + dirs[len(dirs)-1]}}
+	}
+	return verdict(runs, dirs)
 }
 
 // placements make the run under --seeds policies of addresses.
@@ -216,36 +160,18 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 	}
 }
 
-// tablesOf reads all tables of one run.
-func tablesOf(dir string) (analyze.Input, error) {
-	sel, err := store.Open(dir).Resolve([]string{dir})
-	if err != nil {
-		return analyze.Input{}, err
-	}
-	return load(sel.Runs[0], store.WantAll|store.WantDetail)
-}
-
-// verdict is nil where every run fits.
-func verdict(runs []analyze.PredictionRun, dirs, broken []string) error {
-	hint := "its output is kept in " + dirs[len(dirs)-1]
-	if len(broken) > 0 {
-		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken,
-			", ")), hint}}
-	}
+// verdict is the failure of the first run that does not fit, or that leaves open whether it would.
+func verdict(runs []analyze.PredictionRun, dirs []string) error {
 	for i := range runs {
 		r := &runs[i]
+		hint := "dpsight analyze findings " + dirs[i] + " says what was in the way"
 		switch {
 		case r.Fits == nil:
-			hint := "its output is kept in " + dirs[i]
-			if advice := r.Advice(); advice != "" {
-				hint = advice + "; " + hint
-			}
-			return failure{withHint{errors.New(r.Sentence()), hint}}
+			hint = strings.TrimPrefix(r.Advice()+"; its output is kept in "+dirs[i], "; ")
 		case *r.Fits:
 			continue
 		}
-		return failure{withHint{errors.New(r.Sentence()), "dpsight analyze findings " + dirs[i] +
-			" says what was in the way"}}
+		return failure{withHint{errors.New(r.Sentence()), hint}}
 	}
 	return nil
 }

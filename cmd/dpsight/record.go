@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
 )
 
@@ -24,24 +24,17 @@ type recordFlags struct {
 
 // check refuses values that mean nothing.
 func (f *recordFlags) check() error {
-	switch {
-	case f.Timeout < 0:
-		return withHint{fmt.Errorf("--timeout must be positive, not %s", f.Timeout), "without --timeout an " +
-			"experiment may take as long as it likes"}
-	case f.RecordSteps < 1:
-		return withHint{fmt.Errorf("--record-steps must be 1 or more, not %d", f.RecordSteps),
-			"--bare records no events at all"}
-	case f.WindowSteps < 0:
-		return withHint{fmt.Errorf("--window-steps must be 0 or more, not %d", f.WindowSteps),
-			"0 records the first steps only"}
-	case f.StackSteps < 1:
-		return withHint{fmt.Errorf("--stack-steps must be 1 or more, not %d", f.StackSteps),
-			"without --stacks there are none at all"}
-	}
-	if value, ok := f.Param[""]; ok {
-		return withHint{fmt.Errorf("--param =%s has no name", value), "as in --param rank=8"}
-	}
-	return nil
+	value, nameless := f.Param[""]
+	return refuse(
+		misuse{f.Timeout < 0, fmt.Sprintf("--timeout must be positive, not %s", f.Timeout),
+			"without --timeout an experiment may take as long as it likes"},
+		misuse{f.RecordSteps < 1, fmt.Sprintf("--record-steps must be 1 or more, not %d", f.RecordSteps),
+			"--bare records no events at all"},
+		misuse{f.WindowSteps < 0, fmt.Sprintf("--window-steps must be 0 or more, not %d", f.WindowSteps),
+			"0 records the first steps only"},
+		misuse{f.StackSteps < 1, fmt.Sprintf("--stack-steps must be 1 or more, not %d", f.StackSteps),
+			"without --stacks there are none at all"},
+		misuse{nameless, fmt.Sprintf("--param =%s has no name", value), "as in --param rank=8"})
 }
 
 // experiment is what all runs of these flags share.
@@ -73,21 +66,25 @@ func newConsole(stderr io.Writer) *collect.Console {
 	return collect.NewConsole(file)
 }
 
-// asked refuses none, or several, of the ways to say what to run.
-func asked(ways ...bool) error {
-	forms := 0
-	for _, used := range ways {
-		if used {
-			forms++
-		}
+// What the options of an experiment are of.
+const (
+	optionsOfCommand = "the options of a command go after --"
+	paramOfBuiltin   = "--param belongs to a command"
+	optionsOfBuiltin = "a built-in experiment has options of its own: --preset, --batch-size, …"
+)
+
+// memory is the size of a GPU's memory, as 24GiB; 0 is the GPU's own.
+type memory int64
+
+// UnmarshalText reads the value of an option.
+func (m *memory) UnmarshalText(text []byte) error {
+	bytes, err := analyze.ParseBytes(string(text))
+	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
+		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
 	}
-	switch {
-	case forms == 0:
-		return withHint{errors.New("nothing to run"), "give a command after --, a --method, or a --suite; dpsight " +
-			"collect --help has examples"}
-	case forms > 1:
-		return withHint{errors.New("a suite, a built-in experiment and a command exclude each other"),
-			"the options of a command go after --"}
+	if err != nil {
+		return withHint{err, "as in 24GiB"}
 	}
+	*m = memory(bytes)
 	return nil
 }

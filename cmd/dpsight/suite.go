@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -32,25 +31,19 @@ type suiteFlags struct {
 
 // check refuses what has no effect.
 func (f *suiteFlags) check() error {
-	switch {
-	case f.Suite == "" && (f.Report != "" || f.NoReport):
-		return withHint{errors.New("--report and --no-report belong to a suite"), "dpsight report RUN -o DIR reports " +
-			"on a single run"}
-	case f.Suite == "" && (f.DryRun || f.Resume || f.ResumeFrom != "" || f.RetryFailed || len(f.Only) > 0 ||
-		f.Jobs != 1):
-		return withHint{errors.New("--dry-run, --only, --resume, --retry-failed and --jobs belong to a suite"),
-			"name one with --suite"}
-	case f.Jobs < 1:
-		return withHint{fmt.Errorf("--jobs must be 1 or more, not %d", f.Jobs), "1 makes the experiments one after " +
-			"another"}
-	case f.RetryFailed && !f.resuming():
-		return withHint{errors.New("--retry-failed goes with --resume"), "--resume --retry-failed goes on with the " +
-			"newest suite of the name; a suite that begins anew makes all its runs"}
-	case f.Format != "table" && !f.DryRun:
-		return withHint{errors.New("--format is of the plan that --dry-run prints"), "dpsight runs and dpsight " +
-			"analyze print what was recorded in every format"}
-	}
-	return nil
+	single := f.Suite == ""
+	return refuse(
+		misuse{single && (f.Report != "" || f.NoReport), "--report and --no-report belong to a suite",
+			"dpsight report RUN -o DIR reports on a single run"},
+		misuse{single && (f.DryRun || f.resuming() || f.RetryFailed || len(f.Only) > 0 || f.Jobs != 1),
+			"--dry-run, --only, --resume, --retry-failed and --jobs belong to a suite", "name one with --suite"},
+		misuse{f.Jobs < 1, fmt.Sprintf("--jobs must be 1 or more, not %d", f.Jobs),
+			"1 makes the experiments one after another"},
+		misuse{f.RetryFailed && !f.resuming(), "--retry-failed goes with --resume",
+			"--resume --retry-failed goes on with the newest suite of the name; " +
+				"a suite that begins anew makes all its runs"},
+		misuse{f.Format != "table" && !f.DryRun, "--format is of the plan that --dry-run prints",
+			"dpsight runs and dpsight analyze print what was recorded in every format"})
 }
 
 func (f *suiteFlags) resuming() bool { return f.Resume || f.ResumeFrom != "" }

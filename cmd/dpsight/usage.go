@@ -37,7 +37,7 @@ func usage(err error, args []string) error {
 		hint += "; the options of a command go after --, as in: " + strings.Join(words, " ") +
 			" -- python train.py --epochs 1"
 	}
-	return withHint{err, hint}
+	return advise(err, hint)
 }
 
 // takesCommand reports whether a command of the user's can follow.

@@ -172,7 +172,7 @@ func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	var damaged []Damaged
 	for _, arg := range args {
 		if isRun(arg) {
-			r, err := openRun(arg)
+			r, err := OpenRun(arg)
 			if err != nil {
 				return nil, Damaged{arg, err}
 			}

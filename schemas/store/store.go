@@ -65,7 +65,7 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 		if !isRun(dir) {
 			continue
 		}
-		r, err := openRun(dir)
+		r, err := OpenRun(dir)
 		if err != nil {
 			damaged = append(damaged, Damaged{dir, err})
 			continue
@@ -84,7 +84,8 @@ func isRun(dir string) bool {
 	return err == nil && !st.IsDir()
 }
 
-func openRun(dir string) (Run, error) {
+// OpenRun reads the manifest of a run folder.
+func OpenRun(dir string) (Run, error) {
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
 		return Run{}, err

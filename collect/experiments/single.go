@@ -1,0 +1,27 @@
+package experiments
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ResolveOne is [Resolve] for a single run, which is of one method.
+func ResolveOne(given map[string]string) (map[string]any, error) {
+	if strings.Contains(given["method"], ",") {
+		return nil, &SeveralMethodsError{given["method"]}
+	}
+	return Resolve(given)
+}
+
+// A SeveralMethodsError says that a run was asked for with a list of methods.
+type SeveralMethodsError struct{ Methods string }
+
+func (e *SeveralMethodsError) Error() string {
+	return fmt.Sprintf("--method names several methods (%s), and a run is of one", e.Methods)
+}
+
+// Hint names the commands that take several.
+func (e *SeveralMethodsError) Hint() string {
+	return "dpsight predict takes several with --vary, as in --vary batch_size=1..512; " +
+		"else give them one by one, or dpsight collect --suite FILE, which has a matrix of them"
+}

@@ -1,0 +1,40 @@
+package fit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dpsight/dpsight/collect"
+)
+
+// A Trail is the search in one cell: the values that have an answer in the order in which they were tried, and why it
+// stopped before its end.
+type Trail[A Answer] struct {
+	*Cell
+	Found   []Found[A]
+	Stopped error // nil where it came to its end
+}
+
+// All searches in every cell. begin is told of each cell, found of each value that has an answer. What stops one cell
+// does not stop the others, but an interruption ends all. Where nothing could be run, since what was asked for is a
+// mistake, it gives that error.
+func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell), found func(*Trail[A])) ([]Trail[A], error) {
+	var trails []Trail[A]
+	for i := range cells {
+		t := Trail[A]{Cell: &cells[i]}
+		begin(t.Cell)
+		t.Stopped = s.Find(ctx, t.Cell, func(f Found[A]) {
+			t.Found = append(t.Found, f)
+			found(&t)
+		})
+		var usage *collect.UsageError
+		if errors.As(t.Stopped, &usage) && len(trails) == 0 && len(t.Found) == 0 {
+			return nil, t.Stopped
+		}
+		trails = append(trails, t)
+		if errors.Is(t.Stopped, ErrInterrupted) {
+			break
+		}
+	}
+	return trails, nil
+}

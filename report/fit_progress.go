@@ -1,0 +1,34 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report/table"
+)
+
+// FitProgress says how the last run of a search ended; probes is how many the search is likely to make.
+func FitProgress(done *analyze.FitSearch, vary string, probes int) string {
+	run := &done.Runs[len(done.Runs)-1]
+	text := fmt.Sprintf("%s on %s, %s %d: ", done.Method, done.GPU, vary, run.Value)
+	switch fits, why := run.Verdict(); {
+	case fits == nil:
+		text += "ended for another reason than memory"
+		if why != "" {
+			text += " (" + why + ")"
+		}
+	case !*fits:
+		text += "does not fit"
+		if why != "" {
+			text += " (" + why + ")"
+		}
+	case run.Run.PeakReservedBytes != nil:
+		text += fmt.Sprintf("fits, %s reserved", table.Size(*run.Run.PeakReservedBytes))
+	default:
+		text += "fits"
+	}
+	if run.Kept {
+		text += ", as the store has it"
+	}
+	return fmt.Sprintf("%s (run %d of about %d)", text, len(done.Runs), probes)
+}
