@@ -58,6 +58,14 @@ func (w *segmentWriter[T]) flush() error {
 
 func segmentName(table string, n int) string { return fmt.Sprintf("%s-%06d.parquet", table, n) }
 
+// Recover puts together what a killed collector left of a run. It refuses a run that is still being collected.
+func Recover(dir string) error {
+	if Running(dir) {
+		return errors.New("the run is still being collected")
+	}
+	return MergeSegments(dir)
+}
+
 // MergeSegments joins the sample segments of a run folder into samples.parquet and host.parquet and removes them. A run
 // that ended by itself has none left; one whose collector was killed has, and also partial files, a manifest's too,
 // which are removed. It can be interrupted and called again. The run must not be running (see [Running]).

@@ -12,21 +12,36 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// The states of an input.
-const (
-	StateNew     = "new"
-	StateKnown   = "known"   // ingested before, and left alone
-	StateRefused = "refused" // nothing was written
-)
-
 // Outcome says what became of one input.
 type Outcome struct {
 	Path   string
 	RunID  string // "" if refused
 	Dir    string // run folder
 	State  string
-	Again  bool   // with StateNew: it had been ingested before
+	Again  bool   // with schemas.IngestNew: it had been ingested before
 	Reason string // why it was refused
+}
+
+// ImportAll ingests each path and says what became of it.
+func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error) {
+	doc := schemas.Ingested{Schema: schemas.IngestedSchema, Inputs: []schemas.IngestedInput{}}
+	for _, path := range paths {
+		outcomes, err := Import(path, store, o)
+		if err != nil {
+			return doc, err
+		}
+		for _, out := range outcomes {
+			in := schemas.IngestedInput{Path: out.Path, RunIDs: []string{}, State: out.State, Again: out.Again}
+			if out.RunID != "" {
+				in.RunIDs = append(in.RunIDs, out.RunID)
+			}
+			if out.State == schemas.IngestRefused {
+				in.Reason = &out.Reason
+			}
+			doc.Inputs = append(doc.Inputs, in)
+		}
+	}
+	return doc, nil
 }
 
 // Import ingests whatever lies at path into the store: a run folder (where it is), a snapshot that torch wrote, or a
@@ -36,9 +51,9 @@ func Import(path, store string, o Options) ([]Outcome, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Outcome{{Path: path, State: StateRefused, Reason: "there is no such file or folder"}}, nil
+		return []Outcome{{Path: path, State: schemas.IngestRefused, Reason: "there is no such file or folder"}}, nil
 	case err != nil:
-		return []Outcome{{Path: path, State: StateRefused, Reason: err.Error()}}, nil
+		return []Outcome{{Path: path, State: schemas.IngestRefused, Reason: err.Error()}}, nil
 	case !st.IsDir():
 		out, err := importFile(path, store, o)
 		return []Outcome{out}, err
@@ -59,7 +74,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 	var out []Outcome
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			out = append(out, Outcome{Path: path, State: StateRefused, Reason: err.Error()})
+			out = append(out, Outcome{Path: path, State: schemas.IngestRefused, Reason: err.Error()})
 			return nil
 		}
 		switch {
@@ -80,7 +95,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 		return err
 	})
 	if err == nil && len(out) == 0 {
-		out = append(out, Outcome{Path: dir, State: StateRefused, Reason: "the folder holds no run and no snapshot"})
+		out = append(out, Outcome{Path: dir, State: schemas.IngestRefused, Reason: "the folder holds no run and no snapshot"})
 	}
 	return out, err
 }
@@ -89,25 +104,25 @@ func importRun(dir string, o Options) Outcome {
 	out := outcome(dir, dir, o)
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
-		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+		return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
 	}
 	out.RunID = m.RunID
-	if out.State == StateKnown {
+	if out.State == schemas.IngestKnown {
 		return out
 	}
 	if o.Prepare != nil {
 		if err := o.Prepare(dir); err != nil {
-			return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+			return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
 		}
 	}
 	if _, err := Run(dir, o); err != nil {
-		return Outcome{Path: dir, State: StateRefused, Reason: err.Error()}
+		return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
 	}
 	return out
 }
 
 func importFile(path, store string, o Options) (Outcome, error) {
-	out := Outcome{Path: path, State: StateRefused}
+	out := Outcome{Path: path, State: schemas.IngestRefused}
 	done, err := importSnapshot(path, store, o)
 	var own *refusal
 	switch {
@@ -129,10 +144,10 @@ func importFile(path, store string, o Options) (Outcome, error) {
 // outcome is what becomes of an input whose run lies in dir, or will. A report that cannot be read is made again
 // unasked.
 func outcome(path, dir string, o Options) Outcome {
-	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: StateNew}
+	out := Outcome{Path: path, Dir: dir, RunID: filepath.Base(dir), State: schemas.IngestNew}
 	switch _, err := schemas.ReadIngestReport(dir); {
 	case err == nil && !o.Again:
-		out.State = StateKnown
+		out.State = schemas.IngestKnown
 	default:
 		out.Again = !errors.Is(err, fs.ErrNotExist)
 	}

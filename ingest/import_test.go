@@ -26,7 +26,7 @@ func TestImportSnapshots(t *testing.T) {
 	store := t.TempDir()
 	for name, want := range snapshotPeaks {
 		outs, err := Import(filepath.Join(snapshots, name+".pickle.zst"), store, Options{Version: "test"})
-		if err != nil || len(outs) != 1 || outs[0].State != StateNew {
+		if err != nil || len(outs) != 1 || outs[0].State != schemas.IngestNew {
 			t.Fatalf("%+v, %v", outs, err)
 		}
 		dir := outs[0].Dir
@@ -69,7 +69,7 @@ func TestImportTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, _ := Import(path, store, Options{})
-	if second[0].State != StateKnown || second[0].RunID != first[0].RunID {
+	if second[0].State != schemas.IngestKnown || second[0].RunID != first[0].RunID {
 		t.Errorf("%+v", second)
 	}
 	for _, p := range []string{path, first[0].Dir} {
@@ -78,7 +78,7 @@ func TestImportTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := Import(p, store, Options{Again: true})
-		if err != nil || again[0].State != StateNew || !again[0].Again || again[0].RunID != first[0].RunID {
+		if err != nil || again[0].State != schemas.IngestNew || !again[0].Again || again[0].RunID != first[0].RunID {
 			t.Errorf("%+v, %v", again, err)
 		}
 		if r, err := schemas.ReadIngestReport(first[0].Dir); err != nil || len(r.Devices) != 1 {
@@ -122,10 +122,10 @@ func TestImportCompressed(t *testing.T) {
 		t.Fatalf("%+v, %v", outs, err)
 	}
 	for _, o := range outs {
-		if o.State != StateNew || strings.ContainsAny(o.RunID, " !ü/") {
+		if o.State != schemas.IngestNew || strings.ContainsAny(o.RunID, " !ü/") {
 			t.Errorf("%+v", o)
 		}
-		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != StateNew ||
+		if again, err := Import(o.Dir, store, Options{Again: true}); err != nil || again[0].State != schemas.IngestNew ||
 			!again[0].Again {
 			t.Errorf("from its own copy: %+v, %v", again, err)
 		}
@@ -164,7 +164,7 @@ func TestImportRefuses(t *testing.T) {
 			path = filepath.Dir(path)
 		}
 		outs, err := Import(path, store, Options{})
-		if err != nil || len(outs) != 1 || outs[0].State != StateRefused || outs[0].Reason == "" ||
+		if err != nil || len(outs) != 1 || outs[0].State != schemas.IngestRefused || outs[0].Reason == "" ||
 			!strings.Contains(outs[0].Reason, part) {
 			t.Errorf("%s: %+v, %v", path, outs, err)
 		}
@@ -175,7 +175,7 @@ func TestImportRefuses(t *testing.T) {
 		if err != nil || len(outs) != 1 {
 			t.Errorf("%s: %+v, %v", path, outs, err)
 		}
-		if outs[0].State == StateRefused && strings.Contains(outs[0].Reason, "2.10") {
+		if outs[0].State == schemas.IngestRefused && strings.Contains(outs[0].Reason, "2.10") {
 			old++
 		}
 	}
@@ -189,14 +189,14 @@ func TestImportRefuses(t *testing.T) {
 
 func TestImportRuns(t *testing.T) {
 	dir := folder(t, "vanilla")
-	for i, want := range []string{StateNew, StateKnown} {
+	for i, want := range []string{schemas.IngestNew, schemas.IngestKnown} {
 		outs, err := Import(filepath.Dir(dir), t.TempDir(), Options{})
 		if err != nil || len(outs) != 1 || outs[0].State != want || outs[0].RunID != "vanilla" || outs[0].Dir != dir {
 			t.Errorf("time %d: %+v, %v", i+1, outs, err)
 		}
 	}
 	outs, err := Import(dir, t.TempDir(), Options{Again: true})
-	if err != nil || outs[0].State != StateNew || !outs[0].Again {
+	if err != nil || outs[0].State != schemas.IngestNew || !outs[0].Again {
 		t.Errorf("%+v, %v", outs, err)
 	}
 }

@@ -53,7 +53,7 @@ func importSnapshot(path, store string, o Options) (out Outcome, err error) {
 	}
 	m := snapshotManifest(path, sum, s, o)
 	dir := filepath.Join(store, m.RunID)
-	if out = outcome(path, dir, o); out.State == StateKnown {
+	if out = outcome(path, dir, o); out.State == schemas.IngestKnown {
 		return out, nil
 	}
 	_, statErr := os.Stat(dir)

@@ -15,21 +15,7 @@ type accuracyCmd struct {
 	ByDoubt   bool     `help:"Print by kind of doubt how far off the predictions called close were, instead."`
 }
 
-func (accuracyCmd) Help() string {
-	return `Holds predictions beside measured runs of the same experiments: peak allocated and reserved, how many blocks were allocated, and how
-many bytes of the peak are under another category; and whether what was predicted to fit did. Experiments are matched by content, as dpsight check does. A file that dpsight
-check --write-baseline wrote of the measured runs stands for them.
-
-With --by-doubt it prints, for each kind of what made predictions no better than close, how far off these were.
-
-Examples:
-  dpsight collect --suite quick --device phantom --store predicted
-  dpsight analyze accuracy --predicted predicted examples/quick
-  dpsight check --write-baseline predicted.json predicted
-  dpsight analyze accuracy --predicted predicted.json examples/quick --format markdown
-  dpsight analyze accuracy --predicted examples/accuracy/predicted-development.json examples/accuracy/recorded-development.json
-  dpsight analyze accuracy --by-doubt --predicted examples/accuracy/predicted-development.json examples/accuracy/recorded-development.json`
-}
+func (accuracyCmd) Help() string { return help("accuracy") }
 
 func (c *accuracyCmd) Run(s *streams) error {
 	if len(c.Predicted) == 0 {

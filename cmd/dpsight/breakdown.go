@@ -19,24 +19,7 @@ type breakdownCmd struct {
 	Known bool   `help:"Instead of the categories, a row a run: how much is tagged, known by lifetime, known by phase only, and of no owner." xor:"known"`
 }
 
-func (breakdownCmd) Help() string {
-	return `Each byte that the caching allocator counts is under one category; the categories sum to the allocator's total.
-With --by, each is in one row, and the rows sum to that total; with --known the evidence for them is, a row a run. A block belongs to the module of the owner that it is
-counted under, else to the one that ran when it was allocated; workspaces that libraries keep are shared by all. The phase, step and stack
-are those of its birth; the op is the one that keeps an activation for backward, by autograd's name, and the dtype that of the tensors in it, where a tag says. The name is the tensor's: that of the parameter which it is, or is the gradient
-or the optimizer's state of; of what autograd holds, the module's and that of the node.
---at phase=backward is the highest moment of backward, backward.norm and backward.grad, whichever the run has. Of several runs,
-those without the moment are listed with the reason.
-
-Examples:
-  dpsight analyze breakdown
-  dpsight analyze breakdown ghost --at step=2,phase=backward.norm
-  dpsight analyze breakdown ghost --by category,module --fold
-  dpsight analyze breakdown ghost --by module,phase --depth 2 --top 0
-  dpsight analyze breakdown ghost --by category,name --top 0
-  dpsight analyze breakdown examples/headline --known
-  dpsight analyze breakdown --store examples/headline --format json`
-}
+func (breakdownCmd) Help() string { return help("breakdown") }
 
 func (c *breakdownCmd) Run(s *streams) error {
 	at, err := analyze.ParseAt(c.At)

@@ -23,23 +23,7 @@ type checkCmd struct {
 	WriteBaseline string   `help:"Write the runs as a baseline, to commit; beside --baseline only if nothing grew." placeholder:"FILE"`
 }
 
-func (checkCmd) Help() string {
-	return `Holds runs to a baseline and exits 1 where memory or time grew more than a threshold allows, where an experiment of the baseline is
-missing, or where one fails that did not. Experiments are matched by content: the suite's key, else name, parameters and command. Bytes are
-compared exactly, so growth of exactly 5 % passes peak=1.05. Needs no GPU: runs predicted with --device phantom will do, and
-their times are not compared.
-
-Names of thresholds: peak, reserved, device, time, samples, tokens, energy, category:NAME, category:* (each category), phase-peak:NAME.
-Of samples and tokens a second less is worse: samples=1.05 allows the baseline's over 1.05. A category that the baseline has
-none of may grow to --floor.
-
-Examples:
-  dpsight check --write-baseline baseline.json
-  dpsight check --baseline baseline.json
-  dpsight check --baseline baseline.json --threshold peak=1.05 --threshold time=1.10 --threshold category:*=1.05
-  dpsight check runs --baseline baseline.json --threshold category:gradients=0% --format markdown
-  dpsight check ghost --baseline vanilla --threshold peak=1.5`
-}
+func (checkCmd) Help() string { return help("check") }
 
 func (c *checkCmd) Run(s *streams) error {
 	if c.Baseline == "" && c.WriteBaseline == "" {

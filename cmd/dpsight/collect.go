@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -35,32 +33,7 @@ type collectCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to record, after --."`
 }
 
-func (collectCmd) Help() string {
-	return `Runs an experiment in a process of its own and records what the CUDA caching allocator did, what the training loop was doing, and what
-NVML saw. Any PyTorch training script works unchanged. Without a GPU it runs on the phantom GPU, which predicts memory and has no times.
-
-A suite that was interrupted or killed goes on with --resume: an experiment is known by its content, so the file may be reordered and
-extended. What ended by itself is done, well or not; what was cut short is made again; --retry-failed makes again what failed, too.
-
-Progress counts steps from 1; in tables, and for --at, the first step is 0, and -1 is what came before it.
-
-Examples:
-  dpsight collect -- python train.py --epochs 1
-  dpsight collect --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
-  dpsight collect --method ghost --preset small --batch-size 8
-  dpsight collect --method ghost --stacks python
-  dpsight collect --suite quick --device phantom --quiet
-  dpsight collect --device phantom --world-size 64 --ranks 0,63 -- python train_fsdp.py
-  dpsight collect --suite headline --store runs
-  dpsight collect --suite headline-batch --only method=vanilla --only method=ghost --dry-run
-  dpsight collect --suite trainers --resume --retry-failed
-  dpsight collect --suite headline-batch --jobs 2
-
-Built-in suites: ` + strings.Join(suite.Names(), ", ") + `.
-
-Presets, what --preset stands for (docs/presets.md has the memory that they need):
-` + experiments.PresetList()
-}
+func (collectCmd) Help() string { return help("collect") }
 
 func (c *collectCmd) Run(s *streams) error {
 	given := c.values()

@@ -18,18 +18,7 @@ type compareCmd struct {
 	Baseline string   `help:"Run, or row or column as NAME=VALUE, to compare with (default: the suite's baseline, else method=vanilla, else the first row)." placeholder:"RUN|NAME=VALUE"`
 }
 
-func (compareCmd) Help() string {
-	return `A pivot over runs: a row and a column for each value of a parameter that differs, the median of a cell's runs, and the difference to
-the baseline's cell in the same column. Two runs are put side by side with all their values. Below stands why a comparison may be
-unfair: another GPU, precision, batch, or gradients that one side keeps.
-
-Examples:
-  dpsight compare vanilla ghost
-  dpsight compare --rows method --cols batch_size --value peak
-  dpsight compare runs old-runs --rows method --cols torch --value time
-  dpsight compare runs --value category:per_sample_gradients --baseline method=dpsgd --format markdown
-  dpsight compare runs --rows method --value phase:backward --format csv`
-}
+func (compareCmd) Help() string { return help("compare") }
 
 func (c *compareCmd) Run(s *streams) error {
 	value, err := analyze.ParseMetric(c.Value)

@@ -8,11 +8,7 @@ import (
 
 type costCmd struct{ analysis }
 
-func (costCmd) Help() string {
-	return `Examples:
-  dpsight analyze cost
-  dpsight analyze cost examples/headline --format markdown`
-}
+func (costCmd) Help() string { return help("cost") }
 
 func (c *costCmd) Run(s *streams) error {
 	sel, err := selectRuns(s, c.Store, c.Names)

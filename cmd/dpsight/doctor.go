@@ -15,13 +15,7 @@ type doctorCmd struct {
 	Python string `help:"Interpreter to look at." placeholder:"PATH"`
 }
 
-func (doctorCmd) Help() string {
-	return `Exits 1 when something that recording needs is missing.
-
-Examples:
-  dpsight doctor
-  dpsight doctor --python .venv/bin/python --format json`
-}
+func (doctorCmd) Help() string { return help("doctor") }
 
 // doctorDocument is what "dpsight doctor --format json" prints.
 type doctorDocument struct {

@@ -17,17 +17,7 @@ type explainCmd struct {
 	Out    string   `short:"o" help:"Folder to draw explain_waterfall into, as .png and .svg." placeholder:"DIR"`
 }
 
-func (explainCmd) Help() string {
-	return `Takes two runs, A and B: the difference of their peaks by category and module, and by the phase that the blocks were born in, each of which
-sums to the byte, that of their steps by phase and, where both have times of modules, by module, and sentences that say the same. Where the store has more repeats of A or B, times are medians over all of them. With -o the differences are drawn too, as a waterfall from A to B: explain_waterfall.png and .svg.
-
-Examples:
-  dpsight analyze explain vanilla ghost
-  dpsight analyze explain vanilla dpsgd --store examples/headline --format latex
-  dpsight analyze explain vanilla ghost --top 0 --format json
-  dpsight analyze explain main-runs branch-runs --labels main,branch --format markdown
-  dpsight analyze explain vanilla ghost --store examples/headline -o out`
-}
+func (explainCmd) Help() string { return help("explain") }
 
 func (c *explainCmd) Run(s *streams) error {
 	const hint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"

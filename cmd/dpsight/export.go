@@ -20,16 +20,7 @@ type exportCmd struct {
 	Out    string   `short:"o" help:"File for one run, folder for several (default: stdout for one run)." placeholder:"FILE|DIR"`
 }
 
-func (exportCmd) Help() string {
-	return `Writes runs for other tools. result-json is the *_result.json of the component profiler that dpsight replaces: the same keys with true
-values, MiB under the "mb" keys, null for what a run does not hold; a snapshot is written where all of it is known. Of several runs each gets
-a file, NAME_result.json.
-
-Examples:
-  dpsight export ghost --format result-json
-  dpsight export ghost -o ghost_result.json
-  dpsight export examples/headline --format result-json -o results`
-}
+func (exportCmd) Help() string { return help("export") }
 
 func (c *exportCmd) Run(s *streams) error {
 	sel, err := selectRuns(s, c.Store, c.Names)

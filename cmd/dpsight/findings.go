@@ -8,15 +8,7 @@ import (
 
 type findingsCmd struct{ analysis }
 
-func (findingsCmd) Help() string {
-	return `Observations with the figures that they stand on: what to change, and what it would save. docs/findings.md has each with
-its threshold. Repeats and other methods are looked for in the runs' whole store, whichever runs are named.
-
-Examples:
-  dpsight analyze findings ghost
-  dpsight analyze findings --store examples/headline --format markdown
-  dpsight analyze findings ghost --format json`
-}
+func (findingsCmd) Help() string { return help("findings") }
 
 func (c *findingsCmd) Run(s *streams) error {
 	sel, err := selectRuns(s, c.Store, c.Names)

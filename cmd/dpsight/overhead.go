@@ -11,16 +11,7 @@ type overheadCmd struct {
 	Baseline string `help:"Run to compare with (default: the suite's baseline, else the first vanilla run, else the first)." placeholder:"RUN"`
 }
 
-func (overheadCmd) Help() string {
-	return `Without --baseline each run of a store is compared with the nearest baseline of its own work: of its suite, else of the same model, its
-size and script; where batch, precision or the like differ, a note says so. A run of whose work there is no other is compared with nothing,
-nor is one of several variants of a method where no vanilla run is of their work.
-
-Examples:
-  dpsight analyze overhead
-  dpsight analyze overhead ghost dpsgd --baseline vanilla
-  dpsight analyze overhead --store examples/headline --format latex`
-}
+func (overheadCmd) Help() string { return help("overhead") }
 
 func (c *overheadCmd) Run(s *streams) error {
 	sel, runs, err := summarized(s, c.Store, c.Names, leaveTrials)

@@ -8,13 +8,7 @@ import (
 
 type phasesCmd struct{ analysis }
 
-func (phasesCmd) Help() string {
-	return `Times are of bare steps, which carry no instrument; bytes are of all steps.
-
-Examples:
-  dpsight analyze phases ghost
-  dpsight analyze phases --store examples/headline --format markdown`
-}
+func (phasesCmd) Help() string { return help("phases") }
 
 func (c *phasesCmd) Run(s *streams) error {
 	sel, err := selectRuns(s, c.Store, c.Names)

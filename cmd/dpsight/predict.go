@@ -10,7 +10,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/collect"
-	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
@@ -31,38 +30,7 @@ type predictCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to predict, after --."`
 }
 
-func (predictCmd) Help() string {
-	return `Runs an experiment on the phantom GPU: torch's own allocator and autograd, on a device that computes nothing. It says whether the experiment
-fits on the device, what takes the memory at the peak, and what the figures rest on. No GPU, no driver and no network are touched, and
-a GPU that is there is left alone. The run is kept in the store like any other, marked as predicted; it has no times.
-
-What the script reads from the device without anyone having computed it reads as zeros, and single floating-point numbers, a loss above all, as ones
-that fall: such places are listed by file and line, since on a device the script may go another way there.
-
-It exits 1 where the experiment does not fit, and then shows what was held when the request failed. A script that catches the failure and goes
-on does not fit either: what it does then need not be what was asked for. Of a script that took nothing of a device it is not known, and it exits
-1 too.
-
-With --vary it finds the largest value of a parameter that fits, by bisection, for each --method and --device. Each value that is tried is a predicted
-run in the store; one that is there already, of the same content, torch and environment, and not older than what lies in the script's folder and
-in the working folder, is not made again.
-
-Examples:
-  dpsight predict -- python train.py --epochs 1
-  dpsight predict --device a100-40 -- python train.py
-  dpsight predict --device h100,a100-40,t4 --method ghost --preset small --batch-size 64
-  dpsight predict --method dpsgd --preset small --gpu-memory 24GiB
-  dpsight predict --method ghost --seeds 5 --format json
-  dpsight predict --device h100,t4 --quiet -- python train.py
-  dpsight predict --fit 24GiB --vary batch_size=1..512 --method vanilla,dpsgd,ghost --preset small
-  dpsight predict --device h100,a100-40,t4 --vary seq_len=512..16384:512 --method flash --preset small -o out
-  dpsight predict --vary batch_size=1..512 -- python train.py --batch-size {batch_size}
-  dpsight predict --name lora --param rank=8 -- torchrun --nproc-per-node 1 train.py
-  dpsight predict --world-size 64 --ranks 0,63 -- python train_fsdp.py
-
-Presets, what --preset stands for (docs/presets.md has the memory that they need):
-` + experiments.PresetList()
-}
+func (predictCmd) Help() string { return help("predict") }
 
 // check refuses what means nothing, before anything runs.
 func (c *predictCmd) check(given map[string]string) error {

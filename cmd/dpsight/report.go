@@ -23,18 +23,7 @@ type reportCmd struct {
 	Quiet    bool     `help:"Print the overhead alone, and not the whole summary."`
 }
 
-func (reportCmd) Help() string {
-	return `Writes summary.txt, results.json, results.csv, tables/*.md, *.csv and *.tex (booktabs, a file a table), and figures as .png
-and .svg: memory_breakdown_comparison, memory_timeline, memory_timeline_categories (each category's own maximum),
-performance_tradeoff of runs with times and, of those that NVML sampled, device_ladder (what the GPU has in use, down to the categories).
-Repeats of an experiment are one row and one bar. Needs no GPU, no Python and no network.
-
-Examples:
-  dpsight report -o out
-  dpsight report examples/headline -o out
-  dpsight report ghost vanilla --baseline vanilla -o out
-  dpsight report ghost --steps all -o out`
-}
+func (reportCmd) Help() string { return help("report") }
 
 func (c *reportCmd) Run(s *streams) error {
 	sel, err := selectRuns(s, c.Store, c.Names)

@@ -19,12 +19,7 @@ type runsCmd struct {
 	Names []string `arg:"" optional:"" name:"run" help:"Runs or stores (default: the whole store). A name stands for all runs that have it."`
 }
 
-func (runsCmd) Help() string {
-	return `Examples:
-  dpsight runs
-  dpsight runs --store examples/headline --format json
-  dpsight runs ghost vanilla --format markdown`
-}
+func (runsCmd) Help() string { return help("runs") }
 
 func (c *runsCmd) Run(s *streams) error {
 	sel, err := s.selected(store.Open(c.Store).ResolveEach(c.Names))

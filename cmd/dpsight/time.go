@@ -14,16 +14,7 @@ type timeCmd struct {
 	Top   int    `help:"Rows beyond the N longest are one, \"12 others\"; 0 = all." default:"20" placeholder:"N"`
 }
 
-func (timeCmd) Help() string {
-	return `CUDA events around every module call of the instrumented steps, forward and backward, give each module's share of each phase;
-the phases' times are those of bare steps. What is in no module, and what is left of the step, have rows of their own.
-Predicted runs have no times.
-
-Examples:
-  dpsight analyze time ghost --fold
-  dpsight analyze time vanilla ghost --by class
-  dpsight analyze time ghost --depth 2 --top 0 --format json`
-}
+func (timeCmd) Help() string { return help("time") }
 
 func (c *timeCmd) Run(s *streams) error {
 	by := analyze.ModuleTimeBy{Dimension: analyze.Dimension(c.By), Depth: c.Depth, Fold: c.Fold, Top: c.Top}

@@ -23,21 +23,7 @@ type timelineCmd struct {
 	Points *int   `help:"At how many points (default: 20 in a table, 1000 in JSON and CSV; 0 = after every event)." placeholder:"N"`
 }
 
-func (timelineCmd) Help() string {
-	return `What was allocated, by category, just after each event of the caching allocator, and each category's own maximum: how much,
-when, and how much it is at the run's peak.
-
-With fewer points than events no extreme is lost: the events are cut into stretches of equal number, and each point keeps
-the lowest and the highest total of its stretch, what the highest is made of, and every category's own highest. In CSV, a
-category's _bytes are those at the highest total, and sum to it; its _max_bytes is its own highest.
-
-Examples:
-  dpsight analyze timeline ghost
-  dpsight analyze timeline ghost --step 3 --points 40
-  dpsight analyze timeline ghost --points 0 --format csv > timeline.csv
-  dpsight analyze timeline ghost vanilla --from 1000 --to 2000 --format json
-  dpsight analyze timeline ghost --device cuda:0 --points 1 --format markdown`
-}
+func (timelineCmd) Help() string { return help("timeline") }
 
 func (c *timelineCmd) Run(s *streams) error {
 	within := analyze.EventRange{Device: c.Device, Step: c.Step, From: c.From, To: c.To}

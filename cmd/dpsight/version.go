@@ -29,14 +29,7 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-func (versionCmd) Help() string {
-	return `Names the release, and the commit where the build says it (go build -buildvcs=true). As JSON also digests of the agent and of the
-phantom GPU: binaries with the same ones record and predict the same. Every run keeps all of it in run.json, under collector.built.
-
-Examples:
-  dpsight version
-  dpsight version --json`
-}
+func (versionCmd) Help() string { return help("version") }
 
 func (c *versionCmd) Run(s *streams) error {
 	v := struct {

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/suite"
+)
+
+//go:embed help
+var helpTexts embed.FS
+
+// help is what a command's --help says above its options: a file of the folder help. {suites} and {presets} there are the
+// built-in ones.
+func help(command string) string {
+	text, err := helpTexts.ReadFile("help/" + command + ".txt")
+	if err != nil {
+		panic(err) // a file that is not in the program
+	}
+	return strings.NewReplacer("{suites}", strings.Join(suite.Names(), ", "), "{presets}", experiments.PresetList()).
+		Replace(strings.TrimSuffix(string(text), "\n"))
+}

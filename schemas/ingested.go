@@ -1,0 +1,37 @@
+package schemas
+
+// IngestedSchema is the version of [Ingested].
+const IngestedSchema = "dpsight.ingest/1"
+
+// Ingested is what "dpsight ingest --format json" prints: what became of each input.
+type Ingested struct {
+	Schema string          `json:"schema"`
+	Inputs []IngestedInput `json:"inputs"`
+}
+
+// The states of an input.
+const (
+	IngestNew     = "new"
+	IngestKnown   = "known"   // ingested before, and left alone
+	IngestRefused = "refused" // nothing was written
+)
+
+// IngestedInput is a snapshot or a run folder.
+type IngestedInput struct {
+	Path   string   `json:"path"`
+	RunIDs []string `json:"run_ids"`
+	State  string   `json:"state"`  // [IngestNew], [IngestKnown] or [IngestRefused]
+	Again  bool     `json:"again"`  // new tables of what had been ingested before
+	Reason *string  `json:"reason"` // why it was refused, else null
+}
+
+// Refused are the inputs that were refused.
+func (d *Ingested) Refused() []IngestedInput {
+	var out []IngestedInput
+	for _, in := range d.Inputs {
+		if in.State == IngestRefused {
+			out = append(out, in)
+		}
+	}
+	return out
+}
