@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/report/selected"
 )
 
 type accuracyCmd struct {
@@ -18,25 +18,26 @@ type accuracyCmd struct {
 func (accuracyCmd) Help() string { return help("accuracy") }
 
 func (c *accuracyCmd) Run(s *streams) error {
+	from := s.source(c.Store)
 	if len(c.Predicted) == 0 {
-		_, runs, err := summarized(s, c.Store, c.Names, leaveNone)
+		_, runs, err := from.Summaries(c.Names, selected.LeaveNone)
 		if err != nil {
 			return err
 		}
 		predicted := analyze.BaselineOf(analyze.Predictions(runs), version)
 		return c.print(s, analyze.Accuracy(predicted, runs, "the predicted runs"))
 	}
-	predicted, err := readBaselines(s, c.Store, "--predicted", c.Predicted)
+	predicted, err := from.ReadBaselines("--predicted", c.Predicted, version, selected.LeaveNone)
 	if err != nil {
 		return err
 	}
 	files, names := filesAmong(c.Names)
-	measured, err := readBaselines(s, c.Store, "what was measured", files)
+	measured, err := from.ReadBaselines("what was measured", files, version, selected.LeaveNone)
 	if err != nil {
 		return err
 	}
 	if len(names) > 0 || len(c.Names) == 0 {
-		_, runs, err := summarized(s, c.Store, names, leaveNone)
+		_, runs, err := from.Summaries(names, selected.LeaveNone)
 		if err != nil {
 			return err
 		}
@@ -45,22 +46,10 @@ func (c *accuracyCmd) Run(s *streams) error {
 	return c.print(s, analyze.AccuracyOf(predicted, measured, strings.Join(c.Predicted, ", ")))
 }
 
-// readBaselines reads baselines, or makes them of runs, as one. what is how the reader calls them.
-func readBaselines(s *streams, dir, what string, names []string) (all schemas.Baseline, err error) {
-	for _, name := range names {
-		b, _, err := gateBaseline(s, dir, what, name, leaveNone)
-		if err != nil {
-			return all, err
-		}
-		all.Experiments = append(all.Experiments, b.Experiments...)
-	}
-	return all, nil
-}
-
 // filesAmong tells files from the names of runs.
 func filesAmong(args []string) (files, names []string) {
 	for _, arg := range args {
-		if isFile(arg) {
+		if selected.IsFile(arg) {
 			files = append(files, arg)
 		} else {
 			names = append(names, arg)

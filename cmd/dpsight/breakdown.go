@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -31,24 +31,24 @@ func (c *breakdownCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
 	if by != nil {
-		return c.by(s, sel, at, *by)
+		return c.by(s, runs, at, *by)
 	}
 	if c.Known { // a row a run that has a peak: without any there would be none, and no note of why
-		if err := sel.Pending(collect.Running).Err(); err != nil {
+		if err := runs.Ingested(); err != nil {
 			return err
 		}
 	}
-	runs, err := moments(s, sel, store.WantMemory|store.WantTimes|store.WantEvents,
+	rows, err := selected.Moments(runs, store.WantMemory|store.WantTimes|store.WantEvents,
 		func(in analyze.Input) (analyze.BreakdownRun, error) { return analyze.Breakdown(in, at) })
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewBreakdownDocument(runs...)
+	doc := analyze.NewBreakdownDocument(rows...)
 	if c.Known {
 		return c.write(s, report.KnownTable(doc))
 	}
@@ -56,13 +56,13 @@ func (c *breakdownCmd) Run(s *streams) error {
 }
 
 // by prints the selected runs by what --by asks for.
-func (c *breakdownCmd) by(s *streams, sel *store.Selection, at analyze.At, by analyze.By) error {
-	runs, err := moments(s, sel, store.WantMemory|store.WantTimes|store.WantEvents|store.WantDetail,
+func (c *breakdownCmd) by(s *streams, runs *selected.Runs, at analyze.At, by analyze.By) error {
+	rows, err := selected.Moments(runs, store.WantMemory|store.WantTimes|store.WantEvents|store.WantDetail,
 		func(in analyze.Input) (analyze.BreakdownByRun, error) { return analyze.BreakdownBy(in, at, by) })
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewBreakdownByDocument(by, runs...)
+	doc := analyze.NewBreakdownByDocument(by, rows...)
 	return writeDocument(s, c.Format, doc, report.BreakdownByTables, report.BreakdownByRecords)
 }
 

@@ -117,11 +117,11 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 	t.Helper()
 	var out, errs bytes.Buffer
 	s := &streams{out: &out, err: &errs}
-	sel, err := selectRuns(s, "", []string{folder})
+	sel, err := s.source("").Select([]string{folder})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := (&reportCmd{}).model(s, sel)
+	m, err := sel.Model("")
 	if err != nil {
 		t.Fatal(err)
 	}

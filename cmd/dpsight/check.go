@@ -3,11 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -42,18 +41,19 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
 	}
+	from := s.source(c.Store)
 	var baseline *schemas.Baseline
 	var ofRuns bool
 	if c.Baseline != "" { // first: trials that it has are checked
-		if baseline, ofRuns, err = gateBaseline(s, c.Store, "the baseline", c.Baseline, leaveTrials); err != nil {
+		if baseline, ofRuns, err = from.ReadBaseline("the baseline", c.Baseline, version, selected.LeaveTrials); err != nil {
 			return err
 		}
 	}
-	_, runs, err := summarized(s, c.Store, c.Names, leaveTrialsBut(baseline))
+	_, runs, err := from.Summaries(c.Names, selected.LeaveTrialsBut(baseline))
 	if err != nil {
 		return err
 	}
-	runs = newest(s, runs)
+	runs = from.Newest(runs)
 	var doc *analyze.CheckDocument
 	if baseline != nil {
 		if err := analyze.CheckPhases(thresholds, *baseline, runs); err != nil {
@@ -86,41 +86,4 @@ func (c *checkCmd) Run(s *streams) error {
 		s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))
 	}
 	return nil
-}
-
-// gateBaseline reads a baseline document, or reduces the runs that a flag names, without those that leave takes out.
-// what is how the reader calls it.
-func gateBaseline(s *streams, dir, what, name string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
-	if isFile(name) {
-		b, err := schemas.ReadBaseline(name)
-		if err != nil {
-			return nil, false, withHint{fmt.Errorf("%s: %w", what, err), "dpsight check --write-baseline FILE " +
-				"writes one"}
-		}
-		return b, false, nil
-	}
-	if strings.HasSuffix(name, ".json") {
-		return nil, false, withHint{fmt.Errorf("%s %s does not exist", what, name), "dpsight check --write-baseline " +
-			"FILE RUN… writes one from runs"}
-	}
-	_, runs, err := summarized(s, dir, []string{name}, leave)
-	if err != nil {
-		return nil, false, err
-	}
-	doc := analyze.BaselineOf(newest(s, runs), version)
-	return &doc, true, nil
-}
-
-func isFile(name string) bool {
-	st, err := os.Stat(name)
-	return err == nil && st.Mode().IsRegular()
-}
-
-// newest leaves out what later runs have replaced, and says so.
-func newest(s *streams, runs []analyze.Summary) []analyze.Summary {
-	kept, left := analyze.Newest(runs)
-	for _, l := range left {
-		s.note(l)
-	}
-	return kept
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type collectCmd struct {
@@ -141,11 +140,11 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 
 // show prints what was recorded: the run, and its peak by category.
 func (c *collectCmd) show(s *streams, r *collect.Result) error {
-	sel, err := store.Open(c.Store).Resolve([]string{r.Dir})
+	one, err := s.source(c.Store).Folder(r.Dir)
 	if err != nil {
 		return err
 	}
-	runs, err := summarize(s, sel)
+	runs, err := one.Summaries()
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -25,29 +26,29 @@ func (c *compareCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
 	}
-	sel, runs, err := summarized(s, c.Store, c.Names, leaveTrials)
+	runs, sums, err := s.source(c.Store).Summaries(c.Names, selected.LeaveTrials)
 	if err != nil {
 		return err
 	}
 	o := analyze.CompareOptions{Value: value, Rows: c.Rows, Cols: c.Cols}
-	if sel.Suite != nil {
-		o.Prefer = sel.Suite.Baseline
+	if runs.Suite != nil {
+		o.Prefer = runs.Suite.Baseline
 	}
-	var base baseline
+	var base selected.Baseline
 	if key, v, ok := strings.Cut(c.Baseline, "="); ok {
 		o.Match = map[string]string{key: v}
-	} else if base, err = namedBaseline(s, c.Store, sel, runs, c.Baseline); err != nil {
+	} else if base, err = runs.Baseline(c.Baseline, sums); err != nil {
 		return err
 	}
 	o.Run = base.Summary
-	sides := len(runs)
-	if base.elsewhere != nil {
+	sides := len(sums)
+	if base.Elsewhere != nil {
 		sides++
 	}
 	if u := value.Unit(); sides == 2 || u == analyze.UnitMS || u == analyze.UnitPerSecond { // else no time is shown
-		base.noteRepeats(sel, runs)
+		base.NoteRepeats(runs, sums)
 	}
-	doc, err := analyze.Compare(runs, o)
+	doc, err := analyze.Compare(sums, o)
 	if err != nil {
 		return withHint{err, "dpsight runs lists the runs; dpsight compare --help has examples"}
 	}

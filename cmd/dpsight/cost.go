@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
 )
 
@@ -11,20 +10,20 @@ type costCmd struct{ analysis }
 func (costCmd) Help() string { return help("cost") }
 
 func (c *costCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	if err := sel.Pending(collect.Running).Err(); err != nil {
+	if err := runs.Ingested(); err != nil {
 		return err
 	}
-	var runs []analyze.CostRun
-	err = each(s, sel, 0, true, func(in analyze.Input) error {
-		runs = append(runs, analyze.Cost(in))
+	var rows []analyze.CostRun
+	err = runs.Each(0, true, func(in analyze.Input) error {
+		rows = append(rows, analyze.Cost(in))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.CostTable(analyze.NewCostDocument(runs...)))
+	return c.write(s, report.CostTable(analyze.NewCostDocument(rows...)))
 }

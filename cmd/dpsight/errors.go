@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/report/selected"
 )
 
 // A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
@@ -77,19 +78,16 @@ func oneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
+// source is a store whose runs can be selected.
+func (s *streams) source(store string) *selected.Source {
+	return &selected.Source{Store: store, Recording: collect.Running, Say: s.say, Note: s.note, Warn: s.warn}
+}
+
 // say prints a line about what is done.
 func (s *streams) say(text string) { fmt.Fprintln(s.err, "dpsight: "+text) }
 
-// note prints what a result does not show; without a text it prints nothing.
-func (s *streams) note(text string) {
-	if text != "" {
-		s.say("note: " + text)
-	}
-}
+// note prints what a result does not show.
+func (s *streams) note(text string) { s.say("note: " + text) }
 
-// warn prints what a result may be wrong or incomplete by; without a text it prints nothing.
-func (s *streams) warn(text string) {
-	if text != "" {
-		s.say("warning: " + oneLine(text))
-	}
-}
+// warn prints what a result may be wrong or incomplete by.
+func (s *streams) warn(text string) { s.say("warning: " + oneLine(text)) }

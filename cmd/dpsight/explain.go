@@ -28,33 +28,34 @@ func (c *explainCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("--labels %s: two different names are wanted", strings.Join(c.Labels, ",")),
 			"as in --labels main,branch"}
 	}
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	switch n := len(sel.Runs); {
+	switch n := len(runs.Runs); {
 	case n == 1 && len(c.Names) == 2:
-		return withHint{fmt.Errorf("%s and %s are the same run, %s", c.Names[0], c.Names[1], sel.Runs[0].ID),
+		return withHint{fmt.Errorf("%s and %s are the same run, %s", c.Names[0], c.Names[1], runs.Runs[0].ID),
 			"a run that shares its name with others is named by its id; dpsight runs lists the runs"}
 	case n != 2:
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
-	var runs []analyze.Dissection
-	err = each(s, sel, store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
-		runs = append(runs, analyze.Dissect(in))
+	var sides []analyze.Dissection
+	err = runs.Each(store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
+		sides = append(sides, analyze.Dissect(in))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if len(runs) != 2 { // a store of two, of which one cannot be read
+	if len(sides) != 2 { // a store of two, of which one cannot be read
 		return withHint{errors.New("only one of the two runs can be read"), hint}
 	}
 	for i, label := range c.Labels {
-		runs[i].As = label
+		sides[i].As = label
 	}
-	analyze.TakeRepeats([2]*analyze.Dissection{&runs[0], &runs[1]}, repeatsOf(sel, &runs[0].Summary, &runs[1].Summary))
-	doc, err := analyze.Explain(runs[0], runs[1])
+	a, b := &sides[0], &sides[1]
+	analyze.TakeRepeats([2]*analyze.Dissection{a, b}, runs.Repeats(&a.Summary, &b.Summary))
+	doc, err := analyze.Explain(*a, *b)
 	if err != nil {
 		return withHint{err, hint}
 	}

@@ -23,20 +23,20 @@ type exportCmd struct {
 func (exportCmd) Help() string { return help("export") }
 
 func (c *exportCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	folder := len(sel.Runs) > 1 || strings.HasSuffix(c.Out, "/") || strings.HasSuffix(c.Out, string(filepath.Separator))
+	folder := len(runs.Runs) > 1 || strings.HasSuffix(c.Out, "/") || strings.HasSuffix(c.Out, string(filepath.Separator))
 	if st, err := os.Stat(c.Out); err == nil && st.IsDir() {
 		folder = true
 	}
 	if folder && c.Out == "" {
-		return withHint{fmt.Errorf("%d runs do not go into one file", len(sel.Runs)),
+		return withHint{fmt.Errorf("%d runs do not go into one file", len(runs.Runs)),
 			"name a folder with -o, or one run"}
 	}
 	var profiles []analyze.ComponentProfile
-	err = each(s, sel, store.WantAll, false, func(in analyze.Input) error {
+	err = runs.Each(store.WantAll, false, func(in analyze.Input) error {
 		profiles = append(profiles, analyze.Profile(in))
 		return nil
 	})

@@ -45,11 +45,11 @@ func TestFiguresOfRecordings(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		s := &streams{out: &out, err: &errs}
-		sel, err := selectRuns(s, "", c.runs)
+		sel, err := s.source("").Select(c.runs)
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		m, err := (&reportCmd{}).model(s, sel)
+		m, err := sel.Model("")
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
@@ -62,7 +62,7 @@ func TestFiguresOfRecordings(t *testing.T) {
 			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
 		}
 		var last *analyze.Dissection // of the run before
-		err = each(s, sel, store.WantAll|store.WantDetail|store.WantModuleTimes, true,
+		err = sel.Each(store.WantAll|store.WantDetail|store.WantModuleTimes, true,
 			func(in analyze.Input) error {
 				d := analyze.Dissect(in)
 				if last != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -11,15 +12,15 @@ type findingsCmd struct{ analysis }
 func (findingsCmd) Help() string { return help("findings") }
 
 func (c *findingsCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	leaveTrials(s, sel)
-	leaveSuperseded(s, sel)
-	runs, err := rows(s, sel, store.WantAll|store.WantDetail, always(analyze.Inspect))
+	selected.LeaveTrials(runs)
+	selected.LeaveSuperseded(runs)
+	rows, err := selected.Rows(runs, store.WantAll|store.WantDetail, selected.Always(analyze.Inspect))
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.FindingsTables(analyze.Findings(runs, outlines(sel, store.WantTimes, nil)))...)
+	return c.write(s, report.FindingsTables(analyze.Findings(rows, runs.Outlines(store.WantTimes, nil)))...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/fit"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -124,7 +125,7 @@ func readFit(dir string) (analyze.FitRun, error) {
 	if err != nil {
 		return analyze.FitRun{}, err
 	}
-	in, err := load(r, store.WantAll|store.WantDetail)
+	in, err := selected.Read(r, store.WantAll|store.WantDetail)
 	if err != nil {
 		return analyze.FitRun{}, err
 	}

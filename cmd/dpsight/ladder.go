@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -13,13 +14,13 @@ type ladderCmd struct{ analysis }
 func (ladderCmd) Help() string { return help("ladder") }
 
 func (c *ladderCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	many := len(sel.Runs) > 1
+	many := len(runs.Runs) > 1
 	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantSamples | store.WantClock
-	runs, err := rows(s, sel, want, func(in analyze.Input) (analyze.LadderRun, error) {
+	rows, err := selected.Rows(runs, want, func(in analyze.Input) (analyze.LadderRun, error) {
 		run, err := analyze.Ladder(in)
 		if none := (*analyze.NoEventsError)(nil); errors.As(err, &none) && many { // it is listed without GPUs
 			err = nil
@@ -29,5 +30,5 @@ func (c *ladderCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.LadderTables(analyze.NewLadderDocument(runs...))...)
+	return c.write(s, report.LadderTables(analyze.NewLadderDocument(rows...))...)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 )
 
 type overheadCmd struct {
@@ -14,17 +15,17 @@ type overheadCmd struct {
 func (overheadCmd) Help() string { return help("overhead") }
 
 func (c *overheadCmd) Run(s *streams) error {
-	sel, runs, err := summarized(s, c.Store, c.Names, leaveTrials)
+	runs, sums, err := s.source(c.Store).Summaries(c.Names, selected.LeaveTrials)
 	if err != nil {
 		return err
 	}
-	base, err := namedBaseline(s, c.Store, sel, runs, c.Baseline)
+	base, err := runs.Baseline(c.Baseline, sums)
 	if err != nil {
 		return err
 	}
-	base.noteRepeats(sel, runs)
-	lendEnergy(sel, runs)
-	study := base.study(sel, runs)
+	base.NoteRepeats(runs, sums)
+	runs.LendEnergy(sums)
+	study := base.Study(runs, sums)
 	switch {
 	case study.Uncompared != "":
 		return withHint{errors.New(study.Uncompared + ": an overhead of one over the other says nothing"),

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -11,13 +12,13 @@ type phasesCmd struct{ analysis }
 func (phasesCmd) Help() string { return help("phases") }
 
 func (c *phasesCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	runs, err := rows(s, sel, store.WantTimes|store.WantModuleTimes, always(analyze.Phases))
+	rows, err := selected.Rows(runs, store.WantTimes|store.WantModuleTimes, selected.Always(analyze.Phases))
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.PhasesTables(analyze.NewPhasesDocument(runs...))...)
+	return c.write(s, report.PhasesTables(analyze.NewPhasesDocument(rows...))...)
 }

@@ -7,11 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type reportCmd struct {
@@ -26,24 +24,25 @@ type reportCmd struct {
 func (reportCmd) Help() string { return help("report") }
 
 func (c *reportCmd) Run(s *streams) error {
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	leaveTrials(s, sel)
-	leaveSuperseded(s, sel)
-	if err := sel.Pending(collect.Running).Err(); err != nil {
+	selected.LeaveTrials(runs)
+	selected.LeaveSuperseded(runs)
+	if err := runs.Ingested(); err != nil {
 		return err
 	}
-	return c.draw(s, sel)
+	return c.draw(s, runs)
 }
 
 // draw writes the report of selected runs and prints its summary, or with --quiet the overhead alone, and where it lies.
-func (c *reportCmd) draw(s *streams, sel *store.Selection) error {
-	m, err := c.model(s, sel)
+func (c *reportCmd) draw(s *streams, runs *selected.Runs) error {
+	m, err := runs.Model(c.Baseline)
 	if err != nil {
 		return err
 	}
+	m.AllSteps = c.Steps == "all"
 	written, err := report.Write(c.Out, m)
 	var foreign *report.ForeignError
 	switch {
@@ -62,38 +61,6 @@ func (c *reportCmd) draw(s *streams, sel *store.Selection) error {
 	}
 	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(c.Out), len(written)))
 	return nil
-}
-
-// model is what the report shows of selected runs.
-func (c *reportCmd) model(s *streams, sel *store.Selection) (report.Model, error) {
-	runs, ladders, err := laddered(s, sel)
-	if err != nil {
-		return report.Model{}, err
-	}
-	base, err := namedBaseline(s, c.Store, sel, runs, c.Baseline)
-	if err != nil {
-		return report.Model{}, err
-	}
-	lendEnergy(sel, runs)
-	m := report.NewModel(sel)
-	m.Study, m.Ladders, m.AllSteps = base.study(sel, runs), ladders, c.Steps == "all"
-	return m, nil
-}
-
-// laddered summarizes the selected runs, and explains the memory of the GPUs that NVML sampled.
-func laddered(s *streams, sel *store.Selection) ([]analyze.Summary, map[string]analyze.LadderRun, error) {
-	var runs []analyze.Summary
-	ladders := map[string]analyze.LadderRun{}
-	err := each(s, sel, store.WantAll|store.WantClock, true, func(in analyze.Input) error {
-		if len(in.Samples) == 0 {
-			runs = append(runs, analyze.Summarize(in))
-			return nil
-		}
-		run, ladder, err := analyze.SummarizeWithLadder(in)
-		runs, ladders[in.Manifest.RunID] = append(runs, run), ladder
-		return withoutEvents(err, true)
-	})
-	return runs, ladders, err
 }
 
 func copyFile(to io.Writer, path string) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -22,21 +21,21 @@ type runsCmd struct {
 func (runsCmd) Help() string { return help("runs") }
 
 func (c *runsCmd) Run(s *streams) error {
-	sel, err := s.selected(store.Open(c.Store).ResolveEach(c.Names))
+	runs, err := s.source(c.Store).SelectEach(c.Names)
 	if err != nil {
 		return err
 	}
-	if len(sel.Runs) == 1 { // of several it was said
-		s.warn(sel.Pending(collect.Running).Warning())
+	if len(runs.Runs) == 1 { // of several it was said
+		runs.WarnPending()
 	}
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err = each(s, sel, store.WantTimes, true, func(in analyze.Input) error {
+	err = runs.Each(store.WantTimes, true, func(in analyze.Input) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	doc.Supersede(sel.Manifests())
+	doc.Supersede(runs.Manifests())
 	return table.Write(s.out, c.Format, report.RunsTable(doc))
 }

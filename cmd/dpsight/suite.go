@@ -137,17 +137,17 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 		fmt.Fprintf(s.err, "dpsight: report in %s, drawn before\n", filepath.Clean(c.Report))
 		return nil
 	}
-	sel, err := store.Open(c.Store).Resolve(dirs)
+	runs, err := s.source(c.Store).Folder(dirs...)
 	if err != nil {
 		return err
 	}
-	sel.Suite = out.Suite
+	runs.Suite = out.Suite
 	if c.NoReport {
-		runs, err := summarize(s, sel)
+		sums, err := runs.Summaries()
 		if err != nil {
 			return err
 		}
-		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(runs))...)
+		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(sums))...)
 	}
-	return (&reportCmd{storeFlag: c.storeFlag, Out: c.Report, Quiet: c.Quiet}).draw(s, sel)
+	return (&reportCmd{storeFlag: c.storeFlag, Out: c.Report, Quiet: c.Quiet}).draw(s, runs)
 }

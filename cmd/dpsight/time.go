@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -21,16 +22,16 @@ func (c *timeCmd) Run(s *streams) error {
 	if err := by.Check(); err != nil {
 		return withHint{err, "as in --by module --fold --top 10"}
 	}
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	runs, err := rows(s, sel, store.WantTimes|store.WantModuleTimes, func(in analyze.Input) (analyze.ModuleTimeRun, error) {
+	rows, err := selected.Rows(runs, store.WantTimes|store.WantModuleTimes, func(in analyze.Input) (analyze.ModuleTimeRun, error) {
 		return analyze.ModuleTimes(in, by), nil
 	})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewModuleTimeDocument(by, runs...)
+	doc := analyze.NewModuleTimeDocument(by, rows...)
 	return writeDocument(s, c.Format, doc, report.ModuleTimeTables, report.ModuleTimeRecords)
 }

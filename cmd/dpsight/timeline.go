@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -41,18 +42,18 @@ func (c *timelineCmd) Run(s *streams) error {
 		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point " +
 			"after every event"}
 	}
-	sel, err := selectRuns(s, c.Store, c.Names)
+	runs, err := s.source(c.Store).Select(c.Names)
 	if err != nil {
 		return err
 	}
-	many := len(sel.Runs) > 1
-	runs, err := rows(s, sel, store.WantMemory|store.WantTimes, func(in analyze.Input) (analyze.CategoryTimelineRun, error) {
+	many := len(runs.Runs) > 1
+	rows, err := selected.Rows(runs, store.WantMemory|store.WantTimes, func(in analyze.Input) (analyze.CategoryTimelineRun, error) {
 		run, err := analyze.CategoryTimeline(in, within, points)
-		return run, withoutEvents(err, many)
+		return run, selected.WithoutEvents(err, many)
 	})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewCategoryTimelineDocument(points, runs...)
+	doc := analyze.NewCategoryTimelineDocument(points, rows...)
 	return writeDocument(s, c.Format, doc, report.CategoryTimelineTables, report.CategoryTimelineRecords)
 }

@@ -9,6 +9,14 @@ import (
 
 // The errors of this package that a user can do something about say what in a Hint.
 
+// A ReadError is of a store's folder that cannot be read.
+type ReadError struct{ error }
+
+func (e *ReadError) Unwrap() error { return e.error }
+
+// Hint says how to name another store.
+func (e *ReadError) Hint() string { return "name a folder of runs with --store" }
+
 // Hint names folders that do hold runs, or how runs are made.
 func (e *NoRunsError) Hint() string {
 	if len(e.Below) > 0 {

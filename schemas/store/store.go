@@ -56,7 +56,7 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, nil
 		}
-		return nil, nil, fmt.Errorf("reading store: %w", err)
+		return nil, nil, &ReadError{fmt.Errorf("reading store: %w", err)}
 	}
 	var runs []Run
 	var damaged []Damaged

@@ -127,7 +127,7 @@ func (s *Store) Suites() ([]*Suite, []Damaged, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, nil
 		}
-		return nil, nil, fmt.Errorf("reading suites: %w", err)
+		return nil, nil, &ReadError{fmt.Errorf("reading suites: %w", err)}
 	}
 	var suites []*Suite
 	var damaged []Damaged

@@ -1,0 +1,92 @@
+package selected
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Outlines reduces the other runs in the stores of the selected ones. One that cannot be read is none to compare with.
+func (r *Runs) Outlines(want store.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
+	var out []analyze.Summary
+	for _, other := range r.Others(wanted) {
+		if t, err := store.LoadOrManifest(other, want); err == nil {
+			out = append(out, analyze.Outline(analyze.Input(*t)))
+		}
+	}
+	return out
+}
+
+// Repeats are the other runs of the same names in the stores of the selected ones. Repeats have the same name, so the
+// tables of no other run need be read.
+func (r *Runs) Repeats(runs ...*analyze.Summary) []analyze.Summary {
+	names := map[string]bool{}
+	for _, s := range runs {
+		names[s.Name] = true
+	}
+	return r.Outlines(store.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
+}
+
+// LendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
+// on whether the bare run was named too.
+func (r *Runs) LendEnergy(runs []analyze.Summary) {
+	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
+		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
+		analyze.LendEnergy(runs, r.Outlines(store.WantTimes|store.WantSamples, bare))
+	}
+}
+
+// A Baseline is the run that --baseline names; its summary is nil where none is named.
+type Baseline struct {
+	*analyze.Summary
+	Elsewhere *store.Run // nil where it is one of the selected runs
+}
+
+// Baseline finds the run of a name among the runs, or loads it.
+func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err error) {
+	if name == "" {
+		return b, nil
+	}
+	one, err := r.from.announce(store.Open(r.from.Store).ResolveOne(name, r.Selection))
+	if err != nil {
+		return b, err
+	}
+	run := one.Runs[0]
+	for i := range runs {
+		if runs[i].RunID == run.ID {
+			return Baseline{&runs[i], nil}, nil
+		}
+	}
+	in, err := Read(run, store.WantAll)
+	if err != nil {
+		return b, err
+	}
+	sum := analyze.Summarize(in)
+	return Baseline{&sum, &run}, nil
+}
+
+// NoteRepeats says of the runs and of the baseline that their stores have more repeats of them.
+func (b Baseline) NoteRepeats(r *Runs, runs []analyze.Summary) {
+	taken := *r.Selection
+	var noted []*analyze.Summary
+	for i := range runs {
+		noted = append(noted, &runs[i])
+	}
+	if b.Elsewhere != nil {
+		taken.Runs, noted = append(slices.Clip(r.Runs), *b.Elsewhere), append(noted, b.Summary)
+	}
+	analyze.NoteRepeats(noted, (&Runs{&taken, r.from}).Repeats(noted...))
+}
+
+// Study compares the runs with the baseline. Without one it is that of their suite, or the default.
+func (b Baseline) Study(r *Runs, runs []analyze.Summary) analyze.Study {
+	switch {
+	case b.Summary != nil:
+		return analyze.NewStudy(runs, b.Summary)
+	case r.Suite == nil:
+		return analyze.NewMatchedStudy(runs, nil, "")
+	}
+	return analyze.NewMatchedStudy(runs, r.Suite.Baseline, r.Suite.ID)
+}

@@ -1,0 +1,34 @@
+package selected
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Model is what a report shows of the runs: beside the baseline of a name, if any, and with the memory explained of the
+// GPUs that NVML sampled.
+func (r *Runs) Model(baseline string) (report.Model, error) {
+	var runs []analyze.Summary
+	ladders := map[string]analyze.LadderRun{}
+	err := r.Each(store.WantAll|store.WantClock, true, func(in analyze.Input) error {
+		if len(in.Samples) == 0 {
+			runs = append(runs, analyze.Summarize(in))
+			return nil
+		}
+		run, ladder, err := analyze.SummarizeWithLadder(in)
+		runs, ladders[in.Manifest.RunID] = append(runs, run), ladder
+		return WithoutEvents(err, true)
+	})
+	if err != nil {
+		return report.Model{}, err
+	}
+	base, err := r.Baseline(baseline, runs)
+	if err != nil {
+		return report.Model{}, err
+	}
+	r.LendEnergy(runs)
+	m := report.NewModel(r.Selection)
+	m.Study, m.Ladders = base.Study(r, runs), ladders
+	return m, nil
+}

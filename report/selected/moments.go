@@ -1,0 +1,84 @@
+package selected
+
+import (
+	"errors"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// Moments analyses a moment of each selected run. The runs that lack it are listed beside those that have it.
+func Moments[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)) ([]T, error) {
+	many := len(r.Runs) > 1
+	var lacking lacks
+	out, err := Rows(r, want, func(in analyze.Input) (T, error) {
+		row, err := one(in)
+		return row, lacking.note(err, many)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, lacking.all()
+}
+
+// WithoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
+// without devices.
+func WithoutEvents(err error, many bool) error {
+	var none *analyze.NoEventsError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &none):
+		return &adviceError{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
+			"its devices and events"}
+	case many:
+		return nil
+	}
+	return &adviceError{err, "dpsight analyze phases and dpsight analyze overhead need none"}
+}
+
+// lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the
+// first says why.
+type lacks struct {
+	first *analyze.NoMomentError
+	any   bool // some run has it
+}
+
+// note is what becomes of one run's error.
+func (l *lacks) note(err error, many bool) error {
+	var missing *analyze.NoMomentError
+	switch {
+	case errors.As(err, &missing):
+		if l.first == nil {
+			l.first = missing
+		}
+		return nil
+	case err == nil:
+		l.any = true
+	}
+	return WithoutEvents(err, many)
+}
+
+// all is the error of runs that all lack the moment.
+func (l *lacks) all() error {
+	switch {
+	case l.first == nil || l.any:
+		return nil
+	case l.first.At.OOM != nil: // no phase would help
+		return &adviceError{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak is " +
+			"the highest moment"}
+	}
+	return &adviceError{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
+		"its devices and events"}
+}
+
+// An adviceError is an error with what to do about it.
+type adviceError struct {
+	error
+	hint string
+}
+
+func (e *adviceError) Unwrap() error { return e.error }
+
+// Hint is the advice.
+func (e *adviceError) Hint() string { return e.hint }

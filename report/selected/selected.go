@@ -1,0 +1,158 @@
+// Package selected reads the runs that a command selected, one after another, and hands them to analyses.
+package selected
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// A Source is a store to select runs from, and where what a result does not show is said.
+type Source struct {
+	Store string
+	// Recording reports whether a collector is still at work in a run folder.
+	Recording func(dir string) bool
+	// Say is told what was taken, Note what was left out, Warn what could not be read or has no tables.
+	Say, Note, Warn func(text string)
+}
+
+// Runs are the selected runs of a source.
+type Runs struct {
+	*store.Selection
+	from *Source
+}
+
+// Select resolves RUN arguments.
+func (s *Source) Select(names []string) (*Runs, error) {
+	return s.announce(store.Open(s.Store).Resolve(names))
+}
+
+// SelectEach is Select where a name stands for all runs that have it, and no name for the whole store.
+func (s *Source) SelectEach(names []string) (*Runs, error) {
+	return s.announce(store.Open(s.Store).ResolveEach(names))
+}
+
+// Folder selects one run by its folder, and says nothing of it.
+func (s *Source) Folder(dirs ...string) (*Runs, error) {
+	sel, err := store.Open(s.Store).Resolve(dirs)
+	return &Runs{sel, s}, err
+}
+
+func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
+	if err != nil {
+		return nil, err
+	}
+	r := &Runs{sel, s}
+	notes, warnings := sel.Notes()
+	for _, n := range notes {
+		s.Say(n)
+	}
+	for _, w := range warnings {
+		s.Warn(w)
+	}
+	if len(sel.Runs) > 1 { // a single run without tables is refused by name
+		r.WarnPending()
+	}
+	return r, nil
+}
+
+// WarnPending says which runs have no tables.
+func (r *Runs) WarnPending() {
+	if w := r.Pending(r.from.Recording).Warning(); w != "" {
+		r.from.Warn(w)
+	}
+}
+
+// Ingested is an error where no run has tables.
+func (r *Runs) Ingested() error { return r.Pending(r.from.Recording).Err() }
+
+// A Leaver takes out of a selection what a command does not look at, and says so.
+type Leaver func(*Runs)
+
+// LeaveNone takes nothing out.
+func LeaveNone(*Runs) {}
+
+// LeaveTrials takes out what searches tried.
+func LeaveTrials(r *Runs) { LeaveTrialsBut(nil)(r) }
+
+// LeaveTrialsBut takes out what searches tried and the baseline has not.
+func LeaveTrialsBut(baseline *schemas.Baseline) Leaver {
+	return func(r *Runs) {
+		kept := analyze.WithoutTrials(r.Runs, manifest, r.IsNamed, baseline)
+		r.Trials, r.Runs = len(r.Runs)-len(kept), kept
+		if r.Trials > 0 {
+			r.from.Note(report.TrialsNote(r.Trials))
+		}
+	}
+}
+
+// LeaveSuperseded takes out the runs that did not end well and that were made again.
+func LeaveSuperseded(r *Runs) {
+	kept := analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests)
+	r.Superseded, r.Runs = len(r.Runs)-len(kept), kept
+	if r.Superseded > 0 {
+		r.from.Note(report.SupersededNote(r.Superseded))
+	}
+}
+
+func manifest(r store.Run) *schemas.Manifest { return r.Manifest }
+
+// Read reads the tables of one run.
+func Read(r store.Run, want store.Want) (analyze.Input, error) {
+	t, err := store.Load(r, want)
+	if err != nil {
+		return analyze.Input{}, &store.TablesError{Dir: r.Dir, Err: err}
+	}
+	return analyze.Input(*t), nil
+}
+
+// Each is [store.Selection.Each] that warns of what cannot be read.
+func (r *Runs) Each(want store.Want, tolerant bool, use func(analyze.Input) error) error {
+	known := len(r.Damaged)
+	err := r.Selection.Each(want, tolerant, func(t *store.Tables) error { return use(analyze.Input(*t)) })
+	for _, d := range r.Damaged[known:] {
+		r.from.Warn(d.Error())
+	}
+	return err
+}
+
+// Rows analyses each run. Of several, those without tables are listed by their manifests.
+func Rows[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)) ([]T, error) {
+	var out []T
+	err := r.Each(want, len(r.Runs) > 1, func(in analyze.Input) error {
+		row, err := one(in)
+		out = append(out, row)
+		return err
+	})
+	return out, err
+}
+
+// Always is an analysis that every run has.
+func Always[T any](one func(analyze.Input) T) func(analyze.Input) (T, error) {
+	return func(in analyze.Input) (T, error) { return one(in), nil }
+}
+
+// Summaries selects runs without what leave takes out, and reduces them. It is an error where none has tables.
+func (s *Source) Summaries(names []string, leave Leaver) (*Runs, []analyze.Summary, error) {
+	r, err := s.Select(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	leave(r)
+	LeaveSuperseded(r)
+	if err := r.Ingested(); err != nil {
+		return nil, nil, err
+	}
+	sums, err := r.Summaries()
+	return r, sums, err
+}
+
+// Summaries reduces the runs.
+func (r *Runs) Summaries() (sums []analyze.Summary, err error) {
+	err = r.Each(store.WantAll, true, func(in analyze.Input) error {
+		sums = append(sums, analyze.Summarize(in))
+		return nil
+	})
+	return sums, err
+}
