@@ -24,9 +24,15 @@ type Check struct {
 	Hint   string `json:"hint"` // what to do when it is not OK
 }
 
+// A Diagnosis is what a machine can record.
+type Diagnosis struct {
+	Checks   []Check
+	Features []TorchFeature // of the interpreter's torch; nil = none could be tried
+}
+
 // Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes
 // nothing but the phantom GPU's cache.
-func Doctor(ctx context.Context, python, store string) []Check {
+func Doctor(ctx context.Context, python, store string) Diagnosis {
 	platform := Check{Name: "platform", OK: runtime.GOOS == "linux", Needed: true, Detail: runtime.GOOS + "/" +
 		runtime.GOARCH}
 	if !platform.OK {
@@ -42,11 +48,13 @@ func Doctor(ctx context.Context, python, store string) []Check {
 	if path != "" {
 		torch, opacus = checkTorch(ctx, path)
 	}
+	features, tried := checkFeatures(ctx, path, torch.OK)
 	gpu := checkGPU()
 	fake := checkPhantom(ctx, path, torch.OK)
 	// One of the two is enough.
 	gpu.Needed, fake.Needed = !fake.OK, !gpu.OK
-	return append(checks, torch, opacus, gpu, checkCompiler(ctx), fake, checkStore(store), checkCache())
+	checks = append(checks, torch, tried, opacus, gpu, checkCompiler(ctx), fake, checkStore(store), checkCache())
+	return Diagnosis{checks, features}
 }
 
 func checkPython(override string) (string, Check) {
@@ -90,6 +98,34 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 		opacus.OK, opacus.Detail, opacus.Hint = true, install.Opacus, ""
 	}
 	return torch, opacus
+}
+
+// checkFeatures tries what the agent uses in torch without a promise that it stays.
+func checkFeatures(ctx context.Context, python string, torch bool) ([]TorchFeature, Check) {
+	c := Check{Name: "torch features", Hint: "the agent needs a torch that can be imported to try them"}
+	if !torch {
+		c.Detail = "there is no torch to try them in"
+		return nil, c
+	}
+	features, err := TorchFeatures(ctx, python)
+	if err != nil {
+		c.fail(err)
+		return nil, c
+	}
+	works := 0
+	for _, f := range features {
+		if f.OK {
+			works++
+		} else if f.Needed {
+			c.Needed = true
+		}
+	}
+	c.Detail = fmt.Sprintf("%d of %d work", works, len(features))
+	c.OK, c.Hint = works == len(features), ""
+	if !c.OK {
+		c.Hint = "recordings do without those that are absent, unless one is needed: another release of torch may have it"
+	}
+	return features, c
 }
 
 func checkGPU() Check {

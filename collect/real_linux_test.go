@@ -190,7 +190,8 @@ func TestUninjected(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	python := testkit.Python(t)
 	got := map[string]Check{}
-	for _, c := range Doctor(t.Context(), python, t.TempDir()) {
+	found := Doctor(t.Context(), python, t.TempDir())
+	for _, c := range found.Checks {
 		got[c.Name] = c
 		if !c.OK && c.Hint == "" {
 			t.Errorf("%s is not OK and has no hint: %s", c.Name, c.Detail)
@@ -200,6 +201,17 @@ func TestDoctor(t *testing.T) {
 		if !got[name].OK {
 			t.Errorf("%s: %s", name, got[name].Detail)
 		}
+	}
+	works := 0
+	for _, f := range found.Features {
+		if f.OK {
+			works++
+		} else if f.Needed || got["torch features"].OK {
+			t.Errorf("%+v, and the check says %+v", f, got["torch features"])
+		}
+	}
+	if works < 30 {
+		t.Errorf("%d of %d features work", works, len(found.Features))
 	}
 }
 

@@ -322,6 +322,11 @@ func TestDoctorDocument(t *testing.T) {
 			OK, Needed   bool
 			Detail, Hint string
 		}
+		Features []struct {
+			Name           string
+			OK, Needed     bool
+			Gives, Without string
+		}
 	}
 	decodeOne(t, r, doctorShape, &doc)
 	missing := false
@@ -329,6 +334,11 @@ func TestDoctorDocument(t *testing.T) {
 		missing = missing || c.Needed && !c.OK
 		if c.Detail == "" || c.OK != (c.Hint == "") {
 			t.Errorf("%+v", c)
+		}
+	}
+	for _, f := range doc.Features {
+		if f.Name == "" || f.Gives == "" || f.Without == "" {
+			t.Errorf("%+v", f)
 		}
 	}
 	if doc.Schema != "dpsight.doctor/1" || len(doc.Checks) < 8 || missing != (r.code == exitFailed) {

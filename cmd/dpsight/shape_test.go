@@ -110,7 +110,8 @@ var (
 		"state": "string", "again": "bool", "reason": "string?"}}}
 
 	doctorShape = object{"schema": "string", "checks": list{object{"name": "string", "ok": "bool", "needed": "bool",
-		"detail": "string", "hint": "string"}}}
+		"detail": "string", "hint": "string"}}, "features": list{object{"name": "string", "ok": "bool", "needed": "bool",
+		"gives": "string", "without": "string", "error": "string"}}}
 )
 
 // nullable is a shape or null.

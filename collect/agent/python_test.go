@@ -31,7 +31,7 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"test_cases", "test_phantom", "test_extensions"} {
+	for _, name := range []string{"test_cases", "test_phantom", "test_extensions", "test_torch_compat"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(python, "-m", "unittest", "-v", name)
@@ -43,5 +43,19 @@ func TestPython(t *testing.T) {
 			}
 			t.Logf("%s", out)
 		})
+	}
+}
+
+// TestSources runs the rules that the agent's sources keep, which need neither torch nor the phantom GPU.
+func TestSources(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_sources")
+	cmd.Dir = "tests"
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }

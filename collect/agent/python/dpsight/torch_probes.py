@@ -1,0 +1,447 @@
+"""Whether each private feature of torch that the agent uses works in an interpreter: what "dpsight doctor" prints.
+
+A probe tries a feature on the CPU where that is possible. Of what needs a GPU it looks whether torch has it: CUDA is
+never initialised. The agent itself does not load this module.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpsight import torch_compat
+from dpsight.torch_compat import private
+
+Probe = Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One thing that torch does not promise to keep."""
+
+    name: str
+    gives: str
+    without: str  # what is lost where the probe fails
+    needed: bool  # nothing can be recorded without it
+    probe: Probe
+
+
+FEATURES: list[Feature] = []
+
+
+def _feature(name: str, gives: str, without: str = "") -> Callable[[Probe], Probe]:
+    """Adds the feature that a probe tells of. without is empty where nothing can be recorded without it."""
+
+    def add(probe: Probe) -> Probe:
+        FEATURES.append(Feature(name, gives, without or "no recording", not without, probe))
+        return probe
+
+    return add
+
+
+# Memory.
+
+
+@_feature("allocator history", "every allocation, in order")
+def _history(_torch: Any) -> bool:
+    parameters = inspect.signature(inspect.unwrap(private.record_history)).parameters
+    implementation = inspect.getsource(inspect.getmodule(private.record_history))  # type: ignore[arg-type]
+    return "enabled" in parameters and "clear_history" in implementation and callable(private.memory_snapshot)
+
+
+@_feature("allocator marks", "phase and module of an allocation")
+def _marks(torch: Any) -> bool:
+    return torch_compat.records_metadata(torch) and callable(private.set_metadata)
+
+
+@_feature("allocator counters", "proof that no event was lost")
+def _counters(_torch: Any) -> bool:
+    return callable(private.memory_stats) and callable(private.current_device)
+
+
+@_feature("memory observer", "breakdown of a failed request")
+def _observer(_torch: Any) -> bool:
+    return callable(private.attach_oom_observer)
+
+
+@_feature("start with CUDA", "recording from the first byte")
+def _start(torch: Any) -> bool:
+    called: list[bool] = []
+    if not torch.cuda.is_initialized():  # else it would run at once
+        private.lazy_call(lambda: called.append(True))
+    return not called
+
+
+@_feature("script's history", "recording beside a script's own", "a script that records for itself ends ours")
+def _scripts_history(torch: Any) -> bool:
+    wrapped = torch_compat.RECORD_HISTORY, torch_compat.SNAPSHOT
+    return all(callable(getattr(torch.cuda.memory, name, None)) for name in wrapped)
+
+
+@_feature("streams", "GPU time of phases and modules")
+def _streams(_torch: Any) -> bool:
+    return all(map(callable, (private.raw_stream, private.record_event, private.is_capturing)))
+
+
+# Modules and optimizers.
+
+
+@_feature("module calls", "phases and modules of forward")
+def _calls(torch: Any) -> bool:
+    called = []
+    kind = type("Module", (torch.nn.Module,), {"forward": lambda _self, x: x})
+    inner = getattr(kind, torch_compat.CALL)
+    setattr(kind, torch_compat.CALL, lambda module, *args: [called.append(module), inner(module, *args)][1])
+    module = kind()
+    return module(1) == 1 and called == [module]
+
+
+@_feature("compiled modules", "marks around compiled modules", "no marks of modules that compile themselves")
+def _compiled(torch: Any) -> bool:
+    seen = []
+
+    class Module(torch.nn.Module):
+        def compile(self) -> None:
+            seen.append(getattr(self, torch_compat.CALL))
+            torch_compat.set_compiled(self, getattr(self, torch_compat.CALL))
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    module = Module()
+    compiled = torch_compat.compile_with(module, lambda x: x + 1, module.compile)
+    torch_compat.set_compiled(module, lambda x: compiled(x) + 1)
+    return seen == [compiled] and module(1) == 3
+
+
+@_feature("module dictionaries", "hooks and parameters of modules", "less memory with an owner's name")
+def _dictionaries(torch: Any) -> bool:
+    module = torch.nn.Linear(1, 1)
+    module.register_forward_hook(print)
+    own = vars(module)
+    found = list(torch_compat.forward_hooks(module)) == [print]
+    named = [name for name, _ in torch_compat.own_parameters(module)] == ["weight", "bias"]
+    return found and named and {torch_compat.CHILDREN, torch_compat.PARAMETERS, *torch_compat.HOOKS} <= own.keys()
+
+
+@_feature("optimizer steps", "ends of updates that raised", "an update that raises is never marked as ended")
+def _steps(torch: Any) -> bool:
+    codes = []
+
+    class Optimizer(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            frame: Any = sys._getframe()
+            while frame is not None:
+                codes.append(frame.f_code)
+                frame = frame.f_back
+
+    optimizer = Optimizer([torch.zeros(1, requires_grad=True)], lr=1.0)
+    optimizer.step()
+    own = [name for name in vars(optimizer) if name.startswith(torch_compat.OPTIMIZER_HOOKS)]
+    return torch_compat.step_code(torch.optim.Optimizer) in codes and own != []
+
+
+# Autograd.
+
+
+@_feature("backward runs", "phases of backward")
+def _engine(torch: Any) -> bool:
+    variable = torch.autograd.variable.Variable
+    engine = getattr(variable, torch_compat.ENGINE)
+    runs = []
+
+    class Engine(type(engine)):  # type: ignore[misc]
+        def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+            runs.append(True)
+            return super().run_backward(*args, **kwargs)
+
+    setattr(variable, torch_compat.ENGINE, Engine())
+    try:
+        torch.ones(1, requires_grad=True).sum().backward()
+    finally:
+        setattr(variable, torch_compat.ENGINE, engine)
+    return len(runs) == 1
+
+
+@_feature("inside a backward", "nested backward runs")
+def _task(torch: Any) -> bool:
+    inside = []
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(lambda _gradient: inside.append(private.graph_task()))
+    x.sum().backward()
+    return private.graph_task() == -1 and inside != [] and inside[0] != -1
+
+
+@_feature("order of nodes", "module of a saved tensor")
+def _order(torch: Any) -> bool:
+    x = torch.ones(1, requires_grad=True)
+    first = private.sequence_number()
+    return torch_compat.node_number((x * 2).grad_fn) == first and private.sequence_number() == first + 1
+
+
+@_feature("node under way", "module of a request in backward", "no module for a request that fails in backward")
+def _node(torch: Any) -> bool:
+    if private.current_node is None:
+        return False
+    found = []
+    x = torch.ones(1, requires_grad=True)
+    y = x * 2
+    y.grad_fn.register_prehook(lambda _gradients: found.append(private.current_node()))  # type: ignore[misc]
+    y.sum().backward()
+    return found == [y.grad_fn]
+
+
+@_feature("saved tensors", "memory that backward waits for", "activations have no names; phases still tell them")
+def _saved(torch: Any) -> bool:
+    x = torch.ones(1, requires_grad=True)
+    node = (x * x).grad_fn
+    held = [getattr(node, name).data for name in torch_compat.saved_attributes(type(node))]
+    return [tensor.data_ptr() for tensor in held] == [x.data_ptr()] * 2
+
+
+@_feature("devices of nodes", "graphs while a backward runs", "no saved tensors of a failure inside backward")
+def _devices(torch: Any) -> bool:
+    node = (torch.ones(1, requires_grad=True) * 2).grad_fn
+    return torch_compat.input_devices(node) == [torch.device("cpu")]
+
+
+@_feature("gradient hooks", "gradients as they are made")
+def _gradient_hooks(torch: Any) -> bool:
+    p = torch.ones(1, requires_grad=True)
+    before = torch_compat.gradient_hooks(p)
+    handle = p.register_post_accumulate_grad_hook(print)
+    return before is None and torch_compat.gradient_hooks(p) == {handle.id: print}
+
+
+@_feature("forgotten hooks", "bare steps as fast as without us", "bare steps up to 2 us a parameter slower")
+def _forgotten(torch: Any) -> bool:
+    if not torch_compat.forgets_gradient_hooks():
+        return False
+    p = torch.ones(1, requires_grad=True)
+    called: list[Any] = []
+    p.register_post_accumulate_grad_hook(called.append).remove()
+    torch_compat.forget_gradient_hooks(p)
+    p.sum().backward()
+    p.register_post_accumulate_grad_hook(called.append)
+    p.sum().backward()
+    return len(called) == 1 and called[0] is p and p.grad.item() == 2
+
+
+@_feature("checkpoint frames", "saved tensors before a checkpoint", "fewer saved tensors of checkpointed models")
+def _checkpoints(torch: Any) -> bool:
+    x = torch.ones(1, requires_grad=True) * 2
+    y = torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False)
+    variables = [getattr(y.grad_fn, name) for name in torch_compat.saved_attributes(type(y.grad_fn))]
+    nodes = [node for v in variables for node in torch_compat.checkpoint_inputs(v.unpack_hook)]
+    return bool(nodes) and all(x.grad_fn in [n for n, _ in node.next_functions] for node in nodes)
+
+
+@_feature("recomputes", "scope of a recompute", "recomputes count as backward")
+def _recomputes(torch: Any) -> bool:
+    module = torch.utils.checkpoint
+    base = getattr(module, torch_compat.RECOMPUTATION, None)
+    if not isinstance(base, type):
+        return False
+    found: list[Any] = []
+
+    class Recomputation(base):  # type: ignore[misc, valid-type]
+        def __init__(self, frame: Any, group: Any, *args: Any, **kwargs: Any) -> None:
+            self.of = frame, group
+            super().__init__(frame, group, *args, **kwargs)
+
+        def __exit__(self, *args: Any) -> Any:
+            frame, group = self.of
+            found.extend(torch_compat.recomputed(frame(), group))
+            return super().__exit__(*args)
+
+    setattr(module, torch_compat.RECOMPUTATION, Recomputation)
+    try:
+        module.checkpoint(torch.sin, torch.ones(1, requires_grad=True), use_reentrant=False).sum().backward()
+    finally:
+        setattr(module, torch_compat.RECOMPUTATION, base)
+    return bool(found)
+
+
+# Tensors and storages.
+
+
+@_feature("quiet looks", "no trace in a script's subclasses")
+def _quiet(torch: Any) -> bool:
+    class Tensor(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *_args: Any, **_kwargs: Any) -> Any:
+            raise TypeError
+
+    with private.DisableTorchFunction():
+        return not torch.ones(1).as_subclass(Tensor).is_cuda
+
+
+@_feature("function modes", "no trace in a script's modes")
+def _modes(torch: Any) -> bool:
+    with torch.overrides.TorchFunctionMode():
+        inside = private.torch_function_modes()
+    return (private.torch_function_modes(), inside) == (0, 1)
+
+
+@_feature("torch.func", "tensors inside of torch.func")
+def _functorch(torch: Any) -> bool:
+    x = torch.ones(2)
+    found = []
+
+    def look(row: Any) -> Any:
+        inner = private.functorch_unwrapped(row)
+        found.append((private.functorch_level() is not None, private.functorch_wraps(row), inner.data_ptr()))
+        return row
+
+    torch.func.vmap(look)(x)
+    return (
+        private.functorch_level() is None and not private.functorch_wraps(x) and found == [(True, True, x.data_ptr())]
+    )
+
+
+@_feature("fake tensors", "no marks of what only traces")
+def _fake(torch: Any) -> bool:
+    found = []
+
+    def traced(x: Any) -> Any:
+        found.append(private.fake_mode() is not None)
+        return x
+
+    importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx(traced, tracing_mode="fake")(torch.ones(1))
+    return private.fake_mode() is None and found == [True]
+
+
+@_feature("weak references", "ends of owners", "no ends of saved tensors and activations")
+def _weak(torch: Any) -> bool:
+    tensor = torch.ones(1)
+    ref = torch_compat.weak(tensor.untyped_storage())
+    before = torch_compat.expired(ref)
+    del tensor
+    gc.collect()
+    return ref is not None and not before and torch_compat.expired(ref)
+
+
+@_feature("sparse tensors", "memory of sparse gradients", "sparse gradients have no names")
+def _sparse(torch: Any) -> bool:
+    indices, values = torch_compat.sparse_parts(torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (1,)))
+    return indices.shape == (1, 2) and values.tolist() == [1.0, 2.0]
+
+
+# Ranks. What needs a process group is looked for in the code that would use it.
+
+
+@_feature("DTensor", "shards of distributed tensors", "distributed tensors have no names")
+def _dtensor(_torch: Any) -> bool:
+    kind = importlib.import_module("torch.distributed.tensor").DTensor
+    return torch_compat.SHARD in _names(kind) | set(getattr(kind, "__slots__", ()))
+
+
+@_feature("DDP buckets", "gradient buckets of DDP", "DDP's buckets have no name")
+def _buckets(_torch: Any) -> bool:
+    return len(list(torch_compat.bucket_makers(importlib.import_module("torch.nn.parallel.distributed")))) == 2
+
+
+@_feature("FSDP2 groups", "gathered and scattered parameters", "FSDP2's flat tensors have no name")
+def _groups(_torch: Any) -> bool:
+    public = importlib.import_module("torch.distributed.fsdp").fully_shard
+    module = importlib.import_module(torch_compat.FSDP2_GROUPS)
+    group = module.FSDPParamGroup
+    hooked = [vars(group).get(torch_compat.GATHER), vars(group).get(torch_compat.SCATTER)]
+    looks = torch_compat.gathered, torch_compat.gathered_flat, torch_compat.shards, torch_compat.group_path
+    known = _names(group, module.FSDPParam, module)
+    made = vars(importlib.import_module(torch_compat.FSDP2)).get("fully_shard")
+    return public is made and all(map(callable, hooked)) and _names(*looks) <= known
+
+
+@_feature("names of wrappers", "one name for a layer, however wrapped", "wrapped layers have names of their own")
+def _wrappers(_torch: Any) -> bool:
+    named = {getattr(importlib.import_module(module), name) for module, name in torch_compat.WRAPPERS_NAMED_BY}
+    return named <= torch_compat.WRAPPERS
+
+
+# Compilers, and torch's other ways.
+
+
+@_feature("unseen by Dynamo", "compiled code without the agent", "Dynamo compiles the agent after a graph break")
+def _unseen(torch: Any) -> bool:
+    skip = torch_compat.dynamo_skips(torch)
+    if skip is None:
+        return False
+    skip((lambda: None).__code__)
+    return True
+
+
+@_feature("kept from Dynamo", "zero_grad() that compiles as before")
+def _kept(_torch: Any) -> bool:
+    return callable(private.disable_dynamo)
+
+
+@_feature("torch's own modules", "compiled code and convolutions", "a convolution's retry counts as a failure")
+def _modules(torch: Any) -> bool:
+    own = importlib.util.find_spec(torch_compat.INDUCTOR) is not None and torch_compat.OPS in sys.modules
+    asked = [name for name in torch_compat.CONVOLUTIONS if hasattr(torch, name)]
+    return own and len(asked) == len(torch_compat.CONVOLUTIONS) - 1  # convolution_backward is an operator only
+
+
+@_feature("expanded weights", "per-sample gradients of Opacus' ew", "they count as activation gradients")
+def _expanded(_torch: Any) -> bool:
+    module = importlib.import_module(torch_compat.EXPANDED_WEIGHTS)
+    return callable(module.set_grad_sample_if_exists) and isinstance(module.ExpandedWeight, type)
+
+
+@_feature("local variables", "what functions hold at a failure", "it has no names")
+def _variables(_torch: Any) -> bool:
+    return torch_compat.reads_variables()
+
+
+def _names(*owners: Any) -> set[str]:
+    """The names that the code of functions, and of the functions of classes and modules, uses."""
+    out: set[str] = set()
+    for owner in owners:
+        own = vars(owner).values() if isinstance(owner, type) or inspect.ismodule(owner) else [owner]
+        for function in own:
+            code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+            if code is not None:
+                out.update(code.co_names)
+    return out
+
+
+def results(torch: Any) -> list[dict[str, Any]]:
+    """What each probe says; of one that raised, the error."""
+    private.look_up(torch)
+    out = []
+    for feature in FEATURES:
+        error = ""
+        try:
+            works = feature.probe(torch)
+        except Exception as raised:
+            works, error = False, f"{type(raised).__name__}: {raised}"
+        out.append(
+            {
+                "name": feature.name,
+                "ok": bool(works),
+                "needed": feature.needed,
+                "gives": feature.gives,
+                "without": feature.without,
+                "error": error,
+            }
+        )
+    return out
+
+
+def main() -> None:
+    """Prints the results as JSON."""
+    import torch
+
+    json.dump(results(torch), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
