@@ -46,13 +46,13 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestSources runs the rules that the agent's sources keep, which need neither torch nor the phantom GPU.
-func TestSources(t *testing.T) {
+// TestPrivateNames reads the agent's sources: it needs neither torch nor the phantom GPU.
+func TestPrivateNames(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	cmd := exec.Command(python, "-m", "unittest", "-v", "test_sources")
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_private_names")
 	cmd.Dir = "tests"
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -438,9 +438,7 @@ def results(torch: Any) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Prints the results as JSON."""
-    import torch
-
-    json.dump(results(torch), sys.stdout)
+    json.dump(results(importlib.import_module("torch")), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rules that the agent's own sources keep. They need no torch."""
+"""Which private names the agent uses, and where, by its sources. No torch is needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def private_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 class TestPrivateNames(unittest.TestCase):
     def test_torchs_stand_in_one_file(self) -> None:
-        files = [AGENT / "sitecustomize.py", *sorted((AGENT / "dpsight").glob("*.py"))]
+        files = [AGENT / "sitecustomize.py", *sorted((AGENT / "dpsight").rglob("*.py"))]
         self.assertGreater(len(files), 10)
         self.assertIn(ROOM, files)
         found = [
