@@ -4,13 +4,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // A captured step is in no time, whether or not it was ingested with one; the others are.
 func TestCapturedSteps(t *testing.T) {
 	for _, capturedNS := range []int64{0, 1000} {
-		in := plainTimes()
+		in := fixture.PlainTimes()
 		step := func(n int64, instrumented bool) {
 			in.Steps = append(in.Steps, schemas.Step{Step: n, Instrumented: instrumented, GPUNS: capturedNS,
 				WallNS: 9e9})
@@ -26,13 +29,13 @@ func TestCapturedSteps(t *testing.T) {
 		if r := ListRun(in); r.StepMS == nil || *r.StepMS != 2500 || !slices.Equal(r.Warnings, []string{both}) {
 			t.Errorf("%+v", r)
 		}
-		m := ModuleTimes(in, ModuleTimeBy{Dimension: DimensionModule})
+		m := timing.ModuleTimes(in, timing.ModuleTimeBy{Dimension: grouping.DimensionModule})
 		if d := m.Ranks[0]; d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 2500 ||
 			!slices.Contains(m.Warnings, both) {
 			t.Errorf("%+v, %q", d, m.Warnings)
 		}
 	}
-	in := plainTimes()
+	in := fixture.PlainTimes()
 	for i := range in.Phases { // no events at all: not captured
 		in.Phases[i].GPUNS = 0
 	}

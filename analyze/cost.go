@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -25,7 +28,7 @@ func NewCostDocument(runs ...CostRun) CostDocument {
 	for i := range doc.Runs {
 		doc.Runs[i].besideTwins(runs)
 	}
-	distinguish(doc.Runs, func(r *CostRun) *Identity { return &r.Identity })
+	identity.Distinguish(doc.Runs, func(r *CostRun) *identity.Identity { return &r.Identity })
 	return doc
 }
 
@@ -53,8 +56,8 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 	}
 	// One of several repeats may be the fastest of all: only their median is the experiment's.
 	slices.Sort(steps)
-	if c.BareStepMS != nil && len(steps) > 0 && middle(steps) > 0 {
-		c.BesideBareRun = new(*c.BareStepMS/middle(steps) - 1)
+	if c.BareStepMS != nil && len(steps) > 0 && timing.Middle(steps) > 0 {
+		c.BesideBareRun = new(*c.BareStepMS/timing.Middle(steps) - 1)
 	}
 }
 
@@ -68,8 +71,9 @@ func (c *CostRun) differences(twin *CostRun) []string {
 		if *ours < *theirs {
 			way = "less"
 		}
-		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what, mib(magnitude(*ours-*theirs)), way,
-			twin.title(), mib(*ours), mib(*theirs))
+		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what,
+			prose.MiB(prose.Magnitude(*ours-*theirs)), way,
+			twin.Title(), prose.MiB(*ours), prose.MiB(*theirs))
 	}
 	allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes),
 		differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
@@ -88,7 +92,7 @@ func (c *CostRun) differences(twin *CostRun) []string {
 
 // CostRun is what the instrument cost one run, and the proof that it lost nothing and moved nothing.
 type CostRun struct {
-	Identity
+	identity.Identity
 	// PeakBytes is replayed, TorchPeakBytes torch's own counter, of the device with the highest; a bare run has only
 	// the latter.
 	PeakBytes      *int64 `json:"peak_bytes"`
@@ -131,13 +135,14 @@ type CostRun struct {
 }
 
 // Cost tabulates the instrument's cost. It needs no tables beside the manifest and ingest's report.
-func Cost(in Input) CostRun {
-	c := CostRun{Identity: in.identity(), Warnings: []string{}}
+func Cost(in schemas.Tables) CostRun {
+	c := CostRun{Identity: identity.Of(&in), Warnings: []string{}}
 	key := ""
 	if in.Manifest.Suite != nil {
 		key = in.Manifest.Suite.Key
 	}
-	c.experiment = twinKey(&c.Identity, key, scriptOf(in.Manifest.Command), factsOf(in.Manifest))
+	c.experiment = identity.TwinKey(&c.Identity, key, identity.ScriptOf(in.Manifest.Command),
+		identity.FactsOf(in.Manifest))
 	measured := in.Manifest.Source == schemas.Measured
 	if end := in.Manifest.End; end != nil && measured {
 		if wall := end.Sub(in.Manifest.Start); wall > 0 && in.Manifest.Collector.CPUNS > 0 {
@@ -149,7 +154,7 @@ func Cost(in Input) CostRun {
 		}
 	}
 	if in.Report == nil {
-		c.Warnings = append(c.Warnings, NotIngested)
+		c.Warnings = append(c.Warnings, identity.NotIngested)
 		return c
 	}
 	for i := range in.Report.Devices {
@@ -166,7 +171,7 @@ func Cost(in Input) CostRun {
 		if p := d.TorchPeakAllocatedBytes; p != nil && (c.TorchPeakBytes == nil || *p > *c.TorchPeakBytes) {
 			c.TorchPeakBytes = p
 		}
-		if r := higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes); r != nil &&
+		if r := identity.Higher(d.Events, &d.PeakReservedBytes, d.TorchPeakReservedBytes); r != nil &&
 			(c.PeakReservedBytes == nil || *r > *c.PeakReservedBytes) {
 			c.PeakReservedBytes = r
 		}
@@ -205,7 +210,7 @@ func Cost(in Input) CostRun {
 	}
 	for _, k := range in.Report.Cost {
 		if n := k.CapturedSteps; n > 0 {
-			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), plural(int(n), "step", "steps")+
+			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), prose.Plural(int(n), "step", "steps")+
 				" in no median: forward and backward took no time on the GPU, as where a CUDA graph captures them"))
 		}
 	}

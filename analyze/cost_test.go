@@ -14,7 +14,7 @@ func TestCost(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	end := start.Add(10 * time.Second)
 	bare, inst, torch := int64(100e6), int64(103e6), int64(900)
-	in := Input{
+	in := schemas.Tables{
 		Manifest: &schemas.Manifest{Source: schemas.Measured, Start: start, End: &end,
 			Collector: schemas.Collector{CPUNS: 150e6}},
 		Report: &schemas.IngestReport{
@@ -87,7 +87,7 @@ func TestCost(t *testing.T) {
 // What recording moved is said of the recorded run, beside its bare twin.
 func TestCostBesideTheBareTwin(t *testing.T) {
 	run := func(name string, bare bool, steps int, allocated, reserved int64) CostRun {
-		in := Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
+		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
 			Source: schemas.Measured,
 			Params: map[string]any{"method": "ghost", "num_iter": steps}},
 			Report: &schemas.IngestReport{Devices: []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &allocated,
@@ -126,7 +126,8 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 // A bare step of a recorded run is held against the step of the bare run.
 func TestCostOfABareStep(t *testing.T) {
 	run := func(name string, bare bool, ns int64) CostRun {
-		return Cost(Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare, Status: schemas.StatusOK,
+		return Cost(schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Bare: bare,
+			Status: schemas.StatusOK,
 			Source: schemas.Measured,
 			Params: map[string]any{"method": "ghost"}},
 			Report: &schemas.IngestReport{Cost: []schemas.InstrumentCost{{BareStepNS: &ns, BareSteps: 3}}}})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -22,13 +25,13 @@ func NewPhasesDocument(runs ...PhasesRun) PhasesDocument {
 	if runs == nil {
 		runs = []PhasesRun{}
 	}
-	distinguish(runs, func(r *PhasesRun) *Identity { return &r.Identity })
+	identity.Distinguish(runs, func(r *PhasesRun) *identity.Identity { return &r.Identity })
 	return PhasesDocument{PhasesSchema, runs}
 }
 
 // PhasesRun is one run's phases, a row a device and phase, in the order in which they first came.
 type PhasesRun struct {
-	Identity
+	identity.Identity
 	Phases   []PhaseRow `json:"phases"`
 	Warnings []string   `json:"warnings"`
 }
@@ -50,25 +53,25 @@ type PhaseRow struct {
 	// PeakPercent is PeakBytes in percent of the device's peak over the whole run.
 	PeakPercent *float64 `json:"peak_percent"`
 	// GPUMS and WallMS are a step's, over the bare steps after warm-up; null where unknown.
-	GPUMS  *Interval `json:"gpu_ms"`
-	WallMS *Interval `json:"wall_ms"`
+	GPUMS  *timing.Interval `json:"gpu_ms"`
+	WallMS *timing.Interval `json:"wall_ms"`
 	// StepPercent is the phase's time in percent of the step's, on the step's clock: GPU time where every step has it.
 	StepPercent *float64 `json:"step_percent"`
 }
 
 // Phases tabulates the run's phases.
-func Phases(in Input) PhasesRun {
-	t := in.timed()
-	run := in.phasesRun(&t)
-	run.Warnings = append(run.Warnings, in.recomputing(run.Phases)...)
+func Phases(in schemas.Tables) PhasesRun {
+	t := timing.Of(&in)
+	run := phasesRun(&in, &t)
+	run.Warnings = append(run.Warnings, recomputing(&in, run.Phases)...)
 	return run
 }
 
 // recomputing says where the time of recompute is, a line a rank: only instrumented steps time it on the GPU, and the
 // table's times are of bare ones.
-func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
+func recomputing(in *schemas.Tables, rows []PhaseRow) (lines []string) {
 	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
-	modules := byRank(in.ModuleTimes)
+	modules := timing.ByRank(in.ModuleTimes)
 	for i := range rows {
 		r := &rows[i]
 		if r.Phase != schemas.PhaseRecompute || r.GPUMS != nil || !timed ||
@@ -78,11 +81,11 @@ func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
 			continue
 		}
 		line := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
-		if s, _ := in.scaledTimes(r.Rank, modules[r.Rank]); s.BareSteps > 0 {
+		if s, _ := timing.ScaleTimes(in, r.Rank, modules[r.Rank]); s.BareSteps > 0 {
 			ms, known := 0.0, false
-			for _, x := range s.rows {
-				if x.phase == schemas.PhaseRecompute {
-					ms, known = ms+x.ms, true
+			for _, x := range s.Shares {
+				if x.Phase == schemas.PhaseRecompute {
+					ms, known = ms+x.MS, true
 				}
 			}
 			if known {
@@ -95,10 +98,10 @@ func (in *Input) recomputing(rows []PhaseRow) (lines []string) {
 	return lines
 }
 
-func (in *Input) phasesRun(t *times) PhasesRun {
-	run := PhasesRun{Identity: in.identity(), Phases: []PhaseRow{}, Warnings: []string{}}
+func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
+	run := PhasesRun{Identity: identity.Of(in), Phases: []PhaseRow{}, Warnings: []string{}}
 	type key struct {
-		place
+		identity.Place
 		phase string
 	}
 	type occurrences struct {
@@ -109,7 +112,7 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 	var keys []key
 	for i := range in.Phases {
 		f := &in.Phases[i]
-		k := key{place{f.Rank, f.Device}, f.Phase}
+		k := key{identity.Place{Rank: f.Rank, Device: f.Device}, f.Phase}
 		if by[k] == nil {
 			by[k] = &occurrences{first: f.BeginK}
 			keys = append(keys, k)
@@ -118,63 +121,34 @@ func (in *Input) phasesRun(t *times) PhasesRun {
 		by[k].first = min(by[k].first, f.BeginK)
 	}
 	slices.SortStableFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.device, b.device), cmp.Compare(by[a].first,
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device), cmp.Compare(by[a].first,
 			by[b].first))
 	})
-	durations, known, step := t.phases(in), in.phasesWithBytes(), t.step()
+	durations, known, step := t.Phases(in), memory.PhasesWithBytes(in), t.Step()
 	for _, k := range keys {
-		row := PhaseRow{Device: k.place.String(), Rank: k.rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
-		if v := in.verdict(k.place); v != nil && v.Events > 0 {
+		row := PhaseRow{Device: k.Place.String(), Rank: k.Rank, Phase: k.phase, Occurrences: int64(len(by[k].list))}
+		if v := identity.Verdict(in, k.Place); v != nil && v.Events > 0 {
 			if list := slices.DeleteFunc(slices.Clone(by[k].list),
 				func(f *schemas.Phase) bool { return !known(f) }); len(list) > 0 {
 				row.bytes(list)
-				if peak := higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
-					row.PeakPercent = percentOf(float64(*row.PeakBytes), float64(*peak))
+				if peak := identity.Higher(v.Events, &v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes); peak != nil {
+					row.PeakPercent = timing.PercentOf(float64(*row.PeakBytes), float64(*peak))
 				}
 			}
 		}
-		row.GPUMS, row.WallMS = durations[k.phase].gpu, durations[k.phase].wall
-		if ms := durations[k.phase].known(); ms != nil && step != nil {
-			row.StepPercent = percentOf(ms.Median, step.Median)
+		row.GPUMS, row.WallMS = durations[k.phase].GPU, durations[k.phase].Wall
+		if ms := durations[k.phase].Known(); ms != nil && step != nil {
+			row.StepPercent = timing.PercentOf(ms.Median, step.Median)
 		}
 		run.Phases = append(run.Phases, row)
 	}
 	switch {
 	case in.Report == nil:
-		run.Warnings = append(run.Warnings, NotIngested)
+		run.Warnings = append(run.Warnings, identity.NotIngested)
 	case len(run.Phases) > 0:
-		run.Warnings = append(run.Warnings, t.warnings...)
+		run.Warnings = append(run.Warnings, t.Warnings...)
 	}
 	return run
-}
-
-// phasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie
-// partly between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as
-// before the first event only rows with nothing allocated have.
-func (in *Input) phasesWithBytes() func(*schemas.Phase) bool {
-	type key struct {
-		place
-		step int64
-	}
-	without := map[key]bool{}
-	for i := range in.Steps {
-		if s := &in.Steps[i]; !s.Recorded {
-			without[key{place{s.Rank, s.Device}, s.Step}] = true
-		}
-	}
-	first := map[place]int64{} // mark at which the first phase with an event begins
-	for i := range in.Phases {
-		f := &in.Phases[i]
-		p := place{f.Rank, f.Device}
-		if k, ok := first[p]; f.EndSeq > 0 && (!ok || f.BeginK < k) {
-			first[p] = f.BeginK
-		}
-	}
-	return func(f *schemas.Phase) bool {
-		p := place{f.Rank, f.Device}
-		k, ok := first[p]
-		return !without[key{p, f.Step}] && (f.EndSeq > 0 || !ok || f.BeginK <= k)
-	}
 }
 
 func (r *PhaseRow) bytes(list []*schemas.Phase) {
@@ -197,7 +171,7 @@ func (r *PhaseRow) bytes(list []*schemas.Phase) {
 // PhasePeaks is the highest allocated in each phase on the run's main device; phases without bytes are not in it.
 func (s *Summary) PhasePeaks() map[string]int64 {
 	peaks := map[string]int64{}
-	device, rank := s.device()
+	device, rank := s.Device()
 	for i := range s.Phases.Phases {
 		if r := &s.Phases.Phases[i]; r.Device == device && r.Rank == rank && r.PeakBytes != nil {
 			peaks[r.Phase] = *r.PeakBytes

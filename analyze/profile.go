@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -11,7 +14,7 @@ import (
 // between phases: totals of a few components, and the state of memory at fixed points of the loop. Nil is a fact that
 // the run does not hold.
 type ComponentProfile struct {
-	Identity
+	identity.Identity
 	MeanStepMS *float64 // over the timed steps: a mean, as those tools give
 	PeakBytes  *int64
 	// Components are bytes at the peak, each block counted once, so that they do not sum to more than the peak; nil
@@ -58,7 +61,7 @@ const (
 )
 
 // Profile reduces a run to components.
-func Profile(in Input) ComponentProfile {
+func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
 	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Warnings: s.Warnings}
 	if s.Status != schemas.StatusOK {
@@ -73,13 +76,13 @@ func Profile(in Input) ComponentProfile {
 		held := d.Category(schemas.HookActivations).HeldBytes
 		c.HeldByHooks = &held
 	}
-	t := in.timed()
-	if len(t.steps) > 0 {
+	t := timing.Of(&in)
+	if len(t.Steps) > 0 {
 		var sum int64
-		for i := range t.steps {
-			sum += t.ns(&t.steps[i])
+		for i := range t.Steps {
+			sum += t.NS(&t.Steps[i])
 		}
-		mean := float64(sum) / 1e6 / float64(len(t.steps))
+		mean := float64(sum) / 1e6 / float64(len(t.Steps))
 		c.MeanStepMS = &mean
 	}
 	c.points(&in, &s)
@@ -88,8 +91,8 @@ func Profile(in Input) ComponentProfile {
 
 // A walk goes through the loop of one device.
 type walk struct {
-	in     *Input
-	p      place
+	in     *schemas.Tables
+	p      identity.Place
 	traced bool // the device has events
 	// recorded says that the phases looked at have bytes: those of later steps of a long run do not.
 	recorded bool
@@ -99,20 +102,20 @@ type walk struct {
 }
 
 // points fills in the points of the main device.
-func (c *ComponentProfile) points(in *Input, s *Summary) {
-	device, rank := s.device()
+func (c *ComponentProfile) points(in *schemas.Tables, s *Summary) {
+	device, rank := s.Device()
 	w := walk{in: in}
-	for _, p := range in.places() {
-		if p.String() == device && p.rank == rank {
+	for _, p := range identity.Places(in) {
+		if p.String() == device && p.Rank == rank {
 			w.p = p
 		}
 	}
-	if v := in.verdict(w.p); v != nil {
+	if v := identity.Verdict(in, w.p); v != nil {
 		w.traced = v.Events > 0
 		w.recorded = w.traced
 	}
 	for i := range in.Phases {
-		if f := &in.Phases[i]; f.Rank == w.p.rank && f.Device == w.p.device {
+		if f := &in.Phases[i]; f.Rank == w.p.Rank && f.Device == w.p.Device {
 			w.phases = append(w.phases, f)
 		}
 	}
@@ -120,7 +123,7 @@ func (c *ComponentProfile) points(in *Input, s *Summary) {
 	w.setup(c.Method())
 	var steps []*schemas.Step
 	for i := range in.Steps {
-		if t := &in.Steps[i]; t.Rank == w.p.rank && t.Device == w.p.device {
+		if t := &in.Steps[i]; t.Rank == w.p.Rank && t.Device == w.p.Device {
 			steps = append(steps, t)
 		}
 	}
@@ -139,7 +142,7 @@ func (c *ComponentProfile) points(in *Input, s *Summary) {
 	}
 	if len(steps) > 0 {
 		last := steps[len(steps)-1]
-		c.EndAllocated, c.EndReserved = known(last.AllocatedEnd), known(last.ReservedEnd)
+		c.EndAllocated, c.EndReserved = identity.Known(last.AllocatedEnd), identity.Known(last.ReservedEnd)
 	}
 	c.Points = append(c.Points, w.out...)
 }
@@ -155,7 +158,7 @@ func (w *walk) setup(method string) {
 		return found
 	}
 	w.after(ModelLoaded, -1, last(schemas.PhaseSetupModel))
-	if method != methodVanilla {
+	if method != identity.MethodVanilla {
 		w.after(WrappedWithDP, -1, last(schemas.PhaseSetupWrap, schemas.PhaseSetupPrivacy))
 	}
 	w.after(OptimizerCreated, -1, last(schemas.PhaseSetupOptimizer))
@@ -211,8 +214,9 @@ func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 		w.add(p, iteration, t.EndSeq, t.AllocatedEnd, t.EndNS)
 		return
 	}
-	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: known(t.AllocatedEnd), Reserved: known(t.ReservedEnd),
-		TimeNS: known(t.EndNS)}
+	m := MemoryPoint{Point: p, Iteration: iteration, Allocated: identity.Known(t.AllocatedEnd),
+		Reserved: identity.Known(t.ReservedEnd),
+		TimeNS:   identity.Known(t.EndNS)}
 	if p == AfterWarmup { // nothing has come since
 		m.Highest = m.Allocated
 	}
@@ -220,9 +224,9 @@ func (w *walk) endOf(p Point, iteration int, t *schemas.Step) {
 }
 
 func (w *walk) add(p Point, iteration int, seq, allocated, ns int64) {
-	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: known(ns)}
+	m := MemoryPoint{Point: p, Iteration: iteration, TimeNS: identity.Known(ns)}
 	if w.recorded {
-		m.Allocated, m.Reserved = &allocated, w.in.reservedAt(w.p, seq)
+		m.Allocated, m.Reserved = &allocated, memory.ReservedAt(w.in, w.p, seq)
 		if p == AfterWarmup { // the tools reset the counter here
 			m.Highest = &allocated
 		} else {
@@ -241,12 +245,4 @@ func (w *walk) highest(seq int64) (bytes int64) {
 		}
 	}
 	return bytes
-}
-
-// known is n, nil where it is 0: what a table leaves out.
-func known(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
 }

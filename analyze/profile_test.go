@@ -3,12 +3,13 @@ package analyze
 import (
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // looped is a run of a DP method: set-up, one step of warm-up, two of two microbatches, with round numbers.
-func looped(method string) Input {
-	in := sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7,
+func looped(method string) schemas.Tables {
+	in := fixture.Sized(method, map[schemas.Category]int64{schemas.Parameters: 100, schemas.HookActivations: 7,
 		schemas.NormSamples: 3, schemas.ClipTemporaries: 5, schemas.OptimizerState: 200})
 	in.Report.Devices[0].Events = 99
 	var k, seq, at int64

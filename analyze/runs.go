@@ -1,6 +1,11 @@
 package analyze
 
-import "time"
+import (
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+	"time"
+)
 
 // RunsSchema is the version of [RunsDocument].
 const RunsSchema = "dpsight.runs/1"
@@ -14,23 +19,23 @@ type RunsDocument struct {
 // ArgumentNotes say which of the runs share name and parameters and are different experiments all the same: their
 // commands differ.
 func (d *RunsDocument) ArgumentNotes() []string {
-	ids := make([]Identity, len(d.Runs))
+	ids := make([]identity.Identity, len(d.Runs))
 	for i := range d.Runs {
 		ids[i] = d.Runs[i].Identity
 	}
-	return argumentNotes(ids)
+	return identity.ArgumentNotes(ids)
 }
 
 // Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended,
 // and how it is known, are columns of their own.
 func (d *RunsDocument) Differing() []string {
-	ids, labels, out := make([]Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
+	ids, labels, out := make([]identity.Identity, len(d.Runs)), make([]string, len(d.Runs)), make([]string, len(d.Runs))
 	for i := range d.Runs {
 		ids[i] = d.Runs[i].Identity
 		ids[i].Status = ""
-		labels[i] = ids[i].title()
+		labels[i] = ids[i].Title()
 	}
-	tellApart(ids, labels, func(i int, text string) {
+	identity.TellApart(ids, labels, func(i int, text string) {
 		if out[i] != "" {
 			text = ", " + text
 		}
@@ -41,7 +46,7 @@ func (d *RunsDocument) Differing() []string {
 
 // RunsRow is one run of a store.
 type RunsRow struct {
-	Identity
+	identity.Identity
 	Suite             *string `json:"suite"`
 	Trial             bool    `json:"trial,omitempty"` // of a value, in a search of predict --vary
 	PeakBytes         *int64  `json:"peak_bytes"`
@@ -63,9 +68,9 @@ func Runs(runs []Summary) RunsDocument {
 	doc := RunsDocument{RunsSchema, []RunsRow{}}
 	for i := range runs {
 		s := &runs[i]
-		row := RunsRow{Identity: s.Identity, Suite: orNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
-			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.reservedAlone != nil,
-			SamplesPerS: s.SamplesPerS, GPU: orNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
+		row := RunsRow{Identity: s.Identity, Suite: identity.OrNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
+			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.ReservedAlone != nil,
+			SamplesPerS: s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median
 		}
@@ -76,8 +81,8 @@ func Runs(runs []Summary) RunsDocument {
 
 // ListRun is the row of a run in the store's table. It needs no allocations: a store of many runs is listed from their
 // manifests, reports and steps alone.
-func ListRun(in Input) RunsRow {
-	s := Summary{Identity: in.identity(), Started: in.Manifest.Start, Warnings: []string{}}
+func ListRun(in schemas.Tables) RunsRow {
+	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start, Warnings: []string{}}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.Search
 	}
@@ -85,19 +90,12 @@ func ListRun(in Input) RunsRow {
 		s.GPU = in.Manifest.GPUs[0].Name
 	}
 	s.peaks(&in)
-	t := in.timed()
-	s.StepMS = t.step()
-	s.SamplesPerS = t.rate(func(s *stepTime) int64 { return s.samples })
-	s.Warnings = append(s.Warnings, t.warnings...)
+	t := timing.Of(&in)
+	s.StepMS = t.Step()
+	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })
+	s.Warnings = append(s.Warnings, t.Warnings...)
 	if in.Report == nil {
-		s.Warnings = append(s.Warnings, NotIngested)
+		s.Warnings = append(s.Warnings, identity.NotIngested)
 	}
 	return Runs([]Summary{s}).Runs[0]
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

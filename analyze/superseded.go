@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -92,9 +93,9 @@ func outranks(a, b *schemas.Manifest) bool {
 // experimentOfManifest is what a run and its newer version have in common. Outside of a suite, which knows the content,
 // it is all that the user said: the same script with other arguments is another experiment.
 func experimentOfManifest(m *schemas.Manifest) string {
-	said := m.Name + "\x00" + paramsText(m.Params) + "\x00" + commandText(commandOf(m))
+	said := m.Name + "\x00" + identity.ParamsText(m.Params) + "\x00" + identity.CommandText(identity.CommandOf(m))
 	if m.Suite != nil && m.Suite.Key != "" {
-		said = "suite\x00" + m.Suite.Key + toldText(m.Params)
+		said = "suite\x00" + m.Suite.Key + identity.ToldText(m.Params)
 	}
 	parts := []string{said, m.Source, ""}
 	if m.Profile != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -20,7 +21,7 @@ func TestSupersede(t *testing.T) {
 			Command: []string{"python", "train.py"}, Params: map[string]any{"n": 1}}
 		change(m)
 		all = append(all, m)
-		doc.Runs = append(doc.Runs, RunsRow{Identity: (&Input{Manifest: m}).identity()})
+		doc.Runs = append(doc.Runs, RunsRow{Identity: identity.Of((&schemas.Tables{Manifest: m}))})
 		if by != "" {
 			want[id] = by
 		}

@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
-func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
+func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 	t := table.Table{Title: "Predicted beside measured", Document: doc,
 		Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 			{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes",
@@ -26,7 +28,7 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
 		row := []table.Cell{table.Text(x.Label)}
-		for _, p := range []analyze.Prediction{x.Allocated, x.Reserved} {
+		for _, p := range []predict.Prediction{x.Allocated, x.Reserved} {
 			row = append(row, table.Optional(p.Measured, table.Bytes), table.Optional(p.Predicted, table.Bytes),
 				table.Optional(p.Error, errorCell))
 		}
@@ -46,7 +48,7 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 	}
 	for _, e := range []struct {
 		what string
-		of   analyze.AccuracyErrors
+		of   confidence.AccuracyErrors
 	}{{"allocated", doc.Allocated}, {"reserved", doc.Reserved}} {
 		if e.of.Of > 0 {
 			t.Notes = append(t.Notes, e.what+": "+errorsSentence(&e.of))
@@ -57,13 +59,13 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 		t.Notes = append(t.Notes, fittingSentence(f))
 	}
 	if len(doc.Unpredicted) > 0 {
-		t.Notes = append(t.Notes, "measured and not predicted: "+analyze.Some(doc.Unpredicted, mostNamed))
+		t.Notes = append(t.Notes, "measured and not predicted: "+prose.Some(doc.Unpredicted, mostNamed))
 	}
 	if len(doc.Unmeasured) > 0 {
-		t.Notes = append(t.Notes, "predicted and not measured: "+analyze.Some(doc.Unmeasured, mostNamed))
+		t.Notes = append(t.Notes, "predicted and not measured: "+prose.Some(doc.Unmeasured, mostNamed))
 	}
 	t.Notes = append(t.Notes, doc.Warnings...)
-	if slices.ContainsFunc(doc.Experiments, func(x analyze.AccuracyExperiment) bool {
+	if slices.ContainsFunc(doc.Experiments, func(x predict.AccuracyExperiment) bool {
 		return x.Moved != nil && *x.Moved > 0
 	}) {
 		t.Notes = append(t.Notes, "moved: bytes that the prediction's peak has under another category, too many or "+
@@ -74,7 +76,7 @@ func AccuracyTable(doc analyze.AccuracyDocument) table.Table {
 }
 
 // KnownErrorsTable prints by kind of doubt how far off predictions were.
-func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
+func KnownErrorsTable(doc confidence.KnownErrorsDocument) table.Table {
 	t := table.Table{Title: "How far off predictions called close were, by kind of doubt", Document: doc,
 		Columns: []table.Column{{Title: "Doubt", Key: "doubt"}, {Title: "Scripts", Key: "scripts", Right: true},
 			{Title: "Allocated median", Key: "allocated_median", Right: true}, {Title: "Worst", Key: "allocated_worst",
@@ -84,7 +86,7 @@ func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
 	for i := range doc.Doubts {
 		k := &doc.Doubts[i]
 		row := []table.Cell{table.Text(k.Doubt), table.Count(int64(k.Allocated.Of))}
-		for _, e := range []*analyze.AccuracyErrors{&k.Allocated, &k.Reserved} {
+		for _, e := range []*confidence.AccuracyErrors{&k.Allocated, &k.Reserved} {
 			where := table.Absent()
 			if e.Where != "" {
 				where = table.Text(e.Where)
@@ -100,7 +102,7 @@ func KnownErrorsTable(doc analyze.KnownErrorsDocument) table.Table {
 }
 
 // unendedNotes say which experiments the errors are not of: without them "x of y" would read as if y were all.
-func unendedNotes(list []analyze.AccuracyUnended) (notes []string) {
+func unendedNotes(list []confidence.AccuracyUnended) (notes []string) {
 	if len(list) == 0 {
 		return nil
 	}
@@ -108,7 +110,7 @@ func unendedNotes(list []analyze.AccuracyUnended) (notes []string) {
 	for _, u := range list {
 		named = append(named, u.Name+" ("+u.Status+")")
 	}
-	return []string{"in none of these errors, since the prediction did not end well: " + analyze.Some(named, mostNamed)}
+	return []string{"in none of these errors, since the prediction did not end well: " + prose.Some(named, mostNamed)}
 }
 
 // sizeCell is an error of a prediction without its sign.
@@ -134,7 +136,7 @@ func errorCell(e float64) table.Cell {
 	return table.Cell{Text: text, Value: e}
 }
 
-func errorsSentence(e *analyze.AccuracyErrors) string {
+func errorsSentence(e *confidence.AccuracyErrors) string {
 	s := fmt.Sprintf("%d of %d predicted to the byte, median error %s", e.Exact, e.Of,
 		strings.TrimPrefix(errorCell(*e.Median).Text, "+"))
 	if *e.Worst == 0 {
@@ -144,7 +146,7 @@ func errorsSentence(e *analyze.AccuracyErrors) string {
 }
 
 // fittingSentence says how often a prediction of whether something fits was right, and where it was not.
-func fittingSentence(f *analyze.AccuracyFitting) string {
+func fittingSentence(f *predict.AccuracyFitting) string {
 	s := fmt.Sprintf("whether it fits: %d of %d predicted as measured", f.Agree, f.Of)
 	for _, x := range []struct {
 		what string
@@ -152,7 +154,7 @@ func fittingSentence(f *analyze.AccuracyFitting) string {
 	}{{"predicted to fit, and ran out of memory", f.Overrun}, {"predicted to run out of memory, and ended well",
 		f.Refused}} {
 		if len(x.of) > 0 {
-			s += "; " + x.what + ": " + analyze.Some(x.of, mostNamed)
+			s += "; " + x.what + ": " + prose.Some(x.of, mostNamed)
 		}
 	}
 	return s

@@ -4,18 +4,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/predict"
 )
 
 func TestAccuracyTableNamesWhatDidNotFit(t *testing.T) {
-	doc := analyze.AccuracyDocument{Fitting: analyze.AccuracyFitting{Of: 4, Agree: 2, OutOfMemory: 2,
+	doc := predict.AccuracyDocument{Fitting: predict.AccuracyFitting{Of: 4, Agree: 2, OutOfMemory: 2,
 		Overrun: []string{"short"}, Refused: []string{"large"}}}
 	want := "whether it fits: 2 of 4 predicted as measured; predicted to fit, and ran out of memory: short; " +
 		"predicted to run out of memory, and ended well: large"
 	if got := AccuracyTable(doc).Notes; !slices.Contains(got, want) {
 		t.Errorf("the notes are %q", got)
 	}
-	doc.Fitting = analyze.AccuracyFitting{Of: 4, Agree: 4}
+	doc.Fitting = predict.AccuracyFitting{Of: 4, Agree: 4}
 	if got := AccuracyTable(doc).Notes; len(got) > 0 {
 		t.Errorf("where everything fits the notes are %q", got)
 	}
@@ -23,12 +24,12 @@ func TestAccuracyTableNamesWhatDidNotFit(t *testing.T) {
 
 // What has no prediction is in none of the errors, and beside them stands which that is.
 func TestAccuracyTablesNameWhatWasNotPredicted(t *testing.T) {
-	unended := []analyze.AccuracyUnended{{Name: "lstm", Status: "failed"}, {Name: "speech", Status: "killed"}}
+	unended := []confidence.AccuracyUnended{{Name: "lstm", Status: "failed"}, {Name: "speech", Status: "killed"}}
 	want := "in none of these errors, since the prediction did not end well: lstm (failed), speech (killed)"
-	if got := AccuracyTable(analyze.AccuracyDocument{Unended: unended}).Notes; !slices.Equal(got, []string{want}) {
+	if got := AccuracyTable(predict.AccuracyDocument{Unended: unended}).Notes; !slices.Equal(got, []string{want}) {
 		t.Errorf("the notes are %q", got)
 	}
-	if got := KnownErrorsTable(analyze.KnownErrorsDocument{Unended: unended}).Notes; !slices.Contains(got, want) {
+	if got := KnownErrorsTable(confidence.KnownErrorsDocument{Unended: unended}).Notes; !slices.Contains(got, want) {
 		t.Errorf("by doubt the notes are %q", got)
 	}
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // BreakdownTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
 // carry the whole document.
-func BreakdownTables(doc analyze.BreakdownDocument) []table.Table {
+func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 	var tables []table.Table
-	var empty []*analyze.BreakdownRun
+	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if len(r.Devices) == 0 {
@@ -35,7 +37,7 @@ func BreakdownTables(doc analyze.BreakdownDocument) []table.Table {
 
 // KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole
 // document.
-func KnownTable(doc analyze.BreakdownDocument) table.Table {
+func KnownTable(doc memory.BreakdownDocument) table.Table {
 	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns,
 		[]table.Column{{Title: "Run", For: table.People},
 			{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true},
@@ -81,11 +83,11 @@ func KnownTable(doc analyze.BreakdownDocument) table.Table {
 }
 
 // ofBroken is the mark of all runs with a breakdown; empty where a run without one, which a note names, has another.
-func ofBroken(runs []analyze.BreakdownRun) common {
-	named := slices.DeleteFunc(slices.Clone(runs), func(r analyze.BreakdownRun) bool {
+func ofBroken(runs []memory.BreakdownRun) common {
+	named := slices.DeleteFunc(slices.Clone(runs), func(r memory.BreakdownRun) bool {
 		return len(r.Devices) == 0 && r.Bare()
 	})
-	return of(len(named), func(i int) *analyze.Identity { return &named[i].Identity })
+	return of(len(named), func(i int) *identity.Identity { return &named[i].Identity })
 }
 
 // hundredth is a share in percent that never looks like nothing, or all, where it is not.
@@ -110,7 +112,7 @@ var machineColumns = []table.Column{{Key: "run_id", For: table.Programs}, {Key: 
 	{Key: "source", For: table.Programs}, {Key: "profile", For: table.Programs}, {Key: "device", For: table.Programs},
 	{Key: "rank", For: table.Programs}}
 
-func machineCells(id *analyze.Identity, device, rank table.Cell) []table.Cell {
+func machineCells(id *identity.Identity, device, rank table.Cell) []table.Cell {
 	return []table.Cell{table.Text(id.RunID), table.Text(id.Name), table.Text(id.Status), table.Text(id.Source),
 		table.Optional(id.Profile, table.Text), device, rank}
 }
@@ -123,7 +125,7 @@ var categoryColumns = []table.Column{{Title: "Category", Key: "category"}, {Titl
 		Right: true}}
 
 // emptyTable lists runs without a breakdown: to programs as rows without figures.
-func emptyTable(runs []*analyze.BreakdownRun) table.Table {
+func emptyTable(runs []*memory.BreakdownRun) table.Table {
 	t := table.Table{Title: "Runs without a breakdown", Columns: slices.Concat(machineColumns,
 		[]table.Column{{Title: "Run", For: table.People},
 			{Title: "Run id", For: table.People}, {Title: "Status", For: table.People},
@@ -141,7 +143,7 @@ func emptyTable(runs []*analyze.BreakdownRun) table.Table {
 }
 
 // withoutBreakdown is why a run has none; empty where nothing says it.
-func withoutBreakdown(r *analyze.BreakdownRun) string {
+func withoutBreakdown(r *memory.BreakdownRun) string {
 	switch {
 	case r.Missing != "":
 		return r.Missing
@@ -155,7 +157,7 @@ func withoutBreakdown(r *analyze.BreakdownRun) string {
 	return ""
 }
 
-func deviceTable(r *analyze.BreakdownRun, d *analyze.DeviceBreakdown) table.Table {
+func deviceTable(r *memory.BreakdownRun, d *memory.DeviceBreakdown) table.Table {
 	t := table.Table{Title: fmt.Sprintf("%s, %s%s, %s", identified(&r.Identity), d.Device, rank(d.Rank), moment(&d.At)),
 		Columns: slices.Concat(machineColumns, categoryColumns)}
 	row := func(name string, cells ...table.Cell) {
@@ -192,7 +194,7 @@ func rank(r int32) string {
 	return fmt.Sprintf(" of rank %d", r)
 }
 
-func moment(m *analyze.Moment) string {
+func moment(m *memory.Moment) string {
 	s := fmt.Sprintf("after event %d", m.Event)
 	if m.Step != nil {
 		s += fmt.Sprintf(", step %d", *m.Step)
@@ -212,7 +214,7 @@ func percent(part, whole int64) table.Cell {
 
 // sharedSentence is printed under every breakdown in which DP hooks hold what others hold too: it is the figure that
 // most tools get wrong.
-func sharedSentence(d *analyze.DeviceBreakdown) string {
+func sharedSentence(d *memory.DeviceBreakdown) string {
 	s := d.SharedHookActivations()
 	if s == nil {
 		return ""
@@ -220,7 +222,7 @@ func sharedSentence(d *analyze.DeviceBreakdown) string {
 	return sharedActivationSentence(s)
 }
 
-func sharedActivationSentence(s *analyze.SharedActivation) string {
+func sharedActivationSentence(s *memory.SharedActivation) string {
 	by := "by autograd"
 	if s.AutogradBytes < s.SharedBytes {
 		by = fmt.Sprintf("by others (%s MiB by autograd)", table.MiB(s.AutogradBytes))
@@ -233,11 +235,11 @@ func sharedActivationSentence(s *analyze.SharedActivation) string {
 	return text + "; hooks alone hold " + table.MiB(s.ExtraBytes) + " MiB"
 }
 
-func conservation(d *analyze.DeviceBreakdown) string {
+func conservation(d *memory.DeviceBreakdown) string {
 	return conservationSentence(&d.Conservation, d.TorchPeakAllocatedBytes)
 }
 
-func conservationSentence(c *analyze.Conservation, torch *int64) string {
+func conservationSentence(c *memory.Conservation, torch *int64) string {
 	s := fmt.Sprintf("conservation: %s, residue %s B", c.Verdict, table.Fixed(float64(c.ResidueBytes), 0))
 	if torch != nil {
 		s += fmt.Sprintf("; torch's own peak %s MiB", table.MiB(*torch))
@@ -251,7 +253,7 @@ func conservationSentence(c *analyze.Conservation, torch *int64) string {
 	return s
 }
 
-func sourceNotes(id *analyze.Identity) []string {
+func sourceNotes(id *identity.Identity) []string {
 	switch id.Source {
 	case schemas.Predicted:
 		return append([]string{predictedNote}, confidenceNotes(id)...)
@@ -262,7 +264,7 @@ func sourceNotes(id *analyze.Identity) []string {
 }
 
 // comparisonTable has a row a category and a column a cell, at each run's peak.
-func comparisonTable(s *analyze.Study, from, to int) table.Table {
+func comparisonTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak allocated memory by category (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	if len(s.Cells) == 0 {
@@ -270,7 +272,7 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 		return t
 	}
 	cells := s.Cells[from:to]
-	row := func(name string, cell func(*analyze.Cell) table.Cell) {
+	row := func(name string, cell func(*compare.Cell) table.Cell) {
 		line := []table.Cell{table.Text(name)}
 		for i := range cells {
 			line = append(line, cell(&cells[i]))
@@ -279,15 +281,15 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 	}
 	listed, leftOut := listedCategories(s)
 	for _, c := range listed {
-		row(c, func(r *analyze.Cell) table.Cell {
+		row(c, func(r *compare.Cell) table.Cell {
 			if r.Main() == nil {
 				return table.Absent()
 			}
 			return table.Bytes(r.Main().Category(c).Bytes)
 		})
 	}
-	row("peak allocated", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
-	row("peak reserved", func(r *analyze.Cell) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
+	row("peak allocated", func(r *compare.Cell) table.Cell { return table.Optional(r.PeakBytes, table.Bytes) })
+	row("peak reserved", func(r *compare.Cell) table.Cell { return table.Optional(r.PeakReservedBytes, table.Bytes) })
 	var notes runNotes
 	for i := range cells {
 		r, label := &cells[i], cells[i].Label
@@ -320,17 +322,17 @@ func comparisonTable(s *analyze.Study, from, to int) table.Table {
 }
 
 // listedCategories are those that count at some run's peak, and whether others count at other moments.
-func listedCategories(s *analyze.Study) (listed []schemas.Category, leftOut bool) {
+func listedCategories(s *compare.Study) (listed []schemas.Category, leftOut bool) {
 	for _, c := range schemas.Categories {
-		any := func(has func(analyze.CategoryBytes) bool) bool {
-			return slices.ContainsFunc(s.Cells, func(r analyze.Cell) bool {
+		any := func(has func(memory.CategoryBytes) bool) bool {
+			return slices.ContainsFunc(s.Cells, func(r compare.Cell) bool {
 				return r.Main() != nil && has(r.Main().Category(c))
 			})
 		}
 		switch {
-		case any(func(b analyze.CategoryBytes) bool { return b.Bytes != 0 }):
+		case any(func(b memory.CategoryBytes) bool { return b.Bytes != 0 }):
 			listed = append(listed, c)
-		case any(func(b analyze.CategoryBytes) bool { return b.MaxBytes != 0 || b.HeldBytes != 0 }):
+		case any(func(b memory.CategoryBytes) bool { return b.MaxBytes != 0 || b.HeldBytes != 0 }):
 			leftOut = true
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -15,13 +16,13 @@ const maxColumns = 8
 
 // BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
 // carry the whole document.
-func BreakdownByTables(doc analyze.BreakdownByDocument) []table.Table {
+func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 	var tables []table.Table
-	var empty []*analyze.BreakdownRun
+	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if len(r.Devices) == 0 {
-			empty = append(empty, &analyze.BreakdownRun{Identity: r.Identity, Missing: r.Missing})
+			empty = append(empty, &memory.BreakdownRun{Identity: r.Identity, Missing: r.Missing})
 		}
 		for k := range r.Devices {
 			tables = append(tables, byTable(&doc, r, &r.Devices[k]))
@@ -37,7 +38,7 @@ func BreakdownByTables(doc analyze.BreakdownByDocument) []table.Table {
 }
 
 // BreakdownByRecords is the same for programs: a row a cell, whatever the layout that people see.
-func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
+func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
 	for _, d := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Key: string(d)})
@@ -55,8 +56,8 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 			d := &r.Devices[k]
 			head := append(machineCells(&r.Identity, table.Text(d.Device), table.Count(int64(d.Rank))),
 				table.Count(d.At.Event))
-			var leaves func(keys []table.Cell, modules int, rows []analyze.ByRow)
-			leaves = func(keys []table.Cell, modules int, rows []analyze.ByRow) {
+			var leaves func(keys []table.Cell, modules int, rows []grouping.ByRow)
+			leaves = func(keys []table.Cell, modules int, rows []grouping.ByRow) {
 				for n := range rows {
 					w := &rows[n]
 					at, paths := append(slices.Clone(keys), keyCell(w, false)), max(modules, w.Modules)
@@ -77,7 +78,7 @@ func BreakdownByRecords(doc analyze.BreakdownByDocument) table.Table {
 }
 
 // keyCell names a row; counted, with how many modules it is of.
-func keyCell(r *analyze.ByRow, counted bool) table.Cell {
+func keyCell(r *grouping.ByRow, counted bool) table.Cell {
 	switch {
 	case r.Others > 0:
 		return table.Text(fmt.Sprintf("%d others", r.Others))
@@ -89,7 +90,7 @@ func keyCell(r *analyze.ByRow, counted bool) table.Cell {
 	return table.Text(*r.Key)
 }
 
-func byTable(doc *analyze.BreakdownByDocument, r *analyze.BreakdownByRun, d *analyze.DeviceBy) table.Table {
+func byTable(doc *grouping.BreakdownByDocument, r *grouping.BreakdownByRun, d *grouping.DeviceBy) table.Table {
 	title := make([]string, len(doc.By))
 	for i, dim := range doc.By {
 		title[i] = string(dim)
@@ -113,25 +114,25 @@ func byTable(doc *analyze.BreakdownByDocument, r *analyze.BreakdownByRun, d *ana
 }
 
 // grid reports whether the second dimension's values fit beside each other.
-func grid(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) bool {
-	folded := func(rows []analyze.ByRow) bool {
-		return slices.ContainsFunc(rows, func(r analyze.ByRow) bool { return r.Others > 0 })
+func grid(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) bool {
+	folded := func(rows []grouping.ByRow) bool {
+		return slices.ContainsFunc(rows, func(r grouping.ByRow) bool { return r.Others > 0 })
 	}
 	return len(doc.By) > 1 && len(d.Columns) <= maxColumns && !folded(d.Columns) &&
-		!slices.ContainsFunc(d.Rows, func(r analyze.ByRow) bool { return folded(r.Rows) })
+		!slices.ContainsFunc(d.Rows, func(r grouping.ByRow) bool { return folded(r.Rows) })
 }
 
 // byGrid has a row a value of the first dimension and a column a value of the second.
-func byGrid(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) {
+func byGrid(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	t.Columns = []table.Column{{Title: heading(doc.By[0])}}
 	for i := range d.Columns {
 		t.Columns = append(t.Columns, table.Column{Title: keyCell(&d.Columns[i], true).Text, Right: true})
 	}
 	t.Columns = append(t.Columns, table.Column{Title: "all MiB", Right: true}, table.Column{Title: "%", Right: true})
-	line := func(name table.Cell, cells []analyze.ByRow, bytes int64) {
+	line := func(name table.Cell, cells []grouping.ByRow, bytes int64) {
 		row := []table.Cell{name}
 		for i := range d.Columns {
-			at := slices.IndexFunc(cells, func(c analyze.ByRow) bool { return sameKey(c.Key, d.Columns[i].Key) })
+			at := slices.IndexFunc(cells, func(c grouping.ByRow) bool { return sameKey(c.Key, d.Columns[i].Key) })
 			if at < 0 {
 				row = append(row, table.Text(""))
 			} else {
@@ -140,7 +141,7 @@ func byGrid(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 		}
 		t.Rows = append(t.Rows, append(row, table.Bytes(bytes), percent(bytes, d.AllocatedBytes)))
 	}
-	var known analyze.Evidence
+	var known memory.Evidence
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		line(keyCell(r, true), r.Rows, r.Bytes)
@@ -161,7 +162,7 @@ func sameKey(a, b *string) bool {
 }
 
 // byTree has a row a value of the first dimension, and below it those of the second.
-func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) {
+func byTree(t *table.Table, doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) {
 	for _, dim := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Title: heading(dim)})
 	}
@@ -181,8 +182,8 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	var walk func(level int, rows []analyze.ByRow)
-	walk = func(level int, rows []analyze.ByRow) {
+	var walk func(level int, rows []grouping.ByRow)
+	walk = func(level int, rows []grouping.ByRow) {
 		for i := range rows {
 			r := &rows[i]
 			line(level, keyCell(r, true), table.Bytes(r.Bytes), percent(r.Bytes, d.AllocatedBytes),
@@ -195,10 +196,10 @@ func byTree(t *table.Table, doc *analyze.BreakdownByDocument, d *analyze.DeviceB
 	line(0, table.Text("allocated"), table.Bytes(d.AllocatedBytes), percent(d.AllocatedBytes, d.AllocatedBytes))
 }
 
-func heading(d analyze.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
+func heading(d grouping.Dimension) string { return strings.ToUpper(string(d[:1])) + string(d[1:]) }
 
 // unknownNotes say of how many bytes a dimension's value is not known, and how modules are.
-func unknownNotes(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) (notes []string) {
+func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (notes []string) {
 	for _, dim := range doc.By {
 		if bytes := d.UnknownBytes[dim]; bytes > 0 && bytes < d.AllocatedBytes {
 			notes = append(notes, fmt.Sprintf("–: the %s of %s MiB (%s %%) is not known", dim, table.MiB(bytes),
@@ -211,7 +212,7 @@ func unknownNotes(doc *analyze.BreakdownByDocument, d *analyze.DeviceBy) (notes 
 			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes))
 		if m.SharedBytes > 0 {
 			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s",
-				table.MiB(m.SharedBytes), analyze.SharedByModules)
+				table.MiB(m.SharedBytes), memory.SharedByModules)
 		}
 		notes = append(notes, text)
 	}

@@ -4,38 +4,41 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // byDocument is one run by module and category: two modules that differ by their number, and blocks of none.
-func byDocument() analyze.BreakdownByDocument {
+func byDocument() grouping.BreakdownByDocument {
 	const mib = 1 << 20
-	row := func(key string, modules int, mibs int64, rows ...analyze.ByRow) analyze.ByRow {
-		r := analyze.ByRow{Modules: modules, Bytes: mibs * mib, Evidence: analyze.Evidence{TaggedBytes: mibs * mib},
+	row := func(key string, modules int, mibs int64, rows ...grouping.ByRow) grouping.ByRow {
+		r := grouping.ByRow{Modules: modules, Bytes: mibs * mib, Evidence: memory.Evidence{TaggedBytes: mibs * mib},
 			Blocks: mibs, Rows: rows}
 		if key != "" {
 			r.Key = &key
 		}
 		return r
 	}
-	device := analyze.DeviceBy{Device: "cuda:0", At: analyze.Moment{Event: 7}, AllocatedBytes: 10 * mib,
-		Rows: []analyze.ByRow{
+	device := grouping.DeviceBy{Device: "cuda:0", At: memory.Moment{Event: 7}, AllocatedBytes: 10 * mib,
+		Rows: []grouping.ByRow{
 			row("layers.*.q", 2, 6, row(schemas.Parameters, 0, 4), row(schemas.Activations, 0, 2)),
 			row("head", 1, 3, row(schemas.Parameters, 0, 3)),
 			row("", 0, 1, row(schemas.Activations, 0, 1)),
 		},
-		Columns:      []analyze.ByRow{row(schemas.Parameters, 0, 7), row(schemas.Activations, 0, 3)},
-		UnknownBytes: map[analyze.Dimension]int64{analyze.DimensionModule: mib, analyze.DimensionCategory: 0},
-		ModuleBytes:  &analyze.ModuleBytes{OwnerBytes: 2 * mib, NameBytes: 7 * mib, NoneBytes: mib},
-		Conservation: analyze.Conservation{Verdict: schemas.Exact}, Warnings: []string{"cuda:0: beware"}}
-	by := analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionModule, analyze.DimensionCategory}, Fold: true}
-	return analyze.NewBreakdownByDocument(by,
-		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r1", Name: "ghost", Status: schemas.StatusOK,
-			Source: schemas.Predicted}, Devices: []analyze.DeviceBy{device}},
-		analyze.BreakdownByRun{Identity: analyze.Identity{RunID: "r2", Name: "bare", Status: schemas.StatusOK,
+		Columns:      []grouping.ByRow{row(schemas.Parameters, 0, 7), row(schemas.Activations, 0, 3)},
+		UnknownBytes: map[grouping.Dimension]int64{grouping.DimensionModule: mib, grouping.DimensionCategory: 0},
+		ModuleBytes:  &memory.ModuleBytes{OwnerBytes: 2 * mib, NameBytes: 7 * mib, NoneBytes: mib},
+		Conservation: memory.Conservation{Verdict: schemas.Exact}, Warnings: []string{"cuda:0: beware"}}
+	by := grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionModule, grouping.DimensionCategory},
+		Fold: true}
+	return grouping.NewBreakdownByDocument(by,
+		grouping.BreakdownByRun{Identity: identity.Identity{RunID: "r1", Name: "ghost", Status: schemas.StatusOK,
+			Source: schemas.Predicted}, Devices: []grouping.DeviceBy{device}},
+		grouping.BreakdownByRun{Identity: identity.Identity{RunID: "r2", Name: "bare", Status: schemas.StatusOK,
 			Source: schemas.Measured, Params: map[string]any{"bare": true}}})
 }
 
@@ -67,7 +70,7 @@ note: 10.00 MiB are tagged, of 0.00 MiB the category is known by lifetime, of 0.
 	}
 	// Rows that were folded have no column of their own: the second dimension goes below the first.
 	d := &doc.Runs[0].Devices[0]
-	d.Rows[0].Rows[1] = analyze.ByRow{Others: 3, Bytes: 2 << 20, Evidence: analyze.Evidence{LifetimeBytes: 1 << 20,
+	d.Rows[0].Rows[1] = grouping.ByRow{Others: 3, Bytes: 2 << 20, Evidence: memory.Evidence{LifetimeBytes: 1 << 20,
 		PhaseOnlyBytes: 1 << 20}, Blocks: 4}
 	const tree = `ghost [predicted (phantom)], cuda:0, after event 7, by module and category
 Module         Category       MiB      %  Tagged  By lifetime  By phase only  Blocks

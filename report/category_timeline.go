@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -16,13 +17,13 @@ const shownCategories = 5
 
 // CategoryTimelineTables prints two tables a device of each run, its categories' maxima and its points, and one that
 // lists the runs without any. All of them carry the whole document.
-func CategoryTimelineTables(doc analyze.CategoryTimelineDocument) []table.Table {
+func CategoryTimelineTables(doc timeline.CategoryTimelineDocument) []table.Table {
 	var tables []table.Table
-	var empty []*analyze.BreakdownRun
+	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if len(r.Devices) == 0 {
-			empty = append(empty, &analyze.BreakdownRun{Identity: r.Identity})
+			empty = append(empty, &memory.BreakdownRun{Identity: r.Identity})
 		}
 		for k := range r.Devices {
 			d := &r.Devices[k]
@@ -38,18 +39,18 @@ func CategoryTimelineTables(doc analyze.CategoryTimelineDocument) []table.Table 
 	return tables
 }
 
-func timelineTitle(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline, what string) string {
+func timelineTitle(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline, what string) string {
 	return fmt.Sprintf("%s, %s%s, events %s to %s: %s", identified(&r.Identity), d.Device, rank(d.Rank),
 		table.Count(d.FromEvent).Text, table.Count(d.ToEvent).Text, what)
 }
 
 // maximaTable says of each category how much it counts at most, when, and how much at the run's peak.
-func maximaTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) table.Table {
+func maximaTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) table.Table {
 	t := table.Table{Title: timelineTitle(r, d, "each category's own maximum"),
 		Columns: []table.Column{{Title: "Category"}, {Title: "Own maximum MiB", Right: true},
 			{Title: "Step", Right: true}, {Title: "Phase"}, {Title: "After event", Right: true},
 			{Title: "Allocated then MiB", Right: true}, {Title: "At the run's peak MiB", Right: true}}}
-	row := func(name string, most int64, at *analyze.Moment, allocated, atPeak int64) {
+	row := func(name string, most int64, at *memory.Moment, allocated, atPeak int64) {
 		t.Rows = append(t.Rows, []table.Cell{table.Text(name), table.Bytes(most), table.Optional(at.Step, table.Count),
 			table.Optional(at.Phase, table.Text),
 			table.Count(at.Event), table.Bytes(allocated), table.Bytes(atPeak)})
@@ -69,7 +70,7 @@ func maximaTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) tabl
 }
 
 // pointsTable has a row a point.
-func pointsTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) table.Table {
+func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) table.Table {
 	t := table.Table{Title: timelineTitle(r, d, "allocated"), Columns: []table.Column{{Title: "Events", Right: true},
 		{Title: "Step", Right: true}, {Title: "Phase"},
 		{Title: "Lowest MiB", Right: true}, {Title: "Highest MiB", Right: true}}}
@@ -107,7 +108,7 @@ func pointsTable(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline) tabl
 
 // CategoryTimelineRecords is the points for programs: a row a point, with two columns a category, the same whatever the
 // runs.
-func CategoryTimelineRecords(doc analyze.CategoryTimelineDocument) table.Table {
+func CategoryTimelineRecords(doc timeline.CategoryTimelineDocument) table.Table {
 	t := table.Table{Columns: slices.Clone(machineColumns), Document: doc}
 	for _, k := range []string{"from_event", "to_event", "step", "phase", "low_bytes", "low_event", "high_bytes",
 		"high_event"} {
@@ -144,7 +145,7 @@ func CategoryTimelineRecords(doc analyze.CategoryTimelineDocument) table.Table {
 	return t
 }
 
-func pointRecord(r *analyze.CategoryTimelineRun, d *analyze.DeviceTimeline, p *analyze.TimelinePoint,
+func pointRecord(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline, p *timeline.TimelinePoint,
 	place map[schemas.Category]int) []table.Cell {
 	number := func(n int64) table.Cell { return table.Cell{Value: n} } // the texts for people would be most of the work
 	row := append(machineCells(&r.Identity, table.Text(d.Device), number(int64(d.Rank))), number(p.FromEvent),

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/schemas"
@@ -76,7 +76,7 @@ func TestMaximaAreMarked(t *testing.T) {
 func height(m canvas.Mark) float64 { return m.Within.Y1 - m.Box.Y0 }
 
 // below is what is stacked up to the category's top at its maximum.
-func below(x *analyze.CategoryMaximum) (sum int64) {
+func below(x *timeline.CategoryMaximum) (sum int64) {
 	for place, b := range x.Parts {
 		if place <= schemas.Precedence(x.Category) {
 			sum += b

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // CompareTables prints a comparison: two runs side by side, or a pivot.
-func CompareTables(doc analyze.CompareDocument) []table.Table {
+func CompareTables(doc compare.Document) []table.Table {
 	if len(doc.Differences) > 0 {
 		return []table.Table{differenceTable(&doc)}
 	}
@@ -35,14 +36,14 @@ func CompareTables(doc analyze.CompareDocument) []table.Table {
 const comparedColumns = 5
 
 // columnsOf gives the cells column by column; they come row by row.
-func columnsOf(doc *analyze.CompareDocument) [][]*analyze.CompareCell {
-	n := slices.IndexFunc(doc.Cells, func(c analyze.CompareCell) bool {
+func columnsOf(doc *compare.Document) [][]*compare.CompareCell {
+	n := slices.IndexFunc(doc.Cells, func(c compare.CompareCell) bool {
 		return placeText(doc.Rows, c.Row) != placeText(doc.Rows, doc.Cells[0].Row)
 	})
 	if n < 0 {
 		n = len(doc.Cells)
 	}
-	cols := make([][]*analyze.CompareCell, n)
+	cols := make([][]*compare.CompareCell, n)
 	for i := range doc.Cells {
 		cols[i%n] = append(cols[i%n], &doc.Cells[i])
 	}
@@ -63,7 +64,7 @@ func placeText(keys []string, at map[string]*string) string {
 }
 
 // pivotTable shows so many of the columns to people.
-func pivotTable(doc *analyze.CompareDocument, cols [][]*analyze.CompareCell, shown int) table.Table {
+func pivotTable(doc *compare.Document, cols [][]*compare.CompareCell, shown int) table.Table {
 	t := table.Table{Title: metricTitle(doc.Value, doc.Unit)}
 	if doc.Baseline.Label != "" {
 		t.Title += ", beside " + doc.Baseline.Label
@@ -80,7 +81,7 @@ func pivotTable(doc *analyze.CompareDocument, cols [][]*analyze.CompareCell, sho
 		value, of := table.Everybody, table.Programs // the baseline's own column has differences of nothing
 		if i >= shown {
 			value = table.Programs
-		} else if slices.ContainsFunc(col, func(c *analyze.CompareCell) bool {
+		} else if slices.ContainsFunc(col, func(c *compare.CompareCell) bool {
 			return c.Delta != nil && !c.IsBaseline
 		}) {
 			of = table.Everybody
@@ -124,7 +125,7 @@ func peopleOnly(t table.Table) table.Table {
 
 // pivotCells are the columns of one place. Where runs of it differ, their range stands beside the median; where none
 // has the value, how they ended.
-func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
+func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	value, delta := quantityCells(unit)
 	v := table.Optional(c.Value, value)
 	switch {
@@ -142,12 +143,12 @@ func pivotCells(c *analyze.CompareCell, unit analyze.Unit) []table.Cell {
 }
 
 // compareNotes say once what is true of many cells.
-func compareNotes(doc *analyze.CompareDocument) []string {
+func compareNotes(doc *compare.Document) []string {
 	var notes []string
 	failed, several, lower := 0, 0, ""
 	for _, c := range doc.Cells {
 		failed += len(c.Failed)
-		if doc.Unit == analyze.UnitBytes && c.N > 0 && c.N%2 == 0 && *c.Low != *c.High {
+		if doc.Unit == compare.UnitBytes && c.N > 0 && c.N%2 == 0 && *c.Low != *c.High {
 			lower = ", of two in the middle the lower one: bytes that a run had"
 		}
 		if c.N > 1 {
@@ -165,8 +166,8 @@ func compareNotes(doc *analyze.CompareDocument) []string {
 }
 
 // marksOf says how runs are known that are not whole measured ones: all of them, or so many and in which cells.
-func marksOf(doc *analyze.CompareDocument) []string {
-	runs := map[string]*analyze.Identity{}
+func marksOf(doc *compare.Document) []string {
+	runs := map[string]*identity.Identity{}
 	marked := map[string][]string{} // run ids
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -214,7 +215,7 @@ func marksOf(doc *analyze.CompareDocument) []string {
 }
 
 // cellName is the values of a cell's row and column that its runs have, else their names: commands have no parameters.
-func cellName(doc *analyze.CompareDocument, c *analyze.CompareCell, runs map[string]*analyze.Identity) string {
+func cellName(doc *compare.Document, c *compare.CompareCell, runs map[string]*identity.Identity) string {
 	var words []string
 	add := func(keys []string, at map[string]*string) {
 		for _, k := range keys {
@@ -241,7 +242,7 @@ func cellName(doc *analyze.CompareDocument, c *analyze.CompareCell, runs map[str
 }
 
 // sourcesOf says what a prediction and an imported file are, once.
-func sourcesOf(doc *analyze.CompareDocument) []string {
+func sourcesOf(doc *compare.Document) []string {
 	var notes []string
 	for i := range doc.Runs {
 		for _, n := range sourceNotes(&doc.Runs[i]) {
@@ -254,9 +255,9 @@ func sourcesOf(doc *analyze.CompareDocument) []string {
 }
 
 // differenceTable puts two runs side by side, a row a value.
-func differenceTable(doc *analyze.CompareDocument) table.Table {
+func differenceTable(doc *compare.Document) table.Table {
 	other := *doc.Baseline.RunID
-	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i] })
+	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i] })
 	names := map[string]string{}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-func compared(t *testing.T, o analyze.CompareOptions, value string, runs ...madeUp) analyze.CompareDocument {
+func compared(t *testing.T, o compare.Options, value string, runs ...madeUp) compare.Document {
 	t.Helper()
 	var err error
-	if o.Value, err = analyze.ParseMetric(value); err != nil {
+	if o.Value, err = compare.ParseMetric(value); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := analyze.Compare(summaries(runs...), o)
+	doc, err := compare.Compare(summaries(runs...), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestPivotTables(t *testing.T) {
 	runs[5].status, runs[5].reason = schemas.StatusOOM, "CUDA out of memory"
 	again := runs[2] // another run of ghost with batch 8, 2 MiB larger
 	again.id, again.blocks = "again", append([]block{{2, one(schemas.Buffers), false}}, again.blocks...)
-	doc := compared(t, analyze.CompareOptions{}, "peak", append(runs, again)...)
+	doc := compared(t, compare.Options{}, "peak", append(runs, again)...)
 	text := printed(t, "table", report.CompareTables(doc))
 	lines := strings.Split(text, "\n")
 	if lines[0] != "peak allocated (MiB), beside method=vanilla" || !strings.HasPrefix(lines[1], "method ") ||
@@ -65,7 +65,7 @@ func TestPivotTables(t *testing.T) {
 		t.Errorf("%q", ghost)
 	}
 	// A wide pivot is split, and no column is lost.
-	tables := report.CompareTables(compared(t, analyze.CompareOptions{}, "time", grid(1, 2, 4, 8, 16, 32, 64)...))
+	tables := report.CompareTables(compared(t, compare.Options{}, "time", grid(1, 2, 4, 8, 16, 32, 64)...))
 	if records, err = csv.NewReader(strings.NewReader(printed(t, "csv", tables))).ReadAll(); err != nil ||
 		len(records) != 4 || len(records[0]) != 1+7*6 {
 		t.Errorf("a wide pivot is one CSV file: %d records, %v", len(records), err)
@@ -86,7 +86,7 @@ func TestMarksOfAComparison(t *testing.T) {
 	script := methodRun("script", "vanilla")
 	script.name, script.params, script.source = "train", nil, schemas.Imported
 	notes := func(runs ...madeUp) string {
-		return printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{Rows: []string{"batch_size"},
+		return printed(t, "table", report.CompareTables(compared(t, compare.Options{Rows: []string{"batch_size"},
 			Cols: []string{}}, "peak", runs...)))
 	}
 	text := notes(append(runs, again, script)...)
@@ -117,7 +117,7 @@ func TestMarksOfAComparison(t *testing.T) {
 
 func TestTwoRunsAsTable(t *testing.T) {
 	runs := headline()
-	text := printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs[0], runs[2])))
+	text := printed(t, "table", report.CompareTables(compared(t, compare.Options{}, "peak", runs[0], runs[2])))
 	for _, want := range []string{"ghost beside vanilla\n", "\nclip_temporaries at the peak (MiB)", " +6,144.00 ",
 		"\nstep time (ms)", "note: categories and phases that do not differ are left out\n",
 		"the run keeps .grad between steps"} {
@@ -136,7 +136,7 @@ func TestTwoRunsAsTable(t *testing.T) {
 	for i := range runs {
 		runs[i].source = schemas.Predicted
 	}
-	text = printed(t, "table", report.CompareTables(compared(t, analyze.CompareOptions{}, "peak", runs...)))
+	text = printed(t, "table", report.CompareTables(compared(t, compare.Options{}, "peak", runs...)))
 	if strings.Count(text, "all runs are predicted (phantom h200, indicative)") != 1 ||
 		strings.Count(text, "predicted") != 2 {
 		t.Errorf("that all are predicted is said more than once, or not at all:\n%s", text)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -41,7 +42,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 		}
 		return table.Count(n)
 	}
-	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
+	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	t.Notes = all.notes()
 	var notes runNotes
 	for i := range doc.Runs {

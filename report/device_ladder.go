@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -58,17 +58,17 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 }
 
 // ladderRows are the rows of one run: one each GPU that was sampled, and more where several allocators are on it.
-func ladderRows(run analyze.LadderRun, label, mark string) []figure.LadderRow {
+func ladderRows(run ladder.Run, label, mark string) []figure.LadderRow {
 	var rows []figure.LadderRow
 	for i := range run.GPUs {
 		g := &run.GPUs[i]
-		var device *analyze.LadderMoment
-		var peaks []*analyze.LadderMoment
+		var device *ladder.Moment
+		var peaks []*ladder.Moment
 		for k := range g.Moments {
 			switch at := &g.Moments[k]; at.At {
-			case analyze.DevicePeak:
+			case ladder.DevicePeak:
 				device = at
-			case analyze.AllocatorPeak:
+			case ladder.AllocatorPeak:
 				peaks = append(peaks, at)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
@@ -14,48 +14,48 @@ import (
 )
 
 const (
-	outside = analyze.RungContext + "+" + analyze.RungModules + "+" + analyze.RungNonTorch
-	unfreed = analyze.RungPendingFree + "+" + analyze.RungCached
+	outside = ladder.RungContext + "+" + ladder.RungModules + "+" + ladder.RungNonTorch
+	unfreed = ladder.RungPendingFree + "+" + ladder.RungCached
 )
 
 // rung is a part of a ladder.
-func rung(name, in string, bytes int64) analyze.Rung {
-	r := analyze.Rung{Rung: name, Bytes: &bytes, How: analyze.HowReplayed}
+func rung(name, in string, bytes int64) ladder.Rung {
+	r := ladder.Rung{Rung: name, Bytes: &bytes, How: ladder.HowReplayed}
 	if in != "" {
 		r.In = &in
 	}
 	return r
 }
 
-func at(peak string, rungs ...analyze.Rung) analyze.LadderMoment {
+func at(peak string, rungs ...ladder.Rung) ladder.Moment {
 	step, phase, reserve := int64(1), "backward", int64(615)<<20
-	return analyze.LadderMoment{At: peak, Step: &step, Phase: &phase, DriverReserveBytes: &reserve, Rungs: rungs}
+	return ladder.Moment{At: peak, Step: &step, Phase: &phase, DriverReserveBytes: &reserve, Rungs: rungs}
 }
 
 // whole is a moment of which all is known: MiB of other processes, driver, context, and of what torch cached, has
 // pending and allocated.
 func whole(peak string, others, driver, context, cached, pending, parameters, activations,
-	slack float64) analyze.LadderMoment {
+	slack float64) ladder.Moment {
 	b := func(n float64) int64 { return int64(n * mib) }
 	allocated := b(parameters) + b(activations) + b(slack)
 	reserved := allocated + b(cached) + b(pending)
-	return at(peak, rung(analyze.RungDeviceUsed, "", reserved+b(others)+b(driver)+b(context)),
-		rung(analyze.RungOtherProcesses, analyze.RungDeviceUsed, b(others)),
-		rung(analyze.RungDriver, analyze.RungDeviceUsed, b(driver)), rung(outside, analyze.RungDeviceUsed, b(context)),
-		rung(analyze.RungReserved, analyze.RungDeviceUsed, reserved),
-		rung(analyze.RungAllocated, analyze.RungReserved, allocated), rung(schemas.Parameters, analyze.RungAllocated,
+	return at(peak, rung(ladder.RungDeviceUsed, "", reserved+b(others)+b(driver)+b(context)),
+		rung(ladder.RungOtherProcesses, ladder.RungDeviceUsed, b(others)),
+		rung(ladder.RungDriver, ladder.RungDeviceUsed, b(driver)), rung(outside, ladder.RungDeviceUsed, b(context)),
+		rung(ladder.RungReserved, ladder.RungDeviceUsed, reserved),
+		rung(ladder.RungAllocated, ladder.RungReserved, allocated), rung(schemas.Parameters, ladder.RungAllocated,
 			b(parameters)),
-		rung(schemas.Activations, analyze.RungAllocated, b(activations)), rung(schemas.Slack, analyze.RungAllocated,
+		rung(schemas.Activations, ladder.RungAllocated, b(activations)), rung(schemas.Slack, ladder.RungAllocated,
 			b(slack)),
-		rung(analyze.RungPendingFree, analyze.RungReserved, b(pending)), rung(analyze.RungCached, analyze.RungReserved,
+		rung(ladder.RungPendingFree, ladder.RungReserved, b(pending)), rung(ladder.RungCached, ladder.RungReserved,
 			b(cached)))
 }
 
 // on is a GPU with a rank's device for each of the allocators' peaks, at least one.
-func on(first int32, device analyze.LadderMoment, peaks ...analyze.LadderMoment) analyze.GPULadder {
-	g := analyze.GPULadder{Moments: []analyze.LadderMoment{device}}
+func on(first int32, device ladder.Moment, peaks ...ladder.Moment) ladder.GPULadder {
+	g := ladder.GPULadder{Moments: []ladder.Moment{device}}
 	for i := range int32(max(1, len(peaks))) {
-		g.Devices = append(g.Devices, analyze.LadderDevice{Device: fmt.Sprintf("cuda:%d", first+i), Rank: first + i})
+		g.Devices = append(g.Devices, ladder.Device{Device: fmt.Sprintf("cuda:%d", first+i), Rank: first + i})
 	}
 	for i, p := range peaks {
 		p.Device, p.Rank = &g.Devices[i].Device, &g.Devices[i].Rank
@@ -66,34 +66,34 @@ func on(first int32, device analyze.LadderMoment, peaks ...analyze.LadderMoment)
 
 // ladders are models of GPUs that a picture of ladders must not go wrong on.
 func ladders() map[string]report.Model {
-	const device, own = analyze.DevicePeak, analyze.AllocatorPeak
+	const device, own = ladder.DevicePeak, ladder.AllocatorPeak
 	unknown := whole(own, 0, 0, 0, 100, 20, 4000, 9000, 3)
 	unknown.Rungs[0].Bytes, unknown.Rungs[3].Bytes = nil, nil
 	unknown.Rungs[1].Bytes, unknown.Rungs[2].Bytes = nil, nil
-	counted := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib),
-		rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver, analyze.RungDeviceUsed, 400*mib),
-		rung(outside, analyze.RungDeviceUsed, 600*mib), rung(analyze.RungReserved, analyze.RungDeviceUsed, 8000*mib),
-		rung(analyze.RungAllocated, analyze.RungReserved, 3000*mib), rung(unfreed, analyze.RungReserved, 5000*mib))
-	reserved := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib), rung(analyze.RungDriver+"+"+outside,
-		analyze.RungDeviceUsed, 1000*mib),
-		rung(analyze.RungReserved, analyze.RungDeviceUsed, 8000*mib))
-	nothing := at(device, rung(analyze.RungDeviceUsed, "", 9000*mib),
-		rung(analyze.RungOtherProcesses+"+"+analyze.RungDriver+"+"+outside+"+"+analyze.RungReserved,
-			analyze.RungDeviceUsed, 9000*mib))
+	counted := at(device, rung(ladder.RungDeviceUsed, "", 9000*mib),
+		rung(ladder.RungOtherProcesses+"+"+ladder.RungDriver, ladder.RungDeviceUsed, 400*mib),
+		rung(outside, ladder.RungDeviceUsed, 600*mib), rung(ladder.RungReserved, ladder.RungDeviceUsed, 8000*mib),
+		rung(ladder.RungAllocated, ladder.RungReserved, 3000*mib), rung(unfreed, ladder.RungReserved, 5000*mib))
+	reserved := at(device, rung(ladder.RungDeviceUsed, "", 9000*mib), rung(ladder.RungDriver+"+"+outside,
+		ladder.RungDeviceUsed, 1000*mib),
+		rung(ladder.RungReserved, ladder.RungDeviceUsed, 8000*mib))
+	nothing := at(device, rung(ladder.RungDeviceUsed, "", 9000*mib),
+		rung(ladder.RungOtherProcesses+"+"+ladder.RungDriver+"+"+outside+"+"+ladder.RungReserved,
+			ladder.RungDeviceUsed, 9000*mib))
 	nothing.Step, nothing.Phase = nil, nil
 	over := whole(device, 0, 0, -700, 2000, 0, 4000, 9000, 3)
-	byte1 := at(device, rung(analyze.RungDeviceUsed, "", 1), rung(outside, analyze.RungDeviceUsed, 1),
-		rung(analyze.RungReserved, analyze.RungDeviceUsed, 0))
+	byte1 := at(device, rung(ladder.RungDeviceUsed, "", 1), rung(outside, ladder.RungDeviceUsed, 1),
+		rung(ladder.RungReserved, ladder.RungDeviceUsed, 0))
 	out := map[string]report.Model{}
-	add := func(name string, runs []madeUp, gpus ...[]analyze.GPULadder) {
-		m := report.Model{Study: study(0, runs...), Ladders: map[string]analyze.LadderRun{}}
+	add := func(name string, runs []madeUp, gpus ...[]ladder.GPULadder) {
+		m := report.Model{Study: study(0, runs...), Ladders: map[string]ladder.Run{}}
 		for i, g := range gpus {
-			m.Ladders[m.Study.Runs[i].RunID] = analyze.LadderRun{Identity: m.Study.Runs[i].Identity, GPUs: g}
+			m.Ladders[m.Study.Runs[i].RunID] = ladder.Run{Identity: m.Study.Runs[i].Identity, GPUs: g}
 		}
 		out[name] = m
 	}
-	one := func(device analyze.LadderMoment, peaks ...analyze.LadderMoment) []analyze.GPULadder {
-		return []analyze.GPULadder{on(0, device, peaks...)}
+	one := func(device ladder.Moment, peaks ...ladder.Moment) []ladder.GPULadder {
+		return []ladder.GPULadder{on(0, device, peaks...)}
 	}
 	usual := one(whole(device, 5000, 300, 742, 20000, 64, 4470, 22000, 2), whole(own, 5000, 300, 742, 400, 0, 4470,
 		43000, 2))
@@ -105,13 +105,13 @@ func ladders() map[string]report.Model {
 	mixed = append(mixed, methodRun("imported", "ghost"), methodRun("cjk", "ghost"))
 	mixed[3].source, mixed[4].name = schemas.Imported, "按样本梯度裁剪 实验 (Opacus)"
 	add("ladder-mixed", mixed, usual, nil, one(nothing), nil, one(reserved, unknown))
-	add("ladder-ranks", headline(), []analyze.GPULadder{on(0, whole(device, 0, 9, 742, 300, 0, 4000, 9000, 0), unknown,
+	add("ladder-ranks", headline(), []ladder.GPULadder{on(0, whole(device, 0, 9, 742, 300, 0, 4000, 9000, 0), unknown,
 		whole(own, 1, 9, 742, 1, 1, 1, 1, 1)),
 		on(2, counted, whole(own, 7000, 9, 742, 1, 1, 1, 1, 1)), on(3, reserved)}, usual)
 	add("ladder-tiny-huge", headline(), one(byte1), one(whole(device, 1<<20, 9, 742, 1<<18, 0, 1<<19, 1<<20, 2)),
 		one(whole(device, 0, 0, 0, 0, 0, 0, 0, 0), whole(own, 0, 0, 1.0/mib, 0, 0, 0, 0, 0)))
 	var forty []madeUp
-	var many [][]analyze.GPULadder
+	var many [][]ladder.GPULadder
 	for i := range 40 {
 		m := headline()[i%3]
 		m.id, m.name = fmt.Sprintf("forty-%02d", i), fmt.Sprintf("experiment-%02d-with-a-name-of-sixty-characters-%s",
@@ -156,13 +156,13 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 			for _, g := range m.Ladders[m.Study.Cells[i].RunID].GPUs {
 				for _, at := range g.Moments {
 					bars++
-					used := at.Rung(analyze.RungDeviceUsed)
+					used := at.Rung(ladder.RungDeviceUsed)
 					if used.Bytes == nil || at.Rung(outside) != nil && *at.Rung(outside).Bytes < 0 ||
 						len(g.Devices) > 1 || len(m.Ladders[m.Study.Cells[i].RunID].GPUs) > 1 {
 						continue
 					}
-					k, ok := mark[map[string]string{analyze.DevicePeak: "device's",
-						analyze.AllocatorPeak: "allocator's"}[at.At]+" peak of "+m.Study.Cells[i].Label]
+					k, ok := mark[map[string]string{ladder.DevicePeak: "device's",
+						ladder.AllocatorPeak: "allocator's"}[at.At]+" peak of "+m.Study.Cells[i].Label]
 					if !ok {
 						t.Errorf("%s: no bar for %s of %s", name, at.At, m.Study.Cells[i].Label)
 						continue
@@ -200,7 +200,7 @@ func TestLadderLeavesOutWhatWasNotSampled(t *testing.T) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}
 	}
-	unsampled := report.Model{Study: m.Study, Ladders: map[string]analyze.LadderRun{}}
+	unsampled := report.Model{Study: m.Study, Ladders: map[string]ladder.Run{}}
 	for id, r := range m.Ladders {
 		for i := range r.GPUs {
 			r.GPUs[i].Moments = r.GPUs[i].Moments[1:] // allocators' peaks alone

@@ -3,7 +3,9 @@ package report
 import (
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -12,7 +14,7 @@ import (
 // its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The
 // same difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were
 // timed, that of the steps by module.
-func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
+func ExplainTables(doc explain.Document, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
 		tables = append(tables, peakWaterfall(&doc, top))
@@ -33,7 +35,7 @@ func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if c := r.Conservation; c != nil && c.Verdict != schemas.Exact {
-			last.Notes = append(last.Notes, r.Label+": "+conservation(&analyze.DeviceBreakdown{Conservation: *c}))
+			last.Notes = append(last.Notes, r.Label+": "+conservation(&memory.DeviceBreakdown{Conservation: *c}))
 		}
 	}
 	last.Notes = append(last.Notes, doc.Warnings...)
@@ -46,17 +48,17 @@ func ExplainTables(doc analyze.ExplainDocument, top int) []table.Table {
 }
 
 // ofExplained is the mark of both runs.
-func ofExplained(doc *analyze.ExplainDocument) common {
-	return of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
+func ofExplained(doc *explain.Document) common {
+	return of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 }
 
 // sides are the titles of the two runs' columns.
-func sides(doc *analyze.ExplainDocument) (from, to string) {
+func sides(doc *explain.Document) (from, to string) {
 	a, b, all := &doc.Runs[0], &doc.Runs[1], ofExplained(doc)
 	return all.marked(a.Label, &a.Identity), all.marked(b.Label, &b.Identity)
 }
 
-func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
+func peakWaterfall(doc *explain.Document, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -115,7 +117,7 @@ func peakWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 }
 
 // shareOfPeak is a part's share of the difference of the peaks, absent where that is nothing beside the largest part.
-func shareOfPeak(doc *analyze.ExplainDocument, delta, largest int64) table.Cell {
+func shareOfPeak(doc *explain.Document, delta, largest int64) table.Cell {
 	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
 		return table.Absent()
 	}
@@ -123,7 +125,7 @@ func shareOfPeak(doc *analyze.ExplainDocument, delta, largest int64) table.Cell 
 }
 
 // birthWaterfall has a row a phase that blocks of either peak were born in.
-func birthWaterfall(doc *analyze.ExplainDocument) table.Table {
+func birthWaterfall(doc *explain.Document) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the phase that the blocks were born in (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Phase", Key: "phase"},
@@ -152,7 +154,7 @@ func birthWaterfall(doc *analyze.ExplainDocument) table.Table {
 }
 
 // largestDelta is the largest difference of the peaks and their categories.
-func largestDelta(doc *analyze.ExplainDocument) int64 {
+func largestDelta(doc *explain.Document) int64 {
 	largest := magnitude(*doc.PeakDeltaBytes)
 	for i := range doc.Categories {
 		largest = max(largest, magnitude(doc.Categories[i].DeltaBytes))
@@ -163,8 +165,8 @@ func largestDelta(doc *analyze.ExplainDocument) int64 {
 func magnitude(n int64) int64 { return max(n, -n) }
 
 // changedModules are a category's modules that differ; the largest differences come first.
-func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
-	var out []*analyze.ExplainedModule
+func changedModules(c *explain.CategoryPart) []*explain.ModulePart {
+	var out []*explain.ModulePart
 	for i := range c.Modules {
 		if c.Modules[i].DeltaBytes != 0 {
 			out = append(out, &c.Modules[i])
@@ -175,9 +177,9 @@ func changedModules(c *analyze.ExplainedCategory) []*analyze.ExplainedModule {
 
 // topModules are the first top modules of a category, as long as they differ by least bytes, and the sum of the others,
 // which are left; 0 = all modules.
-func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown []*analyze.ExplainedModule,
-	rest analyze.ExplainedModule, left int) {
-	shown, others := heaviest(changed, top, func(m *analyze.ExplainedModule) bool {
+func topModules(changed []*explain.ModulePart, top int, least int64) (shown []*explain.ModulePart,
+	rest explain.ModulePart, left int) {
+	shown, others := heaviest(changed, top, func(m *explain.ModulePart) bool {
 		return magnitude(m.DeltaBytes) >= least
 	})
 	for _, m := range others {
@@ -190,7 +192,7 @@ func topModules(changed []*analyze.ExplainedModule, top int, least int64) (shown
 
 const residueNote = "residue of medians: the median of steps less the medians of their phases, whose sum it need not be"
 
-func stepWaterfall(doc *analyze.ExplainDocument) table.Table {
+func stepWaterfall(doc *explain.Document) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},

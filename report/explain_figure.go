@@ -6,7 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -21,7 +22,7 @@ const (
 )
 
 // ExplainFigure draws what two runs' peaks and steps differ by.
-func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
+func ExplainFigure(doc explain.Document) figure.Figure {
 	all := ofExplained(&doc)
 	w := &figure.Waterfall{Notes: all.notes()}
 	if doc.PeakDeltaBytes != nil {
@@ -39,7 +40,7 @@ func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		if c := r.Conservation; c != nil && c.Verdict != schemas.Exact {
-			w.Notes = append(w.Notes, r.Label+": "+conservation(&analyze.DeviceBreakdown{Conservation: *c}))
+			w.Notes = append(w.Notes, r.Label+": "+conservation(&memory.DeviceBreakdown{Conservation: *c}))
 		}
 		for _, n := range sourceNotes(&r.Identity) {
 			w.Notes = append(w.Notes, r.Label+": "+n)
@@ -50,7 +51,7 @@ func ExplainFigure(doc analyze.ExplainDocument) figure.Figure {
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written.
-func WriteExplanation(dir string, doc analyze.ExplainDocument) ([]string, error) {
+func WriteExplanation(dir string, doc explain.Document) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the figure's folder: %w", err)
 	}
@@ -80,7 +81,7 @@ func together(names []string, what string) (label string, notes []string) {
 	return what, []string{what + ": " + strings.Join(names, ", ")}
 }
 
-func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
+func peakFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " +
 		doc.Runs[0].Label}
@@ -122,7 +123,7 @@ func peakFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
 }
 
 // moduleSteps are the modules that make most of a category's difference, and the others in one.
-func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModule, least int64) []figure.WaterfallStep {
+func moduleSteps(c *explain.CategoryPart, changed []*explain.ModulePart, least int64) []figure.WaterfallStep {
 	var out []figure.WaterfallStep
 	part := func(label string, delta int64) {
 		out = append(out, figure.WaterfallStep{Kind: figure.StepPart, Label: label, Category: c.Category, Delta: delta,
@@ -142,7 +143,7 @@ func moduleSteps(c *analyze.ExplainedCategory, changed []*analyze.ExplainedModul
 	return out
 }
 
-func stepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
+func stepFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	a, b := doc.Runs[0].StepMS, doc.Runs[1].StepMS
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " +

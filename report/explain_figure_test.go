@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
@@ -15,18 +15,18 @@ import (
 )
 
 // explanations are pairs of runs that a picture of their difference must not go wrong on.
-func explanations(t *testing.T) map[string]analyze.ExplainDocument {
+func explanations(t *testing.T) map[string]explain.Document {
 	t.Helper()
-	out := map[string]analyze.ExplainDocument{}
-	add := func(name string, from, to analyze.Dissection) {
-		doc, err := analyze.Explain(from, to)
+	out := map[string]explain.Document{}
+	add := func(name string, from, to explain.Input) {
+		doc, err := explain.Explain(from, to)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		out["explain-"+name] = doc
 	}
 	h := headline()
-	made := func(m madeUp) analyze.Dissection { return analyze.Dissect(m.input()) }
+	made := func(m madeUp) explain.Input { return explain.NewInput(m.input()) }
 	before, after := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20,
 		100<<20, 1000, 2<<20)
 	add("usual", made(h[0]), made(h[2]))

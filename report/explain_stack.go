@@ -3,26 +3,26 @@ package report
 import (
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // stackWaterfall has a row a stack that differs; beyond the top largest differences the rest are one row, 0 = none are.
-func stackWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
+func stackWaterfall(doc *explain.Document, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the stack that allocated (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Stack", Key: "stack"},
 			{Title: from, Key: "from_bytes", Right: true}, {Title: to, Key: "to_bytes", Right: true},
 			{Title: "Δ", Key: "delta_bytes", Right: true}}}
-	row := func(kind string, name table.Cell, s analyze.ExplainedStack) {
+	row := func(kind string, name table.Cell, s explain.StackPart) {
 		t.Rows = append(t.Rows, []table.Cell{table.Text(kind), name, table.Bytes(s.FromBytes), table.Bytes(s.ToBytes),
 			table.DeltaBytes(s.DeltaBytes)})
 	}
 	differ := len(doc.Stacks)
-	if at := slices.IndexFunc(doc.Stacks, func(s analyze.ExplainedStack) bool { return s.DeltaBytes == 0 }); at >= 0 {
+	if at := slices.IndexFunc(doc.Stacks, func(s explain.StackPart) bool { return s.DeltaBytes == 0 }); at >= 0 {
 		differ = at // the largest differences come first
 	}
-	shown, left := heaviest(doc.Stacks[:differ], top, func(analyze.ExplainedStack) bool { return true })
+	shown, left := heaviest(doc.Stacks[:differ], top, func(explain.StackPart) bool { return true })
 	for _, s := range shown {
 		name := table.Absent()
 		if s.Stack != nil {
@@ -37,14 +37,14 @@ func stackWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	if same.FromBytes > 0 {
 		row("same", table.Text("stacks with the same bytes in both"), same)
 	}
-	row("total", table.Text("peak allocated"), analyze.ExplainedStack{FromBytes: *doc.Runs[0].PeakBytes,
+	row("total", table.Text("peak allocated"), explain.StackPart{FromBytes: *doc.Runs[0].PeakBytes,
 		ToBytes: *doc.Runs[1].PeakBytes, DeltaBytes: *doc.PeakDeltaBytes})
 	t.Notes = append(t.Notes, "stacks are matched by functions and files, whatever the lines; –: no stack was "+
 		"recorded, as in backward and beyond --stack-steps")
 	return t
 }
 
-func sumStacks(stacks []analyze.ExplainedStack) (sum analyze.ExplainedStack) {
+func sumStacks(stacks []explain.StackPart) (sum explain.StackPart) {
 	for i := range stacks {
 		s := &stacks[i]
 		sum.FromBytes, sum.ToBytes, sum.DeltaBytes = sum.FromBytes+s.FromBytes, sum.ToBytes+s.ToBytes,

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // dissected is a run that holds bytes[k] of gradients in its k-th module, at 4 ms a step for each.
-func dissected(name string, bytes ...int64) analyze.Dissection {
-	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
+func dissected(name string, bytes ...int64) explain.Input {
+	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
 	var seq, sum int64
 	for k, n := range bytes {
@@ -34,14 +34,14 @@ func dissected(name string, bytes ...int64) analyze.Dissection {
 	ns := int64(len(bytes)) * 4e6
 	in.Steps = []schemas.Step{{WallNS: ns, GPUNS: ns}}
 	in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, EndNS: ns, GPUNS: ns, EndSeq: seq}}
-	return analyze.Dissect(in)
+	return explain.NewInput(in)
 }
 
 // However many modules are shown, those under a category sum to it, and the categories to the difference of the peaks.
 func TestExplainTables(t *testing.T) {
 	from, to := dissected("before", 9<<20, 0, 5<<20, 1<<20), dissected("after", 1<<20, 7<<20, 5<<20, 3<<20, 100<<20,
 		1000, 2<<20)
-	doc, err := analyze.Explain(from, to)
+	doc, err := explain.Explain(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest
 // differences, and where they do not matter, the rest are one row; 0 = all have a row.
-func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
+func moduleStepWaterfall(doc *explain.Document, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -34,7 +34,7 @@ func moduleStepWaterfall(doc *analyze.ExplainDocument, top int) table.Table {
 	}
 	whole := table.Cell{} // a module's own row has no phase
 	least := largest / 1000
-	phases := func(kind string, module table.Cell, list []analyze.ExplainedPhase) {
+	phases := func(kind string, module table.Cell, list []explain.PhasePart) {
 		shown, rest, left := topPhases(list, top, least)
 		for _, p := range shown {
 			row(kind, module, table.Absent(), table.Text(p.Phase), p.FromMS, p.ToMS, *p.DeltaMS)
@@ -74,7 +74,7 @@ const moduleResidueNote = "what the medians of phases leave of the median of ste
 	"step had"
 
 // timingNotes say how the times of a run's modules are known.
-func timingNotes(r *analyze.ExplainedRun) []string {
+func timingNotes(r *explain.Run) []string {
 	m := r.ModuleTiming
 	var notes []string
 	if m.BareSteps > 0 { // else a warning says that times come from instrumented steps
@@ -89,7 +89,7 @@ func timingNotes(r *analyze.ExplainedRun) []string {
 }
 
 // scaledTo says what times of modules are scaled to.
-func scaledTo(m *analyze.ModuleTiming) string {
+func scaledTo(m *explain.ModuleTiming) string {
 	if m.Repeats > 0 {
 		return fmt.Sprintf("over %d repeats", m.Repeats)
 	}
@@ -99,7 +99,7 @@ func scaledTo(m *analyze.ModuleTiming) string {
 func others(n int) string { return table.Fixed(float64(n), 0) + " others" }
 
 // largestModuleDelta is the largest difference of the steps and their modules.
-func largestModuleDelta(doc *analyze.ExplainDocument) float64 {
+func largestModuleDelta(doc *explain.Document) float64 {
 	largest := max(math.Abs(*doc.StepDeltaMS), math.Abs(doc.OutsideModules.DeltaMS))
 	for i := range doc.ModuleTimes {
 		largest = max(largest, math.Abs(doc.ModuleTimes[i].DeltaMS))
@@ -109,9 +109,9 @@ func largestModuleDelta(doc *analyze.ExplainDocument) float64 {
 
 // topModuleTimes are the first top modules, as long as they differ by least, and the sum of the others, which are left;
 // 0 = all.
-func topModuleTimes(list []analyze.ExplainedModuleTime, top int, least float64) (shown []analyze.ExplainedModuleTime,
-	rest analyze.ExplainedModuleTime, left int) {
-	shown, others := heaviest(list, top, func(m analyze.ExplainedModuleTime) bool {
+func topModuleTimes(list []explain.ModuleTimePart, top int, least float64) (shown []explain.ModuleTimePart,
+	rest explain.ModuleTimePart, left int) {
+	shown, others := heaviest(list, top, func(m explain.ModuleTimePart) bool {
 		return math.Abs(m.DeltaMS) >= least
 	})
 	for i := range others {
@@ -123,9 +123,9 @@ func topModuleTimes(list []analyze.ExplainedModuleTime, top int, least float64) 
 
 // topPhases are the phases that differ by least, and the sum of the others that differ, which are left. All phases are
 // shown where all modules are, and none where none matters: a row of others alone would say the same as the module's.
-func topPhases(list []analyze.ExplainedPhase, top int, least float64) (shown []*analyze.ExplainedPhase,
-	rest analyze.ExplainedTime, left int) {
-	var small []*analyze.ExplainedPhase
+func topPhases(list []explain.PhasePart, top int, least float64) (shown []*explain.PhasePart,
+	rest explain.TimePart, left int) {
+	var small []*explain.PhasePart
 	for i := range list {
 		switch p := &list[i]; {
 		case top == 0 || math.Abs(*p.DeltaMS) >= least && nanoseconds(*p.DeltaMS) != 0:

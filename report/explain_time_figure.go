@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -12,7 +12,7 @@ import (
 const figureTimedModules = 8
 
 // moduleStepFall is the difference of the steps by module, with the phases that make most of a module's under it.
-func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []string) {
+func moduleStepFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s, by module", to, from),
 		Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}
@@ -26,7 +26,7 @@ func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []stri
 		p.Steps = append(p.Steps, figure.WaterfallStep{Kind: figure.StepChange, Label: label, Delta: ns,
 			Text: table.DeltaMilliseconds(ms).Text + " ms"})
 	}
-	divided := func(label string, t *analyze.ExplainedTime) {
+	divided := func(label string, t *explain.TimePart) {
 		change(label, t.DeltaMS)
 		p.Steps = append(p.Steps, phaseSteps(t, largest/smallPart)...)
 	}
@@ -35,9 +35,9 @@ func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []stri
 		switch {
 		case nanoseconds(m.DeltaMS) == 0:
 		case m.Module == nil:
-			divided("of no known module", &m.ExplainedTime)
+			divided("of no known module", &m.TimePart)
 		default:
-			divided(m.Title(), &m.ExplainedTime)
+			divided(m.Title(), &m.TimePart)
 		}
 	}
 	if left > 0 {
@@ -61,7 +61,7 @@ func moduleStepFall(doc *analyze.ExplainDocument) (figure.WaterfallPanel, []stri
 
 // phaseSteps are the phases that differ by least, and the others in one. The last takes what rounding to nanoseconds
 // leaves, so that they fill the bar above them.
-func phaseSteps(t *analyze.ExplainedTime, least float64) []figure.WaterfallStep {
+func phaseSteps(t *explain.TimePart, least float64) []figure.WaterfallStep {
 	shown, rest, left := topPhases(t.Phases, figureModules, least)
 	if len(shown)+left < 2 {
 		return nil // one part would be the bar again

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -29,8 +29,8 @@ var (
 )
 
 // timedRun is a run of an instrumented step and a bare one, which takes less of everything.
-func timedRun(name string, parts ...timedPart) analyze.Dissection {
-	in := analyze.Input{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
+func timedRun(name string, parts ...timedPart) explain.Input {
+	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: name, Name: name, Status: schemas.StatusOK,
 		Source: schemas.Measured}, Report: &schemas.IngestReport{}}
 	ids := map[string]int64{}
 	for n, scale := range []float64{1.25e6, 1e6} {
@@ -58,7 +58,7 @@ func timedRun(name string, parts ...timedPart) analyze.Dissection {
 	slices.SortFunc(in.Phases, func(a, b schemas.Phase) int { return strings.Compare(a.Phase, b.Phase) })
 	in.Modules = append(in.Modules, schemas.Module{ID: 1000, Path: "blocks.0", Class: "Block"}, schemas.Module{ID: 1001,
 		Path: "blocks.1", Class: "Block"})
-	return analyze.Dissect(in)
+	return explain.NewInput(in)
 }
 
 // However many modules are shown, with what is in none and the residue they sum to the difference of the steps, and the
@@ -145,7 +145,7 @@ func TestExplainModuleTimeGolden(t *testing.T) {
 // A run whose ranks differ shows those of the slowest, and says so.
 func TestExplainModuleTimeOfRanks(t *testing.T) {
 	doc := explanations(t)["explain-timed"]
-	doc.Runs[1].ModuleTiming = &analyze.ModuleTiming{Rank: 3, Ranks: 8}
+	doc.Runs[1].ModuleTiming = &explain.ModuleTiming{Rank: 3, Ranks: 8}
 	notes := strings.Join(lastOf(report.ExplainTables(doc, 8)).Notes, "\n")
 	if !strings.Contains(notes, "ghost: modules are those of rank 3, the slowest of 8") ||
 		strings.Contains(notes, "ghost: shares come from") || !strings.Contains(notes, "plain: shares come from") {

@@ -3,12 +3,12 @@ package report
 import (
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // failedTable has a row a request that failed for want of memory: what the run's peak does not show.
-func failedTable(s *analyze.Study) table.Table {
+func failedTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Requests that failed for want of memory",
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs}, {Title: "Run", Key: "run"},
 			{Title: "Device", Key: "device"}, {Title: "Rank", Key: "rank", Right: true, For: table.Programs},

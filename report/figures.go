@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -19,7 +20,7 @@ func (m *Model) undrawn() []string {
 		return nil
 	}
 	why := "no run has both a peak and a step time"
-	if slices.ContainsFunc(m.Study.Cells, func(c analyze.Cell) bool {
+	if slices.ContainsFunc(m.Study.Cells, func(c compare.Cell) bool {
 		return c.PeakBytes != nil && c.CostOf(m.Study.Cost()) != nil
 	}) {
 		why = "no run that has both a peak and a step time ended well"
@@ -110,7 +111,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 		}
 		words := spreadWords(c.StepMS, cost)
 		ranges[words] = append(ranges[words], c.Label)
-		if c.StepMS.Clock == analyze.ClockWall {
+		if c.StepMS.Clock == timing.ClockWall {
 			wall = append(wall, c.Label)
 		}
 		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low,
@@ -138,37 +139,37 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 	return t
 }
 
-var costTitles = map[analyze.StepCost]string{analyze.CostTime: "step time (ms)", analyze.CostTokens: "tokens/s",
-	analyze.CostSamples: "samples/s"}
+var costTitles = map[compare.StepCost]string{compare.CostTime: "step time (ms)", compare.CostTokens: "tokens/s",
+	compare.CostSamples: "samples/s"}
 
 // spreadWords say what a point's horizontal bar is.
-func spreadWords(v *analyze.Interval, cost analyze.StepCost) string {
+func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	over := "steps"
-	if v.Over == analyze.OverRepeats {
+	if v.Over == timing.OverRepeats {
 		over = "repeats"
 	}
-	if cost != analyze.CostTime {
+	if cost != compare.CostTime {
 		points := "points: what was done in all timed steps by their time"
-		if v.Over == analyze.OverRepeats {
+		if v.Over == timing.OverRepeats {
 			points = "points: medians over repeats"
 		}
-		if v.Of == analyze.OfMedian {
+		if v.Of == timing.OfMedian {
 			return points + "; bars: by the 95 % confidence interval of the median time of the " + over
 		}
 		return points + "; bars: by the fastest and the slowest of the " + over
 	}
-	if v.Of == analyze.OfMedian {
+	if v.Of == timing.OfMedian {
 		return "points: medians over " + over + "; bars: 95 % confidence intervals of the median"
 	}
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
 // mark is what stands beside a run in a figure: nothing, where a note says it of all.
-func (m *Model) mark(c *analyze.Cell) string {
+func (m *Model) mark(c *compare.Cell) string {
 	if m.Study.CommonMark() != "" {
 		return ""
 	}
-	return c.StatusMark()
+	return compare.StatusMark(&c.Summary.Identity)
 }
 
 // figureNotes stand under every figure.

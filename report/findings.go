@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -18,7 +19,7 @@ var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Findi
 
 // FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry
 // the whole document, which alone has the figures that each finding stands on, and each repeat's own.
-func FindingsTables(doc analyze.FindingsDocument) []table.Table {
+func FindingsTables(doc findings.Document) []table.Table {
 	tables := []table.Table{}
 	for _, x := range doc.Experiments() {
 		tables = append(tables, findingsTable(&x))
@@ -32,7 +33,7 @@ func FindingsTables(doc analyze.FindingsDocument) []table.Table {
 	return tables
 }
 
-func findingsTable(x *analyze.FindingsExperiment) table.Table {
+func findingsTable(x *findings.Experiment) table.Table {
 	r, of := x.Run, len(x.RunIDs)
 	t := table.Table{Title: "Findings in " + identified(&r.Identity), Columns: findingColumns}
 	if of > 1 {
@@ -85,7 +86,7 @@ func findingsTable(x *analyze.FindingsExperiment) table.Table {
 		t.Notes = append(t.Notes, "not looked at: "+n)
 	}
 	for _, w := range r.Warnings {
-		if w != analyze.NotIngested { // it was said of what was not looked at
+		if w != identity.NotIngested { // it was said of what was not looked at
 			t.Notes = append(t.Notes, w)
 		}
 	}
@@ -95,7 +96,7 @@ func findingsTable(x *analyze.FindingsExperiment) table.Table {
 
 // inRepeats says in how many of several repeats a finding is, and how large in them: " (in 4 of 5 repeats, 9.563 ms to
 // 11.9 ms)". Of one that is in a single run, it is the run, where the rest is of another.
-func inRepeats(f *analyze.PooledFinding, x *analyze.FindingsExperiment) string {
+func inRepeats(f *findings.Pooled, x *findings.Experiment) string {
 	switch {
 	case f.In == 1 && f.RunID == x.Run.RunID:
 		return ""
@@ -117,12 +118,12 @@ func inRepeats(f *analyze.PooledFinding, x *analyze.FindingsExperiment) string {
 }
 
 // wholeTitles say in words what a share is of.
-var wholeTitles = map[string]string{analyze.OfPeakAllocated: "peak allocated",
-	analyze.OfHighestRecorded: "highest recorded", analyze.OfRecordedReserved: "highest recorded reserved",
-	analyze.OfPeakReserved: "peak reserved", analyze.OfStep: "step", analyze.OfLimit: "limit"}
+var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
+	findings.OfHighestRecorded: "highest recorded", findings.OfRecordedReserved: "highest recorded reserved",
+	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit"}
 
 // advice is what to change, and what for.
-func advice(f *analyze.Finding) string {
+func advice(f *findings.Finding) string {
 	if f.Change == "" {
 		return ""
 	}
@@ -151,9 +152,9 @@ func advice(f *analyze.Finding) string {
 }
 
 // ofBytes is what bytes are saved of: of the peak, whatever the finding's own size is a share of.
-func ofBytes(f *analyze.Finding) string {
+func ofBytes(f *findings.Finding) string {
 	if f.OfReserved() {
-		return analyze.OfPeakReserved
+		return findings.OfPeakReserved
 	}
-	return analyze.OfPeakAllocated
+	return findings.OfPeakAllocated
 }

@@ -5,18 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // What makes a run's figures doubtful stands below its findings, and what a saving costs beside it.
 func TestFindingsNotes(t *testing.T) {
-	doc := analyze.FindingsDocument{Runs: []analyze.FindingsRun{{Identity: analyze.Identity{RunID: "r", Name: "r"},
+	doc := findings.Document{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
 		Warnings: []string{"the run ended early (oom)"}, NotLooked: []string{"times: none"},
-		Findings: []analyze.Finding{
-			{ID: analyze.FindingClipTemporaries, Of: analyze.OfHighestRecorded, Sentence: "There are some.",
+		Findings: []findings.Finding{
+			{ID: findings.ClipTemporaries, Of: findings.OfHighestRecorded, Sentence: "There are some.",
 				Change: "have none", SavesBytes: new(int64(2 << 20)), CostsMS: new(12.5), Assumption: "measured"},
-			{ID: analyze.FindingCached, Of: analyze.OfRecordedReserved, Sentence: "Some are free.", Change: "use them",
+			{ID: findings.Cached, Of: findings.OfRecordedReserved, Sentence: "Some are free.", Change: "use them",
 				SavesBytes: new(int64(3 << 20)), Assumption: "at most"},
 		}}}}
 	notes := FindingsTables(doc)[0].Notes

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // FitTables prints by method and device the largest value that fits, then every value that was tried.
-func FitTables(doc analyze.FitDocument) []table.Table {
+func FitTables(doc predict.FitDocument) []table.Table {
 	var tables []table.Table
 	if methods, devices := fitAxes(&doc); len(methods) > 1 && len(devices) > 1 {
 		tables = append(tables, fitGrid(&doc, methods, devices))
@@ -55,7 +55,7 @@ const fitFile = "fit.json"
 
 // FitFolder is the first of [FitFolders] in which nothing is lost: it has no search, or one whose every run the new
 // search has too, as where the same command goes on from what was interrupted.
-func FitFolder(dir string, doc *analyze.FitDocument) string {
+func FitFolder(dir string, doc *predict.FitDocument) string {
 	folders, has := FitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
 		for _, p := range doc.Cells[i].Probes {
@@ -63,13 +63,13 @@ func FitFolder(dir string, doc *analyze.FitDocument) string {
 		}
 	}
 	for _, folder := range folders[:len(folders)-1] {
-		var old analyze.FitDocument
+		var old predict.FitDocument
 		text, err := os.ReadFile(filepath.Join(folder, fitFile))
-		if err != nil || json.Unmarshal(text, &old) != nil || old.Schema != analyze.FitSchema {
+		if err != nil || json.Unmarshal(text, &old) != nil || old.Schema != predict.FitSchema {
 			continue
 		}
-		lost := slices.ContainsFunc(old.Cells, func(c analyze.FitCell) bool {
-			return slices.ContainsFunc(c.Probes, func(p analyze.FitProbe) bool { return !has[p.RunID] })
+		lost := slices.ContainsFunc(old.Cells, func(c predict.FitCell) bool {
+			return slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return !has[p.RunID] })
 		})
 		if !lost {
 			return folder
@@ -79,7 +79,7 @@ func FitFolder(dir string, doc *analyze.FitDocument) string {
 }
 
 // WriteFit writes the tables and the picture of a search into a folder, and gives the paths.
-func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
+func WriteFit(dir string, doc predict.FitDocument) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder: %w", err)
 	}
@@ -97,7 +97,7 @@ func WriteFit(dir string, doc analyze.FitDocument) ([]string, error) {
 }
 
 // FitFigure draws memory by the value that was varied.
-func FitFigure(doc analyze.FitDocument) figure.Figure {
+func FitFigure(doc predict.FitDocument) figure.Figure {
 	m := &figure.Fit{Vary: doc.Vary.Name, Empty: "nothing was predicted"}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
@@ -115,7 +115,7 @@ func FitFigure(doc analyze.FitDocument) figure.Figure {
 	return figure.Figure{Name: "fit", Title: "Reserved GPU memory by " + doc.Vary.Name, Picture: m}
 }
 
-func fitAxes(doc *analyze.FitDocument) (methods, devices []string) {
+func fitAxes(doc *predict.FitDocument) (methods, devices []string) {
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		if !slices.Contains(methods, c.Method) {
@@ -129,7 +129,7 @@ func fitAxes(doc *analyze.FitDocument) (methods, devices []string) {
 }
 
 // fitLabel names a cell by what tells it from the others.
-func fitLabel(doc *analyze.FitDocument, c *analyze.FitCell) string {
+func fitLabel(doc *predict.FitDocument, c *predict.FitCell) string {
 	methods, devices := fitAxes(doc)
 	switch {
 	case len(devices) < 2:
@@ -141,9 +141,9 @@ func fitLabel(doc *analyze.FitDocument, c *analyze.FitCell) string {
 }
 
 // fitText is the largest value that fits, as a reader says it.
-func fitText(v *analyze.Vary, c *analyze.FitCell) table.Cell {
+func fitText(v *predict.Vary, c *predict.FitCell) table.Cell {
 	if c.Largest == nil {
-		if c.Outcome == analyze.FitUnset {
+		if c.Outcome == predict.FitUnset {
 			return table.Cell{Text: "not known"}
 		}
 		return table.Cell{Text: "none"}
@@ -156,7 +156,7 @@ func fitText(v *analyze.Vary, c *analyze.FitCell) table.Cell {
 }
 
 // fitGrid has a row a method and a column a device.
-func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
+func fitGrid(doc *predict.FitDocument, methods, devices []string) table.Table {
 	t := table.Table{Title: "Largest " + doc.Vary.Name + " that fits",
 		Columns: []table.Column{{Title: "Method", Key: "method"}}}
 	for _, d := range devices {
@@ -165,7 +165,7 @@ func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
 	for _, m := range methods {
 		row := []table.Cell{table.Text(m)}
 		for _, d := range devices {
-			i := slices.IndexFunc(doc.Cells, func(c analyze.FitCell) bool { return c.Method == m && c.GPU == d })
+			i := slices.IndexFunc(doc.Cells, func(c predict.FitCell) bool { return c.Method == m && c.GPU == d })
 			if i < 0 {
 				row = append(row, table.Absent())
 			} else {
@@ -177,7 +177,7 @@ func fitGrid(doc *analyze.FitDocument, methods, devices []string) table.Table {
 	return t
 }
 
-func fitTable(doc *analyze.FitDocument) table.Table {
+func fitTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: fmt.Sprintf("What fits: %s from %d to %d", doc.Vary.Name, doc.Vary.Low, doc.Vary.High),
 		Columns: []table.Column{{Title: "Method", Key: "method"},
 			{Title: "Profile", Key: "profile", For: table.Programs}, {Title: "Device", Key: "gpu"},
@@ -193,7 +193,7 @@ func fitTable(doc *analyze.FitDocument) table.Table {
 			table.Bytes(c.MemoryBytes), fitText(&doc.Vary, c),
 			table.Optional(c.PeakBytes, table.Bytes), table.Optional(c.PeakReservedBytes, table.Bytes),
 			table.Optional(c.Refused, table.Count),
-			table.Count(int64(len(c.Probes))), confidence(c.Confidence)})
+			table.Count(int64(len(c.Probes))), confidenceCell(c.Confidence)})
 	}
 	t.Notes = append(fitNotes(doc), "memory: what a process can take of the device "+besideContext, confidenceNote,
 		predictedNote)
@@ -202,7 +202,7 @@ func fitTable(doc *analyze.FitDocument) table.Table {
 
 // fitNotes say what is special about a cell: what did not come to an end, memory that does not grow with the value, and
 // what the answer rests on.
-func fitNotes(doc *analyze.FitDocument) []string {
+func fitNotes(doc *predict.FitDocument) []string {
 	var notes runNotes
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
@@ -210,7 +210,7 @@ func fitNotes(doc *analyze.FitDocument) []string {
 			notes.add(fitLabel(doc, c), fmt.Sprintf("%s was sought among the values that the options allow, %s: %s",
 				doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
-		if c.Outcome != analyze.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
+		if c.Outcome != predict.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
 			notes.say(c.Sentence(&doc.Vary))
 		}
 		for _, o := range c.Odd {
@@ -254,7 +254,7 @@ func shortened(values []int64) string {
 }
 
 // probesTable has a row a predicted run.
-func probesTable(doc *analyze.FitDocument) table.Table {
+func probesTable(doc *predict.FitDocument) table.Table {
 	t := table.Table{Title: "Every " + doc.Vary.Name + " that was tried",
 		Columns: []table.Column{{Title: "Method", Key: "method"}, {Title: "Profile", Key: "profile",
 			For: table.Programs},

@@ -3,12 +3,12 @@ package report
 import (
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // FitProgress says how the last run of a search ended; probes is how many the search is likely to make.
-func FitProgress(done *analyze.FitSearch, vary string, probes int) string {
+func FitProgress(done *predict.FitSearch, vary string, probes int) string {
 	run := &done.Runs[len(done.Runs)-1]
 	text := fmt.Sprintf("%s on %s, %s %d: ", done.Method, done.GPU, vary, run.Value)
 	switch fits, why := run.Verdict(); {

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/figure"
@@ -21,21 +22,21 @@ import (
 
 // searches are what a search can give: several methods on several devices, one that was stopped, one where nothing
 // fits, one where everything does, and memory that falls with the value; names of every length.
-func searches() map[string]analyze.FitDocument {
-	run := func(value int64, fits bool, reserved int64) analyze.FitRun {
-		return analyze.FitRun{Value: value,
-			Run: analyze.PredictionRun{Identity: analyze.Identity{RunID: fmt.Sprintf("run-%d", value),
+func searches() map[string]predict.FitDocument {
+	run := func(value int64, fits bool, reserved int64) predict.FitRun {
+		return predict.FitRun{Value: value,
+			Run: predict.PredictionRun{Identity: identity.Identity{RunID: fmt.Sprintf("run-%d", value),
 				Status: schemas.StatusOK}, Fits: &fits,
 				PeakBytes: new(reserved - 1<<20), PeakReservedBytes: &reserved,
 				Confidence: &schemas.Confidence{Level: schemas.Close, Reasons: []string{"it was read"},
 					KnownError: new("such cases were off")}}}
 	}
-	one := func(method, gpu string, memory int64, runs ...analyze.FitRun) analyze.FitSearch {
-		return analyze.FitSearch{Method: method, Profile: strings.ToLower(gpu), GPU: gpu, MemoryBytes: memory,
+	one := func(method, gpu string, memory int64, runs ...predict.FitRun) predict.FitSearch {
+		return predict.FitSearch{Method: method, Profile: strings.ToLower(gpu), GPU: gpu, MemoryBytes: memory,
 			Runs: runs}
 	}
 	const gib = 1 << 30
-	v := analyze.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
+	v := predict.Vary{Name: "batch_size", Low: 1, High: 512, Step: 1}
 	stopped := one("dpsgd", "Tesla T4", 14*gib, run(1, true, gib))
 	stopped.Stopped = "it was interrupted"
 	some := one("ghost", "Tesla T4", 14*gib, run(1, true, gib), run(16, false, 13*gib), run(8, true, 12*gib))
@@ -46,30 +47,30 @@ func searches() map[string]analyze.FitDocument {
 	for i := range int64(30) {
 		most.Only = append(most.Only, 2*i+2)
 	}
-	many := []analyze.FitSearch{}
+	many := []predict.FitSearch{}
 	for i := range int64(11) {
 		many = append(many, one(fmt.Sprintf("a-method-of-a-name-that-is-long-%d-按样本", i), "NVIDIA A100-SXM4-40GB",
 			39*gib, run(1, true, gib+i<<20), run(512, false, 38*gib), run(100+i, true, 30*gib+i*gib/2)))
 	}
-	return map[string]analyze.FitDocument{
-		"grid": analyze.Fit(v, []analyze.FitSearch{
+	return map[string]predict.FitDocument{
+		"grid": predict.Fit(v, []predict.FitSearch{
 			one("vanilla", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 2*gib), run(512, true, 60*gib)),
 			one("vanilla", "Tesla T4", 14*gib, run(1, true, 2*gib), run(512, false, 13*gib), run(96, true, 12*gib),
 				run(97, false, 13*gib)),
 			one("dpsgd", "NVIDIA H100 80GB HBM3", 79*gib, run(1, true, 3*gib), run(40, false, 78*gib),
 				run(41, true, 70*gib), run(42, false, 78*gib)), stopped}),
-		"some": analyze.Fit(analyze.Vary{Name: "physical_batch_size", Low: 1, High: 512, Step: 1},
-			[]analyze.FitSearch{some, most}),
-		"none":  analyze.Fit(v, []analyze.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
-		"empty": analyze.Fit(v, nil),
-		"many":  analyze.Fit(v, many),
+		"some": predict.Fit(predict.Vary{Name: "physical_batch_size", Low: 1, High: 512, Step: 1},
+			[]predict.FitSearch{some, most}),
+		"none":  predict.Fit(v, []predict.FitSearch{one("ghost", "Tesla T4", 1<<20, run(1, false, 1<<20))}),
+		"empty": predict.Fit(v, nil),
+		"many":  predict.Fit(v, many),
 		// Memories that are nearly the same, beside one far below, and curves that end where these are named.
-		"near": analyze.Fit(v, []analyze.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)),
+		"near": predict.Fit(v, []predict.FitSearch{one("vanilla", "A", 79*gib, run(1, true, gib), run(512, false, gib)),
 			one("vanilla", "B", 79*gib+gib/4, run(1, true, gib), run(512, true, 79*gib)),
 			one("vanilla", "C", 80*gib, run(1, true, gib), run(512, false, gib)), one("vanilla", "D", gib/4,
 				run(1, true, gib/8), run(2, false, gib/8))}),
-		"one": analyze.Fit(analyze.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1},
-			[]analyze.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
+		"one": predict.Fit(predict.Vary{Name: "seq_len", Low: 7, High: 7, Step: 1},
+			[]predict.FitSearch{one("train", "NVIDIA H200", 139*gib, run(7, true, 3000))}),
 	}
 }
 
@@ -193,17 +194,17 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 // interrupted. Another's tables lie beside it.
 func TestFitFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "fit-n")
-	doc := func(runs ...string) *analyze.FitDocument {
-		c := analyze.FitCell{Outcome: analyze.FitNone}
+	doc := func(runs ...string) *predict.FitDocument {
+		c := predict.FitCell{Outcome: predict.FitNone}
 		for _, id := range runs {
-			c.Probes = append(c.Probes, analyze.FitProbe{RunID: id})
+			c.Probes = append(c.Probes, predict.FitProbe{RunID: id})
 		}
-		return &analyze.FitDocument{Schema: analyze.FitSchema, Vary: analyze.Vary{Name: "n", Low: 1, High: 8, Step: 1},
-			Cells: []analyze.FitCell{c}}
+		return &predict.FitDocument{Schema: predict.FitSchema, Vary: predict.Vary{Name: "n", Low: 1, High: 8, Step: 1},
+			Cells: []predict.FitCell{c}}
 	}
 	for _, c := range []struct {
 		what, folder string
-		doc          *analyze.FitDocument
+		doc          *predict.FitDocument
 	}{
 		{"the first", dir, doc("r1", "r2")},
 		{"the same", dir, doc("r2", "r1")},
@@ -253,10 +254,10 @@ func TestFitTables(t *testing.T) {
 		}
 	}
 	// The answer of a single search is a sentence; of several the grid has them all.
-	one := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 9, Step: 1},
-		[]analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
-			Runs: []analyze.FitRun{{Value: 3, Run: analyze.PredictionRun{Fits: new(true)}},
-				{Value: 4, Run: analyze.PredictionRun{Fits: new(false)}}}}})
+	one := predict.Fit(predict.Vary{Name: "n", Low: 1, High: 9, Step: 1},
+		[]predict.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 24 << 30,
+			Runs: []predict.FitRun{{Value: 3, Run: predict.PredictionRun{Fits: new(true)}},
+				{Value: 4, Run: predict.PredictionRun{Fits: new(false)}}}}})
 	var answer bytes.Buffer
 	if err := table.Write(&answer, "table", report.FitTables(one)...); err != nil {
 		t.Fatal(err)
@@ -267,8 +268,8 @@ func TestFitTables(t *testing.T) {
 		t.Errorf("no %q in\n%s", sentence, answer.String())
 	}
 	// A value of which nothing was learned is named once: beside an answer, or as what stopped the search.
-	run := func(value int64, fits *bool) analyze.FitRun {
-		r := analyze.FitRun{Value: value, Run: analyze.PredictionRun{Fits: fits}}
+	run := func(value int64, fits *bool) predict.FitRun {
+		r := predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits}}
 		if fits == nil {
 			r.Run.Why = "failed: ValueError"
 		}
@@ -280,9 +281,9 @@ func TestFitTables(t *testing.T) {
 		"n 2 ended for another reason than memory: failed: ValueError": "the search was stopped at n 3, which fits: " +
 			"n 2 ended for another reason than memory: failed: ValueError",
 	} {
-		doc := analyze.Fit(analyze.Vary{Name: "n", Low: 1, High: 3, Step: 1},
-			[]analyze.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,
-				Runs: []analyze.FitRun{run(1, new(true)), run(3, new(true)), run(2, nil)}}})
+		doc := predict.Fit(predict.Vary{Name: "n", Low: 1, High: 3, Step: 1},
+			[]predict.FitSearch{{Method: "train", GPU: "x", MemoryBytes: 1 << 30, Stopped: stopped,
+				Runs: []predict.FitRun{run(1, new(true)), run(3, new(true)), run(2, nil)}}})
 		var b bytes.Buffer
 		if err := table.Write(&b, "table", report.FitTables(doc)...); err != nil {
 			t.Fatal(err)

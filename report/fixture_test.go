@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -31,7 +32,7 @@ type madeUp struct {
 	noPhases                         bool
 }
 
-func (m madeUp) input() analyze.Input {
+func (m madeUp) input() schemas.Tables {
 	start := time.Date(2026, 11, 21, 10, 15, 0, 0, time.UTC)
 	torch, profile := "2.11.0", "h200"
 	manifest := &schemas.Manifest{RunID: m.id, Name: m.name, Source: m.source, Status: m.status, Reason: m.reason,
@@ -44,7 +45,7 @@ func (m madeUp) input() analyze.Input {
 	if m.source == schemas.Predicted {
 		manifest.Profile = &profile
 	}
-	in := analyze.Input{Manifest: manifest, Report: &schemas.IngestReport{RunID: m.id}}
+	in := schemas.Tables{Manifest: manifest, Report: &schemas.IngestReport{RunID: m.id}}
 	if m.blocks == nil {
 		return in
 	}
@@ -205,10 +206,10 @@ func headline() []madeUp {
 	return runs
 }
 
-func study(baseline int, runs ...madeUp) analyze.Study {
+func study(baseline int, runs ...madeUp) compare.Study {
 	s := summaries(runs...)
 	if baseline < 0 {
-		return analyze.NewStudy(s, nil)
+		return compare.NewStudy(s, nil)
 	}
-	return analyze.NewStudy(s, &s[baseline])
+	return compare.NewStudy(s, &s[baseline])
 }

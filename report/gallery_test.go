@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // gallery are the pictures that must not go wrong.
-func gallery() map[string]analyze.Study {
-	g := map[string]analyze.Study{}
+func gallery() map[string]compare.Study {
+	g := map[string]compare.Study{}
 	g["headline"] = study(0, headline()...)
 	g["one"] = study(-1, headline()[2])
 	g["one-baseline"] = study(0, headline()[0])
@@ -81,7 +81,7 @@ func gallery() map[string]analyze.Study {
 }
 
 // adversaries adds what figures are prone to get wrong.
-func adversaries(g map[string]analyze.Study) {
+func adversaries(g map[string]compare.Study) {
 	var forty, same, repeats, matrix []madeUp
 	for i := range 40 {
 		m := headline()[i%3]
@@ -125,7 +125,7 @@ func adversaries(g map[string]analyze.Study) {
 	g["forty"] = study(0, forty...)
 	g["same"] = study(0, same...)
 	g["repeats"] = study(0, repeats...)
-	g["matrix"] = analyze.NewMatchedStudy(summaries(matrix...), nil, "")
+	g["matrix"] = compare.NewMatchedStudy(summaries(matrix...), nil, "")
 	g["no-phases"] = study(-1, single, bare)
 	g["one-event"] = study(-1, single)
 }

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // CheckTables prints a check: what fails it first, then everything that was compared. As Markdown it is a comment on a
 // pull request.
-func CheckTables(doc analyze.CheckDocument) []table.Table {
+func CheckTables(doc gate.Document) []table.Table {
 	var tables []table.Table
 	failed := table.Table{Title: checkTitle(&doc), Columns: []table.Column{{Title: "What fails", Key: "failure"}}}
 	for _, f := range doc.Failures {
@@ -33,13 +34,13 @@ func CheckTables(doc analyze.CheckDocument) []table.Table {
 	return tables
 }
 
-func checkTitle(doc *analyze.CheckDocument) string {
+func checkTitle(doc *gate.Document) string {
 	if doc.OK {
 		return "dpsight check: " + doc.Sentence() + " beside " + doc.Baseline
 	}
 	n := 0
 	for _, x := range doc.Experiments {
-		if slices.Contains([]string{analyze.StateRegressed, analyze.StateMissing, analyze.StateFailing}, x.State) {
+		if slices.Contains([]string{gate.StateRegressed, gate.StateMissing, gate.StateFailing}, x.State) {
 			n++
 		}
 	}
@@ -50,7 +51,7 @@ func checkTitle(doc *analyze.CheckDocument) string {
 }
 
 // comparedTable has a row a comparison, and a row for each experiment that has none.
-func comparedTable(doc *analyze.CheckDocument) table.Table {
+func comparedTable(doc *gate.Document) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
 		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true},
@@ -59,7 +60,7 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 		{Title: "Verdict", Key: "verdict"}}}
 	leftOut := false
 	predicted := false
-	markOf := func(x *analyze.CheckExperiment) string {
+	markOf := func(x *gate.Experiment) string {
 		if x.Source == nil || *x.Source != schemas.Predicted {
 			return ""
 		}
@@ -80,7 +81,7 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 		if all != "" {
 			label.Text = x.Label
 		}
-		if len(x.Comparisons) == 0 || x.State == analyze.StateFailing {
+		if len(x.Comparisons) == 0 || x.State == gate.StateFailing {
 			t.Rows = append(t.Rows, []table.Cell{label, table.Text(x.State), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Absent(),
 				table.Absent(), table.Absent(), table.Text(stateText(x))})
@@ -88,7 +89,7 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 		for k := range x.Comparisons {
 			c := &x.Comparisons[k]
 			// A row for each category that did not move would bury those that did.
-			if c.Verdict == analyze.VerdictOK && strings.HasPrefix(c.Metric, analyze.MetricCategory) && *c.Delta == 0 {
+			if c.Verdict == gate.VerdictOK && strings.HasPrefix(c.Metric, compare.MetricCategory) && *c.Delta == 0 {
 				leftOut = true
 				continue
 			}
@@ -105,7 +106,7 @@ func comparedTable(doc *analyze.CheckDocument) table.Table {
 	return t
 }
 
-func stateText(x *analyze.CheckExperiment) string {
+func stateText(x *gate.Experiment) string {
 	if len(x.DiffersIn) > 0 {
 		return x.State + ": " + strings.Join(x.DiffersIn, "; ")
 	}
@@ -115,7 +116,7 @@ func stateText(x *analyze.CheckExperiment) string {
 	return x.State
 }
 
-func comparisonRow(label table.Cell, state string, c *analyze.Comparison) []table.Cell {
+func comparisonRow(label table.Cell, state string, c *gate.Comparison) []table.Cell {
 	value, delta := quantityCells(c.Unit)
 	verdict := c.Verdict
 	if c.Reason != "" {
@@ -128,28 +129,28 @@ func comparisonRow(label table.Cell, state string, c *analyze.Comparison) []tabl
 }
 
 // metricTitle names a metric with the unit that its cells are shown in.
-func metricTitle(metric string, unit analyze.Unit) string {
+func metricTitle(metric string, unit compare.Unit) string {
 	title := metric
-	if m, err := analyze.ParseMetric(metric); err == nil {
+	if m, err := compare.ParseMetric(metric); err == nil {
 		title = m.Title()
 	}
 	switch unit {
-	case analyze.UnitPerSecond: // the title says it
+	case compare.UnitPerSecond: // the title says it
 		return title
-	case analyze.UnitBytes:
+	case compare.UnitBytes:
 		return title + " (MiB)"
 	}
 	return fmt.Sprintf("%s (%s)", title, unit)
 }
 
 // quantityCells gives the cells of a unit's values and of their differences.
-func quantityCells(u analyze.Unit) (value, delta func(float64) table.Cell) {
+func quantityCells(u compare.Unit) (value, delta func(float64) table.Cell) {
 	switch u {
-	case analyze.UnitBytes:
+	case compare.UnitBytes:
 		return func(v float64) table.Cell { return table.Bytes(int64(v)) }, func(v float64) table.Cell {
 			return table.DeltaBytes(int64(v))
 		}
-	case analyze.UnitMS:
+	case compare.UnitMS:
 		return table.Milliseconds, table.DeltaMilliseconds
 	}
 	return rate, func(v float64) table.Cell {

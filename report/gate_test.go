@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -27,14 +28,14 @@ func grownGhost() []madeUp {
 	return runs
 }
 
-func checked(t *testing.T, now []analyze.Summary, thresholds ...string) analyze.CheckDocument {
+func checked(t *testing.T, now []analyze.Summary, thresholds ...string) gate.Document {
 	t.Helper()
-	list, err := analyze.ParseThresholds(thresholds)
+	list, err := gate.ParseThresholds(thresholds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return analyze.Check(analyze.BaselineOf(summaries(headline()...), "test"), now,
-		analyze.CheckOptions{Baseline: "main.json", Thresholds: list, Floor: 1 << 20})
+	return gate.Check(gate.BaselineOf(summaries(headline()...), "test"), now,
+		gate.Options{Baseline: "main.json", Thresholds: list, Floor: 1 << 20})
 }
 
 func TestCheckTables(t *testing.T) {

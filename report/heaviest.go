@@ -1,6 +1,8 @@
 package report
 
-import "github.com/dpsight/dpsight/analyze"
+import (
+	"github.com/dpsight/dpsight/analyze/memory"
+)
 
 // heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one
 // row (see [analyze.Part]); 0 = all.
@@ -12,5 +14,5 @@ func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
 	for n < min(top, len(list)) && heavy(list[n]) {
 		n++
 	}
-	return analyze.Part(list, n)
+	return memory.Part(list, n)
 }

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -17,7 +18,7 @@ var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For
 
 // LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them
 // carry the whole document.
-func LadderTables(doc analyze.LadderDocument) []table.Table {
+func LadderTables(doc ladder.Document) []table.Table {
 	tables := []table.Table{}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -44,7 +45,7 @@ func LadderTables(doc analyze.LadderDocument) []table.Table {
 	return tables
 }
 
-func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMoment) table.Table {
+func ladderTable(r *ladder.Run, g *ladder.GPULadder, m *ladder.Moment) table.Table {
 	t := table.Table{Title: fmt.Sprintf("%s, %s, %s", identified(&r.Identity), ladderGPU(g), ladderMoment(m)),
 		Columns: rungColumns}
 	machine := machineCells(&r.Identity, table.Optional(m.Device, table.Text),
@@ -80,7 +81,7 @@ func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMo
 	if m.OtherProcesses != nil && *m.OtherProcesses > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("other processes on the GPU: %d", *m.OtherProcesses))
 	}
-	if m.At == analyze.DevicePeak && len(g.OutsideTorch) > 1 {
+	if m.At == ladder.DevicePeak && len(g.OutsideTorch) > 1 {
 		t.Notes = append(t.Notes, outsideNote(g))
 	}
 	t.Notes = append(t.Notes, r.Warnings...)
@@ -88,7 +89,7 @@ func ladderTable(r *analyze.LadderRun, g *analyze.GPULadder, m *analyze.LadderMo
 	return t
 }
 
-func ladderGPU(g *analyze.GPULadder) string {
+func ladderGPU(g *ladder.GPULadder) string {
 	var names []string
 	for i := range g.Devices {
 		names = append(names, g.Devices[i].Device+rank(g.Devices[i].Rank))
@@ -100,19 +101,19 @@ func ladderGPU(g *analyze.GPULadder) string {
 	return s
 }
 
-func ladderMoment(m *analyze.LadderMoment) string {
+func ladderMoment(m *ladder.Moment) string {
 	s := "at the device's peak"
 	switch m.At {
-	case analyze.RecordedPeak:
+	case ladder.RecordedPeak:
 		s = "at the device's highest where events were recorded"
-	case analyze.AllocatorPeak:
+	case ladder.AllocatorPeak:
 		s = "at the allocator's peak"
 		if m.Rank != nil && *m.Rank != 0 {
 			s += rank(*m.Rank)
 		}
 	}
 	if m.Event != nil {
-		return s + ", " + moment(&analyze.Moment{Event: *m.Event, Step: m.Step, Phase: m.Phase})
+		return s + ", " + moment(&memory.Moment{Event: *m.Event, Step: m.Step, Phase: m.Phase})
 	}
 	return s + where(m.Step, m.Phase)
 }
@@ -128,7 +129,7 @@ func where(step *int64, phase *string) (s string) {
 }
 
 // outsideNote says how what is outside torch came to be what it is.
-func outsideNote(g *analyze.GPULadder) string {
+func outsideNote(g *ladder.GPULadder) string {
 	const most = 6
 	var levels []string
 	for i := range g.OutsideTorch {

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -14,19 +15,19 @@ import (
 func TestLadderTables(t *testing.T) {
 	bytesOf := func(n int64) *int64 { n *= mib; return &n }
 	in := func(s string) *string { return &s }
-	doc := analyze.NewLadderDocument(analyze.LadderRun{Identity: analyze.Identity{RunID: "r", Name: "ghost",
-		Source: "measured"}, GPUs: []analyze.GPULadder{{GPU: in("NVIDIA H200"),
-		Devices: []analyze.LadderDevice{{Device: "cuda:0"}},
-		Moments: []analyze.LadderMoment{{At: analyze.DevicePeak, DriverReserveBytes: bytesOf(615),
-			OtherProcesses: new(int64(2)), Rungs: []analyze.Rung{
+	doc := ladder.NewDocument(ladder.Run{Identity: identity.Identity{RunID: "r", Name: "ghost",
+		Source: "measured"}, GPUs: []ladder.GPULadder{{GPU: in("NVIDIA H200"),
+		Devices: []ladder.Device{{Device: "cuda:0"}},
+		Moments: []ladder.Moment{{At: ladder.DevicePeak, DriverReserveBytes: bytesOf(615),
+			OtherProcesses: new(int64(2)), Rungs: []ladder.Rung{
 				{Rung: "device_used", Bytes: bytesOf(2000), How: "sampled"}, {Rung: "driver+context+modules",
 					In: in("device_used"), Bytes: bytesOf(500), How: "difference"},
 				{Rung: "reserved", In: in("device_used"), Bytes: bytesOf(1500), How: "replayed"},
 				{Rung: "allocated", In: in("reserved"), Bytes: bytesOf(1000), How: "replayed"},
 				{Rung: "cached", In: in("reserved"), Bytes: bytesOf(500), How: "difference"}}}},
-		OutsideTorch: []analyze.OutsideTorch{{Bytes: 400 * mib}, {Bytes: 500 * mib, Step: new(int64(0)),
+		OutsideTorch: []ladder.OutsideTorch{{Bytes: 400 * mib}, {Bytes: 500 * mib, Step: new(int64(0)),
 			Phase: in("forward")}}}}},
-		analyze.LadderRun{Identity: analyze.Identity{RunID: "s", Name: "idle"}, Warnings: []string{"nothing ran"}})
+		ladder.Run{Identity: identity.Identity{RunID: "s", Name: "idle"}, Warnings: []string{"nothing ran"}})
 	print := func(format string) string {
 		var b bytes.Buffer
 		if err := table.Write(&b, format, report.LadderTables(doc)...); err != nil {

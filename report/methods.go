@@ -6,14 +6,16 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // ConfigurationTables say what all runs of a study have in common, what only some of them have, and what tells them
 // apart: a row a run.
-func ConfigurationTables(s *analyze.Study) []table.Table {
+func ConfigurationTables(s *compare.Study) []table.Table {
 	setting, value := table.Column{Title: "Setting", Key: "setting"}, table.Column{Title: "Value", Key: "value"}
 	common := table.Table{Title: "Configuration of all runs", Columns: []table.Column{setting, value}}
 	for _, f := range s.Configuration.Common {
@@ -59,9 +61,9 @@ func ConfigurationTables(s *analyze.Study) []table.Table {
 }
 
 // unmeasured says which runs no GPU was measured in: a GPU among the settings may be one that a phantom stood for.
-func unmeasured(s *analyze.Study) []string {
+func unmeasured(s *compare.Study) []string {
 	var notes runNotes
-	markOf := func(c *analyze.Cell) string {
+	markOf := func(c *compare.Cell) string {
 		if c.Source == schemas.Measured {
 			return ""
 		}
@@ -85,12 +87,12 @@ func unmeasured(s *analyze.Study) []string {
 
 // havingIt names the runs that have a setting, or those that lack it where these are fewer; many are counted, and the
 // CSV file has each run's.
-func havingIt(s *analyze.Study, what string) string {
+func havingIt(s *compare.Study, what string) string {
 	const most = 6
 	var having, lacking []string
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		if slices.ContainsFunc(c.Facts(), func(f analyze.Fact) bool { return f.What == what }) {
+		if slices.ContainsFunc(c.Facts(), func(f identity.Fact) bool { return f.What == what }) {
 			having = append(having, nameAmong(s, c))
 		} else {
 			lacking = append(lacking, nameAmong(s, c))
@@ -107,10 +109,11 @@ func havingIt(s *analyze.Study, what string) string {
 
 // nameAmong is a cell's label, with its mark where another cell has the same one: what failed may share the label of
 // what did not.
-func nameAmong(s *analyze.Study, c *analyze.Cell) string {
-	if mark := c.StatusMark(); mark != "" && slices.ContainsFunc(s.Cells, func(o analyze.Cell) bool {
-		return o.RunID != c.RunID && o.Label == c.Label
-	}) {
+func nameAmong(s *compare.Study, c *compare.Cell) string {
+	if mark := compare.StatusMark(&c.Summary.Identity); mark != "" &&
+		slices.ContainsFunc(s.Cells, func(o compare.Cell) bool {
+			return o.RunID != c.RunID && o.Label == c.Label
+		}) {
 		return c.Label + " [" + mark + "]"
 	}
 	return c.Label
@@ -118,7 +121,7 @@ func nameAmong(s *analyze.Study, c *analyze.Cell) string {
 
 // captions are the configuration in a few lines, for figures: what all runs have in common and, since the bars differ
 // by more than the method then, what not all have alike.
-func captions(s *analyze.Study) []string {
+func captions(s *compare.Study) []string {
 	var common, some []string
 	for _, f := range s.Configuration.Common {
 		if _, ok := captionWords[f.What]; ok {
@@ -145,7 +148,7 @@ func captions(s *analyze.Study) []string {
 
 // captionDiffer gives the settings that differ, with whose value is which where that is short. That methods differ is
 // what figures are for, and the number of steps moves neither a peak nor a median.
-func captionDiffer(s *analyze.Study) []string {
+func captionDiffer(s *compare.Study) []string {
 	const room = 90
 	var out []string
 	for _, what := range s.Configuration.Varying {
@@ -184,8 +187,8 @@ func captionDiffer(s *analyze.Study) []string {
 }
 
 // wholeBatches reports whether each run takes its batch at once.
-func wholeBatches(s *analyze.Study) bool {
-	return !slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool {
+func wholeBatches(s *compare.Study) bool {
+	return !slices.ContainsFunc(s.Cells, func(c compare.Cell) bool {
 		return c.Fact("physical_batch_size") != c.Fact("batch_size")
 	})
 }
@@ -203,7 +206,7 @@ var captionWords = map[string]string{"model": "", "preset": "preset", "batch_siz
 	"torch": "torch", "Opacus": "Opacus"}
 
 // methodsTable has a row an experiment: what it takes, absolutely.
-func methodsTable(s *analyze.Study) table.Table {
+func methodsTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Memory, time and energy", Columns: []table.Column{{Title: "Run", Key: "run"},
 		{Title: "Method", Key: "method"},
 		{Title: "Repeats", Key: "repeats", Right: true}, {Title: "Peak allocated MiB", Key: "peak_bytes", Right: true},
@@ -264,7 +267,7 @@ func methodsTable(s *analyze.Study) table.Table {
 }
 
 // peaksOfAllRepeats reports whether something was repeated, and every repeat that ended well has a peak.
-func peaksOfAllRepeats(s *analyze.Study) bool {
+func peaksOfAllRepeats(s *compare.Study) bool {
 	peaks := map[string]int{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
@@ -287,12 +290,12 @@ func peaksOfAllRepeats(s *analyze.Study) bool {
 }
 
 // hasEnergy reports whether a column of energies is there, whose gaps want a reason.
-func hasEnergy(s *analyze.Study) bool {
-	return slices.ContainsFunc(s.Cells, func(c analyze.Cell) bool { return c.JoulesPerStep != nil })
+func hasEnergy(s *compare.Study) bool {
+	return slices.ContainsFunc(s.Cells, func(c compare.Cell) bool { return c.JoulesPerStep != nil })
 }
 
 // intervalCells are a median, what surrounds it, and how sure that is.
-func intervalCells(v *analyze.Interval) (median, low, high, n, confidence table.Cell) {
+func intervalCells(v *timing.Interval) (median, low, high, n, confidence table.Cell) {
 	if v == nil {
 		a := table.Absent()
 		return a, a, a, a, a
@@ -302,7 +305,7 @@ func intervalCells(v *analyze.Interval) (median, low, high, n, confidence table.
 }
 
 // spreadNotes say what low and high are, for each kind of interval that the cells have.
-func spreadNotes(s *analyze.Study) []string {
+func spreadNotes(s *compare.Study) []string {
 	kinds := map[string]bool{}
 	for i := range s.Cells {
 		if v := s.Cells[i].StepMS; v != nil {
@@ -313,20 +316,20 @@ func spreadNotes(s *analyze.Study) []string {
 }
 
 // spreadNote says what low and high are.
-func spreadNote(v *analyze.Interval) string {
-	clock := map[string]string{analyze.ClockGPU: "GPU time", analyze.ClockWall: "wall time"}[v.Clock]
+func spreadNote(v *timing.Interval) string {
+	clock := map[string]string{timing.ClockGPU: "GPU time", timing.ClockWall: "wall time"}[v.Clock]
 	what, ends := "step ms: median of n steps ("+clock+")", "the fastest and the slowest step"
-	if v.Over == analyze.OverRepeats {
+	if v.Over == timing.OverRepeats {
 		what, ends = "step ms: median of the medians of n repeats ("+clock+")", "the fastest and the slowest repeat"
 	}
-	if v.Of == analyze.OfMedian {
+	if v.Of == timing.OfMedian {
 		return what + "; low and high enclose the true median with at least 95 % confidence (order statistics)"
 	}
 	return what + "; low and high are " + ends + enclosing(v)
 }
 
 // enclosing says how surely a range has the true median in it: with fewer than six values no interval reaches 95 %.
-func enclosing(v *analyze.Interval) string {
+func enclosing(v *timing.Interval) string {
 	if v.N < 2 {
 		return ""
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -14,7 +15,7 @@ import (
 const maxTimeColumns = 6
 
 // ModuleTimeTables prints a table a run and rank. All of them carry the whole document.
-func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
+func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 	var tables []table.Table
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -42,7 +43,7 @@ func ModuleTimeTables(doc analyze.ModuleTimeDocument) []table.Table {
 }
 
 // ModuleTimeRecords is the same for programs: a row a run, rank, key and phase.
-func ModuleTimeRecords(doc analyze.ModuleTimeDocument) table.Table {
+func ModuleTimeRecords(doc timing.ModuleTimeDocument) table.Table {
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},
 		table.Column{Key: string(doc.By)}, table.Column{Key: "modules"},
 		table.Column{Key: "phase"}, table.Column{Key: "ms"}), Document: doc}
@@ -73,15 +74,15 @@ func ModuleTimeRecords(doc analyze.ModuleTimeDocument) table.Table {
 	return t
 }
 
-func timeKey(r *analyze.ModuleTimeRow, counted bool) table.Cell {
-	return keyCell(&analyze.ByRow{Key: r.Key, Others: r.Others, Modules: r.Modules}, counted)
+func timeKey(r *timing.ModuleTimeRow, counted bool) table.Cell {
+	return keyCell(&grouping.ByRow{Key: r.Key, Others: r.Others, Modules: r.Modules}, counted)
 }
 
-func timeTitle(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, rank string) string {
+func timeTitle(doc *timing.ModuleTimeDocument, r *timing.ModuleTimeRun, rank string) string {
 	return fmt.Sprintf("GPU time of %s%s by %s (ms a step)", identified(&r.Identity), rank, doc.By)
 }
 
-func timeColumns(doc *analyze.ModuleTimeDocument, phases []string, hooks bool) []table.Column {
+func timeColumns(doc *timing.ModuleTimeDocument, phases []string, hooks bool) []table.Column {
 	by := string(doc.By)
 	columns := []table.Column{{Title: strings.ToUpper(by[:1]) + by[1:], Key: by}, {Title: "ms", Key: "ms", Right: true},
 		{Title: "%", Key: "percent", Right: true}}
@@ -94,13 +95,13 @@ func timeColumns(doc *analyze.ModuleTimeDocument, phases []string, hooks bool) [
 	return columns
 }
 
-func moduleTimeTable(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, d *analyze.RankModuleTime) table.Table {
+func moduleTimeTable(doc *timing.ModuleTimeDocument, r *timing.ModuleTimeRun, d *timing.RankModuleTime) table.Table {
 	columns, merged := timePhases(d)
 	titles := slices.Clone(columns)
 	if len(merged) > 0 {
 		titles = append(titles, "other phases")
 	}
-	hooks := slices.ContainsFunc(d.Rows, func(r analyze.ModuleTimeRow) bool { return r.HookMS > 0 })
+	hooks := slices.ContainsFunc(d.Rows, func(r timing.ModuleTimeRow) bool { return r.HookMS > 0 })
 	t := table.Table{Title: timeTitle(doc, r, rank(d.Rank)), Columns: timeColumns(doc, titles, hooks)}
 	row := func(name table.Cell, ms float64, phase func(string) (float64, bool), hook *float64) {
 		cells := []table.Cell{name, table.Milliseconds(ms), table.Absent()}
@@ -163,10 +164,10 @@ func moduleTimeTable(doc *analyze.ModuleTimeDocument, r *analyze.ModuleTimeRun, 
 }
 
 // timePhases are the phases with a column of their own, and the shorter ones that share one.
-func timePhases(d *analyze.RankModuleTime) (columns, merged []string) {
-	scaled := func(p analyze.ModuleTimePhase) float64 { return p.InstrumentedMS * p.Scale }
+func timePhases(d *timing.RankModuleTime) (columns, merged []string) {
+	scaled := func(p timing.ModuleTimePhase) float64 { return p.InstrumentedMS * p.Scale }
 	longest := slices.Clone(d.Phases)
-	slices.SortStableFunc(longest, func(a, b analyze.ModuleTimePhase) int { return cmp.Compare(scaled(b), scaled(a)) })
+	slices.SortStableFunc(longest, func(a, b timing.ModuleTimePhase) int { return cmp.Compare(scaled(b), scaled(a)) })
 	own := map[string]bool{}
 	for i, p := range longest {
 		own[p.Phase] = i < maxTimeColumns || len(longest) == maxTimeColumns+1
@@ -185,7 +186,7 @@ func timePhases(d *analyze.RankModuleTime) (columns, merged []string) {
 const ownTimeNote = "a module's time is its own work, without what it calls; backward is charged to the module whose " +
 	"backward runs"
 
-func timeNotes(d *analyze.RankModuleTime) []string {
+func timeNotes(d *timing.RankModuleTime) []string {
 	notes := []string{ownTimeNote}
 	if d.InstrumentedStepMS != nil && d.StepMS != nil && d.BareSteps > 0 {
 		notes = append(notes, sharesNote(d.InstrumentedSteps, *d.InstrumentedStepMS, bareSteps(d.BareSteps), *d.StepMS))

@@ -5,28 +5,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-func moduleTimes() analyze.ModuleTimeDocument {
+func moduleTimes() timing.ModuleTimeDocument {
 	bare, norm := 40.0, 50.0
 	step, instrumented, residue := 100.0, 104.0, 1.5
 	q, head := "blocks.*.attention.q", "head"
-	id := analyze.Identity{RunID: "r", Name: "ghost", Source: schemas.Measured, Status: schemas.StatusOK}
-	rank := analyze.RankModuleTime{BareSteps: 8, InstrumentedSteps: 6, StepMS: &step, InstrumentedStepMS: &instrumented,
+	id := identity.Identity{RunID: "r", Name: "ghost", Source: schemas.Measured, Status: schemas.StatusOK}
+	rank := timing.RankModuleTime{BareSteps: 8, InstrumentedSteps: 6, StepMS: &step, InstrumentedStepMS: &instrumented,
 		ResidueMS: &residue, OutsideMS: 8.5,
-		Phases: []analyze.ModuleTimePhase{{Phase: "forward", BareMS: &bare, InstrumentedMS: 42, OutsideMS: 8.5,
+		Phases: []timing.ModuleTimePhase{{Phase: "forward", BareMS: &bare, InstrumentedMS: 42, OutsideMS: 8.5,
 			Scale: 40.0 / 42}, {Phase: "backward.norm", BareMS: &norm, InstrumentedMS: 52, Scale: 50.0 / 52}},
-		Rows: []analyze.ModuleTimeRow{{Key: &q, Modules: 20, MS: 60, HookMS: 30,
+		Rows: []timing.ModuleTimeRow{{Key: &q, Modules: 20, MS: 60, HookMS: 30,
 			Phases: map[string]float64{"forward": 20, "backward.norm": 40}},
 			{Key: &head, Modules: 1, MS: 20, Phases: map[string]float64{"forward": 10, "backward.norm": 10}},
 			{Others: 3, Modules: 3, MS: 10, Phases: map[string]float64{"forward": 10}}}}
-	predicted := analyze.ModuleTimeRun{Identity: analyze.Identity{RunID: "p", Name: "p", Source: schemas.Predicted},
-		Ranks: []analyze.RankModuleTime{}, Warnings: []string{"predicted runs have no times"}}
-	return analyze.NewModuleTimeDocument(analyze.ModuleTimeBy{Dimension: analyze.DimensionModule, Fold: true, Top: 2},
-		analyze.ModuleTimeRun{Identity: id, Ranks: []analyze.RankModuleTime{rank}, Warnings: []string{}}, predicted)
+	predicted := timing.ModuleTimeRun{Identity: identity.Identity{RunID: "p", Name: "p", Source: schemas.Predicted},
+		Ranks: []timing.RankModuleTime{}, Warnings: []string{"predicted runs have no times"}}
+	return timing.NewModuleTimeDocument(timing.ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true, Top: 2},
+		timing.ModuleTimeRun{Identity: id, Ranks: []timing.RankModuleTime{rank}, Warnings: []string{}}, predicted)
 }
 
 func TestModuleTimeTables(t *testing.T) {
@@ -66,8 +69,8 @@ func TestModuleTimeTables(t *testing.T) {
 func TestStackWaterfall(t *testing.T) {
 	keep, linear, same := "keep train.py", "linear torch/nn/functional.py < forward model.py", "main train.py"
 	a, b, delta := int64(100<<20), int64(109<<20), int64(9<<20)
-	doc := analyze.ExplainDocument{PeakDeltaBytes: &delta,
-		Stacks: []analyze.ExplainedStack{{Stack: &keep, FromBytes: 8 << 20, ToBytes: 16 << 20, DeltaBytes: 8 << 20},
+	doc := explain.Document{PeakDeltaBytes: &delta,
+		Stacks: []explain.StackPart{{Stack: &keep, FromBytes: 8 << 20, ToBytes: 16 << 20, DeltaBytes: 8 << 20},
 			{Stack: &linear, FromBytes: 20 << 20, ToBytes: 22 << 20, DeltaBytes: 2 << 20},
 			{FromBytes: 12 << 20, ToBytes: 11 << 20, DeltaBytes: -1 << 20}, {Stack: &same, FromBytes: 60 << 20,
 				ToBytes: 60 << 20}}}

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
 )
 
 // runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a
@@ -21,7 +22,7 @@ type runNote struct {
 
 // add says something of a run, once.
 func (n *runNotes) add(label, text string) {
-	if text == analyze.NotIngested {
+	if text == identity.NotIngested {
 		n.pending = include(n.pending, label)
 		return
 	}
@@ -52,11 +53,11 @@ func (n *runNotes) all() (out []string) {
 		if l.labels == nil {
 			out = append(out, l.text)
 		} else {
-			out = append(out, analyze.Some(l.labels, mostNamed)+": "+l.text)
+			out = append(out, prose.Some(l.labels, mostNamed)+": "+l.text)
 		}
 	}
 	if len(n.pending) > 0 {
-		out = append(out, analyze.NotIngested+": "+strings.Join(n.pending, ", "))
+		out = append(out, identity.NotIngested+": "+strings.Join(n.pending, ", "))
 	}
 	return out
 }

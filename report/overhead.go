@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // OverheadTables prints a study's overhead: a row an experiment; then categories and phases, a column an experiment. It
 // needs a baseline.
-func OverheadTables(s analyze.Study) []table.Table {
+func OverheadTables(s compare.Study) []table.Table {
 	tables := []table.Table{overheadTable(&s)}
 	for _, set := range []tableSet{across("", &s, categoryDeltaTable, nil), across("", &s, phasePeakDeltaTable, nil),
 		across("", &s, phaseDeltaTable, nil)} {
@@ -29,14 +29,14 @@ func OverheadTables(s analyze.Study) []table.Table {
 }
 
 // Gist is the one table of a study that says most: the overhead, or without a baseline what became of the runs.
-func Gist(s analyze.Study) table.Table {
+func Gist(s compare.Study) table.Table {
 	if s.Overhead != nil {
 		return overheadTable(&s)
 	}
-	return SuccessTables(analyze.Success(s.Runs))[0]
+	return SuccessTables(compare.Success(s.Runs))[0]
 }
 
-func overheadTable(s *analyze.Study) table.Table {
+func overheadTable(s *compare.Study) table.Table {
 	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
 		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes",
 			Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio",
@@ -108,7 +108,7 @@ func rate(v float64) table.Cell {
 	return table.Number(v, 2)
 }
 
-func withSources(t table.Table, s *analyze.Study) table.Table {
+func withSources(t table.Table, s *compare.Study) table.Table {
 	for i := range s.Cells {
 		for _, n := range sourceNotes(&s.Cells[i].Identity) {
 			if !slices.Contains(t.Notes, n) {
@@ -120,7 +120,7 @@ func withSources(t table.Table, s *analyze.Study) table.Table {
 }
 
 // cellColumns are a first column and one a cell.
-func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Column {
+func cellColumns(s *compare.Study, first table.Column, from, to int) []table.Column {
 	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
 		columns = append(columns, table.Column{Title: all.marked(s.Cells[i].Label, &s.Cells[i].Identity),
@@ -129,7 +129,7 @@ func cellColumns(s *analyze.Study, first table.Column, from, to int) []table.Col
 	return columns
 }
 
-func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
+func categoryDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + s.BaselineLabel +
 		" by category (MiB, % of its peak)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
@@ -138,7 +138,7 @@ func categoryDeltaTable(s *analyze.Study, from, to int) table.Table {
 	for _, c := range schemas.Categories {
 		cells, percents, any := []table.Cell{table.Text(c)}, []table.Cell{}, false
 		for i := range runs {
-			k := slices.IndexFunc(runs[i].Categories, func(d analyze.CategoryDelta) bool { return d.Category == c })
+			k := slices.IndexFunc(runs[i].Categories, func(d compare.CategoryDelta) bool { return d.Category == c })
 			switch {
 			case k < 0 && len(runs[i].Categories) == 0: // not broken down
 				cells, percents = append(cells, table.Absent()), append(percents, table.Absent())
@@ -203,7 +203,7 @@ func beside(difference table.Cell, percent *float64) string {
 }
 
 // percentColumns are the columns of each cell that people read behind its figure, and programs by themselves.
-func percentColumns(s *analyze.Study, from, to int, keys ...string) (columns []table.Column) {
+func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []table.Column) {
 	for i := from; i < to; i++ {
 		for _, k := range keys {
 			columns = append(columns, table.Column{Key: s.Cells[i].RunID + "_" + k, For: table.Programs})
@@ -214,13 +214,13 @@ func percentColumns(s *analyze.Study, from, to int, keys ...string) (columns []t
 
 // phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where
 // methods divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
-func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
+func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + s.BaselineLabel +
 		", % of its step)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_ms", "delta_step_percent")...)
-	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool { return p.MS != nil })
-	line := func(name string, of func(*analyze.OverheadRun) (ms, delta, percent *float64)) {
+	families, members, divided := phaseFamilies(s, from, to, func(p *compare.PhaseDelta) bool { return p.MS != nil })
+	line := func(name string, of func(*compare.OverheadRun) (ms, delta, percent *float64)) {
 		shown, programs := []table.Cell{table.Text(name)}, []table.Cell{}
 		for i := from; i < to; i++ {
 			o := s.Cells[i].Overhead
@@ -236,7 +236,7 @@ func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 	}
 	for _, f := range families {
 		for _, phase := range members[f] {
-			line(phase, func(o *analyze.OverheadRun) (ms, delta, percent *float64) {
+			line(phase, func(o *compare.OverheadRun) (ms, delta, percent *float64) {
 				p := o.Phase(phase)
 				switch {
 				case p == nil:
@@ -248,7 +248,7 @@ func phaseDeltaTable(s *analyze.Study, from, to int) table.Table {
 			})
 		}
 		if divided[f] {
-			line("all "+f, func(o *analyze.OverheadRun) (ms, delta, percent *float64) { return o.FamilyTime(f) })
+			line("all "+f, func(o *compare.OverheadRun) (ms, delta, percent *float64) { return o.FamilyTime(f) })
 			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the sum of %s, which not every run divides alike", f,
 				strings.Join(members[f], ", ")))
 		}

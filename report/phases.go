@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -36,7 +39,7 @@ func PhasesTables(doc analyze.PhasesDocument) []table.Table {
 
 func phasesTable(r *analyze.PhasesRun) table.Table {
 	t := table.Table{Title: "Phases of " + identified(&r.Identity), Columns: phaseColumns}
-	median := func(v *analyze.Interval) table.Cell {
+	median := func(v *timing.Interval) table.Cell {
 		if v == nil {
 			return table.Absent()
 		}
@@ -64,7 +67,7 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 }
 
 // phasePeakTable has a row a phase and a column a cell: the highest allocated in it, on the run's main device.
-func phasePeakTable(s *analyze.Study, from, to int) table.Table {
+func phasePeakTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Highest allocated by phase (MiB)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	var order []string
@@ -97,14 +100,14 @@ func phasePeakTable(s *analyze.Study, from, to int) table.Table {
 // phasePeakDeltaTable lists the phases whose highest allocated is known; a run's cell is that and, in brackets, the
 // difference to the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the
 // parts stands below them.
-func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
+func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
 	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + s.BaselineLabel + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_bytes", "delta_percent")...)
-	families, members, divided := phaseFamilies(s, from, to, func(p *analyze.PhaseDelta) bool {
+	families, members, divided := phaseFamilies(s, from, to, func(p *compare.PhaseDelta) bool {
 		return p.PeakBytes != nil
 	})
-	line := func(name string, of func(*analyze.Cell) (peak, delta *int64, percent *float64)) {
+	line := func(name string, of func(*compare.Cell) (peak, delta *int64, percent *float64)) {
 		shown, programs := []table.Cell{table.Text(name)}, []table.Cell{}
 		for i := from; i < to; i++ {
 			c := &s.Cells[i]
@@ -119,7 +122,7 @@ func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 	}
 	for _, f := range families {
 		for _, phase := range members[f] {
-			line(phase, func(c *analyze.Cell) (peak, delta *int64, percent *float64) {
+			line(phase, func(c *compare.Cell) (peak, delta *int64, percent *float64) {
 				p := c.Overhead.Phase(phase)
 				switch {
 				case p == nil:
@@ -131,7 +134,7 @@ func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 			})
 		}
 		if divided[f] {
-			line("all "+f, func(c *analyze.Cell) (peak, delta *int64, percent *float64) { return c.FamilyPeak(f) })
+			line("all "+f, func(c *compare.Cell) (peak, delta *int64, percent *float64) { return c.FamilyPeak(f) })
 			t.Notes = append(t.Notes, fmt.Sprintf("all %s: the highest of %s, which not every run divides alike", f,
 				strings.Join(members[f], ", ")))
 		}
@@ -146,14 +149,14 @@ func phasePeakDeltaTable(s *analyze.Study, from, to int) table.Table {
 // phaseFamilies are the phases of some cells that have what is asked for, by family, both in the order in which they
 // first come. A family is divided where one run or its baseline has it as one phase and another has parts of it: those
 // of set-up are no such parts.
-func phaseFamilies(s *analyze.Study, from, to int, has func(*analyze.PhaseDelta) bool) (families []string,
+func phaseFamilies(s *compare.Study, from, to int, has func(*compare.PhaseDelta) bool) (families []string,
 	members map[string][]string, divided map[string]bool) {
 	members, divided = map[string][]string{}, map[string]bool{}
 	whole, parts := map[string]bool{}, map[string]bool{}
 	for i := from; i < to; i++ {
 		for k := range s.Cells[i].Overhead.Phases {
 			p := &s.Cells[i].Overhead.Phases[k]
-			f := analyze.PhaseFamily(p.Phase)
+			f := memory.PhaseFamily(p.Phase)
 			whole[f], parts[f] = whole[f] || f == p.Phase, parts[f] || f != p.Phase
 			if !has(p) || slices.Contains(members[f], p.Phase) {
 				continue

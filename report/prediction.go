@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // PredictionTables prints a row a run, and what holds the memory of each.
-func PredictionTables(doc analyze.PredictionDocument) []table.Table {
+func PredictionTables(doc predict.PredictionDocument) []table.Table {
 	tables := []table.Table{predictionTable(doc)}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; len(r.Ranks) > 1 {
@@ -28,7 +29,7 @@ func PredictionTables(doc analyze.PredictionDocument) []table.Table {
 	return tables
 }
 
-func predictionTable(doc analyze.PredictionDocument) table.Table {
+func predictionTable(doc predict.PredictionDocument) table.Table {
 	t := table.Table{Title: "Prediction", Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
 		{Title: "Run", Key: "name"},
 		{Title: "Status", Key: "status", For: table.Programs}, {Title: "Profile", Key: "profile", For: table.Programs},
@@ -39,7 +40,7 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 		{Title: "Spare MiB", Key: "spare_bytes", Right: true}, {Title: "Unknown reads", Key: "unknown_reads",
 			Right: true},
 		{Title: "Confidence", Key: "confidence"}}}
-	all := of(len(doc.Runs), func(i int) *analyze.Identity { return &doc.Runs[i].Identity })
+	all := of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 	var notes runNotes
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -56,7 +57,7 @@ func predictionTable(doc analyze.PredictionDocument) table.Table {
 			table.Text(r.GPU), table.Optional(r.MemoryBytes, table.Bytes), fits, table.Optional(r.PeakBytes,
 				table.Bytes),
 			table.Optional(r.PeakReservedBytes, table.Bytes), table.Optional(r.SpareBytes, table.Bytes), reads,
-			confidence(r.Confidence)})
+			confidenceCell(r.Confidence)})
 		label := r.GPU
 		if len(doc.Runs) == 1 {
 			label = r.Name
@@ -80,7 +81,7 @@ const confidenceNote = "confidence is of the peak allocated; what is reserved de
 const besideContext = "for its tensors, beside what its CUDA context and the driver hold"
 
 // rankTable has a row a rank and device, where a run has several.
-func rankTable(r *analyze.PredictionRun) table.Table {
+func rankTable(r *predict.PredictionRun) table.Table {
 	t := table.Table{Title: fmt.Sprintf("Peaks by rank: %s, %s", identified(&r.Identity), r.GPU),
 		Columns: []table.Column{{Title: "Run id", Key: "run_id", For: table.Programs},
 			{Title: "Rank", Key: "rank", Right: true}, {Title: "Device", Key: "device"},
@@ -100,7 +101,7 @@ func rankTable(r *analyze.PredictionRun) table.Table {
 const mostNamed = 10
 
 // restsOn says what a prediction rests on.
-func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
+func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
 			if reason == r.Why { // the sentence on whether it fits has it
@@ -153,7 +154,7 @@ func restsOn(notes *runNotes, label string, r *analyze.PredictionRun) {
 	}
 }
 
-func confidence(c *schemas.Confidence) table.Cell {
+func confidenceCell(c *schemas.Confidence) table.Cell {
 	if c == nil {
 		return table.Absent()
 	}
@@ -162,7 +163,7 @@ func confidence(c *schemas.Confidence) table.Cell {
 
 // confidenceNotes say under any table how sure the figures of a predicted run are, and why. They do not name it, so
 // that what several runs share is said once; the level stands beside each run's name.
-func confidenceNotes(id *analyze.Identity) []string {
+func confidenceNotes(id *identity.Identity) []string {
 	if id.Confidence == "" {
 		return nil
 	}
@@ -181,7 +182,7 @@ func times(n int64) string {
 }
 
 // predictedCategories is what holds the memory at the peak, or when the request failed that ended the run.
-func predictedCategories(r *analyze.PredictionRun) table.Table {
+func predictedCategories(r *predict.PredictionRun) table.Table {
 	title := "What holds it at the peak"
 	if r.Failure != nil {
 		title = "What was held when the request failed"

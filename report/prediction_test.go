@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -15,13 +15,13 @@ func TestConfidenceIsSaidToBeOfAllocated(t *testing.T) {
 		return strings.Contains(note, "confidence is of the peak allocated") &&
 			strings.Contains(note, "reserved depends on where the driver puts segments")
 	}
-	run := analyze.PredictionRun{Confidence: &schemas.Confidence{Level: schemas.ExactExpected,
+	run := predict.PredictionRun{Confidence: &schemas.Confidence{Level: schemas.ExactExpected,
 		Reasons: []string{"nothing was read that nobody had computed"}}, Fits: new(true)}
-	if notes := PredictionTables(analyze.PredictionDocument{Runs: []analyze.PredictionRun{
+	if notes := PredictionTables(predict.PredictionDocument{Runs: []predict.PredictionRun{
 		run}})[0].Notes; !slices.ContainsFunc(notes, said) {
 		t.Errorf("under a prediction: %q", notes)
 	}
-	if notes := FitTables(analyze.FitDocument{})[0].Notes; !slices.ContainsFunc(notes, said) {
+	if notes := FitTables(predict.FitDocument{})[0].Notes; !slices.ContainsFunc(notes, said) {
 		t.Errorf("under what fits: %q", notes)
 	}
 }

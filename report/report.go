@@ -11,6 +11,9 @@ import (
 	"sync"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -18,10 +21,10 @@ import (
 // A Model is what a report shows.
 type Model struct {
 	Title string
-	Study analyze.Study
+	Study compare.Study
 	Notes []string // on the whole report: damaged run folders, what was chosen where nothing was named
 	// Ladders are those of the study's runs by run id. Without any the picture of them is not drawn.
-	Ladders map[string]analyze.LadderRun
+	Ladders map[string]ladder.Run
 	// AllSteps draws timelines of whole runs, and not of the step of the peak only.
 	AllSteps bool
 }
@@ -116,8 +119,8 @@ func failure(s *analyze.Summary) string {
 }
 
 // marked is a label with what must stand beside it.
-func marked(label string, id *analyze.Identity) string {
-	if mark := id.StatusMark(); mark != "" {
+func marked(label string, id *identity.Identity) string {
+	if mark := compare.StatusMark(id); mark != "" {
 		return label + " [" + mark + "]"
 	}
 	return label
@@ -135,19 +138,19 @@ func sameMark[R any](rows []R, mark func(*R) string) common {
 }
 
 // ofStudy is that of a table of a study's cells.
-func ofStudy(s *analyze.Study) common { return common(s.CommonMark()) }
+func ofStudy(s *compare.Study) common { return common(s.CommonMark()) }
 
 // of is that of a table of so many runs.
-func of(n int, run func(i int) *analyze.Identity) common {
-	ids := make([]*analyze.Identity, n)
+func of(n int, run func(i int) *identity.Identity) common {
+	ids := make([]*identity.Identity, n)
 	for i := range ids {
 		ids[i] = run(i)
 	}
-	return common(analyze.CommonMark(ids...))
+	return common(compare.CommonMark(ids...))
 }
 
 // marked is a label with what must stand beside it and is not said of all.
-func (c common) marked(label string, id *analyze.Identity) string {
+func (c common) marked(label string, id *identity.Identity) string {
 	if c != "" {
 		return label
 	}
@@ -155,7 +158,7 @@ func (c common) marked(label string, id *analyze.Identity) string {
 }
 
 // cell shows such a label. Programs read rows and no notes: to them each says it.
-func (c common) cell(label string, id *analyze.Identity) table.Cell {
+func (c common) cell(label string, id *identity.Identity) table.Cell {
 	return table.Cell{Text: c.marked(label, id), Value: marked(label, id)}
 }
 
@@ -168,6 +171,6 @@ func (c common) notes() []string {
 }
 
 // identified is [marked] for a run shown by itself.
-func identified(id *analyze.Identity) string {
+func identified(id *identity.Identity) string {
 	return marked(id.Shown(), id)
 }

@@ -16,6 +16,10 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/report/table"
@@ -181,7 +185,7 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 		}
 	}
 	for _, r := range gallery()["names"].Runs {
-		doc := analyze.NewBreakdownDocument(r.Breakdown)
+		doc := memory.NewBreakdownDocument(r.Breakdown)
 		var b bytes.Buffer
 		if err := table.Write(&b, "table", report.BreakdownTables(doc)...); err != nil {
 			t.Fatal(err)
@@ -194,19 +198,19 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 
 func TestBreakdownTables(t *testing.T) {
 	s := gallery()["mixed"]
-	var runs []analyze.BreakdownRun
+	var runs []memory.BreakdownRun
 	for _, r := range s.Runs {
 		runs = append(runs, r.Breakdown)
 	}
 	for _, f := range []string{"table", "csv"} {
 		var b bytes.Buffer
-		if err := table.Write(&b, f, report.BreakdownTables(analyze.NewBreakdownDocument(runs...))...); err != nil {
+		if err := table.Write(&b, f, report.BreakdownTables(memory.NewBreakdownDocument(runs...))...); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "breakdown."+f, b.Bytes())
 	}
 	var b bytes.Buffer
-	if err := table.Write(&b, "json", report.BreakdownTables(analyze.NewBreakdownDocument(runs...))...); err != nil {
+	if err := table.Write(&b, "json", report.BreakdownTables(memory.NewBreakdownDocument(runs...))...); err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {
@@ -284,13 +288,13 @@ func wholeReport(tb testing.TB, dir, out string) {
 	}
 	var runs []analyze.Summary
 	for _, r := range sel.Runs {
-		tables, err := store.Load(r, store.WantAll)
+		tables, err := store.Load(r, schemas.WantAll)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		runs = append(runs, analyze.Summarize(analyze.Input(*tables)))
+		runs = append(runs, analyze.Summarize(*tables))
 	}
-	study := analyze.NewStudy(runs, &runs[analyze.DefaultBaseline(runs, nil)])
+	study := compare.NewStudy(runs, &runs[compare.DefaultBaseline(runs, nil)])
 	if _, err := report.Write(out, report.Model{Title: "synthetic", Study: study}); err != nil {
 		tb.Fatal(err)
 	}
@@ -342,7 +346,7 @@ func TestRunsWithoutTables(t *testing.T) {
 	repeat := func(n int, method string, ingested bool) analyze.Summary {
 		in := methodRun(fmt.Sprintf("20261121T10150%dZ-%s-aaaaa%d", n, method, n), method).input()
 		if !ingested {
-			in = analyze.Input{Manifest: in.Manifest}
+			in = schemas.Tables{Manifest: in.Manifest}
 		}
 		return analyze.Summarize(in)
 	}
@@ -357,7 +361,7 @@ func TestRunsWithoutTables(t *testing.T) {
 			repeat(3, "dpsgd", false)}, "ghost, dpsgd", false},
 	} {
 		dir := t.TempDir()
-		if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy(c.runs, nil)}); err != nil {
+		if _, err := report.Write(dir, report.Model{Study: compare.NewStudy(c.runs, nil)}); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
@@ -381,7 +385,7 @@ func TestLatePeakInCategories(t *testing.T) {
 	late := *in.Report.Devices[0].TorchPeakAllocatedBytes + 1<<30
 	in.Report.Devices[0].TorchPeakAllocatedBytes = &late
 	dir := t.TempDir()
-	if _, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)},
+	if _, err := report.Write(dir, report.Model{Study: compare.NewStudy([]analyze.Summary{analyze.Summarize(in)},
 		nil)}); err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +404,7 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 		DeviceFreeBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
 	write := func() (dir, summary string) {
 		dir = t.TempDir()
-		files, err := report.Write(dir, report.Model{Study: analyze.NewStudy([]analyze.Summary{analyze.Summarize(in)},
+		files, err := report.Write(dir, report.Model{Study: compare.NewStudy([]analyze.Summary{analyze.Summarize(in)},
 			nil)})
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +428,7 @@ func TestReportShowsWhatRunsDiedOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc analyze.StudyDocument
+	var doc compare.StudyDocument
 	if err := json.Unmarshal(results, &doc); err != nil || len(doc.Failed) != 1 ||
 		doc.Failed[0].RequestedBytes != 41<<30 || doc.Failed[0].RunID != in.Manifest.RunID {
 		t.Errorf("%+v, %v", doc.Failed, err)
@@ -455,7 +459,7 @@ func TestFigureNotes(t *testing.T) {
 		b.Steps[i].GPUNS = 0
 	}
 	notes := func(name string, runs ...analyze.Summary) string {
-		m := report.Model{Study: analyze.NewStudy(runs, nil)}
+		m := report.Model{Study: compare.NewStudy(runs, nil)}
 		for _, f := range m.Figures() {
 			if f.Name != name {
 				continue
@@ -491,7 +495,7 @@ func TestFigureNotesOfRunThatFailedEarly(t *testing.T) {
 	runs := summaries(methodRun("1", "vanilla"), methodRun("2", "ghost"), methodRun("3", "vanilla"))
 	early := methodRun("4", "vanilla").input()
 	early.Manifest.Status, early.Manifest.Environment, early.Report = schemas.StatusFailed, nil, nil
-	s := analyze.NewMatchedStudy(append(runs, analyze.Summarize(early)), nil, "")
+	s := compare.NewMatchedStudy(append(runs, analyze.Summarize(early)), nil, "")
 	m := report.Model{Study: s}
 	got, want := strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"),
 		"torch 2.11.0 (all but vanilla [failed])"
@@ -519,7 +523,7 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 	mlp.name = "wide"
 	delete(mlp.params, "seq_len")
 	note := func(runs ...madeUp) (string, []table.Table) {
-		s := analyze.NewMatchedStudy(summaries(runs...), nil, "")
+		s := compare.NewMatchedStudy(summaries(runs...), nil, "")
 		m := report.Model{Study: s}
 		return strings.Join(m.Figures()[0].Picture.(*figure.MemoryBreakdown).Notes, "\n"),
 			report.ConfigurationTables(&s)
@@ -549,24 +553,24 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 
 // One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
 func TestKnownTable(t *testing.T) {
-	d := analyze.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
-		Conservation: analyze.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
-		Categories: []analyze.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028,
-			Evidence: analyze.Evidence{TaggedBytes: 1<<20 - 1028}},
-			{Category: schemas.Slack, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}},
-			{Category: schemas.Other, Bytes: 4, Evidence: analyze.Evidence{PhaseOnlyBytes: 4}},
-			{Category: schemas.Untraced, Bytes: 512, Evidence: analyze.Evidence{LifetimeBytes: 512}}}}
+	d := memory.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
+		Conservation: memory.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
+		Categories: []memory.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028,
+			Evidence: memory.Evidence{TaggedBytes: 1<<20 - 1028}},
+			{Category: schemas.Slack, Bytes: 512, Evidence: memory.Evidence{LifetimeBytes: 512}},
+			{Category: schemas.Other, Bytes: 4, Evidence: memory.Evidence{PhaseOnlyBytes: 4}},
+			{Category: schemas.Untraced, Bytes: 512, Evidence: memory.Evidence{LifetimeBytes: 512}}}}
 	if k := d.Known(); k.TaggedBytes+k.LifetimeBytes+k.PhaseOnlyBytes != d.AllocatedBytes || k.LifetimeBytes != 1024 ||
 		k.UnownedBytes != 516 {
 		t.Errorf("%+v", k)
 	}
-	run := func(name, status string, params map[string]any, devices ...analyze.DeviceBreakdown) analyze.BreakdownRun {
-		return analyze.BreakdownRun{Identity: analyze.Identity{RunID: name, Name: name, Status: status,
+	run := func(name, status string, params map[string]any, devices ...memory.DeviceBreakdown) memory.BreakdownRun {
+		return memory.BreakdownRun{Identity: identity.Identity{RunID: name, Name: name, Status: status,
 			Source: schemas.Measured, Params: params}, Devices: devices}
 	}
 	second := d
 	second.Rank, second.AllocatedBytes = 1, 0
-	doc := analyze.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK,
+	doc := memory.NewBreakdownDocument(run("two", schemas.StatusOK, nil, d, second), run("b", schemas.StatusOK,
 		map[string]any{"bare": true}), run("died", schemas.StatusKilled, nil))
 	const want = `How what is allocated is known
 Run  Device             MiB  Tagged %  By lifetime %  By phase only %  Other and untraced %  Ambiguous tags  Conservation
@@ -626,19 +630,19 @@ func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 	}
 	before, after := headline()[0], headline()[2]
 	before.source, after.source = schemas.Predicted, schemas.Predicted
-	explained, err := analyze.Explain(analyze.Dissect(before.input()), analyze.Dissect(after.input()))
+	explained, err := explain.Explain(explain.NewInput(before.input()), explain.NewInput(after.input()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var cost []analyze.CostRun
-	var broken []analyze.BreakdownRun
+	var broken []memory.BreakdownRun
 	for i := range s.Runs {
 		cost, broken = append(cost, s.Runs[i].Cost), append(broken, s.Runs[i].Breakdown)
 	}
 	tables := slices.Concat(report.OverheadTables(s), report.ExplainTables(explained, 0),
 		report.ConfigurationTables(&s),
 		[]table.Table{report.CostTable(analyze.NewCostDocument(cost...)),
-			report.KnownTable(analyze.NewBreakdownDocument(broken...)), report.RunsTable(analyze.Runs(s.Runs))})
+			report.KnownTable(memory.NewBreakdownDocument(broken...)), report.RunsTable(analyze.Runs(s.Runs))})
 	for _, one := range tables {
 		for _, format := range []string{"table", "markdown", "latex"} {
 			text := strings.NewReplacer(`\[`, "[", `\]`, "]").Replace(printed(t, format, []table.Table{one}))

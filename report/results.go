@@ -1,13 +1,13 @@
 package report
 
 import (
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // resultsTable is results.csv: a row a run, every figure a column, in bytes and milliseconds.
-func resultsTable(s *analyze.Study) table.Table {
+func resultsTable(s *compare.Study) table.Table {
 	var t table.Table
 	column := func(key string) { t.Columns = append(t.Columns, table.Column{Key: key}) }
 	for _, k := range []string{"run_id", "name", "status", "source", "profile", "bare", "suite", "gpu", "peak_bytes",
@@ -29,7 +29,7 @@ func resultsTable(s *analyze.Study) table.Table {
 	return t
 }
 
-func resultsRow(s *analyze.Study, i, columns int) []table.Cell {
+func resultsRow(s *compare.Study, i, columns int) []table.Cell {
 	r := &s.Runs[i]
 	var row []table.Cell
 	add := func(cells ...table.Cell) { row = append(row, cells...) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -67,7 +68,7 @@ func (m *Model) tableSets() []tableSet {
 			across("overhead_phases", s, phaseDeltaTable, tidyPhaseDeltas(s)))
 	}
 	sets = append(sets, across("phase_peaks", s, phasePeakTable, tidyPhasePeaks(s)), phaseSet(s))
-	success := SuccessTables(analyze.Success(s.Runs))
+	success := SuccessTables(compare.Success(s.Runs))
 	success[0] = withSources(success[0], s)
 	sets = append(sets, tableSet{name: "success", tables: success[:1]})
 	if len(success) > 1 {
@@ -82,7 +83,7 @@ func (m *Model) tableSets() []tableSet {
 const runsATable = 8
 
 // across is a set of tables with a column a cell, split where there are many. A part without rows is left out.
-func across(name string, s *analyze.Study, make func(s *analyze.Study, from, to int) table.Table,
+func across(name string, s *compare.Study, make func(s *compare.Study, from, to int) table.Table,
 	csv []table.Table) tableSet {
 	set := tableSet{name: name, csv: csv}
 	for from := 0; from < len(s.Cells); from += runsATable {
@@ -97,7 +98,7 @@ func across(name string, s *analyze.Study, make func(s *analyze.Study, from, to 
 }
 
 // phaseSet has a table an experiment.
-func phaseSet(s *analyze.Study) tableSet {
+func phaseSet(s *compare.Study) tableSet {
 	set := tableSet{name: "phases"}
 	seen := map[string]bool{}
 	for i := range s.Cells {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // SuccessTables print by method how many runs ended well and what they took, and of each that did not why, and where
 // its log is.
-func SuccessTables(doc analyze.SuccessDocument) []table.Table {
+func SuccessTables(doc compare.SuccessDocument) []table.Table {
 	t := table.Table{Title: "Runs by method", Document: doc, Columns: []table.Column{{Title: "Method", Key: "method"},
 		{Key: "source", For: table.Programs},
 		{Key: "profile", For: table.Programs}, {Title: "Runs", Key: "runs", Right: true},
@@ -23,7 +23,7 @@ func SuccessTables(doc analyze.SuccessDocument) []table.Table {
 		{Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true},
 		{Title: "Log", Key: "log"}}}
-	bare, all := 0, sameMark(doc.Methods, (*analyze.SuccessRow).Mark)
+	bare, all := 0, sameMark(doc.Methods, (*compare.SuccessRow).Mark)
 	t.Notes = append(t.Notes, all.notes()...)
 	for i := range doc.Methods {
 		r := &doc.Methods[i]

@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 func TestSuccessTables(t *testing.T) {
 	peak, step := int64(3<<20), 12.5
-	doc := analyze.SuccessDocument{Schema: analyze.SuccessSchema, Runs: 3, OK: 2, Methods: []analyze.SuccessRow{
+	doc := compare.SuccessDocument{Schema: compare.SuccessSchema, Runs: 3, OK: 2, Methods: []compare.SuccessRow{
 		{Method: "vanilla", Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak, MeanStepMS: &step},
-		{Method: "ghost", Runs: 2, OK: 1, SuccessRate: 0.5, Failures: []analyze.Failure{{RunID: "r", Name: "ghost",
+		{Method: "ghost", Runs: 2, OK: 1, SuccessRate: 0.5, Failures: []compare.Failure{{RunID: "r", Name: "ghost",
 			Status: "oom", Reason: "no memory", Log: "r/stderr.log", PeakBytes: &peak}}},
 	}}
-	print := func(format string, doc analyze.SuccessDocument) string {
+	print := func(format string, doc compare.SuccessDocument) string {
 		var b strings.Builder
 		if err := table.Write(&b, format, SuccessTables(doc)...); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ ghost  ghost   oom     no memory                 3.00  r/stderr.log
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	h200 := "h200"
-	doc.Methods = append(doc.Methods[:1], analyze.SuccessRow{Method: "vanilla", Source: "predicted", Profile: &h200,
+	doc.Methods = append(doc.Methods[:1], compare.SuccessRow{Method: "vanilla", Source: "predicted", Profile: &h200,
 		Runs: 1, OK: 1, SuccessRate: 1, MeanPeakBytes: &peak})
 	if got := print("table", doc); !strings.Contains(got, "vanilla [predicted (phantom h200)] ") {
 		t.Errorf("a prediction stands as one:\n%s", got)

@@ -1,13 +1,14 @@
 package report
 
 import (
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
 )
 
 // The CSV files of tables with a column a run: a row a run and item, since a program groups better than it transposes.
 
-func tidyConfiguration(s *analyze.Study) []table.Table {
+func tidyConfiguration(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "setting",
 		For: table.Programs}, table.Column{Key: "value", For: table.Programs})}
 	for i := range s.Cells {
@@ -20,15 +21,15 @@ func tidyConfiguration(s *analyze.Study) []table.Table {
 	return []table.Table{t}
 }
 
-func tidyCategories(s *analyze.Study) []table.Table {
-	var runs []analyze.BreakdownRun
+func tidyCategories(s *compare.Study) []table.Table {
+	var runs []memory.BreakdownRun
 	for i := range s.Cells {
 		runs = append(runs, s.Cells[i].Breakdown)
 	}
-	return BreakdownTables(analyze.NewBreakdownDocument(runs...))
+	return BreakdownTables(memory.NewBreakdownDocument(runs...))
 }
 
-func tidyOverhead(s *analyze.Study, keys []string, rows func(*analyze.OverheadRun, func(...table.Cell))) []table.Table {
+func tidyOverhead(s *compare.Study, keys []string, rows func(*compare.OverheadRun, func(...table.Cell))) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "baseline",
 		For: table.Programs})}
 	for _, k := range keys {
@@ -48,8 +49,8 @@ func tidyOverhead(s *analyze.Study, keys []string, rows func(*analyze.OverheadRu
 	return []table.Table{t}
 }
 
-func tidyCategoryDeltas(s *analyze.Study) []table.Table {
-	return tidyOverhead(s, []string{"category", "bytes", "delta_bytes", "delta_percent"}, func(o *analyze.OverheadRun,
+func tidyCategoryDeltas(s *compare.Study) []table.Table {
+	return tidyOverhead(s, []string{"category", "bytes", "delta_bytes", "delta_percent"}, func(o *compare.OverheadRun,
 		row func(...table.Cell)) {
 		for _, c := range o.Categories {
 			row(table.Text(c.Category), table.Bytes(c.Bytes), table.DeltaBytes(c.DeltaBytes),
@@ -58,9 +59,9 @@ func tidyCategoryDeltas(s *analyze.Study) []table.Table {
 	})
 }
 
-func tidyPhaseDeltas(s *analyze.Study) []table.Table {
+func tidyPhaseDeltas(s *compare.Study) []table.Table {
 	return tidyOverhead(s, []string{"phase", "ms", "delta_ms", "peak_bytes", "peak_delta_bytes", "delta_step_percent",
-		"peak_delta_percent"}, func(o *analyze.OverheadRun, row func(...table.Cell)) {
+		"peak_delta_percent"}, func(o *compare.OverheadRun, row func(...table.Cell)) {
 		for _, p := range o.Phases {
 			row(table.Text(p.Phase), table.Optional(p.MS, table.Milliseconds), table.Optional(p.DeltaMS,
 				table.DeltaMilliseconds),
@@ -70,9 +71,9 @@ func tidyPhaseDeltas(s *analyze.Study) []table.Table {
 	})
 }
 
-func tidyPhasePeakDeltas(s *analyze.Study) []table.Table {
+func tidyPhasePeakDeltas(s *compare.Study) []table.Table {
 	return tidyOverhead(s, []string{"phase", "peak_bytes", "peak_delta_bytes", "peak_delta_percent"},
-		func(o *analyze.OverheadRun, row func(...table.Cell)) {
+		func(o *compare.OverheadRun, row func(...table.Cell)) {
 			for _, p := range o.Phases {
 				if p.PeakBytes != nil {
 					row(table.Text(p.Phase), table.Bytes(*p.PeakBytes), table.Optional(p.PeakDeltaBytes,
@@ -84,7 +85,7 @@ func tidyPhasePeakDeltas(s *analyze.Study) []table.Table {
 }
 
 // tidyPhasePeaks are those of each run's main device, as in the table for people; phases.csv has them of every device.
-func tidyPhasePeaks(s *analyze.Study) []table.Table {
+func tidyPhasePeaks(s *compare.Study) []table.Table {
 	t := table.Table{Columns: append(append([]table.Column{}, machineColumns...), table.Column{Key: "phase",
 		For: table.Programs}, table.Column{Key: "peak_bytes", For: table.Programs})}
 	for i := range s.Cells {

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
 )
@@ -24,8 +25,8 @@ func (c *accuracyCmd) Run(s *streams) error {
 		if err != nil {
 			return err
 		}
-		predicted := analyze.BaselineOf(analyze.Predictions(runs), version)
-		return c.print(s, analyze.Accuracy(predicted, runs, "the predicted runs"))
+		predicted := gate.BaselineOf(predict.Predictions(runs), version)
+		return c.print(s, predict.Accuracy(predicted, runs, "the predicted runs"))
 	}
 	predicted, err := from.ReadBaselines("--predicted", c.Predicted, version, selected.LeaveNone)
 	if err != nil {
@@ -41,9 +42,9 @@ func (c *accuracyCmd) Run(s *streams) error {
 		if err != nil {
 			return err
 		}
-		measured.Experiments = append(measured.Experiments, analyze.Measurements(runs).Experiments...)
+		measured.Experiments = append(measured.Experiments, predict.Measurements(runs).Experiments...)
 	}
-	return c.print(s, analyze.AccuracyOf(predicted, measured, strings.Join(c.Predicted, ", ")))
+	return c.print(s, predict.AccuracyOf(predicted, measured, strings.Join(c.Predicted, ", ")))
 }
 
 // filesAmong tells files from the names of runs.
@@ -58,14 +59,14 @@ func filesAmong(args []string) (files, names []string) {
 	return files, names
 }
 
-func (c *accuracyCmd) print(s *streams, doc analyze.AccuracyDocument) error {
+func (c *accuracyCmd) print(s *streams, doc predict.AccuracyDocument) error {
 	if len(doc.Experiments) == 0 && (c.ByDoubt || doc.Fitting.Of == 0) {
 		return withHint{errors.New("no experiment was both measured and predicted"),
 			"predict what was measured, with the same name and parameters: dpsight collect --device phantom --store " +
 				"predicted …"}
 	}
 	if c.ByDoubt {
-		return c.write(s, report.KnownErrorsTable(analyze.KnownErrorsOf(doc)))
+		return c.write(s, report.KnownErrorsTable(predict.KnownErrorsOf(doc)))
 	}
 	return c.write(s, report.AccuracyTable(doc))
 }

@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type breakdownCmd struct {
@@ -22,7 +23,7 @@ type breakdownCmd struct {
 func (breakdownCmd) Help() string { return help("breakdown") }
 
 func (c *breakdownCmd) Run(s *streams) error {
-	at, err := analyze.ParseAt(c.At)
+	at, err := memory.ParseAt(c.At)
 	if err != nil {
 		return withHint{err, "as in --at peak, --at oom, --at event=1200 or --at step=2,phase=backward; steps count " +
 			"from 0; dpsight analyze phases lists the phases"}
@@ -43,12 +44,12 @@ func (c *breakdownCmd) Run(s *streams) error {
 			return err
 		}
 	}
-	rows, err := selected.Moments(runs, store.WantMemory|store.WantTimes|store.WantEvents,
-		func(in analyze.Input) (analyze.BreakdownRun, error) { return analyze.Breakdown(in, at) })
+	rows, err := selected.Moments(runs, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents,
+		func(in schemas.Tables) (memory.BreakdownRun, error) { return memory.Breakdown(in, at) })
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewBreakdownDocument(rows...)
+	doc := memory.NewBreakdownDocument(rows...)
 	if c.Known {
 		return c.write(s, report.KnownTable(doc))
 	}
@@ -56,13 +57,13 @@ func (c *breakdownCmd) Run(s *streams) error {
 }
 
 // by prints the selected runs by what --by asks for.
-func (c *breakdownCmd) by(s *streams, runs *selected.Runs, at analyze.At, by analyze.By) error {
-	rows, err := selected.Moments(runs, store.WantMemory|store.WantTimes|store.WantEvents|store.WantDetail,
-		func(in analyze.Input) (analyze.BreakdownByRun, error) { return analyze.BreakdownBy(in, at, by) })
+func (c *breakdownCmd) by(s *streams, runs *selected.Runs, at memory.At, by grouping.By) error {
+	rows, err := selected.Moments(runs, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents|schemas.WantDetail,
+		func(in schemas.Tables) (grouping.BreakdownByRun, error) { return grouping.BreakdownBy(in, at, by) })
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewBreakdownByDocument(by, rows...)
+	doc := grouping.NewBreakdownByDocument(by, rows...)
 	return writeDocument(s, c.Format, doc, report.BreakdownByTables, report.BreakdownByRecords)
 }
 
@@ -71,7 +72,7 @@ func (c *breakdownCmd) by(s *streams, runs *selected.Runs, at analyze.At, by ana
 const defaultTop = 20
 
 // dimensions is what --by and the flags that go with it ask for; nil without --by.
-func (c *breakdownCmd) dimensions() (*analyze.By, error) {
+func (c *breakdownCmd) dimensions() (*grouping.By, error) {
 	if c.By == "" {
 		if c.Depth != 0 || c.Fold || c.Top != nil {
 			return nil, withHint{errors.New("--depth, --fold and --top say how rows of --by are put together, and " +
@@ -79,11 +80,11 @@ func (c *breakdownCmd) dimensions() (*analyze.By, error) {
 		}
 		return nil, nil
 	}
-	dimensions, err := analyze.ParseDimensions(c.By)
+	dimensions, err := grouping.ParseDimensions(c.By)
 	if err != nil {
 		return nil, withHint{err, "as in --by category,module"}
 	}
-	by := analyze.By{Dimensions: dimensions, Depth: c.Depth, Fold: c.Fold, Top: defaultTop}
+	by := grouping.By{Dimensions: dimensions, Depth: c.Depth, Fold: c.Fold, Top: defaultTop}
 	if c.Top != nil {
 		by.Top = *c.Top
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
@@ -31,13 +31,13 @@ func (c *checkCmd) Run(s *streams) error {
 	}
 	given := c.Threshold
 	if len(given) == 0 {
-		given = analyze.DefaultThresholds
+		given = gate.DefaultThresholds
 	}
-	thresholds, err := analyze.ParseThresholds(given)
+	thresholds, err := gate.ParseThresholds(given)
 	if err != nil {
 		return withHint{err, "as in --threshold peak=1.05 --threshold category:gradients=5%"}
 	}
-	floor, err := analyze.ParseBytes(c.Floor)
+	floor, err := gate.ParseBytes(c.Floor)
 	if err != nil {
 		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
 	}
@@ -45,7 +45,8 @@ func (c *checkCmd) Run(s *streams) error {
 	var baseline *schemas.Baseline
 	var ofRuns bool
 	if c.Baseline != "" { // first: trials that it has are checked
-		if baseline, ofRuns, err = from.ReadBaseline("the baseline", c.Baseline, version, selected.LeaveTrials); err != nil {
+		if baseline, ofRuns, err = from.ReadBaseline("the baseline", c.Baseline, version,
+			selected.LeaveTrials); err != nil {
 			return err
 		}
 	}
@@ -54,12 +55,12 @@ func (c *checkCmd) Run(s *streams) error {
 		return err
 	}
 	runs = from.Newest(runs)
-	var doc *analyze.CheckDocument
+	var doc *gate.Document
 	if baseline != nil {
-		if err := analyze.CheckPhases(thresholds, *baseline, runs); err != nil {
+		if err := gate.CheckPhases(thresholds, *baseline, runs); err != nil {
 			return withHint{err, "dpsight analyze phases lists the phases"}
 		}
-		d := analyze.Check(*baseline, runs, analyze.CheckOptions{Baseline: c.Baseline, Thresholds: thresholds,
+		d := gate.Check(*baseline, runs, gate.Options{Baseline: c.Baseline, Thresholds: thresholds,
 			Floor: floor, Partial: c.Partial, Pair: ofRuns})
 		doc = &d
 	}
@@ -76,11 +77,11 @@ func (c *checkCmd) Run(s *streams) error {
 		}
 	}
 	if c.WriteBaseline != "" {
-		fresh := analyze.BaselineOf(runs, version)
+		fresh := gate.BaselineOf(runs, version)
 		if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
 			return withHint{fmt.Errorf("writing the baseline: %w", err), "name a file that can be written"}
 		}
-		for _, gap := range analyze.BaselineGaps(&fresh) {
+		for _, gap := range gate.BaselineGaps(&fresh) {
 			s.warn(gap)
 		}
 		s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
@@ -22,7 +24,7 @@ type collectCmd struct {
 	storeFlag
 	recordFlags
 	Device         string        `help:"Where to run: auto, cuda, phantom or phantom:PROFILE." default:"auto" placeholder:"DEVICE"`
-	GPUMemory      memory        `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	GPUMemory      deviceMemory  `name:"gpu-memory" help:"Memory of the phantom GPU (default: its profile's); beyond it an allocation fails as on a device." placeholder:"SIZE"`
 	Bare           bool          `help:"Counters and timers only: no allocator events."`
 	SampleInterval time.Duration `help:"How often NVML is asked." default:"10ms" placeholder:"DURATION"`
 	Quiet          bool          `help:"Keep what experiments write in their logs only, and print of a suite's report its overhead alone."`
@@ -100,7 +102,8 @@ func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Expe
 	case recording != nil:
 		return failure{withHint{errors.New("the run was not recorded as it should have been"), hint}}
 	case r.Manifest.Status != schemas.StatusOK:
-		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status), hint}}
+		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status),
+			hint}}
 	}
 	return nil
 }
@@ -121,14 +124,15 @@ func (c *collectCmd) check(given map[string]string) error {
 		misuse{c.Bare && c.Stacks != "none", "--stacks has no effect on a bare run",
 			"stacks are of allocator events, which it does not record"},
 		misuse{c.SampleInterval < time.Millisecond,
-			fmt.Sprintf("--sample-interval must be 1ms or more, not %s", c.SampleInterval), "it is 10ms where it is left out"})
+			fmt.Sprintf("--sample-interval must be 1ms or more, not %s", c.SampleInterval),
+			"it is 10ms where it is left out"})
 	return cmp.Or(err, c.recordFlags.check(), c.suiteFlags.check())
 }
 
 // makeTables ingests a recorded run, whatever its status: what was recorded is kept.
 func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
 	defer ingest.Frugal()()
-	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version, Confide: analyze.Confide})
+	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version, Confide: confidence.Assess})
 	if err != nil {
 		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
 	}
@@ -150,7 +154,7 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	}
 	tables := []table.Table{report.RunsTable(analyze.Runs(runs))}
 	if b := runs[0].Breakdown; len(b.Devices) > 0 {
-		tables = append(tables, report.BreakdownTables(analyze.NewBreakdownDocument(b))...)
+		tables = append(tables, report.BreakdownTables(memory.NewBreakdownDocument(b))...)
 	} else if len(r.Manifest.Warnings) == 0 && !r.Manifest.Bare { // a script that trains on the CPU, say
 		for _, w := range runs[0].Warnings {
 			s.warn(w)

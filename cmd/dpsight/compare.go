@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
@@ -22,7 +22,7 @@ type compareCmd struct {
 func (compareCmd) Help() string { return help("compare") }
 
 func (c *compareCmd) Run(s *streams) error {
-	value, err := analyze.ParseMetric(c.Value)
+	value, err := compare.ParseMetric(c.Value)
 	if err != nil {
 		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
 	}
@@ -30,7 +30,7 @@ func (c *compareCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	o := analyze.CompareOptions{Value: value, Rows: c.Rows, Cols: c.Cols}
+	o := compare.Options{Value: value, Rows: c.Rows, Cols: c.Cols}
 	if runs.Suite != nil {
 		o.Prefer = runs.Suite.Baseline
 	}
@@ -45,10 +45,10 @@ func (c *compareCmd) Run(s *streams) error {
 	if base.Elsewhere != nil {
 		sides++
 	}
-	if u := value.Unit(); sides == 2 || u == analyze.UnitMS || u == analyze.UnitPerSecond { // else no time is shown
+	if u := value.Unit(); sides == 2 || u == compare.UnitMS || u == compare.UnitPerSecond { // else no time is shown
 		base.NoteRepeats(runs, sums)
 	}
-	doc, err := analyze.Compare(sums, o)
+	doc, err := compare.Compare(sums, o)
 	if err != nil {
 		return withHint{err, "dpsight runs lists the runs; dpsight compare --help has examples"}
 	}

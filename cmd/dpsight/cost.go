@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type costCmd struct{ analysis }
@@ -18,7 +19,7 @@ func (c *costCmd) Run(s *streams) error {
 		return err
 	}
 	var rows []analyze.CostRun
-	err = runs.Each(0, true, func(in analyze.Input) error {
+	err = runs.Each(0, true, func(in schemas.Tables) error {
 		rows = append(rows, analyze.Cost(in))
 		return nil
 	})

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type explainCmd struct {
@@ -39,9 +39,9 @@ func (c *explainCmd) Run(s *streams) error {
 	case n != 2:
 		return withHint{fmt.Errorf("two runs are compared, not %d", n), hint}
 	}
-	var sides []analyze.Dissection
-	err = runs.Each(store.WantAll|store.WantDetail|store.WantModuleTimes, false, func(in analyze.Input) error {
-		sides = append(sides, analyze.Dissect(in))
+	var sides []explain.Input
+	err = runs.Each(schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes, false, func(in schemas.Tables) error {
+		sides = append(sides, explain.NewInput(in))
 		return nil
 	})
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *explainCmd) Run(s *streams) error {
 		sides[i].As = label
 	}
 	a, b := &sides[0], &sides[1]
-	analyze.TakeRepeats([2]*analyze.Dissection{a, b}, runs.Repeats(&a.Summary, &b.Summary))
-	doc, err := analyze.Explain(*a, *b)
+	explain.TakeRepeats([2]*explain.Input{a, b}, runs.Repeats(&a.Summary, &b.Summary))
+	doc, err := explain.Explain(*a, *b)
 	if err != nil {
 		return withHint{err, hint}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/resultjson"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type exportCmd struct {
@@ -27,7 +26,8 @@ func (c *exportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	folder := len(runs.Runs) > 1 || strings.HasSuffix(c.Out, "/") || strings.HasSuffix(c.Out, string(filepath.Separator))
+	folder := len(runs.Runs) > 1 || strings.HasSuffix(c.Out, "/") ||
+		strings.HasSuffix(c.Out, string(filepath.Separator))
 	if st, err := os.Stat(c.Out); err == nil && st.IsDir() {
 		folder = true
 	}
@@ -36,7 +36,7 @@ func (c *exportCmd) Run(s *streams) error {
 			"name a folder with -o, or one run"}
 	}
 	var profiles []analyze.ComponentProfile
-	err = runs.Each(store.WantAll, false, func(in analyze.Input) error {
+	err = runs.Each(schemas.WantAll, false, func(in schemas.Tables) error {
 		profiles = append(profiles, analyze.Profile(in))
 		return nil
 	})

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/figure"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // In the figures of recordings, of one run, and of a store where measured and predicted runs lie together, no text
@@ -61,12 +60,12 @@ func TestFiguresOfRecordings(t *testing.T) {
 		if drawn != c.drawn {
 			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
 		}
-		var last *analyze.Dissection // of the run before
-		err = sel.Each(store.WantAll|store.WantDetail|store.WantModuleTimes, true,
-			func(in analyze.Input) error {
-				d := analyze.Dissect(in)
+		var last *explain.Input // of the run before
+		err = sel.Each(schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes, true,
+			func(in schemas.Tables) error {
+				d := explain.NewInput(in)
 				if last != nil {
-					if doc, err := analyze.Explain(*last, d); err == nil {
+					if doc, err := explain.Explain(*last, d); err == nil {
 						legible(t, c.name+", "+doc.From+" to "+doc.To, report.ExplainFigure(doc))
 					}
 				}

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type findingsCmd struct{ analysis }
@@ -18,9 +18,9 @@ func (c *findingsCmd) Run(s *streams) error {
 	}
 	selected.LeaveTrials(runs)
 	selected.LeaveSuperseded(runs)
-	rows, err := selected.Rows(runs, store.WantAll|store.WantDetail, selected.Always(analyze.Inspect))
+	rows, err := selected.Rows(runs, schemas.WantAll|schemas.WantDetail, selected.Always(findings.CheckRun))
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.FindingsTables(analyze.Findings(rows, runs.Outlines(store.WantTimes, nil)))...)
+	return c.write(s, report.FindingsTables(findings.Find(rows, runs.Outlines(schemas.WantTimes, nil)))...)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/fit"
 	"github.com/dpsight/dpsight/report"
@@ -18,10 +18,10 @@ import (
 
 // fitFlags are the options of predict that search.
 type fitFlags struct {
-	Fit   memory `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
-	Vary  string `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
-	Fresh bool   `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
-	Out   string `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
+	Fit   deviceMemory `help:"With --vary: the memory to fit into, as 80GiB: what the process can take for its tensors, beside its CUDA context (default: what the device leaves to it)." placeholder:"SIZE" group:"Search"`
+	Vary  string       `help:"Find the largest value of a parameter that fits, by bisection and a few values beside it: NAME=LOW..HIGH or NAME=LOW..HIGH:STEP. --method may then name several. A command has {NAME} where the value goes." placeholder:"NAME=LOW..HIGH" group:"Search"`
+	Fresh bool         `help:"With --vary: make every run anew, also those that the store has." group:"Search"`
+	Out   string       `short:"o" help:"With --vary: folder for the tables and the figure (default: STORE/fit-NAME); where it has those of another search, DIR-2 and so on." placeholder:"DIR" group:"Search"`
 }
 
 // check refuses what has no effect.
@@ -31,7 +31,8 @@ func (f *fitFlags) check(c *predictCmd) error {
 			"as in --fit 80GiB --vary batch_size=1..512; --gpu-memory predicts a single run"},
 		misuse{f.Vary == "" && (f.Fresh || f.Out != ""), "--fresh and --out go with --vary",
 			"dpsight report RUN -o DIR reports on a single run"},
-		misuse{f.Fit != 0 && c.GPUMemory != 0, "--fit and --gpu-memory both say how much memory there is", "leave one out"},
+		misuse{f.Fit != 0 && c.GPUMemory != 0, "--fit and --gpu-memory both say how much memory there is",
+			"leave one out"},
 		misuse{f.Vary != "" && c.Seeds != 1, "--seeds does not go with --vary",
 			"predict the value that was found with --seeds"})
 }
@@ -47,10 +48,10 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	if c.Out == "" {
 		out = filepath.Join(c.Store, "fit-"+collect.SafeName(vary.Name))
 	}
-	search := &fit.Search[analyze.FitRun]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
+	search := &fit.Search[predict.FitRun]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
 		Ours: report.FitOutputs(out),
-		Load: func(r store.Run) (analyze.FitRun, error) { return readFit(r.Dir) },
-		Run:  func(e collect.Experiment) (analyze.FitRun, error) { return runFit(console, e) }}
+		Load: func(r store.Run) (predict.FitRun, error) { return readFit(r.Dir) },
+		Run:  func(e collect.Experiment) (predict.FitRun, error) { return runFit(console, e) }}
 	cells, err := search.Cells()
 	if err != nil {
 		return err
@@ -60,24 +61,25 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	trails, err := search.All(context.Background(), cells,
 		func(cell *fit.Cell) { console.Println("dpsight: " + cell.Machine.Note) },
-		func(t *fit.Trail[analyze.FitRun]) {
+		func(t *fit.Trail[predict.FitRun]) {
 			done := fitSearch(t)
 			console.Println("dpsight: " + oneLine(report.FitProgress(&done, vary.Name, t.Values.Probes())))
 		})
 	if err != nil {
 		return err
 	}
-	var searches []analyze.FitSearch
+	var searches []predict.FitSearch
 	for i := range trails {
 		searches = append(searches, fitSearch(&trails[i]))
 	}
-	doc := analyze.Fit(analyze.Vary{Name: vary.Name, Low: vary.Low, High: vary.High, Step: vary.Step}, searches)
+	doc := predict.Fit(predict.Vary{Name: vary.Name, Low: vary.Low, High: vary.High, Step: vary.Step}, searches)
 	if err := c.writeFit(s, doc, out); err != nil {
 		return err
 	}
 	for _, done := range searches {
 		if done.Stopped != "" {
-			return failure{withHint{fmt.Errorf("the search did not come to its end: %s on %s: %s", done.Method, done.GPU,
+			return failure{withHint{fmt.Errorf("the search did not come to its end: %s on %s: %s", done.Method,
+				done.GPU,
 				done.Stopped), "what was predicted is kept: the same command goes on from there"}}
 		}
 	}
@@ -88,7 +90,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 }
 
 // writeFit prints what searches found, and writes it to a folder where no other search's tables are.
-func (c *predictCmd) writeFit(s *streams, doc analyze.FitDocument, out string) error {
+func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) error {
 	if err := table.Write(s.out, c.Format, report.FitTables(doc)...); err != nil {
 		return err
 	}
@@ -104,9 +106,9 @@ func (c *predictCmd) writeFit(s *streams, doc analyze.FitDocument, out string) e
 }
 
 // fitSearch is what one search found so far.
-func fitSearch(t *fit.Trail[analyze.FitRun]) analyze.FitSearch {
+func fitSearch(t *fit.Trail[predict.FitRun]) predict.FitSearch {
 	m := t.Machine
-	done := analyze.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(), GPU: m.GPUName(),
+	done := predict.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(), GPU: m.GPUName(),
 		Only: t.Values.Only, Barred: t.Values.Barred, Top: t.Values.Top}
 	for _, f := range t.Found {
 		run := f.Answer
@@ -120,20 +122,20 @@ func fitSearch(t *fit.Trail[analyze.FitRun]) analyze.FitSearch {
 }
 
 // readFit reads a predicted run.
-func readFit(dir string) (analyze.FitRun, error) {
+func readFit(dir string) (predict.FitRun, error) {
 	r, err := store.OpenRun(dir)
 	if err != nil {
-		return analyze.FitRun{}, err
+		return predict.FitRun{}, err
 	}
-	in, err := selected.Read(r, store.WantAll|store.WantDetail)
+	in, err := selected.Read(r, schemas.WantAll|schemas.WantDetail)
 	if err != nil {
-		return analyze.FitRun{}, err
+		return predict.FitRun{}, err
 	}
-	return analyze.NewFitRun(in), nil
+	return predict.NewFitRun(in), nil
 }
 
 // runFit makes a run and reads it.
-func runFit(console *collect.Console, e collect.Experiment) (none analyze.FitRun, err error) {
+func runFit(console *collect.Console, e collect.Experiment) (none predict.FitRun, err error) {
 	r, err := collect.Run(context.Background(), e)
 	if r == nil {
 		return none, err

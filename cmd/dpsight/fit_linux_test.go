@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -25,13 +25,13 @@ kept = torch.empty(n << 20, dtype=torch.uint8, device="cuda")
 `
 
 // searched runs dpsight predict --vary with JSON.
-func searched(t *testing.T, store string, args ...string) (result, analyze.FitDocument) {
+func searched(t *testing.T, store string, args ...string) (result, predict.FitDocument) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = store, &stdout, &stderr // the folder is part of what a command is
 	_ = cmd.Run()                                             // the exit code says it
-	var doc analyze.FitDocument
+	var doc predict.FitDocument
 	if stdout.Len() > 0 {
 		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
 			t.Fatalf("%v\n%s", err, stdout.String())
@@ -56,7 +56,7 @@ func TestFit(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
-	if c.Outcome != analyze.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 ||
+	if c.Outcome != predict.FitSome || *c.Largest != 100 || *c.Refused != 110 || c.MemoryBytes != 100<<20 ||
 		c.Profile != "h100" || *c.PeakReservedBytes != 100<<20 || len(c.Odd) != 0 {
 		t.Errorf("%s", r.stdout)
 	}
@@ -92,7 +92,7 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	args[3] = "n=90..90"
-	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != analyze.FitAll ||
+	if r, again := searched(t, store, args...); r.code != exitDone || again.Cells[0].Outcome != predict.FitAll ||
 		again.Cells[0].Probes[0].Kept {
 		t.Errorf("a script that changed: exit code %d\n%s", r.code, r.stdout)
 	} else if !strings.Contains(r.stderr, "dpsight: note: "+out+" has the tables of another search, which are "+
@@ -122,12 +122,12 @@ func TestFit(t *testing.T) {
 func TestFitThatFindsNothing(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, holding), t.TempDir()
 	r, doc := searched(t, store, "--fit", "100MiB", "--vary", "n=200..300", "--", interpreter, script, "{n}")
-	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone ||
+	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitNone ||
 		!strings.Contains(r.stderr, "nothing fits: not even n 200") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	r, doc = searched(t, store, "--fit", "100MiB", "--vary", "n=20..20", "--", interpreter, script, "{n}", "20")
-	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitUnset || doc.Cells[0].Largest != nil ||
+	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitUnset || doc.Cells[0].Largest != nil ||
 		!strings.Contains(r.stderr, "n 20 ended for another reason than memory: failed: ValueError: that many are "+
 			"not known") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -139,7 +139,7 @@ func TestFitBesideAValueThatCannotBe(t *testing.T) {
 	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
 		holding)
 	r, doc := searched(t, t.TempDir(), "--vary", "n=10..30:10", "--", python(t), script, "{n}")
-	if r.code != exitDone || doc.Cells[0].Outcome != analyze.FitAll || *doc.Cells[0].Largest != 30 ||
+	if r.code != exitDone || doc.Cells[0].Outcome != predict.FitAll || *doc.Cells[0].Largest != 30 ||
 		doc.Cells[0].Probes[1].Fits != nil ||
 		doc.Cells[0].Probes[1].Why != "failed: ValueError: that many are not known" ||
 		!strings.Contains(r.stderr, "n 20: ended for another reason than memory (failed: ValueError: that many are "+
@@ -162,7 +162,7 @@ while True:
         n //= 2
 `)
 	r, doc := searched(t, t.TempDir(), "--fit", "100MiB", "--vary", "n=300..300", "--", python(t), script, "{n}")
-	if r.code != exitFailed || doc.Cells[0].Outcome != analyze.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 ||
+	if r.code != exitFailed || doc.Cells[0].Outcome != predict.FitNone || doc.Cells[0].Probes[0].CaughtOOMs != 2 ||
 		doc.Cells[0].Probes[0].Status != "ok" ||
 		!strings.Contains(r.stderr, "n 300: does not fit (the script caught 2 requests that failed for want of "+
 			"memory and went on)") {
@@ -195,7 +195,7 @@ if sys.argv[2:] == ["dies"]:
     raise RuntimeError("CUDA out of memory, or so it says")
 `)
 	store := t.TempDir()
-	r, doc := predict(t, store, nil, "--", python(t), script, "64")
+	r, doc := predictDocument(t, store, nil, "--", python(t), script, "64")
 	if r.code != exitDone || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -208,7 +208,7 @@ if sys.argv[2:] == ["dies"]:
 		t.Errorf("%s", found.stdout)
 	}
 	// None of these ended the run, whatever the error says that did.
-	r, doc = predict(t, t.TempDir(), nil, "--", python(t), script, "64", "dies")
+	r, doc = predictDocument(t, t.TempDir(), nil, "--", python(t), script, "64", "dies")
 	if len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -248,7 +248,7 @@ func TestFitOfMethods(t *testing.T) {
 	}
 	for i, want := range []string{"vanilla t4", "ghost t4"} {
 		c := &doc.Cells[i]
-		if got := c.Method + " " + c.Profile; got != want || c.Outcome != analyze.FitAll || *c.Largest != 2 ||
+		if got := c.Method + " " + c.Profile; got != want || c.Outcome != predict.FitAll || *c.Largest != 2 ||
 			len(c.Probes) != 1 {
 			t.Errorf("%s: %+v, want %s", got, c, want)
 		}
@@ -264,7 +264,7 @@ func TestFitOfPhysicalBatches(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	c := &doc.Cells[0]
-	if c.Outcome != analyze.FitAll || *c.Largest != 12 || fmt.Sprint(c.Only) != "[3 4 6 12]" ||
+	if c.Outcome != predict.FitAll || *c.Largest != 12 || fmt.Sprint(c.Only) != "[3 4 6 12]" ||
 		c.Barred != "physical_batch_size must be a divisor of batch_size 12, not 5" {
 		t.Errorf("%s", r.stdout)
 	}
@@ -306,9 +306,9 @@ func TestFitInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	var doc analyze.FitDocument
+	var doc predict.FitDocument
 	if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil || cmd.ProcessState.ExitCode() != exitFailed ||
-		doc.Cells[0].Outcome != analyze.FitUnset || *doc.Cells[0].Largest != 10 ||
+		doc.Cells[0].Outcome != predict.FitUnset || *doc.Cells[0].Largest != 10 ||
 		!strings.Contains(stderr.String(), "it was interrupted") {
 		t.Errorf("%v, exit code %d\n%s%s", err, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String())
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -42,7 +42,7 @@ func TestFitPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var doc analyze.FitDocument
+	var doc predict.FitDocument
 	if err := json.Unmarshal(kept, &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +113,14 @@ func fewerShades(t *testing.T, picture []byte) []byte {
 
 // decided predicts anew, of the last cell of a search on a device's own memory, the largest value that fits and the one
 // above it.
-func decided(t *testing.T, doc *analyze.FitDocument, command string) {
+func decided(t *testing.T, doc *predict.FitDocument, command string) {
 	interpreter := os.Getenv("DPSIGHT_TEST_PYTHON")
 	if interpreter == "" {
 		return
 	}
-	var c *analyze.FitCell
+	var c *predict.FitCell
 	for i := range doc.Cells {
-		if doc.Cells[i].Outcome == analyze.FitSome {
+		if doc.Cells[i].Outcome == predict.FitSome {
 			c = &doc.Cells[i]
 		}
 	}

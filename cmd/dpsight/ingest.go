@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -28,7 +28,7 @@ func (c *ingestCmd) Run(s *streams) error {
 	}
 	defer ingest.Frugal()()
 	doc, err := ingest.ImportAll(c.Paths, c.Store, ingest.Options{Version: version, Again: c.Again,
-		Confide: analyze.Confide, Prepare: collect.Recover})
+		Confide: confidence.Assess, Prepare: collect.Recover})
 	if err != nil {
 		return cannotWrite(c.Store, err)
 	}
@@ -40,7 +40,8 @@ func (c *ingestCmd) Run(s *streams) error {
 		if n := len(refused); n > 1 {
 			first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
 		}
-		return withHint{errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or later " +
+		return withHint{errors.New(
+			first), "it takes run folders, stores, and memory snapshots that torch 2.10 or later " +
 			"recorded from the start; nothing was written for what it refused"}
 	}
 	return nil

@@ -3,10 +3,11 @@ package main
 import (
 	"errors"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type ladderCmd struct{ analysis }
@@ -19,10 +20,10 @@ func (c *ladderCmd) Run(s *streams) error {
 		return err
 	}
 	many := len(runs.Runs) > 1
-	want := store.WantMemory | store.WantTimes | store.WantEvents | store.WantSamples | store.WantClock
-	rows, err := selected.Rows(runs, want, func(in analyze.Input) (analyze.LadderRun, error) {
-		run, err := analyze.Ladder(in)
-		if none := (*analyze.NoEventsError)(nil); errors.As(err, &none) && many { // it is listed without GPUs
+	want := schemas.WantMemory | schemas.WantTimes | schemas.WantEvents | schemas.WantSamples | schemas.WantClock
+	rows, err := selected.Rows(runs, want, func(in schemas.Tables) (ladder.Run, error) {
+		run, err := ladder.Of(in)
+		if none := (*memory.NoEventsError)(nil); errors.As(err, &none) && many { // it is listed without GPUs
 			err = nil
 		}
 		return run, err
@@ -30,5 +31,5 @@ func (c *ladderCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	return c.write(s, report.LadderTables(analyze.NewLadderDocument(rows...))...)
+	return c.write(s, report.LadderTables(ladder.NewDocument(rows...))...)
 }

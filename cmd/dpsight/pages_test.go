@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -180,7 +180,7 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 				of = &second
 			}
 		}
-		var doc analyze.AccuracyDocument
+		var doc predict.AccuracyDocument
 		if err := json.Unmarshal([]byte(printed(t, append(args, "--format", "json"))), &doc); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,8 @@ func TestReadmeSaysHowExactPredictionsAre(t *testing.T) {
 }
 
 // byDoubt is the command of docs/accuracy.md that writes what dpsight knows of its predictions' errors.
-var byDoubt = regexp.MustCompile(`(?m)^dpsight (analyze accuracy --by-doubt (?:.*\\\n)*.*) > analyze/known\.json$`)
+var byDoubt = regexp.MustCompile(
+	`(?m)^dpsight (analyze accuracy --by-doubt (?:.*\\\n)*.*) > analyze/confidence/known\.json$`)
 
 // The errors that stand beside predictions are those of the recordings, as the page's command writes them.
 func TestKnownErrorsAreTheRecordings(t *testing.T) {
@@ -277,17 +278,17 @@ func TestKnownErrorsAreTheRecordings(t *testing.T) {
 	}
 	command := byDoubt.FindSubmatch(text)
 	if command == nil {
-		t.Fatal("docs/accuracy.md does not say how analyze/known.json is written")
+		t.Fatal("docs/accuracy.md does not say how analyze/confidence/known.json is written")
 	}
 	t.Chdir(withTables(t, root))
 	args := strings.Fields(strings.ReplaceAll(string(command[1]), "\\\n", " "))
-	path, fresh := filepath.Join(root, "analyze", "known.json"), printed(t, args)
+	path, fresh := filepath.Join(root, "analyze", "confidence", "known.json"), printed(t, args)
 	if *update {
 		if err := os.WriteFile(path, []byte(fresh), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if kept, err := os.ReadFile(path); err != nil || string(kept) != fresh {
-		t.Errorf("analyze/known.json is not what its command prints: go test ./cmd/dpsight -run "+
+		t.Errorf("analyze/confidence/known.json is not what its command prints: go test ./cmd/dpsight -run "+
 			"TestKnownErrorsAreTheRecordings -update (%v)", err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type phasesCmd struct{ analysis }
@@ -16,7 +16,7 @@ func (c *phasesCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	rows, err := selected.Rows(runs, store.WantTimes|store.WantModuleTimes, selected.Always(analyze.Phases))
+	rows, err := selected.Rows(runs, schemas.WantTimes|schemas.WantModuleTimes, selected.Always(analyze.Phases))
 	if err != nil {
 		return err
 	}

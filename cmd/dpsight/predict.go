@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -20,10 +20,10 @@ type predictCmd struct {
 	storeFlag
 	formatFlag
 	recordFlags
-	Device    []string `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
-	GPUMemory memory   `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
-	Quiet     bool     `help:"Keep what experiments write in their logs only."`
-	Seeds     int      `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
+	Device    []string     `help:"Device to predict for, h200, h100, a100-80, a100-40, l40s, rtx-4090 or t4; may be repeated." default:"h200" placeholder:"PROFILE"`
+	GPUMemory deviceMemory `name:"gpu-memory" help:"Memory of the device that the process can take for its tensors, beside its CUDA context, as 24GiB (default: what the device leaves to it); beyond it an allocation fails as on a device." placeholder:"SIZE"`
+	Quiet     bool         `help:"Keep what experiments write in their logs only."`
+	Seeds     int          `help:"Make the run under N placements of segments, and give the range of what is reserved." default:"1" placeholder:"N"`
 	worldFlags
 	fitFlags
 	modelFlags
@@ -58,7 +58,8 @@ func (c *predictCmd) Run(s *streams) error {
 	if e.World, err = c.world(); err != nil {
 		return err
 	}
-	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit, c.GPUMemory))})
+	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit,
+		c.GPUMemory))})
 	if err != nil {
 		return err
 	}
@@ -78,8 +79,9 @@ func (c *predictCmd) Run(s *streams) error {
 }
 
 // predict makes a run on each device and prints what came out.
-func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment, machines []*collect.Machine) error {
-	var runs []analyze.PredictionRun
+func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment,
+	machines []*collect.Machine) error {
+	var runs []predict.PredictionRun
 	var dirs, broken []string
 	for _, m := range machines {
 		console.Println("dpsight: " + m.Note)
@@ -101,11 +103,13 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 			break
 		}
 	}
-	if err := table.Write(s.out, c.Format, report.PredictionTables(analyze.NewPredictionDocument(runs...))...); err != nil {
+	if err := table.Write(s.out, c.Format, report.PredictionTables(predict.NewPredictionDocument(
+		runs...))...); err != nil {
 		return err
 	}
 	if len(broken) > 0 {
-		return failure{withHint{errors.New("the run was not recorded as it should have been: " + strings.Join(broken, ", ")),
+		return failure{withHint{errors.New("the run was not recorded as it should have been: " +
+			strings.Join(broken, ", ")),
 			"its output is kept in " + dirs[len(dirs)-1]}}
 	}
 	return verdict(runs, dirs)
@@ -129,7 +133,7 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 }
 
 // verdict is the failure of the first run that does not fit, or that leaves open whether it would.
-func verdict(runs []analyze.PredictionRun, dirs []string) error {
+func verdict(runs []predict.PredictionRun, dirs []string) error {
 	for i := range runs {
 		r := &runs[i]
 		hint := "dpsight analyze findings " + dirs[i] + " says what was in the way"

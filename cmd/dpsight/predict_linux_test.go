@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -41,14 +42,15 @@ func scriptFile(t *testing.T, text string) string {
 }
 
 // predict runs dpsight predict --format json in a store, with more in the environment.
-func predict(t *testing.T, store string, environ []string, args ...string) (result, analyze.PredictionDocument) {
+func predictDocument(t *testing.T, store string, environ []string, args ...string) (result,
+	predict.PredictionDocument) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command("dpsight", append([]string{"predict", "--store", store, "--format", "json"}, args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = t.TempDir(), &stdout, &stderr, append(os.Environ(), environ...)
 	_ = cmd.Run() // the exit code says it
 	r := result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-	var doc analyze.PredictionDocument
+	var doc predict.PredictionDocument
 	if r.stdout != "" {
 		if err := json.Unmarshal(stdout.Bytes(), &doc); err != nil {
 			t.Fatalf("%v\n%s%s", err, r.stdout, r.stderr)
@@ -82,9 +84,10 @@ func decoys(t *testing.T) (folder, mark string) {
 func TestPredict(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
 	folder, mark := decoys(t)
-	r, doc := predict(t, store, []string{"LD_LIBRARY_PATH=" + folder, "CUDA_VISIBLE_DEVICES=5"}, "--", interpreter,
+	r, doc := predictDocument(t, store, []string{"LD_LIBRARY_PATH=" + folder, "CUDA_VISIBLE_DEVICES=5"}, "--",
+		interpreter,
 		script, "64")
-	if r.code != exitDone || len(doc.Runs) != 1 || doc.Schema != analyze.PredictionSchema {
+	if r.code != exitDone || len(doc.Runs) != 1 || doc.Schema != predict.PredictionSchema {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if _, err := os.Stat(mark); err == nil {
@@ -155,7 +158,7 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 		":4 asked whether values that nobody had computed are finite, 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
-	var doc analyze.PredictionDocument
+	var doc predict.PredictionDocument
 	r = must(t, t.TempDir(), "predict", "--store", store, "--format", "json", "--", python(t), script)
 	if err := json.Unmarshal([]byte(r.stdout), &doc); err != nil || len(doc.Runs) != 1 ||
 		len(doc.Runs[0].UnknownReads) != 0 ||
@@ -255,7 +258,7 @@ func TestPredictedPage(t *testing.T) {
 // what it held then is shown.
 func TestPredictBeyondMemory(t *testing.T) {
 	interpreter, script, store := python(t), scriptFile(t, stepping), t.TempDir()
-	r, doc := predict(t, store, nil, "--gpu-memory", "200MiB", "--", interpreter, script, "64")
+	r, doc := predictDocument(t, store, nil, "--gpu-memory", "200MiB", "--", interpreter, script, "64")
 	if r.code != exitFailed || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -300,7 +303,7 @@ func TestPredictQuietly(t *testing.T) {
 		if quiet {
 			args = append([]string{"--quiet"}, args...)
 		}
-		r, doc := predict(t, store, nil, args...)
+		r, doc := predictDocument(t, store, nil, args...)
 		if r.code != exitFailed || len(doc.Runs) != 1 || !strings.Contains(r.stderr, "dpsight: device: phantom GPU") {
 			t.Fatalf("%q: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
@@ -322,7 +325,7 @@ func TestPredictQuietly(t *testing.T) {
 func TestPredictFailure(t *testing.T) {
 	interpreter := python(t)
 	script := scriptFile(t, "import torch\nx = torch.zeros(1 << 20, device='cuda')\nraise ValueError('no data')\n")
-	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, script)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, script)
 	if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
 		!strings.Contains(r.stderr, "ended early (failed)") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -334,7 +337,7 @@ func TestPredictOnTheHost(t *testing.T) {
 	interpreter := python(t)
 	for _, text := range []string{"import torch\ntorch.nn.Linear(5, 5)(torch.randn(2, 5)).sum().backward()\n",
 		"import torch\ntorch.cuda.init()\n", "print('hello')\n"} {
-		r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
+		r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
 		if r.code != exitFailed || len(doc.Runs) != 1 || doc.Runs[0].Fits != nil ||
 			!strings.Contains(r.stderr, "nothing was allocated on a CUDA device\n") ||
 			!strings.Contains(r.stderr, "dpsight: hint: was an option as --device cuda forgotten?") ||
@@ -357,7 +360,7 @@ func TestPredictAsksTheDevice(t *testing.T) {
 		"import torch\na, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))\na.record()\nx = " +
 			"torch.empty(1, device='cuda')\nb.record()\nprint(a.elapsed_time(b))\n": "times between CUDA events are made up",
 	} {
-		_, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
+		_, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, text))
 		if len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.Close ||
 			!strings.Contains(strings.Join(doc.Runs[0].Confidence.Reasons, "\n"), want) {
 			t.Errorf("%q: %+v", text, doc.Runs)
@@ -374,7 +377,7 @@ func TestPredictAsksTheDevice(t *testing.T) {
 func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n   "+
 		" pass\n")
-	r, doc := predict(t, t.TempDir(), nil, "--timeout", "20s", "--", python(t), script)
+	r, doc := predictDocument(t, t.TempDir(), nil, "--timeout", "20s", "--", python(t), script)
 	if r.code != exitFailed || len(doc.Runs) != 1 || len(doc.Runs[0].UnknownReads) != 1 ||
 		doc.Runs[0].UnknownReads[0].Name != script+":3" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -385,14 +388,16 @@ func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
 func TestPredictRecurrent(t *testing.T) {
 	interpreter := python(t)
 	const recurrent = "import torch\nSETTING\nnet = torch.nn.LSTM(8, 8).cuda()\nnet(torch.randn(4, 2, 8).cuda())\n"
-	r, _ := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", "", 1)))
+	r, _ := predictDocument(t, t.TempDir(), nil, "--", interpreter,
+		scriptFile(t, strings.Replace(recurrent, "SETTING", "", 1)))
 	const hint = "torch.backends.cudnn.enabled = False"
 	if r.code != exitFailed || !strings.Contains(r.stderr, "dpsight: hint: cuDNN's recurrent networks need a device: "+
 		"with "+hint) {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
-	r, doc := predict(t, t.TempDir(), nil, "--", interpreter, scriptFile(t, strings.Replace(recurrent, "SETTING", hint,
-		1)))
+	r, doc := predictDocument(t, t.TempDir(), nil, "--", interpreter,
+		scriptFile(t, strings.Replace(recurrent, "SETTING", hint,
+			1)))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Confidence.Level != schemas.ExactExpected {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -415,7 +420,7 @@ d, e = take(9), take(9)
 // which is the profile's own, knows of them.
 func TestPredictSeeds(t *testing.T) {
 	store := t.TempDir()
-	r, doc := predict(t, store, nil, "--seeds", "3", "--", python(t), scriptFile(t, tied))
+	r, doc := predictDocument(t, store, nil, "--seeds", "3", "--", python(t), scriptFile(t, tied))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Band == nil {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
@@ -440,7 +445,7 @@ func TestPredictSeeds(t *testing.T) {
 	if low != 40<<20 || high != 60<<20 {
 		t.Errorf("reserved %d to %d bytes", low, high)
 	}
-	var breakdown struct{ Runs []analyze.BreakdownRun }
+	var breakdown struct{ Runs []memory.BreakdownRun }
 	text := must(t, t.TempDir(), "analyze", "breakdown", p.RunID, "--store", store, "--format", "json").stdout
 	if err := json.Unmarshal([]byte(text), &breakdown); err != nil ||
 		*breakdown.Runs[0].Confidence != p.Confidence.Level || len(breakdown.Runs[0].PeakReservedBand) != 2 ||
@@ -470,7 +475,7 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 		"os.environ[\"CUDA_VISIBLE_DEVICES\"] = os.environ[\"LOCAL_RANK\"]\ndist.init_process_group(\"nccl\")": false,
 	} {
 		script := scriptFile(t, strings.Replace(strings.Replace(meeting, set, with, 1), "SIZE", "20", 1))
-		r, doc := predict(t, t.TempDir(), nil, "--world-size", "4", "--ranks", "3", "--", interpreter, script)
+		r, doc := predictDocument(t, t.TempDir(), nil, "--world-size", "4", "--ranks", "3", "--", interpreter, script)
 		if r.code != exitDone || len(doc.Runs) != 1 || *doc.Runs[0].PeakBytes != 20<<20 {
 			t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 		}
@@ -485,7 +490,8 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 func TestPredictRanks(t *testing.T) {
 	interpreter, store := python(t), t.TempDir()
 	script := scriptFile(t, strings.Replace(meeting, "SIZE", "2 * rank + 20", 1))
-	r, doc := predict(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--", interpreter,
+	r, doc := predictDocument(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--",
+		interpreter,
 		script)
 	if r.code != exitDone || len(doc.Runs) != 1 {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)

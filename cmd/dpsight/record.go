@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/collect"
 )
 
@@ -73,18 +73,18 @@ const (
 	optionsOfBuiltin = "a built-in experiment has options of its own: --preset, --batch-size, …"
 )
 
-// memory is the size of a GPU's memory, as 24GiB; 0 is the GPU's own.
-type memory int64
+// deviceMemory is the size of a GPU's memory, as 24GiB; 0 is the GPU's own.
+type deviceMemory int64
 
 // UnmarshalText reads the value of an option.
-func (m *memory) UnmarshalText(text []byte) error {
-	bytes, err := analyze.ParseBytes(string(text))
+func (m *deviceMemory) UnmarshalText(text []byte) error {
+	bytes, err := gate.ParseBytes(string(text))
 	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
 		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
 	}
 	if err != nil {
 		return withHint{err, "as in 24GiB"}
 	}
-	*m = memory(bytes)
+	*m = deviceMemory(bytes)
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // formatFlag is --format, wherever a table is printed.
@@ -29,7 +29,7 @@ func (c *runsCmd) Run(s *streams) error {
 		runs.WarnPending()
 	}
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err = runs.Each(store.WantTimes, true, func(in analyze.Input) error {
+	err = runs.Each(schemas.WantTimes, true, func(in schemas.Tables) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
 		return nil
 	})

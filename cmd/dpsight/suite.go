@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/report"
@@ -58,9 +58,11 @@ func (f *suiteFlags) load() (*suite.Suite, error) {
 }
 
 // earlier finds what the store holds of the suite.
-func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *collect.Console) (*suite.Resumption, error) {
-	return plan.Resume(store.Open(c.Store), suite.ResumeOptions{ID: c.ResumeFrom, Machine: m, RetryFailed: c.RetryFailed,
-		LookOnly: c.DryRun, Waiting: func(id string) {
+func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *collect.Console) (*suite.Resumption,
+	error) {
+	return plan.Resume(store.Open(c.Store), suite.ResumeOptions{ID: c.ResumeFrom, Machine: m,
+		RetryFailed: c.RetryFailed,
+		LookOnly:    c.DryRun, Waiting: func(id string) {
 			console.Println("dpsight: waiting for run " + id + ", which a killed suite has left")
 		}})
 }
@@ -126,8 +128,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	return nil
 }
 
-// reportSuite draws the report of the suite's runs, those made before too. With --no-report it prints by method what became
-// of them.
+// reportSuite draws the report of the suite's runs, those made before too. With --no-report it prints by method what
+// became of them.
 func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	dirs := store.Folders(out.Runs)
 	switch {
@@ -147,7 +149,7 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 		if err != nil {
 			return err
 		}
-		return table.Write(s.out, "table", report.SuccessTables(analyze.Success(sums))...)
+		return table.Write(s.out, "table", report.SuccessTables(compare.Success(sums))...)
 	}
 	return (&reportCmd{storeFlag: c.storeFlag, Out: c.Report, Quiet: c.Quiet}).draw(s, runs)
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 type timeCmd struct {
@@ -18,7 +19,7 @@ type timeCmd struct {
 func (timeCmd) Help() string { return help("time") }
 
 func (c *timeCmd) Run(s *streams) error {
-	by := analyze.ModuleTimeBy{Dimension: analyze.Dimension(c.By), Depth: c.Depth, Fold: c.Fold, Top: c.Top}
+	by := timing.ModuleTimeBy{Dimension: grouping.Dimension(c.By), Depth: c.Depth, Fold: c.Fold, Top: c.Top}
 	if err := by.Check(); err != nil {
 		return withHint{err, "as in --by module --fold --top 10"}
 	}
@@ -26,12 +27,13 @@ func (c *timeCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	rows, err := selected.Rows(runs, store.WantTimes|store.WantModuleTimes, func(in analyze.Input) (analyze.ModuleTimeRun, error) {
-		return analyze.ModuleTimes(in, by), nil
-	})
+	rows, err := selected.Rows(runs, schemas.WantTimes|schemas.WantModuleTimes,
+		func(in schemas.Tables) (timing.ModuleTimeRun, error) {
+			return timing.ModuleTimes(in, by), nil
+		})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewModuleTimeDocument(by, rows...)
+	doc := timing.NewModuleTimeDocument(by, rows...)
 	return writeDocument(s, c.Format, doc, report.ModuleTimeTables, report.ModuleTimeRecords)
 }

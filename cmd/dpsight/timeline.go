@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // How many points a timeline has where none are asked for: lines of a screen, and enough for a plot of any width.
@@ -27,7 +27,7 @@ type timelineCmd struct {
 func (timelineCmd) Help() string { return help("timeline") }
 
 func (c *timelineCmd) Run(s *streams) error {
-	within := analyze.EventRange{Device: c.Device, Step: c.Step, From: c.From, To: c.To}
+	within := timeline.EventRange{Device: c.Device, Step: c.Step, From: c.From, To: c.To}
 	if err := within.Check(); err != nil {
 		return withHint{err, "as in --step 3, or --from 1000 --to 2000; steps count from 0"}
 	}
@@ -47,13 +47,14 @@ func (c *timelineCmd) Run(s *streams) error {
 		return err
 	}
 	many := len(runs.Runs) > 1
-	rows, err := selected.Rows(runs, store.WantMemory|store.WantTimes, func(in analyze.Input) (analyze.CategoryTimelineRun, error) {
-		run, err := analyze.CategoryTimeline(in, within, points)
-		return run, selected.WithoutEvents(err, many)
-	})
+	rows, err := selected.Rows(runs, schemas.WantMemory|schemas.WantTimes,
+		func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
+			run, err := timeline.CategoryTimeline(in, within, points)
+			return run, selected.WithoutEvents(err, many)
+		})
 	if err != nil {
 		return err
 	}
-	doc := analyze.NewCategoryTimelineDocument(points, rows...)
+	doc := timeline.NewCategoryTimelineDocument(points, rows...)
 	return writeDocument(s, c.Format, doc, report.CategoryTimelineTables, report.CategoryTimelineRecords)
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
@@ -51,20 +53,21 @@ func TestStacks(t *testing.T) {
 			t.Errorf("step %d still has stacks: %+v", a.Step, a)
 		}
 	}
-	by, err := analyze.BreakdownBy(in, analyze.At{}, analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack},
-		Depth: 1})
+	by, err := grouping.BreakdownBy(
+		in, memory.At{}, grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack},
+			Depth: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := slices.IndexFunc(by.Devices[0].Rows, func(r analyze.ByRow) bool {
+	keep := slices.IndexFunc(by.Devices[0].Rows, func(r grouping.ByRow) bool {
 		return r.Key != nil && strings.HasPrefix(*r.Key, "keep ")
 	})
 	if keep < 0 || by.Devices[0].Rows[keep].Bytes != planted {
 		t.Errorf("the planted tensor: %+v", by.Devices[0].Rows)
 	}
 	// Frames of ours, which lie between a script's own, are never shown, and take no place of them.
-	whole, err := analyze.BreakdownBy(in, analyze.At{},
-		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionStack}, Depth: 100})
+	whole, err := grouping.BreakdownBy(in, memory.At{},
+		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionStack}, Depth: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,7 @@ func TestStacks(t *testing.T) {
 	if moves == 0 {
 		t.Errorf("no move of the model from its script on: %+v", whole.Devices[0].Rows)
 	}
-	doc, err := analyze.Explain(analyze.Dissect(in), analyze.Dissect(tables(t, larger.dir)))
+	doc, err := explain.Explain(explain.NewInput(in), explain.NewInput(tables(t, larger.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}

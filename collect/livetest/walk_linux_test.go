@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -96,11 +96,11 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 		blocks[allocations[i].AllocID] = &allocations[i]
 	}
 	tables, err := store.Load(store.Run{ID: filepath.Base(dir), Dir: dir, Manifest: manifest},
-		store.WantMemory|store.WantTimes|store.WantEvents)
+		schemas.WantMemory|schemas.WantTimes|schemas.WantEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := analyze.Input(*tables)
+	in := *tables
 	microbatch, compared, bare := 0, 0, 0
 	for _, w := range walks {
 		if w.Step >= int64(len(steps)) {
@@ -146,9 +146,9 @@ func expectWalks(t *testing.T, dir string, manifest *schemas.Manifest, walks []w
 
 // expectSums compares what a walk finds in a bare step, whose blocks have no tags of their own, with the breakdown of
 // that moment: by bytes, since which block of another step is like one of this one is all that is known.
-func expectSums(t *testing.T, in analyze.Input, w walk, seq int64) (compared int) {
+func expectSums(t *testing.T, in schemas.Tables, w walk, seq int64) (compared int) {
 	t.Helper()
-	run, err := analyze.Breakdown(in, analyze.At{Event: &seq})
+	run, err := memory.Breakdown(in, memory.At{Event: &seq})
 	if err != nil || len(run.Devices) != 1 {
 		t.Fatalf("%v, %d devices", err, len(run.Devices))
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
@@ -82,7 +83,7 @@ func TestWindows(t *testing.T) {
 	}
 	for _, step := range []int64{2, 5, opens, opens + 1, opens + 2, opens + 5, opens + 8} {
 		seq := steps[step].EndSeq
-		b, err := analyze.Breakdown(in, analyze.At{Event: &seq})
+		b, err := memory.Breakdown(in, memory.At{Event: &seq})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,10 +110,10 @@ func TestWindows(t *testing.T) {
 }
 
 // named is how many bytes a name has after an event.
-func named(t *testing.T, in analyze.Input, event int64, name string) int64 {
+func named(t *testing.T, in schemas.Tables, event int64, name string) int64 {
 	t.Helper()
-	b, err := analyze.BreakdownBy(in, analyze.At{Event: &event},
-		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionName}})
+	b, err := grouping.BreakdownBy(in, memory.At{Event: &event},
+		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionName}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,15 +125,15 @@ func named(t *testing.T, in analyze.Input, event int64, name string) int64 {
 	return 0
 }
 
-func tables(t *testing.T, dir string) analyze.Input {
+func tables(t *testing.T, dir string) schemas.Tables {
 	t.Helper()
 	sel, err := store.Open(dir).Resolve([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := store.Load(sel.Runs[0], store.WantAll|store.WantDetail)
+	tab, err := store.Load(sel.Runs[0], schemas.WantAll|schemas.WantDetail)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return analyze.Input(*tab)
+	return *tab
 }

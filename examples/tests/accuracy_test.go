@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -62,9 +65,10 @@ func TestRecordedFigures(t *testing.T) {
 		whole := 0
 		recordedAs := byName(t, figures["recorded"])
 		for e := range runsOf(t, "accuracy-"+set) {
-			fresh := analyze.BaselineOf([]analyze.Summary{analyze.Summarize(e.in)}, "").Experiments[0]
+			fresh := gate.BaselineOf([]analyze.Summary{analyze.Summarize(e.in)}, "").Experiments[0]
 			want := recordedAs[fresh.Name]
-			fresh.Key = want.Key // the command of the recording has the path that its script had then, and so has its key
+			// the command of the recording has the path that its script had then, and so has its key
+			fresh.Key = want.Key
 			got, _ := json.Marshal(fresh)
 			kept, _ := json.Marshal(want)
 			if string(got) != string(kept) {
@@ -99,22 +103,22 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	for _, folder := range builtInStores {
 		runs = append(runs, summariesOf(t, folder)...)
 	}
-	builtIn := analyze.AccuracyOf(figuresOf(t, "predicted"), analyze.Measurements(runs), "")
+	builtIn := predict.AccuracyOf(figuresOf(t, "predicted"), predict.Measurements(runs), "")
 	// those of examples/plain
 	if !slices.Equal(builtIn.Unmeasured, []string{"gan", "llama_lora", "resnet"}) || len(builtIn.Unpredicted) > 0 {
 		t.Errorf("of the built-in experiments, predicted and not measured are %q, the reverse %q", builtIn.Unmeasured,
 			builtIn.Unpredicted)
 	}
-	presets := analyze.AccuracyOf(figuresOf(t, "predicted-presets"), figuresOf(t, "recorded-presets"), "")
-	methods := analyze.AccuracyOf(figuresOf(t, "predicted-methods"), figuresOf(t, "recorded-methods"), "")
-	rest := analyze.AccuracyOf(figuresOf(t, "predicted-methods-rest"), figuresOf(t, "recorded-methods-rest"), "")
-	plainScripts := analyze.AccuracyOf(figuresOf(t, "predicted"), analyze.Measurements(summariesOf(t, plain)), "")
-	sets := map[string]*analyze.AccuracyDocument{}
+	presets := predict.AccuracyOf(figuresOf(t, "predicted-presets"), figuresOf(t, "recorded-presets"), "")
+	methods := predict.AccuracyOf(figuresOf(t, "predicted-methods"), figuresOf(t, "recorded-methods"), "")
+	rest := predict.AccuracyOf(figuresOf(t, "predicted-methods-rest"), figuresOf(t, "recorded-methods-rest"), "")
+	plainScripts := predict.AccuracyOf(figuresOf(t, "predicted"), predict.Measurements(summariesOf(t, plain)), "")
+	sets := map[string]*predict.AccuracyDocument{}
 	for _, set := range accuracySets {
-		doc := analyze.AccuracyOf(figuresOf(t, "predicted-"+set), figuresOf(t, "recorded-"+set), "")
+		doc := predict.AccuracyOf(figuresOf(t, "predicted-"+set), figuresOf(t, "recorded-"+set), "")
 		sets[set] = &doc
 	}
-	for name, doc := range map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets,
+	for name, doc := range map[string]*predict.AccuracyDocument{"built in": &builtIn, "presets": &presets,
 		"methods": &methods, "rest of the methods": &rest, fixedKinds: sets[fixedKinds], worstKind: sets[worstKind]} {
 		if a := doc.Allocated; a.Exact != a.Of || a.Of != len(doc.Experiments) || len(doc.Unended) > 0 {
 			t.Errorf("%s: %d of %d are exact in allocated (%s), %d did not end well", name, a.Exact,
@@ -123,7 +127,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 	}
 	known := sets[development]
 	for what, e := range map[string]struct {
-		of    analyze.AccuracyErrors
+		of    confidence.AccuracyErrors
 		limit float64
 	}{"allocated": {known.Allocated, 0.01}, "reserved": {known.Reserved, 0.05}} {
 		if e.of.Of != len(known.Experiments) || *e.of.Median != 0 || *e.of.Worst >= e.limit {
@@ -132,7 +136,7 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 		}
 	}
 	sure := 0
-	all := map[string]*analyze.AccuracyDocument{"built in": &builtIn, "presets": &presets, "methods": &methods,
+	all := map[string]*predict.AccuracyDocument{"built in": &builtIn, "presets": &presets, "methods": &methods,
 		"rest of the methods": &rest, plain: &plainScripts}
 	maps.Copy(all, sets)
 	for name, doc := range all {
@@ -152,7 +156,8 @@ func TestPredictionsHoldTheirLimits(t *testing.T) {
 		}
 	}
 	// The suites say how many there are, so that none can leave a table unseen.
-	suites := map[string][]string{"presets": {"presets"}, "methods": {"methods"}, "rest of the methods": {"methods-rest"}}
+	suites := map[string][]string{"presets": {"presets"}, "methods": {"methods"},
+		"rest of the methods": {"methods-rest"}}
 	maps.Copy(suites, accuracySuites)
 	for name, files := range suites {
 		want := 0

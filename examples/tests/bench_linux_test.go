@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -52,7 +52,7 @@ func benchmarkReport(b *testing.B, limit float64, of func(store.Run) bool) {
 	for b.Loop() {
 		before, began := cpuTime(b), time.Now()
 		sums, ladders := reduced(b, runs)
-		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: analyze.NewStudy(sums, &sums[0]),
+		if _, err := report.Write(dir, report.Model{Title: "benchmark", Study: compare.NewStudy(sums, &sums[0]),
 			Ladders: ladders}); err != nil {
 			b.Fatal(err)
 		}

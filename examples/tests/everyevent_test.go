@@ -11,7 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/ingest/replay"
@@ -52,11 +53,11 @@ func everyRecording(t *testing.T) iter.Seq2[string, *example] {
 			if testing.Short() && i%4 != 0 {
 				continue
 			}
-			tab, err := store.Load(r, store.WantMemory|store.WantTimes)
+			tab, err := store.Load(r, schemas.WantMemory|schemas.WantTimes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := &example{r, analyze.Input(*tab)}
+			e := &example{r, *tab}
 			if len(e.in.Allocations) > 0 && !yield(filepath.Base(filepath.Dir(r.Dir))+"/"+r.Manifest.Name, e) {
 				return
 			}
@@ -169,7 +170,7 @@ func TestCategoriesSumAtEveryEvent(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	events := 0
 	for name, e := range everyRecording(t) {
-		run, err := analyze.CategoryTimeline(e.in, analyze.EventRange{}, 0)
+		run, err := timeline.CategoryTimeline(e.in, timeline.EventRange{}, 0)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -229,9 +230,9 @@ func deviceNumber(t *testing.T, name string) (n int32) {
 }
 
 // sameAsBreakdown holds one state of the sweep against a breakdown that counts every block anew.
-func sameAsBreakdown(t *testing.T, name string, e *example, d *analyze.DeviceTimeline, seq int64) {
+func sameAsBreakdown(t *testing.T, name string, e *example, d *timeline.DeviceTimeline, seq int64) {
 	t.Helper()
-	run, err := analyze.Breakdown(e.in, analyze.At{Event: &seq})
+	run, err := memory.Breakdown(e.in, memory.At{Event: &seq})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,14 +262,14 @@ func sameAsBreakdown(t *testing.T, name string, e *example, d *analyze.DeviceTim
 }
 
 // keepsExtremes holds a few points against all events.
-func keepsExtremes(t *testing.T, name string, e *example, all *analyze.DeviceTimeline, want []int64) {
+func keepsExtremes(t *testing.T, name string, e *example, all *timeline.DeviceTimeline, want []int64) {
 	t.Helper()
 	const points = 37
-	run, err := analyze.CategoryTimeline(e.in, analyze.EventRange{Device: all.Device}, points)
+	run, err := timeline.CategoryTimeline(e.in, timeline.EventRange{Device: all.Device}, points)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(run.Devices, func(d analyze.DeviceTimeline) bool { return d.Rank == all.Rank })
+	i := slices.IndexFunc(run.Devices, func(d timeline.DeviceTimeline) bool { return d.Rank == all.Rank })
 	few := &run.Devices[i]
 	next := int64(0)
 	for k := range few.Points {
@@ -304,7 +305,7 @@ func keepsExtremes(t *testing.T, name string, e *example, all *analyze.DeviceTim
 			few.PeakBytes)
 	}
 	for c, m := range few.Categories {
-		at := slices.IndexFunc(all.Points, func(p analyze.TimelinePoint) bool { return p.Bytes[c] == m.MaxBytes })
+		at := slices.IndexFunc(all.Points, func(p timeline.TimelinePoint) bool { return p.Bytes[c] == m.MaxBytes })
 		if int64(at) != m.At.Event || m.AtPeakBytes != all.Points[few.RunPeakAt.Event].Bytes[c] ||
 			m.AllocatedBytes != want[at] {
 			t.Errorf("%s, %s: the maximum is first reached at event %d: %+v", name, all.Device, at, m)

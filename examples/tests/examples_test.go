@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
@@ -57,7 +58,7 @@ const collectorShare = 0.02
 // example is one recorded run.
 type example struct {
 	store.Run
-	in analyze.Input
+	in schemas.Tables
 }
 
 func (e *example) method() string { return e.Manifest.Params["method"].(string) }
@@ -90,11 +91,11 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 	return func(yield func(*example) bool) {
 		for _, r := range runs {
-			tab, err := store.Load(r, store.WantAll|store.WantDetail)
+			tab, err := store.Load(r, schemas.WantAll|schemas.WantDetail)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !yield(&example{r, analyze.Input(*tab)}) {
+			if !yield(&example{r, *tab}) {
 				return
 			}
 		}
@@ -198,12 +199,12 @@ func limitsOf(name string) limits {
 // Categories sum to the total at the peak and at the end of every phase, and little is unexplained.
 func TestBreakdownSums(t *testing.T) {
 	for m, e := range recordings(t) {
-		moments := []analyze.At{{}}
+		moments := []memory.At{{}}
 		for i := 0; i < len(e.in.Phases); i += 1 + len(e.in.Phases)/40 {
-			moments = append(moments, analyze.At{Event: &e.in.Phases[i].EndSeq})
+			moments = append(moments, memory.At{Event: &e.in.Phases[i].EndSeq})
 		}
 		for i, at := range moments {
-			b, err := analyze.Breakdown(e.in, at)
+			b, err := memory.Breakdown(e.in, at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +227,7 @@ func TestBreakdownSums(t *testing.T) {
 	}
 }
 
-func (l limits) hold(t *testing.T, name string, d *analyze.DeviceBreakdown) {
+func (l limits) hold(t *testing.T, name string, d *memory.DeviceBreakdown) {
 	t.Helper()
 	var unowned, phaseOnly int64
 	for _, c := range d.Categories {

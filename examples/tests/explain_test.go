@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -21,17 +22,17 @@ func TestExplainedPairs(t *testing.T) {
 		if !anyFull(t, folder) {
 			continue
 		}
-		var runs []analyze.Dissection
+		var runs []explain.Input
 		found, _, err := store.Open(ingesttest.Store(t, folder)).Runs()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range found {
-			tab, err := store.Load(r, store.WantAll|store.WantDetail|store.WantModuleTimes)
+			tab, err := store.Load(r, schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			runs = append(runs, analyze.Dissect(analyze.Input(*tab)))
+			runs = append(runs, explain.NewInput(*tab))
 		}
 		for i := range runs {
 			for j := range runs {
@@ -44,15 +45,15 @@ func TestExplainedPairs(t *testing.T) {
 	}
 }
 
-func checkPair(t *testing.T, folder string, from, to *analyze.Dissection, builtIn bool) {
+func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn bool) {
 	t.Helper()
 	pair := folder + ": " + from.Name + " to " + to.Name
-	doc, err := analyze.Explain(*from, *to)
+	doc, err := explain.Explain(*from, *to)
 	if err != nil {
 		t.Fatalf("%s: %v", pair, err)
 	}
 	var delta int64
-	births := func(list []analyze.ExplainedBirth) (a, b, delta int64) {
+	births := func(list []explain.BirthPart) (a, b, delta int64) {
 		for _, p := range list {
 			if p.Phase == nil {
 				t.Errorf("%s: %d and %d bytes were born in no known phase", pair, p.FromBytes, p.ToBytes)
@@ -105,7 +106,7 @@ func checkPair(t *testing.T, folder string, from, to *analyze.Dissection, builtI
 	}
 	// The only step of graph after warm-up is captured into a CUDA graph: the host makes its phases, and the GPU
 	// computes nothing in them. And die runs out of memory before its warm-up is over.
-	untimed := func(d *analyze.Dissection) bool {
+	untimed := func(d *explain.Input) bool {
 		return folder == "accuracy-development" && d.Name == "graph" || folder == "oom" && d.Name == "die"
 	}
 	if untimed(from) || untimed(to) {
@@ -132,7 +133,7 @@ func checkPair(t *testing.T, folder string, from, to *analyze.Dissection, builtI
 
 // checkPairByModule holds the times by module to the difference of the steps, and those of each phase to its time: what
 // an instrumented step was timed by is all that its phases are.
-func checkPairByModule(t *testing.T, pair string, doc *analyze.ExplainDocument, builtIn bool) {
+func checkPairByModule(t *testing.T, pair string, doc *explain.Document, builtIn bool) {
 	t.Helper()
 	if timed := doc.Runs[0].ModuleTiming != nil &&
 		doc.Runs[1].ModuleTiming != nil; timed != (doc.ModuleResidueMS != nil) {
@@ -149,12 +150,12 @@ func checkPairByModule(t *testing.T, pair string, doc *analyze.ExplainDocument, 
 	for i := range phases {
 		phases[i] = map[string]float64{}
 	}
-	add := func(title string, e *analyze.ExplainedTime) {
+	add := func(title string, e *explain.TimePart) {
 		sum += e.DeltaMS
 		left := e.DeltaMS
 		for _, p := range e.Phases {
 			left -= *p.DeltaMS
-			family := analyze.PhaseFamily(p.Phase)
+			family := memory.PhaseFamily(p.Phase)
 			if family == schemas.PhaseRecompute {
 				family = schemas.PhaseBackward
 			}
@@ -171,7 +172,7 @@ func checkPairByModule(t *testing.T, pair string, doc *analyze.ExplainDocument, 
 	add("no module", doc.OutsideModules)
 	for i := range doc.ModuleTimes {
 		m := &doc.ModuleTimes[i]
-		add(m.Title(), &m.ExplainedTime)
+		add(m.Title(), &m.TimePart)
 		if m.Module == nil || builtIn && strings.ContainsAny(*m.Module, "0123456789") &&
 			!strings.Contains(pair, "mlp") {
 			t.Errorf("%s: %s is not known, or not folded", pair, m.Title())
@@ -181,7 +182,7 @@ func checkPairByModule(t *testing.T, pair string, doc *analyze.ExplainDocument, 
 	for i, r := range doc.Runs {
 		for _, p := range doc.Phases {
 			if ms := []*float64{p.FromMS, p.ToMS}[i]; ms != nil {
-				phases[i][analyze.PhaseFamily(p.Phase)] -= *ms
+				phases[i][memory.PhaseFamily(p.Phase)] -= *ms
 			}
 		}
 		for family, left := range phases[i] {

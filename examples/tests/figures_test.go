@@ -8,10 +8,14 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -26,7 +30,7 @@ func TestFiguresAreLegible(t *testing.T) {
 		}
 		sums, ladders := reduced(t, runs)
 		for _, all := range []bool{false, true} {
-			m := report.Model{Study: analyze.NewMatchedStudy(sums, nil, ""), Ladders: ladders, AllSteps: all}
+			m := report.Model{Study: compare.NewMatchedStudy(sums, nil, ""), Ladders: ladders, AllSteps: all}
 			for _, fig := range m.Figures() {
 				bad, err := fig.Misplaced()
 				if err != nil {
@@ -129,22 +133,22 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 }
 
 // reduced is what a report needs of runs.
-func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]analyze.LadderRun) {
+func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]ladder.Run) {
 	t.Helper()
 	var sums []analyze.Summary
-	ladders := map[string]analyze.LadderRun{}
+	ladders := map[string]ladder.Run{}
 	for _, r := range runs {
-		tab, err := store.Load(r, store.WantAll|store.WantClock)
+		tab, err := store.Load(r, schemas.WantAll|schemas.WantClock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := analyze.Input(*tab)
+		in := *tab
 		if len(in.Samples) == 0 {
 			sums = append(sums, analyze.Summarize(in))
 			continue
 		}
 		// A bare run has a ladder without categories, and an error that says so.
-		var none *analyze.NoEventsError
+		var none *memory.NoEventsError
 		s, ladder, err := analyze.SummarizeWithLadder(in)
 		if err != nil && !errors.As(err, &none) {
 			t.Fatal(err)

@@ -3,14 +3,14 @@ package examples_test
 import (
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
 )
 
 // No recording keeps more from step to step: of scripts without that defect none is found.
 func TestNoRecordingGrows(t *testing.T) {
 	for name, e := range recordings(t) {
-		for _, f := range analyze.Findings([]analyze.Inspection{analyze.Inspect(e.in)}, nil).Runs[0].Findings {
-			if f.ID == analyze.FindingGrowth {
+		for _, f := range findings.Find([]findings.Checked{findings.CheckRun(e.in)}, nil).Runs[0].Findings {
+			if f.ID == findings.Growth {
 				t.Errorf("%s: %s", name, f.Sentence)
 			}
 		}

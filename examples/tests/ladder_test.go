@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -19,25 +19,26 @@ func TestLadders(t *testing.T) {
 	var least, most int64
 	lower := 0
 	for _, r := range runs {
-		tab, err := store.Load(r, store.WantMemory|store.WantTimes|store.WantEvents|store.WantSamples|store.WantClock)
+		tab, err := store.Load(
+			r, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents|schemas.WantSamples|schemas.WantClock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := analyze.Input(*tab)
-		run, err := analyze.Ladder(in)
+		in := *tab
+		run, err := ladder.Of(in)
 		if err != nil || len(run.GPUs) != 1 {
 			t.Fatalf("%s: %+v, %v", r.Manifest.Name, run, err)
 		}
 		moments := run.GPUs[0].Moments
-		want := []string{analyze.DevicePeak, analyze.AllocatorPeak}
+		want := []string{ladder.DevicePeak, ladder.AllocatorPeak}
 		switch {
 		case r.Manifest.Bare:
 			want = want[:1]
 		case moments[0].Rung(schemas.Categories[0]) == nil: // it lies in a bare step: another moment has the categories
-			want = []string{analyze.DevicePeak, analyze.RecordedPeak, analyze.AllocatorPeak}
+			want = []string{ladder.DevicePeak, ladder.RecordedPeak, ladder.AllocatorPeak}
 			lower++
 			if of := &moments[1]; of.Rung(schemas.Categories[0]) == nil ||
-				*of.Rung(analyze.RungDeviceUsed).Bytes >= *moments[0].Rung(analyze.RungDeviceUsed).Bytes {
+				*of.Rung(ladder.RungDeviceUsed).Bytes >= *moments[0].Rung(ladder.RungDeviceUsed).Bytes {
 				t.Errorf("%s: %+v", r.Manifest.Name, of.Rungs)
 			}
 		}
@@ -52,7 +53,7 @@ func TestLadders(t *testing.T) {
 		for _, s := range in.Samples {
 			top = max(top, s.UsedBytes)
 		}
-		if used := moments[0].Rung(analyze.RungDeviceUsed).Bytes; *used != top {
+		if used := moments[0].Rung(ladder.RungDeviceUsed).Bytes; *used != top {
 			t.Errorf("%s: device used %d, NVML saw %d", r.Manifest.Name, *used, top)
 		}
 		for _, m := range moments {
@@ -78,11 +79,11 @@ func TestLadders(t *testing.T) {
 				least = *outside.Bytes
 			}
 			most = max(most, *outside.Bytes)
-			if m.At != analyze.AllocatorPeak {
+			if m.At != ladder.AllocatorPeak {
 				continue
 			}
 			v := in.Report.Devices[0]
-			if got := *m.Rung(analyze.RungAllocated).Bytes; got != v.PeakAllocatedBytes || v.Verdict != schemas.Exact {
+			if got := *m.Rung(ladder.RungAllocated).Bytes; got != v.PeakAllocatedBytes || v.Verdict != schemas.Exact {
 				t.Errorf("%s: allocated %d at the peak of %d (%s)", r.Manifest.Name, got, v.PeakAllocatedBytes,
 					v.Verdict)
 			}
@@ -107,12 +108,12 @@ func TestInstrumentTakesNoDeviceMemory(t *testing.T) {
 		for m := range bare {
 			var used, outside [2]int64
 			for i, e := range []*example{full[m], bare[m]} {
-				run, err := analyze.Ladder(e.in)
-				if err != nil || len(run.GPUs) != 1 || run.GPUs[0].Moments[0].At != analyze.DevicePeak {
+				run, err := ladder.Of(e.in)
+				if err != nil || len(run.GPUs) != 1 || run.GPUs[0].Moments[0].At != ladder.DevicePeak {
 					t.Fatalf("%s/%s: %+v, %v", folder, e.Manifest.Name, run, err)
 				}
 				top := &run.GPUs[0].Moments[0]
-				used[i], outside[i] = *top.Rung(analyze.RungDeviceUsed).Bytes,
+				used[i], outside[i] = *top.Rung(ladder.RungDeviceUsed).Bytes,
 					*top.Rung("context+modules+non_torch").Bytes
 			}
 			if outside[0] != outside[1] {

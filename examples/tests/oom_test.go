@@ -3,7 +3,7 @@ package examples_test
 import (
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -30,7 +30,7 @@ func TestOutOfMemory(t *testing.T) {
 			o.RequestedBytes < 40<<30 {
 			t.Errorf("%s: %+v", e.Manifest.Name, o)
 		}
-		doc, err := analyze.Breakdown(e.in, analyze.At{OOM: new(int64(1))})
+		doc, err := memory.Breakdown(e.in, memory.At{OOM: new(int64(1))})
 		if err != nil {
 			t.Fatal(err)
 		}

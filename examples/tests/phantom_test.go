@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
@@ -47,7 +49,10 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 		plan, want := planOf(t, s), firstRecordings(t, s)
 		for _, x := range plan.Experiments {
 			if !x.Bare {
-				t.Run(s+"/"+x.Name, func(t *testing.T) { predict(t, python, machine, plan, x, want[x.Key], same) })
+				t.Run(s+"/"+x.Name, func(t *testing.T) {
+					predictExperiment(t, python, machine, plan, x, want[x.Key],
+						same)
+				})
 			} else if whole && same {
 				t.Run(s+"/"+x.Name, func(t *testing.T) {
 					if want[x.Key] == nil {
@@ -61,7 +66,7 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 }
 
 // predictedBare runs an experiment on the phantom GPU, by counters alone.
-func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) analyze.Input {
+func predictedBare(t *testing.T, python string, machine *collect.Machine, x *suite.Experiment) schemas.Tables {
 	t.Helper()
 	r, err := collect.Run(t.Context(), collect.Experiment{Name: x.Name, Params: x.Params, Python: python,
 		Machine: machine, Bare: true,
@@ -76,7 +81,7 @@ func predictedBare(t *testing.T, python string, machine *collect.Machine, x *sui
 }
 
 // expectCounters holds the peaks of a prediction against those of a recording, both torch's own.
-func expectCounters(t *testing.T, predicted analyze.Input, want schemas.DeviceVerdict) {
+func expectCounters(t *testing.T, predicted schemas.Tables, want schemas.DeviceVerdict) {
 	t.Helper()
 	got := predicted.Report.Devices[0]
 	for what, n := range map[string][2]*int64{"allocated": {got.TorchPeakAllocatedBytes, want.TorchPeakAllocatedBytes},
@@ -95,7 +100,7 @@ var apart = map[string]int64{"trainers/DPSGDTrainer_bs4_seq1024": 2 << 20, "trai
 // predict runs an experiment on the phantom GPU and holds it against its recording, which may be under another torch.
 // With DPSIGHT_TEST_LONG it takes all steps, and torch's own peaks of the whole run are compared too; without it as
 // many as were recorded, whose peak allocated is the whole run's, though more may be reserved later.
-func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
+func predictExperiment(t *testing.T, python string, machine *collect.Machine, plan *suite.Suite, x *suite.Experiment,
 	want *example, same bool) {
 	if want == nil {
 		t.Fatal("there is no recording of it")
@@ -118,7 +123,7 @@ func predict(t *testing.T, python string, machine *collect.Machine, plan *suite.
 		return
 	}
 	expectSame(t, in, want.in)
-	c := analyze.Confide(in.Manifest, in.Report)
+	c := confidence.Assess(in.Manifest, in.Report)
 	// What uses cuDNN, as attention does in bf16, is called close for that, though all of these are exact.
 	others := slices.DeleteFunc(slices.Clone(c.Reasons), func(reason string) bool {
 		return strings.HasPrefix(reason, "cuDNN chooses its engines")
@@ -148,7 +153,7 @@ func show(n *int64) string {
 }
 
 // predicted runs an experiment on the phantom GPU.
-func predicted(t *testing.T, x collect.Experiment) analyze.Input {
+func predicted(t *testing.T, x collect.Experiment) schemas.Tables {
 	t.Helper()
 	x.Store, x.Stdout, x.Stderr = t.TempDir(), io.Discard, io.Discard
 	r, err := collect.Run(t.Context(), x)
@@ -184,7 +189,7 @@ func firstRecordings(t *testing.T, folder string) map[string]*example {
 
 // expectSame holds a prediction against a recording: the peak, and what it is made of by category and by category and
 // module.
-func expectSame(t *testing.T, predicted, recorded analyze.Input) {
+func expectSame(t *testing.T, predicted, recorded schemas.Tables) {
 	t.Helper()
 	got, want := predicted.Report.Devices[0].PeakAllocatedBytes, recorded.Report.Devices[0].PeakAllocatedBytes
 	if got != want {
@@ -205,10 +210,10 @@ func expectSame(t *testing.T, predicted, recorded analyze.Input) {
 }
 
 // categoriesOfModules is the peak by category and module.
-func categoriesOfModules(t *testing.T, in analyze.Input) map[string]int64 {
+func categoriesOfModules(t *testing.T, in schemas.Tables) map[string]int64 {
 	t.Helper()
-	b, err := analyze.BreakdownBy(in, analyze.At{},
-		analyze.By{Dimensions: []analyze.Dimension{analyze.DimensionCategory, analyze.DimensionModule}})
+	b, err := grouping.BreakdownBy(in, memory.At{},
+		grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionCategory, grouping.DimensionModule}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,23 +230,23 @@ func categoriesOfModules(t *testing.T, in analyze.Input) map[string]int64 {
 	return out
 }
 
-func load(t *testing.T, dir string) analyze.Input {
+func load(t *testing.T, dir string) schemas.Tables {
 	t.Helper()
 	sel, err := store.Open(dir).Resolve([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := store.Load(sel.Runs[0], store.WantAll|store.WantDetail)
+	tab, err := store.Load(sel.Runs[0], schemas.WantAll|schemas.WantDetail)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return analyze.Input(*tab)
+	return *tab
 }
 
 // categories is the breakdown at the peak: bytes, shared, tagged and the category's own maximum.
-func categories(t *testing.T, in analyze.Input) map[string][4]int64 {
+func categories(t *testing.T, in schemas.Tables) map[string][4]int64 {
 	t.Helper()
-	b, err := analyze.Breakdown(in, analyze.At{})
+	b, err := memory.Breakdown(in, memory.At{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -83,7 +82,7 @@ func TestPublishedMLP(t *testing.T) {
 	}
 }
 
-func (s *stage) expect(t *testing.T, in analyze.Input) {
+func (s *stage) expect(t *testing.T, in schemas.Tables) {
 	t.Helper()
 	const (
 		batch    = 0.65 // MiB: gradients of activations, of which there are two at most, and what their backward frees
@@ -103,7 +102,7 @@ func (s *stage) expect(t *testing.T, in analyze.Input) {
 }
 
 // growth is what a stage adds to what was allocated when it began, in MiB.
-func (s *stage) growth(t *testing.T, in analyze.Input) float64 {
+func (s *stage) growth(t *testing.T, in schemas.Tables) float64 {
 	t.Helper()
 	var began, highest, end *schemas.Phase
 	for i := range in.Phases {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/experiments"
 	"github.com/dpsight/dpsight/collect/suite"
@@ -29,7 +31,7 @@ func TestRecordedTwice(t *testing.T) {
 		for e := range runsOf(t, s) {
 			runs = append(runs, analyze.Summarize(e.in))
 		}
-		first := byKey(analyze.BaselineOf(runs, ""))
+		first := byKey(gate.BaselineOf(runs, ""))
 		want := len(first)
 		if s == "pairs" {
 			want -= 2 // ghost and its bare twin
@@ -73,8 +75,8 @@ func TestHeldOutScriptsRecordedTwice(t *testing.T) {
 	}
 }
 
-// Of the scripts of missed kinds those of one process were recorded twice within minutes: what they allocate and reserve
-// is the same, misses and all.
+// Of the scripts of missed kinds those of one process were recorded twice within minutes: what they allocate and
+// reserve is the same, misses and all.
 func TestMissedKindsRecordedTwice(t *testing.T) {
 	first := byKey(figuresOf(t, "recorded-held-out-missed-kinds"))
 	again, err := schemas.ReadBaseline(filepath.Join("repeated", "accuracy-held-out-missed-kinds.json"))
@@ -179,7 +181,7 @@ func predictsCounters(t *testing.T, name string) {
 		in := predictedBare(t, python, machine, x)
 		expectCounters(t, in, schemas.DeviceVerdict{TorchPeakAllocatedBytes: m.PeakBytes,
 			TorchPeakReservedBytes: m.PeakReservedBytes})
-		if c := analyze.Confide(in.Manifest, in.Report); c.Level != p.Confidence {
+		if c := confidence.Assess(in.Manifest, in.Report); c.Level != p.Confidence {
 			t.Errorf("%s is called %s, and %s before: %q", x.Name, c.Level, p.Confidence, c.Reasons)
 		}
 	}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest"
@@ -78,7 +81,7 @@ var merged = map[string]string{"distill": "BertForMaskedLM", "gan": "Sequential"
 var withoutModule = map[string][]string{"Sequential": {"parameters", "buffers", "optimizer_state", "slack"}}
 
 // cellsMerged are the bytes at the peak by category and module, with the models of a class taken for one.
-func cellsMerged(t *testing.T, in analyze.Input, class string) map[string]int64 {
+func cellsMerged(t *testing.T, in schemas.Tables, class string) map[string]int64 {
 	t.Helper()
 	out, number := map[string]int64{}, regexp.MustCompile(`^`+class+`#\d+\.`)
 	for key, bytes := range categoriesOfModules(t, in) {
@@ -134,7 +137,7 @@ func TestAccuracyScriptsAreBrokenDownAsRecorded(t *testing.T) {
 				if recorded := want[x.Name]; recorded != nil && !missed {
 					expectSameIfAlike(t, in, recorded.in, merged[x.Name])
 				}
-				got := analyze.BaselineOf([]analyze.Summary{analyze.Summarize(in)}, "").Experiments[0].PeakBytes
+				got := gate.BaselineOf([]analyze.Summary{analyze.Summarize(in)}, "").Experiments[0].PeakBytes
 				if p.PeakBytes != nil && *p.PeakBytes == *m.PeakBytes && *got != *m.PeakBytes {
 					t.Errorf("peak %d, recorded and predicted before: %d", *got, *m.PeakBytes)
 				}
@@ -172,9 +175,9 @@ func onPhantom(t *testing.T, machine *collect.Machine, python string, limit time
 }
 
 // expectBrokenDown holds the breakdown at the peak to the limits.
-func expectBrokenDown(t *testing.T, in analyze.Input) {
+func expectBrokenDown(t *testing.T, in schemas.Tables) {
 	t.Helper()
-	b, err := analyze.Breakdown(in, analyze.At{})
+	b, err := memory.Breakdown(in, memory.At{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +193,7 @@ func expectBrokenDown(t *testing.T, in analyze.Input) {
 // other blocks there.
 //
 // Where the recording's agent took models of a class for one, so are those of the prediction.
-func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedClass string) {
+func expectSameIfAlike(t *testing.T, predicted, recorded schemas.Tables, mergedClass string) {
 	t.Helper()
 	got, want := requestsToPeak(predicted), requestsToPeak(recorded)
 	switch same := slices.Equal(got, want); {
@@ -208,7 +211,7 @@ func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedCl
 		return
 	}
 	// What is called exact is exact, or it is not called so.
-	if c := analyze.Confide(predicted.Manifest, predicted.Report); c.Level == schemas.ExactExpected {
+	if c := confidence.Assess(predicted.Manifest, predicted.Report); c.Level == schemas.ExactExpected {
 		t.Errorf("the requests differ from the recorded ones, and the confidence is %s", c.Level)
 	}
 	first := 0
@@ -225,7 +228,7 @@ func expectSameIfAlike(t *testing.T, predicted, recorded analyze.Input, mergedCl
 }
 
 // requestsToPeak are the sizes that were asked for, in order, up to the peak.
-func requestsToPeak(in analyze.Input) (sizes []int64) {
+func requestsToPeak(in schemas.Tables) (sizes []int64) {
 	for i := range in.Allocations {
 		if a := &in.Allocations[i]; a.AllocSeq <= in.Report.Devices[0].PeakSeq {
 			sizes = append(sizes, a.RequestedBytes)

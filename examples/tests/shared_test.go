@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -15,14 +17,14 @@ func TestSummaryWithLadder(t *testing.T) {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
-		tab, err := store.Load(r, store.WantAll|store.WantClock)
+		tab, err := store.Load(r, schemas.WantAll|schemas.WantClock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := analyze.Input(*tab)
-		s, ladder, err := analyze.SummarizeWithLadder(in)
-		alone, failed := analyze.Ladder(in)
-		if !reflect.DeepEqual(s, analyze.Summarize(in)) || !reflect.DeepEqual(ladder, alone) ||
+		in := *tab
+		s, climbed, err := analyze.SummarizeWithLadder(in)
+		alone, failed := ladder.Of(in)
+		if !reflect.DeepEqual(s, analyze.Summarize(in)) || !reflect.DeepEqual(climbed, alone) ||
 			!reflect.DeepEqual(err, failed) {
 			t.Errorf("%s: it is another", r.Manifest.Name)
 		}

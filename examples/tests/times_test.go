@@ -6,22 +6,25 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-func timesOf(t *testing.T, folder string, each func(in analyze.Input)) {
+func timesOf(t *testing.T, folder string, each func(in schemas.Tables)) {
 	t.Helper()
 	found, _, err := store.Open(ingesttest.Store(t, folder)).Runs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range found {
-		tab, err := store.Load(r, store.WantTimes|store.WantModuleTimes)
+		tab, err := store.Load(r, schemas.WantTimes|schemas.WantModuleTimes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		each(analyze.Input(*tab))
+		each(*tab)
 	}
 }
 
@@ -30,9 +33,9 @@ func timesOf(t *testing.T, folder string, each func(in analyze.Input)) {
 func TestOneInstrumentedStep(t *testing.T) {
 	seen := 0
 	for _, folder := range []string{"quick", plain, "mlp"} {
-		timesOf(t, folder, func(in analyze.Input) {
+		timesOf(t, folder, func(in schemas.Tables) {
 			cost := analyze.Cost(in)
-			for _, d := range analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionClass}).Ranks {
+			for _, d := range timing.ModuleTimes(in, timing.ModuleTimeBy{Dimension: grouping.DimensionClass}).Ranks {
 				seen++
 				if math.Abs(*d.InstrumentedStepMS-*cost.InstrumentedStepMS) > 1e-6 ||
 					math.Abs(*d.StepMS-*cost.BareStepMS) > 1e-6 {
@@ -57,7 +60,7 @@ func TestOneInstrumentedStep(t *testing.T) {
 // A step that a CUDA graph captured did not run: nothing gives it a time.
 func TestACapturedStepHasNoTime(t *testing.T) {
 	seen := false
-	timesOf(t, "accuracy-development", func(in analyze.Input) {
+	timesOf(t, "accuracy-development", func(in schemas.Tables) {
 		if in.Manifest.Name != "graph" {
 			return
 		}
@@ -74,7 +77,7 @@ func TestACapturedStepHasNoTime(t *testing.T) {
 				t.Errorf("%s takes %+v", p.Phase, p.GPUMS)
 			}
 		}
-		if m := analyze.ModuleTimes(in, analyze.ModuleTimeBy{Dimension: analyze.DimensionModule}); len(m.Ranks) != 0 ||
+		if m := timing.ModuleTimes(in, timing.ModuleTimeBy{Dimension: grouping.DimensionModule}); len(m.Ranks) != 0 ||
 			len(m.Warnings) != 2 {
 			t.Errorf("%+v", m)
 		}

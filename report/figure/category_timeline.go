@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -59,7 +60,7 @@ type categoryLayout struct {
 }
 
 // maxima are those of what the picture shows of a run.
-func (m *CategoryTimeline) maxima(r *TimelineRow) []analyze.CategoryMaximum {
+func (m *CategoryTimeline) maxima(r *TimelineRow) []timeline.CategoryMaximum {
 	switch {
 	case r.Timeline == nil:
 		return nil
@@ -173,7 +174,7 @@ func axisWidth(highs []int64) float64 {
 }
 
 // worthMarking are the maxima of a run that can be seen in it.
-func (m *CategoryTimeline) worthMarking(r *TimelineRow) (out []analyze.CategoryMaximum) {
+func (m *CategoryTimeline) worthMarking(r *TimelineRow) (out []timeline.CategoryMaximum) {
 	for _, c := range m.maxima(r) {
 		if c.MaxBytes > 0 && float64(c.MaxBytes) >= minorShare*float64(r.Timeline.PeakBytes) {
 			out = append(out, c)
@@ -186,7 +187,7 @@ func (m *CategoryTimeline) worthMarking(r *TimelineRow) (out []analyze.CategoryM
 const fewMaxima = 4
 
 // marked are the maxima that are marked, in the order of precedence; of many runs, the largest.
-func (m *CategoryTimeline) marked(r *TimelineRow) []analyze.CategoryMaximum {
+func (m *CategoryTimeline) marked(r *TimelineRow) []timeline.CategoryMaximum {
 	out := m.worthMarking(r)
 	for len(m.Rows) > manyPanels && len(out) > fewMaxima {
 		least := 0
@@ -201,7 +202,7 @@ func (m *CategoryTimeline) marked(r *TimelineRow) []analyze.CategoryMaximum {
 }
 
 // mark places the maxima of one panel.
-func (m *CategoryTimeline) mark(p *timePanel, g *grouping, listed []analyze.CategoryMaximum) categoryPanel {
+func (m *CategoryTimeline) mark(p *timePanel, g *grouping, listed []timeline.CategoryMaximum) categoryPanel {
 	x := categoryPanel{left: p.plot.X1 + peakGap}
 	t := p.row.Timeline
 	p.peakX, p.peakY = p.eventX(t.Peak.Event), p.y(t.PeakBytes)
@@ -241,7 +242,7 @@ func (p *timePanel) eventX(event int64) float64 {
 }
 
 // when is the moment in words: its step only where several are shown.
-func (m *MemoryTimeline) when(at *analyze.Moment) string {
+func (m *MemoryTimeline) when(at *memory.Moment) string {
 	var parts []string
 	if m.AllSteps && at.Step != nil {
 		parts = append(parts, fmt.Sprintf("step %d", *at.Step))

@@ -7,7 +7,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -67,9 +68,9 @@ type Row struct {
 	Mark      string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64
-	Breakdown *analyze.DeviceBreakdown // nil: the peak is known, not its parts
-	Overhead  *analyze.OverheadRun     // nil: no baseline
-	Baseline  bool                     // this row is what the others are compared with
+	Breakdown *memory.DeviceBreakdown // nil: the peak is known, not its parts
+	Overhead  *compare.OverheadRun    // nil: no baseline
+	Baseline  bool                    // this row is what the others are compared with
 }
 
 // A MemoryBreakdown is the picture memory_breakdown_comparison: stacked categories whose bars end at the peak; next to

@@ -4,15 +4,15 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 func row(label string, categories map[schemas.Category]int64) Row {
-	d := &analyze.DeviceBreakdown{}
+	d := &memory.DeviceBreakdown{}
 	for _, c := range schemas.Categories {
 		if b := categories[c]; b != 0 {
-			d.Categories = append(d.Categories, analyze.CategoryBytes{Category: c, Bytes: b, MaxBytes: b})
+			d.Categories = append(d.Categories, memory.CategoryBytes{Category: c, Bytes: b, MaxBytes: b})
 			d.AllocatedBytes += b
 		}
 	}

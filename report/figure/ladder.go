@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
 )
@@ -17,7 +17,7 @@ type LadderRow struct {
 	Mark  string
 	// Device is the device's peak, nil in the rows of the other allocators on a GPU, and Allocator the peak of an
 	// allocator, nil for a run without events.
-	Device, Allocator *analyze.LadderMoment
+	Device, Allocator *ladder.Moment
 }
 
 // A DeviceLadder is the picture device_ladder: all that a GPU has in use, stacked from the categories of what is
@@ -46,22 +46,22 @@ type ladderLayout struct {
 var ladderTitles = [2]string{"Device memory at the device's peak", "Device memory at the allocator's peak"}
 
 // moments are a row's, in the order of the panels.
-func (r *LadderRow) moments() [2]*analyze.LadderMoment {
-	return [2]*analyze.LadderMoment{r.Device, r.Allocator}
+func (r *LadderRow) moments() [2]*ladder.Moment {
+	return [2]*ladder.Moment{r.Device, r.Allocator}
 }
 
 // extent is how far a bar reaches, and whether what the device has in use is less: torch's part is then more than the
 // whole.
-func extent(m *analyze.LadderMoment) (end int64, over bool) {
+func extent(m *ladder.Moment) (end int64, over bool) {
 	for _, r := range leaves(m) {
 		end += max(*r.Bytes, 0)
 	}
-	used := bytesOf(m, analyze.RungDeviceUsed)
+	used := bytesOf(m, ladder.RungDeviceUsed)
 	return end, used != nil && *used < end
 }
 
 // bytesOf is a rung's size, nil where the moment has none or where it is not known.
-func bytesOf(m *analyze.LadderMoment, rung string) *int64 {
+func bytesOf(m *ladder.Moment, rung string) *int64 {
 	if r := m.Rung(rung); r != nil {
 		return r.Bytes
 	}
@@ -69,9 +69,9 @@ func bytesOf(m *analyze.LadderMoment, rung string) *int64 {
 }
 
 // ends are the rungs whose ends are marked on a bar: those that have others in them.
-func ends(m *analyze.LadderMoment) []int64 {
+func ends(m *ladder.Moment) []int64 {
 	var out []int64
-	for _, rung := range []string{analyze.RungAllocated, analyze.RungReserved} {
+	for _, rung := range []string{ladder.RungAllocated, ladder.RungReserved} {
 		if b := bytesOf(m, rung); b != nil && *b > 0 {
 			out = append(out, *b)
 		}
@@ -80,8 +80,8 @@ func ends(m *analyze.LadderMoment) []int64 {
 }
 
 // total is what stands at the end of a bar.
-func total(m *analyze.LadderMoment) string {
-	if used := bytesOf(m, analyze.RungDeviceUsed); used != nil {
+func total(m *ladder.Moment) string {
+	if used := bytesOf(m, ladder.RungDeviceUsed); used != nil {
 		return table.Size(*used)
 	}
 	end, _ := extent(m)
@@ -89,9 +89,9 @@ func total(m *analyze.LadderMoment) string {
 }
 
 // under is what stands below a bar.
-func under(m *analyze.LadderMoment) string {
+func under(m *ladder.Moment) string {
 	text := "what torch reserved is not known"
-	reserved, allocated := bytesOf(m, analyze.RungReserved), bytesOf(m, analyze.RungAllocated)
+	reserved, allocated := bytesOf(m, ladder.RungReserved), bytesOf(m, ladder.RungAllocated)
 	switch {
 	case reserved != nil && allocated != nil:
 		text = fmt.Sprintf("allocated %s of %s reserved", table.Size(*allocated), table.Size(*reserved))
@@ -109,7 +109,7 @@ func under(m *analyze.LadderMoment) string {
 
 func (m *DeviceLadder) layout() *ladderLayout {
 	l := &ladderLayout{m: m, rows: rows{under: underBar}}
-	var all []*analyze.LadderMoment
+	var all []*ladder.Moment
 	var high int64
 	text := 0.0
 	widest := 60.0
@@ -161,7 +161,7 @@ func (l *ladderLayout) footnotes() []string {
 			}
 			_, more := extent(m)
 			ticks, over, unknown = ticks || len(ends(m)) > 0, over || more, unknown ||
-				bytesOf(m, analyze.RungDeviceUsed) == nil
+				bytesOf(m, ladder.RungDeviceUsed) == nil
 		}
 	}
 	if ticks {
@@ -226,7 +226,7 @@ func (l *ladderLayout) drawBar(c *canvas.Canvas, i, k int) {
 	for _, at := range ends(m) {
 		c.Line(p.x(at), bar.Y0-3, p.x(at), bar.Y1+3, 1.5, ink)
 	}
-	if used := bytesOf(m, analyze.RungDeviceUsed); used != nil && *used < sum {
+	if used := bytesOf(m, ladder.RungDeviceUsed); used != nil && *used < sum {
 		c.Diamond(p.x(*used), bar.Y0-4, 4, ink)
 	}
 	at := "device's peak of "

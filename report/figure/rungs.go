@@ -4,18 +4,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // rungTitles are the words for the rungs; categories are their own.
 var rungTitles = map[string]string{
-	analyze.RungDeviceUsed: "device used (NVML)", analyze.RungOtherProcesses: "other processes",
-	analyze.RungDriverReserve: "driver's reserve",
-	analyze.RungDriver:        "driver, charged to no process", analyze.RungContext: "CUDA context",
-	analyze.RungModules: "modules", analyze.RungNonTorch: "non-torch",
-	analyze.RungReserved: "reserved by torch", analyze.RungPendingFree: "pending free",
+	ladder.RungDeviceUsed: "device used (NVML)", ladder.RungOtherProcesses: "other processes",
+	ladder.RungDriverReserve: "driver's reserve",
+	ladder.RungDriver:        "driver, charged to no process", ladder.RungContext: "CUDA context",
+	ladder.RungModules: "modules", ladder.RungNonTorch: "non-torch",
+	ladder.RungReserved: "reserved by torch", ladder.RungPendingFree: "pending free",
 }
 
 // RungTitle names a rung; several that nothing tells apart as "CUDA context, modules and non-torch".
@@ -64,35 +64,35 @@ func kindOf(rung string) rungKind {
 	switch {
 	case slices.Contains(schemas.Categories, rung):
 		return kindCategory
-	case has(analyze.RungReserved), has(analyze.RungAllocated):
+	case has(ladder.RungReserved), has(ladder.RungAllocated):
 		return kindUnbroken
-	case has(analyze.RungCached):
+	case has(ladder.RungCached):
 		return kindCached
-	case has(analyze.RungPendingFree):
+	case has(ladder.RungPendingFree):
 		return kindPending
-	case has(analyze.RungContext):
+	case has(ladder.RungContext):
 		return kindContext
-	case has(analyze.RungDriver):
+	case has(ladder.RungDriver):
 		return kindDriver
 	}
 	return kindOthers
 }
 
 // leaves are a moment's rungs that are not divided further, innermost first.
-func leaves(m *analyze.LadderMoment) []analyze.Rung {
+func leaves(m *ladder.Moment) []ladder.Rung {
 	divided := map[string]bool{}
 	for _, r := range m.Rungs {
 		if r.In != nil && r.Bytes != nil {
 			divided[*r.In] = true
 		}
 	}
-	var out []analyze.Rung
+	var out []ladder.Rung
 	for _, r := range m.Rungs {
 		if r.Bytes != nil && *r.Bytes != 0 && !divided[r.Rung] {
 			out = append(out, r)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b analyze.Rung) int {
+	slices.SortStableFunc(out, func(a, b ladder.Rung) int {
 		if d := int(kindOf(a.Rung)) - int(kindOf(b.Rung)); d != 0 {
 			return d
 		}
@@ -110,9 +110,9 @@ type rungGroups struct {
 	minor []string // in the order of stacking
 }
 
-func groupRungs(moments []*analyze.LadderMoment) rungGroups {
+func groupRungs(moments []*ladder.Moment) rungGroups {
 	g := rungGroups{map[string]bool{}, map[rungKind]bool{}, map[rungKind][]string{}, nil}
-	var all []analyze.Rung
+	var all []ladder.Rung
 	for _, m := range moments {
 		parts := leaves(m)
 		var whole int64
@@ -131,10 +131,10 @@ func groupRungs(moments []*analyze.LadderMoment) rungGroups {
 		}
 		all = append(all, parts...)
 	}
-	slices.SortStableFunc(all, func(a, b analyze.Rung) int { return int(kindOf(a.Rung)) - int(kindOf(b.Rung)) })
+	slices.SortStableFunc(all, func(a, b ladder.Rung) int { return int(kindOf(a.Rung)) - int(kindOf(b.Rung)) })
 	var minor [2][]string // categories in the order of precedence, the others
 	for _, c := range schemas.Categories {
-		if !g.major[c] && slices.ContainsFunc(all, func(r analyze.Rung) bool { return r.Rung == c }) {
+		if !g.major[c] && slices.ContainsFunc(all, func(r ladder.Rung) bool { return r.Rung == c }) {
 			minor[0] = append(minor[0], words(c))
 		}
 	}
@@ -162,7 +162,7 @@ type rungPart struct {
 }
 
 // parts are the pieces of a bar, the small ones of each level together. What is less than nothing is not among them.
-func (g *rungGroups) parts(m *analyze.LadderMoment) []rungPart {
+func (g *rungGroups) parts(m *ladder.Moment) []rungPart {
 	var out []rungPart
 	var small int64
 	flush := func() {

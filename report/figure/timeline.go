@@ -5,7 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
@@ -17,8 +18,8 @@ type TimelineRow struct {
 	Mark      string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
-	Timeline  *analyze.Timeline
-	Breakdown *analyze.DeviceBreakdown // at the timeline's peak
+	Timeline  *timeline.Timeline
+	Breakdown *memory.DeviceBreakdown // at the timeline's peak
 }
 
 // A MemoryTimeline is the picture memory_timeline: a panel a run with what was allocated, by category, and reserved,
@@ -73,8 +74,8 @@ type timelineLayout struct {
 }
 
 // shown lists the segments of a row that the picture shows.
-func (m *MemoryTimeline) shown(r *TimelineRow) []*analyze.TimelineSegment {
-	var out []*analyze.TimelineSegment
+func (m *MemoryTimeline) shown(r *TimelineRow) []*timeline.TimelineSegment {
+	var out []*timeline.TimelineSegment
 	if r.Timeline == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -134,12 +134,12 @@ func (l *timelineLayout) columns(p *timePanel) stack {
 }
 
 // stacking gives a column's bytes in the order of the legend: the categories with a colour, then all others together.
-func (g *grouping) stacking() func(*analyze.TimelineColumn) []int64 {
+func (g *grouping) stacking() func(*timeline.TimelineColumn) []int64 {
 	var major []int
 	for _, c := range g.major {
 		major = append(major, schemas.Precedence(c))
 	}
-	return func(c *analyze.TimelineColumn) []int64 {
+	return func(c *timeline.TimelineColumn) []int64 {
 		out, rest := make([]int64, len(major)+1), c.HighBytes
 		for k, place := range major {
 			out[k] = c.Parts[place]

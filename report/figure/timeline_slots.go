@@ -3,19 +3,19 @@ package figure
 import (
 	"fmt"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report/canvas"
 )
 
 // slot is where one segment of a timeline goes.
 type slot struct {
-	segment     *analyze.TimelineSegment
+	segment     *timeline.TimelineSegment
 	left, right float64
 	name        string // empty where it has none, or no room for it
 }
 
 // lay gives each segment its width: its name's at least where that can be done, the rest by events.
-func (p *timePanel) lay(segments []*analyze.TimelineSegment, allSteps bool) {
+func (p *timePanel) lay(segments []*timeline.TimelineSegment, allSteps bool) {
 	var events, need float64
 	for _, s := range segments {
 		events += float64(s.EndSeq - s.BeginSeq)

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -13,9 +14,9 @@ import (
 func spiky(n int, spike, dip int) *TimelineRow {
 	step := int64(3)
 	phase := schemas.PhaseBackward
-	t := &analyze.Timeline{Device: "cuda:0", Peak: analyze.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase},
+	t := &timeline.Timeline{Device: "cuda:0", Peak: memory.Moment{Event: int64(spike) + 1, Step: &step, Phase: &phase},
 		PeakBytes: 9000}
-	s := analyze.TimelineSegment{Step: &step, Phase: phase, EndSeq: int64(n)}
+	s := timeline.TimelineSegment{Step: &step, Phase: phase, EndSeq: int64(n)}
 	for i := range n {
 		bytes, reserved := int64(1000), int64(2000)
 		if i == spike {
@@ -27,12 +28,12 @@ func spiky(n int, spike, dip int) *TimelineRow {
 		}
 		parts := make([]int64, len(schemas.Categories))
 		parts[schemas.Precedence(schemas.Activations)] = bytes
-		s.Columns = append(s.Columns, analyze.TimelineColumn{BeginSeq: int64(i), EndSeq: int64(i + 1), LowBytes: low,
+		s.Columns = append(s.Columns, timeline.TimelineColumn{BeginSeq: int64(i), EndSeq: int64(i + 1), LowBytes: low,
 			HighBytes: bytes, HighSeq: int64(i + 1), Parts: parts, ReservedBytes: reserved})
 	}
-	t.Segments = []analyze.TimelineSegment{s}
-	d := &analyze.DeviceBreakdown{AllocatedBytes: 9000,
-		Categories: []analyze.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
+	t.Segments = []timeline.TimelineSegment{s}
+	d := &memory.DeviceBreakdown{AllocatedBytes: 9000,
+		Categories: []memory.CategoryBytes{{Category: schemas.Activations, Bytes: 9000}}}
 	return &TimelineRow{Label: "spiky", PeakBytes: &t.PeakBytes, Timeline: t, Breakdown: d}
 }
 

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 func profile(method string) analyze.ComponentProfile {
 	n := func(v int64) *int64 { return &v }
 	ms := 24.5
-	p := analyze.ComponentProfile{Identity: analyze.Identity{RunID: "20261121T101500Z-" + method + "-aaaaaa",
+	p := analyze.ComponentProfile{Identity: identity.Identity{RunID: "20261121T101500Z-" + method + "-aaaaaa",
 		Name: method, Status: "ok", Source: "measured",
 		Params: map[string]any{"method": method, "vocab_size": 1000.0, "hidden_dim": 512.0, "num_layers": 4.0,
 			"num_heads": 8.0, "seq_len": 1024.0, "batch_size": 2.0}},
@@ -137,11 +139,11 @@ func TestReadAsNotebooksDo(t *testing.T) {
 	}
 	full := 0
 	for _, r := range runs {
-		tab, err := store.Load(r, store.WantAll)
+		tab, err := store.Load(r, schemas.WantAll)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := analyze.Profile(analyze.Input(*tab))
+		p := analyze.Profile(*tab)
 		t.Run(p.Name, func(t *testing.T) {
 			d := written(t, p)
 			number := func(of any, key string) float64 {
@@ -265,7 +267,7 @@ func TestSnapshotsAreWhole(t *testing.T) {
 }
 
 func TestWhatIsNotKnownIsNull(t *testing.T) {
-	d := written(t, analyze.ComponentProfile{Identity: analyze.Identity{RunID: "r", Source: "predicted", Status: "ok"},
+	d := written(t, analyze.ComponentProfile{Identity: identity.Identity{RunID: "r", Source: "predicted", Status: "ok"},
 		Points: []analyze.MemoryPoint{{Point: analyze.ModelLoaded, Iteration: -1}}})
 	var walk func(path string, v any)
 	seen := 0
@@ -299,7 +301,7 @@ func TestWhatIsNotKnownIsNull(t *testing.T) {
 
 func TestFileNames(t *testing.T) {
 	named := func(id, name, method string) analyze.ComponentProfile {
-		return analyze.ComponentProfile{Identity: analyze.Identity{RunID: id, Name: name,
+		return analyze.ComponentProfile{Identity: identity.Identity{RunID: id, Name: name,
 			Params: map[string]any{"method": method}}}
 	}
 	got := FileNames([]analyze.ComponentProfile{named("1", "vanilla", "vanilla"), named("2", "flash", "flash"),

@@ -4,16 +4,18 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // Outlines reduces the other runs in the stores of the selected ones. One that cannot be read is none to compare with.
-func (r *Runs) Outlines(want store.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
+func (r *Runs) Outlines(want schemas.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
 	var out []analyze.Summary
 	for _, other := range r.Others(wanted) {
 		if t, err := store.LoadOrManifest(other, want); err == nil {
-			out = append(out, analyze.Outline(analyze.Input(*t)))
+			out = append(out, analyze.SummarizeForComparison(*t))
 		}
 	}
 	return out
@@ -26,7 +28,7 @@ func (r *Runs) Repeats(runs ...*analyze.Summary) []analyze.Summary {
 	for _, s := range runs {
 		names[s.Name] = true
 	}
-	return r.Outlines(store.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
+	return r.Outlines(schemas.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
 }
 
 // LendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
@@ -34,7 +36,7 @@ func (r *Runs) Repeats(runs ...*analyze.Summary) []analyze.Summary {
 func (r *Runs) LendEnergy(runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
-		analyze.LendEnergy(runs, r.Outlines(store.WantTimes|store.WantSamples, bare))
+		compare.LendEnergy(runs, r.Outlines(schemas.WantTimes|schemas.WantSamples, bare))
 	}
 }
 
@@ -59,7 +61,7 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 			return Baseline{&runs[i], nil}, nil
 		}
 	}
-	in, err := Read(run, store.WantAll)
+	in, err := Read(run, schemas.WantAll)
 	if err != nil {
 		return b, err
 	}
@@ -77,16 +79,16 @@ func (b Baseline) NoteRepeats(r *Runs, runs []analyze.Summary) {
 	if b.Elsewhere != nil {
 		taken.Runs, noted = append(slices.Clip(r.Runs), *b.Elsewhere), append(noted, b.Summary)
 	}
-	analyze.NoteRepeats(noted, (&Runs{&taken, r.from}).Repeats(noted...))
+	explain.NoteRepeats(noted, (&Runs{&taken, r.from}).Repeats(noted...))
 }
 
 // Study compares the runs with the baseline. Without one it is that of their suite, or the default.
-func (b Baseline) Study(r *Runs, runs []analyze.Summary) analyze.Study {
+func (b Baseline) Study(r *Runs, runs []analyze.Summary) compare.Study {
 	switch {
 	case b.Summary != nil:
-		return analyze.NewStudy(runs, b.Summary)
+		return compare.NewStudy(runs, b.Summary)
 	case r.Suite == nil:
-		return analyze.NewMatchedStudy(runs, nil, "")
+		return compare.NewMatchedStudy(runs, nil, "")
 	}
-	return analyze.NewMatchedStudy(runs, r.Suite.Baseline, r.Suite.ID)
+	return compare.NewMatchedStudy(runs, r.Suite.Baseline, r.Suite.ID)
 }

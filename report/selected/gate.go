@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -28,12 +29,13 @@ func (s *Source) ReadBaseline(what, name, version string, leave Leaver) (b *sche
 	if err != nil {
 		return nil, false, err
 	}
-	doc := analyze.BaselineOf(s.Newest(runs), version)
+	doc := gate.BaselineOf(s.Newest(runs), version)
 	return &doc, true, nil
 }
 
 // ReadBaselines reads several as one.
-func (s *Source) ReadBaselines(what string, names []string, version string, leave Leaver) (all schemas.Baseline, err error) {
+func (s *Source) ReadBaselines(what string, names []string, version string, leave Leaver) (all schemas.Baseline,
+	err error) {
 	for _, name := range names {
 		b, _, err := s.ReadBaseline(what, name, version, leave)
 		if err != nil {
@@ -52,7 +54,7 @@ func IsFile(name string) bool {
 
 // Newest leaves out what later runs have replaced.
 func (s *Source) Newest(runs []analyze.Summary) []analyze.Summary {
-	kept, left := analyze.Newest(runs)
+	kept, left := gate.Newest(runs)
 	for _, l := range left {
 		s.Note(l)
 	}

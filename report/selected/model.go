@@ -2,16 +2,17 @@ package selected
 
 import (
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Model is what a report shows of the runs: beside the baseline of a name, if any, and with the memory explained of the
 // GPUs that NVML sampled.
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
-	ladders := map[string]analyze.LadderRun{}
-	err := r.Each(store.WantAll|store.WantClock, true, func(in analyze.Input) error {
+	ladders := map[string]ladder.Run{}
+	err := r.Each(schemas.WantAll|schemas.WantClock, true, func(in schemas.Tables) error {
 		if len(in.Samples) == 0 {
 			runs = append(runs, analyze.Summarize(in))
 			return nil

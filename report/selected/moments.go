@@ -3,15 +3,15 @@ package selected
 import (
 	"errors"
 
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/schemas/store"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Moments analyses a moment of each selected run. The runs that lack it are listed beside those that have it.
-func Moments[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)) ([]T, error) {
+func Moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	many := len(r.Runs) > 1
 	var lacking lacks
-	out, err := Rows(r, want, func(in analyze.Input) (T, error) {
+	out, err := Rows(r, want, func(in schemas.Tables) (T, error) {
 		row, err := one(in)
 		return row, lacking.note(err, many)
 	})
@@ -24,13 +24,13 @@ func Moments[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)
 // WithoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
 // without devices.
 func WithoutEvents(err error, many bool) error {
-	var none *analyze.NoEventsError
+	var none *memory.NoEventsError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &none):
-		return &adviceError{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
-			"its devices and events"}
+		return &adviceError{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze " +
+			"timeline its devices and events"}
 	case many:
 		return nil
 	}
@@ -40,13 +40,13 @@ func WithoutEvents(err error, many bool) error {
 // lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the
 // first says why.
 type lacks struct {
-	first *analyze.NoMomentError
+	first *memory.NoMomentError
 	any   bool // some run has it
 }
 
 // note is what becomes of one run's error.
 func (l *lacks) note(err error, many bool) error {
-	var missing *analyze.NoMomentError
+	var missing *memory.NoMomentError
 	switch {
 	case errors.As(err, &missing):
 		if l.first == nil {
@@ -65,8 +65,8 @@ func (l *lacks) all() error {
 	case l.first == nil || l.any:
 		return nil
 	case l.first.At.OOM != nil: // no phase would help
-		return &adviceError{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak is " +
-			"the highest moment"}
+		return &adviceError{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak " +
+			"is the highest moment"}
 	}
 	return &adviceError{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
 		"its devices and events"}

@@ -99,18 +99,18 @@ func LeaveSuperseded(r *Runs) {
 func manifest(r store.Run) *schemas.Manifest { return r.Manifest }
 
 // Read reads the tables of one run.
-func Read(r store.Run, want store.Want) (analyze.Input, error) {
+func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	t, err := store.Load(r, want)
 	if err != nil {
-		return analyze.Input{}, &store.TablesError{Dir: r.Dir, Err: err}
+		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
-	return analyze.Input(*t), nil
+	return *t, nil
 }
 
 // Each is [store.Selection.Each] that warns of what cannot be read.
-func (r *Runs) Each(want store.Want, tolerant bool, use func(analyze.Input) error) error {
+func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) error {
 	known := len(r.Damaged)
-	err := r.Selection.Each(want, tolerant, func(t *store.Tables) error { return use(analyze.Input(*t)) })
+	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
 	for _, d := range r.Damaged[known:] {
 		r.from.Warn(d.Error())
 	}
@@ -118,9 +118,9 @@ func (r *Runs) Each(want store.Want, tolerant bool, use func(analyze.Input) erro
 }
 
 // Rows analyses each run. Of several, those without tables are listed by their manifests.
-func Rows[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)) ([]T, error) {
+func Rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	var out []T
-	err := r.Each(want, len(r.Runs) > 1, func(in analyze.Input) error {
+	err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {
 		row, err := one(in)
 		out = append(out, row)
 		return err
@@ -129,8 +129,8 @@ func Rows[T any](r *Runs, want store.Want, one func(analyze.Input) (T, error)) (
 }
 
 // Always is an analysis that every run has.
-func Always[T any](one func(analyze.Input) T) func(analyze.Input) (T, error) {
-	return func(in analyze.Input) (T, error) { return one(in), nil }
+func Always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
+	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
 // Summaries selects runs without what leave takes out, and reduces them. It is an error where none has tables.
@@ -150,7 +150,7 @@ func (s *Source) Summaries(names []string, leave Leaver) (*Runs, []analyze.Summa
 
 // Summaries reduces the runs.
 func (r *Runs) Summaries() (sums []analyze.Summary, err error) {
-	err = r.Each(store.WantAll, true, func(in analyze.Input) error {
+	err = r.Each(schemas.WantAll, true, func(in schemas.Tables) error {
 		sums = append(sums, analyze.Summarize(in))
 		return nil
 	})

@@ -3,15 +3,16 @@ package store
 import (
 	"errors"
 	"fmt"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // LoadOrManifest is [Load], except that a run without tables is its manifest alone. A list of runs shows such a run; an
 // analysis of it refuses it.
-func LoadOrManifest(r Run, want Want) (*Tables, error) {
+func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	t, err := Load(r, want)
 	var pending *NotIngestedError
 	if errors.As(err, &pending) {
-		return &Tables{Manifest: r.Manifest}, nil
+		return &schemas.Tables{Manifest: r.Manifest}, nil
 	}
 	return t, err
 }
@@ -19,7 +20,7 @@ func LoadOrManifest(r Run, want Want) (*Tables, error) {
 // Each loads the selected runs, tolerant by [LoadOrManifest], and hands them to use one after another, so that the
 // tables of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an
 // argument stood for many runs, the run goes to sel.Damaged instead, so that it does not hide the others.
-func (sel *Selection) Each(want Want, tolerant bool, use func(*Tables) error) error {
+func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) error {
 	load := Load
 	if tolerant {
 		load = LoadOrManifest

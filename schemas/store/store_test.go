@@ -274,7 +274,7 @@ func manyEvents() (events []schemas.Event) {
 func TestLoad(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
-	tables, err := Load(runs[0], WantAll)
+	tables, err := Load(runs[0], schemas.WantAll)
 	var not *NotIngestedError
 	if !errors.As(err, &not) || err.Error() != "run r1 has not been ingested: dpsight ingest "+runs[0].Dir ||
 		tables.Manifest == nil {
@@ -284,10 +284,10 @@ func TestLoad(t *testing.T) {
 	if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(runs[0], WantTimes); err != nil {
+	if _, err := Load(runs[0], schemas.WantTimes); err != nil {
 		t.Errorf("no times recorded: %v", err)
 	}
-	if _, err := Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "allocations.parquet") {
+	if _, err := Load(runs[0], schemas.WantMemory); err == nil || !strings.Contains(err.Error(), "allocations.parquet") {
 		t.Errorf("events without allocations: %v", err)
 	}
 	events := []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc)},
@@ -297,11 +297,11 @@ func TestLoad(t *testing.T) {
 		schemas.Events.Write(runs[0].Dir, events)); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 ||
+	if tables, err = Load(runs[0], schemas.WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 ||
 		len(tables.Events) != 1 {
 		t.Errorf("%+v, %v", tables, err)
 	}
-	if tables, err = Load(runs[0], WantTimes); err != nil || tables.Allocations != nil {
+	if tables, err = Load(runs[0], schemas.WantTimes); err != nil || tables.Allocations != nil {
 		t.Errorf("allocations were not asked for: %+v, %v", tables, err)
 	}
 	if e := tables.Events; e != nil {
@@ -318,27 +318,27 @@ func TestLoad(t *testing.T) {
 		if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
 			t.Fatal(err)
 		}
-		for _, wanted := range []Want{WantTimes, WantMemory} {
+		for _, wanted := range []schemas.Want{schemas.WantTimes, schemas.WantMemory} {
 			if tables, err = Load(runs[0], wanted); err != nil || len(tables.Processes) != want {
 				t.Errorf("of %d devices: %d processes, %v", devices, len(tables.Processes), err)
 			}
 		}
 	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Events.File()), []byte("PAR1 torn"), 0o644)
-	if _, err = Load(runs[0], WantEvents); err == nil ||
+	if _, err = Load(runs[0], schemas.WantEvents); err == nil ||
 		!strings.Contains(err.Error(), "events.parquet: not a complete Parquet file") {
 		t.Errorf("torn events: %v", err)
 	}
 	if err := schemas.Events.Write(runs[0].Dir, manyEvents()); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], WantEvents); err != nil || len(tables.Events) != 100 ||
+	if tables, err = Load(runs[0], schemas.WantEvents); err != nil || len(tables.Events) != 100 ||
 		tables.Events[99] != (schemas.Event{Rank: 1, Device: 2, Seq: 3001, Action: int32(schemas.ActionSegmentFree),
 			Size: 99}) {
 		t.Errorf("%d events, %v", len(tables.Events), err)
 	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Owners.File()), []byte("PAR1 torn"), 0o644)
-	if _, err = Load(runs[0], WantMemory); err == nil || !strings.Contains(err.Error(), "run r1: owners.parquet: ") {
+	if _, err = Load(runs[0], schemas.WantMemory); err == nil || !strings.Contains(err.Error(), "run r1: owners.parquet: ") {
 		t.Errorf("torn table: %v", err)
 	}
 }
@@ -357,11 +357,11 @@ func TestLoadOfWindows(t *testing.T) {
 			{Windows: windows}}}); err != nil {
 			t.Fatal(err)
 		}
-		tables, err := Load(runs[0], WantDetail)
+		tables, err := Load(runs[0], schemas.WantDetail)
 		if err != nil || len(tables.Segments) != want || want > 0 && tables.Segments[0] != blocks[0] {
 			t.Errorf("%d windows: %+v, %v", windows, tables.Segments, err)
 		}
-		if tables, err = Load(runs[0], WantTimes); err != nil || tables.Segments != nil {
+		if tables, err = Load(runs[0], schemas.WantTimes); err != nil || tables.Segments != nil {
 			t.Errorf("lists were not asked for: %+v, %v", tables.Segments, err)
 		}
 	}

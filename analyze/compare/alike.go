@@ -1,0 +1,43 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ownParams are parameters of single methods: others have none of that name.
+var ownParams = []string{"grad_sample_mode", "bk_skips_param_grads"}
+
+// Alike reports whether two runs are of experiments that differ in their method only. A parameter that one of them
+// lacks is a difference, and so is an argument of a script's command that no parameter accounts for: who does not say
+// what varies may have varied anything. Of what they ran on, what both know must agree.
+func Alike(a, b *analyze.Summary) bool {
+	if a.Source != b.Source || a.RunID == b.RunID || b.Status != schemas.StatusOK || b.PeakBytes == nil {
+		return false
+	}
+	if (a.Profile == nil) != (b.Profile == nil) || a.Profile != nil && *a.Profile != *b.Profile {
+		return false
+	}
+	if ours, theirs := unaccounted(a, b); len(ours)+len(theirs) > 0 {
+		return false
+	}
+	return agrees(a, b) && agrees(b, a)
+}
+
+// agrees reports whether the other run has all the facts that this one has but for those of the method.
+func agrees(s *analyze.Summary, o *analyze.Summary) bool {
+	for i := range s.RunFacts {
+		f := &s.RunFacts[i]
+		if f.What == "method" || slices.Contains(identity.LengthParams, f.What) || !f.Param && !f.Condition {
+			continue
+		}
+		theirs := o.RunFact(f.What)
+		if theirs == nil && f.Param && !slices.Contains(ownParams, f.What) || theirs != nil && !f.Equals(theirs) {
+			return false
+		}
+	}
+	return true
+}

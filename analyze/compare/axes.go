@@ -1,0 +1,243 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].
+const argumentsKey = "arguments"
+
+// axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source,
+// run. The method of a command that names none is the run's name, as in [SuccessRow]. Case does not matter where the
+// parameter itself has none.
+func axisValue(s *analyze.Summary, key string) (string, bool) {
+	if v, ok := s.Params[key]; ok && v != nil {
+		return identity.TextOf(v), true
+	}
+	for i := range s.RunFacts {
+		if strings.EqualFold(s.RunFacts[i].What, key) {
+			return s.RunFacts[i].Value, true
+		}
+	}
+	switch key {
+	case argumentsKey:
+		return s.Arguments, s.Arguments != ""
+	case "name", "method": // commands without methods would all be one row, and are nobody's repeats
+		return s.Title(), true
+	case "run":
+		return s.RunID, true
+	case "source":
+		return s.Source, true
+	case "status":
+		return s.Status, true
+	case "suite":
+		return s.Suite, s.Suite != ""
+	case "bare":
+		return strconv.FormatBool(s.Bare()), true
+	}
+	return "", false
+}
+
+// axisKeys lists all that rows and columns can be, in the order in which they are chosen.
+func axisKeys(runs []*analyze.Summary) []string {
+	seen := map[string]bool{}
+	var params, facts []string
+	for _, r := range runs {
+		for k := range r.Params {
+			if !seen[k] {
+				seen[k] = true
+				params = append(params, k)
+			}
+		}
+		for _, f := range r.RunFacts {
+			if !seen[f.What] {
+				seen[f.What] = true
+				facts = append(facts, f.What)
+			}
+		}
+	}
+	slices.Sort(params)
+	var keys []string
+	for _, k := range identity.AxisOrder {
+		if slices.Contains(params, k) {
+			keys = append(keys, k)
+		}
+	}
+	keys = append(keys, "source")
+	for _, k := range params {
+		if !slices.Contains(identity.AxisOrder, k) && !slices.Contains(identity.AxisLast, k) {
+			keys = append(keys, k)
+		}
+	}
+	if slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Arguments != "" }) {
+		keys = append(keys, "name", argumentsKey)
+	}
+	for _, k := range identity.AxisLast {
+		if slices.Contains(params, k) {
+			keys = append(keys, k)
+		}
+	}
+	for _, k := range append(facts, "name", "suite", "status", "run") {
+		if !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// checkAxes refuses a key that no run has.
+func checkAxes(runs []*analyze.Summary, keys []string) error {
+	for _, k := range keys {
+		if !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { _, ok := axisValue(r, k); return ok }) {
+			return fmt.Errorf("no run has %q; there are %s", k, strings.Join(axisNames(runs), ", "))
+		}
+	}
+	for i, k := range keys {
+		if slices.Contains(keys[:i], k) {
+			return fmt.Errorf("%q is given twice among rows and columns", k)
+		}
+	}
+	return nil
+}
+
+// axisNames lists the keys that somebody may have meant: of the facts the few that anyone compares by.
+func axisNames(runs []*analyze.Summary) []string {
+	return slices.DeleteFunc(axisKeys(runs), func(k string) bool {
+		return strings.Contains(k, " ") || k == "cuDNN" || k == "deterministic"
+	})
+}
+
+// differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
+// the ones before it. (The clipping norm that only DP methods have is settled by the method.)
+func differing(runs []*analyze.Summary, taken []string) []string {
+	var out []string
+	chosen := slices.Clone(taken)
+	for _, k := range axisKeys(runs) {
+		if slices.Contains(chosen, k) || k == "run" || k == "status" || k == "suite" {
+			continue
+		}
+		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats
+		// whether bare or not.
+		if (k == "bare" || k == "name" && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool {
+			return r.Arguments != ""
+		})) && len(chosen) > 0 {
+			continue
+		}
+		values := map[string]string{}
+		for _, r := range runs {
+			v, _ := axisValue(r, k)
+			group := keyOf(r, chosen)
+			if old, ok := values[group]; ok && old != v {
+				out, chosen = append(out, k), append(chosen, k)
+				break
+			}
+			values[group] = v
+		}
+	}
+	return out
+}
+
+// keyOf is the run's values of several keys as one string.
+func keyOf(s *analyze.Summary, keys []string) string {
+	var b strings.Builder
+	for _, k := range keys {
+		v, _ := axisValue(s, k)
+		b.WriteString(v + "\x00")
+	}
+	return b.String()
+}
+
+// An axis is the rows or the columns of a comparison: the places that runs have, in order.
+type axis struct {
+	keys   []string
+	places []axisPlace
+}
+
+// axisPlace is one row or column: a value a key, nil where its runs have none.
+type axisPlace []*string
+
+func newAxis(runs []*analyze.Summary, keys []string) axis {
+	a := axis{keys: keys}
+	seen := map[string]bool{}
+	first := make([]map[string]int, len(keys)) // when each value first came
+	numeric := make([]bool, len(keys))
+	for i := range keys {
+		first[i], numeric[i] = map[string]int{}, true
+	}
+	for n, r := range runs {
+		p := make(axisPlace, len(keys))
+		for i, k := range keys {
+			v, ok := axisValue(r, k)
+			if !ok {
+				continue
+			}
+			p[i] = &v
+			if _, err := strconv.ParseFloat(v, 64); err != nil {
+				numeric[i] = false
+			}
+			if _, ok := first[i][v]; !ok {
+				first[i][v] = n
+			}
+		}
+		if id := keyOf(r, keys); !seen[id] {
+			seen[id] = true
+			a.places = append(a.places, p)
+		}
+	}
+	slices.SortStableFunc(a.places, func(x, y axisPlace) int {
+		for i := range keys {
+			switch {
+			case x[i] == nil || y[i] == nil:
+				if c := cmp.Compare(B2i(x[i] == nil), B2i(y[i] == nil)); c != 0 {
+					return c
+				}
+			case numeric[i]:
+				f, _ := strconv.ParseFloat(*x[i], 64)
+				g, _ := strconv.ParseFloat(*y[i], 64)
+				if c := cmp.Compare(f, g); c != 0 {
+					return c
+				}
+			default:
+				if c := cmp.Compare(first[i][*x[i]], first[i][*y[i]]); c != 0 {
+					return c
+				}
+			}
+		}
+		return 0
+	})
+	return a
+}
+
+func B2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// id is the place as [keyOf] gives it.
+func (p axisPlace) id() string {
+	var b strings.Builder
+	for _, v := range p {
+		if v != nil {
+			b.WriteString(*v)
+		}
+		b.WriteString("\x00")
+	}
+	return b.String()
+}
+
+// values is the place as a JSON object.
+func (a *axis) values(p axisPlace) map[string]*string {
+	m := map[string]*string{}
+	for i, k := range a.keys {
+		m[k] = p[i]
+	}
+	return m
+}

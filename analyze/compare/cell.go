@@ -1,0 +1,329 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Cell is one experiment of a study with all its repeats: what a table has a row of and a figure a bar. Its Summary
+// is that of the repeat with the median peak, whose breakdown it shows, with times, rates and energy over all repeats.
+type Cell struct {
+	analyze.Summary
+	Label  string
+	RunIDs []string // of all repeats, in the study's order
+	// Good is how many repeats ended well; figures are over these, or over all where there is none.
+	Good int
+	// PeakLow and PeakHigh are the lowest and the highest peak of those; nil without any.
+	PeakLow, PeakHigh *int64
+	// Baseline is what the cell is compared with, nil without any: one cell for all that were recorded with the same
+	// parameters, or the run that somebody named.
+	Baseline *Cell
+	Overhead *OverheadRun // nil without a baseline
+}
+
+// IsBaseline reports whether others are compared with the cell.
+func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
+
+// Content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made
+// on. Without a suite and without a method it is the run: nobody knows what a script did the second time.
+func Content(s *analyze.Summary) string {
+	key := s.Key
+	switch {
+	case key != "":
+	case s.Method() != "":
+		key = s.Name + "\x00" + identity.CommandText(s.Command)
+	default:
+		return s.RunID
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\x00%s", key, s.Source)
+	if s.Key == "" { // a suite's key says what was asked for; further repetitions may be bare to save disk
+		fmt.Fprintf(&b, "\x00%v", s.Bare())
+	}
+	for _, f := range s.RunFacts {
+		fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.Whole)
+	}
+	return b.String()
+}
+
+// Cells groups runs by experiment, in the order in which each first came.
+func Cells(runs []analyze.Summary) []Cell {
+	groups := map[string][]*analyze.Summary{}
+	var order []string
+	for i := range runs {
+		k := Content(&runs[i])
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], &runs[i])
+	}
+	cells := make([]Cell, len(order))
+	ids, started := make([]identity.Identity, len(order)), make([]time.Time, len(order))
+	for i, k := range order {
+		cells[i] = NewCell(groups[k])
+		ids[i], started[i] = cells[i].Identity, groups[k][0].Started
+	}
+	for i, label := range identity.Labels(ids, started) {
+		cells[i].Label = label
+	}
+	return cells
+}
+
+// NewCell reduces the repeats of one experiment.
+func NewCell(runs []*analyze.Summary) Cell {
+	var c Cell
+	var good []*analyze.Summary
+	endings := map[string]int{}
+	for _, r := range runs {
+		c.RunIDs = append(c.RunIDs, r.RunID)
+		if r.Status == schemas.StatusOK {
+			good = append(good, r)
+		} else {
+			endings[r.Status]++
+		}
+	}
+	c.Good = len(good)
+	if len(good) == 0 {
+		good = runs
+	}
+	c.Summary = *middleRun(good)
+	c.Warnings = mergeWarnings(likeFirst(good, c.Bare()))
+	c.Throttled = timing.Throttle{}
+	for _, r := range good {
+		c.Throttled.Add(r.Throttled)
+		if r.PeakBytes == nil {
+			continue
+		}
+		if c.PeakLow == nil || *r.PeakBytes < *c.PeakLow {
+			c.PeakLow = r.PeakBytes
+		}
+		if c.PeakHigh == nil || *r.PeakBytes > *c.PeakHigh {
+			c.PeakHigh = r.PeakBytes
+		}
+	}
+	if len(runs) == 1 {
+		return c
+	}
+	if len(good) > 1 {
+		c.repeatTimes(good)
+	}
+	if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down "+
+			"is the median one", len(good), prose.MiB(*c.PeakLow), prose.MiB(*c.PeakHigh)))
+	}
+	if c.Good > 0 && c.Good < len(runs) {
+		var how []string
+		for _, s := range identity.SortedKeys(endings) {
+			how = append(how, fmt.Sprintf("%d %s", endings[s], s))
+		}
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others",
+			len(runs)-c.Good, len(runs), strings.Join(how, ", ")))
+	}
+	return c
+}
+
+// middleRun is the run with the median peak, the lower one of two; those that are broken down before those that are
+// not.
+func middleRun(runs []*analyze.Summary) *analyze.Summary {
+	keep := func(test func(*analyze.Summary) bool) {
+		if some := slices.Collect(func(yield func(*analyze.Summary) bool) {
+			for _, r := range runs {
+				if test(r) && !yield(r) {
+					return
+				}
+			}
+		}); len(some) > 0 {
+			runs = some
+		}
+	}
+	keep(func(r *analyze.Summary) bool { return r.PeakBytes != nil })
+	keep((*analyze.Summary).BrokenDown)
+	keep(func(r *analyze.Summary) bool { return !r.Bare() })
+	if runs[0].PeakBytes == nil {
+		return runs[0]
+	}
+	sorted := slices.SortedStableFunc(slices.Values(runs), func(a, b *analyze.Summary) int {
+		return cmp.Compare(*a.PeakBytes, *b.PeakBytes)
+	})
+	return sorted[(len(sorted)-1)/2]
+}
+
+// repeatTimes puts medians over the repeats in the place of one run's.
+func (c *Cell) repeatTimes(runs []*analyze.Summary) {
+	median := func(of func(*analyze.Summary) *float64) *float64 {
+		if v := timing.Summarise(Collect(runs, of), timing.OverRepeats, ""); v != nil {
+			return &v.Median
+		}
+		return nil
+	}
+	c.JoulesPerStep = median(func(r *analyze.Summary) *float64 { return r.JoulesPerStep })
+	c.JoulesPerSample = median(func(r *analyze.Summary) *float64 { return r.JoulesPerSample })
+	if c.JoulesPerStep != nil {
+		c.NoEnergy = ""
+	}
+	if c.StepMS == nil {
+		return
+	}
+	// GPU time and wall time have no median, nor have rates by the one and by the other.
+	clock := c.StepMS.Clock
+	for _, r := range runs {
+		if r.StepMS != nil && r.StepMS.Clock == timing.ClockGPU {
+			clock = timing.ClockGPU
+		}
+	}
+	alike := slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool {
+		return r.StepMS == nil || r.StepMS.Clock != clock
+	})
+	if n := len(runs) - len(alike); n > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times and rates are of %d of %d repeats: the others have none "+
+			"by the same clock (%s)", len(alike), len(runs), clock))
+	}
+	runs = alike
+	c.SamplesPerS = median(func(r *analyze.Summary) *float64 { return r.SamplesPerS })
+	c.TokensPerS = median(func(r *analyze.Summary) *float64 { return r.TokensPerS })
+	c.StepMS = timing.Summarise(Collect(runs, func(r *analyze.Summary) *float64 { return &r.StepMS.Median }),
+		timing.OverRepeats, clock)
+	c.PhaseTimes = PhaseTimesOver(runs, clock, timing.Summarise)
+}
+
+// Collect gathers the values that runs have.
+func Collect(runs []*analyze.Summary, of func(*analyze.Summary) *float64) []float64 {
+	var out []float64
+	for _, r := range runs {
+		if v := of(r); v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// likeFirst leaves out bare repetitions of what is recorded in full: that they are not broken down is meant so.
+func likeFirst(runs []*analyze.Summary, bare bool) []*analyze.Summary {
+	return slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Bare() && !bare })
+}
+
+// mergeWarnings lists each warning of the runs once.
+func mergeWarnings(runs []*analyze.Summary) []string {
+	out := []string{}
+	for _, r := range runs {
+		for _, w := range r.Warnings {
+			if !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
+}
+
+// LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the
+// same experiment among others, as a study does with those that are in it.
+func LendEnergy(runs, others []analyze.Summary) {
+	bare := map[string]*Cell{}
+	cells := Cells(others)
+	for i := range cells {
+		if c := &cells[i]; c.Bare() && c.Good > 0 && c.JoulesPerStep != nil {
+			bare[c.experiment()] = c
+		}
+	}
+	for i := range runs {
+		r := &runs[i]
+		if c := bare[identity.TwinKey(&r.Identity, r.Key, r.Script, r.RunFacts)]; c != nil && wantsEnergy(r) {
+			r.Warnings = slices.Clone(r.Warnings)
+			borrowEnergy(r, &c.Summary)
+		}
+	}
+}
+
+// wantsEnergy reports whether the run ended well without any energy, though its GPU was sampled.
+func wantsEnergy(s *analyze.Summary) bool {
+	return s.JoulesPerStep == nil && s.NoEnergy != "" && s.Status == schemas.StatusOK && !s.Bare()
+}
+
+func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
+	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
+	s.Warnings = append(s.Warnings, "energy is that of the bare run of the same experiment")
+}
+
+// withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for,
+// the proof that recording moves nothing, is the table of costs; beside its twin in a figure it is the same bar twice.
+// Energy needs an unbroken series of uninstrumented steps, which only a bare run has: its twin is given it.
+func withoutTwins(cells []Cell) (kept []Cell, left []string) {
+	full := map[string]*Cell{}
+	for i := range cells {
+		if c := &cells[i]; !c.Bare() && c.Good > 0 { // beside one that failed, the bare run is all there is
+			full[c.experiment()] = c
+		}
+	}
+	for i := range cells {
+		c := &cells[i]
+		twin := full[c.experiment()]
+		if !c.Bare() || twin == nil {
+			continue
+		}
+		left = append(left, c.Label)
+		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil && c.Good > 0 {
+			borrowEnergy(&twin.Summary, &c.Summary)
+		}
+	}
+	for i := range cells {
+		if c := &cells[i]; !c.Bare() || full[c.experiment()] == nil {
+			kept = append(kept, *c)
+		}
+	}
+	return kept, left
+}
+
+// experiment is what a bare run and its twin have in common.
+func (c *Cell) experiment() string { return identity.TwinKey(&c.Identity, c.Key, c.Script, c.RunFacts) }
+
+// StepBy is the run's median step by a clock, nil without.
+func StepBy(s *analyze.Summary, clock string) *float64 {
+	if clock == "" || s.StepMS == nil || s.StepMS.Clock != clock {
+		return nil
+	}
+	return &s.StepMS.Median
+}
+
+// PhaseTimesOver are the times of the phases that any of some repeats has, with what summary makes of their medians. A
+// phase that a repeat does not have took no time in it.
+func PhaseTimesOver(repeats []*analyze.Summary, clock string, summary func(values []float64, over,
+	clock string) *timing.Interval) map[string]timing.PhaseTime {
+	phases := map[string]timing.PhaseTime{}
+	for _, r := range repeats {
+		for name := range r.PhaseTimes {
+			phases[name] = timing.PhaseTime{Clock: clock}
+		}
+	}
+	for name := range phases {
+		over := func(of func(timing.PhaseTime) *timing.Interval, clock string) *timing.Interval {
+			known := false
+			medians := Collect(repeats, func(r *analyze.Summary) *float64 {
+				t, has := r.PhaseTimes[name]
+				v := of(t)
+				known = known || v != nil
+				if has && v == nil {
+					return nil
+				}
+				return new(v.MedianOrZero())
+			})
+			if !known {
+				return nil
+			}
+			return summary(medians, timing.OverRepeats, clock)
+		}
+		phases[name] = timing.PhaseTime{Clock: clock, GPU: over(func(t timing.PhaseTime) *timing.Interval {
+			return t.GPU
+		}, timing.ClockGPU),
+			Wall: over(func(t timing.PhaseTime) *timing.Interval { return t.Wall }, timing.ClockWall)}
+	}
+	return phases
+}

@@ -1,0 +1,86 @@
+package compare
+
+import (
+	"fmt"
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas/launch"
+	"slices"
+	"strings"
+)
+
+// argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script,
+// but for those that a parameter says, which is a note of its own.
+func argumentsDiffer(baseline, run *analyze.Summary) []string {
+	if baseline.Script != run.Script {
+		return nil
+	}
+	ours, theirs := unaccounted(run, baseline)
+	if len(ours)+len(theirs) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s",
+		identity.ArgumentText(ours), identity.ArgumentText(theirs))}
+}
+
+// unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in
+// which the two differ accounts for, the method's own above all: by its name, as --batch-size does batch_size, or by
+// its value, as --clip ghost and --ghost do the method ghost. Neither Python nor the folder that the script lies in is
+// an argument, nor is what says how long the run is. All are nil where nothing is known of a command.
+func unaccounted(a, b *analyze.Summary) (ours, theirs []string) {
+	if a.Command == nil || b.Command == nil {
+		return nil, nil
+	}
+	x, y := ownArguments(a), ownArguments(b)
+	differ := map[string]bool{}
+	for _, k := range identity.SortedKeys(a.Params, b.Params) {
+		differ[k] = identity.TextOf(a.Params[k]) != identity.TextOf(b.Params[k])
+	}
+	rest := func(s *analyze.Summary, list, other []string) (out []string) {
+		for _, arg := range list {
+			if slices.Contains(other, arg) {
+				continue
+			}
+			name, value := identity.Parted(arg)
+			said := slices.Contains(identity.LengthParams, name) || differ[name]
+			for k, v := range s.Params {
+				_, flag := v.(bool) // true and false are values of much else, and so is a number of steps
+				said = said || differ[k] && v != nil && !flag && !slices.Contains(identity.LengthParams, k) &&
+					(identity.TextOf(v) == value || identity.PlainName(identity.TextOf(v)) == name)
+			}
+			if !said {
+				out = append(out, arg)
+			}
+		}
+		return out
+	}
+	return rest(a, x, y), rest(b, y, x)
+}
+
+// ownArguments are all words but for a Python's or a launcher's name, with the script's in the place of its path.
+func ownArguments(s *analyze.Summary) []string {
+	words := slices.Clone(s.Command)
+	if launch.IsPython(words[0]) || launch.IsLauncher(words[0]) {
+		words = words[1:]
+	}
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, ".py") }); i >= 0 {
+		words[i] = launch.Base(words[i])
+	}
+	return identity.WholeArguments(words)
+}
+
+// tellCommands gives runs of one name whose commands differ the arguments by which they do.
+func tellCommands(runs []*analyze.Summary) {
+	ids, named := make([]identity.Identity, len(runs)), map[string][]int{}
+	for i, r := range runs {
+		ids[i] = r.Identity
+		if r.Command != nil {
+			named[r.Title()] = append(named[r.Title()], i)
+		}
+	}
+	for _, group := range named {
+		for k, text := range identity.TellingArguments(ids, group) {
+			runs[group[k]].Arguments = text
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
+)
+
+// Schema is the version of [Document].
+const Schema = "dpsight.compare/1"
+
+// Document is what "dpsight compare --format json" prints: a pivot of one value over runs, and for two runs all
+// their values side by side.
+type Document struct {
+	Schema string   `json:"schema"`
+	Value  string   `json:"value"` // a metric: "peak", "category:gradients"
+	Unit   Unit     `json:"unit"`
+	Rows   []string `json:"rows"` // the parameters that make a row
+	Cols   []string `json:"cols"`
+	// Baseline is the run that all cells are compared with, or what the cell of the same row or column has that each is
+	// compared with.
+	Baseline Baseline      `json:"baseline"`
+	Cells    []CompareCell `json:"cells"` // row by row
+	// Differences is for two runs; else empty.
+	Differences []Difference        `json:"differences"`
+	Runs        []identity.Identity `json:"runs"`
+	Warnings    []string            `json:"warnings"`
+}
+
+// Baseline is a run, or values of parameters.
+type Baseline struct {
+	RunID *string           `json:"run_id"`
+	Match map[string]string `json:"match"` // {"method":"vanilla"}; null with a run
+	Label string            `json:"label"`
+}
+
+// CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run
+// has had exactly so many, the lower one of two in the middle, as in a [Cell].
+type CompareCell struct {
+	Row        map[string]*string `json:"row"` // null where the runs lack the parameter
+	Col        map[string]*string `json:"col"`
+	RunIDs     []string           `json:"run_ids"` // none in a place that no run has
+	Failed     []FailedRun        `json:"failed"`
+	N          int                `json:"n"` // runs that have the value
+	Value      *float64           `json:"value"`
+	Low        *float64           `json:"low"`
+	High       *float64           `json:"high"`
+	Delta      *float64           `json:"delta"`
+	Ratio      *float64           `json:"ratio"`
+	IsBaseline bool               `json:"is_baseline"`
+	Marks      []string           `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
+}
+
+// FailedRun is a run of a cell that did not end well: its figures are of what it did until then, and not counted.
+type FailedRun struct {
+	RunID  string `json:"run_id"`
+	Status string `json:"status"`
+}
+
+// Options say what to compare.
+type Options struct {
+	Value Metric
+	// Rows and Cols are parameters or facts (torch, GPU, source, name); nil chooses among those that differ.
+	Rows, Cols []string
+	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or
+	// column that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a
+	// row's or column's parameter, else the vanilla row, else the first.
+	Run    *analyze.Summary
+	Match  map[string]string
+	Prefer map[string]any
+}
+
+// Compare makes a pivot of runs.
+func Compare(summaries []analyze.Summary, o Options) (Document, error) {
+	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
+		Cols: []string{}, Cells: []CompareCell{},
+		Differences: []Difference{}, Runs: []identity.Identity{}, Warnings: []string{}}
+	runs, left := besideTwins(summaries, o.Value)
+	tellCommands(runs)
+	for _, r := range runs {
+		doc.Runs = append(doc.Runs, r.Identity)
+	}
+	identity.Distinguish(doc.Runs, func(id *identity.Identity) *identity.Identity { return id })
+	if len(runs) == 0 || len(runs) == 1 && (o.Run == nil || o.Run.RunID == runs[0].RunID) {
+		return doc, errors.New("one run has nothing to be compared with")
+	}
+	if err := checkAxes(runs, slices.Concat(o.Rows, o.Cols)); err != nil {
+		return doc, err
+	}
+	if !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return o.Value.ValueIn(r) != nil }) {
+		return doc, noValue(runs, o.Value)
+	}
+	if two := pairOf(runs, &o); two != nil && o.Rows == nil && o.Cols == nil {
+		doc.Differences = differencesOf(two[0], two[1])
+		o.Run = two[0]
+	}
+	p := pivot{value: o.Value, run: o.Run, pair: len(doc.Differences) > 0}
+	rows, cols, mixed := chooseAxes(runs, o.Rows, o.Cols)
+	p.rows, p.cols = newAxis(runs, rows), newAxis(runs, cols)
+	doc.Rows, doc.Cols = append(doc.Rows, rows...), append(doc.Cols, cols...)
+	var err error
+	match := o.Match
+	if match == nil {
+		match = p.preferred(runs, o.Prefer)
+	}
+	if doc.Baseline, err = p.baseline(runs, match); err != nil {
+		return doc, err
+	}
+	p.fill(runs)
+	doc.Cells = append(doc.Cells, p.cells...)
+	if len(left) > 0 {
+		doc.Warnings = append(doc.Warnings, "bare runs of experiments that are here in full are left out: "+
+			strings.Join(left, ", "))
+	}
+	if len(mixed) > 0 {
+		doc.Warnings = append(doc.Warnings,
+			fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols", strings.Join(mixed, ", ")))
+	}
+	doc.Warnings = append(append(doc.Warnings, p.warnings.Lines()...), identity.ArgumentNotes(doc.Runs)...)
+	if b := o.Run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
+		for _, w := range b.Warnings { // no cell of its own says them
+			doc.Warnings = append(doc.Warnings, "baseline "+b.Title()+": "+w)
+		}
+	}
+	return doc, nil
+}
+
+// besideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
+// recording costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full
+// runs.
+func besideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string) {
+	cells, twins := withoutTwins(Cells(summaries))
+	of := map[string]*Cell{}
+	for i := range cells {
+		for _, id := range cells[i].RunIDs {
+			of[id] = &cells[i]
+		}
+	}
+	if len(of) < 2 { // a run beside its own bare twin, which is what somebody wants to see
+		of, twins = nil, nil
+	}
+	for i := range summaries {
+		s, c := summaries[i], of[summaries[i].RunID]
+		if c == nil && of != nil {
+			continue
+		}
+		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
+			s.JoulesPerSample, s.Warnings = c.JoulesPerSample, c.Warnings
+		}
+		runs = append(runs, &s)
+	}
+	return runs, twins
+}
+
+// chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next
+// that fills them the columns, and further ones rows within rows. What is left over where both were asked for is mixed
+// in the cells.
+func chooseAxes(runs []*analyze.Summary, rows, cols []string) (r, c, mixed []string) {
+	more := differing(runs, slices.Concat(rows, cols))
+	askedRows, askedCols := rows != nil, cols != nil
+	if !askedRows && len(more) > 0 {
+		rows, more = more[:1], more[1:]
+	}
+	if i := slices.IndexFunc(more, func(k string) bool { return fills(runs, rows, k) }); !askedCols && i >= 0 {
+		cols, more = more[i:i+1], slices.Concat(more[:i], more[i+1:])
+	}
+	if !askedRows {
+		rows, more = append(slices.Clone(rows), more...), nil
+	}
+	if len(rows) == 0 {
+		rows = []string{"name"}
+	}
+	return rows, cols, more
+}
+
+// fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has
+// would make columns of dashes, and no two values that are to be compared would stand in one of them.
+func fills(runs []*analyze.Summary, rows []string, key string) bool {
+	r, c, cells := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, run := range runs {
+		row, col := keyOf(run, rows), keyOf(run, []string{key})
+		r[row], c[col], cells[row+"\x01"+col] = true, true, true
+	}
+	return 2*len(cells) >= len(r)*len(c)
+}
+
+// noValue says why no run has a value.
+func noValue(runs []*analyze.Summary, m Metric) error {
+	if m.Name == MetricPhase || m.Name == MetricPhasePeak {
+		var phases []string
+		for _, r := range runs {
+			for i := range r.Phases.Phases {
+				if p := r.Phases.Phases[i].Phase; !slices.Contains(phases, p) {
+					phases = append(phases, p)
+				}
+			}
+		}
+		if len(phases) > 0 && !slices.Contains(phases, m.Of) {
+			return fmt.Errorf("no run has a phase %q%s", m.Of, near.Guess(m.Of, phases))
+		}
+	}
+	if !slices.ContainsFunc(runs, func(r *analyze.Summary) bool {
+		return r.Source == schemas.Measured
+	}) && m.Unit() != UnitBytes {
+		return fmt.Errorf("no run has a %s: none was measured, and only measured runs have times", m.Title())
+	}
+	return fmt.Errorf("no run has a %s", m.Title())
+}

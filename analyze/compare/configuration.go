@@ -1,0 +1,84 @@
+package compare
+
+import (
+	"github.com/dpsight/dpsight/analyze/identity"
+	"slices"
+)
+
+// Configuration is what the runs of a study have in common, said once, and what tells them apart.
+type Configuration struct {
+	// Common has the facts that all runs have, with one value.
+	Common []identity.Fact `json:"common"`
+	// Some has the facts that several runs do not have, with the one value of those that do: plain training has no
+	// clipping norm, an MLP no sequence length.
+	Some []PartialFact `json:"some"`
+	// Varying names the facts that differ between the runs that have them, in the same order.
+	Varying []string `json:"varying"`
+}
+
+// A PartialFact is one of some runs only.
+type PartialFact struct {
+	identity.Fact
+	Runs []string `json:"runs"` // labels of those that have it
+}
+
+// configure sorts the facts of cells.
+func configure(cells []Cell) Configuration {
+	c := Configuration{Common: []identity.Fact{}, Some: []PartialFact{}, Varying: []string{}}
+	type seen struct {
+		PartialFact
+		differs bool
+	}
+	by := map[string]*seen{}
+	var order []string
+	for i := range cells {
+		for _, f := range cells[i].RunFacts {
+			s := by[f.What]
+			if s == nil {
+				s = &seen{PartialFact: PartialFact{Fact: f}}
+				by[f.What] = s
+				order = append(order, f.What)
+			}
+			s.differs = s.differs || !s.Equals(&f)
+			s.Runs = append(s.Runs, cells[i].Label)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return rankOf(by[a].Fact) - rankOf(by[b].Fact) })
+	for _, what := range order {
+		switch s := by[what]; {
+		case s.differs:
+			c.Varying = append(c.Varying, what)
+		case len(s.Runs) < len(cells):
+			c.Some = append(c.Some, s.PartialFact)
+		default:
+			c.Common = append(c.Common, s.Fact)
+		}
+	}
+	return c
+}
+
+// rankOf puts first what a reader asks for first.
+func rankOf(f identity.Fact) int {
+	if k := slices.Index(configurationOrder, f.What); k >= 0 {
+		return k
+	}
+	if f.Param {
+		return len(configurationOrder)
+	}
+	return len(configurationOrder) + 1
+}
+
+var configurationOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size",
+	"seq_len", "precision", "optimizer", "checkpointing",
+	"zero_grad", "num_iter", "warmup_iter", "GPU", "driver", "torch", "CUDA", "cuDNN", "Opacus"}
+
+// Fact is the value that a cell has of a fact, empty where it has none.
+func (c *Cell) Fact(what string) string {
+	if f := c.RunFact(what); f != nil {
+		return f.Value
+	}
+	return ""
+}
+
+// Facts are all that is known of what a cell ran on and with.
+func (c *Cell) Facts() []identity.Fact { return c.RunFacts }

@@ -1,0 +1,69 @@
+package compare
+
+import (
+	"fmt"
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"strings"
+	"testing"
+)
+
+// What only some runs have is not said of all, and what differs is neither.
+func TestConfiguration(t *testing.T) {
+	s := NewMatchedStudy([]analyze.Summary{
+		summaries.Ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
+		summaries.Ran("2", "ghost", 1500, "model", "lm", "batch_size", 8, "seq_len", 512, "precision", "fp32",
+			"max_grad_norm",
+			1),
+		summaries.Ran("3", "vanilla", 800, "model", "mlp", "batch_size", 16, "precision", "fp32"),
+	}, nil, "")
+	c := s.Configuration
+	var common, some []string
+	for _, f := range c.Common {
+		common = append(common, f.What)
+	}
+	for _, f := range c.Some {
+		some = append(some, fmt.Sprintf("%s=%s %d", f.What, f.Value, len(f.Runs)))
+	}
+	if got := fmt.Sprint(common, some, c.Varying); got != "[precision] [seq_len=512 2 max_grad_norm=1 1] [method "+
+		"model batch_size]" {
+		t.Error(got)
+	}
+}
+
+// A study whose experiments have no baseline of their parameters does not call theirs one, and says of each what
+// differs.
+func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
+	script := summaries.Ran("s", "", 500)
+	script.Params = map[string]any{}
+	v8, v16 := summaries.Ran("v8", "vanilla", 1000, "batch_size", 8, "model", "lm"),
+		summaries.Ran("v16", "vanilla", 2000, "batch_size", 16,
+			"model", "lm")
+	for _, c := range []struct {
+		runs  []analyze.Summary
+		label string
+		said  string
+	}{
+		{[]analyze.Summary{v8, v16, summaries.Ran("g", "ghost", 1500, "batch_size", 8, "model", "lm")},
+			"the baseline of the same parameters", ""},
+		{[]analyze.Summary{v8, v16, summaries.Ran("g", "ghost", 1500, "batch_size", 32, "model", "lm")},
+			"the baseline of the nearest parameters", "batch_size differs: 32, baseline 8"},
+		{[]analyze.Summary{v8, v16, script}, "the baseline of the nearest parameters",
+			"only one of the two says which " +
+				"method it is"},
+		{[]analyze.Summary{v8, script}, "v8", "only one of the two says which method it is"},
+	} {
+		for i := range c.runs {
+			c.runs[i].Name = c.runs[i].RunID
+		}
+		s := NewMatchedStudy(c.runs, nil, "")
+		last := &s.Cells[len(s.Cells)-1]
+		said := strings.Join(last.Overhead.Warnings, "; ")
+		if s.BaselineLabel != c.label || c.said == "" && said != "" || !strings.Contains(said, c.said) {
+			t.Errorf("over %q, said %q, want %q, %q", s.BaselineLabel, said, c.label, c.said)
+		}
+		if unlike := strings.Join(last.UnlikeBaseline(), "; "); (unlike != "") != strings.Contains(c.said, "differs") {
+			t.Errorf("unlike its baseline in %q, said %q", unlike, c.said)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package compare
+
+import (
+	"github.com/dpsight/dpsight/analyze/prose"
+	"slices"
+)
+
+// grouped collects sentences that are true of several things, so that each is said once.
+type grouped struct {
+	order []string
+	of    map[string][]string
+}
+
+func NewGrouped() *grouped { return &grouped{of: map[string][]string{}} }
+
+func (g *grouped) Add(sentence, of string) {
+	if g.of[sentence] == nil {
+		g.order = append(g.order, sentence)
+	}
+	if !slices.Contains(g.of[sentence], of) {
+		g.of[sentence] = append(g.of[sentence], of)
+	}
+}
+
+// Lines puts what a sentence is of before it; many are counted.
+func (g *grouped) Lines() []string {
+	const most = 4
+	out := []string{}
+	for _, s := range g.order {
+		of := g.of[s]
+		out = append(out, prose.Some(of, most)+": "+s)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Without the gradients that zero_grad keeps, a run has the peak that the same loop has when it frees them.
+func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
+	kept, fresh := analyze.Summarize(fixture.KeptRun(false)), analyze.Summarize(fixture.KeptRun(true))
+	if *kept.PeakBytes != 350 || *fresh.PeakBytes != 250 || *kept.KeptGradientBytes != 100 ||
+		*fresh.KeptGradientBytes != 0 {
+		t.Fatalf("peaks %d and %d, kept %d and %d", *kept.PeakBytes, *fresh.PeakBytes, *kept.KeptGradientBytes,
+			*fresh.KeptGradientBytes)
+	}
+	if kept.Kept == nil || kept.Kept.FreedPeakBytes != 250 || kept.Kept.AtPeakBytes != 100 || fresh.Kept != nil {
+		t.Errorf("%+v, %+v", kept.Kept, fresh.Kept)
+	}
+	o := overheads(fresh, []analyze.Summary{kept}).Runs[0]
+	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
+		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
+	}
+	// A zero_grad inside another phase is Opacus' own, which keeps whatever the loop does.
+	inner := fixture.KeptRun(false)
+	for i := range inner.Phases {
+		if inner.Phases[i].Phase != schemas.PhaseZeroGrad {
+			inner.Phases[i].Phase = schemas.PhaseClip
+		}
+	}
+	l := memory.NewLedger(&inner, identity.Place{})
+	if got := memory.CostOfKeptGradients(&inner, identity.Place{}, l, 0); got.FreedPeakBytes != 350 {
+		t.Errorf("an inner zero_grad frees: %d", got.FreedPeakBytes)
+	}
+}
+
+// A loop that frees .grad between forward and backward keeps it when forward ends, and has none at a peak in backward:
+// there is nothing to say of it, and nothing where no difference is given.
+func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
+	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
+	fresh.RunID = "fresh"
+	if got := keptGradients(&fresh, &kept); len(got) != 1 {
+		t.Errorf("kept at the peak: %q", got)
+	}
+	died := kept
+	died.Status = schemas.StatusOOM
+	if o := besideBaseline(&fresh, &died); slices.ContainsFunc(o.Warnings, func(w string) bool {
+		return strings.Contains(w, ".grad")
+	}) || o.PeakDeltaBytes != nil {
+		t.Errorf("no difference is given: %q", o.Warnings)
+	}
+	early := kept
+	early.Kept = &memory.KeptGradients{FreedPeakBytes: *kept.PeakBytes}
+	if got := keptGradients(&fresh, &early); got != nil {
+		t.Errorf("none of it at the peak: %q", got)
+	}
+	// Where the recording cannot say what was kept there, all gradients at the peak are the most that it can be.
+	early.Kept = nil
+	if got := keptGradients(&fresh, &early); len(got) != 1 || !strings.Contains(got[0], "up to") {
+		t.Errorf("gradients at the peak: %q", got)
+	}
+	early.Breakdown.Devices = slices.Clone(kept.Breakdown.Devices)
+	d := &early.Breakdown.Devices[0]
+	d.Categories = slices.DeleteFunc(slices.Clone(d.Categories), func(c memory.CategoryBytes) bool {
+		return c.Category == schemas.Gradients
+	})
+	if got := keptGradients(&fresh, &early); got != nil {
+		t.Errorf("no gradients at the peak: %q", got)
+	}
+}
+
+// A larger batch in a step without tags has the peak: what the other steps would take says nothing about it.
+func TestFreedPeakIsUnknownWhereNoTagsAre(t *testing.T) {
+	in := fixture.KeptRun(false)
+	last := &in.Steps[len(in.Steps)-1]
+	last.Instrumented = false
+	if l := memory.NewLedger(&in, identity.Place{}); memory.CostOfKeptGradients(&in, identity.Place{}, l, 0) == nil {
+		t.Error("a step like the others hides their peak")
+	}
+	at := last.BeginSeq + 1
+	in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: int64(len(in.Allocations) + 1),
+		RequestedBytes: 500, BlockBytes: 500,
+		AllocSeq: at, FreeRequestedSeq: at + 1})
+	if l := memory.NewLedger(&in, identity.Place{}); memory.CostOfKeptGradients(&in, identity.Place{}, l, 0) != nil {
+		t.Errorf("freed peak %d from steps that never reached the peak",
+			memory.CostOfKeptGradients(&in, identity.Place{}, l, 0).FreedPeakBytes)
+	}
+}
+
+// The peak of a loop that frees may lie in the first step, in which nothing is kept yet, or before a step.
+func TestFreedPeakLooksAtTheFirstStep(t *testing.T) {
+	in := fixture.KeptRun(false)
+	first := in.Steps[0]
+	extra := func(from, to int64, bytes int64) schemas.Tables {
+		c := in
+		c.Allocations, c.Owners = append([]schemas.Allocation{}, in.Allocations...), append([]schemas.Owner{},
+			in.Owners...)
+		id := int64(len(c.Allocations) + 1)
+		c.Allocations = append(c.Allocations, schemas.Allocation{AllocID: id, RequestedBytes: bytes, BlockBytes: bytes,
+			AllocSeq: from, FreeRequestedSeq: to})
+		c.Owners = append(c.Owners, schemas.Owner{AllocID: id, Category: schemas.Workspace, BeginSeq: from, EndSeq: to,
+			Evidence: schemas.Lifetime})
+		return c
+	}
+	for _, c := range []struct {
+		what string
+		in   schemas.Tables
+		want int64
+	}{
+		{"in the first step", extra(first.BeginSeq+1, first.BeginSeq+2, 1000), 1150},
+		{"before it", extra(first.BeginSeq, first.BeginSeq+1, 1000), 1100},
+	} {
+		l := memory.NewLedger(&c.in, identity.Place{})
+		if got := memory.CostOfKeptGradients(&c.in, identity.Place{}, l, 0); got.FreedPeakBytes != c.want {
+			t.Errorf("%s: %d, want %d", c.what, got.FreedPeakBytes, c.want)
+		}
+	}
+	// After a step without tags nobody knows which gradients are there.
+	gap := fixture.KeptRun(false)
+	gap.Steps[1].Instrumented = false
+	if got := memory.TaggedSpans(&gap, identity.Place{}); len(got) != 1 ||
+		got[0] != (memory.Span{From: 0, To: gap.Steps[0].EndSeq}) {
+		t.Errorf("spans %v", got)
+	}
+}

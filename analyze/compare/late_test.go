@@ -1,0 +1,16 @@
+package compare
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"testing"
+)
+
+// The overhead of a peak outside the recorded steps is not broken down.
+func TestOverheadOfLatePeak(t *testing.T) {
+	late, plain := analyze.Summarize(fixture.LateInput(150)), analyze.Summarize(fixture.LateInput(100))
+	o := overheads(plain, []analyze.Summary{late, plain})
+	if *o.Runs[0].PeakDeltaBytes != 50 || len(o.Runs[0].Categories) != 0 || len(o.Runs[1].Categories) == 0 {
+		t.Errorf("%+v", o.Runs)
+	}
+}

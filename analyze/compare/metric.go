@@ -1,0 +1,236 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
+)
+
+// A Unit is what a [Metric] is counted in.
+type Unit string
+
+// The units.
+const (
+	UnitBytes     Unit = "bytes"
+	UnitMS        Unit = "ms"
+	UnitPerSecond Unit = "per_s"
+	UnitJoules    Unit = "J"
+)
+
+// A Metric is one figure of a run, as a command line names it.
+type Metric struct {
+	Name string // one of the Metric… names
+	Of   string // the category or the phase of a metric that has one
+}
+
+// The names of metrics. Those with an Of are written NAME:OF.
+const (
+	MetricPeak      = "peak"       // highest allocated
+	MetricReserved  = "reserved"   // highest reserved
+	MetricDevice    = "device"     // highest in use on the device, as NVML counts it
+	MetricTime      = "time"       // a step's; "step" means the same
+	MetricSamples   = "samples"    // a second
+	MetricTokens    = "tokens"     // a second
+	MetricEnergy    = "energy"     // a sample's
+	MetricCategory  = "category"   // bytes of a category at the peak
+	MetricPhase     = "phase"      // time of a phase, a step
+	MetricPhasePeak = "phase-peak" // highest allocated in a phase
+)
+
+// metricKinds are all that [ParseMetric] knows, in the order in which they are listed.
+var metricKinds = []struct {
+	name, title string
+	unit        Unit
+	of          string // what the part after the colon is; empty = none
+}{
+	{MetricPeak, "peak allocated", UnitBytes, ""},
+	{MetricReserved, "peak reserved", UnitBytes, ""},
+	{MetricDevice, "peak on the device", UnitBytes, ""},
+	{MetricTime, "step time", UnitMS, ""},
+	{MetricSamples, "samples a second", UnitPerSecond, ""},
+	{MetricTokens, "tokens a second", UnitPerSecond, ""},
+	{MetricEnergy, "energy a sample", UnitJoules, ""},
+	{MetricCategory, "at the peak", UnitBytes, "NAME"},
+	{MetricPhase, "time", UnitMS, "NAME"},
+	{MetricPhasePeak, "peak allocated in", UnitBytes, "NAME"},
+}
+
+// MetricNames lists what a command line can name, for help and errors.
+func MetricNames() []string {
+	var names []string
+	for _, k := range metricKinds {
+		if k.of != "" {
+			names = append(names, k.name+":"+k.of)
+			continue
+		}
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// metricWords are the names without what stands behind a colon.
+func metricWords() []string {
+	var words []string
+	for _, k := range metricKinds {
+		words = append(words, k.name)
+	}
+	return words
+}
+
+// EveryCategory stands for all categories in a threshold.
+const EveryCategory = "*"
+
+// ParseMetric reads the name of a metric: "peak", "category:gradients". A phase may have any name, since scripts make
+// their own; a category may not.
+func ParseMetric(s string) (Metric, error) {
+	name, of, has := strings.Cut(s, ":")
+	if name == "step" {
+		name = MetricTime
+	}
+	for _, k := range metricKinds {
+		switch {
+		case k.name != name:
+			continue
+		case k.of == "" && has:
+			return Metric{}, fmt.Errorf("value %q: %s takes no name after a colon", s, name)
+		case k.of != "" && of == "":
+			return Metric{}, fmt.Errorf("value %q: it needs a name, as in %s:%s", s, name, exampleOf(name))
+		case name == MetricCategory && of != EveryCategory && !slices.Contains(schemas.Categories, of):
+			return Metric{}, fmt.Errorf("value %q: no category %q%s", s, of, near.Guess(of, schemas.Categories))
+		}
+		return Metric{name, of}, nil
+	}
+	if guess := near.Word(name, metricWords()); guess != "" {
+		return Metric{}, fmt.Errorf("value %q: no value %q; did you mean %s?", s, name, guess)
+	}
+	return Metric{}, fmt.Errorf("value %q is not one of %s", s, strings.Join(MetricNames(), ", "))
+}
+
+func exampleOf(name string) string {
+	if name == MetricCategory {
+		return schemas.Gradients
+	}
+	return schemas.PhaseForward
+}
+
+func (m Metric) String() string {
+	if m.Of == "" {
+		return m.Name
+	}
+	return m.Name + ":" + m.Of
+}
+
+// Unit is what the metric is counted in.
+func (m Metric) Unit() Unit {
+	for _, k := range metricKinds {
+		if k.name == m.Name {
+			return k.unit
+		}
+	}
+	return ""
+}
+
+// Title names the metric for people, without its unit.
+func (m Metric) Title() string {
+	for _, k := range metricKinds {
+		if k.name != m.Name {
+			continue
+		}
+		switch m.Name {
+		case MetricCategory, MetricPhase:
+			if m.Of == EveryCategory {
+				return "each category " + k.title
+			}
+			return m.Of + " " + k.title
+		case MetricPhasePeak:
+			return k.title + " " + m.Of
+		}
+		return k.title
+	}
+	return m.String()
+}
+
+// More reports whether more of it is better.
+func (m Metric) More() bool { return m.Name == MetricSamples || m.Name == MetricTokens }
+
+// ValueIn gives the run's value, nil where it has none. Bytes are whole numbers below 2^53, which a float64 holds
+// exactly.
+func (m Metric) ValueIn(s *analyze.Summary) *float64 {
+	switch m.Name {
+	case MetricPeak:
+		return Whole(s.PeakBytes)
+	case MetricReserved:
+		return Whole(s.PeakReservedBytes)
+	case MetricDevice:
+		return Whole(s.PeakDeviceBytes)
+	case MetricTime:
+		if s.StepMS == nil {
+			return nil
+		}
+		return &s.StepMS.Median
+	case MetricSamples:
+		return s.SamplesPerS
+	case MetricTokens:
+		return s.TokensPerS
+	case MetricEnergy:
+		return s.JoulesPerSample
+	case MetricCategory:
+		if !s.BrokenDown() {
+			return nil
+		}
+		bytes := s.Main().Category(m.Of).Bytes
+		return Whole(&bytes)
+	case MetricPhase, MetricPhasePeak:
+		return m.ofPhase(s)
+	}
+	return nil
+}
+
+// ofPhase looks on the run's main device, and takes time on the clock of the run's steps.
+func (m Metric) ofPhase(s *analyze.Summary) *float64 {
+	device, rank := s.Device()
+	for i := range s.Phases.Phases {
+		r := &s.Phases.Phases[i]
+		if r.Phase != m.Of || r.Device != device || r.Rank != rank {
+			continue
+		}
+		t := r.GPUMS
+		switch {
+		case m.Name == MetricPhasePeak:
+			return Whole(r.PeakBytes)
+		case s.StepMS == nil:
+			return nil
+		case s.StepMS.Clock == timing.ClockWall:
+			t = r.WallMS
+		}
+		if t == nil {
+			return nil
+		}
+		return &t.Median
+	}
+	return nil
+}
+
+// Timed reports whether the metric is a time, or counted by one.
+func (m Metric) Timed() bool { return m.Unit() == UnitMS || m.Unit() == UnitPerSecond }
+
+// clock is the clock of a metric that a clock has measured.
+func (m Metric) clock(s *analyze.Summary) string {
+	if !m.Timed() || s.StepMS == nil {
+		return ""
+	}
+	return s.StepMS.Clock
+}
+
+func Whole(n *int64) *float64 {
+	if n == nil {
+		return nil
+	}
+	f := float64(*n)
+	return &f
+}

@@ -1,0 +1,363 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// OverheadSchema is the version of [OverheadDocument].
+const OverheadSchema = "dpsight.overhead/1"
+
+// OverheadDocument is what "dpsight analyze overhead --format json" prints.
+type OverheadDocument struct {
+	Schema   string        `json:"schema"`
+	Baseline string        `json:"baseline"` // run id
+	Runs     []OverheadRun `json:"runs"`
+	// BaselineWarnings are those of a baseline that is none of Runs, where it would have its own.
+	BaselineWarnings []string `json:"baseline_warnings"`
+	// Cells has an entry an experiment, over all its repeats.
+	Cells []OverheadCell `json:"cells"`
+}
+
+// OverheadCell is one experiment beside its baseline.
+type OverheadCell struct {
+	Label  string   `json:"label"`
+	RunIDs []string `json:"run_ids"`
+	// PeakLowBytes and PeakHighBytes are over the repeats; the peak of the rest is that of the one in the middle.
+	PeakLowBytes  *int64 `json:"peak_low_bytes"`
+	PeakHighBytes *int64 `json:"peak_high_bytes"`
+	OverheadRun
+}
+
+// OverheadRun is one run beside the baseline: deltas are the run's less the baseline's, ratios the run's over it. A run
+// that did not end well has neither.
+type OverheadRun struct {
+	identity.Identity
+	Baseline          string   `json:"baseline"` // run id of what this run is compared with
+	PeakBytes         *int64   `json:"peak_bytes"`
+	PeakDeltaBytes    *int64   `json:"peak_delta_bytes"`
+	PeakRatio         *float64 `json:"peak_ratio"`
+	PeakReservedBytes *int64   `json:"peak_reserved_bytes"`
+	PeakDeviceBytes   *int64   `json:"peak_device_bytes"`
+	// KeptGradientBytes is what .grad kept between steps holds at the peak. FreedPeakBytes is the peak that the run
+	// would have if the loop freed it, and FreedDeltaBytes the difference of the peaks if both loops did. Null where
+	// neither of the two keeps any, or where the recording cannot say.
+	KeptGradientBytes *int64           `json:"kept_gradient_bytes"`
+	FreedPeakBytes    *int64           `json:"freed_peak_bytes"`
+	FreedDeltaBytes   *int64           `json:"freed_delta_bytes"`
+	StepMS            *timing.Interval `json:"step_ms"`
+	StepDeltaMS       *float64         `json:"step_delta_ms"`
+	StepRatio         *float64         `json:"step_ratio"`
+	SamplesPerS       *float64         `json:"samples_per_s"`
+	TokensPerS        *float64         `json:"tokens_per_s"`
+	JoulesPerStep     *float64         `json:"joules_per_step"`
+	JoulesPerSample   *float64         `json:"joules_per_sample"`
+	Warnings          []string         `json:"warnings"`
+	// Categories sum to PeakDeltaBytes: each at its own run's peak. Empty where either run has no breakdown.
+	Categories []CategoryDelta `json:"categories"`
+	Phases     []PhaseDelta    `json:"phases"`
+}
+
+// CategoryDelta is one category's part in the difference of two peaks.
+type CategoryDelta struct {
+	Category   schemas.Category `json:"category"`
+	Bytes      int64            `json:"bytes"` // in this run
+	DeltaBytes int64            `json:"delta_bytes"`
+	// DeltaPercent is the difference in percent of the baseline's peak, so that the categories sum to that of the
+	// peaks. Null where there is none to divide by.
+	DeltaPercent *float64 `json:"delta_percent"`
+}
+
+// PhaseDelta is one phase beside the baseline's of the same name. A phase that the baseline lacks costs all its time,
+// and one that only the baseline has saves it; its memory has nothing to be compared with.
+type PhaseDelta struct {
+	Phase   string   `json:"phase"`
+	MS      *float64 `json:"ms"` // median of a step; null where the run has no such phase, or its time is not known
+	DeltaMS *float64 `json:"delta_ms"`
+	// DeltaStepPercent is DeltaMS in percent of the baseline's step, not of its phase: only so have phases that the
+	// baseline lacks a percentage, and only those sum to the step's.
+	DeltaStepPercent *float64 `json:"delta_step_percent"`
+	PeakBytes        *int64   `json:"peak_bytes"`
+	PeakDeltaBytes   *int64   `json:"peak_delta_bytes"`
+	// PeakDeltaPercent is in percent of the baseline's peak in the same phase: peaks of phases sum to nothing.
+	PeakDeltaPercent *float64 `json:"peak_delta_percent"`
+}
+
+// OverheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
+func OverheadOf(base, run *analyze.Summary) OverheadRun {
+	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes,
+		PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
+		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep,
+		JoulesPerSample: run.JoulesPerSample,
+		Warnings:        slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
+	if base.PeakBytes != nil && run.PeakBytes != nil {
+		delta := *run.PeakBytes - *base.PeakBytes
+		o.PeakDeltaBytes = &delta
+		o.PeakRatio = timing.Ratio(float64(*run.PeakBytes), float64(*base.PeakBytes))
+	}
+	o.freed(base, run)
+	if base.StepMS != nil && run.StepMS != nil {
+		if base.StepMS.Clock == run.StepMS.Clock {
+			delta := run.StepMS.Median - base.StepMS.Median
+			o.StepDeltaMS = &delta
+			o.StepRatio = timing.Ratio(run.StepMS.Median, base.StepMS.Median)
+		} else {
+			o.Warnings = append(o.Warnings, "GPU time cannot be compared with wall time: no difference is given")
+		}
+	}
+	if a, b := base.Main(), run.Main(); base.BrokenDown() && run.BrokenDown() {
+		o.Categories = categoryDeltas(a, b)
+		for i := range o.Categories {
+			if c := &o.Categories[i]; base.PeakBytes != nil {
+				c.DeltaPercent = timing.PercentOf(float64(c.DeltaBytes), float64(*base.PeakBytes))
+			}
+		}
+	}
+	o.Phases = phaseDeltas(base, run)
+	if base.RunID != run.RunID {
+		o.Warnings = append(o.Warnings, unfair(base, run)...)
+		if text := HooksInsteadOfAutograd(base, run, "the baseline"); text != "" {
+			o.Warnings = append(o.Warnings, text)
+		}
+	}
+	return o
+}
+
+// besideBaseline is [OverheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one
+// of its experiment: its figures are given and not compared, whatever they were until then.
+func besideBaseline(base, run *analyze.Summary) OverheadRun {
+	o := OverheadOf(base, run)
+	if run.Status == schemas.StatusOK {
+		return o
+	}
+	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
+	o.Categories = []CategoryDelta{}
+	unsaid := keptGradients(base, run) // explains a difference, and none is given
+	o.Warnings = slices.DeleteFunc(o.Warnings, func(w string) bool { return slices.Contains(unsaid, w) })
+	// the baseline's alone
+	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil })
+	for i := range o.Phases {
+		p := &o.Phases[i]
+		*p = PhaseDelta{Phase: p.Phase, MS: p.MS, PeakBytes: p.PeakBytes}
+	}
+	if o.PeakBytes != nil || o.StepMS != nil {
+		o.Warnings = append(o.Warnings, "no overhead: what ended early is not compared")
+	}
+	return o
+}
+
+// freed compares the runs as if both loops freed .grad between steps.
+func (o *OverheadRun) freed(base, run *analyze.Summary) {
+	if k := run.Kept; k != nil {
+		o.KeptGradientBytes, o.FreedPeakBytes = &k.AtPeakBytes, &k.FreedPeakBytes
+	}
+	ours, theirs := freedPeak(run), freedPeak(base)
+	if ours == nil || theirs == nil || run.Kept == nil && base.Kept == nil {
+		return
+	}
+	delta := *ours - *theirs
+	o.FreedPeakBytes, o.FreedDeltaBytes = ours, &delta
+}
+
+// freedPeak is the peak of a loop that frees .grad between steps; nil where that is not known.
+func freedPeak(s *analyze.Summary) *int64 {
+	switch {
+	case s.Kept != nil:
+		return &s.Kept.FreedPeakBytes
+	case s.KeptGradientBytes != nil && *s.KeptGradientBytes == 0:
+		return s.PeakBytes
+	}
+	return nil
+}
+
+// categoryDeltas covers every category that either breakdown lists.
+func categoryDeltas(base, run *memory.DeviceBreakdown) []CategoryDelta {
+	out := []CategoryDelta{}
+	listed := func(d *memory.DeviceBreakdown, c schemas.Category) bool {
+		return slices.ContainsFunc(d.Categories, func(x memory.CategoryBytes) bool { return x.Category == c })
+	}
+	for _, c := range schemas.Categories {
+		if listed(base, c) || listed(run, c) {
+			b := run.Category(c).Bytes
+			out = append(out, CategoryDelta{Category: c, Bytes: b, DeltaBytes: b - base.Category(c).Bytes})
+		}
+	}
+	return out
+}
+
+// phaseDeltas lists the run's phases on its main device in their order, then the baseline's that the run lacks.
+func phaseDeltas(base, run *analyze.Summary) []PhaseDelta {
+	rows := func(s *analyze.Summary) (list []analyze.PhaseRow) {
+		device, rank := s.Device()
+		for _, r := range s.Phases.Phases {
+			if r.Device == device && r.Rank == rank {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	find := func(list []analyze.PhaseRow, phase string) *analyze.PhaseRow {
+		for i := range list {
+			if list[i].Phase == phase {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	ours, theirs := rows(run), rows(base)
+	out := []PhaseDelta{}
+	for _, r := range ours {
+		p := PhaseDelta{Phase: r.Phase, PeakBytes: r.PeakBytes}
+		b := find(theirs, r.Phase)
+		if b != nil && r.PeakBytes != nil && b.PeakBytes != nil {
+			delta := *r.PeakBytes - *b.PeakBytes
+			p.PeakDeltaBytes, p.PeakDeltaPercent = &delta, timing.PercentOf(float64(delta), float64(*b.PeakBytes))
+		}
+		p.times(base, run)
+		out = append(out, p)
+	}
+	for _, r := range theirs {
+		if find(ours, r.Phase) == nil {
+			p := PhaseDelta{Phase: r.Phase}
+			p.times(base, run)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Phase is the phase of that name; nil where neither the run nor its baseline has it.
+func (o *OverheadRun) Phase(name string) *PhaseDelta {
+	for i := range o.Phases {
+		if o.Phases[i].Phase == name {
+			return &o.Phases[i]
+		}
+	}
+	return nil
+}
+
+// FamilyTime sums the times of a family's phases, and their differences to the baseline's: what a method of two passes
+// takes in backward can be compared with the one of a single pass, the single passes cannot. Null where the run has
+// none of them.
+func (o *OverheadRun) FamilyTime(family string) (ms, delta, percent *float64) {
+	unknown := false
+	for i := range o.Phases {
+		if p := &o.Phases[i]; memory.PhaseFamily(p.Phase) == family {
+			timing.Plus(&ms, p.MS)
+			timing.Plus(&delta, p.DeltaMS)
+			timing.Plus(&percent, p.DeltaStepPercent)
+			unknown = unknown || p.MS != nil && p.DeltaMS == nil
+		}
+	}
+	if ms == nil || unknown {
+		return ms, nil, nil
+	}
+	return ms, delta, percent
+}
+
+// FamilyPeak is the highest allocated in a family's phases, and how far it lies above the baseline's in its own. Null
+// where either has none of them.
+func (c *Cell) FamilyPeak(family string) (peak, delta *int64, percent *float64) {
+	highest := func(of *Cell) (bytes *int64) {
+		for phase, b := range of.PhasePeaks() {
+			if memory.PhaseFamily(phase) == family && (bytes == nil || b > *bytes) {
+				bytes = &b
+			}
+		}
+		return bytes
+	}
+	peak = highest(c)
+	if peak == nil || c.Baseline == nil || c.Status != schemas.StatusOK {
+		return peak, nil, nil
+	}
+	if base := highest(c.Baseline); base != nil {
+		delta, percent = new(*peak-*base), timing.PercentOf(float64(*peak-*base), float64(*base))
+	}
+	return peak, delta, percent
+}
+
+// times fills in the phase's time, on one clock for both runs.
+func (p *PhaseDelta) times(base, run *analyze.Summary) {
+	ours, theirs := run.PhaseTimes[p.Phase], base.PhaseTimes[p.Phase]
+	after := 0.0
+	// A phase that a run has always has a wall time: without one it lacks the phase, and not only its GPU time.
+	if k := ours.Known(); k != nil {
+		p.MS, after = &k.Median, k.Median
+	} else if ours.Wall != nil || run.StepMS == nil || len(run.PhaseTimes) == 0 || theirs.Known() == nil {
+		return
+	}
+	if base.StepMS == nil || run.StepMS == nil || base.StepMS.Clock != run.StepMS.Clock {
+		return
+	}
+	before := 0.0
+	if theirs.Wall != nil {
+		k := theirs.Known()
+		if k == nil {
+			return
+		}
+		before = k.Median
+	}
+	delta := after - before
+	p.DeltaMS, p.DeltaStepPercent = &delta, timing.PercentOf(delta, base.StepMS.Median)
+}
+
+// DefaultBaseline picks what the others are compared with where nobody said: among the runs that ended well the first
+// whose parameters hold all of match (a suite's baseline), else the first whose method is vanilla, else the first; full
+// runs before bare ones. The index is -1 if none ended well.
+func DefaultBaseline(runs []analyze.Summary, match map[string]any) int {
+	best, bestRank := -1, 0
+	for i := range runs {
+		r := &runs[i]
+		if r.Status != schemas.StatusOK || r.PeakBytes == nil {
+			continue
+		}
+		rank := 1
+		if r.Params["method"] == "vanilla" {
+			rank += 2
+		}
+		if holds(r.Params, match) {
+			rank += 4
+		}
+		if !r.Bare() {
+			rank++
+		}
+		if rank > bestRank {
+			best, bestRank = i, rank
+		}
+	}
+	return best
+}
+
+// holds reports whether params has all of match, compared as text: JSON makes one number type of many.
+func holds(params, match map[string]any) bool {
+	for k, v := range match {
+		if have, ok := params[k]; !ok || identity.TextOf(have) != identity.TextOf(v) {
+			return false
+		}
+	}
+	return len(match) > 0
+}
+
+// HooksInsteadOfAutograd says that a run's hooks hold activations which the baseline's autograd does: a method that
+// takes no parameter gradients from autograd has it save no inputs for them, and its hooks keep those. Empty where
+// autograd holds as much as in the baseline, or where either peak is not broken down.
+func HooksInsteadOfAutograd(base, run *analyze.Summary, baseline string) string {
+	if !base.BrokenDown() || !run.BrokenDown() {
+		return ""
+	}
+	delta := func(c schemas.Category) int64 { return run.Main().Category(c).Bytes - base.Main().Category(c).Bytes }
+	hooks, autograd := delta(schemas.HookActivations), delta(schemas.Activations)
+	if hooks <= 0 || autograd >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
+		"what autograd does not: together they differ by %s",
+		prose.MiB(-autograd), baseline, prose.MiB(hooks), prose.SignedMiB(hooks+autograd))
+}

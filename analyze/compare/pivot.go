@@ -1,0 +1,332 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A pivot is a comparison in the making.
+type pivot struct {
+	value      Metric
+	rows, cols axis
+	run        *analyze.Summary  // the baseline
+	pair       bool              // two runs, whose names say more than their places
+	match      map[string]string // else
+	cells      []CompareCell
+	warnings   *grouped
+}
+
+// baseline settles what the cells are compared with.
+func (p *pivot) baseline(runs []*analyze.Summary, match map[string]string) (Baseline, error) {
+	if p.run != nil {
+		return Baseline{RunID: &p.run.RunID, Label: p.run.Title()}, nil
+	}
+	var label []string
+	for _, k := range identity.SortedKeys(match) {
+		if !slices.Contains(p.rows.keys, k) && !slices.Contains(p.cols.keys, k) {
+			return Baseline{}, fmt.Errorf("baseline %s=%s: %s is neither a row nor a column; these are %s", k,
+				match[k], k, strings.Join(slices.Concat(p.rows.keys, p.cols.keys), ", "))
+		}
+		if !anyHas(runs, k, match[k]) {
+			return Baseline{}, fmt.Errorf("baseline %s=%s: no run has that", k, match[k])
+		}
+		label = append(label, k+"="+match[k])
+	}
+	p.match = match
+	return Baseline{Match: match, Label: strings.Join(label, ", ")}, nil
+}
+
+func anyHas(runs []*analyze.Summary, key, value string) bool {
+	return slices.ContainsFunc(runs, func(r *analyze.Summary) bool {
+		v, ok := axisValue(r, key)
+		return ok &&
+			v == value
+	})
+}
+
+// preferred is what prefer says of rows and columns, where a run has it.
+func (p *pivot) preferred(runs []*analyze.Summary, prefer map[string]any) map[string]string {
+	match := map[string]string{}
+	for k, v := range prefer {
+		if (slices.Contains(p.rows.keys, k) || slices.Contains(p.cols.keys, k)) && anyHas(runs, k, identity.TextOf(v)) {
+			match[k] = identity.TextOf(v)
+		}
+	}
+	if len(match) > 0 {
+		return match
+	}
+	return p.firstPlace()
+}
+
+// firstPlace is the vanilla row or column, else the first row, else, with one row only, the first column.
+func (p *pivot) firstPlace() map[string]string {
+	for _, a := range []*axis{&p.rows, &p.cols} {
+		if i := slices.Index(a.keys, "method"); i >= 0 {
+			for _, at := range a.places {
+				if at[i] != nil && *at[i] == identity.MethodVanilla {
+					return map[string]string{"method": identity.MethodVanilla}
+				}
+			}
+		}
+	}
+	for _, a := range []*axis{&p.rows, &p.cols} {
+		if len(a.places) > 1 {
+			m := map[string]string{}
+			for i, k := range a.keys {
+				if v := a.places[0][i]; v != nil {
+					m[k] = *v
+				}
+			}
+			return m
+		}
+	}
+	return map[string]string{}
+}
+
+// fill computes the cells and what must be said of them.
+func (p *pivot) fill(runs []*analyze.Summary) {
+	p.warnings = NewGrouped()
+	at := map[string][]*analyze.Summary{}
+	for _, r := range runs {
+		id := keyOf(r, p.rows.keys) + "\x01" + keyOf(r, p.cols.keys)
+		at[id] = append(at[id], r)
+	}
+	index := map[string]int{}
+	for _, row := range p.rows.places {
+		for _, col := range p.cols.places {
+			id := row.id() + "\x01" + col.id()
+			index[id] = len(p.cells)
+			c := p.cell(at[id])
+			c.Row, c.Col = p.rows.values(row), p.cols.values(col)
+			p.cells = append(p.cells, c)
+		}
+	}
+	lacking, none, every := p.lacking(runs), func(string) bool { return false }, func(string) bool { return true }
+	i := 0
+	for _, row := range p.rows.places {
+		for _, col := range p.cols.places {
+			c := &p.cells[i]
+			i++
+			id := row.id() + "\x01" + col.id()
+			base, theirs := p.run, (*float64)(nil)
+			if p.run != nil {
+				theirs = p.value.ValueIn(p.run)
+				c.IsBaseline = len(at[id]) == 1 && at[id][0].RunID == p.run.RunID
+			} else {
+				home := ""
+				for _, without := range []func(string) bool{none, lacking, every} {
+					if home = p.replaced(&p.rows, row, without).id() + "\x01" + p.replaced(&p.cols, col,
+						without).id(); len(at[home]) > 0 {
+						break
+					}
+				}
+				if k, ok := index[home]; ok {
+					theirs, c.IsBaseline = p.cells[k].Value, home == id
+					base = p.speaker(at[home])
+				}
+			}
+			p.difference(c, theirs)
+			p.caution(c, at[id], base, placeLabel(row, col))
+		}
+	}
+}
+
+// replaced is the place on an axis that a place is compared with: the one that has the baseline's values and its own
+// others, but for those that the baseline is to be without: plain training has no grad_sample_mode to have in common.
+func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) axisPlace {
+	out := slices.Clone(at)
+	for i, k := range a.keys {
+		if v, ok := p.match[k]; ok {
+			out[i] = &v
+		} else if without(k) {
+			out[i] = nil
+		}
+	}
+	return out
+}
+
+// lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset
+// is.
+func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
+	has := map[string]bool{}
+	for _, r := range runs {
+		if slices.ContainsFunc(identity.SortedKeys(p.match), func(k string) bool {
+			v, ok := axisValue(r, k)
+			return !ok || v != p.match[k]
+		}) {
+			continue
+		}
+		for _, k := range slices.Concat(p.rows.keys, p.cols.keys) {
+			_, ok := axisValue(r, k)
+			has[k] = has[k] || ok
+		}
+	}
+	return func(key string) bool { return !has[key] }
+}
+
+// cell reduces the runs of one place.
+func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
+	c := CompareCell{RunIDs: []string{}, Failed: []FailedRun{}, Marks: []string{}}
+	var values []float64
+	clock := p.clockOf(runs)
+	for _, r := range runs {
+		c.RunIDs = append(c.RunIDs, r.RunID)
+		if m := r.Mark(); m != "" && !slices.Contains(c.Marks, m) {
+			c.Marks = append(c.Marks, m)
+		}
+		if r.Status != schemas.StatusOK {
+			c.Failed = append(c.Failed, FailedRun{r.RunID, r.Status})
+		} else if v := p.value.ValueIn(r); v != nil && p.value.clock(r) == clock {
+			values = append(values, *v)
+		}
+	}
+	if c.N = len(values); c.N == 0 {
+		return c
+	}
+	slices.Sort(values)
+	m, low, high := timing.Middle(values), values[0], values[len(values)-1]
+	if p.value.Unit() == UnitBytes {
+		m = values[(len(values)-1)/2]
+	}
+	c.Value, c.Low, c.High = &m, &low, &high
+	return c
+}
+
+// clockOf is the clock that a place's runs are measured by: the GPU's where one of them has it. GPU time and wall time
+// have no median; the runs of the other clock are left out, and [pivot.caution] says so.
+func (p *pivot) clockOf(runs []*analyze.Summary) string {
+	clock := ""
+	for _, r := range runs {
+		if r.Status != schemas.StatusOK || p.value.ValueIn(r) == nil {
+			continue
+		}
+		if c := p.value.clock(r); clock == "" || c == timing.ClockGPU {
+			clock = c
+		}
+	}
+	return clock
+}
+
+func (p *pivot) difference(c *CompareCell, theirs *float64) {
+	if c.Value == nil || theirs == nil {
+		return
+	}
+	d := *c.Value - *theirs
+	c.Delta, c.Ratio = &d, timing.Ratio(*c.Value, *theirs)
+}
+
+// caution collects why the cell's value should not be taken at face value, or not be compared with the baseline's. What
+// rows and columns say differs is no caution.
+func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.Summary, label string) {
+	run := p.speaker(runs)
+	if run == nil {
+		return
+	}
+	if p.pair || label == "" { // commands have no parameters
+		label = run.Title()
+	}
+	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
+		p.warnings.Add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times "+
+			"only, %s", strings.Join(left, ", ")), label)
+	}
+	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys),
+		"name") {
+		p.warnings.Add(fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one "+
+			"experiment: --rows name tells them apart", strings.Join(scripts, ", ")), label)
+	}
+	for _, r := range likeFirst(runs, run.Bare()) {
+		for _, w := range r.Warnings {
+			if r.Status == schemas.StatusOK { // what did not end well counts in no cell
+				p.warnings.Add(w, label)
+			}
+		}
+	}
+	if base == nil || c.IsBaseline || base.RunID == run.RunID || c.Delta == nil && !p.pair {
+		return
+	}
+	a, b := p.withoutAxes(base), p.withoutAxes(run)
+	if p.value.clock(&a) != p.value.clock(&b) {
+		c.Delta, c.Ratio = nil, nil
+		p.warnings.Add("GPU time cannot be compared with wall time: no difference is given", label)
+		return
+	}
+	for _, w := range unfair(&a, &b) {
+		p.warnings.Add(w, label)
+	}
+}
+
+// scriptsOf lists what the runs' commands run, each once.
+func scriptsOf(runs []*analyze.Summary) []string {
+	var out []string
+	for _, r := range runs {
+		if r.Script != "" && !slices.Contains(out, r.Script) {
+			out = append(out, r.Script)
+		}
+	}
+	return out
+}
+
+// withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock
+// moves no byte, and kept gradients hardly any time.
+func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
+	out := *s
+	keys := slices.Concat(p.rows.keys, p.cols.keys)
+	if slices.Contains(keys, argumentsKey) {
+		out.Command = nil
+	}
+	if p.pair { // all values are shown, and no row or column says what differs
+		return out
+	}
+	if p.value.Unit() == UnitBytes {
+		out.Throttled = timing.Throttle{}
+	} else {
+		out.KeptGradientBytes = nil
+	}
+	out.RunFacts = slices.DeleteFunc(slices.Clone(s.RunFacts), func(f identity.Fact) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, f.What) })
+	})
+	return out
+}
+
+// speaker is the run that a place's conditions are taken from: the first that ended well and counts in the value.
+func (p *pivot) speaker(runs []*analyze.Summary) *analyze.Summary {
+	var first *analyze.Summary
+	clock := p.clockOf(runs)
+	for _, r := range runs {
+		switch {
+		case r.Status != schemas.StatusOK:
+		case p.value.ValueIn(r) != nil && p.value.clock(r) == clock:
+			return r
+		case first == nil:
+			first = r
+		}
+	}
+	return first
+}
+
+// otherClock names the runs whose value another clock has measured.
+func (p *pivot) otherClock(runs []*analyze.Summary, clock string) (names []string) {
+	for _, r := range runs {
+		if r.Status == schemas.StatusOK && p.value.ValueIn(r) != nil && p.value.clock(r) != clock {
+			names = append(names, r.RunID)
+		}
+	}
+	return names
+}
+
+// placeLabel names a cell: "ghost × 32".
+func placeLabel(row, col axisPlace) string {
+	var words []string
+	for _, v := range slices.Concat(row, col) {
+		if v != nil {
+			words = append(words, *v)
+		}
+	}
+	return strings.Join(words, " × ")
+}

@@ -1,0 +1,36 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Activations that hooks hold because autograd does not are no extra cost, and nothing says that they are.
+func TestHooksInsteadOfAutograd(t *testing.T) {
+	const m = 1 << 20
+	was := analyze.Summarize(fixture.Sized("vanilla", map[schemas.Category]int64{schemas.Parameters: m,
+		schemas.Activations: 10 * m}))
+	for _, c := range []struct {
+		what  string
+		bytes map[schemas.Category]int64
+		want  string
+	}{
+		{"exchanged", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m,
+			schemas.HookActivations: 7 * m},
+			"activations are 6.00 MiB less than at the baseline's peak and hook activations 7.00 MiB more, since " +
+				"hooks hold what autograd does not: together they differ by +1.00 MiB"},
+		{"added", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 10 * m,
+			schemas.HookActivations: 7 * m}, ""},
+		{"no hooks", map[schemas.Category]int64{schemas.Parameters: m, schemas.Activations: 4 * m}, ""},
+	} {
+		now := analyze.Summarize(fixture.Sized("bk", c.bytes))
+		said := strings.Join(overheads(was, []analyze.Summary{now}).Runs[0].Warnings, "\n")
+		if got := HooksInsteadOfAutograd(&was, &now, "the baseline"); got != c.want || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q; among the warnings %q", c.what, got, said)
+		}
+	}
+}

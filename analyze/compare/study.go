@@ -1,0 +1,324 @@
+package compare
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// StudySchema is the version of [StudyDocument].
+const StudySchema = "dpsight.report/1"
+
+// Study is a set of runs beside a baseline: all that a report shows.
+type Study struct {
+	Runs   []analyze.Summary
+	Labels []string // what each run is shown as: its cell's label, which repeats share
+	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
+	Cells    []Cell
+	Baseline *Cell // of most cells; nil: nothing to compare with
+	// BaselineLabel is the baseline's label, with its mark where that is not said of all, or says that each cell has
+	// the one of its own parameters.
+	BaselineLabel string
+	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
+	// SeveralBaselines says that not all cells are compared with the same one.
+	SeveralBaselines bool
+	// Uncompared says why no run is compared with another, where what they do differs; else it is empty.
+	Uncompared    string
+	Configuration Configuration
+	Notes         []string
+}
+
+// NewStudy compares runs with one baseline, which may be nil.
+func NewStudy(runs []analyze.Summary, baseline *analyze.Summary) Study {
+	s := newStudy(runs)
+	if baseline == nil {
+		return s
+	}
+	// A repeat of an experiment stands for all of its repeats.
+	base := NewCell([]*analyze.Summary{baseline})
+	base.Label = baseline.Title()
+	found := &base
+	for i := range s.Cells {
+		for _, id := range s.Cells[i].RunIDs {
+			if id == baseline.RunID {
+				found = &s.Cells[i]
+			}
+		}
+	}
+	for i := range s.Cells {
+		s.Cells[i].Baseline = found
+	}
+	s.compare(found, nil)
+	return s
+}
+
+// NewMatchedStudy compares each experiment with the one of the same parameters that is a baseline: whose parameters
+// hold all of match (a suite's baseline), or whose method is vanilla. Where there is none of the same parameters it is
+// the one that differs in the fewest conditions, and the comparison says in which. What a suite says of a baseline
+// holds for its own runs: others may lie in its store. suite is its id, empty where all runs are its own. Where nobody
+// said what a baseline is, no run is compared with one of other work, and runs that are all of other work are not
+// compared at all.
+func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string) Study {
+	s := newStudy(runs)
+	summaries := make([]analyze.Summary, len(s.Cells))
+	for i := range s.Cells {
+		summaries[i] = s.Cells[i].Summary
+	}
+	first := DefaultBaseline(summaries, match)
+	if first < 0 {
+		return s
+	}
+	said, baseline := len(match) > 0, match
+	asked := func(c *Cell) bool { return said && (suite == "" || c.SuiteID == suite) }
+	if !said {
+		match = map[string]any{"method": s.Cells[first].Params["method"]}
+	}
+	differ, compared := "", false
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		best, bestBare, bestFar := (*Cell)(nil), true, [2]int{1 << 30, 1 << 30}
+		var like *Cell // the first of the same work, maybe itself
+		for k := range s.Cells {
+			b := &s.Cells[k]
+			if b.Status != schemas.StatusOK || b.PeakBytes == nil {
+				continue
+			}
+			if other := otherWork(&b.Summary, &c.Summary); other != "" && !(asked(b) && asked(c)) {
+				differ = cmp.Or(differ, other)
+				continue
+			}
+			if like == nil {
+				like = b
+			}
+			if !holds(b.Params, match) && k != first {
+				continue
+			}
+			far, bare := distance(c, b, match), b.Bare() && !c.Bare()
+			if best == nil || !bare && bestBare || bare == bestBare && (far[0] < bestFar[0] || far[0] == bestFar[0] &&
+				far[1] < bestFar[1]) {
+				best, bestBare, bestFar = b, bare, far
+			}
+		}
+		c.Baseline = cmp.Or(best, like, c) // itself: a run that failed, and of whose work there is no other
+		if asked(c) {
+			c.Baseline = cmp.Or(best, like, &s.Cells[first])
+		}
+		compared = compared || c.Baseline != c && c.PeakBytes != nil && (best != nil || like != nil)
+	}
+	if differ != "" && !compared {
+		for i := range s.Cells {
+			s.Cells[i].Baseline = nil
+		}
+		s.Uncompared = "the runs are of different " + differ
+		s.Notes = append(s.Notes, "no overhead: "+s.Uncompared+", and no baseline was named")
+		return s
+	}
+	s.compare(&s.Cells[first], baseline)
+	return s
+}
+
+// alone says why a cell is compared with itself, and no other with it, where there are others; empty where it is not
+// so. match is what was said of a baseline.
+func (s *Study) alone(c *Cell, match map[string]any) string {
+	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool {
+		return o.RunID != c.RunID && o.Baseline.RunID == c.RunID
+	}) {
+		return ""
+	}
+	switch {
+	case !slices.ContainsFunc(s.Cells, func(o Cell) bool {
+		return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == ""
+	}):
+		return "no other run here is of its work"
+	case c.Method() == "vanilla" || holds(c.Params, match):
+		return "it is a baseline itself, and none of the other runs here has it for its own"
+	}
+	return "no vanilla run of its work is here; --baseline names a run to compare with"
+}
+
+// distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
+// make it one.
+func distance(c, b *Cell, match map[string]any) (far [2]int) {
+	for _, f := range c.RunFacts {
+		if _, ok := match[f.What]; ok && f.Param {
+			continue
+		}
+		if theirs := b.RunFact(f.What); theirs != nil && !f.Equals(theirs) {
+			if f.Condition {
+				far[0]++
+			} else {
+				far[1]++
+			}
+		}
+	}
+	if b.Source != c.Source {
+		far[0]++
+	}
+	return far
+}
+
+func newStudy(runs []analyze.Summary) Study {
+	s := Study{Runs: runs}
+	all := Cells(runs)
+	byRun := map[string]string{}
+	for i := range all {
+		for _, id := range all[i].RunIDs {
+			byRun[id] = all[i].Label
+		}
+	}
+	for i := range runs {
+		s.Labels = append(s.Labels, byRun[runs[i].RunID])
+	}
+	var twins []string
+	s.Cells, twins = withoutTwins(all)
+	if len(twins) > 0 {
+		s.Notes = append(s.Notes, "bare runs stand in the table of costs only: "+strings.Join(twins, ", "))
+	}
+	ids := make([]identity.Identity, len(s.Cells))
+	for i := range s.Cells {
+		ids[i] = s.Cells[i].Identity
+	}
+	s.Notes = append(s.Notes, identity.ArgumentNotes(ids)...)
+	s.Configuration = configure(s.Cells)
+	return s
+}
+
+// compare fills in the overheads once each cell has its baseline. main is the one that the document names, match what
+// was said of a baseline.
+func (s *Study) compare(main *Cell, match map[string]any) {
+	s.Baseline = main
+	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
+		BaselineWarnings: []string{}, Cells: []OverheadCell{}}
+	if !slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool { return r.RunID == main.RunID }) {
+		doc.BaselineWarnings = append(doc.BaselineWarnings, main.Warnings...)
+	}
+	ofRun := map[string]*Cell{}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		o := besideBaseline(&c.Baseline.Summary, &c.Summary)
+		if why := s.alone(c, match); why != "" {
+			o.Warnings = append(o.Warnings, "compared with nothing: "+why)
+		}
+		c.Overhead = &o
+		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow,
+			PeakHighBytes: c.PeakHigh, OverheadRun: o})
+		s.SeveralBaselines = s.SeveralBaselines || c.Baseline.RunID != main.RunID
+		for _, id := range c.RunIDs {
+			ofRun[id] = c.Baseline
+		}
+	}
+	for i := range s.Runs {
+		base := ofRun[s.Runs[i].RunID]
+		if base == nil { // a bare twin, or a baseline of its own
+			base = main
+			for k := range s.Cells {
+				if bare := NewCell([]*analyze.Summary{&s.Runs[i]}); bare.experiment() == s.Cells[k].experiment() {
+					base = s.Cells[k].Baseline
+				}
+			}
+		}
+		doc.Runs = append(doc.Runs, besideBaseline(&base.Summary, &s.Runs[i]))
+	}
+	s.Overhead = &doc
+	s.BaselineLabel = main.Label
+	if mark := StatusMark(&main.Summary.Identity); mark != "" && mark != s.CommonMark() {
+		s.BaselineLabel += " [" + mark + "]"
+	}
+	if s.SeveralBaselines {
+		s.BaselineLabel = "the baseline of the same parameters"
+		for i := range s.Cells {
+			if c := &s.Cells[i]; len(c.UnlikeBaseline()) > 0 || (c.Method() == "") != (c.Baseline.Method() == "") {
+				s.BaselineLabel = "the baseline of the nearest parameters"
+			}
+		}
+	}
+}
+
+// UnlikeBaseline says in which conditions the cell differs from its baseline: "batch_size differs: 8, baseline 16".
+func (c *Cell) UnlikeBaseline() []string {
+	if c.Baseline == nil {
+		return nil
+	}
+	return unlike(&c.Baseline.Summary, &c.Summary)
+}
+
+// CommonMark is what must stand beside each of several runs, where that is the same of all and they ended well, so that
+// it is said once of all of them; else empty, and each says it.
+func CommonMark(ids ...*identity.Identity) string {
+	if len(ids) < 2 {
+		return ""
+	}
+	mark := StatusMark(ids[0])
+	for _, id := range ids {
+		if id.Status != schemas.StatusOK || StatusMark(id) != mark {
+			return ""
+		}
+	}
+	return mark
+}
+
+// CommonMark is that of the study's cells.
+func (s *Study) CommonMark() string {
+	ids := make([]*identity.Identity, len(s.Cells))
+	for i := range s.Cells {
+		ids[i] = &s.Cells[i].Identity
+	}
+	return CommonMark(ids...)
+}
+
+// StatusMark is [identity.Identity.Mark] and the status where it is not ok: what must stand beside every figure of the
+// run.
+func StatusMark(id *identity.Identity) string {
+	mark := id.Mark()
+	if id.Status == schemas.StatusOK {
+		return mark
+	}
+	if mark != "" {
+		mark += ", "
+	}
+	return mark + id.Status
+}
+
+// StudyDocument is results.json of a report: every other document of the same runs.
+type StudyDocument struct {
+	Schema        string                 `json:"schema"`
+	Configuration Configuration          `json:"configuration"`
+	Runs          []analyze.RunsRow      `json:"runs"`
+	Breakdown     []memory.BreakdownRun  `json:"breakdown"`
+	Phases        []analyze.PhasesRun    `json:"phases"`
+	Overhead      *OverheadDocument      `json:"overhead"`
+	Cost          []analyze.CostRun      `json:"cost"`
+	Success       SuccessDocument        `json:"success"`
+	Failed        []memory.FailedRequest `json:"failed_requests"`
+	// of runs with many; dpsight analyze findings has them
+	FailedMore int                       `json:"failed_requests_left_out"`
+	Shared     []memory.SharedActivation `json:"shared_hook_activations"`
+	Notes      []string                  `json:"notes"`
+}
+
+// Document gathers the study's documents.
+func (s *Study) Document() StudyDocument {
+	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: analyze.Runs(s.Runs).Runs,
+		Breakdown: []memory.BreakdownRun{}, Phases: []analyze.PhasesRun{},
+		Overhead: s.Overhead, Cost: []analyze.CostRun{}, Success: Success(s.Runs), Failed: []memory.FailedRequest{},
+		Shared: []memory.SharedActivation{}, Notes: append([]string{}, s.Notes...)}
+	for i := range s.Runs {
+		doc.Breakdown = append(doc.Breakdown, s.Runs[i].Breakdown)
+		doc.Phases = append(doc.Phases, s.Runs[i].Phases)
+		doc.Cost = append(doc.Cost, s.Runs[i].Cost)
+		doc.Failed = append(doc.Failed, s.Runs[i].Failed...)
+		doc.FailedMore += s.Runs[i].FailedMore
+		for k := range s.Runs[i].Breakdown.Devices {
+			if sh := s.Runs[i].Breakdown.Devices[k].SharedHookActivations(); sh != nil {
+				sh.RunID = s.Runs[i].RunID
+				doc.Shared = append(doc.Shared, *sh)
+			}
+		}
+	}
+	return doc
+}

@@ -1,0 +1,121 @@
+package compare
+
+import (
+	"path"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// SuccessSchema is the version of [SuccessDocument].
+const SuccessSchema = "dpsight.success/1"
+
+// SuccessDocument says by method how many runs ended well, what those took, and why the others did not.
+type SuccessDocument struct {
+	Schema  string       `json:"schema"`
+	Runs    int          `json:"runs"`
+	OK      int          `json:"ok"`
+	Methods []SuccessRow `json:"methods"` // a row a method and source, in the order of their first runs
+}
+
+// SuccessRow is one method on one kind of device: a measured and a predicted peak have no mean. Runs of a command
+// without a parameter "method" are under their name. The means are over the runs that ended well, whatever their other
+// parameters: an overview, where a comparison is of single experiments.
+type SuccessRow struct {
+	Method        string    `json:"method"`
+	Source        string    `json:"source"`  // measured, predicted or imported
+	Profile       *string   `json:"profile"` // of predicted runs
+	Runs          int       `json:"runs"`
+	Bare          int       `json:"bare"` // part of Runs: with counters and timers only
+	OK            int       `json:"ok"`
+	SuccessRate   float64   `json:"success_rate"`
+	MeanPeakBytes *int64    `json:"mean_peak_bytes"` // null where none ended well, or none has a peak
+	MeanStepMS    *float64  `json:"mean_step_ms"`    // of the runs' medians; null for predicted runs
+	Failures      []Failure `json:"failures"`
+}
+
+// Failure is a run that did not end well, and what is left of it.
+type Failure struct {
+	RunID     string `json:"run_id"`
+	Name      string `json:"name"`
+	Status    string `json:"status"`
+	Reason    string `json:"reason"`
+	Log       string `json:"log"`        // of what it wrote to standard error, from the store's folder
+	PeakBytes *int64 `json:"peak_bytes"` // until then
+}
+
+// Success tabulates summaries by method.
+func Success(runs []analyze.Summary) SuccessDocument {
+	doc := SuccessDocument{Schema: SuccessSchema, Runs: len(runs), Methods: []SuccessRow{}}
+	type kind struct{ method, source, profile string }
+	index := map[kind]int{}
+	var peaks [][]int64
+	var steps [][]float64
+	for i := range runs {
+		s := &runs[i]
+		method, ok := s.Params["method"].(string)
+		if !ok || method == "" {
+			method = s.Title()
+		}
+		k := kind{method: method, source: s.Source}
+		if s.Profile != nil {
+			k.profile = *s.Profile
+		}
+		at, known := index[k]
+		if !known {
+			at = len(doc.Methods)
+			index[k] = at
+			doc.Methods = append(doc.Methods, SuccessRow{Method: method, Source: s.Source, Profile: s.Profile,
+				Failures: []Failure{}})
+			peaks, steps = append(peaks, nil), append(steps, nil)
+		}
+		row := &doc.Methods[at]
+		row.Runs++
+		if s.Bare() {
+			row.Bare++
+		}
+		if s.Status != schemas.StatusOK {
+			row.Failures = append(row.Failures, Failure{RunID: s.RunID, Name: s.Title(), Status: s.Status,
+				Reason: s.Reason,
+				Log:    path.Join(s.RunID, schemas.StderrFile), PeakBytes: s.PeakBytes})
+			continue
+		}
+		row.OK++
+		doc.OK++
+		if s.PeakBytes != nil {
+			peaks[at] = append(peaks[at], *s.PeakBytes)
+		}
+		if s.StepMS != nil {
+			steps[at] = append(steps[at], s.StepMS.Median)
+		}
+	}
+	for i := range doc.Methods {
+		row := &doc.Methods[i]
+		row.SuccessRate = float64(row.OK) / float64(row.Runs)
+		row.MeanPeakBytes, row.MeanStepMS = meanOf(peaks[i]), meanOf(steps[i])
+	}
+	return doc
+}
+
+// Mark is how the row's runs are known where that is not by measuring, as [identity.Identity.Mark] has it.
+func (r *SuccessRow) Mark() string {
+	id := identity.Identity{Source: r.Source, Profile: r.Profile}
+	return id.Mark()
+}
+
+// Failed reports whether a run did not end well.
+func (d *SuccessDocument) Failed() bool { return d.OK < d.Runs }
+
+// meanOf is nil for no values. Of integers it is rounded down: their sum is exact, so the mean of equal ones is theirs.
+func meanOf[T int64 | float64](values []T) *T {
+	if len(values) == 0 {
+		return nil
+	}
+	var sum T
+	for _, v := range values {
+		sum += v
+	}
+	sum /= T(len(values))
+	return &sum
+}

@@ -1,0 +1,57 @@
+package compare
+
+import "github.com/dpsight/dpsight/analyze/timing"
+
+// A StepCost is what the steps of a study's experiments can be compared by.
+type StepCost string
+
+// The costs: time where all steps are of the same size, else what is done in a second.
+const (
+	CostTime    StepCost = "step_ms"
+	CostTokens  StepCost = "tokens_per_s"
+	CostSamples StepCost = "samples_per_s"
+)
+
+// Cost chooses what the cells can be compared by. Steps of other sizes take other times whatever the method.
+func (s *Study) Cost() StepCost {
+	differ := false
+	for _, what := range s.Configuration.Varying {
+		differ = differ || what == "batch_size" || what == "seq_len"
+	}
+	if !differ {
+		return CostTime
+	}
+	tokens, samples := true, true
+	for i := range s.Cells {
+		if c := &s.Cells[i]; c.StepMS != nil {
+			tokens = tokens && c.TokensPerS != nil
+			samples = samples && c.SamplesPerS != nil
+		}
+	}
+	switch {
+	case tokens:
+		return CostTokens
+	case samples:
+		return CostSamples
+	}
+	return CostTime
+}
+
+// CostOf gives a cell's cost and what surrounds it, nil without times. A rate's interval is that of its step time,
+// turned over: the slowest step has the lowest rate.
+func (c *Cell) CostOf(cost StepCost) *timing.Interval {
+	if c.StepMS == nil || cost == CostTime {
+		return c.StepMS
+	}
+	rate := c.SamplesPerS
+	if cost == CostTokens {
+		rate = c.TokensPerS
+	}
+	if rate == nil || c.StepMS.Low <= 0 {
+		return nil
+	}
+	v := *c.StepMS
+	v.Median = *rate
+	v.Low, v.High = min(*rate, *rate*c.StepMS.Median/c.StepMS.High), max(*rate, *rate*c.StepMS.Median/c.StepMS.Low)
+	return &v
+}

@@ -1,0 +1,146 @@
+package confidence
+
+import (
+	_ "embed" // the table of known errors
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// KnownErrorsSchema is the version of [KnownErrorsDocument].
+const KnownErrorsSchema = "dpsight.known-errors/1"
+
+// KnownErrorsDocument is what "dpsight analyze accuracy --by-doubt --format json" prints: how far off predictions
+// called [schemas.Close] were, by kind of doubt.
+type KnownErrorsDocument struct {
+	Schema string        `json:"schema"`
+	Doubts []KnownErrors `json:"doubts"` // in the order of [schemas.Doubts]; those with cases
+	// Unended are measured experiments whose predictions did not end well: they are cases of nothing.
+	Unended []AccuracyUnended `json:"unended"`
+}
+
+// KnownErrors are the errors of the predictions with one kind of doubt. One with several kinds is a case of each, but
+// for [schemas.DoubtReads]: nearly every script reads its loss, so its cases are those with no other doubt.
+type KnownErrors struct {
+	Doubt     string         `json:"doubt"`
+	Allocated AccuracyErrors `json:"allocated"`
+	Reserved  AccuracyErrors `json:"reserved"`
+}
+
+// Decisive leaves out what nearly every script reads, where there is more to doubt.
+func Decisive(kinds []string) []string {
+	if len(kinds) < 2 {
+		return kinds
+	}
+	return slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == schemas.DoubtReads })
+}
+
+// Doubts are the kinds of what speaks against a predicted peak: nil where nothing does, and for runs of which that is
+// not known.
+func Doubts(m *schemas.Manifest, r *schemas.IngestReport) []string {
+	if m.Source != schemas.Predicted || r == nil || r.Prediction == nil || m.Phantom == nil {
+		return nil
+	}
+	f, p := m.Phantom, r.Prediction
+	found := map[string]bool{
+		schemas.DoubtReads: len(UnknownReads(p)) > 0, schemas.DoubtFinite: len(p.Assumptions) > 0,
+		schemas.DoubtSizes: len(p.Guesses) > 0, schemas.DoubtCompile: p.Compiled,
+		schemas.DoubtRanks: len(p.CopiedReads) > 0,
+		schemas.DoubtOther: drawnAnew(m) || caughtOOM(r) || absorbedOOM(r) || !f.Checked || m.Environment == nil ||
+			!sameRelease(m.Environment.Torch, f.CheckedTorch) || f.Addresses != f.DefaultAddresses ||
+			p.Band != nil && p.Band.Allocated[0] != p.Band.Allocated[1] ||
+			slices.ContainsFunc(f.Placements, func(x schemas.Placement) bool {
+				return x.Status != m.Status
+			})}
+	for _, n := range p.Notes {
+		found[doubtOf(n)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(schemas.Doubts), func(kind string) bool { return !found[kind] })
+}
+
+// noteKinds are the kinds of doubt of the phantom GPU's notes, by what is in them.
+var noteKinds = []struct{ part, kind string }{{"cuDNN", schemas.DoubtCuDNN}, {"NCCL", schemas.DoubtRanks},
+	{"were taken for finite", schemas.DoubtFinite},
+	{"a kernel read from the device what no kernel had computed", schemas.DoubtReads},
+	{"a read of more than the copy limit", schemas.DoubtReads}}
+
+func doubtOf(note string) string {
+	for _, n := range noteKinds {
+		if strings.Contains(note, n.part) {
+			return n.kind
+		}
+	}
+	return schemas.DoubtOther
+}
+
+// knownJSON is what a command of docs/accuracy.md prints of the recordings in examples. A test holds it to them.
+//
+//go:embed known.json
+var knownJSON []byte
+
+var knownByKind = sync.OnceValue(func() map[string]*KnownErrors {
+	var doc KnownErrorsDocument
+	if err := json.Unmarshal(knownJSON, &doc); err != nil {
+		panic("analyze/confidence/known.json: " + err.Error())
+	}
+	byKind := map[string]*KnownErrors{}
+	for i := range doc.Doubts {
+		byKind[doc.Doubts[i].Doubt] = &doc.Doubts[i]
+	}
+	return byKind
+})
+
+// knownError says how far off the recorded cases of these doubts were, nil where no recordings are of one of them.
+func knownError(kinds []string) *string {
+	var said []string
+	for _, kind := range Decisive(kinds) {
+		k := knownByKind()[kind]
+		if k == nil {
+			return nil
+		}
+		said = append(said, fmt.Sprintf("of %s with %s %d came to the byte in allocated%s, %d in reserved%s",
+			prose.Plural(k.Allocated.Of, "script", "scripts"), kind,
+			k.Allocated.Exact, worst(k.Allocated), k.Reserved.Exact, worst(k.Reserved)))
+	}
+	if said == nil {
+		return nil
+	}
+	return new(strings.Join(said, "; "))
+}
+
+// worst is by how much the others were off at most.
+func worst(e AccuracyErrors) string {
+	if e.Exact == e.Of {
+		return ""
+	}
+	return fmt.Sprintf(" (off by at most %s: %s in docs/accuracy.md)", atMostPercent(*e.Worst), e.Where)
+}
+
+// atMostPercent rounds a share up, so that "at most" holds.
+func atMostPercent(share float64) string {
+	if share == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.1f %%", math.Ceil(1000*share)/10)
+}
+
+// AccuracyUnended is an experiment whose prediction did not end well.
+type AccuracyUnended struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // of the prediction
+}
+
+// AccuracyErrors are the errors of one figure over all experiments, without their signs.
+type AccuracyErrors struct {
+	Of     int      `json:"of"`    // experiments that have both
+	Exact  int      `json:"exact"` // to the byte
+	Median *float64 `json:"median"`
+	Worst  *float64 `json:"worst"`
+	Where  string   `json:"where,omitempty"` // the worst is
+}

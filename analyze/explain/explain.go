@@ -1,0 +1,320 @@
+package explain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Schema is the version of [Document].
+const Schema = "dpsight.explain/1"
+
+// Document is what "dpsight analyze explain --format json" prints: why one run's peak is above another's, and
+// why its step is longer. Differences are To's value less From's.
+type Document struct {
+	Schema         string `json:"schema"`
+	From           string `json:"from"` // run id
+	To             string `json:"to"`   // run id
+	PeakDeltaBytes *int64 `json:"peak_delta_bytes"`
+	// Categories sum to PeakDeltaBytes, each counted at its own run's peak. Empty where either peak is not broken down.
+	Categories []CategoryPart `json:"categories"`
+	// MemoryPhases sum to PeakDeltaBytes too. Empty where either run has no phases.
+	MemoryPhases []BirthPart `json:"memory_phases"`
+	// Stacks sum to PeakDeltaBytes too. Empty where either run has none.
+	Stacks      []StackPart `json:"stacks"`
+	StepDeltaMS *float64    `json:"step_delta_ms"` // of medians; null where the two cannot be compared
+	// Phases and PhaseResidueMS sum to StepDeltaMS: a median of sums is not the sum of medians.
+	Phases         []PhasePart `json:"phases"`
+	PhaseResidueMS *float64    `json:"phase_residue_ms"`
+	// ModuleTimes, OutsideModules and ModuleResidueMS sum to StepDeltaMS too: the residue is that of the phases and
+	// what either run could not attribute. Empty and null where either run has no times of modules.
+	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
+	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
+	ModuleResidueMS *float64         `json:"module_residue_ms"`
+	// those on memory, those on steps and phases, those on modules' times
+	Sentences []string `json:"sentences"`
+	Runs      [2]Run   `json:"runs"` // From, To
+	Warnings  []string `json:"warnings"`
+
+	memory, phases int // how many of Sentences are on memory; and on steps and their phases, those included
+}
+
+// MemorySentences are those on the peaks.
+func (d *Document) MemorySentences() []string { return d.Sentences[:d.memory] }
+
+// TimeSentences are those on the steps and their phases.
+func (d *Document) TimeSentences() []string { return d.Sentences[d.memory:d.phases] }
+
+// ModuleTimeSentences are those on where in the modules the steps' time lies.
+func (d *Document) ModuleTimeSentences() []string { return d.Sentences[d.phases:] }
+
+// Run is one side of the comparison.
+type Run struct {
+	identity.Identity
+	Label     string           `json:"label"` // that sentences and tables show it under
+	PeakBytes *int64           `json:"peak_bytes"`
+	Device    *string          `json:"device"` // with the highest peak
+	At        *memory.Moment   `json:"at"`     // of the peak
+	StepMS    *timing.Interval `json:"step_ms"`
+	// Modules says how the modules of the bytes at the peak are known; null without a breakdown.
+	Modules *memory.ModuleBytes `json:"modules"`
+	// ModuleTiming says how the times of modules are known; null without them.
+	ModuleTiming *ModuleTiming        `json:"module_timing"`
+	Conservation *memory.Conservation `json:"conservation"`
+}
+
+// CategoryPart is one category's part in the difference of the peaks.
+type CategoryPart struct {
+	Category     schemas.Category `json:"category"`
+	FromBytes    int64            `json:"from_bytes"`
+	ToBytes      int64            `json:"to_bytes"`
+	DeltaBytes   int64            `json:"delta_bytes"`
+	FromEvidence memory.Evidence  `json:"from_evidence"` // of FromBytes
+	ToEvidence   memory.Evidence  `json:"to_evidence"`
+	Modules      []ModulePart     `json:"modules"` // sum to the category; the largest difference first
+	// sum to the category, as MemoryPhases do to the peak; empty where those are
+	Phases []BirthPart `json:"phases"`
+}
+
+// ModulePart is the part of modules that differ in the number of their layer only.
+type ModulePart struct {
+	// path with a star for the layers' number, or [memory.SharedByModules]; null = not known
+	Module     *string `json:"module"`
+	Role       *string `json:"role"`    // null where not known, or where they differ
+	Modules    int     `json:"modules"` // 0 where it is not of modules
+	FromBytes  int64   `json:"from_bytes"`
+	ToBytes    int64   `json:"to_bytes"`
+	DeltaBytes int64   `json:"delta_bytes"`
+}
+
+// PhasePart is one phase's part in the difference of the steps. A phase that a run never takes has no time there.
+type PhasePart struct {
+	Phase   string   `json:"phase"`
+	FromMS  *float64 `json:"from_ms"` // median of a step
+	ToMS    *float64 `json:"to_ms"`
+	DeltaMS *float64 `json:"delta_ms"`
+}
+
+// A Input is what [Explain] needs of one run, so that the tables of two need not be in memory at once.
+type Input struct {
+	analyze.Summary
+	As      string // what to call the run beside another; empty: its name, and what tells it apart
+	modules []schemas.Module
+	parts   []peakPart
+	known   memory.ModuleBytes
+	born    bool             // the phases of births are known
+	stacks  map[string]int64 // nil = none were recorded
+	times   *timedParts      // nil = modules were not timed
+}
+
+// peakPart is what one category holds at the peak for one module, nil = not known, of blocks born in one phase.
+type peakPart struct {
+	peakKey
+	bytes int64
+}
+
+type peakKey struct {
+	place  int
+	module *schemas.Module
+	phase  string
+}
+
+// NewInput reduces one run. It needs all tables, the detail of blocks and owners, and the times of modules.
+func NewInput(in schemas.Tables) Input {
+	d := Input{Summary: analyze.Summarize(in), modules: in.Modules, times: timeByModule(&in)}
+	main := d.Main()
+	if main == nil {
+		return d
+	}
+	p := memory.PlaceOf(&in, main)
+	l, index := memory.NewLedger(&in, p), memory.NewModuleIndex(&in, p.Rank)
+	phase := grouping.NewKeyer(&in, grouping.DimensionPhase, &grouping.By{}, p)
+	for name := range phase.Phases {
+		d.born = d.born || name != schemas.PhaseBetween // an imported file has nothing else
+	}
+	bytes := map[peakKey]int64{}
+	for i, a := range l.Allocs {
+		if !a.LiveAt(main.At.Event) {
+			continue
+		}
+		place, _ := l.Owner(i, main.At.Event)
+		m, known := index.Module(l, i, main.At.Event, &d.known)
+		*known += a.BlockBytes
+		born := phase.Key(a, place, nil, nil).Text
+		bytes[peakKey{place, m, born}] += a.RequestedBytes
+		bytes[peakKey{memory.SlackPlace, m, born}] += a.BlockBytes - a.RequestedBytes
+	}
+	d.stacks = stacksAt(&in, p, l, main.At.Event)
+	for k, n := range bytes {
+		if n != 0 {
+			d.parts = append(d.parts, peakPart{k, n})
+		}
+	}
+	return d
+}
+
+// Explain compares two runs. It fails where they have neither peaks nor steps to compare.
+func Explain(from, to Input) (Document, error) {
+	o := compare.OverheadOf(&from.Summary, &to.Summary)
+	doc := Document{Schema: Schema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes,
+		StepDeltaMS: o.StepDeltaMS,
+		Categories:  []CategoryPart{}, MemoryPhases: []BirthPart{}, Stacks: []StackPart{},
+		Phases: []PhasePart{}, ModuleTimes: []ModuleTimePart{}, Sentences: []string{}, Warnings: []string{}}
+	if o.PeakDeltaBytes == nil && o.StepDeltaMS == nil {
+		return doc, errors.New("the runs have neither peaks nor steps that can be compared")
+	}
+	labels := identity.Labels([]identity.Identity{from.Identity, to.Identity}, []time.Time{from.Started, to.Started})
+	for i, s := range []*Input{&from, &to} {
+		labels[i] = cmp.Or(s.As, labels[i])
+		doc.Runs[i] = s.explained(labels[i])
+	}
+	if from.BrokenDown() && to.BrokenDown() {
+		doc.Categories, doc.Stacks = explainCategories(&from, &to), explainStacks(&from, &to)
+		doc.explainBirths(&from, &to)
+	}
+	doc.explainPhases(&from.Summary, &to.Summary, o.Phases)
+	doc.explainModuleTimes(&from, &to)
+	for _, w := range from.Warnings {
+		doc.Warnings = append(doc.Warnings, labels[0]+": "+w)
+	}
+	for _, w := range o.Warnings {
+		doc.Warnings = append(doc.Warnings, labels[1]+": "+w)
+	}
+	for i, s := range []*Input{&from, &to} {
+		if main := s.Main(); main != nil {
+			for _, w := range main.Warnings {
+				doc.Warnings = append(doc.Warnings, labels[i]+": "+w)
+			}
+		}
+	}
+	doc.tell(&from.Summary, &to.Summary, &o)
+	return doc, nil
+}
+
+func (d *Input) explained(label string) Run {
+	r := Run{Identity: d.Identity, Label: label, PeakBytes: d.PeakBytes, StepMS: d.StepMS}
+	if main := d.Main(); main != nil {
+		r.Device, r.Conservation = &main.Device, &main.Conservation
+		if d.BrokenDown() {
+			r.At, r.Modules = &main.At, &d.known
+		}
+	}
+	return r
+}
+
+// explainCategories lists the categories that either peak counts, in the order of precedence.
+func explainCategories(from, to *Input) []CategoryPart {
+	f := grouping.FoldsOf(from.modules, to.modules)
+	type group struct {
+		ModulePart
+		paths map[string]bool
+	}
+	groups := make([]map[string]*group, memory.NCategories)
+	add := func(d *Input, bytes func(*ModulePart) *int64) {
+		for _, p := range d.parts {
+			title := ""
+			if p.module != nil {
+				title = f.Fold(grouping.ModulePath(p.module, 0))
+			}
+			if groups[p.place] == nil {
+				groups[p.place] = map[string]*group{}
+			}
+			g := groups[p.place][title]
+			if g == nil {
+				g = &group{paths: map[string]bool{}}
+				if groups[p.place][title] = g; p.module != nil {
+					g.Module, g.Role = &title, &p.module.Role
+				}
+				if p.module == memory.IsSharedByModules {
+					g.Role = nil
+				}
+			}
+			if p.module != nil && p.module != memory.IsSharedByModules {
+				g.paths[p.module.Path] = true
+				if g.Role != nil && *g.Role != p.module.Role {
+					g.Role = nil
+				}
+			}
+			*bytes(&g.ModulePart) += p.bytes
+		}
+	}
+	add(from, func(m *ModulePart) *int64 { return &m.FromBytes })
+	add(to, func(m *ModulePart) *int64 { return &m.ToBytes })
+	out := []CategoryPart{}
+	for place, by := range groups {
+		if by == nil {
+			continue
+		}
+		name := schemas.Categories[place]
+		c := CategoryPart{Category: name, FromEvidence: from.Main().Category(name).Evidence,
+			ToEvidence: to.Main().Category(name).Evidence,
+			Modules:    []ModulePart{}, Phases: []BirthPart{}}
+		for _, g := range by {
+			g.DeltaBytes, g.Modules = g.ToBytes-g.FromBytes, len(g.paths)
+			c.FromBytes, c.ToBytes, c.DeltaBytes = c.FromBytes+g.FromBytes, c.ToBytes+g.ToBytes,
+				c.DeltaBytes+g.DeltaBytes
+			c.Modules = append(c.Modules, g.ModulePart)
+		}
+		slices.SortFunc(c.Modules, func(a, b ModulePart) int {
+			return cmp.Or(cmp.Compare(prose.Magnitude(b.DeltaBytes), prose.Magnitude(a.DeltaBytes)),
+				cmp.Compare(b.ToBytes, a.ToBytes), strings.Compare(a.Title(), b.Title()))
+		})
+		out = append(out, c)
+	}
+	return out
+}
+
+// Title is what the modules are shown as: "blocks.*.attention.q ×20", or a dash where they are not known.
+func (m *ModulePart) Title() string {
+	switch {
+	case m.Module == nil:
+		return "–"
+	case m.Modules > 1:
+		return fmt.Sprintf("%s ×%d", *m.Module, m.Modules)
+	}
+	return *m.Module
+}
+
+// explainPhases lists the phases with a time and what is left of the steps' difference beside them.
+func (doc *Document) explainPhases(from, to *analyze.Summary, deltas []compare.PhaseDelta) {
+	if doc.StepDeltaMS == nil {
+		return
+	}
+	residue := *doc.StepDeltaMS
+	for _, p := range deltas {
+		if p.MS == nil && p.DeltaMS == nil {
+			continue
+		}
+		e := PhasePart{Phase: p.Phase, DeltaMS: p.DeltaMS}
+		if takes(from, p.Phase) {
+			if k := from.PhaseTimes[p.Phase].Known(); k != nil {
+				e.FromMS = &k.Median
+			}
+		}
+		if takes(to, p.Phase) {
+			e.ToMS = p.MS
+		}
+		if p.DeltaMS != nil {
+			residue -= *p.DeltaMS
+		}
+		doc.Phases = append(doc.Phases, e)
+	}
+	if len(doc.Phases) > 0 {
+		doc.PhaseResidueMS = &residue
+	}
+}
+
+// takes reports whether the run's timed steps have the phase.
+func takes(s *analyze.Summary, phase string) bool { return s.PhaseTimes[phase].Wall != nil }

@@ -1,0 +1,199 @@
+package explain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// TimePart is one part of a step's time in both runs. Null: that run's step has no time in it.
+type TimePart struct {
+	FromMS  *float64 `json:"from_ms"`
+	ToMS    *float64 `json:"to_ms"`
+	DeltaMS float64  `json:"delta_ms"`
+	// Phases sum to it. Recompute stands for itself here: by module it is timed, while bare steps count it as backward.
+	Phases []PhasePart `json:"phases"`
+}
+
+// ModuleTimePart is the part of modules that differ in the number of their layer only, without what they call.
+type ModuleTimePart struct {
+	Module     *string `json:"module"` // path with a star for the layers' number; null = not known
+	Role       *string `json:"role"`   // null where not known, or where they differ
+	Modules    int     `json:"modules"`
+	FromHookMS float64 `json:"from_hook_ms"` // part of FromMS in a DP hook's norms and per-sample gradients
+	ToHookMS   float64 `json:"to_hook_ms"`
+	TimePart
+}
+
+// Title is what the modules are shown as, as those of bytes are.
+func (m *ModuleTimePart) Title() string { return m.named().Title() }
+
+func (m *ModuleTimePart) named() *ModulePart {
+	return &ModulePart{Module: m.Module, Modules: m.Modules}
+}
+
+// ModuleTiming says how the times of a run's modules are known.
+type ModuleTiming struct {
+	Rank      int32 `json:"rank"`       // the slowest of Ranks
+	Ranks     int   `json:"ranks"`      // that have times of modules
+	BareSteps int   `json:"bare_steps"` // whose phases times are scaled to
+	// over whose medians of phases times are scaled instead; 0 = no other repeats
+	Repeats            int     `json:"repeats"`
+	InstrumentedSteps  int     `json:"instrumented_steps"`
+	InstrumentedStepMS float64 `json:"instrumented_step_ms"` // median
+}
+
+// timedParts are what a step's time by module is made of.
+type timedParts struct {
+	ModuleTiming
+	parts []timedPart // phase by phase
+	idles string      // see [timing.ScaledTimes]
+}
+
+type timedPart struct {
+	timing.Share
+	of *schemas.Module // nil = outside all modules, or not known
+}
+
+// timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of
+// modules. A mean over ranks would be nobody's step.
+func timeByModule(in *schemas.Tables) *timedParts {
+	if timing.NoModuleTimes(in) != "" {
+		return nil
+	}
+	var slowest *timing.ScaledTimes
+	ranks := 0
+	for rank, rows := range timing.ByRank(in.ModuleTimes) {
+		s, _ := timing.ScaleTimes(in, rank, rows) // what it warns of but for idling, the run's step time does
+		if len(s.Shares) == 0 {
+			continue
+		}
+		ranks++
+		if slowest == nil || *s.StepMS > *slowest.StepMS || *s.StepMS == *slowest.StepMS && s.Rank < slowest.Rank {
+			slowest = &s
+		}
+	}
+	if slowest == nil {
+		return nil
+	}
+	modules := timing.ModulesOf(in, slowest.Rank)
+	t := &timedParts{ModuleTiming: ModuleTiming{Rank: slowest.Rank, Ranks: ranks, BareSteps: slowest.BareSteps,
+		InstrumentedSteps: slowest.InstrumentedSteps, InstrumentedStepMS: *slowest.InstrumentedStepMS},
+		idles: slowest.Idles}
+	for _, s := range slowest.Shares {
+		t.parts = append(t.parts, timedPart{s, modules[s.Module]})
+	}
+	return t
+}
+
+// timeRow is a row in the making.
+type timeRow struct {
+	ModuleTimePart
+	paths  map[string]bool
+	phases map[string]*[2]*float64 // from, to
+}
+
+func (r *timeRow) add(side int, p *timedPart) {
+	if p.of != nil {
+		if r.paths[p.of.Path] = true; r.Role != nil && *r.Role != p.of.Role {
+			r.Role = nil
+		}
+	}
+	if r.phases[p.Phase] == nil {
+		r.phases[p.Phase] = &[2]*float64{}
+	}
+	timing.Plus(&r.phases[p.Phase][side], &p.MS)
+	timing.Plus([]**float64{&r.FromMS, &r.ToMS}[side], &p.MS)
+	if p.Hook {
+		*[]*float64{&r.FromHookMS, &r.ToHookMS}[side] += p.MS
+	}
+}
+
+func (r *timeRow) finish(order []string) ModuleTimePart {
+	r.Modules, r.Phases = len(r.paths), []PhasePart{}
+	for _, name := range order {
+		if p := r.phases[name]; p != nil {
+			r.Phases = append(r.Phases, PhasePart{name, p[0], p[1], new(timing.OrZero(p[1]) - timing.OrZero(p[0]))})
+		}
+	}
+	r.DeltaMS = timing.OrZero(r.ToMS) - timing.OrZero(r.FromMS)
+	return r.ModuleTimePart
+}
+
+// Add adds another part's times; a sum of unknown times is unknown.
+func (t *TimePart) Add(from, to *float64, delta float64) {
+	timing.Plus(&t.FromMS, from)
+	timing.Plus(&t.ToMS, to)
+	t.DeltaMS += delta
+}
+
+// explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left
+// of the steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
+func (doc *Document) explainModuleTimes(from, to *Input) {
+	for i, d := range []*Input{from, to} {
+		if d.times != nil {
+			doc.Runs[i].ModuleTiming = &d.times.ModuleTiming
+		}
+	}
+	if doc.StepDeltaMS == nil || to.StepMS.Clock != timing.ClockGPU || from.times == nil || to.times == nil {
+		return
+	}
+	f := grouping.FoldsOf(from.modules, to.modules)
+	rows, outside := map[string]*timeRow{}, newTimeRow(nil, "")
+	order := []string{} // of phases: those of To, then From's that it lacks, as where phases stand alone
+	for side, d := range []*Input{from, to} {
+		for i := range d.times.parts {
+			p := &d.times.parts[i]
+			if p.Module == 0 {
+				outside.add(side, p)
+				continue
+			}
+			title := ""
+			if p.of != nil {
+				title = f.Fold(grouping.ModulePath(p.of, 0))
+			}
+			if rows[title] == nil {
+				rows[title] = newTimeRow(p.of, title)
+			}
+			rows[title].add(side, p)
+		}
+	}
+	for _, d := range []*Input{to, from} {
+		for _, p := range d.times.parts {
+			if !slices.Contains(order, p.Phase) {
+				order = append(order, p.Phase)
+			}
+		}
+	}
+	for _, r := range rows {
+		doc.ModuleTimes = append(doc.ModuleTimes, r.finish(order))
+	}
+	slices.SortFunc(doc.ModuleTimes, func(a, b ModuleTimePart) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.DeltaMS), math.Abs(a.DeltaMS)), cmp.Compare(timing.OrZero(b.ToMS),
+			timing.OrZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
+	})
+	for i, d := range []*Input{from, to} {
+		if d.times.idles != "" {
+			doc.Warnings = append(doc.Warnings, doc.Runs[i].Label+": "+d.times.idles)
+		}
+	}
+	doc.OutsideModules = new(outside.finish(order).TimePart)
+	residue := *doc.StepDeltaMS - doc.OutsideModules.DeltaMS
+	for i := range doc.ModuleTimes {
+		residue -= doc.ModuleTimes[i].DeltaMS
+	}
+	doc.ModuleResidueMS = &residue
+}
+
+func newTimeRow(m *schemas.Module, title string) *timeRow {
+	r := &timeRow{paths: map[string]bool{}, phases: map[string]*[2]*float64{}}
+	if m != nil {
+		r.Module, r.Role = &title, &m.Role
+	}
+	return r
+}

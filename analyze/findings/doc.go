@@ -1,0 +1,3 @@
+// Package findings looks for what is worth saying of a run. Each check stands in a file of its own with its threshold;
+// docs/findings.md describes them.
+package findings

@@ -1,0 +1,217 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A finder looks at the device with the highest peak.
+type finder struct {
+	in      *schemas.Tables
+	run     *analyze.Summary
+	p       identity.Place
+	l       *memory.Ledger
+	d       *memory.DeviceBreakdown // at the highest recorded moment
+	modules *memory.ModuleIndex
+	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing
+	// was recorded. What a change would take off such a peak nobody knows.
+	peak, whole string
+	notLooked   []string
+	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
+	// after the last step that was completed where that is known to be instrumented.
+	looked []memory.Span
+}
+
+func newFinder(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *finder {
+	d := s.Main()
+	if d == nil {
+		return nil
+	}
+	p := memory.PlaceOf(in, d)
+	x := &finder{in: in, run: s, p: p, l: ledgers.Of(p), d: d, modules: memory.NewModuleIndex(in, p.Rank),
+		looked: knownEvents(in, p),
+		peak:   "the peak", whole: OfPeakAllocated}
+	if !s.BrokenDown() {
+		x.peak, x.whole = "the highest recorded moment", OfHighestRecorded
+	}
+	return x
+}
+
+// knownEvents lists what comes before the first step and each instrumented step; everything where there are no steps. A
+// step that the run died in is not among the steps: it is known by the peak alone whether it has tags.
+func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
+	var steps []*schemas.Step
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device {
+			steps = append(steps, s)
+		}
+	}
+	slices.SortFunc(steps, func(a, b *schemas.Step) int { return cmp.Compare(a.Step, b.Step) })
+	if len(steps) == 0 {
+		return []memory.Span{{From: -1, To: 1 << 62}}
+	}
+	out := []memory.Span{{From: -1, To: steps[0].BeginSeq}}
+	for _, s := range steps {
+		if s.Instrumented && s.Recorded {
+			out = append(out, memory.Span{From: s.BeginSeq, To: s.EndSeq})
+		}
+	}
+	last := steps[len(steps)-1].EndSeq
+	if v := identity.Verdict(in, p); v != nil && v.InstrumentedPeakSeq != nil && *v.InstrumentedPeakSeq > last {
+		out = append(out, memory.Span{From: last, To: 1 << 62})
+	}
+	return out
+}
+
+// of says how large a finding is, beside what is allocated at its moment.
+func (x *finder) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
+
+// finding begins one of the peak.
+func (x *finder) finding(id string) Finding {
+	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At)}
+}
+
+// bytesOf is a category's bytes at the peak.
+func (x *finder) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
+
+// at says where figures of the peak come from.
+func (x *finder) at(c schemas.Category) string {
+	return fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c, x.d.At.Event)
+}
+
+// peakFigure is what most findings are a share of.
+func (x *finder) peakFigure(f *Finding) {
+	what := "peak allocated"
+	if !x.run.BrokenDown() {
+		what = "highest recorded allocated"
+	}
+	f.bytes(what, x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
+}
+
+// savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It
+// replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
+// a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
+// without tags reached it, nothing is said, as nobody knows what else would have to go.
+func (x *finder) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, assumption string) {
+	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
+		return
+	}
+	changes := x.l.Changes()
+	saved := memory.HighestWithout(changes, nil, events) - memory.HighestWithout(changes, voids, events)
+	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), assumption)
+}
+
+// besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in
+// them: a step without tags holds there what nobody knows the owner of.
+func (x *finder) besidesVoids(voids []memory.Void) (highest int64) {
+	var phases []*schemas.Phase
+	known := memory.PhasesWithBytes(x.in)
+	for i := range x.in.Phases {
+		if f := &x.in.Phases[i]; f.Rank == x.p.Rank && f.Device == x.p.Device && known(f) {
+			phases = append(phases, f)
+		}
+	}
+	slices.SortFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
+	change := make([]int, len(phases)+1) // of how many voids lie in a phase
+	for _, v := range voids {
+		from := sort.Search(len(phases), func(i int) bool { return phases[i].EndSeq >= v.From })
+		to := sort.Search(len(phases), func(i int) bool { return phases[i].BeginSeq >= v.To })
+		if from < to {
+			change[from]++
+			change[to]--
+		}
+	}
+	within := map[string]bool{}
+	n := 0
+	for i, f := range phases {
+		if n += change[i]; n > 0 {
+			within[f.Phase] = true
+		}
+	}
+	for _, f := range phases {
+		if !within[f.Phase] {
+			highest = max(highest, f.PeakBytes)
+		}
+	}
+	return highest
+}
+
+// held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the
+// next.
+func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
+	place := memory.CategoryPlace(c)
+	var out []memory.Void
+	for i, a := range x.l.Allocs {
+		if !slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
+			return memory.CategoryPlace(o.Category) == place
+		}) || want != nil && !want(a) {
+			continue
+		}
+		end := a.FreeRequestedSeq
+		if end == 0 {
+			end = 1 << 62
+		}
+		cuts := []int64{a.AllocSeq, end}
+		for _, o := range x.l.Owners[i] {
+			for _, s := range [2]int64{o.BeginSeq, o.EndSeq} {
+				if s > a.AllocSeq && s < end {
+					cuts = append(cuts, s)
+				}
+			}
+		}
+		slices.Sort(cuts)
+		cuts = slices.Compact(cuts)
+		for k := range len(cuts) - 1 {
+			if now, _ := x.l.Owner(i, cuts[k]); now == place {
+				out = append(out, memory.Void{From: cuts[k], To: cuts[k+1], Bytes: a.RequestedBytes})
+			}
+		}
+	}
+	return out
+}
+
+// bytesAtPeak are those of a category's blocks at the peak that are wanted.
+func (x *finder) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation) bool) (bytes int64) {
+	for i, a := range x.l.Allocs {
+		if !a.LiveAt(x.d.At.Event) || !want(a) {
+			continue
+		}
+		if now, _ := x.l.Owner(i, x.d.At.Event); now == memory.CategoryPlace(c) {
+			bytes += a.RequestedBytes
+		}
+	}
+	return bytes
+}
+
+// moduleOf is the module that block i counts under at the peak, nil where it is not known.
+func (x *finder) moduleOf(i int) *schemas.Module {
+	var known memory.ModuleBytes
+	m, _ := x.modules.Module(x.l, i, x.d.At.Event, &known)
+	return m
+}
+
+// largestModule says which module most bytes of a category belong to at the peak.
+func (x *finder) largestModule(c schemas.Category) (m *schemas.Module, bytes int64) {
+	by := map[*schemas.Module]int64{}
+	for i, a := range x.l.Allocs {
+		if !a.LiveAt(x.d.At.Event) {
+			continue
+		}
+		if now, _ := x.l.Owner(i, x.d.At.Event); now == memory.CategoryPlace(c) {
+			by[x.moduleOf(i)] += a.RequestedBytes
+		}
+	}
+	for k, b := range by {
+		if k != nil && (b > bytes || b == bytes && m != nil && k.ID < m.ID) {
+			m, bytes = k, b
+		}
+	}
+	return m, bytes
+}

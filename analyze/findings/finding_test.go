@@ -1,0 +1,675 @@
+package findings
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// theFinding is the only finding with that id, nil without one.
+func theFinding(t *testing.T, list []Finding, id string) *Finding {
+	t.Helper()
+	var out *Finding
+	for i := range list {
+		if list[i].ID != id {
+			continue
+		}
+		if out != nil {
+			t.Errorf("%s is found twice", id)
+		}
+		out = &list[i]
+	}
+	return out
+}
+
+// inspected looks at one run by itself.
+func inspected(in schemas.Tables) []Finding {
+	return Find([]Checked{CheckRun(in)}, nil).Runs[0].Findings
+}
+
+func TestKeptGradientsAreFound(t *testing.T) {
+	f := theFinding(t, inspected(fixture.KeptRun(false)), KeptGradients)
+	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil ||
+		len(f.Figures) != 3 {
+		t.Errorf("%+v", f)
+	}
+	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts: the sentence says
+	// so.
+	rounded := fixture.KeptRun(false)
+	for i := range rounded.Owners {
+		if rounded.Owners[i].Category == schemas.Gradients {
+			rounded.Allocations[rounded.Owners[i].AllocID-1].BlockBytes += 12
+		}
+	}
+	f = theFinding(t, inspected(rounded), KeptGradients)
+	if f == nil || *f.Bytes != 100 || f.Figures[1].Value != 112 ||
+		f.Figures[1].What != "blocks of them unused at the peak" ||
+		!strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, inspected(fixture.KeptRun(true)), KeptGradients); f != nil {
+		t.Errorf("where they are freed: %+v", f)
+	}
+	// A rule of thumb that knows each part at its maximum: 100 + 100 + 0 + 50, of a peak of 350.
+	if f := theFinding(t, inspected(fixture.KeptRun(false)), RuleOfThumb); f == nil || *f.Bytes != 100 ||
+		!strings.Contains(f.Sentence, "the optimizer's state") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestFragmentationIsFound(t *testing.T) {
+	const piece = 64 << 20
+	list := inspected(fixture.Pieces(6, 2, 6*piece)) // 128 MiB are free in two pieces when 128 MiB in one are asked for
+	f := theFinding(t, list, Fragmentation)
+	if f == nil || *f.Bytes != 2*piece || *f.SavesBytes != 2*piece || f.Of != OfPeakReserved || *f.Share != 0.25 ||
+		!strings.Contains(f.Sentence, "pool: once, outside the steps with 128.00 MiB free.") {
+		t.Errorf("%+v", f)
+	}
+	c := theFinding(t, list, Cached)
+	if c == nil || *c.Bytes != 2*piece || *c.SavesBytes != 2*piece || c.Figures[1].Value != 2*piece ||
+		c.Figures[2].Value != 0 {
+		t.Errorf("%+v", c)
+	}
+	// With one piece free the new segment is needed: some is cached, nothing is fragmented.
+	list = inspected(fixture.Pieces(6, 1, 7*piece))
+	if f := theFinding(t, list, Fragmentation); f != nil {
+		t.Errorf("%+v", f)
+	}
+	for _, id := range []string{Fragmentation, Cached} {
+		if f := theFinding(t, inspected(fixture.Pieces(6, 0, 8*piece)), id); f != nil {
+			t.Errorf("nothing is freed: %+v", f)
+		}
+	}
+}
+
+// sampledRun has six timed steps of 10 ms, of which the last three are slowed down and take 14, with a sample in each.
+func sampledRun(id string, slowed int, others int32) schemas.Tables {
+	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: id, Name: id, Status: schemas.StatusOK,
+		Source: schemas.Measured},
+		Report: &schemas.IngestReport{}}
+	now := int64(1)
+	for i := range 6 {
+		ms, reasons := int64(10e6), int64(0)
+		if i >= 6-slowed {
+			ms, reasons = 14e6, schemas.ThrottlePowerCap
+		}
+		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), StartNS: now, EndNS: now + ms, WallNS: ms, GPUNS: ms})
+		in.Samples = append(in.Samples, schemas.Sample{TimeNS: now + ms/2, ThrottleReasons: &reasons,
+			OtherProcesses: others})
+		now += ms + 1
+	}
+	return in
+}
+
+func TestDisturbedStepsAreFound(t *testing.T) {
+	list := inspected(sampledRun("slow", 3, 0))
+	f := theFinding(t, list, Throttled)
+	if f == nil || f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 ||
+		!strings.Contains(f.Sentence, "in 3 of 6 timed steps") || !strings.Contains(f.Sentence, "power cap") {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, UnsteadySteps); f == nil || *f.MS != 4 {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, OtherProcess); f != nil {
+		t.Errorf("%+v", f)
+	}
+	// A step without a sample is no step that was not slowed down.
+	unsampled := sampledRun("gaps", 3, 0)
+	unsampled.Samples = unsampled.Samples[1:]
+	if f := theFinding(t, inspected(unsampled), Throttled); f == nil || f.SavesMS != nil ||
+		!strings.Contains(f.Sentence, "in 3 of 5 timed steps that were sampled") {
+		t.Errorf("%+v", f)
+	}
+	// Where every step was slowed, nobody knows by how much.
+	if f := theFinding(t, inspected(sampledRun("all", 6, 0)), Throttled); f == nil || f.SavesMS != nil ||
+		f.MS != nil {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, inspected(sampledRun("shared", 0, 1)), OtherProcess); f == nil || f.SavesMS != nil {
+		t.Errorf("%+v", f)
+	}
+	if list := inspected(sampledRun("clean", 0, 0)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	in := sampledRun("busy", 0, 0)
+	in.Manifest.Isolation = &schemas.Isolation{Reason: "another process was there", OtherProcesses: new(2)}
+	if f := theFinding(t, inspected(in), NotIsolated); f == nil || f.Figures[0].Value != 2 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestRunsAreComparedWithTheirStore(t *testing.T) {
+	ghost, flash := summaries.Private("g1", "ghost", 1000, 100), summaries.Private("f1", "flash", 900, 50)
+	other := summaries.Private("o1", "flash", 10, 1) // of another batch size
+	other.RunFacts = slices.Clone(other.RunFacts)
+	other.RunFacts[1].Value = "4"
+	vanilla := summaries.Private("v1", "vanilla", 10, 1)
+	look := func(s analyze.Summary, around ...analyze.Summary) []Finding {
+		n := Checked{Summary: s, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
+		return Find([]Checked{n}, around).Runs[0].Findings
+	}
+	list := look(ghost, flash, other, vanilla)
+	f := theFinding(t, list, CheaperMethod)
+	if f == nil || *f.SavesBytes != 100 || *f.SavesMS != 50 || !strings.Contains(f.Assumption, "f1") {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, ClipTemporaries); *f.SavesBytes != 100 || *f.SavesMS != 50 {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, look(ghost, other, vanilla), CheaperMethod); f != nil {
+		t.Errorf("of another experiment: %+v", f)
+	}
+	for _, c := range []struct {
+		peak  int64
+		step  float64
+		found bool
+	}{{1001, 94, true}, {1002, 50, false}, {1000, 96, false}, {980, 100, true}, {981, 100, false}, {980, 101, false}} {
+		if got := theFinding(t, look(ghost, summaries.Private("x", "flash", c.peak, c.step)),
+			CheaperMethod) != nil; got !=
+			c.found {
+			t.Errorf("peak %d, step %v: found %v", c.peak, c.step, got)
+		}
+	}
+}
+
+// A saving that a predicted run shows is not said to be measured.
+func TestSavingsOfPredictedRuns(t *testing.T) {
+	for _, source := range []string{schemas.Measured, schemas.Predicted} {
+		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
+		ghost.Source, flash.Source = source, source
+		if source == schemas.Predicted { // which has no times
+			ghost.StepMS, flash.StepMS = nil, nil
+		}
+		n := Checked{Summary: ghost, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
+		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{flash}).Runs[0].Findings, ClipTemporaries)
+		if *f.SavesBytes != 100 || !strings.HasPrefix(f.Assumption, source+": a peak of ") {
+			t.Errorf("%s: %+v", source, f)
+		}
+	}
+}
+
+// Runs are of one experiment where all their parameters agree: what one of them lacks, and the other has, is a
+// difference.
+func TestAlikeRuns(t *testing.T) {
+	with := func(s analyze.Summary, facts ...identity.Fact) analyze.Summary {
+		s.RunFacts = append(slices.Clone(s.RunFacts), facts...)
+		return s
+	}
+	param := func(what, value string) identity.Fact { return identity.Fact{What: what, Value: value, Param: true} }
+	ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
+	for _, c := range []struct {
+		what       string
+		ours, them []identity.Fact
+		alike      bool
+	}{
+		{"nothing", nil, nil, true},
+		{"length and seed", []identity.Fact{param("num_iter", "3"), param("warmup_iter", "1"), param("seed", "0")},
+			[]identity.Fact{param("num_iter", "9"), param("seed", "1")}, true},
+		{"what one method has alone", []identity.Fact{param("bk_skips_param_grads", "true")},
+			[]identity.Fact{param("grad_sample_mode", "ew")}, true},
+		{"mode of both", []identity.Fact{param("grad_sample_mode", "ew")},
+			[]identity.Fact{param("grad_sample_mode", "hooks")}, false},
+		{"dimensions", []identity.Fact{param("mlp_dims", "5120,2560,1280")},
+			[]identity.Fact{param("mlp_dims", "64,32,10")}, false},
+		{"clipping", []identity.Fact{param("clipping", "flat")}, []identity.Fact{param("clipping", "per_layer")},
+			false},
+		{"a bound", []identity.Fact{param("max_grad_norm", "1")}, []identity.Fact{param("max_grad_norm", "0.1")},
+			false},
+		{"a script's own", []identity.Fact{param("rank", "8")}, []identity.Fact{param("rank", "1")}, false},
+		{"one that we lack", nil, []identity.Fact{param("rank", "1")}, false},
+		{"one that they lack", []identity.Fact{param("rank", "8")}, nil, false},
+		{"the GPU", []identity.Fact{{What: "GPU", Value: "H200", Condition: true}},
+			[]identity.Fact{{What: "GPU", Value: "A100", Condition: true}}, false},
+		{"the GPU of one", []identity.Fact{{What: "GPU", Value: "H200", Condition: true}}, nil, true},
+	} {
+		a, b := with(ghost, c.ours...), with(flash, c.them...)
+		if compare.Alike(&a, &b) != c.alike || compare.Alike(&b, &a) != c.alike {
+			t.Errorf("%s: alike %v", c.what, !c.alike)
+		}
+		n := Checked{Summary: a, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
+		list := Find([]Checked{n}, []analyze.Summary{b}).Runs[0].Findings
+		if found := theFinding(t, list, CheaperMethod) != nil; found != c.alike {
+			t.Errorf("%s: a cheaper method %v", c.what, found)
+		}
+		if measured := theFinding(t, list, ClipTemporaries).SavesBytes != nil; measured != c.alike {
+			t.Errorf("%s: measured %v", c.what, measured)
+		}
+	}
+}
+
+// Runs of a script are of one experiment where their commands agree, too, but for what says the method.
+func TestAlikeCommands(t *testing.T) {
+	const long = "/a/folder/that/is/longer/than/forty/letters/"
+	for _, c := range []struct {
+		ours, theirs string
+		alike        bool
+	}{
+		{"python train.py --batch-size 32", "python train.py --batch-size 4", false},
+		{"python train.py --method ghost --batch-size 4", "python train.py --method flash --batch-size 4", true},
+		{"python train.py --method=ghost", "python train.py --method=flash", true},
+		{"python train.py --clip ghost", "/venv/bin/python3 src/train.py --clip flash", true},
+		{"python train.py --ghost", "python train.py --flash", true},
+		{"python train.py --ghost", "python train.py", true},
+		{"python train.py ghost", "python train.py flash", true},
+		{"python train.py --ghost --fast", "python train.py --flash", false},
+		{"python train.py --seed 1 --ghost", "python train.py --seed 2 --flash", true},
+		{"python train.py --data x" + long, "python train.py --data y" + long, false},
+		{"python train.py", "python other.py", false},
+		{"./train.py --config a.py", "bin/train.py --config b.py", false},
+		{"./train-a", "./train-b", false},
+		{"./train --ghost", "/opt/bin/train --flash", true},
+		{"", "python train.py --batch-size 4", true}, // nothing is known of the one
+	} {
+		ghost, flash := summaries.Private("g", "ghost", 1000, 100), summaries.Private("f", "flash", 900, 50)
+		for i, s := range []*analyze.Summary{&ghost, &flash} {
+			words := strings.Fields([]string{c.ours, c.theirs}[i])
+			s.Command, s.Script = identity.CommandOf(&schemas.Manifest{Command: words}), identity.ScriptOf(words)
+		}
+		n := Checked{Summary: ghost, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
+			instead: []string{"flash"}}}}
+		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{flash}).Runs[0].Findings, ClipTemporaries)
+		if (f.SavesBytes != nil) != c.alike || compare.Alike(&flash, &ghost) != c.alike {
+			t.Errorf("%q beside %q: alike %v", c.ours, c.theirs, !c.alike)
+		}
+	}
+}
+
+// The fastest method is named, with its full run where there is one.
+func TestFastestMethodIsNamed(t *testing.T) {
+	bare := func(s analyze.Summary) analyze.Summary {
+		s.Params = map[string]any{"method": s.Method(), "bare": true}
+		return s
+	}
+	ghost, flash, quick := summaries.Private("g", "ghost", 1000, 100), summaries.Private("flash", "flash", 900, 90),
+		bare(summaries.Private("bk-bare", "bk", 900, 10))
+	twin, slow := summaries.Private("bk", "bk", 900, 12), summaries.Private("bk-slow", "bk", 900, 60)
+	for want, around := range map[string][]analyze.Summary{
+		"run bk-bare of the same parameters":                      {flash, quick},
+		"medians of 3 runs of the same parameters, bk among them": {slow, flash, quick, twin},
+		"run flash of the same parameters":                        {flash, summaries.Private("fgc", "fgc", 900, 95)},
+	} {
+		for range 2 {
+			slices.Reverse(around)
+			f := theFinding(t, Find([]Checked{{Summary: ghost}}, around).Runs[0].Findings, CheaperMethod)
+			if f == nil || f.Assumption != "measured: "+want {
+				t.Errorf("%+v, want %s", f, want)
+			}
+		}
+	}
+}
+
+// Methods are compared by all their repeats, once: no repeat of one beside a repeat of another.
+func TestMethodsAreComparedOverRepeats(t *testing.T) {
+	repeats := func(method string, peak int64, steps ...float64) []analyze.Summary {
+		var out []analyze.Summary
+		for i, ms := range steps {
+			s := summaries.Private(method+string(rune('0'+i)), method, peak, ms)
+			if i > 0 {
+				s.Params = map[string]any{"method": method, "bare": true}
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	at := func(groups ...[]analyze.Summary) map[string]*Finding {
+		var list []Checked
+		for i := range slices.Concat(groups...) {
+			list = append(list, Checked{Summary: slices.Concat(groups...)[i]})
+		}
+		found := map[string]*Finding{}
+		for _, r := range Find(list, nil).Runs {
+			if f := theFinding(t, r.Findings, CheaperMethod); f != nil {
+				found[r.RunID] = f
+			}
+		}
+		return found
+	}
+	// The recorded runs alone, 31.3 beside 29.3, would say the opposite of the medians, 26.2 beside 30.1.
+	dpsgd, bk := repeats("dpsgd", 1000, 31.3, 29.3, 25.4, 25.7, 26.2), repeats("bk", 1000, 29.3, 33.9, 30.2, 30.1, 25.6)
+	if found := at(dpsgd, bk); len(found) != 0 {
+		t.Errorf("ranges overlap: %+v", found)
+	}
+	// Peaks are medians too, and how long an experiment was tells no repeats apart.
+	apart := repeats("bk", 900, 10, 11, 12)
+	for i, peak := range []int64{700, 900, 950} {
+		apart[i].PeakBytes = &peak
+		apart[i].RunFacts = append(slices.Clone(apart[i].RunFacts),
+			identity.Fact{What: "num_iter", Value: strconv.Itoa(i),
+				Param: true})
+	}
+	if f := at(dpsgd, apart)["dpsgd0"]; f == nil || *f.SavesBytes != 100 ||
+		!strings.Contains(f.Assumption, "medians of 3 runs") {
+		t.Errorf("%+v", f)
+	}
+	// Fewer bytes at a median that is no higher: nothing is said to save time.
+	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
+	f := found["bk0"]
+	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
+		f.Of != OfPeakAllocated ||
+		!strings.Contains(f.Sentence, "dpsgd takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)") ||
+		!strings.Contains(f.Sentence, "overlap") {
+		t.Errorf("%+v: %+v", found, f)
+	}
+	// Ranges apart: one finding at the recorded run, wherever it stands among the repeats, of the medians.
+	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
+	slices.Reverse(slow)
+	found = at(slow, dpsgd)
+	if f = found["ghost0"]; len(found) != 1 || f == nil || *f.SavesMS != 38-26.2 ||
+		f.Assumption != "measured: medians of 5 runs of the same parameters, dpsgd0 among them" {
+		t.Errorf("%+v: %+v", found, f)
+	}
+	if found = at(slow[:2]); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+	// Inspected alone, a bare repeat stands for all of them.
+	rest := Find([]Checked{{Summary: slow[0]}}, slices.Concat(slow[1:], dpsgd))
+	if f = theFinding(t, rest.Runs[0].Findings, CheaperMethod); f == nil || *f.SavesMS != 38-26.2 {
+		t.Errorf("%+v", f)
+	}
+	// What was measured instead of a bound saves or costs no time either where ranges overlap.
+	for _, c := range []struct {
+		other        []analyze.Summary
+		saves, costs bool
+	}{{repeats("bk", 900, 29.3, 33.9, 30.2), false, false}, {repeats("bk", 900, 60, 70), false, true},
+		{repeats("bk", 900, 10, 20), true, false}} {
+		n := Checked{Summary: dpsgd[0], findings: []Finding{{ID: PerSample, Bytes: new(int64(300)),
+			instead: []string{"bk"}}}}
+		f := theFinding(t, Find([]Checked{n}, slices.Concat(dpsgd[1:], c.other)).Runs[0].Findings,
+			PerSample)
+		if *f.SavesBytes != 100 || (f.SavesMS != nil) != c.saves || (f.CostsMS != nil) != c.costs {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// Of a method that was run once the range is that of its steps: where it reaches into the other's, no time is saved for
+// certain.
+func TestSingleRunsHaveRanges(t *testing.T) {
+	run := func(id, method string, peak int64, median, low, high float64, of string) analyze.Summary {
+		s := summaries.Private(id, method, peak, median)
+		s.StepMS = &timing.Interval{Median: median, Low: low, High: high, N: 10, Of: of, Over: timing.OverSteps,
+			Clock: timing.ClockGPU}
+		return s
+	}
+	ours := run("d", "dpsgd", 1000, 5.2, 5.1, 7.1, timing.OfMedian)
+	for _, c := range []struct {
+		theirs analyze.Summary
+		saves  bool
+		words  string
+	}{
+		{run("g", "ghost", 400, 4, 3.4, 7.2, timing.OfMedian), false,
+			"ghost takes 4.000 ms a step (3.400 ms to 7.200 ms " +
+				"with 95 % confidence)"},
+		{run("g", "ghost", 400, 4, 3.4, 5, timing.OfRange), true,
+			"ghost takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 " +
+				"steps)"},
+	} {
+		n := Checked{Summary: ours, findings: []Finding{{ID: PerSample, Bytes: new(int64(300)),
+			instead: []string{"ghost"}}}}
+		list := Find([]Checked{n}, []analyze.Summary{c.theirs}).Runs[0].Findings
+		cheaper, measured := theFinding(t, list, CheaperMethod), theFinding(t, list, PerSample)
+		if cheaper == nil || *cheaper.SavesBytes != 600 || (cheaper.SavesMS != nil) != c.saves ||
+			!strings.Contains(cheaper.Sentence, c.words) || strings.Contains(cheaper.Sentence, "overlap") == c.saves {
+			t.Errorf("%+v", cheaper)
+		}
+		if *measured.SavesBytes != 600 || (measured.SavesMS != nil) != c.saves || measured.CostsMS != nil {
+			t.Errorf("%+v", measured)
+		}
+	}
+}
+
+// A method that saves bytes at the cost of time saves no time.
+func TestSavingThatCostsTime(t *testing.T) {
+	n := Checked{Summary: summaries.Private("g", "ghost", 1000, 100), findings: []Finding{{ID: ClipTemporaries,
+		Bytes: new(int64(300)), instead: []string{"flash"}}}}
+	f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("f", "flash", 900,
+		130)}).Runs[0].Findings,
+		ClipTemporaries)
+	if *f.SavesBytes != 100 || f.SavesMS != nil || f.CostsMS == nil || *f.CostsMS != 30 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestRepeatsThatDisagreeAreFound(t *testing.T) {
+	repeat := func(id string, peak int64, step float64) analyze.Summary {
+		return summaries.Private(id, "ghost", peak, step)
+	}
+	look := func(runs ...analyze.Summary) []Finding {
+		var list []Checked
+		for _, r := range runs {
+			list = append(list, Checked{Summary: r})
+		}
+		var out []Finding
+		for _, r := range Find(list, runs).Runs {
+			out = append(out, r.Findings...)
+		}
+		return out
+	}
+	list := look(repeat("a", 10000, 100), repeat("b", 10010, 100), repeat("c", 10000, 105))
+	if p, s := theFinding(t, list, RepeatsPeak), theFinding(t, list, RepeatsTime); p == nil ||
+		*p.Bytes != 10 || s == nil || *s.MS != 5 {
+		t.Errorf("%+v", list)
+	}
+	if list := look(repeat("a", 10000, 100), repeat("b", 10009, 104.9)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	if list := look(repeat("a", 10000, 100)); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A failure whose events are lost is still said, and cannot be broken down.
+func TestFailureWithoutEvents(t *testing.T) {
+	in := fixture.KeptRun(false)
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
+		Module: "head", Fatal: true}}
+	list := inspected(in)
+	if list[0].ID != OOM || list[0].At != nil ||
+		!strings.Contains(list[0].Sentence, "1,024.00 MiB by module head failed in forward of step 2, and the run "+
+			"died of it") {
+		t.Errorf("%+v", list[0])
+	}
+	at, err := memory.ParseAt("oom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := memory.Breakdown(in, at); err == nil || !strings.Contains(err.Error(), "not in the journal") {
+		t.Errorf("%v", err)
+	}
+	in.Report.OOMs[0].Seq = 5
+	if run, err := memory.Breakdown(in, at); err != nil || run.Devices[0].At.Event != 5 ||
+		len(run.Devices[0].Warnings) != 1 {
+		t.Errorf("%+v, %v", run, err)
+	}
+	for _, s := range []string{"oom=0", "oom=x", "oom=1,step=2", "oom=1,event=3"} {
+		if _, err := memory.ParseAt(s); err == nil {
+			t.Errorf("%s is no moment", s)
+		}
+	}
+}
+
+// Torch's limit is the whole device, the CUDA context included; what predict calls memory is without. Both say which
+// they are, and by how much they differ.
+func TestLimitsOfAFailureAreTold(t *testing.T) {
+	in := fixture.Pieces(4, 2, 320<<20)
+	seq := in.Report.Devices[0].Events
+	in.Manifest.Status = schemas.StatusOOM
+	in.Manifest.Phantom, in.Manifest.GPUs = &schemas.Phantom{MemoryBytes: 512 << 20},
+		[]schemas.GPU{{TotalBytes: 600 << 20}}
+	reserved := *memory.ReservedAt(&in, identity.Place{}, seq)
+	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved,
+		Step: -1, Fatal: true}
+	in.Report.OOMs = []schemas.OOM{o}
+	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, " +
+		"so that 512.00 MiB were left for tensors"
+	f := theFinding(t, inspected(in), OOM)
+	if f == nil || !strings.Contains(f.Sentence, ". T"+both+": ") ||
+		!slices.ContainsFunc(f.Figures, func(g Figure) bool {
+			return g.What == "limit left for tensors" && g.Value == 512<<20
+		}) {
+		t.Errorf("%+v", f)
+	}
+	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(1))})
+	if err != nil || !strings.Contains(at.Devices[0].Warnings[0], "; t"+both+", and ") {
+		t.Errorf("%+v, %v", at, err)
+	}
+	p := predict.Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of which its "+
+		"CUDA context takes 88.00 MiB): ") {
+		t.Error(got)
+	}
+	// A limit below what is free is one that the script has set: nothing is taken of it.
+	in.Report.OOMs[0].LimitBytes = 400 << 20
+	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 400.00 MiB: ") ||
+		slices.ContainsFunc(f.Figures, func(g Figure) bool {
+			return strings.HasPrefix(g.What, "limit left")
+		}) {
+		t.Errorf("%+v", f)
+	}
+	p = predict.Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors: ") {
+		t.Error(got)
+	}
+	// One above it, which is not all of the device: who took the rest is not said.
+	in.Report.OOMs[0].LimitBytes = 550 << 20
+	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 550.00 MiB, of "+
+		"which 512.00 MiB were left for tensors: ") ||
+		slices.ContainsFunc(f.Figures, func(g Figure) bool { return strings.HasPrefix(g.What, "limit taken") }) {
+		t.Errorf("%+v", f)
+	}
+	p = predict.Predict(in)
+	if got := p.Sentence(); !strings.Contains(got, " with 512.00 MiB for its tensors: ") {
+		t.Error(got)
+	}
+	for _, c := range []struct {
+		source       string
+		limit, total int64
+		whole        bool
+	}{{schemas.Measured, 143_156, 143_771, true}, {schemas.Measured, 136_582, 143_771, false},
+		{schemas.Measured, 14_913, 15_360, true}, {schemas.Measured, 14_913, 0, false},
+		{schemas.Measured, 40_000, 20_000, false}, {schemas.Predicted, 3072, 3072, true}, {schemas.Predicted, 3071,
+			3072, false}} {
+		in := schemas.Tables{Manifest: &schemas.Manifest{Source: c.source,
+			GPUs: []schemas.GPU{{TotalBytes: c.total << 20}}}}
+		if got := memory.WholeDevice(&in, c.limit<<20); got != c.whole {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	in.Events, in.Report.OOMs = nil, []schemas.OOM{o} // what was reserved is not known
+	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with "+
+		"what the CUDA context and others take of it: ") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A breakdown of the peak of a run that died for want of memory says what it died of, and where that is broken down; a
+// summary has the failures too, what ended the run first, and not a thousand of them.
+func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
+	in := fixture.KeptRun(false)
+	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
+	in.Report.OOMs = []schemas.OOM{caught}
+	if s := analyze.Summarize(in); len(s.Breakdown.Warnings) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal ||
+		s.Failed[0].Module != nil {
+		t.Errorf("the script went on: %q, %+v", s.Breakdown.Warnings, s.Failed)
+	}
+	for range 11 {
+		in.Report.OOMs = append(in.Report.OOMs, caught)
+	}
+	in.Report.OOMs = append(in.Report.OOMs, schemas.OOM{Seq: 5, RequestedBytes: 3 << 30, LimitBytes: 2 << 30, Step: 2,
+		Phase: schemas.PhaseForward, Module: "head", Fatal: true})
+	in.Manifest.Status = schemas.StatusOOM
+	s := analyze.Summarize(in)
+	if f := s.Failed[0]; len(s.Failed) != 10 || s.FailedMore != 3 || !f.Fatal || *f.Module != "head" ||
+		f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil || f.Sentence == "" {
+		t.Errorf("%d and %d more, first %+v", len(s.Failed), s.FailedMore, f)
+	}
+	const died = "the run died of a request for 3,072.00 MiB by module head that failed in forward of step 2; this " +
+		"is its peak until then, and --at oom=13 is that moment"
+	if w := s.Breakdown.Warnings; !slices.Equal(w, []string{died}) {
+		t.Errorf("%q", w)
+	}
+	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(13))})
+	if err != nil || at.Devices[0].At.Event != 5 || len(at.Warnings) != 0 {
+		t.Errorf("%+v, %v", at, err)
+	}
+}
+
+// What torch itself went on without is one finding for each place, however often it tried, after what the script
+// noticed.
+func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
+	in := fixture.KeptRun(false)
+	tried := func(bytes int64, module string) schemas.OOM {
+		return schemas.OOM{Seq: 4, RequestedBytes: bytes, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward,
+			Module: module, Raised: new(false)}
+	}
+	in.Report.OOMs = []schemas.OOM{tried(1<<20, "a"), tried(3<<20, "a"), tried(1<<20, "b"), tried(2<<20, "a"),
+		{Seq: 4, RequestedBytes: 1, Raised: new(true)}}
+	s := analyze.Summarize(in)
+	if len(s.Failed) != 3 || s.FailedMore != 0 || s.Failed[0].Absorbed || !s.Failed[1].Absorbed ||
+		s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
+		t.Fatalf("%+v", s.Failed)
+	}
+	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests for at most 3.00 MiB by module a failed, the "+
+		"largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
+		t.Errorf("%q", f)
+	}
+	if found := failures(&in, memory.NewLedgers(&in)); len(found) != 3 {
+		t.Errorf("%d findings", len(found))
+	}
+}
+
+func TestUnknownBytesAreFound(t *testing.T) {
+	in := fixture.KeptRun(true)
+	for i := range in.Owners { // nothing but the phase of birth is known of the activations
+		if in.Owners[i].Category == schemas.Activations {
+			in.Owners[i].Category, in.Owners[i].Evidence = schemas.Other, schemas.ByPhase
+		}
+	}
+	v := &in.Report.Devices[0]
+	v.AmbiguousTags, v.Verdict, v.ResidueBytes = 3, schemas.Lossy, 512
+	list := inspected(in)
+	if f := theFinding(t, list, NotConserved); f == nil || !strings.Contains(f.Change, "record the run again") {
+		t.Errorf("%+v", f)
+	}
+	for _, id := range []string{PhaseOnly, Unattributed, AmbiguousTags} {
+		if theFinding(t, list, id) == nil {
+			t.Errorf("no %s: %+v", id, list)
+		}
+	}
+}
+
+// What a change saves of what is reserved is a share of what its process has reserved, and not of what processes that
+// share a device have together.
+func TestSavingOfSharedDeviceIsOfOneProcess(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	other := in.Report.Devices[0]
+	other.Rank = 1
+	in.Report.Devices = append(in.Report.Devices, other)
+	for i, bytes := range []int64{300 << 20, 200 << 20} {
+		in.Report.Devices[i].PeakReservedBytes, in.Report.Devices[i].TorchPeakReservedBytes = bytes, new(bytes)
+	}
+	in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20},
+		{Rank: 1, UUID: "GPU-a", StartNS: 15, EndNS: 30}}
+	s := analyze.Summarize(in)
+	if *s.PeakReservedBytes != 500<<20 {
+		t.Errorf("%d reserved together", *s.PeakReservedBytes)
+	}
+	if saves := savedBytes(&s, &Finding{Of: OfPeakReserved, SavesBytes: new(int64(150 << 20))}); saves != 0.5 {
+		t.Errorf("half of a process's reserved counts as %g", saves)
+	}
+}

@@ -1,0 +1,83 @@
+package findings
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const keptPercent = 1 // of the peak, held by gradients of the step before when forward begins
+
+// gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
+// forward pass begins. Unlike what [memory.KeptGradients] counts, zero_grad may free them later.
+func (x *finder) gradients() []Finding {
+	spans := memory.TaggedSpans(x.in, x.p)
+	forwards := firstForwards(x.in, x.p)
+	if len(spans) == 0 || len(forwards) == 0 || len(x.in.Gradients) == 0 {
+		return nil
+	}
+	at, step := int64(-1), int64(0) // of the last step in which every gradient is known
+	for n, seq := range forwards {
+		if n > step && slices.ContainsFunc(spans, func(s memory.Span) bool { return s.From <= seq && seq < s.To }) {
+			at, step = seq, n
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	held := x.l.BytesAt(schemas.Gradients, at)
+	if !memory.AtLeast(held, x.d.AllocatedBytes, keptPercent) {
+		return nil
+	}
+	var begins []int64
+	for _, seq := range forwards {
+		begins = append(begins, seq)
+	}
+	slices.Sort(begins)
+	voids := memory.Voids(x.in, x.p, x.l, begins)
+	var atPeak int64
+	for _, v := range voids {
+		if v.From <= x.d.At.Event && x.d.At.Event < v.To {
+			atPeak += v.Bytes
+		}
+	}
+	f := x.finding(KeptGradients)
+	x.of(&f, held)
+	f.bytes("gradients when forward begins", held, fmt.Sprintf("owners.parquet: category gradients after event %d, "+
+		"step %d", at, step))
+	f.bytes("blocks of them unused at "+x.peak, atPeak, fmt.Sprintf("gradients.parquet and owners.parquet: not "+
+		"written since, after event %d", x.d.At.Event))
+	x.peakFigure(&f)
+	f.Sentence = fmt.Sprintf("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s "+
+		"of gradients that were written before", step, prose.MiB(held))
+	if atPeak > 0 {
+		f.Sentence += fmt.Sprintf(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them "+
+			"included.", prose.MiB(atPeak), x.peak, prose.Share(float64(atPeak), float64(x.d.AllocatedBytes)))
+	} else {
+		f.Sentence += "; " + x.peak + " has none of them."
+	}
+	f.Change = "call zero_grad(set_to_none=True) before the forward pass; Opacus' optimizers keep .grad unless told so"
+	x.savesWithout(&f, voids, spans, "nothing reads .grad between the start of a forward pass and the next writing; "+
+		"all other allocations stay as they are")
+	return []Finding{f}
+}
+
+// firstForwards gives for each recorded step the event after which its first forward pass begins.
+func firstForwards(in *schemas.Tables, p identity.Place) map[int64]int64 {
+	out, known := map[int64]int64{}, memory.PhasesWithBytes(in)
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank != p.Rank || f.Device != p.Device || f.Phase != schemas.PhaseForward || f.Microbatch != 0 ||
+			f.Step < 0 || !known(f) {
+			continue
+		}
+		if seq, ok := out[f.Step]; !ok || f.BeginSeq < seq {
+			out[f.Step] = f.BeginSeq
+		}
+	}
+	return out
+}

@@ -1,0 +1,211 @@
+package findings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Just above its threshold each is found, with what it would save; just below it is not.
+func TestThresholds(t *testing.T) {
+	of := func(c schemas.Category, bytes int64) fixture.Part { return fixture.Part{Category: c, Bytes: bytes} }
+	in := func(p fixture.Part, module int64) fixture.Part { p.Module = module; return p }
+	born := func(p fixture.Part, phase string) fixture.Part { p.Phase = phase; return p }
+	on := func(p fixture.Part, stream uint64) fixture.Part { p.Stream = stream; return p }
+	for _, c := range []struct {
+		id           string
+		above, below []fixture.Part
+		saves        int64 // -1 = not said
+	}{
+		{PerSample, []fixture.Part{of(schemas.Parameters, 900), of(schemas.PerSampleGradients, 100)},
+			[]fixture.Part{of(schemas.Parameters, 901), of(schemas.PerSampleGradients, 99)}, 100},
+		{PerSampleEmbedding, []fixture.Part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 1)},
+			[]fixture.Part{of(schemas.Parameters, 980), in(of(schemas.PerSampleGradients, 20), 2)}, 20},
+		{ClipTemporaries, []fixture.Part{of(schemas.Parameters, 950), in(of(schemas.ClipTemporaries, 50), 2)},
+			[]fixture.Part{of(schemas.Parameters, 951), in(of(schemas.ClipTemporaries, 49), 2)}, 50},
+		{SharedHooks, []fixture.Part{of(schemas.Parameters, 990), {Category: schemas.HookActivations, Bytes: 5},
+			{Category: schemas.Activations, Bytes: 5, More: schemas.HookActivations}},
+			[]fixture.Part{of(schemas.Parameters, 990), {Category: schemas.HookActivations, Bytes: 6},
+				{Category: schemas.Activations, Bytes: 4, More: schemas.HookActivations}}, -1},
+		{OwnHooks, []fixture.Part{of(schemas.Parameters, 990), of(schemas.HookActivations, 10)},
+			[]fixture.Part{of(schemas.Parameters, 990), {Category: schemas.Activations, Bytes: 10,
+				More: schemas.HookActivations}}, 10},
+		{StreamWorkspaces, []fixture.Part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7),
+			on(of(schemas.Workspace, 10), 8)},
+			[]fixture.Part{of(schemas.Parameters, 970), on(of(schemas.Workspace, 20), 7),
+				on(of(schemas.Workspace, 10), 7)},
+			10},
+		{ThreadWorkspaces, []fixture.Part{of(schemas.Parameters, 980), of(schemas.Workspace, 10),
+			of(schemas.Workspace, 10)}, []fixture.Part{of(schemas.Parameters, 979), of(schemas.Workspace, 10),
+			of(schemas.Workspace, 11)}, 10},
+		{OutputCopies, []fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
+			of(schemas.ActivationGradients, 32)},
+			[]fixture.Part{of(schemas.Parameters, 936), in(of(schemas.Outputs, 32), 2),
+				in(of(schemas.ActivationGradients, 32),
+					3)}, 56},
+		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 950), born(of(schemas.OptimizerTemporaries, 50),
+			schemas.PhaseOptimizer)},
+			[]fixture.Part{of(schemas.Parameters, 951), born(of(schemas.OptimizerTemporaries, 49),
+				schemas.PhaseOptimizer)},
+			50},
+		// What came with the noise, Opacus' sum of it and the gradient, no other optimizer does without.
+		{OptimizerPeak, []fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 50),
+			schemas.PhaseOptimizer), born(of(schemas.OptimizerTemporaries, 300), schemas.PhaseNoise)},
+			[]fixture.Part{of(schemas.Parameters, 650), born(of(schemas.OptimizerTemporaries, 350),
+				schemas.PhaseNoise)}, 50},
+		{Slack, []fixture.Part{{Category: schemas.Parameters, Bytes: 980, Slack: 20}},
+			[]fixture.Part{{Category: schemas.Parameters, Bytes: 981, Slack: 19}}, 20},
+		{RuleOfThumb, []fixture.Part{of(schemas.Parameters, 500), of(schemas.Activations, 450), of(schemas.Inputs, 50)},
+			[]fixture.Part{of(schemas.Parameters, 500), of(schemas.Activations, 451), of(schemas.Inputs, 49)}, -1},
+	} {
+		f := theFinding(t, inspected(fixture.PeakOf(c.above...)), c.id)
+		switch {
+		case f == nil:
+			t.Errorf("no %s", c.id)
+		case c.saves < 0 && f.SavesBytes != nil || c.saves >= 0 && (f.SavesBytes == nil || *f.SavesBytes != c.saves):
+			t.Errorf("%s does not save %d: %+v", c.id, c.saves, f)
+		case f.SavesBytes != nil && f.Assumption == "":
+			t.Errorf("%s saves without an assumption", c.id)
+		}
+		if f := theFinding(t, inspected(fixture.PeakOf(c.below...)), c.id); f != nil {
+			t.Errorf("%s is below its threshold: %+v", c.id, f)
+		}
+	}
+}
+
+// A saving is down to the next highest moment and no further; of a peak that no step with tags reached none is said.
+func TestSavingsAreOfThePeak(t *testing.T) {
+	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
+		fixture.Part{Category: schemas.PerSampleGradients, Bytes: 400},
+		fixture.Part{Category: schemas.Activations, Bytes: 300})
+	// 900, then 500 with event 3, then 800 with the activations of event 4
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
+	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
+	in.Steps[0].EndSeq = 4
+	v := &in.Report.Devices[0]
+	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
+	*v.InstrumentedPeakSeq = 2
+	if f := theFinding(t, inspected(in), PerSample); f == nil || *f.Bytes != 400 || *f.SavesBytes != 100 {
+		t.Errorf("%+v", f)
+	}
+	v.InstrumentedPeakSeq = nil
+	if f := theFinding(t, inspected(in), PerSample); f == nil || f.SavesBytes != nil {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A step that the run died in counts: no more is saved than down to what its other phases reach, wherever the peak is.
+func TestSavingsOfRunThatDied(t *testing.T) {
+	// the optimizer's temporaries of both steps
+	for _, c := range []struct{ first, last, peak, at int64 }{{400, 100, 900, 4}, {350, 400, 900, 8}} {
+		in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500})
+		held := func(from, to, bytes int64, category schemas.Category, phase string) {
+			in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: from, Address: uint64(from) << 20,
+				RequestedBytes: bytes, BlockBytes: bytes, AllocSeq: from, FreeRequestedSeq: to, Phase: phase})
+			in.Owners = append(in.Owners, schemas.Owner{AllocID: from, Category: category, BeginSeq: from, EndSeq: to,
+				Evidence: schemas.Tagged})
+		}
+		held(2, 3, 100, schemas.Activations, schemas.PhaseForward) // 600
+		held(4, 5, c.first, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
+		held(6, 7, 200, schemas.Activations, schemas.PhaseForward) // 700
+		held(8, 0, c.last, schemas.OptimizerTemporaries, schemas.PhaseOptimizer)
+		// the second was not completed
+		in.Steps = []schemas.Step{{Instrumented: true, Recorded: true, BeginSeq: 1, EndSeq: 5}}
+		in.Phases = []schemas.Phase{{Phase: schemas.PhaseForward, BeginK: 1, BeginSeq: 1, EndSeq: 3, PeakBytes: 600},
+			{Phase: schemas.PhaseOptimizer, BeginK: 2, BeginSeq: 3, EndSeq: 5, PeakBytes: 500 + c.first},
+			{Step: 1, Phase: schemas.PhaseForward, BeginK: 3, BeginSeq: 5, EndSeq: 7, PeakBytes: 700},
+			{Step: 1, Phase: schemas.PhaseOptimizer, BeginK: 4, BeginSeq: 7, EndSeq: 8, PeakBytes: 500 + c.last}}
+		v := &in.Report.Devices[0]
+		v.Events, v.PeakSeq, v.InstrumentedPeakSeq, v.PeakAllocatedBytes = 8, c.at, new(c.at), c.peak
+		if f := theFinding(t, inspected(in), OptimizerPeak); f == nil || f.SavesBytes == nil ||
+			*f.SavesBytes != 200 || f.At.Event != c.at {
+			t.Errorf("peak after event %d: %+v", c.at, f)
+		}
+	}
+}
+
+// What saves nothing is no advice: where another moment is as high, and where no other method peaks lower.
+func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
+	in := fixture.PeakOf(fixture.Part{Category: schemas.Parameters, Bytes: 500},
+		fixture.Part{Category: schemas.ClipTemporaries, Bytes: 400,
+			Module: 2}, fixture.Part{Category: schemas.Activations, Bytes: 400})
+	// 900, then 500 with event 3, then 900 with the activations of event 4
+	in.Allocations[1].FreeRequestedSeq, in.Owners[1].EndSeq = 3, 3
+	in.Allocations[2].AllocSeq, in.Owners[2].BeginSeq = 4, 4
+	in.Steps[0].EndSeq = 4
+	v := &in.Report.Devices[0]
+	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
+	*v.InstrumentedPeakSeq = 2
+	f := theFinding(t, inspected(in), ClipTemporaries)
+	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || f.Change != "" ||
+		!strings.HasSuffix(f.Sentence, ". Doing without would save nothing: as much is allocated at another moment.") {
+		t.Errorf("%+v", f)
+	}
+
+	for _, c := range []struct {
+		peak          int64
+		step          float64
+		besides, want string
+		saves         int64
+	}{{900, 120, "sum", "tiles; or sum", 100}, {1000, 120, "sum", "sum", -1}, {1000, 120, "", "", 0},
+		{1100, 120, "", "", 0}, {1000, 80, "", "tiles; or sum", 0}} {
+		n := Checked{Summary: summaries.Private("g", "ghost", 1000, 100), findings: []Finding{{ID: ClipTemporaries,
+			Bytes: new(int64(300)), SavesBytes: new(int64(300)), Assumption: "at most",
+			Sentence: "So much is held.", Change: "tiles; or sum", besides: c.besides, instead: []string{"flash"}}}}
+		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("f", "flash", c.peak,
+			c.step)}).Runs[0].Findings,
+			ClipTemporaries)
+		saves := int64(-1) // not known
+		if f.SavesBytes != nil {
+			saves = *f.SavesBytes
+		}
+		if f.Change != c.want || saves != c.saves ||
+			strings.Contains(f.Sentence, "Another method would save nothing: the lowest recorded peak of those that "+
+				"do without is ") != (c.want != "tiles; or sum") ||
+			(f.Assumption == "") != (f.SavesBytes == nil) || strings.Contains(f.Sentence, "another moment") {
+			t.Errorf("%+v: %+v", c, f)
+		}
+	}
+}
+
+// Where the faster of two methods is not the one of the lowest peak, each is named with its own figures.
+func TestFasterMethodIsNotTheLowest(t *testing.T) {
+	n := Checked{Summary: summaries.Private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: ClipTemporaries,
+		Bytes: new(int64(300)), Change: "tiles", instead: []string{"flash", "bk"}}}}
+	f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("run-flash", "flash", 1010<<20, 120),
+		summaries.Private("run-bk", "bk", 1200<<20, 60)}).Runs[0].Findings, ClipTemporaries)
+	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash " +
+		"(method flash); " +
+		"method bk (a peak of 1,200.00 MiB, run run-bk) takes 60.0 ms a step, this one 100.0 ms a step"
+	if f == nil || *f.SavesBytes != 0 || f.SavesMS == nil || *f.SavesMS != 40 || f.Assumption != want {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What ended the run comes first, then what saves most, then what is largest.
+func TestFindingsAreInOrder(t *testing.T) {
+	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
+		Share: new(0.9)}, {ID: "none"},
+		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
+			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, failed: &memory.FailedRequest{Fatal: true}},
+		// What saves bytes is weighed by them, whatever its own size is a share of.
+		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
+		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}
+	peak := int64(100)
+	run := analyze.Summary{PeakBytes: &peak, PeakReservedBytes: new(int64(1000)), StepMS: &timing.Interval{Median: 10}}
+	slices.SortStableFunc(list, byWeight(&run))
+	var got []string
+	for _, f := range list {
+		got = append(got, f.ID)
+	}
+	if want := []string{OOM, "ms", "smaller", "reserved", "saves", "a", "b", "none"}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}

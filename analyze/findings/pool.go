@@ -1,0 +1,105 @@
+package findings
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Experiment is what was found in the repeats of one experiment, each finding once. Run stands for them: the
+// first that was recorded in full, else the first. One that did not end well is pooled with none.
+type Experiment struct {
+	Run      *Run
+	RunIDs   []string
+	Findings []Pooled
+}
+
+// Pooled is a finding as the first of the repeats has it, the one that stands for all before the others.
+type Pooled struct {
+	Finding
+	RunID     string
+	In        int      // how many of the repeats have it
+	Low, High *float64 // of its sizes in them: milliseconds, else bytes; nil without a size
+}
+
+// Experiments pools the findings of repeats: what is of all of them is no news each time. The runs keep what is theirs.
+func (d *Document) Experiments() []Experiment {
+	var out []Experiment
+	at := map[string]int{}
+	members := map[string][]*Run{}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		key := cmp.Or(r.experiment, r.RunID)
+		k, known := at[key]
+		if !known {
+			k = len(out)
+			at[key] = k
+			out = append(out, Experiment{Run: r})
+		}
+		x := &out[k]
+		if x.Run.Bare() && !r.Bare() {
+			x.Run = r
+		}
+		x.RunIDs = append(x.RunIDs, r.RunID)
+		members[key] = append(members[key], r)
+	}
+	for key, k := range at {
+		x := &out[k]
+		for _, r := range slices.Concat([]*Run{x.Run}, slices.DeleteFunc(members[key],
+			func(r *Run) bool { return r == x.Run })) {
+			x.add(r)
+		}
+	}
+	return out
+}
+
+// add takes the findings of one more run.
+func (x *Experiment) add(r *Run) {
+	before, counted := len(x.Findings), map[int]bool{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		size := f.size()
+		k := slices.IndexFunc(x.Findings[:before], func(p Pooled) bool { return p.like(f) })
+		if k < 0 {
+			x.Findings = append(x.Findings, Pooled{*f, r.RunID, 1, size, size})
+			continue
+		}
+		p := &x.Findings[k]
+		if !counted[k] { // a run may have it twice: two requests that failed
+			counted[k] = true
+			p.In++
+		}
+		if size != nil && (p.Low == nil || *size < *p.Low) {
+			p.Low = size
+		}
+		if size != nil && (p.High == nil || *size > *p.High) {
+			p.High = size
+		}
+	}
+}
+
+// like reports whether a finding of another run is the same one.
+func (f *Finding) like(o *Finding) bool {
+	return f.ID == o.ID && (f.Device == nil) == (o.Device == nil) && (f.Device == nil || *f.Device == *o.Device &&
+		*f.Rank == *o.Rank)
+}
+
+// size is what the finding is about: milliseconds, else bytes.
+func (f *Finding) size() *float64 {
+	if f.MS != nil {
+		return f.MS
+	}
+	return compare.Whole(f.Bytes)
+}
+
+// experimentOfFindings is what repeats share whose findings are pooled. A bare run of an experiment whose suite did not
+// say so is none of them: it was made to be looked at by itself.
+func experimentOfFindings(s *analyze.Summary) string {
+	if s.Status == schemas.StatusOK {
+		return compare.Content(s)
+	}
+	return s.RunID
+}

@@ -1,0 +1,189 @@
+package findings
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A phase that is not recorded to its end has no bytes, and not none; before the first event there is nothing
+// allocated.
+func TestPhasesBetweenWindows(t *testing.T) {
+	in := fixture.Windowed()
+	lowest := map[string]int64{}
+	for _, r := range analyze.Phases(in).Phases {
+		lowest[r.Phase] = *r.LowestPeakBytes
+	}
+	if lowest[schemas.PhaseBetween] != 1000 || lowest[schemas.PhaseForward] != 1000 ||
+		lowest[schemas.PhaseSetupModel] != 0 {
+		t.Errorf("lowest peaks %v", lowest)
+	}
+	for at, want := range map[string]string{
+		"step=2,phase=between": "between of step 2 on cuda:0 lies in part where no events were recorded",
+		"step=3":               "between of step 3 on cuda:0 lies in part where no events were recorded",
+		"step=1,phase=forward": "step 1 on cuda:0 was not recorded",
+	} {
+		a, err := memory.ParseAt(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := memory.Breakdown(in, a); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if run, err := memory.Breakdown(in, memory.At{Step: new(int64(2))}); err != nil ||
+		run.Devices[0].AllocatedBytes != 1800 {
+		t.Errorf("%+v, %v", run, err)
+	}
+	// Neither a zero_grad nor a forward pass of a time without events begins at event 0.
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Step > 0 && f.Phase == schemas.PhaseBetween {
+			f.Phase = schemas.PhaseZeroGrad
+		}
+	}
+	if got := firstForwards(&in, identity.Place{}); len(got) != 2 || got[2] != 3 {
+		t.Errorf("forward at %v", got)
+	}
+}
+
+// What was made between two windows is not what was there before recording began.
+func TestBornBetweenWindows(t *testing.T) {
+	in := fixture.Windowed()
+	in.Allocations[1].BlockBytes += 12 // slack, which is none of them
+	f := theFinding(t, inspected(in), Unattributed)
+	if f == nil || *f.Bytes != 300 || !strings.Contains(f.Sentence, "were made in steps that were not recorded") ||
+		strings.Contains(f.Sentence, "before recording") ||
+		strings.Contains(f.Sentence, "fit no rule") || !strings.Contains(f.Change, "--window-steps") ||
+		strings.Contains(f.Change, "under dpsight collect") ||
+		!slices.ContainsFunc(f.Figures, func(g Figure) bool {
+			return g.What == "of it made between windows" && g.Value == 300
+		}) {
+		t.Errorf("%+v", f)
+	}
+	in = fixture.Windowed()
+	in.Allocations[1].AllocSeq, in.Owners[1].BeginSeq = 0, 0
+	f = theFinding(t, inspected(in), Unattributed)
+	if f == nil || !strings.Contains(f.Sentence, "were live before recording began") ||
+		strings.Contains(f.Change, "--window-steps") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Where the lists with which windows open are missing nothing is said of free bytes, and that is said.
+func TestCachedBytesWithoutLists(t *testing.T) {
+	in := fixture.Windowed()
+	if n := CheckRun(in); slices.ContainsFunc(n.notLooked, func(s string) bool {
+		return strings.HasPrefix(s, "cached bytes")
+	}) {
+		t.Errorf("%v", n.notLooked)
+	}
+	in.Segments = nil
+	if n := CheckRun(in); !slices.Contains(n.notLooked,
+		"cached bytes: the segments of the highest reserved are not all known") {
+		t.Errorf("%v", n.notLooked)
+	}
+}
+
+// What a gap reserved nobody knows the reason of; what is cached when it ends is known.
+func TestReservedInGap(t *testing.T) {
+	const piece = 64 << 20
+	in := fixture.Pieces(6, 2, 6*piece)
+	if theFinding(t, inspected(in), Fragmentation) == nil {
+		t.Fatal("no fragmentation to begin with")
+	}
+	gap := &in.Events[len(in.Events)-1]
+	in.Segments = []schemas.SegmentBlock{{Seq: gap.Seq, SegmentAddress: gap.Addr, SegmentBytes: gap.Size,
+		Address: gap.Addr}}
+	for _, e := range in.Events[:len(in.Events)-1] {
+		in.Segments = append(in.Segments, schemas.SegmentBlock{Seq: gap.Seq, SegmentAddress: e.Addr,
+			SegmentBytes: e.Size, Address: e.Addr})
+	}
+	gap.Action, gap.Addr = int32(schemas.ActionGap), 0
+	last := len(in.Allocations) - 1
+	in.Allocations[last].AllocSeq, in.Owners[last].BeginSeq = gap.Seq, gap.Seq
+	list := inspected(in)
+	if f := theFinding(t, list, Fragmentation); f != nil {
+		t.Errorf("%+v", f)
+	}
+	if f := theFinding(t, list, Cached); f == nil || *f.Bytes != 2*piece || f.At.Event != gap.Seq {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Where torch counted a higher peak than was recorded, nothing is said of the peak, and no saving of it.
+func TestHighestRecordedIsNotThePeak(t *testing.T) {
+	parts := []fixture.Part{{Category: schemas.Parameters, Bytes: 300 << 20}, {Category: schemas.PerSampleGradients,
+		Bytes: 400 << 20}, {Category: schemas.ClipTemporaries, Bytes: 200 << 20},
+		{Category: schemas.OptimizerTemporaries, Bytes: 100 << 20, Phase: schemas.PhaseOptimizer},
+		{Category: schemas.Activations, Bytes: 200 << 20, More: schemas.HookActivations},
+		{Category: schemas.HookActivations, Bytes: 100 << 20},
+		{Category: schemas.Outputs, Bytes: 100 << 20, Module: 2}, {Category: schemas.ActivationGradients,
+			Bytes: 100 << 20, Slack: 100 << 20}, {Category: schemas.Other, Bytes: 100 << 20},
+		{Category: schemas.Workspace, Bytes: 64 << 20}, {Category: schemas.Workspace, Bytes: 64 << 20},
+		{Category: schemas.Workspace, Bytes: 64 << 20, Stream: 7}}
+	in := fixture.PeakOf(parts...)
+	saving := 0
+	for _, f := range inspected(in) {
+		if f.SavesBytes != nil {
+			saving++
+		}
+	}
+	if saving < 6 {
+		t.Errorf("%d findings save bytes where the peak is known", saving)
+	}
+	in.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(5000 << 20))
+	ids := map[string]bool{}
+	for _, f := range inspected(in) {
+		ids[f.ID] = true
+		if f.ID == PeakNotBrokenDown {
+			continue
+		}
+		if strings.Contains(strings.ToLower(f.Sentence), "the peak") || f.Of == OfPeakAllocated || f.SavesBytes != nil {
+			t.Errorf("%s of a peak that was not recorded: %+v", f.ID, f)
+		}
+		for _, g := range f.Figures {
+			if strings.Contains(g.What, "peak") {
+				t.Errorf("%s: %s", f.ID, g.What)
+			}
+		}
+	}
+	for _, id := range []string{PeakNotBrokenDown, PerSample, ClipTemporaries,
+		OptimizerPeak, SharedHooks, OwnHooks, OutputCopies, Slack,
+		StreamWorkspaces, ThreadWorkspaces, Unattributed, RuleOfThumb} {
+		if !ids[id] {
+			t.Errorf("no %s", id)
+		}
+	}
+	kept := fixture.KeptRun(false)
+	kept.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(100000))
+	if f := theFinding(t, inspected(kept), KeptGradients); f == nil || f.SavesBytes != nil ||
+		strings.Contains(f.Sentence, "the peak") {
+		t.Errorf("%+v", f)
+	}
+	// What is reserved above the true peak is all that can be spared.
+	cached := fixture.Pieces(8, 4, 7*64<<20)
+	f := theFinding(t, inspected(cached), Cached)
+	if f == nil || f.SavesBytes == nil || f.Of != OfPeakReserved ||
+		!strings.Contains(f.Sentence, "When what torch reserved was highest, ") {
+		t.Fatalf("%+v", f)
+	}
+	saved := *f.SavesBytes
+	cached.Report.Devices[0].TorchPeakReservedBytes = new(cached.Report.Devices[0].PeakReservedBytes + 1000)
+	for _, id := range []string{Cached, Fragmentation} {
+		if f := theFinding(t, inspected(cached), id); f == nil || f.Of != OfRecordedReserved ||
+			!strings.Contains(f.Sentence, "the highest recorded") || id == Cached &&
+			*f.SavesBytes != saved+1000 {
+			t.Errorf("%s: %+v", id, f)
+		}
+	}
+	cached.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(1 << 40))
+	if f := theFinding(t, inspected(cached), Cached); f != nil {
+		t.Errorf("%+v", f)
+	}
+}

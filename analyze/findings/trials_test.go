@@ -1,0 +1,18 @@
+package findings
+
+import (
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"testing"
+)
+
+// Runs of one method whose arguments differ are no repeats of each other.
+func TestTrialsAreOfOneCommand(t *testing.T) {
+	m := map[string]any{"method": "dp"}
+	methods := []analyze.Summary{summaries.Scripted("d", 1000, m, "python", "train.py", "--bs", "8"),
+		summaries.Scripted("e", 1000, m, "python",
+			"train.py", "--bs", "8"), summaries.Scripted("f", 2000, m, "python", "train.py", "--bs", "16")}
+	if own, _ := trialsOf(&methods[0], methods); len(own.runs) != 2 {
+		t.Errorf("%d runs of one trial", len(own.runs))
+	}
+}

@@ -1,0 +1,140 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BaselineOf reduces runs to one entry an experiment, sorted by name and parameters: the document that --write-baseline
+// writes, and the form in which a check compares. Repeats of an experiment are runs of one key or, without a suite, of
+// one name, parameters and command, whatever they ran on: a check is there to tell what a new torch or another commit
+// does. How the figures are known does tell experiments apart: a predicted and a measured run have no median, nor have
+// predictions for two devices.
+func BaselineOf(runs []analyze.Summary, version string) schemas.Baseline {
+	doc := schemas.Baseline{Version: version, Experiments: []schemas.BaselineExperiment{}}
+	groups := map[string][]*analyze.Summary{}
+	var order []string
+	for i := range runs {
+		id := gated(&runs[i])
+		if groups[id] == nil {
+			order = append(order, id)
+		}
+		groups[id] = append(groups[id], &runs[i])
+	}
+	for _, id := range order {
+		doc.Experiments = append(doc.Experiments, experimentOf(groups[id]))
+	}
+	slices.SortStableFunc(doc.Experiments, func(a, b schemas.BaselineExperiment) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(identity.ParamsText(a.Params),
+			identity.ParamsText(b.Params)),
+			strings.Compare(identity.CommandText(a.Command), identity.CommandText(b.Command)),
+			strings.Compare(a.Source, b.Source))
+	})
+	return doc
+}
+
+// gated tells the experiments of a gate apart: content, and what it was made on.
+func gated(s *analyze.Summary) string {
+	id := s.Key + identity.ToldText(s.Params)
+	if s.Key == "" {
+		id = s.Title() + "\x00" + identity.ParamsText(s.Params) + "\x00" + identity.CommandText(s.Command)
+	}
+	id += "\x00" + s.Source
+	if p := s.Profile; p != nil {
+		id += "\x00" + *p
+	}
+	return id
+}
+
+// Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A
+// store that is kept from one check to the next holds the runs before and after a change: their median would hide what
+// grew.
+func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []string) {
+	newest := map[string]*analyze.Summary{}
+	for i := range runs {
+		id := gated(&runs[i])
+		if n := newest[id]; n == nil || !runs[i].Started.Before(n.Started) {
+			newest[id] = &runs[i]
+		}
+	}
+	older := map[string]int{}
+	for i := range runs {
+		r, n := &runs[i], newest[gated(&runs[i])]
+		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID {
+			kept = append(kept, *r)
+		} else {
+			older[r.Title()]++
+		}
+	}
+	for _, name := range identity.SortedKeys(older) {
+		left = append(left, fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in "+
+			"the same suite", name, prose.Plural(older[name], "older run is", "older runs are")))
+	}
+	return kept, left
+}
+
+// experimentOf reduces the repeats of one experiment.
+func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
+	c := compare.NewCell(runs)
+	e := schemas.BaselineExperiment{Key: identity.OrNull(c.Key), Name: c.Title(), Params: c.Params, Command: c.Command,
+		Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.Doubts, Status: schemas.StatusOK,
+		Runs: c.Good,
+		Versions: schemas.Versions{Torch: c.FactOrNull("torch"), CUDA: c.FactOrNull("CUDA"),
+			Opacus: c.FactOrNull("Opacus"), GPU: c.FactOrNull("GPU"), Driver: c.FactOrNull("driver")}}
+	for _, r := range runs {
+		if r.Status != schemas.StatusOK {
+			e.Status, e.Reason = r.Status, r.Reason
+			break
+		}
+	}
+	if c.Good == 0 { // what it held until it ended says nothing of what it needs
+		return e
+	}
+	e.PeakBytes, e.PeakReservedBytes, e.PeakDeviceBytes = c.PeakBytes, c.PeakReservedBytes, c.PeakDeviceBytes
+	e.Allocations = c.Allocations
+	if c.BrokenDown() {
+		e.Categories = map[schemas.Category]int64{}
+		for _, b := range c.Main().Categories {
+			if b.Bytes != 0 {
+				e.Categories[b.Category] = b.Bytes
+			}
+		}
+	}
+	for i := range c.Phases.Phases {
+		m := compare.Metric{Name: compare.MetricPhasePeak, Of: c.Phases.Phases[i].Phase}
+		if v := m.ValueIn(&c.Summary); v != nil {
+			if e.PhasePeaks == nil {
+				e.PhasePeaks = map[string]int64{}
+			}
+			e.PhasePeaks[m.Of] = int64(*v)
+		}
+	}
+	if t := c.StepMS; t != nil {
+		e.StepMS = &schemas.BaselineTime{Median: t.Median, Low: t.Low, High: t.High, Clock: t.Clock}
+	}
+	e.SamplesPerS, e.TokensPerS, e.JoulesPerSample = c.SamplesPerS, c.TokensPerS, c.JoulesPerSample
+	return e
+}
+
+// BaselineGaps says what a check against the document will not see.
+func BaselineGaps(b *schemas.Baseline) []string {
+	g := compare.NewGrouped()
+	labels := ExperimentLabels(b.Experiments)
+	for i := range b.Experiments {
+		switch e := &b.Experiments[i]; {
+		case e.Status != schemas.StatusOK:
+			g.Add("it did not end well ("+e.Status+"), and a check will find nothing wrong with that", labels[i])
+		case e.PeakBytes == nil:
+			g.Add("it has no peak, so a check will not compare it", labels[i])
+		}
+	}
+	return g.Lines()
+}

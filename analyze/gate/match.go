@@ -1,0 +1,170 @@
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// MatchExperiments pairs experiments of a baseline with those of runs, by index. Content decides, never the place: the
+// suite's key first, then name, parameters and command, then name and parameters, then parameters under another name,
+// then the name where all parameters that both have agree (a later dpsight records more of them). A pairing must be the
+// only one possible at its level, and experiments whose figures are known in the same way are paired first.
+func MatchExperiments(base, now []schemas.BaselineExperiment, pair bool) map[int]int {
+	pairs, taken := map[int]int{}, map[int]bool{}
+	ours, theirs := Contents(now), Contents(base)
+	pass := func(same func(b, n *Content) bool) {
+		for i := range theirs {
+			if _, done := pairs[i]; done {
+				continue
+			}
+			found, rivals := -1, 0
+			for j := range ours {
+				if !taken[j] && same(&theirs[i], &ours[j]) {
+					found = j
+					rivals++
+				}
+			}
+			if rivals != 1 {
+				continue
+			}
+			for k := range theirs {
+				if _, done := pairs[k]; !done && k != i && same(&theirs[k], &ours[found]) {
+					rivals++
+				}
+			}
+			if rivals == 1 {
+				pairs[i], taken[found] = found, true
+			}
+		}
+	}
+	for _, same := range []func(b, n *Content) bool{
+		func(b, n *Content) bool { return b.ContentKey != "" && b.ContentKey == n.ContentKey },
+		func(b, n *Content) bool {
+			return b.Name == n.Name && b.ParamsText == n.ParamsText && b.Command != nil &&
+				slices.Equal(b.Command, n.Command)
+		},
+		func(b, n *Content) bool { return b.Name == n.Name && b.ParamsText == n.ParamsText },
+		func(b, n *Content) bool { return b.ParamsText != "" && b.ParamsText == n.ParamsText },
+		func(b, n *Content) bool {
+			return b.Name == n.Name && len(differingParams(b.Params, n.Params, false)) == 0
+		},
+	} {
+		pass(func(b, n *Content) bool { return b.known() == n.known() && same(b, n) })
+		pass(func(b, n *Content) bool { return b.Source == n.Source && same(b, n) })
+		pass(same)
+	}
+	if pair && len(base) == 1 && len(now) == 1 {
+		pairs[0] = 0
+	}
+	return pairs
+}
+
+// Content is an experiment with what it is matched by.
+type Content struct {
+	*schemas.BaselineExperiment
+	ContentKey, ParamsText string // empty = none
+}
+
+// known is how the experiment's figures are: their source and, of predictions, the device.
+func (c *Content) known() string {
+	if c.Profile == nil {
+		return c.Source
+	}
+	return c.Source + " " + *c.Profile
+}
+
+func Contents(list []schemas.BaselineExperiment) []Content {
+	out := make([]Content, len(list))
+	for i := range list {
+		out[i] = Content{BaselineExperiment: &list[i], ParamsText: identity.ParamsText(list[i].Params)}
+		if k := list[i].Key; k != nil {
+			out[i].ContentKey = *k + identity.ToldText(list[i].Params)
+		}
+	}
+	return out
+}
+
+// differingParams lists "batch_size: 8, baseline 4" of parameters that differ, and with lone those that one side alone
+// has.
+func differingParams(base, now map[string]any, lone bool) []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(now)) {
+		b, ok := base[k]
+		switch {
+		case ok && identity.TextOf(b) != identity.TextOf(now[k]):
+			out = append(out, fmt.Sprintf("%s: %s, baseline %s", k, identity.TextOf(now[k]), identity.TextOf(b)))
+		case !ok && lone:
+			out = append(out, fmt.Sprintf("%s: %s, baseline none", k, identity.TextOf(now[k])))
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(base)) {
+		if _, ok := now[k]; !ok && lone {
+			out = append(out, fmt.Sprintf("%s: none, baseline %s", k, identity.TextOf(base[k])))
+		}
+	}
+	return out
+}
+
+// ExperimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else
+// the arguments.
+func ExperimentLabels(list []schemas.BaselineExperiment) []string {
+	labels, ids, named := make([]string, len(list)), make([]identity.Identity, len(list)), map[string][]int{}
+	for i := range list {
+		ids[i] = identity.Identity{Params: list[i].Params, Command: list[i].Command}
+		named[list[i].Name] = append(named[list[i].Name], i)
+	}
+	for name, group := range named {
+		keys := identity.TellingParams(ids, group)
+		for _, i := range group {
+			labels[i] = name
+			if text := identity.ParamWords(&ids[i], keys); text != "" {
+				labels[i] += " (" + text + ")"
+			}
+		}
+		alike := map[string][]int{}
+		for _, i := range group {
+			alike[labels[i]] = append(alike[labels[i]], i)
+		}
+		for label, group := range alike {
+			for k, text := range identity.TellingArguments(ids, group) {
+				if text != "" {
+					labels[group[k]] = label + " (" + text + ")"
+				}
+			}
+		}
+	}
+	return labels
+}
+
+// tellNamesakes says of experiments that are missing, and of new ones of the same name, in which parameters or
+// arguments they differ: one name twice, without what tells them apart, explains nothing.
+func tellNamesakes(list []Experiment) {
+	for i := range list {
+		was := &list[i]
+		if was.State != StateMissing && was.State != StateLeftOut {
+			continue
+		}
+		var fewest []string
+		for k := range list {
+			now := &list[k]
+			if now.State != StateNew || now.Name != was.Name {
+				continue
+			}
+			differ := differingParams(was.Params, now.Params, true)
+			if len(differ) == 0 {
+				differ = identity.CommandsDiffer(was.command, now.command)
+			}
+			if len(differ) > 0 && (fewest == nil || len(differ) < len(fewest)) {
+				fewest = differ
+			}
+			if len(now.DiffersIn) == 0 || len(differ) < len(now.DiffersIn) {
+				now.DiffersIn = differ
+			}
+		}
+		was.DiffersIn = fewest
+	}
+}

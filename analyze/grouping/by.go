@@ -1,0 +1,350 @@
+package grouping
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BreakdownBySchema is the version of [BreakdownByDocument].
+const BreakdownBySchema = "dpsight.breakdown_by/1"
+
+// By says how bytes are grouped into rows.
+type By struct {
+	Dimensions []Dimension // one, or two: the second within the first
+	// names of a module's path, or frames of a stack, that tell rows apart; 0 = whole paths, three frames
+	Depth int
+	// like modules that differ by their number are one row, and so are the tensors that are named after them
+	Fold bool
+	Top  int // rows beyond the largest are one: "12 others"; 0 = none are
+}
+
+// Check refuses what means nothing.
+func (b *By) Check() error {
+	has := func(d Dimension) bool { return slices.Contains(b.Dimensions, d) }
+	switch {
+	case b.Depth < 0:
+		return fmt.Errorf("depth %d is not a number of names, 0 or more", b.Depth)
+	case b.Top < 0:
+		return fmt.Errorf("top %d is not a number of rows, 0 or more", b.Top)
+	case b.Depth > 0 && !has(DimensionModule) && !has(DimensionStack):
+		return fmt.Errorf("depth is of module paths and stacks, and the breakdown is by %s", joined(b.Dimensions))
+	case b.Fold && !has(DimensionModule) && !has(DimensionName):
+		return fmt.Errorf("modules are to be folded, and the breakdown is by %s", joined(b.Dimensions))
+	}
+	return nil
+}
+
+// BreakdownByDocument is what "dpsight analyze breakdown --by … --format json" prints.
+type BreakdownByDocument struct {
+	Schema string           `json:"schema"`
+	By     []Dimension      `json:"by"`
+	Depth  int              `json:"depth"`
+	Fold   bool             `json:"fold"`
+	Top    int              `json:"top"`
+	Runs   []BreakdownByRun `json:"runs"`
+}
+
+// NewBreakdownByDocument makes the document of these runs, which were all broken down by the same.
+func NewBreakdownByDocument(by By, runs ...BreakdownByRun) BreakdownByDocument {
+	if runs == nil {
+		runs = []BreakdownByRun{}
+	}
+	identity.Distinguish(runs, func(r *BreakdownByRun) *identity.Identity { return &r.Identity })
+	return BreakdownByDocument{BreakdownBySchema, by.Dimensions, by.Depth, by.Fold, by.Top, runs}
+}
+
+// BreakdownByRun is one run's part. Devices is empty for a run without allocator events, or without the moment asked
+// for.
+type BreakdownByRun struct {
+	identity.Identity
+	Devices  []DeviceBy `json:"devices"`
+	Missing  string     `json:"missing,omitempty"` // see [memory.BreakdownRun]
+	Warnings []string   `json:"warnings"`
+}
+
+// DeviceBy is one device's allocated bytes at one moment by one dimension or two.
+type DeviceBy struct {
+	Device         string        `json:"device"`
+	Rank           int32         `json:"rank"`
+	At             memory.Moment `json:"at"`
+	AllocatedBytes int64         `json:"allocated_bytes"`
+	// TorchPeakAllocatedBytes is what torch itself says of the whole run.
+	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"`
+	// Rows are the values of the first dimension; their bytes sum to AllocatedBytes. Each has those of the second
+	// within.
+	Rows []ByRow `json:"rows"`
+	// Columns are the values of the second dimension over all rows, which sum to AllocatedBytes too; null for one
+	// dimension.
+	Columns []ByRow `json:"columns"`
+	// UnknownBytes are those of blocks whose value of a dimension is not known.
+	UnknownBytes map[Dimension]int64 `json:"unknown_bytes"`
+	// ModuleBytes is null where no dimension is of modules.
+	ModuleBytes           *memory.ModuleBytes      `json:"module_bytes"`
+	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null where nothing is shared
+	Conservation          memory.Conservation      `json:"conservation"`
+	Warnings              []string                 `json:"warnings"`
+}
+
+// ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
+type ByRow struct {
+	// null where the value is not known, and for others; [memory.SharedByModules] or [NotAnActivation] for what
+	// provably has none
+	Key    *string `json:"key"`
+	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
+	// Modules is how many paths, cut to the depth, the row is of; 0 where it is not of modules.
+	Modules         int   `json:"modules"`
+	Bytes           int64 `json:"bytes"`
+	memory.Evidence       // splits Bytes by how their categories are known
+	// live blocks with bytes in the row; for slack, blocks larger than their request
+	Blocks int64   `json:"blocks"`
+	Rows   []ByRow `json:"rows,omitempty"` // by the second dimension; their bytes sum to Bytes
+}
+
+// BreakdownBy says what each device's bytes at a moment belong to. A run without allocator events gives its identity,
+// no devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error) {
+	ledgers := memory.NewLedgers(&in)
+	whole, err := memory.BreakdownWith(&in, at, ledgers)
+	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing,
+		Warnings: whole.Warnings}
+	if err != nil {
+		return run, err
+	}
+	for _, p := range identity.Places(&in) {
+		for i := range whole.Devices {
+			if d := &whole.Devices[i]; d.Rank == p.Rank && d.Device == p.String() {
+				run.Devices = append(run.Devices, deviceBy(&in, p, ledgers.Of(p), d, by))
+			}
+		}
+	}
+	return run, nil
+}
+
+// deviceBy groups what d counts.
+func deviceBy(in *schemas.Tables, p identity.Place, l *memory.Ledger, d *memory.DeviceBreakdown, by By) DeviceBy {
+	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes,
+		TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
+		UnknownBytes:            map[Dimension]int64{}, SharedHookActivations: d.SharedHookActivations(),
+		Conservation: d.Conservation, Warnings: d.Warnings}
+	if out.SharedHookActivations != nil {
+		out.SharedHookActivations.RunID = in.Manifest.RunID
+	}
+	t := newTally(in, p, l, d.At.Event, by)
+	for i, a := range l.Allocs {
+		if a.LiveAt(d.At.Event) {
+			t.add(i)
+		}
+	}
+	out.Rows = t.rows.list(by.Top)
+	if len(by.Dimensions) > 1 {
+		out.Columns = t.columns.list(by.Top)
+	}
+	for i, dim := range by.Dimensions {
+		out.UnknownBytes[dim] = t.unknown[i]
+		if t.unknown[i] > 0 && t.unknown[i]+t.none[i] == d.AllocatedBytes {
+			text := fmt.Sprintf("%s: the %s of no block is known", d.Device, dim)
+			if dim == DimensionStack {
+				text += ": collect --stacks python records stacks"
+			}
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	if slices.ContainsFunc(by.Dimensions, Dimension.NeedsModule) {
+		out.ModuleBytes = &t.module
+	}
+	return out
+}
+
+// A tally counts blocks into rows.
+type tally struct {
+	l       *memory.Ledger
+	seq     int64
+	by      By
+	keyers  []*Keyer
+	modules *memory.ModuleIndex // nil where no dimension asks for modules
+	rows    *group              // by the first dimension, then by the second
+	columns *group              // by the second alone
+	unknown []int64
+	none    []int64 // bytes of which it is known that they have no value: NotAnActivation
+	module  memory.ModuleBytes
+}
+
+func newTally(in *schemas.Tables, p identity.Place, l *memory.Ledger, seq int64, by By) *tally {
+	t := &tally{l: l, seq: seq, by: by, rows: newGroup(), columns: newGroup(),
+		unknown: make([]int64, len(by.Dimensions)),
+		none:    make([]int64, len(by.Dimensions))}
+	if slices.ContainsFunc(by.Dimensions, Dimension.NeedsModule) || slices.Contains(by.Dimensions, DimensionName) {
+		t.modules = memory.NewModuleIndex(in, p.Rank)
+	}
+	for _, d := range by.Dimensions {
+		t.keyers = append(t.keyers, NewKeyer(in, d, &t.by, p))
+	}
+	return t
+}
+
+// add counts block i: what was requested under its category, what the allocator gave beyond that under slack.
+func (t *tally) add(i int) {
+	a := t.l.Allocs[i]
+	category, evidence := t.l.Owner(i, t.seq)
+	var m *schemas.Module
+	name := "" // of the module, as far as the depth goes
+	if t.modules != nil {
+		var how *int64
+		m, how = t.modules.Module(t.l, i, t.seq, &t.module)
+		*how += a.BlockBytes
+		if m != nil && m != memory.IsSharedByModules {
+			name = ModulePath(m, t.by.Depth)
+		}
+	}
+	var o *schemas.Owner
+	if slices.ContainsFunc(t.by.Dimensions, Dimension.needsOwner) {
+		o = t.l.First(i, t.seq)
+	}
+	keys := t.keys(a, category, m, o)
+	t.count(keys, nil, name, a.RequestedBytes, evidence)
+	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
+		t.count(t.keys(a, memory.SlackPlace, m, o), keys, name, slack, "")
+	}
+}
+
+func (t *tally) keys(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) []dimensionKey {
+	keys := make([]dimensionKey, len(t.keyers))
+	for k, keyer := range t.keyers {
+		keys[k] = keyer.Key(a, category, m, o)
+	}
+	return keys
+}
+
+// count adds one part of a block. counted are the keys that its other part is counted under, or nil: a block with slack
+// is one block in the rows that both parts are in.
+func (t *tally) count(keys, counted []dimensionKey, module string, bytes int64, evidence schemas.Evidence) {
+	at, again := t.rows, counted != nil
+	for k, key := range keys {
+		again = again && key == counted[k]
+		switch key.Text {
+		case "":
+			t.unknown[k] += bytes
+		case NotAnActivation:
+			t.none[k] += bytes
+		}
+		at = at.of(key)
+		at.add(bytes, evidence, !again)
+		if t.by.Dimensions[k] == DimensionModule && module != "" {
+			at.modules[module] = true
+		}
+	}
+	if last := len(keys) - 1; last > 0 {
+		c := t.columns.of(keys[last])
+		c.add(bytes, evidence, counted == nil || keys[last] != counted[last])
+		if t.by.Dimensions[last] == DimensionModule && module != "" {
+			c.modules[module] = true
+		}
+	}
+}
+
+// A group is a row in the making, or at the top all rows.
+type group struct {
+	key dimensionKey
+	memory.Evidence
+	bytes, blocks int64
+	others        int
+	modules       map[string]bool
+	within        map[dimensionKey]*group
+}
+
+func newGroup() *group { return &group{modules: map[string]bool{}, within: map[dimensionKey]*group{}} }
+
+func (g *group) of(key dimensionKey) *group {
+	if g.within[key] == nil {
+		g.within[key] = newGroup()
+		g.within[key].key = key
+	}
+	return g.within[key]
+}
+
+func (g *group) add(bytes int64, evidence schemas.Evidence, block bool) {
+	g.bytes += bytes
+	g.Evidence.Add(bytes, evidence)
+	if block {
+		g.blocks++
+	}
+}
+
+// merge adds all of another group.
+func (g *group) merge(o *group) {
+	g.bytes, g.blocks = g.bytes+o.bytes, g.blocks+o.blocks
+	g.TaggedBytes, g.LifetimeBytes, g.PhaseOnlyBytes = g.TaggedBytes+o.TaggedBytes, g.LifetimeBytes+o.LifetimeBytes,
+		g.PhaseOnlyBytes+o.PhaseOnlyBytes
+	maps.Copy(g.modules, o.modules)
+	for key, w := range o.within {
+		g.of(key).merge(w)
+	}
+}
+
+// aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
+var aside = []string{memory.SharedByModules, NotAnActivation, ""}
+
+// list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known
+// and others last. Beyond the largest top known ones the rest are one row, where that saves a row.
+func (g *group) list(top int) []ByRow {
+	all := slices.Collect(maps.Values(g.within))
+	known := slices.DeleteFunc(slices.Clone(all), func(w *group) bool { return slices.Contains(aside, w.key.Text) })
+	slices.SortFunc(known, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key.place, b.key.place), CompareNames(a.key.Text,
+			b.key.Text))
+	})
+	var left []*group
+	if top > 0 {
+		known, left = memory.Part(known, top)
+	}
+	slices.SortStableFunc(known, func(a, b *group) int { return cmp.Compare(a.key.place, b.key.place) })
+	rows := []ByRow{}
+	for _, w := range known {
+		rows = append(rows, w.row(top))
+	}
+	for _, text := range aside {
+		for _, w := range all {
+			if w.key.Text == text {
+				rows = append(rows, w.row(top))
+			}
+		}
+	}
+	if len(left) > 0 {
+		rest := newGroup()
+		for _, w := range left {
+			rest.merge(w)
+		}
+		rest.others = len(left)
+		rows = append(rows, rest.row(top))
+	}
+	return rows
+}
+
+// CompareNames orders dotted paths, blocks.2 before blocks.10.
+func CompareNames(a, b string) int {
+	byName := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		if isNumber(x) && isNumber(y) {
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+		}
+		return cmp.Compare(x, y)
+	})
+	return cmp.Or(byName, cmp.Compare(a, b))
+}
+
+func (g *group) row(top int) ByRow {
+	r := ByRow{Others: g.others, Modules: len(g.modules), Bytes: g.bytes, Evidence: g.Evidence, Blocks: g.blocks}
+	if g.key.Text != "" {
+		r.Key = new(g.key.Text)
+	}
+	if len(g.within) > 0 {
+		r.Rows = g.list(top)
+	}
+	return r
+}

@@ -1,0 +1,265 @@
+package grouping
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Dimension is one property of a block that bytes are broken down by.
+type Dimension string
+
+// The dimensions.
+const (
+	DimensionCategory Dimension = "category"
+	DimensionModule   Dimension = "module" // its path
+	DimensionClass    Dimension = "class"  // of the module
+	DimensionRole     Dimension = "role"   // of the module
+	DimensionPhase    Dimension = "phase"  // that the block was born in
+	DimensionStep     Dimension = "step"   // that the block was born in
+	DimensionOp       Dimension = "op"     // that keeps the block for backward, as autograd names it, where known
+	DimensionDType    Dimension = "dtype"  // of the tensors that were tagged in the block
+	DimensionSize     Dimension = "size"   // requested, in powers of two
+	DimensionStack    Dimension = "stack"  // that asked for the block, where recorded
+	// of the tensor: of the parameter that it is or belongs to, or of the autograd node that holds it
+	DimensionName Dimension = "name"
+)
+
+// Dimensions lists every dimension.
+var Dimensions = []Dimension{DimensionCategory, DimensionModule, DimensionClass, DimensionRole, DimensionPhase,
+	DimensionStep,
+	DimensionOp, DimensionDType, DimensionSize, DimensionStack, DimensionName}
+
+// maxDimensions is how many dimensions can be crossed: a table has rows and columns.
+const maxDimensions = 2
+
+// ParseDimensions reads one dimension or two different ones with a comma between: "category,module".
+func ParseDimensions(s string) ([]Dimension, error) {
+	var out []Dimension
+	for part := range strings.SplitSeq(s, ",") {
+		d := Dimension(strings.TrimSpace(part))
+		if !slices.Contains(Dimensions, d) {
+			return nil, fmt.Errorf("no dimension %q; there are %s", d, joined(Dimensions))
+		}
+		if slices.Contains(out, d) {
+			return nil, fmt.Errorf("dimension %s is given twice", d)
+		}
+		out = append(out, d)
+	}
+	if len(out) > maxDimensions {
+		return nil, fmt.Errorf("%d dimensions are given: at most %d can be crossed", len(out), maxDimensions)
+	}
+	return out, nil
+}
+
+func joined(list []Dimension) string {
+	words := make([]string, len(list))
+	for i, d := range list {
+		words[i] = string(d)
+	}
+	return strings.Join(words, ", ")
+}
+
+// NeedsModule reports whether the dimension is a property of the block's module.
+func (d Dimension) NeedsModule() bool {
+	return d == DimensionModule || d == DimensionClass || d == DimensionRole
+}
+
+// needsOwner reports whether the dimension is a property of the ownership that the block is counted under.
+func (d Dimension) needsOwner() bool { return d == DimensionOp || d == DimensionName }
+
+// A dimensionKey is a block's value of one dimension. The zero key is that of blocks whose value is not known.
+type dimensionKey struct {
+	Text  string
+	place int64 // values are in this order, then by bytes
+}
+
+// What stands for steps and phases that a block has none of.
+const (
+	BeforeRecording = "before recording"
+	BetweenWindows  = "between windows"
+	beforeFirstStep = "before the first step"
+)
+
+// Unseen is what stands for the birth of a block that no event is of; empty where there is one. What was born between
+// two windows of recorded steps has the event at which the later one opened, and no phase.
+func Unseen(a *schemas.Allocation) string {
+	switch {
+	case a.AllocSeq == 0:
+		return BeforeRecording
+	case a.Phase == "":
+		return BetweenWindows
+	}
+	return ""
+}
+
+// Keyer gives blocks their values of one dimension, on one device.
+type Keyer struct {
+	Dimension
+	By     *By
+	Phases map[string]int64 // order of first occurrence, from 1
+	frames map[int64][]schemas.StackFrame
+	Folds  folds
+}
+
+func NewKeyer(in *schemas.Tables, d Dimension, by *By, p identity.Place) *Keyer {
+	k := &Keyer{Dimension: d, By: by, Phases: map[string]int64{}}
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.Rank && f.Device == p.Device && k.Phases[f.Phase] == 0 {
+			k.Phases[f.Phase] = int64(len(k.Phases)) + 1
+		}
+	}
+	switch d {
+	case DimensionModule, DimensionName:
+		k.Folds = FoldsOf(in.Modules)
+	case DimensionStack:
+		k.frames = FramesOf(in, p.Rank)
+	}
+	return k
+}
+
+// Key is a block's value; category is that which the bytes asked about count under, m its module or nil, o the
+// ownership that it is counted under or nil.
+func (k *Keyer) Key(a *schemas.Allocation, category int, m *schemas.Module, o *schemas.Owner) dimensionKey {
+	switch k.Dimension {
+	case DimensionCategory:
+		return dimensionKey{schemas.Categories[category], int64(category)}
+	case DimensionPhase:
+		if text := Unseen(a); text != "" {
+			return dimensionKey{Text: text}
+		}
+		return dimensionKey{a.Phase, k.Phases[a.Phase]}
+	case DimensionStep:
+		switch text := Unseen(a); {
+		case text == BeforeRecording:
+			return dimensionKey{text, -2}
+		case text != "":
+			return dimensionKey{text, math.MaxInt64}
+		case a.Step < 0:
+			return dimensionKey{beforeFirstStep, -1}
+		}
+		return dimensionKey{strconv.FormatInt(a.Step, 10), a.Step}
+	case DimensionOp:
+		return dimensionKey{Text: opOf(a, o)}
+	case DimensionDType:
+		return dimensionKey{Text: a.DType}
+	case DimensionSize:
+		return sizeClass(a.RequestedBytes)
+	case DimensionStack:
+		return dimensionKey{Text: StackText(k.frames[a.Stack], k.By.Depth, true)}
+	case DimensionName:
+		return dimensionKey{Text: k.name(m, o)}
+	}
+	if m == nil {
+		return dimensionKey{}
+	}
+	switch k.Dimension {
+	case DimensionClass:
+		return dimensionKey{Text: m.Class}
+	case DimensionRole:
+		return dimensionKey{Text: m.Role}
+	}
+	return dimensionKey{Text: k.path(m, k.By.Depth)}
+}
+
+// path is the module's, as far as depth goes, folded if it is to be.
+func (k *Keyer) path(m *schemas.Module, depth int) string {
+	if path := ModulePath(m, depth); !k.By.Fold {
+		return path
+	} else {
+		return k.Folds.Fold(path)
+	}
+}
+
+// name is what the owner calls the tensor: the parameter that it is, or is the gradient or the optimizer's state of; or
+// what the script calls it. What autograd holds is called by the node that holds it, and many nodes have one name: that
+// of the module goes with it.
+func (k *Keyer) name(m *schemas.Module, o *schemas.Owner) string {
+	switch {
+	case o == nil || o.Name == "":
+		return ""
+	case slices.Contains(memory.NamedCategories, o.Category) && k.By.Fold:
+		return k.Folds.Fold(o.Name)
+	case m != nil && o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
+		return k.path(m, 0) + " " + o.Name
+	}
+	return o.Name
+}
+
+// autogradNode is the name of a node of autograd's graph: AddmmBackward0. A tag of a script's own may have any other.
+var autogradNode = regexp.MustCompile(`Backward[0-9]*$`)
+
+// NotAnActivation stands for the op of what is counted under another category, as tags or its life prove: parameters,
+// gradients and temporaries have none that keeps them for backward, and that is known.
+const NotAnActivation = "not an activation"
+
+// opOf is the operation of a block: that which a table names, else the one whose node holds it for backward. An
+// activation that several nodes hold is under the first that the walk over the graph found.
+func opOf(a *schemas.Allocation, o *schemas.Owner) string {
+	switch {
+	case a.Op != "":
+		return a.Op
+	case o == nil || o.Category == schemas.Other || o.Category == schemas.Untraced:
+		return ""
+	case o.Category != schemas.Activations && o.Evidence != schemas.ByPhase:
+		return NotAnActivation
+	case o.Category == schemas.Activations && autogradNode.MatchString(o.Name):
+		return o.Name
+	}
+	return ""
+}
+
+// ModulePath is the first depth names of a module's path, 0 = all; of a root, which has none, its class.
+func ModulePath(m *schemas.Module, depth int) string {
+	if m.Path == "" {
+		return "(" + m.Class + ")"
+	}
+	names := strings.Split(m.Path, ".")
+	if depth > 0 && len(names) > depth {
+		names = names[:depth]
+	}
+	return strings.Join(names, ".")
+}
+
+// smallestSize is what the allocator rounds up to: what is smaller is one class.
+const smallestSize = 512
+
+// sizeClass is the power of two that a request lies above, as a range: "16–32 MiB". The largest come first.
+func sizeClass(bytes int64) dimensionKey {
+	if bytes < smallestSize {
+		return dimensionKey{Text: "under 512 B", place: -1}
+	}
+	n := bits.Len64(uint64(bytes)) - 1
+	from, unit := sizeWords(n)
+	to, next := sizeWords(n + 1)
+	if unit != next {
+		from += " " + unit
+	}
+	return dimensionKey{from + "–" + to + " " + next, -int64(n)}
+}
+
+// sizeWords is 1<<n bytes as a number and its binary unit.
+func sizeWords(n int) (number, unit string) {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	u := min(n/10, len(units)-1)
+	return strconv.FormatInt(1<<(n-10*u), 10), units[u]
+}
+
+// Numbered is whether a module's path has no name in it: a digit alone says nothing in a sentence.
+func Numbered(path string) bool { return strings.Trim(path, "0123456789.") == "" }
+
+// ModuleWords is what sentences call a module: by its class too where the path is but a number, as in an nn.Sequential.
+func ModuleWords(m *schemas.Module) string {
+	if path := ModulePath(m, 0); !Numbered(path) {
+		return path
+	}
+	return "module " + m.Path + " (" + m.Class + ")"
+}

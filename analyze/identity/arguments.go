@@ -1,0 +1,172 @@
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
+)
+
+// CommandOf is a run's command as far as it tells experiments apart: all of its words, but the program without its
+// folder. It is nil where something else says what was run: a suite's key, which is of the command too, or the
+// parameters of a built-in experiment. Which of a script's arguments name an output folder, and could differ, is not
+// guessed.
+func CommandOf(m *schemas.Manifest) []string {
+	if m.Suite != nil && m.Suite.Key != "" || len(m.Command) == 0 || slices.Contains(m.Command, BuiltinModule) {
+		return nil
+	}
+	words := slices.Clone(m.Command)
+	words[0] = launch.Base(words[0])
+	return words
+}
+
+// CommandText is a command as one string that equal commands share.
+func CommandText(words []string) string { return strings.Join(words, "\x00") }
+
+// argumentsOf splits a command into its arguments: an option with the word behind it, which may be its value, or a word
+// alone.
+func argumentsOf(words []string) []string {
+	short := make([]string, len(words))
+	for i, w := range words {
+		short[i] = shortened(w)
+	}
+	return WholeArguments(short)
+}
+
+// WholeArguments is [argumentsOf] with words as long as they are, which compares them all.
+func WholeArguments(words []string) []string {
+	var out []string
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && i+1 < len(words) &&
+			!strings.HasPrefix(words[i+1], "-") {
+			i++
+			word += " " + words[i]
+		}
+		out = append(out, word)
+	}
+	return out
+}
+
+// shortened keeps the end of a long word, where paths differ.
+func shortened(word string) string {
+	const most = 40
+	if r := []rune(word); len(r) > most {
+		return "…" + string(r[len(r)-most+1:])
+	}
+	return word
+}
+
+// TellingArguments are the arguments that not all runs of a group have, for each run: "--bs 8", empty where a run has
+// no others.
+func TellingArguments(ids []Identity, group []int) []string {
+	of, have := make([][]string, len(group)), map[string]int{}
+	for k, i := range group {
+		of[k] = argumentsOf(ids[i].Command)
+		seen := map[string]bool{}
+		for _, a := range of[k] {
+			if !seen[a] {
+				seen[a] = true
+				have[a]++
+			}
+		}
+	}
+	out := make([]string, len(group))
+	for k := range of {
+		out[k] = strings.Join(slices.DeleteFunc(of[k], func(a string) bool { return have[a] == len(group) }), " ")
+	}
+	return out
+}
+
+// ArgumentNotes says of runs that share name and parameters, but not their commands, that they are different
+// experiments.
+func ArgumentNotes(ids []Identity) []string {
+	groups, order := map[string][]int{}, []string{}
+	for i := range ids {
+		id := &ids[i]
+		if id.Command == nil {
+			continue
+		}
+		key := id.Title() + "\x00" + ParamsText(id.Params) + "\x00" + id.kind()
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], i)
+	}
+	var notes []string
+	for _, key := range order {
+		var differ []string
+		for _, text := range TellingArguments(ids, groups[key]) {
+			if text == "" {
+				text = "none"
+			}
+			if !slices.Contains(differ, text) {
+				differ = append(differ, text)
+			}
+		}
+		if len(differ) > 1 {
+			const most = 4
+			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
+				"collect --param says what varies", ids[groups[key][0]].Title(), prose.Some(differ, most)))
+		}
+	}
+	return notes
+}
+
+// IdentitiesOf are experiments of a gate by what tells them apart.
+func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
+	ids := make([]Identity, len(list))
+	for i := range list {
+		ids[i] = Identity{Name: list[i].Name, Params: list[i].Params, Source: list[i].Source, Profile: list[i].Profile,
+			Command: list[i].Command}
+	}
+	return ids
+}
+
+// CommandsDiffer says in which arguments a baseline's experiment and one of runs differ, nil where nothing is known of
+// one of them.
+func CommandsDiffer(base, now []string) []string {
+	if base == nil || now == nil || slices.Equal(base, now) {
+		return nil
+	}
+	texts := TellingArguments([]Identity{{Command: now}, {Command: base}}, []int{0, 1})
+	for i := range texts {
+		if texts[i] == "" {
+			texts[i] = "none"
+		}
+	}
+	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
+}
+
+// ArgumentText shows arguments that one side has, each word cut to its end where it is long.
+func ArgumentText(arguments []string) string {
+	if len(arguments) == 0 {
+		return "none"
+	}
+	short := make([]string, len(arguments))
+	for i, a := range arguments {
+		if option, value, ok := strings.Cut(a, " "); ok && strings.HasPrefix(a, "-") {
+			short[i] = shortened(option) + " " + shortened(value)
+		} else {
+			short[i] = shortened(a)
+		}
+	}
+	return strings.Join(short, " ")
+}
+
+// Parted splits an argument into its option, as a parameter is named, and its value.
+func Parted(arg string) (name, value string) {
+	name, value, _ = strings.Cut(arg, " ")
+	if n, v, ok := strings.Cut(name, "="); ok && value == "" {
+		name, value = n, v
+	}
+	return PlainName(name), value
+}
+
+// PlainName is an option, or a value, as a parameter is named: --batch-size is batch_size.
+func PlainName(word string) string {
+	return strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_")
+}

@@ -1,0 +1,28 @@
+package identity
+
+import (
+	"github.com/dpsight/dpsight/schemas"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a suite hashed, and what the built-in experiments' parameters say, does not hang on the words of a command: a
+// later dpsight writes others.
+func TestCommandsThatTellNothing(t *testing.T) {
+	for _, m := range []*schemas.Manifest{
+		{Command: []string{"python3", "-m", "dpsight_experiments", "--method", "ghost"}},
+		{Command: []string{"python", "train.py"}, Suite: &schemas.SuiteRef{Key: "k"}},
+		{},
+	} {
+		if got := CommandOf(m); got != nil {
+			t.Errorf("%q: %q", m.Command, got)
+		}
+	}
+	long := strings.Repeat("x", 60)
+	got := argumentsOf([]string{"python", "-u", "t.py", "--lr=0.1", "--out", long + "/1", "--flag"})
+	want := []string{"python", "-u t.py", "--lr=0.1", "--out …" + strings.Repeat("x", 37) + "/1", "--flag"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

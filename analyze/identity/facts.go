@@ -1,0 +1,115 @@
+package identity
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"github.com/dpsight/dpsight/schemas"
+	"slices"
+)
+
+// A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two
+// runs that differ in a condition are still compared, and say so.
+type Fact struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+	// Condition is true for what a fair comparison holds constant.
+	Condition bool `json:"condition"`
+	// Param is true for a parameter of the experiment, false for what it ran on.
+	Param bool `json:"param"`
+	// whole is the JSON that Value abbreviates, empty where it does not.
+	Whole string `json:"-"`
+}
+
+// Equals compares facts of the same name.
+func (f *Fact) Equals(o *Fact) bool { return f.Value == o.Value && f.Whole == o.Whole }
+
+// fairParams are the experiment parameters that a fair comparison holds constant, where both runs have them.
+var fairParams = []string{"preset", "model", "mlp_dims", "vocab_size", "hidden_dim", "num_layers", "num_heads",
+	"seq_len", "batch_size",
+	"physical_batch_size", "optimizer", "precision", "checkpointing", "zero_grad", "clipping", "poisson"}
+
+// FactsOf lists what the manifest says of a run: where it ran first, then its parameters by name.
+func FactsOf(m *schemas.Manifest) []Fact {
+	var list []Fact
+	add := func(what string, value any) {
+		switch v := value.(type) {
+		case nil:
+			return
+		case *string:
+			if v == nil {
+				return
+			}
+			value = *v
+		case *bool:
+			if v == nil {
+				return
+			}
+			value = *v
+		case string:
+			if v == "" {
+				return
+			}
+		}
+		list = append(list, Fact{What: what, Value: fmt.Sprint(value), Condition: true})
+	}
+	if len(m.GPUs) > 0 {
+		add("GPU", m.GPUs[0].Name)
+	}
+	add("driver", m.Driver)
+	if e := m.Environment; e != nil {
+		add("torch", e.Torch)
+		add("CUDA", e.CUDA)
+		add("cuDNN", e.CuDNN)
+		add("Opacus", e.Opacus)
+		add("TF32 matmul", e.TF32Matmul)
+		add("TF32 cuDNN", e.TF32CuDNN)
+		add("matmul precision", e.MatmulPrecision)
+		add("cuDNN benchmark", e.CuDNNBenchmark)
+		add("deterministic", e.Deterministic)
+		add("allocator backend", e.AllocatorBackend)
+		if len(e.AllocatorSettings) > 0 {
+			// Go writes the keys of a map in order, so equal settings give equal text.
+			if text, err := json.Marshal(e.AllocatorSettings); err == nil {
+				value, _ := e.AllocatorSettings["PYTORCH_CUDA_ALLOC_CONF"].(string)
+				list = append(list, Fact{"allocator settings", cmp.Or(value, "default"), true, false, string(text)})
+			}
+		}
+	}
+	for _, p := range SortedKeys(m.Params) {
+		if v := m.Params[p]; v != nil && p != "bare" {
+			list = append(list, Fact{p, TextOf(v), slices.Contains(fairParams, p), true, ""})
+		}
+	}
+	return list
+}
+
+// Method is the experiment's method, empty for a script of the user's.
+func (id *Identity) Method() string { m, _ := id.Params["method"].(string); return m }
+
+// MethodNormOnly is the method that computes per-sample norms and does nothing with them.
+const MethodNormOnly = "norm_only"
+
+// NormsOnly is whether the run computes per-sample norms and does nothing with them: it is not private.
+func (id *Identity) NormsOnly() bool { return id.Method() == MethodNormOnly }
+
+// SortedKeys are the keys of all maps, each once.
+func SortedKeys[V any](maps ...map[string]V) []string {
+	var keys []string
+	for _, m := range maps {
+		for k := range m {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+const MethodVanilla = "vanilla"
+
+// LengthParams say how long an experiment is and how it begins, which neither the clipped sum nor a step depends on.
+var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
+
+// BuiltinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight
+// writes more options for the same parameters.
+const BuiltinModule = "dpsight_experiments"

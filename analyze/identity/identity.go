@@ -1,0 +1,150 @@
+package identity
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Identity says which run a figure is of and how the figure is known. Every document repeats it.
+type Identity struct {
+	RunID   string         `json:"run_id"`
+	Name    string         `json:"name"`
+	Status  string         `json:"status"`
+	Reason  string         `json:"reason,omitempty"` // why the status is not ok
+	Source  string         `json:"source"`           // measured, predicted or imported
+	Profile *string        `json:"profile"`          // of a predicted run
+	Params  map[string]any `json:"params"`
+	// Confidence is how sure the figures of a predicted run are, and why; see [confidence.Assess]. Empty for other
+	// runs.
+	Confidence        string   `json:"confidence,omitempty"`
+	ConfidenceReasons []string `json:"confidence_reasons,omitempty"`
+	// KnownError is how far off recorded cases of these reasons were, as a sentence; null where no recordings say.
+	KnownError *string `json:"known_error,omitempty"`
+
+	Command []string `json:"-"` // see [CommandOf]
+	label   string   // see [Identity.Shown]
+}
+
+func Of(in *schemas.Tables) Identity {
+	m := in.Manifest
+	params := maps.Clone(m.Params)
+	if params == nil {
+		params = map[string]any{}
+	}
+	if m.Bare {
+		params["bare"] = true
+	}
+	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
+		Profile: m.Profile, Params: params, Command: CommandOf(m)}
+	if c := confidence.Of(in); c != nil {
+		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError
+	}
+	return id
+}
+
+// Bare reports whether the run has counters and timers only.
+func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
+
+// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
+// close)", "imported", "bare", or empty. Every output shows it.
+func (id *Identity) Mark() string {
+	switch {
+	case id.Source == schemas.Predicted:
+		text := "phantom"
+		if id.Profile != nil {
+			text += " " + *id.Profile
+		}
+		if id.Confidence != "" {
+			text += ", " + id.Confidence
+		}
+		return id.bare("predicted (" + text + ")")
+	case id.Source == schemas.Imported:
+		return "imported"
+	case id.Bare():
+		return "bare"
+	}
+	return ""
+}
+
+// kind is the mark without the confidence, which does not tell experiments apart.
+func (id *Identity) kind() string {
+	plain := *id
+	plain.Confidence = ""
+	return plain.Mark()
+}
+
+func (id *Identity) bare(mark string) string {
+	if id.Bare() {
+		return mark + ", bare"
+	}
+	return mark
+}
+
+// NotIngested is the warning of a run that has no tables yet: there is nothing else to say of it.
+const NotIngested = "not ingested yet"
+
+// Shown is what a document of several runs shows the run as: its name, with what tells it from other experiments of
+// that name there.
+func (id *Identity) Shown() string { return cmp.Or(id.label, id.Title()) }
+
+// Title is the name, or the id of a run without one.
+func (id *Identity) Title() string {
+	if id.Name == "" {
+		return id.RunID
+	}
+	return id.Name
+}
+
+// Place is one device of one rank.
+type Place struct{ Rank, Device int32 }
+
+func (p Place) String() string { return fmt.Sprintf("cuda:%d", p.Device) }
+
+// Places lists the devices that the run has verdicts for, in order; without a report, those with allocations.
+func Places(in *schemas.Tables) []Place {
+	seen := map[Place]bool{}
+	if in.Report != nil {
+		for _, d := range in.Report.Devices {
+			seen[Place{d.Rank, d.Device}] = true
+		}
+	}
+	last := Place{-1, -1}
+	for i := range in.Allocations {
+		if p := (Place{in.Allocations[i].Rank, in.Allocations[i].Device}); p != last { // rows of a device lie together
+			seen[p], last = true, p
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b Place) int {
+		if a.Rank != b.Rank {
+			return int(a.Rank - b.Rank)
+		}
+		return int(a.Device - b.Device)
+	})
+}
+
+// Verdict is ingest's verdict on a device, or nil.
+func Verdict(in *schemas.Tables, p Place) *schemas.DeviceVerdict {
+	if in.Report == nil {
+		return nil
+	}
+	for i := range in.Report.Devices {
+		if d := &in.Report.Devices[i]; d.Rank == p.Rank && d.Device == p.Device {
+			return d
+		}
+	}
+	return nil
+}
+
+// Higher is the replayed highest, or torch's counter where nothing was recorded or the highest came when no event was
+// recorded any more.
+func Higher(events int64, replayed, torch *int64) *int64 {
+	if events == 0 || torch != nil && *torch > *replayed {
+		return torch
+	}
+	return replayed
+}

@@ -1,0 +1,167 @@
+package identity
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing
+// theirs, since each has its own table, and an id beside it where programs read.
+func Distinguish[R any](runs []R, identity func(*R) *Identity) {
+	ids, labels := make([]Identity, len(runs)), make([]string, len(runs))
+	for i := range runs {
+		ids[i] = *identity(&runs[i])
+		labels[i] = ids[i].Title()
+	}
+	experimentsApart(ids, labels)
+	for i := range runs {
+		identity(&runs[i]).label = labels[i]
+	}
+}
+
+// sharing calls f with every group of runs that share a label.
+func sharing(labels []string, f func(group []int)) {
+	groups := map[string][]int{}
+	for i := range labels {
+		groups[labels[i]] = append(groups[labels[i]], i)
+	}
+	for _, g := range groups {
+		if len(g) > 1 {
+			f(g)
+		}
+	}
+}
+
+// experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their
+// commands.
+func experimentsApart(ids []Identity, labels []string) {
+	TellApart(ids, labels, func(int, string) {})
+}
+
+// TellApart is [experimentsApart], and calls told with what it adds to a label.
+func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
+	tell := func(i int, text string) {
+		if text != "" {
+			labels[i] += " (" + text + ")"
+			told(i, text)
+		}
+	}
+	sharing(labels, func(group []int) {
+		keys := TellingParams(ids, group)
+		for _, i := range group {
+			tell(i, ParamWords(&ids[i], keys))
+		}
+	})
+	sharing(labels, func(group []int) {
+		for k, text := range TellingArguments(ids, group) {
+			tell(group[k], text)
+		}
+	})
+}
+
+// Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
+// parameters that tell them apart, else the arguments of their commands; then, of runs of the same mark and status, the
+// start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which batch.
+func Labels(ids []Identity, started []time.Time) []string {
+	labels := make([]string, len(ids))
+	for i := range ids {
+		labels[i] = ids[i].Title()
+	}
+	experimentsApart(ids, labels)
+	marked := make([]string, len(labels)) // what a table shows beside a label tells runs apart, too
+	for i := range ids {
+		marked[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
+	}
+	sharing(marked, func(group []int) {
+		times := map[string]int{}
+		at := func(i int) string {
+			if i >= len(started) || started[i].IsZero() {
+				return ""
+			}
+			return started[i].UTC().Format("2006-01-02 15:04:05")
+		}
+		for _, i := range group {
+			times[at(i)]++
+		}
+		for _, i := range group {
+			if t := at(i); t != "" && times[t] == 1 {
+				labels[i] += " " + t
+			} else {
+				labels[i] += " " + ids[i].RunID
+			}
+		}
+	})
+	return labels
+}
+
+// TellingParams chooses, of the parameters that differ within the group, those that the ones before them do not settle:
+// beside a batch size, a physical batch that is always equal to it says nothing.
+func TellingParams(ids []Identity, group []int) []string {
+	var keys []string
+	for _, i := range group {
+		for k := range ids[i].Params {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		place := func(k string) int {
+			switch {
+			case slices.Contains(AxisOrder, k):
+				return slices.Index(AxisOrder, k)
+			case slices.Contains(AxisLast, k):
+				return len(AxisOrder) + 1
+			}
+			return len(AxisOrder)
+		}
+		if c := place(a) - place(b); c != 0 {
+			return c
+		}
+		return strings.Compare(a, b)
+	})
+	var chosen []string
+	for _, k := range keys {
+		values := map[string]string{}
+		for _, i := range group {
+			id := &ids[i]
+			so, value := ParamWords(id, chosen), ParamWords(id, []string{k})
+			if old, ok := values[so]; ok && old != value {
+				chosen = append(chosen, k)
+				break
+			}
+			values[so] = value
+		}
+	}
+	return chosen
+}
+
+// shownText prints a parameter's value where a reader sees it: the memory of a GPU in MiB, as bytes of it mostly are a
+// whole number of.
+func shownText(key string, v any) string {
+	text := TextOf(v)
+	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil && bytes%(1<<20) == 0 {
+		return strconv.FormatInt(bytes>>20, 10) + " MiB"
+	}
+	return text
+}
+
+// ParamWords are the run's values of parameters: "batch_size=16, model=mlp"; one that it lacks is not named.
+func ParamWords(id *Identity, keys []string) string {
+	var words []string
+	for _, k := range keys {
+		if v, ok := id.Params[k]; ok && v != nil {
+			words = append(words, k+"="+shownText(k, v))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// AxisOrder are the parameters that rows and columns are chosen from first. Then come the source, the other parameters,
+// how long a run was, and what it ran on.
+var AxisOrder = []string{"method", "clipping", "model", "preset", "batch_size", "physical_batch_size", "seq_len",
+	"precision"}
+
+var AxisLast = []string{"num_iter", "warmup_iter", "seed", "bare"}

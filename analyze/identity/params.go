@@ -1,0 +1,60 @@
+package identity
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// toldParams say what was told of the machine. A suite's key knows of its file alone, not of the machine that it was
+// run on.
+var toldParams = []string{"world_size", "ranks", "gpus_per_node", "gpu_memory"}
+
+// ToldText is those parameters as one string, empty where nothing was told.
+func ToldText(params map[string]any) string {
+	told := map[string]any{}
+	for _, k := range toldParams {
+		if v, ok := params[k]; ok {
+			told[k] = v
+		}
+	}
+	return ParamsText(told)
+}
+
+// ParamsText is parameters as one string that equal parameters share.
+func ParamsText(params map[string]any) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(params)) {
+		fmt.Fprintf(&b, "%q=%s\x00", k, TextOf(params[k]))
+	}
+	return b.String()
+}
+
+// TextOf prints a parameter's value: a whole number as one, whether it came from JSON, which makes one number type of
+// many, or not.
+func TextOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	if b, err := json.Marshal(v); err == nil {
+		return string(b)
+	}
+	return fmt.Sprint(v)
+}
+
+func OrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Known is n, nil where it is 0: what a table leaves out.
+func Known(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}

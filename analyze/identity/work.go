@@ -1,0 +1,38 @@
+package identity
+
+import (
+	"fmt"
+	"github.com/dpsight/dpsight/schemas/launch"
+	"strings"
+)
+
+// ScriptOf names what a command runs: the base name of its script, else -m and the module; empty where neither can be
+// seen.
+func ScriptOf(command []string) string {
+	script, module := launch.Work(command)
+	switch {
+	case script != "":
+		return launch.Base(script)
+	case module != "":
+		return "-m " + module
+	}
+	return ""
+}
+
+// TwinKey is what a bare run and its twin have in common: all but how many steps they took.
+func TwinKey(id *Identity, key, script string, facts []Fact) string {
+	if id.Method() == "" && key == "" {
+		return id.RunID
+	}
+	var b strings.Builder
+	b.WriteString(id.Source)
+	if id.Method() == "" {
+		b.WriteString("\x00" + script + "\x00" + CommandText(id.Command))
+	}
+	for _, f := range facts {
+		if f.What != "num_iter" && f.What != "warmup_iter" {
+			fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.Whole)
+		}
+	}
+	return b.String()
+}

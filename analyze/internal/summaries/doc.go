@@ -1,0 +1,2 @@
+// Package summaries makes the summaries of small runs, for tests.
+package summaries

@@ -1,0 +1,344 @@
+package ladder
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const (
+	// settleNS is how far from a sample the allocator's segments must not change for the two to be of one state. Torch
+	// stamps a segment after cudaMalloc, which can take many milliseconds, and its end before cudaFree.
+	settleNS = 50e6
+	// edgeNS is how near to a step's end a sample must be for torch's counters there to be of one state with it.
+	edgeNS = 25e6
+)
+
+// allocator is one rank's device with what lets its state be found by time.
+type allocator struct {
+	in     *schemas.Tables
+	p      identity.Place
+	ledger *memory.Ledger
+	levels []memory.Level // of reserved; nil = not known
+	held   []memory.Level // of allocated, after each event that changes it; see heldAfter
+	clock  []int64        // of event i+1, never falling
+	end    int64          // of the events, or of the process where that is later: between them nothing happened
+	rises  []int64        // when reserved rose, by time
+	falls  []int64
+	steps  []*schemas.Step
+	gaps   bool // not every step was recorded
+	edges  []edge
+}
+
+// edge is a step's begin or end, with torch's counters there.
+type edge struct{ ns, reserved, allocated int64 }
+
+// newAllocator prepares a device. What was not loaded is not known.
+func newAllocator(in *schemas.Tables, p identity.Place, l *memory.Ledger) *allocator {
+	d := &allocator{in: in, p: p, ledger: l, levels: memory.ReservedSteps(in, p)}
+	for i := range in.Clocks {
+		if c := &in.Clocks[i]; c.Rank == p.Rank && c.Device == p.Device {
+			d.clock = slices.Clone(c.TimeNS)
+		}
+	}
+	for i := 1; i < len(d.clock); i++ { // each drain converts the CPU's counter anew
+		d.clock[i] = max(d.clock[i], d.clock[i-1])
+	}
+	if n := len(d.clock); n > 0 {
+		d.end = d.clock[n-1]
+	}
+	for i := range in.Processes {
+		if r := &in.Processes[i]; r.Rank == p.Rank && r.Device == p.Device {
+			d.end = max(d.end, r.EndNS)
+		}
+	}
+	for i := 1; i < len(d.levels); i++ {
+		k := d.levels[i].Seq - 1
+		if k < 0 || k >= int64(len(d.clock)) {
+			continue
+		}
+		if d.levels[i].Bytes > d.levels[i-1].Bytes {
+			d.rises = append(d.rises, d.clock[k])
+		} else {
+			d.falls = append(d.falls, d.clock[k])
+		}
+	}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank != p.Rank || s.Device != p.Device {
+			continue
+		}
+		d.steps, d.gaps = append(d.steps, s), d.gaps || !s.Recorded
+		if s.Recorded && len(d.clock) > 0 {
+			d.end = max(d.end, s.EndNS)
+		}
+		for _, e := range []edge{{s.StartNS, s.ReservedBegin, s.AllocatedBegin}, {s.EndNS, s.ReservedEnd,
+			s.AllocatedEnd}} {
+			if e.reserved > 0 { // 0 is a counter that was not read
+				d.edges = append(d.edges, e)
+			}
+		}
+	}
+	slices.SortFunc(d.steps, func(a, b *schemas.Step) int { return cmp.Compare(a.StartNS, b.StartNS) })
+	slices.SortStableFunc(d.edges, func(a, b edge) int { return cmp.Compare(a.ns, b.ns) })
+	return d
+}
+
+// recorded reports whether the events around a time are in the journal. Set-up is; steps say so of themselves; after
+// the last step all is, if every step was.
+func (d *allocator) recorded(ns int64) bool {
+	if len(d.clock) == 0 || d.levels == nil {
+		return false
+	}
+	k := sort.Search(len(d.steps), func(i int) bool { return d.steps[i].StartNS > ns }) - 1
+	switch {
+	case ns > d.end:
+		return false
+	case k < 0 || d.steps[k].Recorded && ns <= d.steps[k].EndNS:
+		return true
+	}
+	return !d.gaps
+}
+
+// seqAt is the last event that happened by a time.
+func (d *allocator) seqAt(ns int64) int64 {
+	return int64(sort.Search(len(d.clock), func(i int) bool { return d.clock[i] > ns }))
+}
+
+func (d *allocator) reservedAfter(seq int64) int64 {
+	i := sort.Search(len(d.levels), func(i int) bool { return d.levels[i].Seq > seq })
+	return d.levels[max(i-1, 0)].Bytes
+}
+
+// heldAfter is what was allocated just after an event.
+func (d *allocator) heldAfter(seq int64) int64 {
+	if d.held == nil {
+		d.held = []memory.Level{{}}
+		for _, a := range d.ledger.Allocs {
+			d.held = append(d.held, memory.Level{Seq: a.AllocSeq, Bytes: a.BlockBytes})
+			if a.FreeRequestedSeq > 0 {
+				d.held = append(d.held, memory.Level{Seq: a.FreeRequestedSeq, Bytes: -a.BlockBytes})
+			}
+		}
+		slices.SortFunc(d.held, func(a, b memory.Level) int { return cmp.Compare(a.Seq, b.Seq) })
+		for i := 1; i < len(d.held); i++ {
+			d.held[i].Bytes += d.held[i-1].Bytes
+		}
+	}
+	i := sort.Search(len(d.held), func(i int) bool { return d.held[i].Seq > seq })
+	return d.held[max(i-1, 0)].Bytes
+}
+
+// settled reports whether no segment came or went so near to a time that NVML may have counted it otherwise.
+func (d *allocator) settled(ns int64) bool {
+	within := func(times []int64, from, to int64) bool { // (from, to]
+		i := sort.Search(len(times), func(i int) bool { return times[i] > from })
+		return i < len(times) && times[i] <= to
+	}
+	return !within(d.rises, ns, ns+settleNS) && !within(d.falls, ns-settleNS, ns+settleNS)
+}
+
+// torchState is what is known of one device's allocator at a moment.
+type torchState struct {
+	reserved int64
+	how      string
+	settled  bool
+	seq      int64 // replayed only
+	// Of torch's counters: allocated, nil = not known, and where they were read, nil = those on both sides agree.
+	allocated *int64
+	edge      *edge
+}
+
+// at is the state at a time, nil where it is not known.
+func (d *allocator) at(ns int64) *torchState {
+	if d.recorded(ns) {
+		seq := d.seqAt(ns)
+		return &torchState{reserved: d.reservedAfter(seq), how: HowReplayed, settled: d.settled(ns), seq: seq}
+	}
+	k := sort.Search(len(d.edges), func(i int) bool { return d.edges[i].ns > ns })
+	var nearest *edge
+	for _, i := range []int{k - 1, k} {
+		if i >= 0 && i < len(d.edges) && prose.Magnitude(d.edges[i].ns-ns) <= edgeNS &&
+			(nearest == nil || prose.Magnitude(d.edges[i].ns-ns) < prose.Magnitude(nearest.ns-ns)) {
+			nearest = &d.edges[i]
+		}
+	}
+	if k > 0 && k < len(d.edges) && d.edges[k-1].reserved == d.edges[k].reserved {
+		return &torchState{reserved: d.edges[k].reserved, how: HowCounted, settled: true}
+	}
+	if nearest != nil {
+		return &torchState{reserved: nearest.reserved, how: HowCounted, settled: true,
+			allocated: identity.Known(nearest.allocated), edge: nearest}
+	}
+	return nil
+}
+
+// whereAt is the step and phase that the host was in.
+func (d *allocator) whereAt(ns int64) (step *int64, phase *string) {
+	for i := range d.in.Phases {
+		f := &d.in.Phases[i]
+		if f.Rank == d.p.Rank && f.Device == d.p.Device && f.StartNS <= ns && ns < f.EndNS {
+			if f.Step >= 0 {
+				step = new(f.Step)
+			}
+			return step, new(f.Phase)
+		}
+	}
+	for _, s := range d.steps {
+		if s.StartNS <= ns && ns < s.EndNS {
+			return new(s.Step), nil
+		}
+	}
+	return nil, nil
+}
+
+// reading is a sample beside the states of all allocators on its GPU.
+type reading struct {
+	sample *schemas.Sample
+	states []*torchState // nil where one is not known
+	// settled says that all are known and of one state with the sample.
+	settled, replayed bool
+	reserved          int64
+}
+
+func (g *gpu) read(s *schemas.Sample) reading {
+	r := reading{sample: s, settled: true, replayed: true}
+	for _, d := range g.devices {
+		st := d.at(s.TimeNS)
+		if st == nil || st.edge != nil && !g.steady(s, st.edge.ns) {
+			return reading{sample: s}
+		}
+		r.states = append(r.states, st)
+		r.reserved += st.reserved
+		r.settled = r.settled && st.settled
+		r.replayed = r.replayed && st.how == HowReplayed
+	}
+	return r
+}
+
+// steady reports whether the samples around a time have as much in use as s.
+func (g *gpu) steady(s *schemas.Sample, ns int64) bool {
+	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
+	return k > 0 && k < len(g.samples) && g.samples[k-1].UsedBytes == s.UsedBytes &&
+		g.samples[k].UsedBytes == s.UsedBytes
+}
+
+// allocated is what all allocators on the GPU had allocated; -1 where that is not known of one.
+func (g *gpu) allocated(r *reading) (bytes int64) {
+	if r.states == nil {
+		return -1
+	}
+	for i, st := range r.states {
+		switch {
+		case st.how == HowReplayed:
+			bytes += g.devices[i].heldAfter(st.seq)
+		case st.allocated != nil:
+			bytes += *st.allocated
+		default:
+			return -1
+		}
+	}
+	return bytes
+}
+
+func (r *reading) outside() int64 { return r.sample.UsedBytes - r.reserved }
+
+// highest chooses the sample that shows the device's peak. The peak is a plateau, since torch keeps what it reserves:
+// of its samples those come first whose state of the allocator the events tell, then those whose state torch's counters
+// tell. Of several the one with the most allocated is taken, and the first of equals: the device is as full in all of
+// them, and that one says best what for. The others may lie between steps, where all but the model is cached.
+func (g *gpu) highest() (best reading, plateau int) {
+	var top int64 = -1
+	for _, s := range g.samples {
+		top = max(top, s.UsedBytes)
+	}
+	rank := func(r *reading) int {
+		switch {
+		case r.states == nil:
+			return 3
+		case r.settled && r.replayed:
+			return 0
+		case r.settled:
+			return 1
+		}
+		return 2
+	}
+	most := int64(-1)
+	for _, s := range g.samples {
+		if s.UsedBytes != top {
+			continue
+		}
+		plateau++
+		r := g.read(s)
+		held := g.allocated(&r)
+		if plateau == 1 || rank(&r) < rank(&best) || rank(&r) == rank(&best) && held > most {
+			best, most = r, held
+		}
+	}
+	return best, plateau
+}
+
+// nearest finds the settled samples on both sides of a time; nil where there is none.
+func (g *gpu) nearest(ns int64) (before, after *reading) {
+	k := sort.Search(len(g.samples), func(i int) bool { return g.samples[i].TimeNS > ns })
+	for i := k - 1; i >= 0 && before == nil; i-- {
+		if r := g.read(g.samples[i]); r.settled && r.outside() > 0 {
+			before = &r
+		}
+	}
+	for i := k; i < len(g.samples) && after == nil; i++ {
+		if r := g.read(g.samples[i]); r.settled && r.outside() > 0 {
+			after = &r
+		}
+	}
+	return before, after
+}
+
+// uncharged is what the GPU has in use beyond what NVML charges to the run's processes: a reading between two that are
+// equal, since NVML's two answers are not of one instant. It comes from the nearest such sample with as many other
+// processes.
+func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
+	for i, s := range g.samples {
+		if s.ProcessBytes == nil || *s.ProcessBytes <= 0 || s.OtherProcesses != at.OtherProcesses || i == 0 ||
+			i+1 == len(g.samples) {
+			continue
+		}
+		if used := s.UsedBytes; g.samples[i-1].UsedBytes != used || g.samples[i+1].UsedBytes != used ||
+			used < *s.ProcessBytes {
+			continue
+		}
+		if d := s.TimeNS - at.TimeNS; !ok || prose.Magnitude(d) < prose.Magnitude(offsetNS) {
+			bytes, offsetNS, ok = s.UsedBytes-*s.ProcessBytes, d, true
+		}
+	}
+	return bytes, offsetNS, ok
+}
+
+// mostLevels is how many changes of what lies outside torch are listed: more come of other processes.
+const mostLevels = 64
+
+// outsideTorch lists the levels of what lies outside torch while the run was recorded.
+func (g *gpu) outsideTorch() []OutsideTorch {
+	out := []OutsideTorch{}
+	for _, s := range g.samples {
+		r := g.read(s)
+		if !r.settled || !r.replayed || r.reserved == 0 {
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && out[k].Bytes == r.outside() {
+			continue
+		}
+		if len(out) == mostLevels {
+			break
+		}
+		l := OutsideTorch{TimeNS: s.TimeNS, Bytes: r.outside()}
+		l.Step, l.Phase = g.devices[0].whereAt(s.TimeNS)
+		out = append(out, l)
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+package ladder
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Schema is the version of [Document].
+const Schema = "dpsight.ladder/1"
+
+// Document is what "dpsight analyze ladder --format json" prints.
+type Document struct {
+	Schema string `json:"schema"`
+	Runs   []Run  `json:"runs"`
+}
+
+// NewDocument makes the document of these runs.
+func NewDocument(runs ...Run) Document {
+	if runs == nil {
+		runs = []Run{}
+	}
+	identity.Distinguish(runs, func(r *Run) *identity.Identity { return &r.Identity })
+	return Document{Schema, runs}
+}
+
+// Run is one run's ladders, one a GPU. GPUs is empty for a run that used none.
+type Run struct {
+	identity.Identity
+	GPUs     []GPULadder `json:"gpus"`
+	Warnings []string    `json:"warnings"`
+}
+
+// GPULadder is the memory of one GPU, from what NVML has in use down to the categories of what is allocated.
+type GPULadder struct {
+	GPU        *string  `json:"gpu"`
+	UUID       *string  `json:"uuid"`
+	Index      *int64   `json:"index"` // NVML's; null without samples
+	TotalBytes *int64   `json:"total_bytes"`
+	Devices    []Device `json:"devices"`
+	Moments    []Moment `json:"moments"`
+	// OutsideTorch is what the GPU had in use beyond what torch reserved, each time that it changed while events were
+	// recorded: CUDA loads modules when they are first called.
+	OutsideTorch []OutsideTorch `json:"outside_torch"`
+}
+
+// Device is one rank's device that is this GPU.
+type Device struct {
+	Device string `json:"device"`
+	Rank   int32  `json:"rank"`
+}
+
+// OutsideTorch is a level of device used less reserved, from a settled NVML sample on.
+type OutsideTorch struct {
+	TimeNS int64   `json:"time_ns"`
+	Step   *int64  `json:"step"`
+	Phase  *string `json:"phase"`
+	Bytes  int64   `json:"bytes"`
+}
+
+// The moments of a ladder.
+const (
+	DevicePeak = "device_peak" // the highest device used that NVML saw
+	// the highest that NVML saw where allocator events were recorded, if the device's peak lies elsewhere
+	RecordedPeak  = "recorded_peak"
+	AllocatorPeak = "allocator_peak" // the highest allocated of one rank's device
+)
+
+// Moment is one moment's ladder. Where a rung has others in it that are known, they sum to it, to the byte.
+//
+// Moments are of the calls on the host: NVML and the allocator count a segment when cudaMalloc returns, whatever the
+// GPU is computing then. Samples carry the host's Unix time, taken before NVML is asked; events carry Unix time too,
+// which torch makes of the CPU's counter, to the microsecond; so the two differ by far less than two samples do.
+type Moment struct {
+	At     string  `json:"at"`
+	Device *string `json:"device"` // whose allocator's peak; null for the device's
+	Rank   *int32  `json:"rank"`
+	TimeNS *int64  `json:"time_ns"` // Unix; null where no clock says
+	// the last before the moment; null in steps that were not recorded, and for several devices
+	Event *int64  `json:"event"`
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+	// SampleOffsetNS is the time of the NVML sample that the device's rungs come from less TimeNS: 0 at the device's
+	// peak.
+	SampleOffsetNS *int64 `json:"sample_offset_ns"`
+	// MemoryAPI is 1 or 2. With 2 the driver's reserve is not in device used: total = used + DriverReserveBytes + free.
+	MemoryAPI          *int64   `json:"memory_api"`
+	DriverReserveBytes *int64   `json:"driver_reserve_bytes"`
+	OtherProcesses     *int64   `json:"other_processes"` // how many
+	Rungs              []Rung   `json:"rungs"`           // each after the one that it is in
+	Notes              []string `json:"notes"`
+}
+
+// The rungs. What nothing tells apart is one rung, whose name joins several by "+".
+const (
+	RungDeviceUsed     = "device_used"
+	RungOtherProcesses = "other_processes"
+	RungDriverReserve  = "driver_reserve"
+	RungDriver         = "driver" // what NVML has in use and charges to no process
+	RungContext        = "context"
+	RungModules        = "modules" // CUDA modules: code
+	RungNonTorch       = "non_torch"
+	RungReserved       = "reserved"
+	RungAllocated      = "allocated"
+	RungPendingFree    = "pending_free"
+	RungCached         = "cached"
+)
+
+// How a rung is known.
+const (
+	HowSampled    = "sampled"    // NVML's answer at the moment
+	HowNearby     = "nearby"     // NVML's answer at a sample near the moment
+	HowReplayed   = "replayed"   // from the allocator's events
+	HowCounted    = "counted"    // torch's own counter
+	HowDifference = "difference" // what the others leave of the rung that it is in
+	HowSum        = "sum"        // of the rungs in it
+	HowUnknown    = "unknown"    // Bytes is null
+)
+
+// Rung is one part of a GPU's memory. In is the rung that it is a part of, null for the top; a part of allocated is a
+// category.
+type Rung struct {
+	Rung  string  `json:"rung"`
+	In    *string `json:"in"`
+	Bytes *int64  `json:"bytes"`
+	How   string  `json:"how"`
+}
+
+// Rung gives the named rung, nil where the moment has none.
+func (m *Moment) Rung(name string) *Rung {
+	for i := range m.Rungs {
+		if m.Rungs[i].Rung == name {
+			return &m.Rungs[i]
+		}
+	}
+	return nil
+}
+
+func (m *Moment) add(name, in string, bytes *int64, how string) {
+	r := Rung{Rung: name, Bytes: bytes, How: how}
+	if in != "" {
+		r.In = &in
+	}
+	if bytes == nil {
+		r.How = HowUnknown
+	}
+	m.Rungs = append(m.Rungs, r)
+}
+
+func (m *Moment) note(format string, args ...any) {
+	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
+}
+
+// Of explains each GPU's memory at its own peak, at its highest where events were recorded if that is another
+// moment, and at the peak of each allocator on it. A run that used no GPU gives its identity and a [*NoEventsError].
+func Of(in schemas.Tables) (Run, error) { return With(&in, memory.NewLedgers(&in)) }
+
+func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
+	run := Run{Identity: identity.Of(in), GPUs: []GPULadder{}, Warnings: []string{}}
+	if in.Report == nil {
+		run.Warnings = append(run.Warnings, identity.NotIngested)
+	} else {
+		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	if len(identity.Places(in)) == 0 {
+		return run, memory.NoEvents(in)
+	}
+	for _, g := range gpus(in, ledgers) {
+		l := GPULadder{Devices: []Device{}, Moments: []Moment{}, OutsideTorch: []OutsideTorch{}}
+		if g.gpu != nil {
+			l.GPU, l.UUID = identity.OrNull(g.gpu.Name), identity.OrNull(g.gpu.UUID)
+			l.TotalBytes = identity.Known(g.gpu.TotalBytes)
+			if len(g.samples) > 0 {
+				l.Index = new(int64(g.gpu.Index))
+			}
+		}
+		for _, d := range g.devices {
+			l.Devices = append(l.Devices, Device{d.p.String(), d.p.Rank})
+		}
+		if m := g.devicePeak(); m != nil {
+			l.Moments = append(l.Moments, *m)
+			if m.Rung(RungPendingFree) == nil { // torch's counters alone tell of that moment
+				if m := g.recordedPeak(); m != nil {
+					l.Moments = append(l.Moments, *m)
+				}
+			}
+		}
+		for _, d := range g.devices {
+			if m := g.allocatorPeak(d); m != nil {
+				l.Moments = append(l.Moments, *m)
+			}
+		}
+		if len(g.samples) > 0 {
+			l.OutsideTorch = g.outsideTorch()
+		} else if !slices.Contains(run.Warnings, g.reason) {
+			run.Warnings = append(run.Warnings, g.reason)
+		}
+		run.GPUs = append(run.GPUs, l)
+	}
+	return run, nil
+}
+
+// gpu is a GPU with its samples and the allocators on it.
+type gpu struct {
+	gpu     *schemas.GPU // nil = not known which
+	samples []*schemas.Sample
+	reason  string // why there are no samples
+	devices []*allocator
+}
+
+// gpus groups the run's devices by GPU.
+func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
+	var out []*gpu
+	for _, p := range identity.Places(in) {
+		card, reason := gpuOf(in, p)
+		var g *gpu
+		for _, o := range out {
+			// without samples nothing joins what they held at one moment
+			if card != nil && o.gpu == card && reason == "" {
+				g = o
+			}
+		}
+		if g == nil {
+			g = &gpu{gpu: card, reason: reason}
+			for i := range in.Samples {
+				if s := &in.Samples[i]; card != nil && reason == "" && int(s.Device) == card.Index {
+					g.samples = append(g.samples, s)
+				}
+			}
+			if len(g.samples) == 0 && g.reason == "" {
+				g.reason = fmt.Sprintf("%s was not sampled: nothing is known of the GPU's memory beyond torch's own", p)
+			}
+			out = append(out, g)
+		}
+		g.devices = append(g.devices, newAllocator(in, p, ledgers.Of(p)))
+	}
+	return out
+}
+
+// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. The reason says why its NVML samples, if
+// there are any, cannot be used.
+func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, string) {
+	gpus := in.Manifest.GPUs
+	var only *schemas.GPU
+	if len(gpus) == 1 {
+		only = &gpus[0]
+	}
+	switch in.Manifest.Source {
+	case schemas.Predicted:
+		return only, "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own"
+	case schemas.Imported:
+		return only, "an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own"
+	}
+	for i := range in.Processes {
+		pr := &in.Processes[i]
+		if pr.Rank != p.Rank || pr.Device != p.Device || pr.UUID == "" {
+			continue
+		}
+		var match *schemas.GPU
+		for k := range gpus {
+			if gpus[k].UUID == pr.UUID && match != nil {
+				return nil, fmt.Sprintf("%s cannot be told from another GPU: several have the UUID %s", p, pr.UUID)
+			} else if gpus[k].UUID == pr.UUID {
+				match = &gpus[k]
+			}
+		}
+		if match == nil {
+			return nil, fmt.Sprintf("%s is %s, which NVML did not sample", p, pr.UUID)
+		}
+		return match, ""
+	}
+	if only == nil {
+		return nil, fmt.Sprintf("it is not known which of %d GPUs %s is", len(gpus), p)
+	}
+	return only, ""
+}

@@ -1,0 +1,275 @@
+package ladder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// devicePeak is the ladder at the highest device used; nil where it was not sampled.
+func (g *gpu) devicePeak() *Moment {
+	if len(g.samples) == 0 {
+		return nil
+	}
+	r, plateau := g.highest()
+	s := r.sample
+	m := g.sampled(DevicePeak, s)
+	if plateau > 1 {
+		m.note("device used is at this height in %d samples; of those that can be set beside the allocator, the one "+
+			"with the most allocated is shown", plateau)
+	}
+	switch {
+	case r.states == nil: // torch's part cannot be told from the rest
+		m.outside(g, s, s.UsedBytes, HowSampled, RungReserved)
+		m.note("the peak lies in steps that were not recorded, and torch's counters before and after differ: what " +
+			"torch reserved then is not known")
+		return m
+	case !r.settled:
+		m.note("a segment came or went within %d ms of the sample: what is outside torch may hold it",
+			int64(settleNS/1e6))
+	case !r.replayed:
+		m.note("the peak lies where allocator events were not recorded: torch's part is by its counters at the ends "+
+			"of steps, which %s", counters(r.states))
+	}
+	m.divide(g, &r)
+	return m
+}
+
+// sampled is a moment at a sample, with the device used.
+func (g *gpu) sampled(at string, s *schemas.Sample) *Moment {
+	m := &Moment{At: at, TimeNS: new(s.TimeNS), SampleOffsetNS: new(int64(0)), Rungs: []Rung{}, Notes: []string{}}
+	m.Step, m.Phase = g.devices[0].whereAt(s.TimeNS)
+	m.add(RungDeviceUsed, "", new(s.UsedBytes), HowSampled)
+	return m
+}
+
+// divide adds what the device used at a reading is: what lies outside torch, and torch's part.
+func (m *Moment) divide(g *gpu, r *reading) {
+	m.outside(g, r.sample, r.outside(), HowSampled)
+	if r.outside() < 0 {
+		m.note("torch reserved more than NVML has in use: the clocks, or the GPU, are not the same")
+	}
+	g.torch(m, r.states)
+}
+
+// recordedPeak is the ladder at the highest device used whose state of the allocators their events tell; nil where
+// there is no such sample. Of equals the one with the most allocated is taken, as at the device's peak.
+func (g *gpu) recordedPeak() *Moment {
+	var best reading
+	most := int64(-1)
+	for _, s := range g.samples {
+		if best.sample != nil && s.UsedBytes < best.sample.UsedBytes {
+			continue
+		}
+		r := g.read(s)
+		if !r.settled || !r.replayed || r.reserved == 0 {
+			continue
+		}
+		if held := g.allocated(&r); best.sample == nil || s.UsedBytes > best.sample.UsedBytes || held > most {
+			best, most = r, held
+		}
+	}
+	if best.sample == nil {
+		return nil
+	}
+	m := g.sampled(RecordedPeak, best.sample)
+	m.divide(g, &best)
+	return m
+}
+
+// counters says how torch's counters stand to the moment.
+func counters(states []*torchState) string {
+	for _, st := range states {
+		if st.edge != nil {
+			return fmt.Sprintf("lie within %d ms of the sample, with as much in use; allocated is of there",
+				int64(edgeNS/1e6))
+		}
+	}
+	return "are the same before and after"
+}
+
+// allocatorPeak is the ladder at the peak of one device's allocated; nil for a run without events. What is outside
+// torch is that of the nearest settled sample, and device used the sum.
+func (g *gpu) allocatorPeak(d *allocator) *Moment {
+	f, err := memory.FindMoment(d.in, d.p, memory.At{})
+	if err != nil || len(d.ledger.Allocs) == 0 || d.levels == nil {
+		return nil
+	}
+	seq := f.At.Event
+	m := &Moment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.Rank), Step: f.At.Step,
+		Phase: f.At.Phase, Rungs: []Rung{}, Notes: slices.Clone(f.Warnings)}
+	if s := memory.BareNote(d.in, d.p, f.At); s != "" {
+		m.Notes = append(m.Notes, s)
+	}
+	if m.Notes == nil {
+		m.Notes = []string{}
+	}
+	states := []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
+	var near *reading
+	if seq > 0 && seq <= int64(len(d.clock)) && d.in.Manifest.Source == schemas.Measured {
+		ns := d.clock[seq-1]
+		m.TimeNS = &ns
+		near = g.near(m, ns)
+	}
+	if near != nil {
+		states = g.statesWith(d, states[0], *m.TimeNS)
+	}
+	if near == nil || states == nil {
+		if states == nil {
+			m.note("the state of the other allocators on the GPU is not known then: the rungs are of %s alone", d.p)
+			states = []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
+		}
+		m.add(RungDeviceUsed, "", nil, HowUnknown)
+		m.add(together(RungOtherProcesses, RungDriver, RungContext, RungModules, RungNonTorch), RungDeviceUsed, nil,
+			HowUnknown)
+		(&gpu{devices: []*allocator{d}}).torch(m, states[:1])
+		return m
+	}
+	var reserved int64
+	for _, s := range states {
+		reserved += s.reserved
+	}
+	m.SampleOffsetNS = new(near.sample.TimeNS - *m.TimeNS)
+	m.add(RungDeviceUsed, "", new(near.outside()+reserved), HowSum)
+	m.outside(g, near.sample, near.outside(), HowNearby)
+	g.torch(m, states)
+	return m
+}
+
+// near chooses the settled sample nearest to a time, and notes where the one on the other side says otherwise.
+func (g *gpu) near(m *Moment, ns int64) *reading {
+	before, after := g.nearest(ns)
+	near, other := before, after
+	if near == nil || other != nil && other.sample.TimeNS-ns < ns-near.sample.TimeNS {
+		near, other = after, before
+	}
+	if near == nil {
+		m.note("no NVML sample can be set beside the allocator")
+		return nil
+	}
+	ms := func(r *reading) (float64, string) {
+		if d := r.sample.TimeNS - ns; d < 0 {
+			return float64(-d) / 1e6, "before"
+		}
+		return float64(r.sample.TimeNS-ns) / 1e6, "after"
+	}
+	by, side := ms(near)
+	m.note("what is outside torch is that of the sample %.1f ms %s the event, and device used the sum", by, side)
+	if other != nil && other.outside() != near.outside() {
+		by, side := ms(other)
+		m.note("%.1f ms %s the event it was %s", by, side, prose.MiB(other.outside()))
+	}
+	return near
+}
+
+// statesWith is d's own state beside those of the GPU's other devices at that time; nil where one is not known.
+func (g *gpu) statesWith(d *allocator, own *torchState, ns int64) []*torchState {
+	var out []*torchState
+	for _, o := range g.devices {
+		if o == d {
+			out = append(out, own)
+			continue
+		}
+		st := o.at(ns)
+		if st == nil {
+			return nil
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// together names a rung of parts that nothing tells apart.
+func together(parts ...string) string { return strings.Join(parts, "+") }
+
+// outside adds the rungs that are not torch's, as far as NVML tells them apart. They sum to bytes. The parts in with
+// are not known either and go with the context.
+func (m *Moment) outside(g *gpu, s *schemas.Sample, bytes int64, how string, with ...string) {
+	m.MemoryAPI, m.OtherProcesses = new(int64(s.MemoryAPI)), new(int64(s.OtherProcesses))
+	driver := []string{RungDriver}
+	if s.MemoryAPI >= 2 {
+		m.DriverReserveBytes = new(s.ReservedBytes)
+	} else {
+		driver = []string{RungDriverReserve, RungDriver}
+	}
+	mine := append([]string{RungContext, RungModules, RungNonTorch}, with...)
+	uncharged, offset, ok := g.uncharged(s)
+	ok = ok && uncharged <= bytes
+	listed := slices.ContainsFunc(g.samples, func(o *schemas.Sample) bool {
+		return o.ProcessBytes != nil && *o.ProcessBytes > 0
+	})
+	alone := s.OtherProcesses == 0 && listed
+	if !listed {
+		// a list without the run's own processes, as a container may show, says nothing of others
+		m.OtherProcesses = nil
+	}
+	if alone {
+		m.add(RungOtherProcesses, RungDeviceUsed, new(int64(0)), how)
+	} else {
+		driver = append([]string{RungOtherProcesses}, driver...)
+	}
+	if !ok {
+		m.add(together(append(driver, mine...)...), RungDeviceUsed, &bytes, HowDifference)
+		return
+	}
+	if offset == 0 && how == HowSampled {
+		m.add(together(driver...), RungDeviceUsed, &uncharged, HowSampled)
+	} else {
+		m.add(together(driver...), RungDeviceUsed, &uncharged, HowNearby)
+	}
+	m.add(together(mine...), RungDeviceUsed, new(bytes-uncharged), HowDifference)
+}
+
+// torch adds the rungs of torch's allocators, all devices of the GPU together.
+func (g *gpu) torch(m *Moment, states []*torchState) {
+	var reserved, allocated, pending int64
+	replayed, counted := true, true
+	parts := make([]memory.CategoryBytes, memory.NCategories)
+	for i, st := range states {
+		d := g.devices[i]
+		reserved += st.reserved
+		replayed = replayed && st.how == HowReplayed
+		if st.how != HowReplayed {
+			if counted = counted && st.allocated != nil; counted {
+				allocated += *st.allocated
+			}
+			continue
+		}
+		for k, a := range d.ledger.Allocs {
+			switch {
+			case a.LiveAt(st.seq):
+				d.ledger.Count(parts, k, st.seq)
+				allocated += a.BlockBytes
+			case a.FreeRequestedSeq != 0 && a.FreeRequestedSeq <= st.seq && (a.FreeCompletedSeq == 0 ||
+				a.FreeCompletedSeq > st.seq):
+				pending += a.BlockBytes
+			}
+		}
+		if len(states) == 1 {
+			m.Event = new(st.seq)
+		}
+	}
+	how := HowCounted
+	if replayed {
+		how = HowReplayed
+	}
+	m.add(RungReserved, RungDeviceUsed, &reserved, how)
+	switch {
+	case replayed:
+		m.add(RungAllocated, RungReserved, &allocated, how)
+		for i := range parts {
+			if parts[i].Bytes != 0 {
+				m.add(schemas.Categories[i], RungAllocated, new(parts[i].Bytes), how)
+			}
+		}
+		m.add(RungPendingFree, RungReserved, &pending, how)
+		m.add(RungCached, RungReserved, new(reserved-allocated-pending), HowDifference)
+	case counted:
+		m.add(RungAllocated, RungReserved, &allocated, how)
+		m.add(together(RungPendingFree, RungCached), RungReserved, new(reserved-allocated), HowDifference)
+	}
+}

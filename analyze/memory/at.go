@@ -1,0 +1,245 @@
+package memory
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/near"
+)
+
+// At names a moment of a run. The zero At is the peak.
+type At struct {
+	Event *int64 // just after this event
+	OOM   *int64 // when the device's n-th request failed for want of memory, from 1
+	Step  *int64 // with Phase: the highest moment of that phase of that step
+	// with Step nil: of the phase's highest occurrence; "backward" means every phase of its family, see [PhaseFamily]
+	Phase string
+}
+
+// ParseAt reads "peak", "oom", "oom=N", "event=N", "step=N", "phase=P" or "step=N,phase=P".
+func ParseAt(s string) (At, error) {
+	var at At
+	switch s {
+	case "", "peak":
+		return at, nil
+	case "oom":
+		at.OOM = new(int64(1))
+		return at, nil
+	}
+	given := map[string]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok || value == "" {
+			return At{}, fmt.Errorf("moment %q is not peak, oom, event=N, or step=N,phase=P", s)
+		}
+		if given[key] {
+			return At{}, fmt.Errorf("moment %q: %s is given twice", s, key)
+		}
+		given[key] = true
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch key {
+		case "phase":
+			at.Phase = value
+		case "event":
+			if err != nil || n < 0 {
+				return At{}, fmt.Errorf("moment %q: event must be a whole number, 0 or more", s)
+			}
+			at.Event = &n
+		case "oom":
+			if err != nil || n < 1 {
+				return At{}, fmt.Errorf("moment %q: oom must be a whole number, 1 or more", s)
+			}
+			at.OOM = &n
+		case "step":
+			if err != nil || n < -1 {
+				return At{}, fmt.Errorf("moment %q: step must be a whole number, -1 or more", s)
+			}
+			at.Step = &n
+		default:
+			return At{}, fmt.Errorf("moment %q: unknown key %q (oom, event, step, phase)", s, key)
+		}
+	}
+	switch more := at.Step != nil || at.Phase != ""; {
+	case at.Event != nil && (more || at.OOM != nil):
+		return At{}, fmt.Errorf("moment %q: an event is a moment by itself", s)
+	case at.OOM != nil && more:
+		return At{}, fmt.Errorf("moment %q: a failure is a moment by itself", s)
+	}
+	return at, nil
+}
+
+// found is the moment that an At means on one device.
+type found struct {
+	At        Moment
+	Allocated int64 // by the allocator's replay; -1 where no table holds that
+	Warnings  []string
+}
+
+// FindMoment finds what at means on device p.
+func FindMoment(in *schemas.Tables, p identity.Place, at At) (found, error) {
+	v := identity.Verdict(in, p)
+	switch {
+	case at.Event != nil:
+		if v != nil && *at.Event > v.Events {
+			return found{}, fmt.Errorf("%s has %d events, not %d", p, v.Events, *at.Event)
+		}
+		return found{At: MomentOf(in, p, *at.Event), Allocated: -1}, nil
+	case at.OOM != nil:
+		return FailureAt(in, p, *at.OOM)
+	case at.Step != nil || at.Phase != "":
+		return phaseMoment(in, p, at)
+	case v == nil:
+		return found{}, fmt.Errorf("%s has no peak: it has not been ingested", p)
+	case v.InstrumentedPeakSeq != nil:
+		return found{At: MomentOf(in, p, *v.InstrumentedPeakSeq), Allocated: v.PeakAllocatedBytes}, nil
+	}
+	return found{At: MomentOf(in, p, v.PeakSeq), Allocated: v.PeakAllocatedBytes}, nil
+}
+
+// StepRange says which steps there are. Phases before the first have step -1, and those after the last its number and
+// one more: they can be asked for, and are no steps.
+func StepRange(in *schemas.Tables, p identity.Place, phases []int64) string {
+	first, last := phases[0], phases[len(phases)-1]
+	var steps []int64
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device {
+			steps = append(steps, s.Step)
+		}
+	}
+	switch {
+	case len(steps) > 0:
+	case last < 0:
+		return "the recording has no steps"
+	default:
+		return fmt.Sprintf("phases are of steps %d to %d", first, last)
+	}
+	low, high := slices.Min(steps), slices.Max(steps)
+	text := fmt.Sprintf("steps go from %d to %d", low, high)
+	var others []string
+	if first < low {
+		others = append(others, fmt.Sprintf("%d is what came before them", first))
+	}
+	if last > high {
+		others = append(others, fmt.Sprintf("%d is what came after", last))
+	}
+	if len(others) > 0 {
+		text += "; " + strings.Join(others, ", ")
+	}
+	return text
+}
+
+// phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
+// high as the state that it began with, the event is the last of the phase before.
+func phaseMoment(in *schemas.Tables, p identity.Place, at At) (found, error) {
+	var best, unknown *schemas.Phase
+	steps, phases, known := map[int64]bool{}, map[string]bool{}, PhasesWithBytes(in)
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank != p.Rank || f.Device != p.Device {
+			continue
+		}
+		steps[f.Step] = true
+		if at.Step != nil && f.Step != *at.Step {
+			continue
+		}
+		phases[f.Phase] = true
+		if at.Phase != "" && f.Phase != at.Phase && PhaseFamily(f.Phase) != at.Phase {
+			continue
+		}
+		switch {
+		case !known(f):
+			unknown = f
+		case best == nil || f.PeakBytes > best.PeakBytes:
+			best = f
+		}
+	}
+	switch {
+	case best != nil:
+	case unknown != nil:
+		return found{}, NoBytes(in, p, unknown)
+	case len(steps) == 0:
+		return found{}, fmt.Errorf("%s has no phases", p)
+	case len(phases) == 0:
+		return found{}, fmt.Errorf("no step %d on %s: %s", *at.Step, p,
+			StepRange(in, p, slices.Sorted(maps.Keys(steps))))
+	default:
+		return found{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p,
+			near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
+	}
+	m := found{At: Moment{Event: best.PeakSeq, Phase: new(best.Phase)}, Allocated: best.PeakBytes}
+	if best.Step >= 0 {
+		m.At.Step = new(best.Step)
+	}
+	if best.PeakSeq == 0 {
+		m.At.Event, m.Allocated = best.EndSeq, -1
+	}
+	return m, nil
+}
+
+// NoBytes says why nothing is known of a phase's bytes.
+func NoBytes(in *schemas.Tables, p identity.Place, f *schemas.Phase) error {
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device && s.Step == f.Step && !s.Recorded {
+			return fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", f.Step, p)
+		}
+	}
+	return fmt.Errorf("%s of step %d on %s lies in part where no events were recorded: nothing is known of its bytes",
+		f.Phase, f.Step, p)
+}
+
+// MomentOf is the moment just after event seq.
+func MomentOf(in *schemas.Tables, p identity.Place, seq int64) Moment {
+	m := Moment{Event: seq}
+	m.Step, m.Phase = PhaseOf(in, p, seq)
+	return m
+}
+
+// PhaseOf finds the step and phase that event seq belongs to; nil where none does. They are copies: a pointer into a
+// table would keep all of it for as long as a [analyze.Summary].
+func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phase *string) {
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if f.Rank == p.Rank && f.Device == p.Device && f.BeginSeq < seq && seq <= f.EndSeq {
+			if f.Step >= 0 {
+				step = new(f.Step)
+			}
+			return step, new(f.Phase)
+		}
+	}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank == p.Rank && s.Device == p.Device && s.BeginSeq < seq && seq <= s.EndSeq {
+			return new(s.Step), nil
+		}
+	}
+	return nil, nil
+}
+
+// PhaseFamily is what a phase's name has before its dot: backward.norm and backward.grad are of the family backward,
+// which is one phase in methods of one pass.
+func PhaseFamily(phase string) string {
+	family, _, _ := strings.Cut(phase, ".")
+	return family
+}
+
+// When is the moment of a peak.
+func When(m *Moment) string {
+	switch {
+	case m == nil || m.Phase == nil && m.Step == nil:
+		return "outside the steps"
+	case m.Step == nil && *m.Phase == schemas.PhaseBetween:
+		return "outside all phases"
+	case m.Step == nil:
+		return "in " + *m.Phase
+	case m.Phase == nil:
+		return fmt.Sprintf("in step %d", *m.Step)
+	case *m.Phase == schemas.PhaseBetween:
+		return fmt.Sprintf("outside all phases of step %d", *m.Step)
+	}
+	return fmt.Sprintf("in %s of step %d", *m.Phase, *m.Step)
+}

@@ -1,0 +1,139 @@
+package memory
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ModuleBytes splits what is allocated by how each block's module is known.
+type ModuleBytes struct {
+	OwnerBytes int64 `json:"owner_bytes"` // by the module in the tag or rule that the block is counted under
+	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
+	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
+	NoneBytes  int64 `json:"none_bytes"`  // not known
+	// SharedBytes are of no module, since all share them: see [SharedByModules].
+	SharedBytes int64 `json:"shared_bytes"`
+}
+
+// Any reports whether any block's module is known.
+func (m *ModuleBytes) Any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
+
+// SharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the
+// first product there needs it, and all later ones use it: the module that happened to be called first is not charged
+// with what every other needs too. A workspace that is taken for one call, and given back in it, is that call's
+// module's.
+const SharedByModules = "shared by all modules"
+
+var IsSharedByModules = &schemas.Module{Path: SharedByModules, Class: SharedByModules, Role: SharedByModules}
+
+// isShared reports whether a block that is counted under o is a workspace that outlives the call that made it.
+func isShared(a *schemas.Allocation, o *schemas.Owner) bool {
+	return o.Category == schemas.Workspace && o.Evidence != schemas.Tagged && a.FreeRequestedSeq != a.AllocSeq+1
+}
+
+// NamedCategories are those whose owners' names are of parameters and buffers. Others are named after autograd's nodes.
+var NamedCategories = []schemas.Category{schemas.Parameters, schemas.Buffers, schemas.OptimizerState,
+	schemas.SummedGradients, schemas.Noise,
+	schemas.Gradients, schemas.PerSampleGradients, schemas.NormSamples}
+
+// A ModuleIndex finds the modules of one rank.
+type ModuleIndex struct {
+	ByID map[int64]*schemas.Module
+	// nil where modules of several classes have the path: two models, each with a "main.0"
+	byPath map[string]*schemas.Module
+	root   *schemas.Module // the only root with parameters of its own
+}
+
+func NewModuleIndex(in *schemas.Tables, rank int32) *ModuleIndex {
+	x := &ModuleIndex{ByID: map[int64]*schemas.Module{}, byPath: map[string]*schemas.Module{}}
+	roots := 0
+	for i := range in.Modules {
+		m := &in.Modules[i]
+		if m.Rank != rank {
+			continue
+		}
+		x.ByID[m.ID] = m
+		if m.Path == "" {
+			if m.ParameterBytes > 0 {
+				roots++
+				x.root = m
+			}
+			continue
+		}
+		if other, ok := x.byPath[m.Path]; !ok {
+			x.byPath[m.Path] = m
+		} else if other != nil && (other.Class != m.Class || other.Role != m.Role) {
+			x.byPath[m.Path] = nil
+		}
+	}
+	if roots != 1 {
+		x.root = nil
+	}
+	return x
+}
+
+// Enclosing is the nearest module that a parameter's name lies below: of blocks.3.mlp.up.weight.exp_avg that is
+// blocks.3.mlp.up. Nil where there is none, or more than one.
+func (x *ModuleIndex) Enclosing(name string) *schemas.Module {
+	for path := name; ; {
+		if m, ok := x.byPath[path]; ok {
+			return m
+		}
+		cut := strings.LastIndexByte(path, '.')
+		if cut < 0 {
+			return x.root
+		}
+		path = path[:cut]
+	}
+}
+
+// Module is the module that block i counts under just after event seq, and where in m its bytes go. The owner knows
+// best: a parameter's gradient is its module's, wherever in backward it was allocated.
+func (x *ModuleIndex) Module(l *Ledger, i int, seq int64, m *ModuleBytes) (*schemas.Module, *int64) {
+	if o := l.First(i, seq); o != nil {
+		if isShared(l.Allocs[i], o) {
+			return IsSharedByModules, &m.SharedBytes
+		}
+		if found := x.ByID[o.Module]; found != nil {
+			return found, &m.OwnerBytes
+		}
+		if o.Name != "" && slices.Contains(NamedCategories, o.Category) {
+			if found := x.Enclosing(o.Name); found != nil {
+				return found, &m.NameBytes
+			}
+		}
+	}
+	if found := x.ByID[l.Allocs[i].Module]; found != nil {
+		return found, &m.BirthBytes
+	}
+	return nil, &m.NoneBytes
+}
+
+// First is the ownership that block i is counted under just after event seq, nil where none holds. Of several of the
+// same category a tag comes before a rule, then one that knows its module, then the older.
+func (l *Ledger) First(i int, seq int64) *schemas.Owner {
+	var best *schemas.Owner
+	rank := func(o *schemas.Owner) [5]int64 {
+		r := [5]int64{int64(CategoryPlace(o.Category)), 1, 1, o.BeginSeq, o.Module}
+		if o.Evidence == schemas.Tagged {
+			r[1] = 0
+		}
+		if o.Module != 0 {
+			r[2] = 0
+		}
+		return r
+	}
+	for _, o := range l.Owners[i] {
+		if !o.HoldsAt(seq) {
+			continue
+		}
+		if best == nil {
+			best = o
+		} else if a, b := rank(o), rank(best); slices.Compare(a[:], b[:]) < 0 {
+			best = o
+		}
+	}
+	return best
+}

@@ -1,0 +1,395 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// BreakdownSchema is the version of [BreakdownDocument].
+const BreakdownSchema = "dpsight.breakdown/1"
+
+// BreakdownDocument is what "dpsight analyze breakdown --format json" prints.
+type BreakdownDocument struct {
+	Schema string         `json:"schema"`
+	Runs   []BreakdownRun `json:"runs"`
+}
+
+// NewBreakdownDocument makes the document of these runs.
+func NewBreakdownDocument(runs ...BreakdownRun) BreakdownDocument {
+	if runs == nil {
+		runs = []BreakdownRun{}
+	}
+	identity.Distinguish(runs, func(r *BreakdownRun) *identity.Identity { return &r.Identity })
+	return BreakdownDocument{BreakdownSchema, runs}
+}
+
+// BreakdownRun is one run's breakdown. Devices is empty for a run without allocator events, or without the moment asked
+// for.
+type BreakdownRun struct {
+	identity.Identity
+	Devices []DeviceBreakdown `json:"devices"`
+	// Missing says which moment a run with allocator events lacks; empty where it lacks none.
+	Missing string `json:"missing,omitempty"`
+	// The rest is of predicted runs; null where it is not known.
+	Confidence       *string  `json:"confidence"`
+	PeakReservedBand []int64  `json:"peak_reserved_band"`
+	UnknownReads     *int64   `json:"unknown_reads"`
+	Warnings         []string `json:"warnings"`
+}
+
+// DeviceBreakdown is what one device's allocated bytes are for at one moment.
+type DeviceBreakdown struct {
+	Device                  string          `json:"device"` // "cuda:0"
+	Rank                    int32           `json:"rank"`
+	At                      Moment          `json:"at"`
+	AllocatedBytes          int64           `json:"allocated_bytes"` // sum of the categories' bytes
+	ReservedBytes           *int64          `json:"reserved_bytes"`
+	TorchPeakAllocatedBytes *int64          `json:"torch_peak_allocated_bytes"`
+	Categories              []CategoryBytes `json:"categories"` // in the order of precedence; those with MaxBytes > 0
+	Conservation            Conservation    `json:"conservation"`
+	Warnings                []string        `json:"warnings"`
+}
+
+// Moment is the point just after an event. Step is null before the first step.
+type Moment struct {
+	Event int64   `json:"event"`
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+}
+
+// CategoryBytes is one category's part.
+type CategoryBytes struct {
+	Category schemas.Category `json:"category"`
+	// Bytes is what the category is counted with: requested bytes of the blocks that it owns before all other owners.
+	Bytes int64 `json:"bytes"`
+	// HeldBytes is what tags prove the category to hold, alone or with others.
+	HeldBytes int64 `json:"held_bytes"`
+	// SharedBytes is the part of HeldBytes that tags prove another category to hold too. HeldBytes - SharedBytes is
+	// what the category costs by itself: the bytes that would be free without it.
+	SharedBytes int64 `json:"shared_bytes"`
+	// SharedWith splits SharedBytes by the other category; a block with three owners counts under two.
+	SharedWith map[schemas.Category]int64 `json:"shared_with,omitempty"`
+	// Evidence splits Bytes by how it is known that the category counts them.
+	Evidence
+	Blocks   int64 `json:"blocks"`    // counted in Bytes; for slack, blocks larger than their request
+	MaxBytes int64 `json:"max_bytes"` // the highest that Bytes was at any moment of the run
+}
+
+// Evidence splits bytes by how their categories are known. Its parts sum to the bytes.
+type Evidence struct {
+	TaggedBytes int64 `json:"tagged_bytes"` // a tag proves the category
+	// a rule on birth and death gives it; slack's, which the blocks' sizes do, are here too
+	LifetimeBytes  int64 `json:"lifetime_bytes"`
+	PhaseOnlyBytes int64 `json:"phase_only_bytes"` // nothing but the phase of birth does
+}
+
+// Add counts bytes that are known by e.
+func (k *Evidence) Add(bytes int64, e schemas.Evidence) {
+	switch e {
+	case schemas.Tagged:
+		k.TaggedBytes += bytes
+	case schemas.ByPhase:
+		k.PhaseOnlyBytes += bytes
+	default:
+		k.LifetimeBytes += bytes
+	}
+}
+
+// Conservation is the proof that nothing is missing.
+type Conservation struct {
+	Verdict string `json:"verdict"` // exact, lossy or unverifiable
+	// ResidueBytes is the largest difference found between replay and allocator, or between the categories' sum and
+	// replay.
+	ResidueBytes  int64  `json:"residue_bytes"`
+	AmbiguousTags int64  `json:"ambiguous_tags"`
+	Reason        string `json:"reason"`
+}
+
+// Category returns the named category's part, zero if it has none.
+func (d *DeviceBreakdown) Category(name schemas.Category) CategoryBytes {
+	for _, c := range d.Categories {
+		if c.Category == name {
+			return c
+		}
+	}
+	return CategoryBytes{Category: name}
+}
+
+// Known says how the bytes of a breakdown are known. Its parts sum to AllocatedBytes.
+type Known struct {
+	Evidence
+	// UnownedBytes are those of other and untraced, however that is known.
+	UnownedBytes int64
+}
+
+// Known sums the evidence of all categories.
+func (d *DeviceBreakdown) Known() (k Known) {
+	for i := range d.Categories {
+		c := &d.Categories[i]
+		k.TaggedBytes, k.PhaseOnlyBytes, k.LifetimeBytes = k.TaggedBytes+c.TaggedBytes,
+			k.PhaseOnlyBytes+c.PhaseOnlyBytes, k.LifetimeBytes+c.LifetimeBytes
+		if c.Category == schemas.Other || c.Category == schemas.Untraced {
+			k.UnownedBytes += c.Bytes
+		}
+	}
+	return k
+}
+
+// A NoEventsError says why a run has nothing to break down.
+type NoEventsError struct{ RunID, Reason string }
+
+func (e *NoEventsError) Error() string {
+	return fmt.Sprintf("run %s has no allocator events: %s", e.RunID, e.Reason)
+}
+
+// A NoMomentError says why a run with allocator events has nothing at the moment asked for: others may.
+type NoMomentError struct {
+	RunID  string
+	Reason string
+	At     At
+}
+
+func (e *NoMomentError) Error() string { return fmt.Sprintf("run %s: %s", e.RunID, e.Reason) }
+
+// NoEvents gives the error if the run has nothing to break down.
+func NoEvents(in *schemas.Tables) error {
+	reason := ""
+	switch {
+	case len(in.Allocations) > 0:
+		return nil
+	case in.Manifest.Bare:
+		reason = "it is a bare run, which has counters and timers only"
+	case in.Report == nil:
+		reason = "it has not been ingested"
+	case in.Manifest.Status != schemas.StatusOK:
+		reason = "it ended (" + in.Manifest.Status + ") before it allocated anything"
+	case len(in.Manifest.Collector.Uninjected) > 0:
+		reason = confidence.NothingRecorded(in.Manifest)
+	case unsaid(in):
+		reason = "a process did not live to say what it had allocated"
+	default:
+		reason = "it never allocated on a CUDA device"
+	}
+	return &NoEventsError{in.Manifest.RunID, reason}
+}
+
+// unsaid is whether a process of a predicted run ended without its last word.
+func unsaid(in *schemas.Tables) bool {
+	return in.Report.Prediction != nil && !in.Report.Prediction.Told
+}
+
+// Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
+// devices and a [*NoEventsError], one without the moment a [*NoMomentError].
+func Breakdown(in schemas.Tables, at At) (BreakdownRun, error) {
+	return BreakdownWith(&in, at, NewLedgers(&in))
+}
+
+// BreakdownWith is Breakdown with ledgers that others use too.
+func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, error) {
+	run := BreakdownRun{Identity: identity.Of(in), Devices: []DeviceBreakdown{}, Warnings: []string{}}
+	if in.Report != nil {
+		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	if died := diedOf(in); died != "" && at == (At{}) {
+		run.Warnings = append(run.Warnings, died)
+	}
+	run.Confidence = identity.OrNull(run.Identity.Confidence)
+	if in.Report != nil && in.Report.Prediction != nil {
+		p := in.Report.Prediction
+		if p.Told {
+			run.UnknownReads = new(confidence.SumOf(confidence.UnknownReads(p)))
+		}
+		if p.Band != nil {
+			run.PeakReservedBand = p.Band.Reserved[:]
+		}
+	}
+	if err := NoEvents(in); err != nil {
+		return run, err
+	}
+	if !anyAt(in, at) {
+		_, err := FindMoment(in, identity.Places(in)[0], at)
+		run.Missing = err.Error()
+		return run, &NoMomentError{in.Manifest.RunID, run.Missing, at}
+	}
+	for _, p := range identity.Places(in) {
+		l := ledgers.Of(p)
+		if len(l.Allocs) == 0 {
+			continue
+		}
+		m, err := FindMoment(in, p, at)
+		if err != nil { // another rank has that moment: this one did not take that step
+			run.Warnings = append(run.Warnings, err.Error())
+			continue
+		}
+		d := BreakdownAt(in, p, l, m.At, m.Allocated)
+		d.Warnings = append(d.Warnings, m.Warnings...)
+		if s := bareBreakdown(in, p, &d); s != "" {
+			d.Warnings = append(d.Warnings, s)
+		}
+		run.Devices = append(run.Devices, d)
+	}
+	return run, nil
+}
+
+// anyAt reports whether some device has that moment.
+func anyAt(in *schemas.Tables, at At) bool {
+	for _, p := range identity.Places(in) {
+		if _, err := FindMoment(in, p, at); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// BreakdownAt counts device p's blocks at a moment. replayed is what replay says is allocated there, -1 = unknown.
+func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, replayed int64) DeviceBreakdown {
+	seq := at.Event
+	d := DeviceBreakdown{Device: p.String(), Rank: p.Rank, At: at, ReservedBytes: ReservedAt(in, p, seq),
+		Categories: []CategoryBytes{}, Conservation: Conservation{Verdict: schemas.Unverifiable}, Warnings: []string{}}
+
+	parts := make([]CategoryBytes, NCategories)
+	for i, a := range l.Allocs {
+		if a.LiveAt(seq) {
+			l.Count(parts, i, seq)
+		}
+	}
+	for i, highest := range maxima(l.Changes()) {
+		d.AllocatedBytes += parts[i].Bytes
+		if highest > 0 || parts[i].HeldBytes > 0 {
+			parts[i].Category, parts[i].MaxBytes = schemas.Categories[i], highest
+			d.Categories = append(d.Categories, parts[i])
+		}
+	}
+	if v := identity.Verdict(in, p); v != nil {
+		d.TorchPeakAllocatedBytes = v.TorchPeakAllocatedBytes
+		d.Conservation = Conservation{v.Verdict, v.ResidueBytes, v.AmbiguousTags, v.Reason}
+	}
+	d.checkSum(replayed)
+	return d
+}
+
+// Count adds block i, live at seq, to the categories' parts.
+func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
+	a := l.Allocs[i]
+	first, evidence := l.Owner(i, seq)
+	c := &parts[first]
+	c.Bytes += a.RequestedBytes
+	c.Blocks++
+	c.Add(a.RequestedBytes, evidence)
+	if slack := a.BlockBytes - a.RequestedBytes; slack != 0 {
+		parts[SlackPlace].Bytes += slack
+		parts[SlackPlace].Add(slack, "")
+		parts[SlackPlace].Blocks++
+	}
+	// Only tags prove that a category holds a block: rules on lifetime and phase are for blocks that no tag covers.
+	var holders uint64
+	for _, o := range l.Owners[i] {
+		if o.Evidence == schemas.Tagged && o.HoldsAt(seq) {
+			holders |= 1 << CategoryPlace(o.Category)
+		}
+	}
+	for p := range parts {
+		if holders&(1<<p) == 0 {
+			continue
+		}
+		h := &parts[p]
+		h.HeldBytes += a.RequestedBytes
+		if holders == 1<<p {
+			continue
+		}
+		h.SharedBytes += a.RequestedBytes
+		if h.SharedWith == nil {
+			h.SharedWith = map[schemas.Category]int64{}
+		}
+		for q := range parts {
+			if q != p && holders&(1<<q) != 0 {
+				h.SharedWith[schemas.Categories[q]] += a.RequestedBytes
+			}
+		}
+	}
+}
+
+// checkSum holds the categories' sum against replay's own figure and says so where they differ.
+func (d *DeviceBreakdown) checkSum(replayed int64) {
+	if replayed < 0 || replayed == d.AllocatedBytes {
+		if d.Conservation.Verdict == schemas.Lossy {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes",
+				d.Device, d.Conservation.Reason, d.Conservation.ResidueBytes))
+		}
+		return
+	}
+	residue := replayed - d.AllocatedBytes
+	if residue < 0 {
+		residue = -residue
+	}
+	d.Conservation.Verdict = schemas.Lossy
+	d.Conservation.ResidueBytes = max(d.Conservation.ResidueBytes, residue)
+	d.Conservation.Reason = fmt.Sprintf("the categories sum to %d bytes, replay says %d", d.AllocatedBytes, replayed)
+	d.Warnings = append(d.Warnings, d.Device+": "+d.Conservation.Reason)
+}
+
+// Level is how many bytes there are from event seq on.
+type Level struct{ Seq, Bytes int64 }
+
+// ReservedSteps replays the segments: what is reserved before any event, then after each that changes it; nil without
+// segment events. What was reserved before recording is not in them, so it is taken as what replay's own peak has
+// beyond theirs.
+func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
+	v := identity.Verdict(in, p)
+	if v == nil {
+		return nil
+	}
+	steps := []Level{{}}
+	var now, highest int64
+	for i := range in.Events {
+		e := &in.Events[i]
+		if e.Rank != p.Rank || e.Device != p.Device {
+			continue
+		}
+		switch schemas.Action(e.Action) {
+		case schemas.ActionSegmentAlloc, schemas.ActionSegmentMap, schemas.ActionGap:
+			now += e.Size
+		case schemas.ActionSegmentFree, schemas.ActionSegmentUnmap:
+			now -= e.Size
+		default:
+			continue
+		}
+		highest = max(highest, now)
+		steps = append(steps, Level{e.Seq, now})
+	}
+	if len(steps) == 1 {
+		return nil
+	}
+	for i := range steps {
+		steps[i].Bytes += v.PeakReservedBytes - highest
+	}
+	return steps
+}
+
+// ReservedAt is what is reserved just after event seq; nil where that is not known.
+func ReservedAt(in *schemas.Tables, p identity.Place, seq int64) *int64 {
+	steps := ReservedSteps(in, p)
+	if steps == nil {
+		return nil
+	}
+	at := steps[0].Bytes
+	for _, s := range steps {
+		if s.Seq <= seq {
+			at = s.Bytes
+		}
+	}
+	return &at
+}
+
+// PlaceOf is the place of a device's breakdown.
+func PlaceOf(in *schemas.Tables, d *DeviceBreakdown) identity.Place {
+	for _, p := range identity.Places(in) {
+		if p.Rank == d.Rank && p.String() == d.Device {
+			return p
+		}
+	}
+	return identity.Place{}
+}

@@ -1,0 +1,334 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A FailedRequest is an allocation that failed for want of memory, and what was in its way.
+type FailedRequest struct {
+	RunID    string `json:"run_id"`
+	Device   string `json:"device"`
+	Rank     int32  `json:"rank"`
+	Fatal    bool   `json:"fatal"`    // the run died of it; else something went on
+	Absorbed bool   `json:"absorbed"` // that was torch itself, which took less; else the script
+	// several only of what torch went on without at one place; the largest is told
+	Requests       int     `json:"requests"`
+	RequestedBytes int64   `json:"requested_bytes"`
+	Module         *string `json:"module"` // null outside of modules
+	// event 0: the events around it are not in the journal, and the rest is not known
+	At             Moment `json:"at"`
+	AllocatedBytes *int64 `json:"allocated_bytes"`
+	CachedBytes    *int64 `json:"cached_bytes"` // and free
+	Sentence       string `json:"sentence"`
+
+	Oom   *schemas.OOM `json:"-"`
+	Index int          `json:"-"` // in the report
+	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
+	Whole bool         `json:"-"` // the limit is all of the device
+	// breakdown is that of its moment, nil where the events around it are not in the journal; layout is nil where the
+	// cache cannot be told.
+	Breakdown *DeviceBreakdown `json:"-"`
+	Layout    *Layout          `json:"-"`
+}
+
+// mostFailed bounds the failures that a summary breaks down: a script may try a thousand times.
+const mostFailed = 10
+
+// Failed gives the failures of a summary, those that ended the run first, and how many it leaves out.
+func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int) {
+	if in.Report == nil {
+		return nil, 0
+	}
+	order := failureGroups(in)
+	slices.SortStableFunc(order, func(a, b []int) int { return cmp.Compare(weight(in, a), weight(in, b)) })
+	for k, group := range order {
+		if k < mostFailed {
+			out = append(out, failure(in, group, ledgers))
+		} else {
+			more += len(group)
+		}
+	}
+	return out, more
+}
+
+// weight puts first what ended the run, and last what it did not notice.
+func weight(in *schemas.Tables, group []int) int {
+	switch o := &in.Report.OOMs[group[0]]; {
+	case o.Fatal:
+		return 0
+	case o.Absorbed():
+		return 2
+	}
+	return 1
+}
+
+// failureGroups are the failures of the report, by their places in it, those together that torch itself went on without
+// at one place: a convolution may try dozens of algorithms in each step. The largest request of a group is its first.
+func failureGroups(in *schemas.Tables) (groups [][]int) {
+	type site struct {
+		identity.Place
+		module, phase string
+	}
+	at := map[site]int{}
+	for i := range in.Report.OOMs {
+		o := &in.Report.OOMs[i]
+		if !o.Absorbed() {
+			groups = append(groups, []int{i})
+			continue
+		}
+		s := site{identity.Place{Rank: o.Rank, Device: o.Device}, o.Module, o.Phase}
+		k, ok := at[s]
+		if !ok {
+			k = len(groups)
+			at[s], groups = k, append(groups, nil)
+		}
+		groups[k] = append(groups[k], i)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b int) int {
+			return cmp.Compare(in.Report.OOMs[b].RequestedBytes, in.Report.OOMs[a].RequestedBytes)
+		})
+	}
+	return groups
+}
+
+// FailedRequests are all that failed, one a group.
+func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) {
+	if in.Report == nil {
+		return nil
+	}
+	for _, group := range failureGroups(in) {
+		out = append(out, failure(in, group, ledgers))
+	}
+	return out
+}
+
+// failure is that of a group.
+func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
+	i := group[0]
+	o := &in.Report.OOMs[i]
+	p := identity.Place{Rank: o.Rank, Device: o.Device}
+	r := FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal,
+		Absorbed: o.Absorbed(),
+		Requests: len(group), RequestedBytes: o.RequestedBytes, Module: identity.OrNull(o.Module),
+		At:  failureMoment(in, p, i),
+		Oom: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
+	if o.Seq != 0 { // else the process died before its last drain
+		d := BreakdownAt(in, p, ledgers.Of(p), r.At, -1)
+		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), o.Seq)
+		r.AllocatedBytes = &d.AllocatedBytes
+	}
+	if r.Layout != nil {
+		r.CachedBytes = new(r.Layout.Free())
+	}
+	r.Sentence = r.sentence()
+	return r
+}
+
+// Holders are the categories that held something when the request failed, the largest first.
+func (r *FailedRequest) Holders() []CategoryBytes {
+	held := slices.DeleteFunc(slices.Clone(r.Breakdown.Categories), func(c CategoryBytes) bool { return c.Bytes == 0 })
+	slices.SortStableFunc(held, func(a, b CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return held
+}
+
+// ShortOf is how much less would have had to be held or cached for the request to be served. What is left is by the
+// process's own limit, where it has set one, or what others and the context leave of the device.
+func (r *FailedRequest) ShortOf() int64 {
+	return r.Oom.RequestedBytes - min(r.Oom.LimitBytes-r.Layout.Reserved, r.Oom.DeviceFreeBytes)
+}
+
+// sentence says what failed and what was in its way.
+func (r *FailedRequest) sentence() string {
+	o := r.Oom
+	ended := "and the script went on"
+	switch {
+	case o.Fatal:
+		ended = "and the run died of it"
+	case o.Absorbed():
+		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
+			"first whose workspace can be had"
+	}
+	text := fmt.Sprintf("A %s failed %s, %s", requestWords(o), When(&r.At), ended)
+	if r.Requests > 1 {
+		text = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", r.Requests,
+			strings.TrimPrefix(requestWords(o), "request for "), When(&r.At), ended)
+	}
+	d, lay := r.Breakdown, r.Layout
+	if d == nil {
+		return text + "; the events around it are not in the journal."
+	}
+	const most = 4
+	var names []string
+	var rest int64
+	for i, c := range r.Holders() {
+		if i < most {
+			names = append(names, prose.MiB(c.Bytes)+" of "+prose.Words(c.Category))
+		} else {
+			rest += c.Bytes
+		}
+	}
+	if rest > 0 {
+		names = append(names, prose.MiB(rest)+" of others")
+	}
+	text += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes, r.Whole),
+		prose.MiB(d.AllocatedBytes))
+	if len(names) > 0 {
+		text += " (" + prose.JoinWords(names) + ")"
+	}
+	if lay == nil {
+		return text + "."
+	}
+	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", prose.MiB(lay.Free()),
+		prose.MiB(lay.Largest))
+	if lay.Free() >= o.RequestedBytes {
+		text += " The cache had as many bytes as were asked for, but not in one piece."
+	}
+	if short := r.ShortOf(); short > 0 {
+		text += fmt.Sprintf(" With %s less held or cached it would have been served.", prose.MiB(short))
+	}
+	return text
+}
+
+// requestWords say what was asked, and by whom.
+func requestWords(o *schemas.OOM) string {
+	text := "request for " + prose.MiB(o.RequestedBytes)
+	if o.Module != "" {
+		text += " by module " + o.Module
+	}
+	return text
+}
+
+// diedOf says of what a run died that is broken down at its peak; empty where it did not run out of memory.
+func diedOf(in *schemas.Tables) string {
+	if in.Report == nil {
+		return ""
+	}
+	for i := range in.Report.OOMs {
+		o := &in.Report.OOMs[i]
+		if !o.Fatal {
+			continue
+		}
+		at := failureMoment(in, identity.Place{Rank: o.Rank, Device: o.Device}, i)
+		text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(o), When(&at))
+		if o.Seq != 0 {
+			text += fmt.Sprintf("; this is its peak until then, and %s is that moment", AtFailure(Nth(in, i)))
+		}
+		return text
+	}
+	return ""
+}
+
+// Nth is which of its device's failures the i-th of the report is, from 1: what --at counts.
+func Nth(in *schemas.Tables, i int) (n int64) {
+	o := &in.Report.OOMs[i]
+	for _, x := range in.Report.OOMs[:i+1] {
+		if x.Rank == o.Rank && x.Device == o.Device {
+			n++
+		}
+	}
+	return n
+}
+
+// AtFailure is the option that names a device's n-th failure.
+func AtFailure(n int64) string {
+	if n == 1 {
+		return "--at oom"
+	}
+	return fmt.Sprintf("--at oom=%d", n)
+}
+
+// failureMoment is when the i-th failure of the report happened.
+func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
+	o := &in.Report.OOMs[i]
+	m := MomentOf(in, p, o.Seq)
+	if o.Phase != "" { // by the mark, which is set before the request's last event
+		m.Step, m.Phase = nil, new(o.Phase)
+		if o.Step >= 0 {
+			m.Step = new(o.Step)
+		}
+	}
+	return m
+}
+
+// BesideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known.
+// Torch's limit is all of the device, the CUDA context included, unless the script set a lower one; what "dpsight
+// predict" calls memory leaves the context out.
+func BesideTensors(o *schemas.OOM, reserved *int64) int64 {
+	if reserved == nil {
+		return 0
+	}
+	return max(0, o.LimitBytes-o.DeviceFreeBytes-*reserved)
+}
+
+// leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver
+// keeps for itself is between 0.4 (H200) and 3 (T4).
+const leastWhole = 97
+
+// WholeDevice is whether a limit is all of a device, and not one that the script has set; false where no device's
+// memory is known.
+func WholeDevice(in *schemas.Tables, limit int64) bool {
+	return slices.ContainsFunc(in.Manifest.GPUs, func(g schemas.GPU) bool {
+		if in.Manifest.Source == schemas.Predicted { // torch's own figure
+			return limit == g.TotalBytes
+		}
+		return g.TotalBytes > 0 && limit <= g.TotalBytes && AtLeast(limit, g.TotalBytes, leastWhole)
+	})
+}
+
+// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the
+// device: of a limit that the script has set others take nothing.
+func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
+	text := "limit is " + prose.MiB(o.LimitBytes)
+	taken := BesideTensors(o, reserved)
+	switch {
+	case whole && reserved == nil:
+		text += ", with what the CUDA context and others take of it"
+	case whole && taken > 0:
+		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
+			"left for tensors", prose.MiB(taken), prose.MiB(o.LimitBytes-taken))
+	case taken > 0:
+		text += fmt.Sprintf(", of which %s were left for tensors", prose.MiB(o.LimitBytes-taken))
+	}
+	return text
+}
+
+// FailureAt is the moment of the device's n-th request that failed, from 1.
+func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
+	var seen int64
+	if in.Report == nil {
+		return found{}, fmt.Errorf("%s has not been ingested: nothing says whether it ran out of memory", p)
+	}
+	for i := range in.Report.OOMs {
+		o := &in.Report.OOMs[i]
+		if o.Rank != p.Rank || o.Device != p.Device {
+			continue
+		}
+		if seen++; seen < n {
+			continue
+		}
+		if o.Seq == 0 {
+			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p,
+				When(new(failureMoment(in, p, i))))
+		}
+		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o),
+			limitWords(o, ReservedAt(in, p, o.Seq), WholeDevice(in, o.LimitBytes)), prose.MiB(o.DeviceFreeBytes))
+		return found{At: failureMoment(in, p, i), Allocated: -1, Warnings: []string{note}}, nil
+	}
+	if seen == 0 {
+		return found{}, fmt.Errorf("%s did not run out of memory", p)
+	}
+	return found{}, fmt.Errorf("%s ran out of memory %s, not %d times", p, prose.Times(int(seen)), n)
+}
+
+// AtLeast reports whether part is at least so many percent of whole.
+func AtLeast(part, whole int64, percent float64) bool {
+	return part > 0 && float64(part) >= percent/100*float64(whole)
+}

@@ -1,0 +1,181 @@
+package memory
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Void is a stretch of events in which a block holds bytes that nobody would miss: a gradient from the zero_grad
+// after its last use to its next writing, say. Opacus' optimizers keep .grad there, torch's free it.
+type Void struct{ From, To, Bytes int64 } // just after event from, until just after event to
+
+// KeptGradients is what keeping .grad between steps costs a run.
+type KeptGradients struct {
+	// AtPeakBytes are held at the run's peak by gradients that zero_grad could have freed.
+	AtPeakBytes int64
+	// FreedPeakBytes is the peak that the same steps would have had if zero_grad had freed them: the highest of what
+	// was allocated less the gradients that nothing had written to since. It is over the steps whose gradients are
+	// tagged and what came before each of them.
+	FreedPeakBytes int64
+}
+
+// CostOfKeptGradients replays the run without gradients that zero_grad keeps; nil where the recording cannot say when
+// they were written, as in a step without tags: where only such a step reached the peak (a larger batch of Poisson
+// sampling), the peak of the others says nothing about it. A gradient that is written to in place, by autograd's
+// accumulation, would be a new block from that moment on.
+func CostOfKeptGradients(in *schemas.Tables, p identity.Place, l *Ledger, peak int64) *KeptGradients {
+	spans := TaggedSpans(in, p)
+	if len(spans) == 0 {
+		return nil
+	}
+	changes := l.Changes()
+	if HighestWithout(changes, nil, spans) < HighestWithout(changes, nil, []Span{{0, math.MaxInt64}}) {
+		return nil
+	}
+	voids := Voids(in, p, l, zeroed(in, p))
+	kept := &KeptGradients{FreedPeakBytes: HighestWithout(changes, voids, spans)}
+	for _, v := range voids {
+		if v.From <= peak && peak < v.To {
+			kept.AtPeakBytes += v.Bytes
+		}
+	}
+	return kept
+}
+
+// HighestWithout is the highest allocated over the spans, less what the voids hold.
+func HighestWithout(changes []Change, voids []Void, spans []Span) (highest int64) {
+	type edge struct{ seq, bytes int64 }
+	edges := make([]edge, 0, 2*len(voids))
+	for _, v := range voids {
+		edges = append(edges, edge{v.From, -v.Bytes}, edge{v.To, v.Bytes})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.seq, b.seq) })
+	next, at := 0, 0
+	var allocated, saved int64
+	see := func(seq int64) {
+		for at < len(spans) && spans[at].To < seq {
+			at++
+		}
+		if at < len(spans) && seq > spans[at].From {
+			highest = max(highest, allocated+saved)
+		}
+	}
+	advance := func(seq int64) { // to just after event seq
+		for next < len(edges) && edges[next].seq <= seq {
+			now := edges[next].seq
+			for ; next < len(edges) && edges[next].seq == now; next++ {
+				saved += edges[next].bytes
+			}
+			if now < seq { // a gradient was written when no block changed
+				see(now)
+			}
+		}
+	}
+	Sweep(changes, func(seq int64, bytes []int64) {
+		advance(seq)
+		allocated = 0
+		for _, b := range bytes {
+			allocated += b
+		}
+		see(seq)
+	})
+	return highest
+}
+
+// A Span is the events after from, up to and with to.
+type Span struct{ From, To int64 }
+
+// TaggedSpans are the events at which every gradient is known: of a step that has tags, as the one before it has, from
+// the end of that one. The run's first step has none before it, and before it there are no gradients: its span begins
+// with the recording. A gradient of a step without tags would not be seen, so the step that follows it is none of
+// these.
+func TaggedSpans(in *schemas.Tables, p identity.Place) []Span {
+	var all []*schemas.Step
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device && s.Recorded {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *schemas.Step) int { return cmp.Compare(a.Step, b.Step) })
+	var out []Span
+	for i, s := range all {
+		switch {
+		case !s.Instrumented:
+		case i > 0 && all[i-1].Instrumented && all[i-1].Step == s.Step-1:
+			out = append(out, Span{all[i-1].EndSeq, s.EndSeq})
+		case i == 0 && s.Step == 0:
+			out = append(out, Span{0, s.EndSeq})
+		}
+	}
+	return out
+}
+
+// zeroed lists when each recorded zero_grad of the loop began. One inside another phase is not the loop's: between its
+// two passes Opacus' ghost clipping calls its own, which keeps gradients whatever the loop does.
+func zeroed(in *schemas.Tables, p identity.Place) []int64 {
+	var rows []*schemas.Phase
+	known := PhasesWithBytes(in)
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.Rank && f.Device == p.Device && known(f) {
+			rows = append(rows, f)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginK, b.BeginK) })
+	var out []int64
+	for i, f := range rows {
+		if f.Phase != schemas.PhaseZeroGrad {
+			continue
+		}
+		if inner := i > 0 && i+1 < len(rows) && rows[i-1].Phase == rows[i+1].Phase &&
+			rows[i-1].Phase != schemas.PhaseBetween; !inner {
+			out = append(out, f.BeginSeq)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Voids finds, for each gradient on the device, when it is kept for nothing: from the first of the events, which are
+// sorted, after it was written to until it is written to again.
+func Voids(in *schemas.Tables, p identity.Place, l *Ledger, useless []int64) []Void {
+	writes := map[uint64][]int64{}
+	for _, w := range in.Gradients {
+		if w.Rank == p.Rank && w.Device == p.Device {
+			writes[w.Address] = append(writes[w.Address], w.Seq)
+		}
+	}
+	var out []Void
+	for i, a := range l.Allocs {
+		for _, o := range l.Owners[i] {
+			if o.Category != schemas.Gradients || o.Evidence != schemas.Tagged {
+				continue
+			}
+			end := a.FreeRequestedSeq
+			if o.EndSeq != 0 && (end == 0 || o.EndSeq < end) {
+				end = o.EndSeq
+			}
+			if end == 0 {
+				end = 1 << 62
+			}
+			at := o.BeginSeq
+			for _, w := range append(slices.Clone(writes[a.Address]), end) {
+				if w <= at {
+					continue
+				}
+				w = min(w, end)
+				k, _ := slices.BinarySearch(useless, at)
+				if k < len(useless) && useless[k] < w {
+					out = append(out, Void{useless[k], w, a.BlockBytes})
+				}
+				if at = w; w == end {
+					break
+				}
+			}
+		}
+	}
+	return out
+}

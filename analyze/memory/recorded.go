@@ -1,0 +1,35 @@
+package memory
+
+import (
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PhasesWithBytes tells the phases whose bytes are known. Those of a step without events are not, nor those that lie
+// partly between two windows of recorded steps, or after the last: such rows have zeros, and no event to count from, as
+// before the first event only rows with nothing allocated have.
+func PhasesWithBytes(in *schemas.Tables) func(*schemas.Phase) bool {
+	type key struct {
+		identity.Place
+		step int64
+	}
+	without := map[key]bool{}
+	for i := range in.Steps {
+		if s := &in.Steps[i]; !s.Recorded {
+			without[key{identity.Place{Rank: s.Rank, Device: s.Device}, s.Step}] = true
+		}
+	}
+	first := map[identity.Place]int64{} // mark at which the first phase with an event begins
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		p := identity.Place{Rank: f.Rank, Device: f.Device}
+		if k, ok := first[p]; f.EndSeq > 0 && (!ok || f.BeginK < k) {
+			first[p] = f.BeginK
+		}
+	}
+	return func(f *schemas.Phase) bool {
+		p := identity.Place{Rank: f.Rank, Device: f.Device}
+		k, ok := first[p]
+		return !without[key{p, f.Step}] && (f.EndSeq > 0 || !ok || f.BeginK <= k)
+	}
+}

@@ -1,0 +1,32 @@
+package memory
+
+import (
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// SharedActivation says what the hooks of a DP method really cost on one device: most of what they hold is held by
+// autograd too, and would be there without them.
+type SharedActivation struct {
+	RunID  string `json:"run_id"`
+	Device string `json:"device"`
+	Rank   int32  `json:"rank"`
+	// HeldBytes is what hooks hold, SharedBytes the part that others hold too, AutogradBytes the part that autograd
+	// does.
+	HeldBytes     int64 `json:"held_bytes"`
+	SharedBytes   int64 `json:"shared_bytes"`
+	AutogradBytes int64 `json:"autograd_bytes"`
+	// ExtraBytes is what hooks alone hold, HeldBytes - SharedBytes. Without the hooks it would be free, but for a
+	// method that has autograd save less, as book-keeping does, it is no extra cost: see
+	// [compare.HooksInsteadOfAutograd].
+	ExtraBytes int64 `json:"extra_bytes"`
+}
+
+// SharedHookActivations is nil where hooks hold nothing that others hold too.
+func (d *DeviceBreakdown) SharedHookActivations() *SharedActivation {
+	c := d.Category(schemas.HookActivations)
+	if c.SharedBytes == 0 {
+		return nil
+	}
+	return &SharedActivation{Device: d.Device, Rank: d.Rank, HeldBytes: c.HeldBytes, SharedBytes: c.SharedBytes,
+		AutogradBytes: c.SharedWith[schemas.Activations], ExtraBytes: c.HeldBytes - c.SharedBytes}
+}

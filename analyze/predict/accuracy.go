@@ -1,0 +1,253 @@
+package predict
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// AccuracySchema is the version of [AccuracyDocument].
+const AccuracySchema = "dpsight.accuracy/1"
+
+// AccuracyDocument is what "dpsight analyze accuracy --format json" prints: predictions beside what was measured.
+type AccuracyDocument struct {
+	Schema      string                    `json:"schema"`
+	Predictions string                    `json:"predictions"` // as they were named
+	Experiments []AccuracyExperiment      `json:"experiments"`
+	Allocated   confidence.AccuracyErrors `json:"allocated"`
+	Reserved    confidence.AccuracyErrors `json:"reserved"`
+	Fitting     AccuracyFitting           `json:"fitting"`
+	// Unended are measured experiments of which the prediction did not end well, as where the phantom GPU refused it:
+	// none of the errors is of them.
+	Unended []confidence.AccuracyUnended `json:"unended"`
+	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
+	Unpredicted []string `json:"unpredicted"`
+	Unmeasured  []string `json:"unmeasured"`
+	Warnings    []string `json:"warnings"`
+}
+
+// AccuracyExperiment is one experiment that was predicted and measured.
+type AccuracyExperiment struct {
+	Key        *string        `json:"key"`
+	Name       string         `json:"name"`
+	Label      string         `json:"-"` // the name, with what tells it from others of that name
+	Params     map[string]any `json:"params"`
+	Device     *string        `json:"gpu"` // that it was measured on
+	Torch      *string        `json:"torch"`
+	Runs       int            `json:"runs"`                 // that were measured and ended well
+	Confidence string         `json:"confidence,omitempty"` // of the prediction
+	// kinds of what speaks against the prediction: of [schemas.Doubts]
+	Doubts      []string   `json:"doubts,omitempty"`
+	Allocated   Prediction `json:"peak_bytes"`
+	Reserved    Prediction `json:"peak_reserved_bytes"`
+	Allocations Prediction `json:"allocations"` // how many, in the recorded steps
+	// Moved is bytes that the prediction has under another category, or has too many or too few of: what it has more
+	// of, summed over the categories, or what it has less of, whichever is larger. Null where either peak is not broken
+	// down.
+	Moved *int64 `json:"moved_bytes"`
+	// Most is the category that differs most, by MostBytes, predicted less measured; empty where none does.
+	Most      schemas.Category `json:"most,omitempty"`
+	MostBytes int64            `json:"most_bytes,omitempty"`
+}
+
+// Prediction is one figure beside its prediction.
+type Prediction struct {
+	Measured  *int64   `json:"measured"`
+	Predicted *int64   `json:"predicted"`
+	Error     *float64 `json:"error"` // of the measured: -0.01 is a prediction one percent too low
+}
+
+// AccuracyFitting is how often prediction and measurement say the same of whether an experiment fits into the memory.
+// One of which some runs ended well and others ran out of memory is not counted.
+type AccuracyFitting struct {
+	Of          int `json:"of"` // experiments of which both say it
+	Agree       int `json:"agree"`
+	OutOfMemory int `json:"out_of_memory"` // of these experiments, those that either says do not fit
+	// Overrun are experiments that were predicted to fit and ran out of memory; Refused those that were predicted to
+	// run out of it and ended well.
+	Overrun []string `json:"overrun"`
+	Refused []string `json:"refused"`
+}
+
+// Accuracy holds predictions beside measured runs of the same experiments. Runs that ran out of memory say that it does
+// not fit, and nothing else; others that did not end well are passed over, and so are predictions among the runs and
+// measured ones among the predictions.
+func Accuracy(predicted schemas.Baseline, runs []analyze.Summary, name string) AccuracyDocument {
+	return AccuracyOf(predicted, Measurements(runs), name)
+}
+
+// Measurements are the measured ones of some runs that ended well or ran out of memory, reduced.
+func Measurements(runs []analyze.Summary) schemas.Baseline {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool {
+		return s.Source != schemas.Measured || s.Status != schemas.StatusOK && s.Status != schemas.StatusOOM
+	})
+	return gate.BaselineOf(runs, "")
+}
+
+// AccuracyOf is [Accuracy] of measured runs that were reduced before.
+func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocument {
+	doc := AccuracyDocument{Schema: AccuracySchema, Predictions: name, Experiments: []AccuracyExperiment{},
+		Fitting: AccuracyFitting{Overrun: []string{}, Refused: []string{}}, Unended: []confidence.AccuracyUnended{},
+		Unpredicted: []string{}, Unmeasured: []string{}, Warnings: []string{}}
+	base := slices.DeleteFunc(slices.Clone(predicted.Experiments), func(e schemas.BaselineExperiment) bool {
+		return e.Source != schemas.Predicted
+	})
+	now := slices.DeleteFunc(slices.Clone(measured.Experiments), func(e schemas.BaselineExperiment) bool {
+		return e.Source != schemas.Measured || fitted(&e) == nil && e.Runs == 0
+	})
+	now = oneEnding(now)
+	pairs, labels, theirs := gate.MatchExperiments(base, now, false), gate.ExperimentLabels(now),
+		gate.ExperimentLabels(base)
+	warnings := compare.NewGrouped()
+	for i := range base {
+		j, matched := pairs[i]
+		switch {
+		case !matched:
+			doc.Unmeasured = append(doc.Unmeasured, theirs[i])
+			continue
+		case base[i].Runs == 0 && base[i].Status != schemas.StatusOOM:
+			doc.Unended = append(doc.Unended, confidence.AccuracyUnended{Name: labels[j], Status: base[i].Status})
+			continue
+		}
+		doc.Fitting.add(fitted(&base[i]), fitted(&now[j]), labels[j])
+		if base[i].Runs > 0 && now[j].Runs > 0 {
+			x := accuracyOf(&base[i], &now[j])
+			x.Label = labels[j]
+			doc.Experiments = append(doc.Experiments, x)
+		}
+		if was, is := base[i].Versions.GPU, now[j].Versions.GPU; was != nil && is != nil && *was != *is {
+			warnings.Add("predicted for "+*was+" and measured on "+*is, labels[j])
+		}
+		if was, is := base[i].Versions.Torch, now[j].Versions.Torch; was != nil && is != nil && *was != *is {
+			warnings.Add("predicted with torch "+*was+" and measured with "+*is, labels[j])
+		}
+	}
+	matched := slices.Collect(maps.Values(pairs))
+	for j := range now {
+		if !slices.Contains(matched, j) {
+			doc.Unpredicted = append(doc.Unpredicted, labels[j])
+		}
+	}
+	doc.Allocated = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Allocated })
+	doc.Reserved = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })
+	doc.Warnings = append(doc.Warnings, warnings.Lines()...)
+	return doc
+}
+
+// fitted says whether an experiment fits; nil where its runs do not say, or say both.
+func fitted(e *schemas.BaselineExperiment) *bool {
+	oom := e.Status == schemas.StatusOOM
+	if oom == (e.Runs > 0) {
+		return nil
+	}
+	return new(!oom)
+}
+
+// oneEnding leaves an experiment out that ran out of memory where it also ended well, as another document or store has
+// it: two of one content would have no prediction.
+func oneEnding(list []schemas.BaselineExperiment) []schemas.BaselineExperiment {
+	var kept []schemas.BaselineExperiment
+	all := gate.Contents(list)
+	for i := range all {
+		if all[i].Runs > 0 || !slices.ContainsFunc(all, func(c gate.Content) bool {
+			return c.Runs > 0 && c.ContentKey == all[i].ContentKey && c.Name == all[i].Name &&
+				c.ParamsText == all[i].ParamsText &&
+				slices.Equal(c.Command, all[i].Command)
+		}) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+func (f *AccuracyFitting) add(predicted, measured *bool, label string) {
+	if predicted == nil || measured == nil {
+		return
+	}
+	f.Of++
+	if !*predicted || !*measured {
+		f.OutOfMemory++
+	}
+	switch {
+	case *predicted == *measured:
+		f.Agree++
+	case *predicted:
+		f.Overrun = append(f.Overrun, label)
+	default:
+		f.Refused = append(f.Refused, label)
+	}
+}
+
+// Predictions are the predicted ones of some runs.
+func Predictions(runs []analyze.Summary) []analyze.Summary {
+	return slices.DeleteFunc(slices.Clone(runs), func(s analyze.Summary) bool { return s.Source != schemas.Predicted })
+}
+
+func accuracyOf(predicted, measured *schemas.BaselineExperiment) AccuracyExperiment {
+	x := AccuracyExperiment{Key: measured.Key, Name: measured.Name, Params: measured.Params,
+		Device: measured.Versions.GPU, Torch: measured.Versions.Torch, Runs: measured.Runs,
+		Confidence: predicted.Confidence, Doubts: predicted.Doubts,
+		Allocated: heldTo(predicted.PeakBytes, measured.PeakBytes), Reserved: heldTo(predicted.PeakReservedBytes,
+			measured.PeakReservedBytes),
+		Allocations: heldTo(predicted.Allocations, measured.Allocations)}
+	if predicted.Categories == nil || measured.Categories == nil {
+		return x
+	}
+	var more, less int64
+	for _, c := range schemas.Categories {
+		d := predicted.Categories[c] - measured.Categories[c]
+		more, less = more+max(d, 0), less+max(-d, 0)
+		if max(d, -d) > max(x.MostBytes, -x.MostBytes) {
+			x.Most, x.MostBytes = c, d
+		}
+	}
+	x.Moved = new(max(more, less))
+	return x
+}
+
+func heldTo(predicted, measured *int64) Prediction {
+	p := Prediction{Measured: measured, Predicted: predicted}
+	if predicted != nil && measured != nil && *measured != 0 {
+		e := float64(*predicted-*measured) / float64(*measured)
+		p.Error = &e
+	}
+	return p
+}
+
+func errorsOf(list []AccuracyExperiment, figure func(*AccuracyExperiment) *Prediction) confidence.AccuracyErrors {
+	var e confidence.AccuracyErrors
+	var sizes []float64
+	for i := range list {
+		p := figure(&list[i])
+		if p.Error == nil {
+			continue
+		}
+		size := math.Abs(*p.Error)
+		sizes = append(sizes, size)
+		if size == 0 {
+			e.Exact++
+		}
+		if e.Worst == nil || size > *e.Worst {
+			e.Worst, e.Where = &size, list[i].Label
+		}
+	}
+	e.Of = len(sizes)
+	if e.Of == 0 {
+		return e
+	}
+	if *e.Worst == 0 {
+		e.Where = ""
+	}
+	slices.SortFunc(sizes, cmp.Compare)
+	median := timing.Middle(sizes)
+	e.Median = &median
+	return e
+}

@@ -1,0 +1,124 @@
+package predict
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestAccuracy(t *testing.T) {
+	sizes := func(activations int64) map[schemas.Category]int64 {
+		return map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: activations}
+	}
+	as := func(source string, in schemas.Tables) analyze.Summary {
+		in.Manifest.Source = source
+		return analyze.Summarize(in)
+	}
+	failed := fixture.Sized("failed", sizes(1))
+	onH200 := fixture.Sized("low", sizes(3000))
+	onH200.Manifest.GPUs = []schemas.GPU{{Name: "NVIDIA H200"}}
+	failed.Manifest.Status = schemas.StatusFailed
+	measured := []analyze.Summary{as(schemas.Measured, fixture.Sized("exact", sizes(3000))),
+		as(schemas.Measured, onH200),
+		as(schemas.Measured, fixture.Sized("moved", sizes(3000))),
+		as(schemas.Measured, fixture.Sized("alone", sizes(1))), as(schemas.Predicted, fixture.Sized("exact", sizes(7))),
+		as(schemas.Measured, failed)}
+	moved := map[schemas.Category]int64{schemas.Parameters: 1000, schemas.Activations: 2500, schemas.Outputs: 500}
+	predicted := gate.BaselineOf([]analyze.Summary{as(schemas.Predicted, fixture.Sized("exact", sizes(3000))),
+		as(schemas.Predicted, fixture.Sized("low", sizes(2000))), as(schemas.Predicted, fixture.Sized("moved", moved)),
+		as(schemas.Predicted, fixture.Sized("failed", sizes(1))),
+		as(schemas.Measured, fixture.Sized("alone", sizes(1)))}, "test")
+	for i := range predicted.Experiments {
+		if e := &predicted.Experiments[i]; e.Name == "low" {
+			e.Versions.GPU = new("Tesla T4")
+		}
+	}
+	doc := Accuracy(predicted, measured, "predicted.json")
+	if got := doc.Allocated; got.Of != 3 || got.Exact != 2 || *got.Median != 0 || *got.Worst != 0.25 ||
+		got.Where != "low" {
+		t.Errorf("allocated: %+v", got)
+	}
+	if got := doc.Reserved; got.Of != 3 || got.Exact != 2 || *got.Worst != 0.25 {
+		t.Errorf("reserved: %+v", got)
+	}
+	if !slices.Equal(doc.Unpredicted, []string{"alone"}) || !slices.Equal(doc.Unmeasured, []string{"failed"}) ||
+		!slices.Equal(doc.Warnings, []string{"low: predicted for Tesla T4 and measured on NVIDIA H200"}) {
+		t.Errorf("unpredicted %q, unmeasured %q, warnings %q", doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+	}
+	// Runs that were reduced before say the same, the failed one among them.
+	reduced, _ := json.Marshal(AccuracyOf(predicted, gate.BaselineOf(measured, "test"), "predicted.json"))
+	if whole, _ := json.Marshal(doc); string(reduced) != string(whole) {
+		t.Errorf("of reduced runs %s, of the runs %s", reduced, whole)
+	}
+	var names []string
+	for _, x := range doc.Experiments {
+		names = append(names, x.Name)
+		want := map[string]struct {
+			moved, most int64
+			category    schemas.Category
+			blocks      int64
+		}{"exact": {blocks: 2}, "low": {1000, -1000, schemas.Activations, 2}, "moved": {500, -500, schemas.Activations,
+			3}}[x.Name]
+		if x.Moved == nil || *x.Moved != want.moved || x.MostBytes != want.most || x.Most != want.category ||
+			*x.Allocations.Predicted != want.blocks || *x.Allocations.Measured != 2 {
+			text, _ := json.Marshal(x)
+			t.Errorf("%s, not %+v", text, want)
+		}
+	}
+	if !slices.Equal(names, []string{"exact", "low", "moved"}) {
+		t.Errorf("experiments %q", names)
+	}
+}
+
+// Whether something fits is what predictions are asked most, so where a prediction of that was wrong it is named, in
+// either direction.
+func TestAccuracyFitting(t *testing.T) {
+	run := func(source, name, status string) analyze.Summary {
+		in := fixture.Sized(name, map[schemas.Category]int64{schemas.Parameters: 1000})
+		in.Manifest.Source, in.Manifest.Status = source, status
+		return analyze.Summarize(in)
+	}
+	ok, oom, failed := schemas.StatusOK, schemas.StatusOOM, schemas.StatusFailed
+	predicted := gate.BaselineOf([]analyze.Summary{run(schemas.Predicted, "fits", ok),
+		run(schemas.Predicted, "short", ok),
+		run(schemas.Predicted, "refused", oom),
+		run(schemas.Predicted, "large", oom), run(schemas.Predicted, "broken", failed), run(schemas.Predicted, "mixed",
+			ok), run(schemas.Predicted, "apart", ok)}, "test")
+	measured := []analyze.Summary{run(schemas.Measured, "fits", ok), run(schemas.Measured, "short", oom),
+		run(schemas.Measured, "refused", ok), run(schemas.Measured, "large", oom),
+		run(schemas.Measured, "broken", oom), run(schemas.Measured, "mixed", ok), run(schemas.Measured, "mixed", oom),
+		run(schemas.Measured, "alone", oom), run(schemas.Measured, "apart", ok)}
+	doc := Accuracy(predicted, measured, "predicted.json")
+	f := doc.Fitting
+	if f.Of != 5 || f.Agree != 3 || f.OutOfMemory != 3 || !slices.Equal(f.Overrun, []string{"short"}) ||
+		!slices.Equal(f.Refused, []string{"refused"}) {
+		t.Errorf("fitting: %+v", f)
+	}
+	var compared []string
+	for _, x := range doc.Experiments {
+		compared = append(compared, x.Name)
+	}
+	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) ||
+		!slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
+		!slices.Equal(doc.Unended, []confidence.AccuracyUnended{{Name: "broken", Status: "failed"}}) ||
+		len(doc.Warnings) > 0 {
+		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unended,
+			doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+	}
+	if known := KnownErrorsOf(doc); !slices.Equal(known.Unended, doc.Unended) {
+		t.Errorf("by doubt %v is left out, of all %v", known.Unended, doc.Unended)
+	}
+	// An experiment that ended well in one document and ran out of memory in another is compared as before.
+	both := gate.BaselineOf(measured, "")
+	both.Experiments = append(both.Experiments, gate.BaselineOf([]analyze.Summary{run(schemas.Measured, "apart", oom)},
+		"").Experiments...)
+	if got := AccuracyOf(predicted, both, "predicted.json"); len(got.Experiments) != 3 || got.Fitting.Of != 5 {
+		t.Errorf("%d compared, fitting %+v", len(got.Experiments), got.Fitting)
+	}
+}

@@ -1,0 +1,273 @@
+package predict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// FitSchema is the version of [FitDocument].
+const FitSchema = "dpsight.fit/1"
+
+// FitDocument is what "dpsight predict --vary … --format json" prints: by method and device the largest value that
+// fits.
+type FitDocument struct {
+	Schema string    `json:"schema"`
+	Vary   Vary      `json:"vary"`
+	Cells  []FitCell `json:"cells"`
+}
+
+// Vary is the parameter whose values were tried.
+type Vary struct {
+	Name string `json:"name"`
+	Low  int64  `json:"low"`
+	High int64  `json:"high"`
+	Step int64  `json:"step"`
+}
+
+// FitSearch is what a search for one method on one device gave.
+type FitSearch struct {
+	Method      string // or the script's name
+	Profile     string
+	GPU         string
+	MemoryBytes int64
+	// Only are the values that the options allow, where that is not all of the range, ascending; Barred is why another
+	// cannot be.
+	Only    []int64
+	Barred  string
+	Top     bool // the options allow none above the highest
+	Runs    []FitRun
+	Stopped string // why the search did not come to its end; empty where it did
+}
+
+// FitRun is one probe of a search.
+type FitRun struct {
+	Value int64
+	Kept  bool // it was in the store before
+	Run   PredictionRun
+}
+
+// NewFitRun reduces the run of a probe. It wants all tables, with detail.
+func NewFitRun(in schemas.Tables) FitRun { return FitRun{Run: Predict(in)} }
+
+// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the
+// reason where the run ended for another reason than memory.
+func (r FitRun) Verdict() (fits *bool, why string) { return r.Run.Fits, r.Run.Why }
+
+// The outcomes of a search.
+const (
+	FitSome  = "some"       // the next value does not fit
+	FitAll   = "all"        // the highest value of the range fits; Odd says what below it does not
+	FitNone  = "none"       // not even the lowest does
+	FitUnset = "unfinished" // the search was stopped: Largest is what was found by then
+)
+
+// FitCell is one method on one device.
+type FitCell struct {
+	Method      string `json:"method"`
+	Profile     string `json:"profile"`
+	GPU         string `json:"gpu"`
+	MemoryBytes int64  `json:"memory_bytes"` // that a process can take
+	// Only are the values of the range that the experiment's options allow, where that is not all of them, as the
+	// divisors of a batch: no other was asked for. Barred is why the first of the others cannot be.
+	Only   []int64 `json:"only,omitempty"`
+	Barred string  `json:"barred,omitempty"`
+	// the options allow no value above the highest, as no physical batch is above its batch
+	Top     bool   `json:"top,omitempty"`
+	Outcome string `json:"outcome"`
+	// Largest is the highest value that fits, null where none does; its peaks are beside it.
+	Largest           *int64 `json:"largest"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	// Refused is the lowest value above Largest that was tried; it does not fit.
+	Refused *int64 `json:"refused"`
+	// Odd says where memory does not grow with the value: then a value between two that were tried can be otherwise.
+	// Empty where it does.
+	Odd []string `json:"odd"`
+	// Confidence is the lowest of the two runs that decide, with its reasons.
+	Confidence *schemas.Confidence `json:"confidence"`
+	Stopped    string              `json:"stopped,omitempty"`
+	Probes     []FitProbe          `json:"probes"` // by value
+}
+
+// FitProbe is one predicted run. The peaks of one that does not fit are of what it did until then.
+type FitProbe struct {
+	Value  int64  `json:"value"`
+	RunID  string `json:"run_id"`
+	Kept   bool   `json:"kept"` // it was made before and taken from the store
+	Status string `json:"status"`
+	Fits   *bool  `json:"fits"`
+	// requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went
+	// on by itself
+	CaughtOOMs int `json:"caught_ooms"`
+	// a run that ended well does not fit, or, where Fits is null, how it ended
+	Why               string `json:"why,omitempty"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+}
+
+// Fit says of each search what it found.
+func Fit(v Vary, searches []FitSearch) FitDocument {
+	doc := FitDocument{Schema: FitSchema, Vary: v, Cells: []FitCell{}}
+	for i := range searches {
+		doc.Cells = append(doc.Cells, fitCell(v, &searches[i]))
+	}
+	return doc
+}
+
+// Failure says that nothing fits, with no method on no device; empty where something does, or may.
+func (d *FitDocument) Failure() string {
+	if len(d.Cells) == 0 || slices.ContainsFunc(d.Cells, func(c FitCell) bool { return c.Outcome != FitNone }) {
+		return ""
+	}
+	return d.Cells[0].Sentence(&d.Vary)
+}
+
+func fitCell(v Vary, s *FitSearch) FitCell {
+	c := FitCell{Method: s.Method, Profile: s.Profile, GPU: s.GPU, MemoryBytes: s.MemoryBytes, Only: s.Only,
+		Barred: s.Barred, Top: s.Top, Stopped: s.Stopped, Odd: []string{}, Probes: []FitProbe{}}
+	runs := slices.Clone(s.Runs)
+	slices.SortStableFunc(runs, func(a, b FitRun) int { return cmp.Compare(a.Value, b.Value) })
+	var largest, refused *FitRun
+	for i := range runs {
+		r := &runs[i]
+		fits, why := r.Verdict()
+		if fits == nil && strings.HasSuffix(s.Stopped, why) {
+			why = "" // Stopped says it
+		}
+		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status,
+			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
+			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
+		if fits != nil && *fits {
+			largest = r
+		}
+	}
+	for i := range runs {
+		r, fits := &runs[i], c.Probes[i].Fits
+		if fits != nil && !*fits && refused == nil && (largest == nil || r.Value > largest.Value) {
+			refused = r
+		}
+	}
+	if largest != nil {
+		c.Largest, c.PeakBytes, c.PeakReservedBytes = &largest.Value, largest.Run.PeakBytes,
+			largest.Run.PeakReservedBytes
+	}
+	if refused != nil {
+		c.Refused = &refused.Value
+	}
+	switch {
+	case s.Stopped != "":
+		c.Outcome = FitUnset
+	case largest == nil:
+		c.Outcome = FitNone
+	case largest.Value == c.highest(&v):
+		c.Outcome = FitAll
+	default:
+		c.Outcome = FitSome
+	}
+	for _, r := range []*FitRun{largest, refused} {
+		if r != nil && r.Run.Confidence != nil && (c.Confidence == nil || worse(r.Run.Confidence, c.Confidence)) {
+			c.Confidence = r.Run.Confidence
+		}
+	}
+	c.Odd = odd(v.Name, c.Probes, c.Odd)
+	return c
+}
+
+func worse(a, b *schemas.Confidence) bool {
+	return slices.Index(confidence.Levels, a.Level) > slices.Index(confidence.Levels, b.Level)
+}
+
+// odd finds values that fit above one that does not, and peaks that fall while the value grows.
+func odd(name string, probes []FitProbe, out []string) []string {
+	var refused, before *FitProbe
+	for i := range probes {
+		p := &probes[i]
+		switch {
+		case p.Fits == nil:
+		case !*p.Fits:
+			if refused == nil {
+				refused = p
+			}
+		default:
+			if refused != nil {
+				out = append(out, fmt.Sprintf("%s %d fits, though %d does not", name, p.Value, refused.Value))
+				refused = nil
+			}
+			if before != nil {
+				out = append(out, falls(name, before, p)...)
+			}
+			before = p
+		}
+	}
+	return out
+}
+
+// falls says that a value takes less than one below it. What is allocated says more than what is reserved, which the
+// cache decides too.
+func falls(name string, before, p *FitProbe) []string {
+	for _, x := range []struct {
+		what   string
+		was, n *int64
+	}{{"allocated", before.PeakBytes, p.PeakBytes}, {"reserved", before.PeakReservedBytes, p.PeakReservedBytes}} {
+		if x.was != nil && x.n != nil && *x.n < *x.was {
+			return []string{fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, p.Value, before.Value,
+				prose.MiB(*x.n), x.what, prose.MiB(*x.was))}
+		}
+	}
+	return nil
+}
+
+// lowest is the first value that can be asked for.
+func (c *FitCell) lowest(v *Vary) int64 {
+	if len(c.Only) > 0 {
+		return c.Only[0]
+	}
+	return v.Low
+}
+
+func (c *FitCell) highest(v *Vary) int64 {
+	if len(c.Only) > 0 {
+		return c.Only[len(c.Only)-1]
+	}
+	return v.High
+}
+
+// More reports whether a value above Largest may fit that was not tried, or any where there is no Largest.
+func (c *FitCell) More(v *Vary) bool {
+	atTop := c.Top && c.Largest != nil && *c.Largest == c.highest(v)
+	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !atTop
+}
+
+// Sentence says in one line what the search found.
+func (c *FitCell) Sentence(v *Vary) string {
+	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, prose.MiB(c.MemoryBytes))
+	switch c.Outcome {
+	case FitNone:
+		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.lowest(v))
+	case FitAll:
+		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name,
+				c.highest(v))
+		}
+		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits == nil }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.highest(v))
+		}
+		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name,
+			c.highest(v))
+	case FitUnset:
+		if c.Largest == nil {
+			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)
+		}
+		return fmt.Sprintf("%s: the search was stopped at %s %d, which fits: %s", on, v.Name, *c.Largest, c.Stopped)
+	}
+	if c.Refused == nil {
+		return fmt.Sprintf("%s: %s %d fits", on, v.Name, *c.Largest)
+	}
+	return fmt.Sprintf("%s: %s %d is the largest seen to fit, %d does not fit", on, v.Name, *c.Largest, *c.Refused)
+}

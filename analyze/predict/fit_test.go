@@ -1,0 +1,163 @@
+package predict
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// probe is one run of a search that fits, or not, or ended otherwise (nil).
+func probe(value int64, fits *bool, peak int64, level string) FitRun {
+	return FitRun{Value: value, Run: PredictionRun{Identity: identity.Identity{RunID: "run", Status: "ok"}, Fits: fits,
+		PeakBytes: &peak, PeakReservedBytes: new(peak + 1),
+		Confidence: &schemas.Confidence{Level: level}}}
+}
+
+// cached is a probe that reserves so much.
+func cached(r FitRun, reserved int64) FitRun {
+	r.Run.PeakReservedBytes = &reserved
+	return r
+}
+
+func TestFit(t *testing.T) {
+	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
+	yes, no := new(true), new(false)
+	for _, c := range []struct {
+		what     string
+		search   FitSearch
+		outcome  string
+		largest  int64 // 0 = none
+		refused  int64
+		odd      []string
+		level    string
+		sentence string
+	}{
+		{"a limit", FitSearch{Runs: []FitRun{probe(64, no, 900, schemas.Close),
+			probe(1, yes, 10, schemas.ExactExpected), probe(32, yes, 320, schemas.ExactExpected),
+			probe(33, no, 800, schemas.Close)}},
+			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 is the largest seen to fit, 33 does not fit"},
+		{"nothing", FitSearch{Runs: []FitRun{probe(1, no, 10, schemas.Close)}}, FitNone, 0, 1, nil, schemas.Close,
+			"not even batch_size 1"},
+		{"everything", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close),
+			probe(64, yes, 640, schemas.ExactExpected)}}, FitAll, 64, 0, nil, schemas.ExactExpected,
+			"batch_size 64, the highest"},
+		{"a hole below the highest", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close),
+			probe(64, yes, 640, schemas.Close), probe(63, no, 700, schemas.Close), probe(32, yes, 320, schemas.Close)}},
+			FitAll, 64, 0, []string{"batch_size 64 fits, though 63 does not"}, schemas.Close,
+			"batch_size 64 fits, the highest that was asked for, and not all below it do"},
+		{"all that the options allow", FitSearch{Only: []int64{2, 3, 6},
+			Runs: []FitRun{probe(2, yes, 10, schemas.Close), probe(6, yes, 60, schemas.Close)}},
+			FitAll, 6, 0, nil, schemas.Close, "batch_size 6, the highest"},
+		{"nothing that the options allow", FitSearch{Only: []int64{2, 3, 6},
+			Runs: []FitRun{probe(2, no, 10, schemas.Close)}}, FitNone, 0, 2, nil, schemas.Close,
+			"not even batch_size 2"},
+		{"stopped", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(64, nil, 640, schemas.Indicative)},
+			Stopped: "interrupted"}, FitUnset, 1, 0, nil, schemas.Close,
+			"stopped at batch_size 1, which fits: interrupted"},
+		{"stopped at once", FitSearch{Stopped: "it failed"}, FitUnset, 0, 0, nil, "",
+			"before anything was known to fit: it failed"},
+		{"a value that cannot be, beside the answer", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close),
+			probe(64, no, 640, schemas.Close), probe(32, yes, 320, schemas.Close), probe(33, no, 330, schemas.Close),
+			probe(48, nil, 480, schemas.Close)}},
+			FitSome, 32, 33, nil, schemas.Close, "batch_size 32 is the largest seen to fit, 33 does not fit"},
+		{"a value that cannot be, below the highest", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close),
+			probe(64, yes, 640, schemas.Close), probe(63, nil, 630, schemas.Close)}},
+			FitAll, 64, 0, nil, schemas.Close, "batch_size 64 fits, the highest that was asked for"},
+		{"a hole", FitSearch{Runs: []FitRun{probe(1, yes, 10, schemas.Close), probe(8, no, 80, schemas.Close),
+			probe(9, yes, 70, schemas.Close), probe(10, no, 90, schemas.Close)}},
+			FitSome, 9, 10, []string{"batch_size 9 fits, though 8 does not"}, schemas.Close,
+			"batch_size 9 is the largest seen to fit, 10 does not fit"},
+		{"less for more", FitSearch{Runs: []FitRun{probe(1, yes, 3<<20, schemas.Close),
+			probe(2, yes, 2<<20, schemas.Close), probe(3, no, 0, schemas.Close)}},
+			FitSome, 2, 3, []string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"},
+			schemas.Close, "batch_size 2 is the largest seen to fit"},
+		{"less reserved for more", FitSearch{Runs: []FitRun{probe(1, yes, 1<<20, schemas.Close),
+			cached(probe(2, yes, 2<<20, schemas.Close), 9<<20), probe(64, yes, 3<<20, schemas.Close)}},
+			FitAll, 64, 0, []string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"},
+			schemas.Close, "everything that was tried fits"},
+	} {
+		doc := Fit(v, []FitSearch{c.search})
+		got := &doc.Cells[0]
+		if got.Outcome != c.outcome || value(got.Largest) != c.largest || value(got.Refused) != c.refused ||
+			strings.Join(got.Odd, "\n") != strings.Join(c.odd, "\n") {
+			t.Errorf("%s: %s, largest %d, refused %d, odd %q", c.what, got.Outcome, value(got.Largest),
+				value(got.Refused), got.Odd)
+		}
+		if c.level == "" != (got.Confidence == nil) || got.Confidence != nil && got.Confidence.Level != c.level {
+			t.Errorf("%s: confidence %+v", c.what, got.Confidence)
+		}
+		if s := got.Sentence(&v); !strings.Contains(s, c.sentence) {
+			t.Errorf("%s: %q", c.what, s)
+		}
+		for i := range got.Probes[:max(0, len(got.Probes)-1)] {
+			if got.Probes[i].Value > got.Probes[i+1].Value {
+				t.Errorf("%s: the probes are out of order", c.what)
+			}
+		}
+	}
+}
+
+// Above the highest that the options allow there is no more; where the search was stopped before anything was known to
+// fit, there may be.
+func TestFitMore(t *testing.T) {
+	v, yes := Vary{Name: "physical_batch_size", Low: 1, High: 8, Step: 1}, new(true)
+	for _, c := range []struct {
+		what   string
+		search FitSearch
+		want   bool
+	}{
+		{"all fit", FitSearch{Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, true},
+		{"all that there are fit", FitSearch{Top: true, Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, false},
+		{"stopped at the top", FitSearch{Top: true, Stopped: "it failed",
+			Runs: []FitRun{probe(8, yes, 10, schemas.Close)}}, false},
+		{"stopped below it", FitSearch{Top: true, Stopped: "it failed",
+			Runs: []FitRun{probe(2, yes, 10, schemas.Close)}}, true},
+		{"stopped at once", FitSearch{Top: true, Stopped: "it failed"}, true},
+		{"none fits", FitSearch{Top: true, Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}}, false},
+	} {
+		if cell := Fit(v, []FitSearch{c.search}).Cells[0]; cell.More(&v) != c.want {
+			t.Errorf("%s: more %t", c.what, !c.want)
+		}
+	}
+}
+
+// A search failed where nothing fits anywhere.
+func TestFitFailure(t *testing.T) {
+	v := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
+	none, some := FitSearch{Method: "ghost", Runs: []FitRun{probe(1, new(false), 10, schemas.Close)}},
+		FitSearch{Method: "flash", Runs: []FitRun{probe(1, new(true), 10, schemas.Close)}}
+	for _, c := range []struct {
+		searches []FitSearch
+		nothing  bool
+	}{{nil, false}, {[]FitSearch{none}, true}, {[]FitSearch{none, none}, true}, {[]FitSearch{none, some}, false},
+		{[]FitSearch{none, {Stopped: "interrupted"}}, false}} {
+		doc := Fit(v, c.searches)
+		if got := doc.Failure(); strings.Contains(got, "nothing fits: not even batch_size 1") != c.nothing ||
+			got == "" == c.nothing {
+			t.Errorf("%d searches: %q", len(c.searches), got)
+		}
+	}
+}
+
+// A script that catches a failed request and goes on with less fits with nothing: what it asked for did not go through.
+func TestFitThatWasCaught(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 20})
+	in.Report.OOMs = []schemas.OOM{{}, {}, {}}
+	v, caught := Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}, NewFitRun(in)
+	caught.Value = 2
+	c := Fit(v, []FitSearch{{Runs: []FitRun{probe(1, new(true), 10, schemas.Close), caught}}}).Cells[0]
+	if c.Outcome != FitSome || value(c.Largest) != 1 || value(c.Refused) != 2 || c.Probes[1].CaughtOOMs != 3 ||
+		!strings.Contains(c.Probes[1].Why, "caught 3 requests that failed for want of memory") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func value(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,25 @@
+package predict
+
+import (
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/schemas"
+	"slices"
+)
+
+// KnownErrorsOf sorts the predictions that were called close, and that say their doubts, by kind of doubt.
+func KnownErrorsOf(doc AccuracyDocument) confidence.KnownErrorsDocument {
+	out := confidence.KnownErrorsDocument{Schema: confidence.KnownErrorsSchema, Doubts: []confidence.KnownErrors{},
+		Unended: doc.Unended}
+	for _, kind := range schemas.Doubts {
+		cases := slices.DeleteFunc(slices.Clone(doc.Experiments), func(x AccuracyExperiment) bool {
+			return x.Confidence != schemas.Close || !slices.Contains(confidence.Decisive(x.Doubts), kind)
+		})
+		if len(cases) > 0 {
+			out.Doubts = append(out.Doubts,
+				confidence.KnownErrors{Doubt: kind, Allocated: errorsOf(cases,
+					func(x *AccuracyExperiment) *Prediction { return &x.Allocated }),
+					Reserved: errorsOf(cases, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })})
+		}
+	}
+	return out
+}

@@ -1,0 +1,327 @@
+package predict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PredictionSchema is the version of [PredictionDocument].
+const PredictionSchema = "dpsight.prediction/1"
+
+// PredictionDocument is what "dpsight predict --format json" prints.
+type PredictionDocument struct {
+	Schema string          `json:"schema"`
+	Runs   []PredictionRun `json:"runs"`
+}
+
+// NewPredictionDocument makes the document of these runs.
+func NewPredictionDocument(runs ...PredictionRun) PredictionDocument {
+	if runs == nil {
+		runs = []PredictionRun{}
+	}
+	return PredictionDocument{PredictionSchema, runs}
+}
+
+// PredictionRun says of a predicted run whether it fits on its device, and what takes the memory.
+type PredictionRun struct {
+	identity.Identity
+	GPU string `json:"gpu"`
+	// MemoryBytes is what a process can take of the device; MemoryGiven says that the user said how much. Null where an
+	// older version predicted.
+	MemoryBytes *int64 `json:"memory_bytes"`
+	MemoryGiven bool   `json:"memory_given"`
+	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
+	// have taken is not known. A run that ended well after a request had failed does not fit: what it did then is not
+	// what was asked for, and a script that halves its batch until it goes through would make every batch fit. Why says
+	// what the status does not: that, or how the script ended.
+	Fits       *bool  `json:"fits"`
+	Why        string `json:"why,omitempty"`
+	CaughtOOMs int    `json:"caught_ooms"` // requests that failed, that the script caught
+	// that torch itself went on without: the run did all that it was to do
+	AbsorbedOOMs      int    `json:"absorbed_ooms"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	// SpareBytes is what the highest reserved leaves of MemoryBytes, without what contexts take where several processes
+	// have one; null of a run that does not fit, or did not end well. A run that is near the limit gives cached memory
+	// back and goes on, so 0 is not yet too much.
+	SpareBytes *int64 `json:"spare_bytes"`
+	// Ranks has a row a device of each rank that ran, by rank: the figures above are of the fullest.
+	Ranks []RankPeaks `json:"ranks"`
+	// Device, At and Categories are of the fullest device at its peak; of a run that died for want of memory, at the
+	// request that failed. Module is the one that asked then. Categories are the largest first, without those that have
+	// no bytes.
+	Device         *string                `json:"device"`
+	At             *memory.Moment         `json:"at"`
+	Module         *string                `json:"module"`
+	AllocatedBytes *int64                 `json:"allocated_bytes"` // then; the sum of Categories
+	Categories     []memory.CategoryBytes `json:"categories"`
+	Failure        *schemas.OOM           `json:"failure"` // the request that ended the run
+	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
+	Confidence   *schemas.Confidence `json:"confidence"`
+	Told         bool                `json:"told"` // all processes lived to say what they had read
+	UnknownReads []schemas.Counted   `json:"unknown_reads"`
+	// where values that nobody had computed were taken for finite
+	AssumedAt []schemas.Counted `json:"assumed_at"`
+	// where this rank's value was taken for all ranks'
+	CopiedReads []schemas.Counted      `json:"copied_reads,omitempty"`
+	Guesses     []schemas.Counted      `json:"guesses"`
+	Notes       []string               `json:"notes"`
+	Band        *schemas.PlacementBand `json:"band"`
+	Warnings    []string               `json:"warnings"`
+
+	whole bool // Failure's limit is all of the device
+}
+
+// RankPeaks is what a rank had of a device at its highest.
+type RankPeaks struct {
+	Rank              int32  `json:"rank"`
+	Device            string `json:"device"`
+	PeakBytes         *int64 `json:"peak_bytes"`
+	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
+	// what the highest reserved leaves of the device's memory, that of others on the same device too
+	SpareBytes *int64 `json:"spare_bytes"`
+}
+
+// ranks are the peaks of each rank, those of its devices that it took anything of.
+func ranks(in *schemas.Tables, memory *int64) []RankPeaks {
+	out := []RankPeaks{}
+	if in.Report == nil {
+		return out
+	}
+	for i := range in.Report.Devices {
+		v := &in.Report.Devices[i]
+		r := RankPeaks{Rank: v.Rank, Device: identity.Place{Rank: v.Rank, Device: v.Device}.String(),
+			PeakBytes: identity.Higher(v.Events,
+				&v.PeakAllocatedBytes, v.TorchPeakAllocatedBytes),
+			PeakReservedBytes: identity.Higher(v.Events, &v.PeakReservedBytes, v.TorchPeakReservedBytes)}
+		if r.PeakBytes == nil {
+			continue
+		}
+		if memory != nil && r.PeakReservedBytes != nil {
+			r.SpareBytes = new(*memory - *r.PeakReservedBytes)
+			switch u, known := confidence.SharedAs(in.Manifest, in.Report, v.Device); {
+			case !known: // it may be any of them
+				r.SpareBytes = new(analyze.SpareWith(*r.SpareBytes, *memory, in.Manifest.Phantom.Devices))
+			case u != nil:
+				r.SpareBytes = new(min(*r.SpareBytes, *memory-u.TakenBytes))
+			}
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b RankPeaks) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device))
+	})
+	return out
+}
+
+// Predict reduces a predicted run. It wants all tables, with detail.
+func Predict(in schemas.Tables) PredictionRun {
+	s := analyze.Summarize(in)
+	p := PredictionRun{Identity: s.Identity, Confidence: confidence.Of(&in), GPU: s.GPU, PeakBytes: s.PeakBytes,
+		PeakReservedBytes: s.PeakReservedBytes, Categories: []memory.CategoryBytes{},
+		UnknownReads: []schemas.Counted{}, AssumedAt: []schemas.Counted{}, Guesses: []schemas.Counted{},
+		Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
+	if f := in.Manifest.Phantom; f != nil {
+		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
+	}
+	p.Ranks = ranks(&in, p.MemoryBytes)
+	if p.MemoryBytes != nil && p.PeakReservedBytes != nil {
+		p.SpareBytes = new(analyze.SpareWith(*p.MemoryBytes-*p.PeakReservedBytes, *p.MemoryBytes,
+			in.Manifest.Phantom.Devices))
+	}
+	if in.Report != nil && in.Report.Prediction != nil {
+		r := in.Report.Prediction
+		p.AssumedAt, p.CopiedReads = append(p.AssumedAt, r.AssumedAt...), r.CopiedReads
+		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, confidence.UnknownReads(r), r.Guesses, r.Notes,
+			r.Band
+	}
+	p.Failure = fatal(&in)
+	p.whole = p.Failure != nil && memory.WholeDevice(&in, p.Failure.LimitBytes)
+	survived, absorbed := survived(&in)
+	p.Warnings, p.CaughtOOMs, p.AbsorbedOOMs = append(p.Warnings, survived...), len(survived), absorbed
+	if absorbed > 0 {
+		p.Warnings = append(p.Warnings, prose.Plural(absorbed, "request",
+			"requests")+" for workspaces failed, and torch "+
+			"itself went on with smaller ones: a device with more memory may hold more at the peak")
+	}
+	p.Fits, p.Why = p.verdict()
+	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
+		p.Fits, p.Why = nil, confidence.NothingRecorded(in.Manifest)
+		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Told {
+			p.Why = "a process did not live to say what it took"
+		}
+		// there is nothing to break down, and Why says it
+		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool {
+			return strings.HasPrefix(w,
+				analyze.NotBrokenDown)
+		})
+	}
+	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows
+		p.SpareBytes = nil
+		for i := range p.Ranks {
+			p.Ranks[i].SpareBytes = nil
+		}
+	}
+	d := s.Main()
+	if p.Failure != nil {
+		if failed := failedBreakdown(&in); failed != nil {
+			d = failed
+		}
+	}
+	if d == nil {
+		return p
+	}
+	p.Device, p.At, p.AllocatedBytes = &d.Device, &d.At, &d.AllocatedBytes
+	p.Module = moduleAt(&in, memory.PlaceOf(&in, d), d.At.Event)
+	if p.Failure != nil {
+		p.Module = identity.OrNull(p.Failure.Module)
+	}
+	for _, c := range d.Categories {
+		if c.Bytes > 0 {
+			p.Categories = append(p.Categories, c)
+		}
+	}
+	slices.SortStableFunc(p.Categories, func(a, b memory.CategoryBytes) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return p
+}
+
+// verdict says whether a run fits, by how it ended.
+func (p *PredictionRun) verdict() (fits *bool, why string) {
+	switch {
+	case p.Status == schemas.StatusOOM:
+		return new(false), ""
+	case p.Status != schemas.StatusOK:
+		return nil, strings.TrimSpace(p.Status + ": " + p.Reason)
+	case p.CaughtOOMs > 0:
+		return new(false), "the script caught " + prose.Plural(p.CaughtOOMs, "request that failed",
+			"requests that failed") +
+			" for want of memory and went on"
+	}
+	return new(true), ""
+}
+
+// fatal is the request that ended the run, nil without one.
+func fatal(in *schemas.Tables) *schemas.OOM {
+	if in.Report == nil {
+		return nil
+	}
+	for i := range in.Report.OOMs {
+		if in.Report.OOMs[i].Fatal {
+			return &in.Report.OOMs[i]
+		}
+	}
+	return nil
+}
+
+// survived says which requests the script caught, and counts those that torch itself went on without.
+func survived(in *schemas.Tables) (warnings []string, absorbed int) {
+	if in.Report == nil {
+		return nil, 0
+	}
+	for i := range in.Report.OOMs {
+		switch o := &in.Report.OOMs[i]; {
+		case o.Absorbed():
+			absorbed++
+		case !o.Fatal:
+			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: "+
+				"what is said of it later may be of less than it was to do",
+				prose.MiB(o.RequestedBytes), o.Step))
+		}
+	}
+	return warnings, absorbed
+}
+
+// failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the
+// journal.
+func failedBreakdown(in *schemas.Tables) *memory.DeviceBreakdown {
+	i := slices.IndexFunc(in.Report.OOMs, func(o schemas.OOM) bool { return o.Fatal })
+	o := &in.Report.OOMs[i]
+	if o.Seq == 0 {
+		return nil
+	}
+	p := identity.Place{Rank: o.Rank, Device: o.Device}
+	f, err := memory.FailureAt(in, p, memory.Nth(in, i))
+	if err != nil {
+		return nil
+	}
+	d := memory.BreakdownAt(in, p, memory.NewLedgers(in).Of(p), f.At, -1)
+	return &d
+}
+
+// moduleAt is the path of the module whose request was event seq, null where none was or it was a root's.
+func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		if a.Rank != p.Rank || a.Device != p.Device || a.AllocSeq != seq || a.Module == 0 {
+			continue
+		}
+		for k := range in.Modules {
+			if m := &in.Modules[k]; m.Rank == p.Rank && m.ID == a.Module {
+				return identity.OrNull(cmp.Or(m.Path, m.Class))
+			}
+		}
+	}
+	return nil
+}
+
+// Reads is how often the script read what nobody had computed.
+func (p *PredictionRun) Reads() int64 { return confidence.SumOf(p.UnknownReads) }
+
+// Advice says what can be done about what ended the run, empty where nothing is known.
+func (p *PredictionRun) Advice() string {
+	if p.Fits != nil {
+		return ""
+	}
+	if p.Why == confidence.NothingTaken || strings.HasSuffix(p.Why, confidence.WithoutAgent) {
+		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
+	}
+	for _, n := range p.Notes {
+		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
+			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script " +
+				"is predicted with torch's own kernels, which take other memory"
+		}
+	}
+	return ""
+}
+
+// Sentence says in one line whether the run fits.
+func (p *PredictionRun) Sentence() string {
+	on := p.GPU
+	if p.MemoryBytes != nil {
+		on += " with " + prose.MiB(*p.MemoryBytes) + " for its tensors"
+		// the figure that findings and torch's own error have
+		if f := p.Failure; f != nil && p.whole && f.LimitBytes > *p.MemoryBytes {
+			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", prose.MiB(f.LimitBytes),
+				prose.MiB(f.LimitBytes-*p.MemoryBytes))
+		}
+	}
+	switch {
+	case p.Fits == nil && p.Status == schemas.StatusOK:
+		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, p.Why)
+	case p.Fits == nil:
+		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
+	case *p.Fits && p.PeakReservedBytes != nil:
+		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes))
+	case *p.Fits:
+		return fmt.Sprintf("%s fits on %s", p.Title(), on)
+	case p.Why != "":
+		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, p.Why)
+	case p.Failure == nil:
+		return fmt.Sprintf("%s does not fit on %s", p.Title(), on)
+	}
+	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.Title(), on,
+		prose.MiB(p.Failure.RequestedBytes))
+	if p.At != nil {
+		text += " " + memory.When(p.At)
+	}
+	return text
+}

@@ -1,0 +1,216 @@
+package predict
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A script that catches its failure and goes on with less has ended well, and does not fit: a search and a single
+// prediction say the same.
+func TestPredictSaysWhatWasSurvived(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.CaughtOOMs != 0 || len(p.Warnings) != 0 {
+		t.Errorf("%+v", p)
+	}
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
+	p := Predict(in)
+	if *p.Fits || p.CaughtOOMs != 1 || !strings.Contains(strings.Join(p.Warnings, "\n"),
+		"a request for 1,024.00 MiB failed in step 2, and the script went on") {
+		t.Errorf("fits %v, %d caught, warnings %q", *p.Fits, p.CaughtOOMs, p.Warnings)
+	}
+	if s := p.Sentence(); !strings.Contains(s, "does not fit on ") ||
+		!strings.HasSuffix(s, ": the script caught 1 request that failed for want of memory and went on") {
+		t.Errorf("%q", s)
+	}
+	if fits, why := NewFitRun(in).Verdict(); *fits != *p.Fits || why != p.Why {
+		t.Errorf("a search says %v, %q of what a prediction says %v, %q", *fits, why, *p.Fits, p.Why)
+	}
+	in.Manifest.Status, in.Manifest.Reason = schemas.StatusFailed, "ValueError"
+	if p = Predict(in); p.Fits != nil || p.Why != "failed: ValueError" {
+		t.Errorf("fits %v, %q", p.Fits, p.Why)
+	}
+	in.Manifest.Status, in.Report.OOMs[0].Fatal = schemas.StatusOOM, true
+	if p = Predict(in); *p.Fits || p.Why != "" || p.CaughtOOMs != 0 {
+		t.Errorf("fits %v, %q", *p.Fits, p.Why)
+	}
+}
+
+// A request that torch itself does without, as for a workspace, leaves the script all that it asked for: the run fits.
+func TestPredictFitsWithoutWorkspaces(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Raised: new(false)}, {RequestedBytes: 2 << 30,
+		Raised: new(false)}}
+	p := Predict(in)
+	if !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs != 2 || !strings.Contains(strings.Join(p.Warnings, "\n"),
+		"2 requests for workspaces failed, and torch itself went on") {
+		t.Errorf("fits %v, %d caught, %d absorbed, warnings %q", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs, p.Warnings)
+	}
+	in.Report.OOMs[1].Raised = new(true)
+	if p := Predict(in); *p.Fits || p.CaughtOOMs != 1 || p.AbsorbedOOMs != 1 {
+		t.Errorf("fits %v, %d caught, %d absorbed", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs)
+	}
+}
+
+// A value that other ranks have a part in is no known one.
+func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source, in.Manifest.Environment = schemas.Predicted, &schemas.Environment{Torch: "2.11.0"}
+	in.Manifest.Phantom = &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
+	in.Report.Prediction = &schemas.Prediction{Told: true}
+	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.ExactExpected {
+		t.Fatalf("%+v", c)
+	}
+	in.Report.Prediction.CopiedReads = []schemas.Counted{{Name: "world.py:4", Count: 2}}
+	p := Predict(in)
+	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.Close ||
+		!strings.Contains(c.Reasons[0], "this rank's value was taken for all ranks'") || len(p.CopiedReads) != 1 ||
+		confidence.Doubts(in.Manifest, in.Report)[0] != schemas.DoubtRanks {
+		t.Errorf("%+v, %+v", c, p.CopiedReads)
+	}
+}
+
+// Of what a process did not live to say nothing is taken for nothing.
+func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
+	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
+		Source: schemas.Predicted},
+		Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
+	p := Predict(in)
+	if s := p.Sentence(); p.Fits != nil || !strings.HasSuffix(s, "a process did not live to say what it took") ||
+		strings.Contains(s+strings.Join(p.Warnings, "\n"), "never allocated") {
+		t.Errorf("fits %v, %q, %q", p.Fits, s, p.Warnings)
+	}
+}
+
+// A script that ended well and took nothing of a device is told so once, whether or not a process of it left a journal.
+func TestPredictOfNothingTaken(t *testing.T) {
+	for _, c := range []struct {
+		uninjected []string
+		told       bool
+		want       string
+	}{
+		{nil, true, "nothing was allocated on a CUDA device"},
+		{[]string{"python cpu.py"}, false, "nothing was allocated on a CUDA device, as far as was recorded: 1 " +
+			"process loaded torch and trained nothing, or ran without the agent"},
+	} {
+		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
+			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Told: c.told}}}
+		in.Manifest.Collector.Uninjected = c.uninjected
+		p := Predict(in)
+		if p.Fits != nil || p.Why != c.want || len(p.Warnings) != 0 ||
+			!slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative ||
+			p.Advice() == "" {
+			t.Errorf("fits %v, %q, %q, %+v", p.Fits, p.Why, p.Warnings, p.Confidence)
+		}
+		if _, err := memory.Breakdown(in, memory.At{}); err == nil || strings.Contains(err.Error(), "live to say") {
+			t.Error(err)
+		}
+	}
+}
+
+// Two devices of four ranks: each rank is held to what was taken of its own, wherever several processes had one. Under
+// a CUDA_VISIBLE_DEVICES of each rank's own nobody knows which it was.
+func TestRanksOfSeveralSharedDevices(t *testing.T) {
+	const memory = 1 << 30
+	for _, c := range []struct {
+		what     string
+		ordinals [4]int32 // of the ranks
+		uses     []schemas.DeviceUse
+		spare    [4]int64 // MiB
+		together bool
+	}{
+		{"two of each", [4]int32{0, 0, 1, 1}, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 600 << 20,
+			TakenBytes: 900 << 20}, {Device: 1, Processes: 2, ReservedBytes: 500 << 20, TakenBytes: 800 << 20}},
+			[4]int64{124, 124, 224, 224}, true},
+		{"the second alone", [4]int32{0, 1, 1, 2},
+			[]schemas.DeviceUse{{Device: 0, Processes: 1, ReservedBytes: 700 << 20, TakenBytes: 700 << 20},
+				{Device: 1, Processes: 2, ReservedBytes: 500 << 20, TakenBytes: 800 << 20},
+				{Device: 2, Processes: 1, ReservedBytes: 1, TakenBytes: 1}}, [4]int64{1023, 224, 224, 1023}, true},
+		{"each sees one", [4]int32{0, 0, 0, 0}, []schemas.DeviceUse{{Device: 0, Processes: 2, ReservedBytes: 500 << 20,
+			TakenBytes: 800 << 20}, {Device: 1, Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}},
+			[4]int64{124, 124, 124, 124}, false},
+		{"all see the third", [4]int32{0, 0, 0, 0},
+			[]schemas.DeviceUse{{Device: 2, Processes: 4, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}},
+			[4]int64{124, 124, 124, 124}, true},
+		{"in machines of their own", [4]int32{0, 0, 1, 1}, []schemas.DeviceUse{{Device: 0, Processes: 1},
+			{Device: 0, Processes: 2, TakenBytes: 900 << 20}, {Device: 1, Processes: 1}},
+			[4]int64{124, 124, 1023, 1023}, false},
+	} {
+		in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+		in.Manifest.Source, in.Manifest.Phantom = schemas.Predicted, &schemas.Phantom{MemoryBytes: memory,
+			Devices: c.uses}
+		in.Report.Prediction = &schemas.Prediction{Told: true, Notes: []string{"NCCL: peers are copies of this rank"}}
+		v := in.Report.Devices[0]
+		v.PeakReservedBytes, in.Report.Devices = 1<<20, nil
+		for rank, ordinal := range c.ordinals {
+			v.Rank, v.Device = int32(rank), ordinal
+			in.Report.Devices = append(in.Report.Devices, v)
+		}
+		least := int64(memory)
+		for rank, r := range ranks(&in, new(int64(memory))) {
+			if least = min(least, *r.SpareBytes); r.Rank != int32(rank) || *r.SpareBytes != c.spare[rank]<<20 {
+				t.Errorf("%s: rank %d has %d MiB spare", c.what, r.Rank, *r.SpareBytes>>20)
+			}
+		}
+		if p := Predict(in); p.SpareBytes == nil || *p.SpareBytes > least {
+			t.Errorf("%s: %v spare", c.what, p.SpareBytes)
+		}
+		if got := strings.Contains(strings.Join(confidence.Assess(in.Manifest, in.Report).Reasons, "\n"),
+			" together and NCCL in use"); got != c.together {
+			t.Errorf("%s: together %v", c.what, got)
+		}
+	}
+}
+
+// Of processes that have one device the figures are the device's where they are known, and its devices are counted
+// once.
+func TestPredictCountsDevices(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	in.Report.Prediction = &schemas.Prediction{Told: true}
+	other := in.Report.Devices[0]
+	other.Rank = 1
+	in.Report.Devices = append(in.Report.Devices, other)
+	warnings := func(p PredictionRun) string { return strings.Join(p.Warnings, "\n") }
+	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 1 << 30}
+	if p := Predict(in); !strings.Contains(warnings(p), "fullest of 2 devices") {
+		t.Errorf("%q", p.Warnings)
+	}
+	in.Manifest.Phantom.Devices = []schemas.DeviceUse{{Processes: 1, ReservedBytes: 1 << 20, TakenBytes: 1 << 20}}
+	if p := Predict(in); strings.Contains(warnings(p), "devices") || strings.Contains(warnings(p), "at once") {
+		t.Errorf("one after the other: %q", p.Warnings)
+	}
+	in.Manifest.Phantom.Devices[0] = schemas.DeviceUse{Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}
+	p := Predict(in)
+	if strings.Contains(warnings(p), "devices") ||
+		!strings.Contains(warnings(p), "2 processes had memory of one device at once") ||
+		*p.PeakReservedBytes != 600<<20 || *p.SpareBytes != 124<<20 {
+		t.Errorf("%d reserved, %d spare, %q", *p.PeakReservedBytes, *p.SpareBytes, p.Warnings)
+	}
+	reasons := func() string { return strings.Join(confidence.Assess(in.Manifest, in.Report).Reasons, "\n") }
+	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.Indicative ||
+		!strings.Contains(reasons(), "2 processes had memory of one device at once") ||
+		strings.Contains(reasons(), "set_device") {
+		t.Errorf("%+v", c)
+	}
+	// Over gloo they may; NCCL would not start. A rank that has more of a device of its own makes its communicator
+	// there.
+	in.Report.Prediction.Notes = []string{"NCCL: peers are copies of this rank"}
+	if !strings.Contains(reasons(), "rank 0 and rank 1 had cuda:0 together and NCCL in use, which refuses two ranks "+
+		"on one device of one host (NCCL_HOSTID): was torch.cuda.set_device(") {
+		t.Error(reasons())
+	}
+	other.Device, other.PeakReservedBytes = 1, 2*other.PeakReservedBytes+1
+	in.Report.Devices = append(in.Report.Devices, other)
+	if strings.Contains(reasons(), "set_device") {
+		t.Error(reasons())
+	}
+}

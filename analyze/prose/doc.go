@@ -1,0 +1,2 @@
+// Package prose puts figures into words.
+package prose

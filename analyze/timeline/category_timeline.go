@@ -1,0 +1,321 @@
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// CategoryTimelineSchema is the version of [CategoryTimelineDocument].
+const CategoryTimelineSchema = "dpsight.timeline/1"
+
+// CategoryTimelineDocument is what "dpsight analyze timeline --format json" prints.
+type CategoryTimelineDocument struct {
+	Schema string `json:"schema"`
+	// Points is how many were asked for; 0 = one an event.
+	Points int                   `json:"points"`
+	Runs   []CategoryTimelineRun `json:"runs"`
+}
+
+// NewCategoryTimelineDocument makes the document of these runs, which were all asked for the same.
+func NewCategoryTimelineDocument(points int, runs ...CategoryTimelineRun) CategoryTimelineDocument {
+	if runs == nil {
+		runs = []CategoryTimelineRun{}
+	}
+	identity.Distinguish(runs, func(r *CategoryTimelineRun) *identity.Identity { return &r.Identity })
+	return CategoryTimelineDocument{CategoryTimelineSchema, points, runs}
+}
+
+// CategoryTimelineRun is one run's part. Devices is empty for a run without allocator events.
+type CategoryTimelineRun struct {
+	identity.Identity
+	Devices  []DeviceTimeline `json:"devices"`
+	Warnings []string         `json:"warnings"`
+}
+
+// DeviceTimeline is what one device had allocated, by category, just after each event of a range.
+type DeviceTimeline struct {
+	Device    string `json:"device"`
+	Rank      int32  `json:"rank"`
+	FromEvent int64  `json:"from_event"`
+	ToEvent   int64  `json:"to_event"` // the last of the range
+	// PeakBytes is the highest allocated in the range; PeakAt the first moment at that height.
+	PeakBytes int64         `json:"peak_bytes"`
+	PeakAt    memory.Moment `json:"peak_at"`
+	// RunPeakAt is the moment that the run's breakdown is of.
+	RunPeakBytes int64         `json:"run_peak_bytes"`
+	RunPeakAt    memory.Moment `json:"run_peak_at"`
+	// in the order of precedence; those that count a byte in the range or at the run's peak
+	Categories   []CategoryMaximum   `json:"categories"`
+	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
+	Conservation memory.Conservation `json:"conservation"`
+	Warnings     []string            `json:"warnings"`
+}
+
+// CategoryMaximum is where one category counts most. Categories have theirs at different moments, so maxima sum to more
+// than the peak.
+type CategoryMaximum struct {
+	Category       schemas.Category `json:"category"`
+	MaxBytes       int64            `json:"max_bytes"`
+	At             memory.Moment    `json:"at"`               // the first at which it counts so much
+	AllocatedBytes int64            `json:"allocated_bytes"`  // all that is allocated at that moment
+	AtPeakBytes    int64            `json:"at_peak_bytes"`    // what it counts at the run's peak
+	MaxEvidence    memory.Evidence  `json:"max_evidence"`     // of MaxBytes
+	AtPeakEvidence memory.Evidence  `json:"at_peak_evidence"` // of AtPeakBytes
+	// Parts are the bytes of all categories at that moment, in the order of [schemas.Categories].
+	Parts []int64 `json:"-"`
+}
+
+// TimelinePoint is a stretch of events reduced to its extremes.
+type TimelinePoint struct {
+	FromEvent int64 `json:"from_event"`
+	ToEvent   int64 `json:"to_event"`
+	// Step and Phase are those of HighEvent.
+	Step  *int64  `json:"step"`
+	Phase *string `json:"phase"`
+	// lowest and highest allocated just after any of the events, and the first event of each
+	LowBytes  int64 `json:"low_bytes"`
+	LowEvent  int64 `json:"low_event"`
+	HighBytes int64 `json:"high_bytes"`
+	HighEvent int64 `json:"high_event"`
+	// Bytes are the categories' bytes just after HighEvent; they sum to HighBytes. MaxBytes are the highest that each
+	// was just after any of the events; they need not be of one moment. Both are in the order of the device's
+	// categories.
+	Bytes    []int64 `json:"bytes"`
+	MaxBytes []int64 `json:"max_bytes"`
+}
+
+// EventRange says which events of which devices are looked at. The zero range is all of all.
+type EventRange struct {
+	Device   string // "cuda:1" or "1"; empty = every one
+	Step     *int64
+	From, To *int64 // first and last event; nil = the first and the last. Event 0 is the state before the first.
+}
+
+// Check refuses what means nothing.
+func (r *EventRange) Check() error {
+	switch {
+	case r.Step != nil && (r.From != nil || r.To != nil):
+		return fmt.Errorf("a step is a range of events by itself")
+	case r.Step != nil && *r.Step < 0:
+		return fmt.Errorf("step %d is not a number of a step, 0 or more", *r.Step)
+	case r.From != nil && *r.From < 0:
+		return fmt.Errorf("event %d is not a number of an event, 0 or more", *r.From)
+	case r.To != nil && *r.To < 0:
+		return fmt.Errorf("event %d is not a number of an event, 0 or more", *r.To)
+	case r.From != nil && r.To != nil && *r.From > *r.To:
+		return fmt.Errorf("the range from event %d to event %d holds none", *r.From, *r.To)
+	}
+	return nil
+}
+
+// CategoryTimeline reduces each device's events to that many points, 0 = one an event. A run without allocator events
+// gives its identity, no devices and a [*NoEventsError].
+//
+// The events of the range are cut into stretches of as equal a number as there can be; each keeps the lowest and the
+// highest total, what the highest is made of, and every category's own highest. So whatever the number of points, no
+// extreme of the total or of a category is lost, and the largest of the points' is the range's. Sampling every so many
+// events would lose them all: most peaks last for one event.
+func CategoryTimeline(in schemas.Tables, r EventRange, points int) (CategoryTimelineRun, error) {
+	run := CategoryTimelineRun{Identity: identity.Of(&in), Devices: []DeviceTimeline{}, Warnings: []string{}}
+	if in.Report != nil {
+		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+	}
+	if err := memory.NoEvents(&in); err != nil {
+		return run, err
+	}
+	var first error
+	var names []string
+	for _, p := range identity.Places(&in) {
+		l := memory.NewLedger(&in, p)
+		if len(l.Allocs) == 0 {
+			continue
+		}
+		names = append(names, p.String())
+		if r.Device != "" && r.Device != p.String() && r.Device != strings.TrimPrefix(p.String(), "cuda:") {
+			continue
+		}
+		d, err := deviceTimeline(&in, p, l, r, points)
+		if err != nil { // another device may have that step
+			run.Warnings, first = append(run.Warnings, err.Error()), cmp.Or(first, err)
+			continue
+		}
+		run.Devices = append(run.Devices, d)
+	}
+	switch {
+	case len(run.Devices) > 0:
+		return run, nil
+	case first != nil:
+		return run, fmt.Errorf("run %s: %w", in.Manifest.RunID, first)
+	}
+	slices.Sort(names)
+	return run, fmt.Errorf("run %s has no device %q with allocator events; it has %s", in.Manifest.RunID, r.Device,
+		strings.Join(slices.Compact(names), ", "))
+}
+
+// deviceTimeline is device p's part.
+func deviceTimeline(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange, points int) (DeviceTimeline,
+	error) {
+	peak, err := memory.FindMoment(in, p, memory.At{})
+	if err != nil {
+		return DeviceTimeline{}, err
+	}
+	d := DeviceTimeline{Device: p.String(), Rank: p.Rank, RunPeakAt: peak.At, Points: []TimelinePoint{},
+		Categories:   []CategoryMaximum{},
+		Conservation: memory.Conservation{Verdict: schemas.Unverifiable},
+		Warnings:     append([]string{}, peak.Warnings...)}
+	if v := identity.Verdict(in, p); v != nil {
+		if s := memory.BareNote(in, p, peak.At); s != "" {
+			d.Warnings = append(d.Warnings, s)
+		}
+		d.Conservation = memory.Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes,
+			AmbiguousTags: v.AmbiguousTags, Reason: v.Reason}
+	}
+	if err := bounds(in, p, l, r, &d); err != nil {
+		return d, err
+	}
+	atPeak := partsAt(l, peak.At.Event)
+	d.RunPeakBytes = Total(atPeak)
+	s := newStretches(d.FromEvent, d.ToEvent, points)
+	s.fill(l.Changes())
+	moments := newMoments(in, p)
+	highest := s.highest()
+	d.PeakBytes, d.PeakAt = highest.high, moments.of(highest.highSeq)
+	d.Categories = append(d.Categories, s.categories(atPeak, moments)...)
+	evidence(l, d.Categories, peak.At.Event)
+	for i := range s.all {
+		w := &s.all[i]
+		pt := TimelinePoint{FromEvent: w.from, ToEvent: w.to, LowBytes: w.low, LowEvent: w.lowSeq, HighBytes: w.high,
+			HighEvent: w.highSeq}
+		pt.Step, pt.Phase = moments.find(w.highSeq)
+		pt.Bytes = pick(w.parts, d.Categories)
+		if pt.MaxBytes = pt.Bytes; w.to > w.from {
+			pt.MaxBytes = pick(w.most, d.Categories)
+		}
+		d.Points = append(d.Points, pt)
+	}
+	return d, nil
+}
+
+// evidence says how the categories' bytes are known, each at its own maximum, and all at the peak.
+func evidence(l *memory.Ledger, categories []CategoryMaximum, peak int64) {
+	at := map[int64][]memory.Evidence{}
+	of := func(seq int64, c schemas.Category) memory.Evidence {
+		if at[seq] == nil {
+			at[seq] = evidenceAt(l, seq)
+		}
+		return at[seq][schemas.Precedence(c)]
+	}
+	for i := range categories {
+		c := &categories[i]
+		c.MaxEvidence, c.AtPeakEvidence = of(c.At.Event, c.Category), of(peak, c.Category)
+	}
+}
+
+// pick takes of all categories' bytes those of the listed ones.
+func pick(bytes []int64, listed []CategoryMaximum) []int64 {
+	out := make([]int64, len(listed))
+	for k := range listed {
+		out[k] = bytes[schemas.Precedence(listed[k].Category)]
+	}
+	return out
+}
+
+// bounds finds the range's events.
+func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange, d *DeviceTimeline) error {
+	last := lastEvent(in, p, l)
+	d.ToEvent = last
+	switch {
+	case r.Step != nil:
+		s, err := recordedStep(in, p, *r.Step)
+		if err != nil {
+			return err
+		}
+		// The state that a step begins with is that of the event before; it stands for a step without events.
+		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
+		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d has no tags: %s", p, s.Step,
+				memory.Likeness(in, p, s.Step)))
+		}
+	default:
+		if r.From != nil {
+			d.FromEvent = *r.From
+		}
+		if r.To != nil {
+			d.ToEvent = *r.To
+		}
+		if far := max(d.FromEvent, d.ToEvent); far > last {
+			return fmt.Errorf("%s has %d events, not %d", p, last, far)
+		}
+	}
+	return nil
+}
+
+// lastEvent is the number of the device's events.
+func lastEvent(in *schemas.Tables, p identity.Place, l *memory.Ledger) (last int64) {
+	if v := identity.Verdict(in, p); v != nil {
+		last = v.Events
+	}
+	if c := l.Changes(); len(c) > 0 {
+		last = max(last, c[len(c)-1].Seq)
+	}
+	return last
+}
+
+// recordedStep finds a step that has events.
+func recordedStep(in *schemas.Tables, p identity.Place, step int64) (*schemas.Step, error) {
+	steps := map[int64]bool{}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank != p.Rank || s.Device != p.Device {
+			continue
+		}
+		steps[s.Step] = true
+		if s.Step == step {
+			if !s.Recorded {
+				return nil, fmt.Errorf("step %d on %s was not recorded: it has times, and no allocator events", step, p)
+			}
+			return s, nil
+		}
+	}
+	return unfinishedStep(in, p, step, steps)
+}
+
+// unfinishedStep makes a step of the phases of one that the run did not end, as of one that a request failed in. What
+// came after the last step has its number and one more, as in [memory.At]. Steps are those of the place that ended.
+func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[int64]bool) (*schemas.Step, error) {
+	var found *schemas.Step
+	known := memory.PhasesWithBytes(in)
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		// a range of events is what can be asked for before the first
+		if f.Rank != p.Rank || f.Device != p.Device || f.Step < 0 {
+			continue
+		}
+		steps[f.Step] = true
+		switch {
+		case f.Step != step:
+		case !known(f):
+			return nil, memory.NoBytes(in, p, f)
+		case found == nil:
+			// Nothing says that it has no tags.
+			found = &schemas.Step{Step: step, Rank: p.Rank, Device: p.Device, Recorded: true, Instrumented: true,
+				BeginSeq: f.BeginSeq, EndSeq: f.EndSeq}
+		default:
+			found.BeginSeq, found.EndSeq = min(found.BeginSeq, f.BeginSeq), max(found.EndSeq, f.EndSeq)
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case len(steps) == 0:
+		return nil, fmt.Errorf("%s has no steps", p)
+	}
+	return nil, fmt.Errorf("no step %d on %s: %s", step, p, memory.StepRange(in, p, slices.Sorted(maps.Keys(steps))))
+}

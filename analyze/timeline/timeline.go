@@ -1,0 +1,222 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Timeline is what one device had allocated and reserved over the events of a run: over events and not over time, since
+// a GPU's work and the calls of the allocator that precede it are seconds apart, and a fifth of all neighbouring events
+// share a microsecond.
+type Timeline struct {
+	Device string
+	Rank   int32
+	// Peak is the moment that the run's breakdown is of; PeakBytes is allocated there.
+	Peak      memory.Moment
+	PeakBytes int64
+	Segments  []TimelineSegment // in the order of events, without gaps
+	// Maxima are where each category counts most, of the whole run and of the step of the peak, in the order of
+	// precedence; those that count nothing there are left out.
+	Maxima, StepMaxima []CategoryMaximum
+}
+
+// TimelineSegment is one occurrence of a phase, or of what lies outside phases. One without events is left out.
+type TimelineSegment struct {
+	Step     *int64 // nil = outside any step
+	Phase    string // empty = no phase, or a whole step of a run with very many
+	BeginSeq int64  // events (BeginSeq, EndSeq] belong to it
+	EndSeq   int64
+	Columns  []TimelineColumn
+}
+
+// TimelineColumn is a stretch of events reduced to its extremes, so that none is lost however narrow it is drawn.
+type TimelineColumn struct {
+	BeginSeq, EndSeq    int64 // events (BeginSeq, EndSeq]
+	LowBytes, HighBytes int64 // lowest and highest allocated just after any of them
+	HighSeq             int64 // first event at HighBytes
+	// Parts are the categories' bytes just after HighSeq, in the order of [schemas.Categories]; they sum to HighBytes.
+	Parts []int64
+	// ReservedBytes is the highest reserved; -1 where no segment events say.
+	ReservedBytes int64
+}
+
+const (
+	// fineColumns is the most columns of a phase in the step of the peak: more than it has pixels in any figure.
+	fineColumns = 320
+	// coarseColumns is about how many columns all other phases have together.
+	coarseColumns = 2400
+	// mostSegments is how many phases are told apart before a step becomes one segment.
+	mostSegments = 600
+)
+
+// TimelineOf reduces device p to columns. The extremes are exact at any number of columns.
+func TimelineOf(in *schemas.Tables, p identity.Place, l *memory.Ledger, peak memory.Moment, peakBytes int64) *Timeline {
+	t := &Timeline{Device: p.String(), Rank: p.Rank, Peak: peak, PeakBytes: peakBytes}
+	last := int64(0)
+	if v := identity.Verdict(in, p); v != nil {
+		last = v.Events
+	}
+	for _, c := range l.Changes() {
+		last = max(last, c.Seq)
+	}
+	if last == 0 {
+		return nil
+	}
+	t.Segments = segments(in, p, last)
+	if len(t.Segments) > mostSegments {
+		t.mergeSteps()
+	}
+	coarse := max(4, coarseColumns/len(t.Segments))
+	for i := range t.Segments {
+		s := &t.Segments[i]
+		most := coarse
+		if t.InPeakStep(s) {
+			most = fineColumns
+		}
+		s.split(int(min(int64(most), s.EndSeq-s.BeginSeq)))
+	}
+	t.fill(l)
+	t.fillReserved(in, p)
+	t.findMaxima(in, p, l, last)
+	return t
+}
+
+// InPeakStep reports whether a segment belongs to the step of the peak; where the peak lies outside all steps, to what
+// lies outside.
+func (t *Timeline) InPeakStep(s *TimelineSegment) bool {
+	if t.Peak.Step == nil || s.Step == nil {
+		return t.Peak.Step == nil && s.Step == nil
+	}
+	return *t.Peak.Step == *s.Step
+}
+
+// HasSteps reports whether any event belongs to a step.
+func (t *Timeline) HasSteps() bool {
+	return slices.ContainsFunc(t.Segments, func(s TimelineSegment) bool { return s.Step != nil })
+}
+
+// segments lists the device's phases, and what lies between them.
+func segments(in *schemas.Tables, p identity.Place, last int64) []TimelineSegment {
+	var phases []*schemas.Phase
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Rank == p.Rank && f.Device == p.Device && f.EndSeq > f.BeginSeq {
+			phases = append(phases, f)
+		}
+	}
+	slices.SortStableFunc(phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginSeq, b.BeginSeq) })
+	var out []TimelineSegment
+	at := int64(0)
+	edges := stepEdges(in, p)
+	gap := func(to int64) { // the steps of a script need not have phases
+		for at < to {
+			k, _ := slices.BinarySearch(edges, at+1)
+			end := to
+			if k < len(edges) {
+				end = min(to, edges[k])
+			}
+			step, _ := memory.PhaseOf(in, p, end)
+			out = append(out, TimelineSegment{Step: step, BeginSeq: at, EndSeq: end})
+			at = end
+		}
+	}
+	for _, f := range phases {
+		gap(min(f.BeginSeq, last))
+		if end := min(f.EndSeq, last); end > at {
+			s := TimelineSegment{Phase: f.Phase, BeginSeq: at, EndSeq: end}
+			if f.Step >= 0 {
+				s.Step = new(f.Step)
+			}
+			at = end
+			// An inner phase without events (a zero_grad that frees nothing) does not part the outer one.
+			if k := len(out) - 1; k >= 0 && out[k].Phase == s.Phase && sameStep(out[k].Step, s.Step) {
+				out[k].EndSeq = end
+				continue
+			}
+			out = append(out, s)
+		}
+	}
+	gap(last)
+	return out
+}
+
+// stepEdges lists the events after which a step begins or ends.
+func stepEdges(in *schemas.Tables, p identity.Place) []int64 {
+	var edges []int64
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == p.Rank && s.Device == p.Device {
+			edges = append(edges, s.BeginSeq, s.EndSeq)
+		}
+	}
+	slices.Sort(edges)
+	return slices.Compact(edges)
+}
+
+// mergeSteps makes one segment of each step but the peak's.
+func (t *Timeline) mergeSteps() {
+	var out []TimelineSegment
+	for _, s := range t.Segments {
+		if k := len(out) - 1; k >= 0 && !t.InPeakStep(&s) && sameStep(out[k].Step, s.Step) {
+			out[k].Phase, out[k].EndSeq = "", s.EndSeq
+			continue
+		}
+		out = append(out, s)
+	}
+	t.Segments = out
+}
+
+func sameStep(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// split makes n columns of about as many events each.
+func (s *TimelineSegment) split(n int) {
+	events := s.EndSeq - s.BeginSeq
+	s.Columns = make([]TimelineColumn, n)
+	for i := range s.Columns {
+		s.Columns[i] = TimelineColumn{BeginSeq: s.BeginSeq + events*int64(i)/int64(n), EndSeq: s.BeginSeq +
+			events*int64(i+1)/int64(n), ReservedBytes: -1}
+	}
+}
+
+// columns calls each for every column in the order of events.
+func (t *Timeline) columns(each func(*TimelineColumn)) {
+	for i := range t.Segments {
+		for k := range t.Segments[i].Columns {
+			each(&t.Segments[i].Columns[k])
+		}
+	}
+}
+
+// fill reduces the categories' changes to the columns.
+func (t *Timeline) fill(l *memory.Ledger) {
+	s := &stretches{maxima: make([]maximum, memory.NCategories)}
+	t.columns(func(c *TimelineColumn) { s.all = append(s.all, stretch{from: c.BeginSeq + 1, to: c.EndSeq}) })
+	s.fill(l.Changes())
+	next := 0
+	t.columns(func(c *TimelineColumn) {
+		w := &s.all[next]
+		c.LowBytes, c.HighBytes, c.HighSeq, c.Parts = w.low, w.high, w.highSeq, w.parts
+		next++
+	})
+}
+
+// fillReserved does the same for the segments.
+func (t *Timeline) fillReserved(in *schemas.Tables, p identity.Place) {
+	steps := memory.ReservedSteps(in, p)
+	if steps == nil {
+		return
+	}
+	now, next := steps[0].Bytes, 0
+	t.columns(func(c *TimelineColumn) {
+		for ; next < len(steps) && steps[next].Seq <= c.BeginSeq+1; next++ {
+			now = steps[next].Bytes
+		}
+		c.ReservedBytes = now
+		for ; next < len(steps) && steps[next].Seq <= c.EndSeq; next++ {
+			now = steps[next].Bytes
+			c.ReservedBytes = max(c.ReservedBytes, now)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package timing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ModuleTimeSchema is the version of [ModuleTimeDocument].
+const ModuleTimeSchema = "dpsight.time/1"
+
+// ModuleTimeBy says how the time of modules is grouped into rows.
+type ModuleTimeBy struct {
+	Dimension grouping.Dimension // module, class or role
+	Depth     int                // names of a path that tell modules apart; 0 = whole paths
+	Fold      bool               // like modules that differ by their number are one row
+	Top       int                // rows beyond the longest are one; 0 = none are
+}
+
+// Check refuses what means nothing.
+func (b *ModuleTimeBy) Check() error {
+	switch {
+	case !b.Dimension.NeedsModule():
+		return fmt.Errorf("time is known by module, class and role, not by %s", b.Dimension)
+	case b.Depth < 0:
+		return fmt.Errorf("depth %d is not a number of names, 0 or more", b.Depth)
+	case b.Top < 0:
+		return fmt.Errorf("top %d is not a number of rows, 0 or more", b.Top)
+	case b.Dimension != grouping.DimensionModule && (b.Depth > 0 || b.Fold):
+		return fmt.Errorf("depth and fold are of module paths, and the time is by %s", b.Dimension)
+	}
+	return nil
+}
+
+// ModuleTimeDocument is what "dpsight analyze time --format json" prints.
+type ModuleTimeDocument struct {
+	Schema string             `json:"schema"`
+	By     grouping.Dimension `json:"by"`
+	Depth  int                `json:"depth"`
+	Fold   bool               `json:"fold"`
+	Top    int                `json:"top"`
+	Runs   []ModuleTimeRun    `json:"runs"`
+}
+
+// NewModuleTimeDocument makes the document of these runs, which were all grouped by the same.
+func NewModuleTimeDocument(by ModuleTimeBy, runs ...ModuleTimeRun) ModuleTimeDocument {
+	if runs == nil {
+		runs = []ModuleTimeRun{}
+	}
+	identity.Distinguish(runs, func(r *ModuleTimeRun) *identity.Identity { return &r.Identity })
+	return ModuleTimeDocument{ModuleTimeSchema, by.Dimension, by.Depth, by.Fold, by.Top, runs}
+}
+
+// ModuleTimeRun is one run's part, a rank at a time. Ranks is empty where there are no times.
+type ModuleTimeRun struct {
+	identity.Identity
+	Ranks    []RankModuleTime `json:"ranks"`
+	Warnings []string         `json:"warnings"`
+}
+
+// RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
+// the instrument makes longer, as medians over these, and scaled phase by phase to the bare steps: a module's share of
+// a phase stays as measured.
+type RankModuleTime struct {
+	Rank              int32 `json:"rank"`
+	BareSteps         int   `json:"bare_steps"`         // whose phases times are scaled to
+	InstrumentedSteps int   `json:"instrumented_steps"` // that shares come from
+	// StepMS is the median bare step. Rows, OutsideMS and ResidueMS sum to it.
+	StepMS             *float64          `json:"step_ms"`
+	InstrumentedStepMS *float64          `json:"instrumented_step_ms"` // median
+	Phases             []ModuleTimePhase `json:"phases"`
+	Rows               []ModuleTimeRow   `json:"rows"` // the longest first
+	// scaled time inside no module's call: the loss, the optimizer
+	OutsideMS float64 `json:"outside_ms"`
+	// ResidueMS is what is left of the bare step: the median of steps less the medians of their phases, and phases
+	// without a share (none was seen in an instrumented step).
+	ResidueMS *float64 `json:"residue_ms"`
+}
+
+// ModuleTimePhase is one phase's time in both kinds of steps.
+type ModuleTimePhase struct {
+	Phase          string   `json:"phase"`
+	BareMS         *float64 `json:"bare_ms"`         // median; null for recompute, which bare steps count as backward
+	InstrumentedMS float64  `json:"instrumented_ms"` // sum of its modules' medians
+	OutsideMS      float64  `json:"outside_ms"`      // scaled
+	Scale          float64  `json:"scale"`
+}
+
+// ModuleTimeRow is the scaled time of modules, without what they call.
+type ModuleTimeRow struct {
+	Key     *string `json:"key"`     // null for others
+	Others  int     `json:"others"`  // how many values are one row here; 0 = it is of one value
+	Modules int     `json:"modules"` // how many paths, cut to the depth, the row is of
+	MS      float64 `json:"ms"`
+	HookMS  float64 `json:"hook_ms"` // part of MS in a DP hook's norms and per-sample gradients
+	// Phases sum to MS.
+	Phases map[string]float64 `json:"phases"`
+}
+
+// noTimes is what is said of a predicted run.
+const noTimes = "predicted runs have no times: nothing was computed"
+
+// ModuleTimes says where the time of a step goes.
+func ModuleTimes(in schemas.Tables, by ModuleTimeBy) ModuleTimeRun {
+	run := ModuleTimeRun{Identity: identity.Of(&in), Ranks: []RankModuleTime{}, Warnings: []string{}}
+	if why := NoModuleTimes(&in); why != "" {
+		run.Warnings = append(run.Warnings, why)
+		return run
+	}
+	for rank, rows := range ByRank(in.ModuleTimes) {
+		r, warnings := rankModuleTime(&in, rank, rows, by)
+		if r.StepMS != nil { // a rank whose modules' times are not known has none, and not zeros
+			run.Ranks = append(run.Ranks, r)
+		}
+		run.Warnings = append(run.Warnings, warnings...)
+	}
+	slices.SortFunc(run.Ranks, func(a, b RankModuleTime) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.Sort(run.Warnings)
+	return run
+}
+
+func ByRank(rows []schemas.ModuleTime) map[int32][]schemas.ModuleTime {
+	m := map[int32][]schemas.ModuleTime{}
+	for _, r := range rows {
+		m[r.Rank] = append(m[r.Rank], r)
+	}
+	return m
+}
+
+// NoModuleTimes says why there is no time by module, empty where there is.
+func NoModuleTimes(in *schemas.Tables) string {
+	switch {
+	case in.Report == nil:
+		return identity.NotIngested
+	case in.Manifest.Source == schemas.Predicted:
+		return noTimes
+	case in.Manifest.Bare:
+		return "a bare run has no instrumented step: its time is known by phase only"
+	case len(in.ModuleTimes) == 0:
+		return "the recording has no times of modules"
+	}
+	return ""
+}
+
+func rankModuleTime(in *schemas.Tables, rank int32, times []schemas.ModuleTime, by ModuleTimeBy) (RankModuleTime,
+	[]string) {
+	s, warnings := ScaleTimes(in, rank, times)
+	groups := newTimeGroups(in, rank, by)
+	for _, r := range s.Shares {
+		if r.Module != 0 {
+			groups.add(r)
+		}
+	}
+	s.Rows = groups.list(by.Top)
+	return s.RankModuleTime, warnings
+}

@@ -1,0 +1,253 @@
+package timing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// stepKinds are a rank's steps after warm-up that ran: the bare ones and the instrumented ones, each with its GPU time.
+func stepKinds(in *schemas.Tables, rank int32) (bare, instrumented map[int64]int64) {
+	bare, instrumented = map[int64]int64{}, map[int64]int64{}
+	captured := schemas.Captured(in.Phases)
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank != rank || s.Warmup || s.GPUNS <= 0 || captured[schemas.RankStep{Rank: rank, Step: s.Step}] {
+			continue
+		}
+		if s.Instrumented {
+			instrumented[s.Step] = s.GPUNS
+		} else {
+			bare[s.Step] = s.GPUNS
+		}
+	}
+	return bare, instrumented
+}
+
+// capturedSteps are a rank's steps after warm-up that did not run.
+func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
+	captured := schemas.Captured(in.Phases)
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Rank == rank && !s.Warmup && captured[schemas.RankStep{Rank: rank, Step: s.Step}] &&
+			!slices.Contains(steps, s.Step) {
+			steps = append(steps, s.Step)
+		}
+	}
+	return steps
+}
+
+// ScaledTimes is one rank's bare step by module and phase, before modules are grouped: RankModuleTime without its rows.
+type ScaledTimes struct {
+	RankModuleTime
+	Shares []Share // scaled, phase by phase; module 0 is outside all modules
+	Idles  string  // what is said of shares where the GPU waited in instrumented steps; else empty
+}
+
+func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out ScaledTimes, warnings []string) {
+	bare, instrumented := stepKinds(in, rank)
+	phased := phased(in, rank, bare)
+	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(phased), InstrumentedSteps: len(instrumented),
+		Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
+	if text := untimed(capturedSteps(in, rank)); text != "" {
+		warnings = append(warnings, text)
+	}
+	if len(instrumented) == 0 {
+		return out, append(warnings, "no instrumented step after warm-up: the times of modules are not known")
+	}
+	shares := newShares(times, instrumented)
+	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
+	medians := barePhases(in, rank, phased)
+	if len(phased) == 0 {
+		warnings = append(warnings, "there is no bare step with phases: times are those of instrumented steps, and "+
+			"not scaled")
+	}
+	scale := shares.Scale(medians)
+	within := 0.0
+	for _, p := range shares.order {
+		row := ModuleTimePhase{Phase: p, InstrumentedMS: shares.Phase[p], Scale: scale(p)}
+		if ms, ok := medians[p]; ok {
+			row.BareMS = &ms
+		}
+		for _, s := range shares.rows {
+			if s.Phase != p {
+				continue
+			}
+			if s.MS *= row.Scale; s.Module == 0 {
+				row.OutsideMS += s.MS
+			} else {
+				within += s.MS
+			}
+			out.Shares = append(out.Shares, s)
+		}
+		out.OutsideMS += row.OutsideMS
+		out.Phases = append(out.Phases, row)
+	}
+	out.StepMS = out.InstrumentedStepMS
+	if len(phased) > 0 {
+		out.StepMS = new(middleMS(slices.Collect(maps.Values(bare))))
+	}
+	out.ResidueMS = new(*out.StepMS - (out.OutsideMS + within))
+	if out.Idles = out.idling(); out.Idles != "" {
+		warnings = append(warnings, out.Idles)
+	}
+	return out, warnings
+}
+
+// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before it is said what
+// that does to shares.
+const mostWaiting = 0.1
+
+// idling says what it means for the shares where instrumented steps take much longer than bare ones; empty where they
+// do not.
+func (s *ScaledTimes) idling() string {
+	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
+		return ""
+	}
+	return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
+		"include the GPU's idling, and modules of many short calls "+
+		"have too large a share", prose.Share(*s.InstrumentedStepMS-*s.StepMS, *s.StepMS),
+		prose.MS(*s.InstrumentedStepMS),
+		prose.MS(*s.StepMS))
+}
+
+func middleMS(ns []int64) float64 {
+	v := make([]float64, len(ns))
+	for i, n := range ns {
+		v[i] = float64(n) / 1e6
+	}
+	slices.Sort(v)
+	return Middle(v)
+}
+
+// phased are those of the steps whose phases were marked.
+func phased(in *schemas.Tables, rank int32, steps map[int64]int64) map[int64]int64 {
+	out := maps.Clone(steps)
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Rank == rank && s.Unphased {
+			delete(out, s.Step)
+		}
+	}
+	return out
+}
+
+// barePhases is the median GPU time of each phase in bare steps, in ms. A phase that a step does not have took no time
+// in it.
+func barePhases(in *schemas.Tables, rank int32, bare map[int64]int64) map[string]float64 {
+	by := map[string]map[int64]int64{}
+	device, known := int32(0), false
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		// a row a device, with the rank's time in each
+		if _, ok := bare[f.Step]; !ok || f.Rank != rank || known && f.Device != device {
+			continue
+		}
+		device, known = f.Device, true
+		if by[f.Phase] == nil {
+			by[f.Phase] = map[int64]int64{}
+		}
+		by[f.Phase][f.Step] += f.GPUNS
+	}
+	out := map[string]float64{}
+	for phase, steps := range by {
+		ns := append(slices.Collect(maps.Values(steps)), make([]int64, len(bare)-len(steps))...)
+		if ms := middleMS(ns); ms > 0 {
+			out[phase] = ms
+		}
+	}
+	return out
+}
+
+// onceOf is of how many steps a module that only one has says nothing of the others.
+const onceOf = 4
+
+// Share is one module's median time in one phase of an instrumented step.
+type Share struct {
+	Phase  string
+	Module int64
+	Hook   bool
+	MS     float64
+}
+
+type Shares struct {
+	rows  []Share
+	Phase map[string]float64 // sums of rows
+	order []string           // of phases, as they first came
+}
+
+// newShares takes the median of what each module takes in each phase over the steps that have it, as phases and steps
+// are medians: one step in which a module waited (for a kernel to be loaded, say) must not be its share. Of modules
+// that take turns, as experts do, it is the part of that which the steps that have it are of all: medians over all
+// steps would leave none of them anything. What one step of several alone has cannot be told from such a wait, and has
+// no time.
+func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
+	type key struct {
+		phase  string
+		module int64
+		hook   bool
+	}
+	ns := map[key]map[int64]int64{}
+	s := &Shares{Phase: map[string]float64{}}
+	for i := range times {
+		t := &times[i]
+		if _, ok := steps[t.Step]; !ok {
+			continue
+		}
+		k := key{t.Phase, t.Module, t.DPHook}
+		if ns[k] == nil {
+			ns[k] = map[int64]int64{}
+		}
+		ns[k][t.Step] += t.GPUNS
+		if !slices.Contains(s.order, t.Phase) {
+			s.order = append(s.order, t.Phase)
+		}
+	}
+	for k, by := range ns {
+		ms := 0.0
+		if len(by) > 1 || len(steps) < onceOf {
+			ms = middleMS(slices.Collect(maps.Values(by))) * float64(len(by)) / float64(len(steps))
+		}
+		s.rows = append(s.rows, Share{k.phase, k.module, k.hook, ms})
+		s.Phase[k.phase] += ms
+	}
+	slices.SortFunc(s.rows, func(a, b Share) int { // maps have no order, and sums of floats depend on it
+		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Module, b.Module), schemas.CompareDPHook(a.Hook,
+			b.Hook))
+	})
+	return s
+}
+
+// Scale gives what times of a phase's instrumented occurrences are multiplied with. Recompute has events of its own in
+// instrumented steps only: in bare ones its time is backward's, so those phases are scaled together.
+func (s *Shares) Scale(bare map[string]float64) func(phase string) float64 {
+	family := func(p string) string {
+		switch p {
+		case schemas.PhaseBackward, schemas.PhaseBackwardNorm, schemas.PhaseBackwardGrad, schemas.PhaseRecompute:
+			if s.Phase[schemas.PhaseRecompute] > 0 && bare[schemas.PhaseRecompute] == 0 {
+				return schemas.PhaseBackward
+			}
+		}
+		return p
+	}
+	from, to := map[string]float64{}, map[string]float64{}
+	for p, ms := range s.Phase {
+		from[family(p)] += ms
+	}
+	for p, ms := range bare {
+		to[family(p)] += ms
+	}
+	return func(p string) float64 {
+		switch f := family(p); {
+		case len(bare) == 0:
+			return 1
+		case from[f] == 0:
+			return 0
+		default:
+			return to[f] / from[f]
+		}
+	}
+}

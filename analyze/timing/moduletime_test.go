@@ -1,0 +1,189 @@
+package timing
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func TestModuleTimes(t *testing.T) {
+	in := fixture.TimedModules()
+	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
+	idling := []string{"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between " +
+		"CUDA events then include the GPU's idling, and modules of many short calls have too large a share"}
+	if len(r.Ranks) != 1 || !slices.Equal(r.Warnings, idling) {
+		t.Fatalf("%+v", r)
+	}
+	d := r.Ranks[0]
+	if d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 110 || *d.InstrumentedStepMS != 130 {
+		t.Errorf("%+v", d)
+	}
+	// Bare: forward 36, backward 74. Instrumented: forward 42; backward 64 and recompute 24, which are 74 of a bare
+	// step.
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v ms, want %v", what, got, want)
+		}
+	}
+	scale := 74.0 / 88
+	want := map[string]float64{"layers.0": 18 + 24*scale, "layers.1": 9 + 48*scale, "head": 16 * scale}
+	sum := d.OutsideMS + *d.ResidueMS
+	for _, row := range d.Rows {
+		near(*row.Key, row.MS, want[*row.Key])
+		phases := 0.0
+		for _, ms := range row.Phases {
+			phases += ms
+		}
+		near(*row.Key+"'s phases", phases, row.MS)
+		sum += row.MS
+	}
+	near("outside", d.OutsideMS, 9)
+	near("residue", *d.ResidueMS, 0)
+	near("all", sum, *d.StepMS)
+	if len(d.Rows) != 3 || *d.Rows[0].Key != "layers.1" {
+		t.Errorf("rows %+v", d.Rows)
+	}
+	near("hook", d.Rows[0].HookMS, 16*scale)
+
+	folded := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule, Fold: true}).Ranks[0].Rows
+	if len(folded) != 2 || *folded[0].Key != "layers.*" || folded[0].Modules != 2 {
+		t.Errorf("folded %+v", folded)
+	}
+	near("folded", folded[0].MS, want["layers.0"]+want["layers.1"])
+	classes := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionClass}).Ranks[0].Rows
+	if len(classes) != 1 || *classes[0].Key != "Linear" || classes[0].Modules != 3 {
+		t.Errorf("classes %+v", classes)
+	}
+	top := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule, Top: 1}).Ranks[0].Rows
+	if len(top) != 2 || top[1].Key != nil || top[1].Others != 2 {
+		t.Errorf("top %+v", top)
+	}
+	near("others", top[1].MS, want["layers.0"]+want["head"])
+}
+
+// Steps whose phases were not marked have a time, which is between, and say nothing of what phases take.
+func TestTimesBesideStepsWithoutPhases(t *testing.T) {
+	in := fixture.TimedModules()
+	phased := len(in.Steps)
+	for n := int64(phased); n < int64(3*phased); n++ {
+		in.Steps = append(in.Steps, schemas.Step{Step: n, Unphased: true, GPUNS: 100e6})
+		in.Phases = append(in.Phases, schemas.Phase{Step: n, Phase: "between", GPUNS: 99e6},
+			schemas.Phase{Step: n, Phase: "optimizer", GPUNS: 1e6})
+	}
+	d := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}).Ranks[0]
+	if d.BareSteps != 2 || *d.StepMS != 100 || math.Abs(*d.ResidueMS+10) > 1e-9 {
+		t.Errorf("%d bare steps of %v ms, residue %v ms", d.BareSteps, *d.StepMS, *d.ResidueMS)
+	}
+	times := Of(&in)
+	if step := times.Step(); step.N != 12 || step.Median != 100 {
+		t.Errorf("step %+v", step)
+	}
+	got := times.Phases(&in)
+	if len(got) != 2 || got["forward"].GPU.Median != 36 || got["backward"].GPU.Median != 74 ||
+		got["backward"].GPU.N != 2 {
+		t.Errorf("phases %+v", got)
+	}
+}
+
+// One instrumented step in which a module takes long is no share of its: it loaded a kernel, or waited. Three steps are
+// alike, and all still sums to the bare step.
+func TestModuleTimesOfAnOutlier(t *testing.T) {
+	in := fixture.LayeredTimes("ghost", fixture.Spent{Phase: "forward", Module: 4, Hook: false, Ms: 30},
+		fixture.Spent{Phase: "forward", Module: 6, Hook: false, Ms: 10},
+		fixture.Spent{Phase: "optimizer", Module: 0, Hook: false, Ms: 5})
+	for n := int64(4); n < 6; n++ { // a third and a fourth instrumented step
+		for _, m := range in.ModuleTimes[:3] {
+			m.Step = n
+			in.ModuleTimes = append(in.ModuleTimes, m)
+		}
+		s := in.Steps[0]
+		s.Step = n
+		in.Steps = append(in.Steps, s)
+	}
+	late := slices.IndexFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool { return m.Step == 5 && m.Module == 6 })
+	in.ModuleTimes[late].GPUNS += 400e6
+	in.Steps[len(in.Steps)-1].GPUNS += 400e6
+	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
+	d := r.Ranks[0]
+	if len(d.Rows) != 2 || *d.Rows[0].Key != "blocks.0.up" || math.Abs(d.Rows[0].MS-30) > 1e-9 ||
+		math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(d.OutsideMS-5) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
+		t.Errorf("%+v, outside %v ms, residue %v ms", d.Rows, d.OutsideMS, *d.ResidueMS)
+	}
+	if *d.InstrumentedStepMS != 90 || d.InstrumentedSteps != 4 {
+		t.Errorf("%d instrumented steps of %v ms", d.InstrumentedSteps, *d.InstrumentedStepMS)
+	}
+	// Modules that take turns share what the phase takes.
+	turns := slices.Clone(in.ModuleTimes)
+	in.ModuleTimes = slices.DeleteFunc(slices.Clone(turns), func(m schemas.ModuleTime) bool {
+		return m.Phase == "forward" && (m.Module == 6) != (m.Step < 4)
+	})
+	if d := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}).Ranks[0]; math.Abs(
+		d.Rows[0].MS-30) > 1e-9 ||
+		math.Abs(d.Rows[1].MS-10) > 1e-9 || math.Abs(*d.ResidueMS) > 1e-9 {
+		t.Errorf("modules by turns: %+v, residue %v ms", d.Rows, *d.ResidueMS)
+	}
+	in.ModuleTimes = turns
+	// What one of four steps has may be a wait, and has no time.
+	in.ModuleTimes = slices.DeleteFunc(in.ModuleTimes, func(m schemas.ModuleTime) bool {
+		return m.Module == 6 && m.Step != 5
+	})
+	if d := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}).Ranks[0]; math.Abs(
+		d.Rows[0].MS-40) > 1e-9 ||
+		d.Rows[1].MS != 0 {
+		t.Errorf("what one of four steps has: %+v", d.Rows)
+	}
+}
+
+func TestModuleTimesThatAreNotThere(t *testing.T) {
+	for _, c := range []struct {
+		name, why string
+		change    func(*schemas.Tables)
+	}{
+		{"predicted", noTimes, func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted }},
+		{"bare", "a bare run has no instrumented step: its time is known by phase only", func(in *schemas.Tables) {
+			in.Manifest.Bare = true
+		}},
+		{"older", "the recording has no times of modules", func(in *schemas.Tables) { in.ModuleTimes = nil }},
+		{"not ingested", identity.NotIngested, func(in *schemas.Tables) {
+			*in = schemas.Tables{Manifest: in.Manifest}
+		}},
+	} {
+		in := fixture.TimedModules()
+		c.change(&in)
+		if r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}); len(r.Ranks) != 0 ||
+			!slices.Equal(r.Warnings, []string{c.why}) {
+			t.Errorf("%s: %+v", c.name, r)
+		}
+	}
+	in := fixture.TimedModules()
+	in.Steps[2].Instrumented, in.Steps[4].Instrumented = true, true // no bare step: shares as they are
+	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
+	if len(r.Warnings) != 1 || r.Ranks[0].Phases[0].Scale != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, by := range []ModuleTimeBy{{Dimension: grouping.DimensionStep},
+		{Dimension: grouping.DimensionClass, Fold: true},
+		{Dimension: grouping.DimensionModule, Top: -1}, {Dimension: grouping.DimensionModule, Depth: -1}} {
+		if by.Check() == nil {
+			t.Errorf("%+v makes sense", by)
+		}
+	}
+}
+
+// A rank whose modules' times are not known is not listed with zeros.
+func TestModuleTimesOfWarmUpOnly(t *testing.T) {
+	in := fixture.TimedModules()
+	for i := range in.Steps {
+		in.Steps[i].Warmup = in.Steps[i].Instrumented
+	}
+	if r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}); len(r.Ranks) != 0 ||
+		len(r.Warnings) != 1 {
+		t.Errorf("%+v", r)
+	}
+}

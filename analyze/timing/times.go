@@ -1,0 +1,214 @@
+package timing
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// StepTime is one step as the run takes it: the slowest rank's time, all ranks' samples.
+type StepTime struct {
+	step                 int64
+	wallNS, gpuNS        int64 // gpuNS 0 = unknown for some rank
+	Samples, Tokens      int64 // 0 = not reported
+	startNS, endNS       int64
+	bare, warmup         bool
+	unphased             bool // for some rank
+	gpuKnown             bool
+	perRank, perRankToks map[int32]int64
+}
+
+// Times are a run's timed steps.
+type Times struct {
+	Steps    []StepTime // those that figures come from, by number
+	all      []StepTime
+	Clock    string
+	Warnings []string
+}
+
+// Of gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none.
+func Of(in *schemas.Tables) Times {
+	var t Times
+	if in.Manifest.Source != schemas.Measured {
+		return t
+	}
+	byStep := map[int64]*StepTime{}
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		st := byStep[s.Step]
+		if st == nil {
+			st = &StepTime{step: s.Step, bare: true, gpuKnown: true, startNS: s.StartNS, endNS: s.EndNS,
+				perRank: map[int32]int64{}, perRankToks: map[int32]int64{}}
+			byStep[s.Step] = st
+		}
+		st.bare = st.bare && !s.Instrumented
+		st.warmup = st.warmup || s.Warmup
+		st.unphased = st.unphased || s.Unphased
+		st.gpuKnown = st.gpuKnown && s.GPUNS > 0
+		st.wallNS, st.gpuNS = max(st.wallNS, s.WallNS), max(st.gpuNS, s.GPUNS)
+		st.startNS, st.endNS = min(st.startNS, s.StartNS), max(st.endNS, s.EndNS)
+		// A step has a row a device: each rank's samples count once.
+		st.perRank[s.Rank] = max(st.perRank[s.Rank], s.Samples)
+		st.perRankToks[s.Rank] = max(st.perRankToks[s.Rank], s.Tokens)
+	}
+	captured := map[int64]bool{}
+	for s := range schemas.Captured(in.Phases) {
+		captured[s.Step] = true
+	}
+	instrumented, without := []StepTime{}, []int64{}
+	for _, st := range byStep {
+		for r := range st.perRank {
+			st.Samples += st.perRank[r]
+			st.Tokens += st.perRankToks[r]
+		}
+		t.all = append(t.all, *st)
+		switch {
+		case st.warmup:
+		case st.unphased && !st.gpuKnown: // its only interval holds a drain, at a failure
+		case captured[st.step]:
+			without = append(without, st.step)
+		case st.bare:
+			t.Steps = append(t.Steps, *st)
+		default:
+			instrumented = append(instrumented, *st)
+		}
+	}
+	if len(t.Steps) == 0 && len(instrumented) > 0 {
+		t.Steps = instrumented
+		t.Warnings = append(t.Warnings, "times come from instrumented steps: there is no bare one")
+	}
+	if text := untimed(without); text != "" {
+		t.Warnings = append(t.Warnings, text)
+	}
+	byNumber := func(a, b StepTime) int { return cmp.Compare(a.step, b.step) }
+	slices.SortFunc(t.Steps, byNumber)
+	slices.SortFunc(t.all, byNumber)
+	t.Clock = ClockGPU
+	for _, s := range t.Steps {
+		if !s.gpuKnown {
+			t.Clock = ClockWall
+		}
+	}
+	return t
+}
+
+// untimed says why captured steps have no time; empty without any.
+func untimed(steps []int64) string {
+	if len(steps) == 0 {
+		return ""
+	}
+	slices.Sort(steps)
+	who, has := fmt.Sprintf("step %d", steps[0]), "has"
+	if n := len(steps); n > 1 {
+		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
+	}
+	return fmt.Sprintf(
+		"%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
+			"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
+}
+
+func (t *Times) NS(s *StepTime) int64 {
+	if t.Clock == ClockGPU {
+		return s.gpuNS
+	}
+	return s.wallNS
+}
+
+// Step summarises the timed steps; nil without any.
+func (t *Times) Step() *Interval {
+	var ns []int64
+	for i := range t.Steps {
+		ns = append(ns, t.NS(&t.Steps[i]))
+	}
+	return IntervalOver(ns, t.Clock)
+}
+
+// Rate is count(step) per second over all timed steps, nil where a step did not report it.
+func (t *Times) Rate(count func(*StepTime) int64) *float64 {
+	var sum, ns int64
+	for i := range t.Steps {
+		n := count(&t.Steps[i])
+		if n == 0 {
+			return nil
+		}
+		sum += n
+		ns += t.NS(&t.Steps[i])
+	}
+	if ns == 0 {
+		return nil
+	}
+	r := float64(sum) / (float64(ns) / 1e9)
+	return &r
+}
+
+// Phases gives each phase's time a step, over the timed steps whose phases were marked. A part of a phase between two
+// marks without a CUDA event (around a drain, say) has no GPU time of its own; it lies outside the timed part of the
+// step.
+func (t *Times) Phases(in *schemas.Tables) map[string]PhaseTime {
+	timed := map[int64]bool{}
+	for i := range t.Steps {
+		if s := &t.Steps[i]; !s.unphased {
+			timed[s.step] = true
+		}
+	}
+	// A phase has a row a device with the rank's time in each: only occurrences on one device add up.
+	type key struct {
+		identity.Place
+		phase string
+		step  int64
+	}
+	gpu, wall, seen := map[key]int64{}, map[key]int64{}, map[string]bool{}
+	for i := range in.Phases {
+		f := &in.Phases[i]
+		if !timed[f.Step] {
+			continue
+		}
+		k := key{identity.Place{Rank: f.Rank, Device: f.Device}, f.Phase, f.Step}
+		gpu[k] += f.GPUNS
+		wall[k] += f.EndNS - f.StartNS
+		seen[f.Phase] = seen[f.Phase] || f.GPUNS > 0
+	}
+	// Again the slowest rank's time. A phase that a step does not have took no time in it.
+	slowest := func(by map[key]int64) map[string]map[int64]int64 {
+		m := map[string]map[int64]int64{}
+		for k, ns := range by {
+			if m[k.phase] == nil {
+				m[k.phase] = map[int64]int64{}
+			}
+			m[k.phase][k.step] = max(m[k.phase][k.step], ns)
+		}
+		return m
+	}
+	series := func(m map[int64]int64) []int64 {
+		ns := slices.Collect(maps.Values(m))
+		return append(ns, make([]int64, len(timed)-len(ns))...)
+	}
+	out := map[string]PhaseTime{}
+	gpuBy, wallBy := slowest(gpu), slowest(wall)
+	for phase := range wallBy {
+		pt := PhaseTime{Clock: t.Clock, Wall: IntervalOver(series(wallBy[phase]), ClockWall)}
+		if seen[phase] {
+			pt.GPU = IntervalOver(series(gpuBy[phase]), ClockGPU)
+		}
+		out[phase] = pt
+	}
+	return out
+}
+
+type PhaseTime struct {
+	Clock     string // of the run's steps
+	GPU, Wall *Interval
+}
+
+// Known is the time on the clock of the run's steps: a column with GPU time for one phase and wall time for another
+// would sum to nothing.
+func (p PhaseTime) Known() *Interval {
+	if p.Clock == ClockGPU {
+		return p.GPU
+	}
+	return p.Wall
+}

@@ -1,0 +1,41 @@
+package schemas
+
+// Want is a set of tables to load.
+type Want uint
+
+// The tables. Manifest and ingest report are always read.
+const (
+	WantMemory Want = 1 << iota // allocations and owners
+	WantTimes                   // steps and phases
+	// NVML samples and processes (these also with memory or times, where a run has several devices or ranks)
+	WantSamples
+	WantEvents    // the events that change what is reserved; the others are not loaded
+	WantGradients // when each gradient was written
+	// with WantMemory: where blocks were born, names and modules of owners, modules, stacks and windows (these also
+	// without, where requests failed)
+	WantDetail
+	WantClock       // when each event happened
+	WantModuleTimes // GPU time by module, and modules
+
+	// WantAll is all that a summary needs. Detail is not in it: it would take most of a report's time.
+	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients
+)
+
+// Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.
+type Tables struct {
+	Manifest    *Manifest
+	Report      *IngestReport // nil: never ingested
+	Allocations []Allocation  // identity, sizes and life; with detail where they were born
+	Owners      []Owner       // with detail their names and modules
+	Steps       []Step
+	Phases      []Phase
+	Processes   []Process
+	Samples     []Sample
+	Events      []Event // segment events only
+	Gradients   []GradientWrite
+	Modules     []Module     // detail
+	Stacks      []StackFrame // detail
+	Clocks      []EventClock
+	ModuleTimes []ModuleTime
+	Segments    []SegmentBlock // detail, or requests that failed: the lists with which later windows open
+}
