@@ -158,7 +158,7 @@ func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) 
 		if more := jd.AmbiguousTags - int64(len(jd.Ambiguous)); more > 0 {
 			r.warn("rank %d, device %d: %d more ambiguous tags", j.Rank, recs[i].device, more)
 		}
-		if err := t.add(m.RunID, j.Rank, recs[i], jd); err != nil {
+		if err := t.add(m.RunID, j.Rank, recs[i], devices[i].Replay, jd); err != nil {
 			return err
 		}
 	}

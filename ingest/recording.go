@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -174,27 +176,19 @@ func (r *reader) addEvents(c *spool.Chunk) error {
 			}
 		}
 	}
-	at := "last"
-	if c.Checkpoint != nil && c.Checkpoint.Reason == "oom" {
-		at = "oom"
-	}
+	failed := c.Checkpoint != nil && c.Checkpoint.Reason == schemas.ReasonOOM
 	for _, rec := range r.devices {
 		rec.settings = settings
-		list := blocks(s, rec.device, int64(rec.events.Len()), at)
-		if at == "oom" {
-			rec.atOOM = append(rec.atOOM, list...)
-			list = slices.Clone(list)
-			for i := range list {
-				list[i].At = "last"
-			}
+		rec.final = blocks(s, rec.device, int64(rec.events.Len()), schemas.ListLast)
+		if failed {
+			rec.atOOM = append(rec.atOOM, asOf(schemas.ListOOM, rec.final)...)
 		}
-		rec.final = list
 	}
 	return nil
 }
 
 // blocks is a snapshot's own list of one device.
-func blocks(s *torchsnap.Snapshot, device int32, seq int64, at string) []schemas.SegmentBlock {
+func blocks(s *torchsnap.Snapshot, device int32, seq int64, at schemas.ListMoment) []schemas.SegmentBlock {
 	var out []schemas.SegmentBlock
 	for i := range s.Segments {
 		g := &s.Segments[i]
@@ -212,17 +206,27 @@ func blocks(s *torchsnap.Snapshot, device int32, seq int64, at string) []schemas
 	return out
 }
 
+// asOf is a copy of a list of blocks that is kept for another moment.
+func asOf(at schemas.ListMoment, list []schemas.SegmentBlock) []schemas.SegmentBlock {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].At = at
+	}
+	return list
+}
+
+// replaySettings are the settings that decide the sizes of blocks, of those that a snapshot reports.
 func replaySettings(s torchsnap.Settings) (replay.Settings, error) {
-	m := map[string]any{"expandable_segments": s.ExpandableSegments}
-	if s.MaxSplitSize > 0 {
-		m["max_split_size"] = s.MaxSplitSize
+	out := replay.Settings{ExpandableSegments: s.ExpandableSegments}
+	if s.MaxSplitSize > 0 && s.MaxSplitSize < math.MaxInt64 { // the greatest integer is no limit either
+		out.MaxSplitSize = s.MaxSplitSize
 	}
-	divisions := map[string]any{}
-	for mib, n := range s.RoundupPower2Divisions {
-		divisions[fmt.Sprint(mib)] = n
+	for _, mib := range slices.Sorted(maps.Keys(s.RoundupPower2Divisions)) {
+		if err := out.SetDivisions(mib, s.RoundupPower2Divisions[mib]); err != nil {
+			return out, err
+		}
 	}
-	m["roundup_power2_divisions"] = divisions
-	return replay.ParseSettings(m)
+	return out, nil
 }
 
 // addCheckpoint holds the events since the last drain against torch's counters, interval by interval: a script may

@@ -282,7 +282,7 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 // What it is the list of was tagged by then.
 func (rec *recording) listedAfter(k uint32) int64 {
 	for i := range rec.checkpoints {
-		if c := &rec.checkpoints[i]; c.Reason == "oom" && c.Recorded && c.K > int64(k) {
+		if c := &rec.checkpoints[i]; c.Reason == schemas.ReasonOOM && c.Recorded && c.K > int64(k) {
 			return c.Seq
 		}
 	}

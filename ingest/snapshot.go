@@ -231,7 +231,7 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 			}
 			rec := &recording{device: int32(d), events: s.Devices[d], settings: settings}
 			clear(rec.events.Mark) // numbers of somebody else's
-			rec.final = blocks(s, rec.device, int64(rec.events.Len()), "last")
+			rec.final = blocks(s, rec.device, int64(rec.events.Len()), schemas.ListLast)
 			res, v, err := rec.replayed()
 			if err != nil {
 				return fmt.Errorf("device %d: %w", d, err)
@@ -244,7 +244,7 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 		joined, _ := join.Join(ctx, devices)
 		for i, j := range joined {
 			r.Devices[i].InstrumentedPeakSeq = j.InstrumentedPeakSeq
-			if err := t.add(m.RunID, 0, recs[i], j); err != nil {
+			if err := t.add(m.RunID, 0, recs[i], devices[i].Replay, j); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
@@ -26,6 +27,7 @@ type tables struct {
 	stacks      []schemas.StackFrame
 	processes   []schemas.Process
 	moduleTimes []schemas.ModuleTime
+	reserved    []schemas.ReservedLevel
 }
 
 // write has fill make the rows and finish the report, and replaces the tables and the report of the run folder only if
@@ -76,6 +78,7 @@ func (t *tables) small() error {
 		func() error { return whole(t, schemas.Stacks, t.stacks) },
 		func() error { return whole(t, schemas.Processes, t.processes) },
 		func() error { return whole(t, schemas.ModuleTimes, t.moduleTimes) },
+		func() error { return whole(t, schemas.Reserved, t.reserved) },
 	} {
 		if err := write(); err != nil {
 			return err
@@ -109,8 +112,8 @@ func batches[T any](w *schemas.TableWriter[T], n int, row func(i int) T) error {
 	return nil
 }
 
-// add takes all rows of one joined device.
-func (t *tables) add(runID string, rank int32, rec *recording, j *join.Result) error {
+// add takes all rows of one joined device. replayed is nil where it has no events.
+func (t *tables) add(runID string, rank int32, rec *recording, replayed *replay.Result, j *join.Result) error {
 	e := &rec.events
 	err := batches(t.events, e.Len(), func(i int) schemas.Event {
 		return schemas.Event{RunID: runID, Rank: rank, Device: rec.device, Seq: int64(i) + 1,
@@ -133,6 +136,7 @@ func (t *tables) add(runID string, rank int32, rec *recording, j *join.Result) e
 		c.RunID, c.Rank = runID, rank
 		t.checkpoints = append(t.checkpoints, c)
 	}
+	t.reserved = append(t.reserved, reservedLevels(runID, rank, rec, replayed)...)
 	lists := [][]schemas.SegmentBlock{rec.atOOM}
 	for _, g := range rec.gaps {
 		lists = append(lists, g.List)
@@ -144,6 +148,27 @@ func (t *tables) add(runID string, rank int32, rec *recording, j *join.Result) e
 		}
 	}
 	return nil
+}
+
+// reservedLevels are the rows of reserved.parquet of one device.
+func reservedLevels(runID string, rank int32, rec *recording, replayed *replay.Result) []schemas.ReservedLevel {
+	if replayed == nil {
+		return nil
+	}
+	level := func(seq int64) schemas.ReservedLevel {
+		return schemas.ReservedLevel{RunID: runID, Rank: rank, Device: rec.device, Seq: seq,
+			Bytes: replayed.Reserved.At(seq)}
+	}
+	rows := []schemas.ReservedLevel{level(0)}
+	for i, a := range rec.events.Action {
+		if a.Reserves() {
+			rows = append(rows, level(int64(i)+1))
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return rows
 }
 
 // addMarks takes the marks of a journal; each tag is a row of its own after its mark.

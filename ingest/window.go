@@ -35,14 +35,11 @@ func (r *reader) openWindow(c *spool.Chunk) error {
 			continue
 		}
 		seq := int64(rec.events.Len()) + 1
-		list := blocks(s, rec.device, seq, "window")
+		list := blocks(s, rec.device, seq, schemas.ListWindow)
 		rec.events.Append(schemas.ActionGap, 0, reservedIn(list)-reservedIn(rec.final), 0, c.Checkpoint.TimeNS, mark, 0,
 			0)
 		rec.gaps = append(rec.gaps, replay.Gap{Seq: seq, List: list})
-		rec.final = slices.Clone(list)
-		for i := range rec.final {
-			rec.final[i].At = "last"
-		}
+		rec.final = asOf(schemas.ListLast, list)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestWindowTables(t *testing.T) {
 	var active, requested, reserved, last int64
 	var segments []uint64
 	for _, b := range rows(t, schemas.Segments, dir) {
-		if b.At != "window" {
+		if b.At != schemas.ListWindow {
 			last++
 			continue
 		}
@@ -111,7 +111,7 @@ func TestWindowCutAsItOpens(t *testing.T) {
 		}
 	}
 	for _, b := range rows(t, schemas.Segments, dir) {
-		if b.At == "window" {
+		if b.At == schemas.ListWindow {
 			t.Fatal("a list of a window that did not open")
 		}
 	}

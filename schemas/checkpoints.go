@@ -39,6 +39,9 @@ type Checkpoint struct {
 	Agrees  bool  `parquet:"agrees"`
 }
 
+// ReasonOOM is the reason of the drain after a request that failed for want of memory.
+const ReasonOOM = "oom"
+
 // ReasonWindow is the reason of the drain that opens a window: it has no events, but the allocator's own list of
 // blocks.
 const ReasonWindow = "window"

@@ -7,23 +7,33 @@ const (
 	BlockInactive    = "inactive"
 )
 
+// ListMoment says which of the allocator's own lists a block is of.
+type ListMoment string
+
+// The lists that a recording keeps.
+const (
+	ListLast   ListMoment = "last"   // at the last drain
+	ListOOM    ListMoment = "oom"    // when a request failed for want of memory
+	ListWindow ListMoment = "window" // where a later window of recorded steps opens
+)
+
 // SegmentBlock is one row of segments.parquet: one block of the allocator's own list, at the last drain, at an OOM, and
 // where a later window of recorded steps opens: without that the events after the gap could not be replayed from the
 // tables.
 type SegmentBlock struct {
-	RunID          string `parquet:"run_id,dict"`
-	Rank           int32  `parquet:"rank,dict"`             // the process's RANK, from 0
-	Device         int32  `parquet:"device,dict"`           // torch's ordinal, from 0
-	Seq            int64  `parquet:"seq,delta"`             // events 1..Seq came before it
-	At             string `parquet:"at,dict"`               // last, oom, window
-	SegmentAddress uint64 `parquet:"segment_address,dict"`  // on the device
-	SegmentBytes   int64  `parquet:"segment_bytes,dict"`    // of the whole segment
-	SegmentType    string `parquet:"segment_type,dict"`     // small, large
-	Stream         uint64 `parquet:"stream,dict"`           // CUDA stream handle; 0 = the default stream
-	Pool           uint64 `parquet:"pool_id,dict,optional"` // private pool; null = the default one, or unknown
-	Expandable     bool   `parquet:"expandable"`
-	Address        uint64 `parquet:"address"`     // on the device
-	BlockBytes     int64  `parquet:"block_bytes"` // what the allocator counts
+	RunID          string     `parquet:"run_id,dict"`
+	Rank           int32      `parquet:"rank,dict"`   // the process's RANK, from 0
+	Device         int32      `parquet:"device,dict"` // torch's ordinal, from 0
+	Seq            int64      `parquet:"seq,delta"`   // events 1..Seq came before it
+	At             ListMoment `parquet:"at,dict"`
+	SegmentAddress uint64     `parquet:"segment_address,dict"`  // on the device
+	SegmentBytes   int64      `parquet:"segment_bytes,dict"`    // of the whole segment
+	SegmentType    string     `parquet:"segment_type,dict"`     // small, large
+	Stream         uint64     `parquet:"stream,dict"`           // CUDA stream handle; 0 = the default stream
+	Pool           uint64     `parquet:"pool_id,dict,optional"` // private pool; null = the default one, or unknown
+	Expandable     bool       `parquet:"expandable"`
+	Address        uint64     `parquet:"address"`     // on the device
+	BlockBytes     int64      `parquet:"block_bytes"` // what the allocator counts
 	// null for inactive blocks: torch leaves a stale value there
 	RequestedBytes int64  `parquet:"requested_bytes,optional"`
 	State          string `parquet:"state,dict"`

@@ -2,12 +2,14 @@ package examples_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -141,9 +143,9 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	for _, b := range blocks {
 		switch {
 		case b.Rank != rank || b.Device != device:
-		case b.At == "last":
+		case b.At == schemas.ListLast:
 			final = append(final, b)
-		case b.At == "window":
+		case b.At == schemas.ListWindow:
 			g := slices.IndexFunc(gaps, func(g replay.Gap) bool { return g.Seq == b.Seq })
 			if g < 0 {
 				t.Fatalf("%s: a list of blocks of event %d, which is no gap", e.Manifest.Name, b.Seq)
@@ -153,15 +155,44 @@ func allocated(t *testing.T, e *example, rank, device int32) []int64 {
 	}
 	var settings replay.Settings
 	if env := e.Manifest.Environment; env != nil {
-		if settings, err = replay.ParseSettings(env.AllocatorSettings); err != nil {
-			t.Fatal(err)
-		}
+		settings = settingsOf(t, env)
 	}
 	res, err := replay.RunWithGaps(&events, settings, gaps, final)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return res.Allocated
+}
+
+// settingsOf are the allocator's settings in a manifest, where the agent put them as torch gives them.
+func settingsOf(t *testing.T, env *schemas.Environment) replay.Settings {
+	t.Helper()
+	b, err := json.Marshal(env.AllocatorSettings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Expandable   bool             `json:"expandable_segments"`
+		MaxSplitSize float64          `json:"max_split_size"` // unlimited is -1, or the greatest integer
+		Divisions    map[string]int64 `json:"roundup_power2_divisions"`
+	}
+	if err := json.Unmarshal(b, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	s := replay.Settings{ExpandableSegments: recorded.Expandable}
+	if n := recorded.MaxSplitSize; n > 0 && n < 1<<62 {
+		s.MaxSplitSize = int64(n)
+	}
+	for size, n := range recorded.Divisions {
+		mib, err := strconv.ParseInt(size, 10, 64)
+		if err == nil {
+			err = s.SetDivisions(mib, n)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }
 
 // At every event of every device of every recording the categories sum to what the replay of the events has allocated,

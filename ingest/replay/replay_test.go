@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"encoding/json"
-	"math/big"
 	"strings"
 	"testing"
 
@@ -89,33 +87,21 @@ func TestRound(t *testing.T) {
 	}
 }
 
-func TestParseSettings(t *testing.T) {
-	huge, _ := new(big.Int).SetString("18446744073709551615", 10)
-	for _, unlimited := range []any{-1, int64(-1), huge, json.Number("18446744073709551615"), 1.8446744073709552e19,
-		uint64(1<<64 - 1), nil} {
-		s, err := ParseSettings(map[string]any{"max_split_size": unlimited, "PYTORCH_CUDA_ALLOC_CONF": "",
-			"unheard_of": 3})
-		if err != nil || s != (Settings{}) {
-			t.Errorf("max_split_size %v: %+v, %v", unlimited, s, err)
-		}
-	}
-	s, err := ParseSettings(map[string]any{"max_split_size": json.Number("33554432"), "expandable_segments": true,
-		"roundup_power2_divisions": map[string]any{"1": 0, "2": int64(8), "32768": 4.0}})
-	want := Settings{MaxSplitSize: 32 * mib, ExpandableSegments: true}
+func TestSetDivisions(t *testing.T) {
+	var s, want Settings
 	want.RoundupPower2Divisions[1], want.RoundupPower2Divisions[15] = 8, 4
-	if err != nil || s != want {
-		t.Errorf("%+v, %v", s, err)
-	}
-	for _, bad := range []map[string]any{
-		{"max_split_size": "20"}, {"max_split_size": 1.5}, {"expandable_segments": 1},
-		{"roundup_power2_divisions": []any{1}},
-		{"roundup_power2_divisions": map[string]any{"3": 2}}, {"roundup_power2_divisions": map[string]any{"x": 2}},
-		{"roundup_power2_divisions": map[string]any{"65536": 2}}, {"roundup_power2_divisions": map[string]any{"2": -2}},
-		{"roundup_power2_divisions": map[string]any{"2": "2"}},
-	} {
-		if s, err := ParseSettings(bad); err == nil || !strings.HasPrefix(err.Error(), "allocator setting ") {
-			t.Errorf("%v gave %+v, %v", bad, s, err)
+	for mib, n := range map[int64]int64{1: 0, 2: 8, 32768: 4} {
+		if err := s.SetDivisions(mib, n); err != nil {
+			t.Error(err)
 		}
+	}
+	for mib, n := range map[int64]int64{3: 2, 0: 2, -2: 2, 65536: 2, 2: -2} {
+		if err := s.SetDivisions(mib, n); err == nil || !strings.HasPrefix(err.Error(), "allocator setting ") {
+			t.Errorf("%d divisions for %d MiB: %v", n, mib, err)
+		}
+	}
+	if s != want {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -1,12 +1,8 @@
 package replay
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"math/bits"
-	"sort"
-	"strconv"
 )
 
 const (
@@ -28,53 +24,6 @@ type Settings struct {
 	ExpandableSegments bool
 }
 
-// ParseSettings reads the allocator_settings of a memory snapshot. Absent keys keep their default; unknown ones are
-// ignored.
-func ParseSettings(m map[string]any) (Settings, error) {
-	var s Settings
-	if v, ok := m["max_split_size"]; ok && v != nil {
-		n, err := integer(v)
-		if err != nil {
-			return s, fmt.Errorf("allocator setting max_split_size: %w", err)
-		}
-		if n > 0 && n < math.MaxInt64 { // torch writes "unlimited" as -1, or as the largest integer
-			s.MaxSplitSize = n
-		}
-	}
-	switch v := m["expandable_segments"].(type) {
-	case nil:
-	case bool:
-		s.ExpandableSegments = v
-	default:
-		return s, fmt.Errorf("allocator setting expandable_segments: %v is no boolean", v)
-	}
-	if v, ok := m["roundup_power2_divisions"]; ok && v != nil {
-		d, ok := v.(map[string]any)
-		if !ok {
-			return s, fmt.Errorf("allocator setting roundup_power2_divisions: %v is no dict of sizes", v)
-		}
-		sizes := make([]string, 0, len(d))
-		for k := range d {
-			sizes = append(sizes, k)
-		}
-		sort.Strings(sizes) // the first error must not depend on the map's order
-		for _, k := range sizes {
-			mib, err := strconv.ParseInt(k, 10, 64)
-			if err != nil {
-				return s, fmt.Errorf("allocator setting roundup_power2_divisions: size %q is no number", k)
-			}
-			n, err := integer(d[k])
-			if err != nil {
-				return s, fmt.Errorf("allocator setting roundup_power2_divisions: size %s: %w", k, err)
-			}
-			if err := s.SetDivisions(mib, n); err != nil {
-				return s, err
-			}
-		}
-	}
-	return s, nil
-}
-
 // SetDivisions sets the divisions for requests from mib MiB to twice that.
 func (s *Settings) SetDivisions(mib, divisions int64) error {
 	if mib <= 0 || mib&(mib-1) != 0 || mib > 1<<15 {
@@ -85,39 +34,6 @@ func (s *Settings) SetDivisions(mib, divisions int64) error {
 	}
 	s.RoundupPower2Divisions[bits.TrailingZeros64(uint64(mib))] = divisions
 	return nil
-}
-
-// integer takes a number as any decoder gives it; what exceeds int64 becomes its largest value.
-func integer(v any) (int64, error) {
-	switch n := v.(type) {
-	case int:
-		return int64(n), nil
-	case int64:
-		return n, nil
-	case uint64:
-		return int64(min(n, math.MaxInt64)), nil
-	case float64:
-		if n >= math.MaxInt64 {
-			return math.MaxInt64, nil
-		}
-		if n == math.Trunc(n) && n > math.MinInt64 {
-			return int64(n), nil
-		}
-	case json.Number:
-		f, err := n.Float64()
-		if i, err := n.Int64(); err == nil {
-			return i, nil
-		}
-		if err == nil {
-			return integer(f)
-		}
-	case fmt.Stringer: // a big integer
-		f, err := strconv.ParseFloat(n.String(), 64)
-		if err == nil {
-			return integer(f)
-		}
-	}
-	return 0, fmt.Errorf("%v is no integer", v)
 }
 
 // round gives the size of the block that a request of n bytes needs.

@@ -22,13 +22,7 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 		{name: "size_bytes", int: func(e *row, v int64) { e.Size = v }},
 		{name: "address", int: func(e *row, v int64) { e.Addr = uint64(v) }},
 	}, func(p *piece, i int) bool {
-		switch schemas.Action(p.ints[i]) {
-		case schemas.ActionSegmentAlloc, schemas.ActionSegmentFree, schemas.ActionSegmentMap,
-			schemas.ActionSegmentUnmap,
-			schemas.ActionGap:
-			return true
-		}
-		return false
+		return schemas.Action(p.ints[i]).Reserves()
 	})
 	return rows, optional(err, needed)
 }
@@ -41,7 +35,7 @@ func windowLists(dir string, report *schemas.IngestReport) ([]schemas.SegmentBlo
 		return nil, nil
 	}
 	rows, err := schemas.Segments.ReadOptional(dir)
-	return slices.DeleteFunc(rows, func(b schemas.SegmentBlock) bool { return b.At != "window" }), err
+	return slices.DeleteFunc(rows, func(b schemas.SegmentBlock) bool { return b.At != schemas.ListWindow }), err
 }
 
 // openTable opens a table to be read by columns.

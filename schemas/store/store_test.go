@@ -348,7 +348,8 @@ func TestLoadOfWindows(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
 	dir := runs[0].Dir
-	blocks := []schemas.SegmentBlock{{At: "window", Seq: 7}, {At: "last", Seq: 9}, {At: "oom", Seq: 8}}
+	blocks := []schemas.SegmentBlock{{At: schemas.ListWindow, Seq: 7},
+		{At: schemas.ListLast, Seq: 9}, {At: schemas.ListOOM, Seq: 8}}
 	if err := schemas.Segments.Write(dir, blocks); err != nil {
 		t.Fatal(err)
 	}
