@@ -1,7 +1,7 @@
 package steps
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -9,165 +9,206 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// parse reads marks from a compact notation, words separated by blanks:
-//
-// F forward, whole; F[ ... ] with marks inside. Letters after F: ~ no grad, e eval mode, ^ inside backward, - output
-// not differentiable
-//
-//	B backward; B{ ... }. Letters: k keep_graph, c create_graph, G accumulates nothing, n nested, T functorch
-//
-// O0 optimizer number 0; O0< ... > V0 the same in one mark Letters after the number: ^ in backward, ! it raised D
-// Opacus' step; D( ... ) X two-pass backward; X( ... ) Z zero_grad R recompute; R( ... ) W compiled region; W( ... ),
-// W~( without grad U scaler.step; U( ... ) Uu scaler.update P:name( ... ) a phase, Ps:name( ... ) one of the agent's
-// set-up stages S a dpsight.step(), S:4,8 with samples and tokens | a drain M:iwru the mode: instrumented, warm-up,
-// recording, without phases OOM EXC EXIT E an engine's first mark
-//
-//	t1: before a word: on thread 1
-//
-// A closing word may be left out: the process died. Times are 10 ns a mark; a drain takes 1000.
-func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
-	t.Helper()
-	var marks []spool.Mark
-	names, ids := map[uint32]string{}, map[string]uint32{}
-	now := int64(1000)
-	type open struct {
-		kind spool.Kind
-		end  uint8
-		a    uint64
-	}
-	stacks := map[uint16][]open{}
-	add := func(th uint16, k spool.Kind, flags uint8, a, b uint64) {
-		now += 10
-		marks = append(marks, spool.Mark{K: uint32(len(marks) + 1), Thread: th, Kind: k, Flags: flags, TimeNS: now,
-			A: a, B: b})
-	}
-	if text != "" {
-		add(0, spool.Start, 0, 0, 0)
-	}
-	for _, word := range strings.Fields(text) {
-		var th uint16
-		if i := strings.Index(word, ":"); i == 2 && word[0] == 't' {
-			n, _ := strconv.Atoi(word[1:2])
-			th, word = uint16(n), word[3:]
-		}
-		switch word {
-		case "]", "}", ">", ")":
-			s := stacks[th]
-			if len(s) == 0 {
-				t.Fatalf("%s closes nothing", word)
-			}
-			o := s[len(s)-1]
-			stacks[th] = s[:len(s)-1]
-			add(th, o.kind+1, o.end, o.a, 0)
-			continue
-		case "|":
-			add(th, spool.DrainBegin, 0, 0, 0)
-			now += 980
-			add(th, spool.DrainEnd, 0, 0, 0)
-			continue
-		case "OOM":
-			add(th, spool.OOM, 0, 0, 0)
-			continue
-		case "EXC":
-			add(th, spool.Exception, 0, 0, 0)
-			continue
-		case "EXIT":
-			add(th, spool.Exit, 0, 0, 0)
-			continue
-		case "E":
-			add(th, spool.Engine, 0, 0, 0)
-			continue
-		}
-		body := strings.TrimRight(word, "[{<(")
-		opens := body != word
-		has := func(s string) bool { return strings.Contains(body[1:], s) }
-		flag := func(on bool, f uint8) uint8 {
-			if on {
-				return f
-			}
-			return 0
-		}
-		o := open{}
-		var flags uint8
-		switch body[0] {
-		case 'F':
-			o.kind = spool.ForwardBegin
-			flags = flag(!has("~"), spool.FlagGrad) | flag(!has("e"), spool.FlagTraining) | flag(has("^"),
-				spool.FlagInBackward)
-			o.end = flags | flag(!has("-") && !has("~"), spool.FlagDifferentiable)
-		case 'B':
-			o.kind = spool.BackwardBegin
-			flags = flag(has("k"), spool.FlagKeepGraph) | flag(has("c"), spool.FlagCreateGraph) | flag(!has("G"),
-				spool.FlagAccumulate) |
-				flag(has("n"), spool.FlagNestedRun) | flag(has("T"), spool.FlagFunctorch)
-		case 'O':
-			o.kind, flags = spool.OptimizerBegin, flag(has("^"), spool.FlagInBackward)
-			o.end = flags | flag(has("!"), spool.FlagRepaired)
-			n, err := strconv.Atoi(strings.TrimRight(body[1:], "^!"))
-			if err != nil {
-				t.Fatalf("%s: no optimizer number", word)
-			}
-			o.a = uint64(n)
-		case 'V':
-			n, err := strconv.Atoi(strings.TrimRight(body[1:], "^"))
-			if err != nil {
-				t.Fatalf("%s: no optimizer number", word)
-			}
-			add(th, spool.Updated, flag(!has("^"), spool.FlagEnds)|flag(has("^"), spool.FlagInBackward), uint64(n), 0)
-			continue
-		case 'D':
-			o.kind = spool.DPStepBegin
-		case 'X':
-			o.kind = spool.DPBackwardBegin
-		case 'Z':
-			o.kind = spool.ZeroGradBegin
-		case 'R':
-			o.kind = spool.RecomputeBegin
-		case 'W':
-			o.kind, flags = spool.CompiledBegin, flag(!has("~"), spool.FlagGrad)
-		case 'U':
-			o.kind = spool.ScalerBegin
-			if has("u") {
-				o.a = 1
-			}
-		case 'P':
-			stage := strings.HasPrefix(body, "Ps:")
-			name := strings.TrimPrefix(strings.TrimPrefix(body, "Ps:"), "P:")
-			flags = flag(stage, spool.FlagSetup)
-			o.end = flags
-			if ids[name] == 0 {
-				ids[name] = uint32(len(ids) + 1)
-				names[ids[name]] = name
-			}
-			o.kind, o.a = spool.PhaseBegin, uint64(ids[name])
-		case 'S':
-			var a, b uint64
-			if fmt.Sscanf(body, "S:%d,%d", &a, &b); a > 0 {
-				a, b = a+1, b+1
-			}
-			add(th, spool.UserStep, 0, a, b)
-			continue
-		case 'M':
-			add(th, spool.Mode, flag(has("i"), spool.FlagInstrumented)|flag(has("w"), spool.FlagWarmup)|flag(has("r"),
-				spool.FlagRecording)|flag(has("u"), spool.FlagUnphased), 0, 0)
-			continue
-		default:
-			t.Fatalf("what is %s?", word)
-		}
-		add(th, o.kind, flags, o.a, 0)
-		if opens {
-			stacks[th] = append(stacks[th], o)
-		} else {
-			add(th, o.kind+1, o.end, o.a, 0)
-		}
-	}
-	return marks, names
+// spans are the words for what begins and ends, by the kind of its first mark.
+var spans = map[string]spool.Kind{
+	"forward":       spool.ForwardBegin,
+	"backward":      spool.BackwardBegin,
+	"two_pass":      spool.DPBackwardBegin, // the backward of a loss of Opacus'
+	"update":        spool.OptimizerBegin,  // update:N, by optimizer number N
+	"dp_step":       spool.DPStepBegin,     // the step of an optimizer of Opacus'
+	"zero_grad":     spool.ZeroGradBegin,
+	"recompute":     spool.RecomputeBegin,
+	"compiled":      spool.CompiledBegin, // a compiled region
+	"scaler_step":   spool.ScalerBegin,
+	"scaler_update": spool.ScalerBegin,
+	"phase":         spool.PhaseBegin, // phase:NAME, of the script
+	"stage":         spool.PhaseBegin, // stage:NAME, of the set-up, marked by the agent
 }
 
-var short = strings.NewReplacer("forward", "fwd", "backward", "bwd", "optimizer", "opt", "between", ".", "zero_grad",
-	"zg")
+// instants are the words for what has one mark.
+var instants = map[string]spool.Kind{
+	"updated":             spool.Updated, // updated:N, the one mark of an update in a step without phases
+	"updated_in_backward": spool.Updated,
+	"user_step":           spool.UserStep, // user_step:SAMPLES,TOKENS or neither, a call of dpsight.step()
+	"mode":                spool.Mode,     // how the next step is recorded
+	"engine":              spool.Engine,   // the first mark of a thread of autograd's
+	"oom":                 spool.OOM,
+	"exception":           spool.Exception,
+	"exit":                spool.Exit,
+}
 
-// show writes the phases of each step: "fwd bwd opt / . fwd bwd opt / ."; before the first step in brackets.
+// usual are the flags of marks whose words have no qualifier.
+var usual = map[string]uint8{
+	"forward":             spool.FlagGrad | spool.FlagTraining,
+	"backward":            spool.FlagAccumulate,
+	"compiled":            spool.FlagGrad,
+	"updated":             spool.FlagEnds,
+	"updated_in_backward": spool.FlagInBackward,
+	"stage":               spool.FlagSetup,
+}
+
+// qualifiers follow a word and a slash. Each adds flags to the usual ones, or takes some away.
+var qualifiers = map[string]struct{ adds, takes uint8 }{
+	"no_grad":       {0, spool.FlagGrad},
+	"eval":          {0, spool.FlagTraining},
+	"in_backward":   {spool.FlagInBackward, 0},
+	"keep_graph":    {spool.FlagKeepGraph, 0},
+	"create_graph":  {spool.FlagCreateGraph, 0},
+	"no_accumulate": {0, spool.FlagAccumulate},
+	"nested":        {spool.FlagNestedRun, 0},
+	"functorch":     {spool.FlagFunctorch, 0},
+	"instrumented":  {spool.FlagInstrumented, 0},
+	"warmup":        {spool.FlagWarmup, 0},
+	"recording":     {spool.FlagRecording, 0},
+	"unphased":      {spool.FlagUnphased, 0},
+	"detached":      {}, // a forward's output needs no gradient
+	"raised":        {}, // an update ended by an exception
+}
+
+const (
+	markNS  = 10 // from one mark to the next
+	drainNS = 1000
+)
+
+// A notation makes marks of words. A span is written NAME if nothing is inside, and NAME{ ... } otherwise; the } is
+// left out where the process died. Qualifiers follow a slash, as in forward/no_grad/eval. A word after "thread1:" is a
+// mark of thread 1. The word drain is two marks with a pause between.
+type notation struct {
+	*testing.T
+	now   int64
+	marks []spool.Mark
+	names map[uint32]string
+	open  map[uint16][]span // by thread, innermost last
+}
+
+type span struct {
+	kind     spool.Kind
+	begin    uint8 // flags
+	end      uint8
+	argument uint64
+}
+
+// parse makes marks of a text, and the names that they refer to.
+func parse(t *testing.T, text string) ([]spool.Mark, map[uint32]string) {
+	t.Helper()
+	n := &notation{T: t, now: 1000, names: map[uint32]string{}, open: map[uint16][]span{}}
+	if text != "" {
+		n.mark(0, spool.Start, 0, 0, 0)
+	}
+	for _, word := range strings.Fields(text) {
+		n.word(word)
+	}
+	return n.marks, n.names
+}
+
+func (n *notation) mark(thread uint16, kind spool.Kind, flags uint8, a, b uint64) {
+	n.now += markNS
+	n.marks = append(n.marks, spool.Mark{K: uint32(len(n.marks) + 1), Thread: thread, Kind: kind, Flags: flags,
+		TimeNS: n.now, A: a, B: b})
+}
+
+func (n *notation) word(text string) {
+	thread, word := uint16(0), text
+	if on, rest, ok := strings.Cut(text, ":"); ok && strings.HasPrefix(on, "thread") {
+		thread, word = uint16(n.number(strings.TrimPrefix(on, "thread"))), rest
+	}
+	body := strings.TrimSuffix(word, "{")
+	parts := strings.Split(body, "/")
+	name, argument, _ := strings.Cut(parts[0], ":")
+	switch {
+	case word == "}":
+		n.closes(thread)
+	case word == "drain":
+		n.mark(thread, spool.DrainBegin, 0, 0, 0)
+		n.now += drainNS - 2*markNS
+		n.mark(thread, spool.DrainEnd, 0, 0, 0)
+	case instants[name] != 0:
+		a, b := n.operands(name, argument)
+		n.mark(thread, instants[name], n.flags(name, parts[1:]), a, b)
+	case spans[name] != 0:
+		s := span{kind: spans[name], begin: n.flags(name, parts[1:])}
+		s.end = s.ends(name, parts[1:])
+		s.argument, _ = n.operands(name, argument)
+		n.mark(thread, s.kind, s.begin, s.argument, 0)
+		n.open[thread] = append(n.open[thread], s)
+		if body == word {
+			n.closes(thread)
+		}
+	default:
+		n.Fatalf("what is %s?", text)
+	}
+}
+
+func (n *notation) closes(thread uint16) {
+	open := n.open[thread]
+	if len(open) == 0 {
+		n.Fatalf("a } on thread %d closes nothing", thread)
+	}
+	s := open[len(open)-1]
+	n.open[thread] = open[:len(open)-1]
+	n.mark(thread, s.kind+1, s.end, s.argument, 0)
+}
+
+func (n *notation) flags(name string, words []string) uint8 {
+	flags := usual[name]
+	for _, w := range words {
+		q, known := qualifiers[w]
+		if !known {
+			n.Fatalf("%s/%s: no such qualifier", name, w)
+		}
+		flags = flags&^q.takes | q.adds
+	}
+	return flags
+}
+
+// ends are the flags of the span's last mark.
+func (s span) ends(name string, words []string) uint8 {
+	has := func(word string) bool { return slices.Contains(words, word) }
+	switch {
+	case name == "forward" && !has("detached") && !has("no_grad"):
+		return s.begin | spool.FlagDifferentiable
+	case name == "update" && has("raised"):
+		return s.begin | spool.FlagRepaired
+	case name == "forward", name == "update", name == "phase", name == "stage":
+		return s.begin
+	}
+	return 0
+}
+
+// operands are what a mark says beside its flags.
+func (n *notation) operands(name, argument string) (a, b uint64) {
+	switch name {
+	case "update", "updated", "updated_in_backward":
+		return n.number(argument), 0
+	case "scaler_update":
+		return 1, 0
+	case "phase", "stage":
+		for id, known := range n.names {
+			if known == argument {
+				return uint64(id), 0
+			}
+		}
+		id := uint32(len(n.names) + 1)
+		n.names[id] = argument
+		return uint64(id), 0
+	case "user_step":
+		if samples, tokens, ok := strings.Cut(argument, ","); ok {
+			return n.number(samples) + 1, n.number(tokens) + 1 // 0 = not said
+		}
+	}
+	return 0, 0
+}
+
+func (n *notation) number(text string) uint64 {
+	x, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return x
+}
+
+// show writes the phases of each step, with a slash between steps: "between / forward backward between optimizer /
+// between". A number after a phase is its microbatch, from 1 in the second.
 func show(r *Result) string {
 	var out []string
 	step := int64(-2)
@@ -179,7 +220,7 @@ func show(r *Result) string {
 		} else if p := &r.Spans[i-1]; p.Phase == s.Phase && p.Group == s.Group {
 			continue // cut by a drain
 		}
-		name := short.Replace(s.Phase)
+		name := s.Phase
 		if s.Microbatch > 0 {
 			name += strconv.Itoa(int(s.Microbatch))
 		}

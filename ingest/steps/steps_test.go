@@ -15,101 +15,438 @@ func TestDerive(t *testing.T) {
 		rule        string
 		phases      string // not checked if empty
 	}{
-		{"plain", "Z F B O0 Z F B O0 EXIT", 2, RuleOptimizer, ". / zg . fwd bwd . opt / . zg . fwd bwd . opt / ."},
-		{"no zero_grad, process goes on", "F B O0 F B O0 F~e EXIT", 2, RuleOptimizer,
-			". / fwd bwd . opt / . fwd bwd . opt / . eval ."},
-		{"zero_grad survives in forward", "F Z B O0", 1, RuleOptimizer, ". / fwd zg fwd bwd . opt / ."},
-		{"accumulation", "F B F B O0 Z F B F B O0 Z", 2, RuleOptimizer,
-			". / fwd bwd . fwd1 bwd1 .1 opt1 / . zg . fwd bwd . fwd1 bwd1 .1 opt1 / . zg ."},
-		{"the loss is a module", "F F B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
-		{"backward without a module", "Z B O0 Z B O0", 2, RuleOptimizer, ". / zg . bwd . opt / . zg . bwd . opt / ."},
-		{"GAN one to one", "F F B O0 F B O1 F F B O0 F B O1", 2, RuleOptimizer, ""},
-		{"GAN five to one", "F B O0 F B O0 F B O0 F B O1 F B O0 F B O0 F B O0 F B O1 F B O0", 2, RuleOptimizer, ""},
-		{"two optimizers, one after the other", "F B O0 F B O0 F B O1 F B O1", 4, RuleOptimizer, ""},
-		{"two optimizers, one backward", "F B O0 O1 F B O0 O1", 2, RuleOptimizer, ""},
-		{"two optimizers, one step", "F B O0 O1", 1, RuleOptimizer, ""},
-		{"nested optimizer steps", "F B O0< O1 > F B O0< O1 >", 2, RuleOptimizer, ""},
-		{"closure", "O0< Z F B > O0< Z F B >", 2, RuleOptimizer, ". / opt zg opt fwd bwd opt / . opt zg opt fwd bwd " +
-			"opt / ."},
-		{"closure evaluated thrice", "O0< Z F B Z F B Z F B >", 1, RuleOptimizer, ""},
-		{"Opacus hooks", "F B D( P:clip( ) P:accumulate( ) P:noise( ) O0 ) Z", 1, RuleOptimizer,
-			". / fwd bwd . opt clip opt accumulate opt noise opt / . zg ."},
-		{"Opacus functorch: F and B inside B are the sampler", "F B{ F^ BnT F^ BnT } D( O0 ) Z", 1, RuleOptimizer,
-			". / fwd bwd . opt / . zg ."},
-		{"physical batches", "F B D Z F B D Z F B D( O0 ) Z", 1, RuleOptimizer,
-			". / fwd bwd . opt . zg . fwd1 bwd1 .1 opt1 .1 zg1 .1 fwd2 bwd2 .2 opt2 / . zg ."},
-		{"ghost", "F X( F Bk Z B ) D( O0 ) Z", 1, RuleOptimizer,
-			". / fwd bwd.norm clip zg clip bwd.grad . opt / . zg ."},
-		{"ghost, microbatches", "F X( Bk Z B ) D Z F X( Bk Z B ) D( O0 ) Z", 1, RuleOptimizer, ""},
-		{"ghost without Opacus' loss", "F Bk Z B O0", 1, RuleOptimizer, ". / fwd bwd.norm clip zg clip bwd.grad . " +
-			"opt / ."},
-		{"ghost by hand, its clip named", "F Bk P:scale( ) Z B O0", 1, RuleOptimizer,
-			". / fwd bwd.norm clip scale clip zg clip bwd.grad . opt / ."},
-		{"multi-task: a kept graph alone is no norm pass", "F Bk B O0", 1, RuleOptimizer,
-			". / fwd bwd . bwd1 .1 opt1 / ."},
-		{"two losses, an update between", "F Bk O0 Z B O1", 1, RuleOptimizer, ". / fwd bwd . opt . zg . bwd1 .1 " +
-			"opt1 / ."},
-		{"gradient penalty", "F BckG B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
-		{"MAML: functional inner steps", "F BckG F BckG F B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
-		{"checkpoint", "F B{ R( F^ ) R( F^ ) } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd recompute bwd . " +
-			"opt / ."},
-		{"checkpoint, reentrant", "F B{ R( F^ ) Bn } O0", 1, RuleOptimizer, ". / fwd bwd recompute bwd . opt / ."},
-		{"checkpoint on the engine's thread", "F B{ t1:E t1:R( t1:F^ t1:) t1:R( t1:) } O0", 1, RuleOptimizer,
-			". / fwd bwd recompute bwd recompute bwd . opt / ."},
-		{"optimizer in backward", "F B{ O0 O1 } F B{ O0 O1 }", 2, RuleOptimizer, ""},
-		{"optimizer in backward, on the engine's thread", "F B{ t1:E t1:O0 t1:O1 } F B{ t1:E t1:O0 t1:O1 }", 2,
-			RuleOptimizer, ""},
-		{"scaler", "F B U( O0 ) Uu F B U( O0 ) Uu", 2, RuleOptimizer, ". / fwd bwd . opt / . opt . fwd bwd . opt / . " +
-			"opt ."},
-		{"scaler skips for an inf", "F B U( ) Uu F B U( O0 ) Uu", 2, RuleOptimizer, ""},
-		{"compiled function", "W O0 W O0", 2, RuleOptimizer, ""},
-		{"compiled step", "F B W( O0 ) F B W( O0 )", 2, RuleOptimizer, ""},
-		{"whole compiled step", "W( B ) W( B )", 2, RuleOptimizer, ""},
-		{"compiled eval", "F B O0 W~", 1, RuleOptimizer, ". / fwd bwd . opt / . eval ."},
-		{"only backward", "F B F B F B", 3, RuleBackward, ". / fwd bwd / . fwd bwd / . fwd bwd / ."},
-		{"only two-pass backward", "F X( Bk B ) F X( Bk B )", 2, RuleBackward, ""},
-		{"norms only", "F Bk F Bk", 2, RuleBackward, ""},
-		{"inference", "F~e F~e F~e EXIT", 0, "", ". eval . eval . eval ."},
-		{"evaluation between", "F B O0 F~e F~e F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . eval . fwd " +
-			"bwd . opt / ."},
-		{"evaluation with gradients on", "F B O0 Fe F B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . eval . fwd bwd " +
-			". opt / ."},
-		{"frozen teacher inside forward", "F~e F B O0 F~e F F~e B O0", 2, RuleOptimizer,
-			". eval . / fwd bwd . opt / . eval . fwd eval fwd bwd . opt / ."},
-		{"fine-tuning in eval mode", "Fe B O0 Fe B O0", 2, RuleOptimizer, ". / fwd bwd . opt / . fwd bwd . opt / ."},
-		{"data transform that is a module", "F- F B O0", 1, RuleOptimizer, ". / fwd bwd . opt / ."},
-		{"sanity evaluation first", "F~e Z F B O0", 1, RuleOptimizer, ". eval . / zg . fwd bwd . opt / ."},
-		{"set-up", "P:setup.model( ) P:setup.privacy( ) F B O0", 1, RuleOptimizer, ". setup.model . setup.privacy . " +
-			"/ fwd bwd . opt / ."},
-		{"set-up stages that the agent marks", "Ps:setup.model( ) Z Ps:setup.optimizer( ) F~e F B O0", 1, RuleOptimizer,
-			". setup.model . zg . setup.opt . eval . / fwd bwd . opt / ."},
-		{"stages in training say nothing", "Ps:setup.model( ) F Ps:setup.model( ) B Ps:setup.model( ) O0 F " +
-			"Ps:setup.model( ) B O0", 2, RuleOptimizer,
-			". setup.model . / fwd bwd . opt / . fwd bwd . opt / ."},
-		{"a stage in forward in a phase of the script", "P:train( F Ps:setup.model( ) B O0 )", 1, RuleOptimizer,
-			". train / fwd bwd train opt / train ."},
-		{"a stage in training in a phase of the script", "F B P:mine( Ps:setup.model( ) ) O0", 1, RuleOptimizer,
-			". / fwd bwd . mine . opt / ."},
-		{"phases of the script around all", "P:train( Z F B O0 Z F B O0 )", 2, RuleOptimizer,
-			". train / zg train fwd bwd train opt / train zg train fwd bwd train opt / train ."},
-		{"phases of the script inside", "F P:loss( F ) B O0", 1, RuleOptimizer, ""},
-		{"a phase in forward, no module", "F P:loss( ) B O0", 1, RuleOptimizer, ". / fwd loss fwd bwd . opt / ."},
-		{"forward and backward in phases of their own", "P:a( F ) P:b( B ) P:c( O0 )", 1, RuleOptimizer,
-			". a / fwd b bwd b . c opt / c ."},
-		{"dpsight.step() is the rule", "F B O0 F B O0 S F B O0 F B O0 S", 2, RuleUserStep, ""},
-		{"dpsight.step() before the first step ends none", "S F B O0 S F B O0 S", 2, RuleUserStep, ""},
-		{"dpsight.step() for an optimizer that torch does not know", "Z F B S Z F B S", 2, RuleUserStep, ""},
-		{"threads of a loader", "F t2:F~e B t2:F~e O0 t2:F~e F B O0", 2, RuleOptimizer,
-			". / fwd bwd . opt / . fwd bwd . opt / ."},
-		{"out of memory in forward", "F B O0 F[ OOM ] EXC", 1, RuleOptimizer, ". / fwd bwd . opt / . fwd"},
-		{"out of memory, caught, tried again", "F B O0 Z F-[ OOM ] Z F B O0 EXIT", 2, RuleOptimizer,
-			". / fwd bwd . opt / . zg . fwd zg fwd bwd . opt / ."},
-		{"killed in forward", "F B O0 F[", 1, RuleOptimizer, ". / fwd bwd . opt / . fwd"},
-		{"killed in backward", "F B O0 F B{", 1, RuleOptimizer, ". / fwd bwd . opt / . fwd bwd"},
-		{"killed in the first step", "Z F B{", 0, "", ". / zg . fwd bwd"},
-		{"dies in the loss", "F EXC", 0, "", ""},
-		{"a forward call never ended", "F[ Z F B O0 F B O0", 2, RuleOptimizer, ""},
-		{"nothing", "", 0, "", "."},
+		{
+			name:  "plain",
+			marks: "zero_grad forward backward update:0 zero_grad forward backward update:0 exit",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / zero_grad between forward backward between optimizer / between zero_grad " +
+				"between forward backward between optimizer / between",
+		},
+		{
+			name:  "no zero_grad, process goes on",
+			marks: "forward backward update:0 forward backward update:0 forward/no_grad/eval exit",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward backward between " +
+				"optimizer / between eval between",
+		},
+		{
+			name:  "zero_grad survives in forward",
+			marks: "forward zero_grad backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward zero_grad forward backward between optimizer / between",
+		},
+		{
+			name: "accumulation",
+			marks: "forward backward forward backward update:0 zero_grad forward backward forward backward " +
+				"update:0 zero_grad",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between forward1 backward1 between1 optimizer1 / between " +
+				"zero_grad between forward backward between forward1 backward1 between1 optimizer1 / " +
+				"between zero_grad between",
+		},
+		{
+			name:  "the loss is a module",
+			marks: "forward forward backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between",
+		},
+		{
+			name:  "backward without a module",
+			marks: "zero_grad backward update:0 zero_grad backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / zero_grad between backward between optimizer / between zero_grad between " +
+				"backward between optimizer / between",
+		},
+		{
+			name: "GAN one to one",
+			marks: "forward forward backward update:0 forward backward update:1 forward forward backward " +
+				"update:0 forward backward update:1",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name: "GAN five to one",
+			marks: "forward backward update:0 forward backward update:0 forward backward update:0 forward " +
+				"backward update:1 forward backward update:0 forward backward update:0 forward backward " +
+				"update:0 forward backward update:1 forward backward update:0",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name: "two optimizers, one after the other",
+			marks: "forward backward update:0 forward backward update:0 forward backward update:1 forward " +
+				"backward update:1",
+			steps: 4, rule: RuleOptimizer,
+		},
+		{
+			name:  "two optimizers, one backward",
+			marks: "forward backward update:0 update:1 forward backward update:0 update:1",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "two optimizers, one step",
+			marks: "forward backward update:0 update:1",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
+			name:  "nested optimizer steps",
+			marks: "forward backward update:0{ update:1 } forward backward update:0{ update:1 }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "closure",
+			marks: "update:0{ zero_grad forward backward } update:0{ zero_grad forward backward }",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / optimizer zero_grad optimizer forward backward optimizer / between optimizer " +
+				"zero_grad optimizer forward backward optimizer / between",
+		},
+		{
+			name: "closure evaluated thrice",
+			marks: "update:0{ zero_grad forward backward zero_grad forward backward zero_grad forward " +
+				"backward }",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
+			name: "Opacus hooks",
+			marks: "forward backward dp_step{ phase:clip{ } phase:accumulate{ } phase:noise{ } update:0 } " +
+				"zero_grad",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer clip optimizer accumulate optimizer noise " +
+				"optimizer / between zero_grad between",
+		},
+		{
+			name: "Opacus functorch: the forward and backward inside backward are the sampler",
+			marks: "forward backward{ forward/in_backward backward/nested/functorch forward/in_backward " +
+				"backward/nested/functorch } dp_step{ update:0 } zero_grad",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between zero_grad between",
+		},
+		{
+			name: "physical batches",
+			marks: "forward backward dp_step zero_grad forward backward dp_step zero_grad forward backward " +
+				"dp_step{ update:0 } zero_grad",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer between zero_grad between forward1 " +
+				"backward1 between1 optimizer1 between1 zero_grad1 between1 forward2 backward2 between2 " +
+				"optimizer2 / between zero_grad between",
+		},
+		{
+			name: "ghost",
+			marks: "forward two_pass{ forward backward/keep_graph zero_grad backward } dp_step{ update:0 } " +
+				"zero_grad",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward.norm clip zero_grad clip backward.grad between optimizer / " +
+				"between zero_grad between",
+		},
+		{
+			name: "ghost, microbatches",
+			marks: "forward two_pass{ backward/keep_graph zero_grad backward } dp_step zero_grad forward " +
+				"two_pass{ backward/keep_graph zero_grad backward } dp_step{ update:0 } zero_grad",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
+			name:  "ghost without Opacus' loss",
+			marks: "forward backward/keep_graph zero_grad backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward.norm clip zero_grad clip backward.grad between optimizer / " +
+				"between",
+		},
+		{
+			name:  "ghost by hand, its clip named",
+			marks: "forward backward/keep_graph phase:scale{ } zero_grad backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward.norm clip scale clip zero_grad clip backward.grad between " +
+				"optimizer / between",
+		},
+		{
+			name:  "multi-task: a kept graph alone is no norm pass",
+			marks: "forward backward/keep_graph backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between backward1 between1 optimizer1 / between",
+		},
+		{
+			name:  "two losses, an update between",
+			marks: "forward backward/keep_graph update:0 zero_grad backward update:1",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer between zero_grad between backward1 " +
+				"between1 optimizer1 / between",
+		},
+		{
+			name:  "gradient penalty",
+			marks: "forward backward/create_graph/keep_graph/no_accumulate backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between",
+		},
+		{
+			name: "MAML: functional inner steps",
+			marks: "forward backward/create_graph/keep_graph/no_accumulate forward " +
+				"backward/create_graph/keep_graph/no_accumulate forward backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between",
+		},
+		{
+			name: "checkpoint",
+			marks: "forward backward{ recompute{ forward/in_backward } recompute{ forward/in_backward } } " +
+				"update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward recompute backward recompute backward between optimizer / " +
+				"between",
+		},
+		{
+			name:  "checkpoint, reentrant",
+			marks: "forward backward{ recompute{ forward/in_backward } backward/nested } update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward recompute backward between optimizer / between",
+		},
+		{
+			name: "checkpoint on the engine's thread",
+			marks: "forward backward{ thread1:engine thread1:recompute{ thread1:forward/in_backward " +
+				"thread1:} thread1:recompute{ thread1:} } update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward recompute backward recompute backward between optimizer / " +
+				"between",
+		},
+		{
+			name:  "optimizer in backward",
+			marks: "forward backward{ update:0 update:1 } forward backward{ update:0 update:1 }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name: "optimizer in backward, on the engine's thread",
+			marks: "forward backward{ thread1:engine thread1:update:0 thread1:update:1 } forward backward{ " +
+				"thread1:engine thread1:update:0 thread1:update:1 }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name: "scaler",
+			marks: "forward backward scaler_step{ update:0 } scaler_update forward backward scaler_step{ " +
+				"update:0 } scaler_update",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between optimizer between forward " +
+				"backward between optimizer / between optimizer between",
+		},
+		{
+			name: "scaler skips for an inf",
+			marks: "forward backward scaler_step{ } scaler_update forward backward scaler_step{ update:0 } " +
+				"scaler_update",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "compiled function",
+			marks: "compiled update:0 compiled update:0",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "compiled step",
+			marks: "forward backward compiled{ update:0 } forward backward compiled{ update:0 }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "whole compiled step",
+			marks: "compiled{ backward } compiled{ backward }",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:  "compiled eval",
+			marks: "forward backward update:0 compiled/no_grad",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between eval between",
+		},
+		{
+			name:  "only backward",
+			marks: "forward backward forward backward forward backward",
+			steps: 3, rule: RuleBackward,
+			phases: "between / forward backward / between forward backward / between forward backward / " +
+				"between",
+		},
+		{
+			name: "only two-pass backward",
+			marks: "forward two_pass{ backward/keep_graph backward } forward two_pass{ backward/keep_graph " +
+				"backward }",
+			steps: 2, rule: RuleBackward,
+		},
+		{
+			name:  "norms only",
+			marks: "forward backward/keep_graph forward backward/keep_graph",
+			steps: 2, rule: RuleBackward,
+		},
+		{
+			name:   "inference",
+			marks:  "forward/no_grad/eval forward/no_grad/eval forward/no_grad/eval exit",
+			steps:  0,
+			phases: "between eval between eval between eval between",
+		},
+		{
+			name: "evaluation between",
+			marks: "forward backward update:0 forward/no_grad/eval forward/no_grad/eval forward backward " +
+				"update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between eval between eval between " +
+				"forward backward between optimizer / between",
+		},
+		{
+			name:  "evaluation with gradients on",
+			marks: "forward backward update:0 forward/eval forward backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between eval between forward backward " +
+				"between optimizer / between",
+		},
+		{
+			name: "frozen teacher inside forward",
+			marks: "forward/no_grad/eval forward backward update:0 forward/no_grad/eval forward " +
+				"forward/no_grad/eval backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between eval between / forward backward between optimizer / between eval between " +
+				"forward eval forward backward between optimizer / between",
+		},
+		{
+			name:  "fine-tuning in eval mode",
+			marks: "forward/eval backward update:0 forward/eval backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward backward between " +
+				"optimizer / between",
+		},
+		{
+			name:  "data transform that is a module",
+			marks: "forward/detached forward backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between",
+		},
+		{
+			name:  "sanity evaluation first",
+			marks: "forward/no_grad/eval zero_grad forward backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between eval between / zero_grad between forward backward between optimizer / between",
+		},
+		{
+			name:  "set-up",
+			marks: "phase:setup.model{ } phase:setup.privacy{ } forward backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between setup.model between setup.privacy between / forward backward between optimizer " +
+				"/ between",
+		},
+		{
+			name: "set-up stages that the agent marks",
+			marks: "stage:setup.model{ } zero_grad stage:setup.optimizer{ } forward/no_grad/eval forward " +
+				"backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between setup.model between zero_grad between setup.optimizer between eval between / " +
+				"forward backward between optimizer / between",
+		},
+		{
+			name: "stages in training say nothing",
+			marks: "stage:setup.model{ } forward stage:setup.model{ } backward stage:setup.model{ } update:0 " +
+				"forward stage:setup.model{ } backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between setup.model between / forward backward between optimizer / between forward " +
+				"backward between optimizer / between",
+		},
+		{
+			name:  "a stage in forward in a phase of the script",
+			marks: "phase:train{ forward stage:setup.model{ } backward update:0 }",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between train / forward backward train optimizer / train between",
+		},
+		{
+			name:  "a stage in training in a phase of the script",
+			marks: "forward backward phase:mine{ stage:setup.model{ } } update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between mine between optimizer / between",
+		},
+		{
+			name:  "phases of the script around all",
+			marks: "phase:train{ zero_grad forward backward update:0 zero_grad forward backward update:0 }",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between train / zero_grad train forward backward train optimizer / train zero_grad " +
+				"train forward backward train optimizer / train between",
+		},
+		{
+			name:  "phases of the script inside",
+			marks: "forward phase:loss{ forward } backward update:0",
+			steps: 1, rule: RuleOptimizer,
+		},
+		{
+			name:  "a phase in forward, no module",
+			marks: "forward phase:loss{ } backward update:0",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward loss forward backward between optimizer / between",
+		},
+		{
+			name:  "forward and backward in phases of their own",
+			marks: "phase:a{ forward } phase:b{ backward } phase:c{ update:0 }",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between a / forward b backward b between c optimizer / c between",
+		},
+		{
+			name: "dpsight.step() is the rule",
+			marks: "forward backward update:0 forward backward update:0 user_step forward backward update:0 " +
+				"forward backward update:0 user_step",
+			steps: 2, rule: RuleUserStep,
+		},
+		{
+			name:  "dpsight.step() before the first step ends none",
+			marks: "user_step forward backward update:0 user_step forward backward update:0 user_step",
+			steps: 2, rule: RuleUserStep,
+		},
+		{
+			name:  "dpsight.step() for an optimizer that torch does not know",
+			marks: "zero_grad forward backward user_step zero_grad forward backward user_step",
+			steps: 2, rule: RuleUserStep,
+		},
+		{
+			name: "threads of a loader",
+			marks: "forward thread2:forward/no_grad/eval backward thread2:forward/no_grad/eval update:0 " +
+				"thread2:forward/no_grad/eval forward backward update:0",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward backward between " +
+				"optimizer / between",
+		},
+		{
+			name:  "out of memory in forward",
+			marks: "forward backward update:0 forward{ oom } exception",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward",
+		},
+		{
+			name: "out of memory, caught, tried again",
+			marks: "forward backward update:0 zero_grad forward/detached{ oom } zero_grad forward backward " +
+				"update:0 exit",
+			steps: 2, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between zero_grad between forward " +
+				"zero_grad forward backward between optimizer / between",
+		},
+		{
+			name:  "killed in forward",
+			marks: "forward backward update:0 forward{",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward",
+		},
+		{
+			name:  "killed in backward",
+			marks: "forward backward update:0 forward backward{",
+			steps: 1, rule: RuleOptimizer,
+			phases: "between / forward backward between optimizer / between forward backward",
+		},
+		{
+			name:   "killed in the first step",
+			marks:  "zero_grad forward backward{",
+			steps:  0,
+			phases: "between / zero_grad between forward backward",
+		},
+		{
+			name:  "dies in the loss",
+			marks: "forward exception",
+			steps: 0,
+		},
+		{
+			name:  "a forward call never ended",
+			marks: "forward{ zero_grad forward backward update:0 forward backward update:0",
+			steps: 2, rule: RuleOptimizer,
+		},
+		{
+			name:   "nothing",
+			marks:  "",
+			steps:  0,
+			phases: "between",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,7 +491,13 @@ func check(t *testing.T, marks []spool.Mark, r *Result) {
 }
 
 func TestModes(t *testing.T) {
-	marks, names := parse(t, "M:iwr F B O0 | M:ir F B O0 M:r | F B O0 M:ir F B M:r F B O0 M: F B O0 F B O0")
+	marks, names := parse(t, `
+		mode/instrumented/warmup/recording forward backward update:0
+		drain mode/instrumented/recording forward backward update:0
+		mode/recording drain forward backward update:0
+		mode/instrumented/recording forward backward mode/recording forward backward update:0
+		mode forward backward update:0
+		forward backward update:0`)
 	r := Derive(marks, names)
 	want := []struct{ warmup, instrumented, recorded bool }{
 		{true, true, true}, {false, true, true}, {false, false, true}, {false, true, true}, {false, false, false},
@@ -173,13 +516,14 @@ func TestModes(t *testing.T) {
 }
 
 func TestTimes(t *testing.T) {
-	marks, names := parse(t, "F B O0 | F B O0 S:4,8")
+	marks, names := parse(t, "forward backward update:0 drain forward backward update:0 user_step:4,8")
 	r := Derive(marks, names)
 	if r.Rule != RuleUserStep || len(r.Steps) != 1 {
 		t.Fatalf("%+v", r)
 	}
 	s := r.Steps[0]
-	if s.DrainNS != 990 || s.EndNS-s.StartNS-s.DrainNS != 10*(int64(len(marks))-3) || s.Samples != 4 || s.Tokens != 8 {
+	lasted := s.EndNS - s.StartNS - s.DrainNS
+	if s.DrainNS != drainNS-markNS || lasted != markNS*(int64(len(marks))-3) || s.Samples != 4 || s.Tokens != 8 {
 		t.Errorf("%+v", s)
 	}
 	var in int64
@@ -188,8 +532,8 @@ func TestTimes(t *testing.T) {
 			in += p.EndNS - p.StartNS
 		}
 	}
-	if in != s.EndNS-s.StartNS-s.DrainNS {
-		t.Errorf("phases last %d ns, the step %d without its drain", in, s.EndNS-s.StartNS-s.DrainNS)
+	if in != lasted {
+		t.Errorf("phases last %d ns, the step %d without its drain", in, lasted)
 	}
 }
 
@@ -219,9 +563,16 @@ func TestAnyMarks(t *testing.T) {
 }
 
 func TestUnphasedSteps(t *testing.T) {
-	marks, names := parse(t, "F B O0 M:u O0 V0 M: F B O0 M:u V0")
+	marks, names := parse(t, `
+		forward backward update:0
+		mode/unphased update:0
+		updated:0
+		mode forward backward update:0
+		mode/unphased updated:0`)
 	r := Derive(marks, names)
-	if got, want := show(r), ". / fwd bwd . opt / . opt / . / . fwd bwd . opt / . / ."; got != want {
+	const want = "between / forward backward between optimizer / between optimizer / between / " +
+		"between forward backward between optimizer / between / between"
+	if got := show(r); got != want {
 		t.Errorf("phases %s, want %s", got, want)
 	}
 	if r.Optimizers != 1 || r.Rule != RuleOptimizer || len(r.Steps) != 5 {
@@ -238,12 +589,20 @@ func TestUnphasedSteps(t *testing.T) {
 	}
 }
 
-// An optimizer that raised has updated nothing, and no step ended with it.
+// An optimizer that raised has updated nothing, so no step ends with it.
 func TestUpdatesThatRaised(t *testing.T) {
-	for text, want := range map[string]string{
-		"F B O0 F B O0! F B O0":                ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
-		"F B O0 F B D( O0! ) F B O0":           ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
-		"F B U( O0 ) F B U( O0! ) F B U( O0 )": ". / fwd bwd . opt / . fwd bwd . opt . fwd1 bwd1 .1 opt1 / .",
+	const want = "between / forward backward between optimizer / " +
+		"between forward backward between optimizer between forward1 backward1 between1 optimizer1 / between"
+	for _, text := range []string{
+		`forward backward update:0
+			forward backward update:0/raised
+			forward backward update:0`,
+		`forward backward update:0
+			forward backward dp_step{ update:0/raised }
+			forward backward update:0`,
+		`forward backward scaler_step{ update:0 }
+			forward backward scaler_step{ update:0/raised }
+			forward backward scaler_step{ update:0 }`,
 	} {
 		marks, names := parse(t, text)
 		if got := show(Derive(marks, names)); got != want {
@@ -252,12 +611,15 @@ func TestUpdatesThatRaised(t *testing.T) {
 	}
 }
 
-// Of an optimizer that failed inside another one, or inside a scaler, older agents marked no end where it was, and a
-// repaired one too late.
+// If an optimizer failed inside another one, or inside a scaler, older agents wrote no mark at its end.
 func TestUpdatesThatFailedInside(t *testing.T) {
 	for text, steps := range map[string]int{
-		"F B O1< O3 > F B O1< O3 > F B O1< O3 >": 3,
-		"F B O1 F B U( O3 ) F B O1":              2,
+		`forward backward update:1{ update:3 }
+			forward backward update:1{ update:3 }
+			forward backward update:1{ update:3 }`: 3,
+		`forward backward update:1
+			forward backward scaler_step{ update:3 }
+			forward backward update:1`: 2,
 	} {
 		marks, names := parse(t, text)
 		marks = slices.DeleteFunc(marks, func(m spool.Mark) bool { return m.Kind == spool.OptimizerEnd && m.A == 3 })
@@ -265,39 +627,55 @@ func TestUpdatesThatFailedInside(t *testing.T) {
 			t.Errorf("%s: %+v", text, r.Steps)
 		}
 	}
-	// Where all updates raised no step has ended: those of scripts without an optimizer end with backward.
-	marks, names := parse(t, "F B O0! F B O0!")
+}
+
+// Steps end with a backward only in scripts without an optimizer, and not where all updates raised.
+func TestOnlyUpdatesThatRaised(t *testing.T) {
+	marks, names := parse(t, "forward backward update:0/raised forward backward update:0/raised")
 	if r := Derive(marks, names); len(r.Steps) != 0 {
 		t.Errorf("%+v", r.Steps)
 	}
 }
 
-// Optimizers that begin to step in backward in a step without phases are told with its run, of which there is a mark at
-// its end only. The update in which it may lie is no second one.
+// In a step without phases a backward has one mark, at its end, and only if optimizers have begun to step inside it. An
+// update around it is not a second one.
 func TestUpdatesInUnmarkedBackward(t *testing.T) {
-	marks, names := parse(t, "F B O1 M:u V1 O2^ O3^ V0^ M: F B{ O2^ O3^ } F B{ O2^ O3^ }")
+	marks, names := parse(t, `
+		forward backward update:1
+		mode/unphased updated:1
+		update:2/in_backward update:3/in_backward updated_in_backward:0
+		mode forward backward{ update:2/in_backward update:3/in_backward }
+		forward backward{ update:2/in_backward update:3/in_backward }`)
 	if r := Derive(marks, names); len(r.Steps) != 5 {
 		t.Errorf("%+v", r.Steps)
 	}
-	marks, names = parse(t, "F B O1 M:u V1 O2^ O3^ O1< V0^ > M: F B O1 F B O1")
+	marks, names = parse(t, `
+		forward backward update:1
+		mode/unphased updated:1
+		update:2/in_backward update:3/in_backward update:1{ updated_in_backward:0 }
+		mode forward backward update:1
+		forward backward update:1`)
 	if r := Derive(marks, names); len(r.Steps) != 5 || r.Optimizers != 1 {
 		t.Errorf("%d optimizers, %+v", r.Optimizers, r.Steps)
 	}
 }
 
-// A forward that a failure marked late, of a backward that was not, begins no pair of the next step.
+// In a step without phases a failure may mark the forward it was in. The backward has no mark, so the next step has one
+// pair of its own and not two.
 func TestPairsBesideUnphasedSteps(t *testing.T) {
-	marks, names := parse(t, "F B O0 M:u F[ OOM ] O0 M: F B O0")
+	marks, names := parse(t, `
+		forward backward update:0
+		mode/unphased forward{ oom } update:0
+		mode forward backward update:0`)
 	r := Derive(marks, names)
 	if len(r.Steps) != 3 || r.Steps[1].Microbatches != 0 || r.Steps[2].Microbatches != 1 {
 		t.Errorf("%+v", r.Steps)
 	}
 }
 
-// A convolution's request is known to have failed when its error is raised, which may be after the mark that ends the
-// pass it was in.
+// The error of a convolution's failed request may be raised after the mark that ends the forward it was in.
 func TestFailuresThatAreRaisedLate(t *testing.T) {
-	marks, names := parse(t, "F B O0 F")
+	marks, names := parse(t, "forward backward update:0 forward")
 	end := len(marks) - 1
 	oom := spool.Mark{Kind: spool.OOM, Flags: spool.FlagNoted}
 	marks = append(marks[:end:end], oom, marks[end], spool.Mark{Kind: spool.Raised})
@@ -305,7 +683,8 @@ func TestFailuresThatAreRaisedLate(t *testing.T) {
 		marks[i].K = uint32(i + 1)
 	}
 	marks[len(marks)-1].A = uint64(end + 1)
-	if got, want := show(Derive(marks, names)), ". / fwd bwd . opt / . fwd"; got != want {
+	const want = "between / forward backward between optimizer / between forward"
+	if got := show(Derive(marks, names)); got != want {
 		t.Errorf("phases %s, want %s", got, want)
 	}
 }
