@@ -1,16 +1,20 @@
 # make demo       a first look: records the quick suite on this machine's GPU, or on the phantom GPU, and reports on it
-# make test       every test that torch 2.11.0 and two cores allow in half an hour
-# make test-more  what CI runs beside it: test-edges (benchmarks, fuzzing, the race detector) and, first, test-next (the agent and the phantom
-#                 GPU under torch 2.15.0)
-# make test-long  what takes an hour: all of collect under torch 2.15.0, all kill tests, compiled scripts, every recording on the phantom GPU
-# make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8) or 2.13
-# make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that has nothing else
-.PHONY: build setup demo test test-more test-edges test-next test-long test-torch lint alone clean
+# make test       the tests, under torch 2.11.0: about 12 minutes on two cores. It says what it left out
+# make test-more  test-rest (what make test left out), test-next (the agent and the phantom GPU under torch 2.15.0) and
+#                 test-edges (benchmarks, fuzzing, the race detector)
+# make test-long  hours: all of collect under torch 2.15.0, all kill tests, compiled scripts, every recording on the
+#                 phantom GPU
+# make test-torch TORCH=2.10  the tests that ask most of torch, under a version that CI does not run: 2.10 (CUDA 12.8)
+#                 or 2.13
+# make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that
+#                 has nothing else
+.PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch lint alone clean
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
-# Tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine: under the race detector they take
-# minutes and find nothing. So it is with examples, whose tests go through every recording with what other packages test.
+# Tests that draw hundreds of pictures, or print what the documentation shows, on one goroutine: under the race detector
+# they take minutes and find nothing. So it is with examples, whose tests go through every recording with what other
+# packages test.
 ALONE := Gallery|Geometry|Document|KnownErrorsAre
 # Tests that do more with DPSIGHT_TEST_LONG: all kills, compiled scripts, every recording on the phantom GPU.
 LONGER := Kill|KindsOfScript|PhantomPredicts|ScriptsAreBrokenDown|World|VaryingSize
@@ -29,49 +33,70 @@ setup: build
 demo: build
 	@scripts/demo.sh
 
-# Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from the others.
-test test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
+# A Python with a torch, for go test: without one the tests that need torch would be skipped, so what makes it has to
+# succeed first.
+WITH = python=$$($(VENV)/torch-$(1).txt) && DPSIGHT_TEST_PYTHON=$$python
 
-# Without an interpreter the tests that need torch would be skipped: what makes one has to succeed first.
+# Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from
+# the others.
+test test-rest test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
+
 test: setup
-	python=$$($(VENV)/torch-2.11.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./...
+	$(call WITH,2.11) go test -timeout 40m ./...
+	@scripts/left-out.sh
 
-test-more: test-next test-edges
+test-more: test-rest test-next test-edges
+
+test-rest: setup
+	$(call WITH,2.11) DPSIGHT_TEST_PART=rest go test -timeout 40m -run "$$(scripts/left-out.sh -run)" \
+	  $$(scripts/left-out.sh -packages)
+
+FUZZ := schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode \
+  ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead
 
 test-edges: setup
 	python3 scripts/measure_prediction.py --untimed ./dpsight "$$($(VENV)/torch-2.11.txt)" host cast
 	go test -run '^$$' -bench Report -benchtime 3x ./examples/tests
 	go test -run '^$$' -bench IsolatedRun -benchtime 20x ./collect
 	go test -run '^$$' -bench Join/unequal/10M -benchtime 1x -cpu 2 ./ingest/join
-	for at in schemas/spool:FuzzParse schemas/spool:FuzzUnsealed schemas:FuzzDecode ingest/pickle:FuzzDecode ingest/pickle:FuzzRewrite ingest/replay:FuzzReplay ingest/torchsnap:FuzzRead; do \
-	go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
+	for at in $(FUZZ); do go test -run '^$$' -fuzz "^$${at#*:}$$" -fuzztime 8s ./$${at%:*} || exit 1; done
 	go test -race -short -skip '$(ALONE)' -timeout 20m $$(go list ./... | grep -v /examples/tests$$)
 
 test-next: setup
-	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/agent ./collect/phantom && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 20m -run 'KindsOfScript/opacus' ./collect/livetest
+	$(call WITH,2.15) go test -timeout 40m ./collect/agent ./collect/phantom
+	$(call WITH,2.15) go test -timeout 20m -run 'Walk|MemTracker|KindsOfScript/opacus' ./collect/livetest
 
+test-long: export DPSIGHT_TEST_PART := all
 test-long: setup
-	python=$$($(VENV)/torch-2.15.txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m ./collect/... && DPSIGHT_TEST_PYTHON=$$python go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples/tests
-	python=$$($(VENV)/torch-2.11.txt) && scripts=$$($(VENV)/scripts.txt) && DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_PYTHON=$$python DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
+	$(call WITH,2.15) go test -timeout 40m ./collect/...
+	$(call WITH,2.15) go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples/tests
+	scripts=$$($(VENV)/scripts.txt) && $(call WITH,2.11) DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts \
+	  go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
 
+test-torch: export DPSIGHT_TEST_PART := all
 test-torch:
-	python=$$($(VENV)/torch-$(TORCH).txt) && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m ./collect/phantom ./collect/agent && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest && DPSIGHT_TEST_PYTHON=$$python go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples/tests
+	$(call WITH,$(TORCH)) go test -timeout 60m ./collect/phantom ./collect/agent
+	$(call WITH,$(TORCH)) go test -timeout 60m -run 'Kinds|Walk|MemTracker' ./collect/livetest
+	$(call WITH,$(TORCH)) go test -timeout 60m -run 'PhantomPredictsRecordings' ./examples/tests
 
 lint:
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	$$(dirname $$($(VENV)/lint.txt))/ruff check collect ingest examples scripts
-	@for os in linux darwin windows; do echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
+	@for os in linux darwin windows; do \
+	  echo "build for $$os" && CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/dpsight || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go vet ./...
 	GOOS=windows CGO_ENABLED=0 go vet ./...
 	@$(MAKE) --no-print-directory alone
 
-# Reports need nothing: a binary without cgo, without Python, settings or, where a namespace may be made, network, says the same.
+# Reports need nothing: a binary without cgo, without Python, settings or, where a namespace may be made, network, says
+# the same.
 alone:
 	@temp=$$(mktemp -d) && trap 'rm -rf "$$temp"' EXIT && lonely= && \
 	if unshare --map-root-user --net true 2>/dev/null; then lonely="unshare --map-root-user --net"; fi && \
-	echo "report without cgo, Python$${lonely:+, network}" && go build -o "$$temp/usual" ./cmd/dpsight && CGO_ENABLED=0 go build -o "$$temp/alone" ./cmd/dpsight && \
+	echo "report without cgo, Python$${lonely:+, network}" && go build -o "$$temp/usual" ./cmd/dpsight && \
+	CGO_ENABLED=0 go build -o "$$temp/alone" ./cmd/dpsight && \
 	"$$temp/usual" report examples/headline -o "$$temp/a" >/dev/null && \
 	$$lonely env -i PATH=/nonexistent "$$temp/alone" report examples/headline -o "$$temp/b" >/dev/null && \
 	cmp "$$temp/a/results.json" "$$temp/b/results.json"

@@ -155,6 +155,7 @@ print(torch.cuda.memory_stats()["allocation.all.allocated"], "allocations", "and
 // kernel was the fastest does not time them, and timing allocates. The constant makes the kernels ones that no earlier
 // test has compiled.
 func TestPredictionsCompileAnew(t *testing.T) {
+	testkit.Rest(t)
 	python := testkit.Python(t)
 	script := filepath.Join(t.TempDir(), "train.py")
 	if err := os.WriteFile(script, []byte(compiledTraining), 0o644); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -73,6 +74,7 @@ print("peak", torch.cuda.max_memory_allocated(), flush=True)
 
 // Each planted defect is found, and what it would save is what the same loop saves without it.
 func TestDefectsAreFound(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	python(t)
 	type recorded struct {

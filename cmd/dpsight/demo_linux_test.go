@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -73,6 +74,7 @@ func TestDemoThatCannotRecord(t *testing.T) {
 // program under test, and what makes the Python environment, which would download it, by the environment that the tests
 // have.
 func TestDemoOnThePhantom(t *testing.T) {
+	testkit.Rest(t)
 	if testing.Short() {
 		t.Skip("it records five experiments")
 	}

@@ -214,6 +214,7 @@ func TestInterrupted(t *testing.T) {
 
 // Wherever the agent is when Python raises, no event is lost and none is written twice.
 func TestInterruptedAnywhere(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	e := record(t, pressing, nil, []string{"allocator", "history", "journal", "tags"}, "", nil)
 	e.expect(t, schemas.StatusOK, exitDone)
@@ -258,6 +259,7 @@ experiments: [{method: vanilla}, {method: dpsgd}]
 
 // The first experiment is ended and kept; the second is never begun.
 func TestSuiteInterrupted(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	interpreter, dir := python(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "pair.yaml"), []byte(pair), 0o600); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -136,6 +137,7 @@ func TestFitThatFindsNothing(t *testing.T) {
 
 // A value that was tried beside the answer and cannot be leaves the answer what it is, and is named.
 func TestFitBesideAValueThatCannotBe(t *testing.T) {
+	testkit.Rest(t)
 	script := scriptFile(t, "import sys\nif sys.argv[1] == '20':\n    raise ValueError('that many are not known')\n"+
 		holding)
 	r, doc := searched(t, t.TempDir(), "--vary", "n=10..30:10", "--", python(t), script, "{n}")
@@ -151,6 +153,7 @@ func TestFitBesideAValueThatCannotBe(t *testing.T) {
 // A script that halves what it asks for until it goes through does not fit with what it was asked for, in a search and
 // in a single prediction.
 func TestFitOfAScriptThatCatches(t *testing.T) {
+	testkit.Rest(t)
 	script := scriptFile(t, `
 import sys, torch
 n = int(sys.argv[1])
@@ -177,6 +180,7 @@ while True:
 
 // A workspace that fails, and that torch does without, is nothing that the script has less: it fits.
 func TestFitWithoutWorkspaces(t *testing.T) {
+	testkit.Rest(t)
 	script := scriptFile(t, `
 import sys, torch
 from torch import nn
@@ -241,6 +245,7 @@ func TestFitRefuses(t *testing.T) {
 
 // Several methods are several cells; that devices make a grid of them is shown without Python, in collect/fit.
 func TestFitOfMethods(t *testing.T) {
+	testkit.Rest(t)
 	r, doc := searched(t, t.TempDir(), "--vary", "batch_size=2..2", "--device", "t4", "--method", "vanilla,ghost",
 		"--model", "mlp", "--preset", "tiny", "--num-iter", "1", "--python", python(t))
 	if r.code != exitDone || len(doc.Cells) != 2 {
@@ -257,6 +262,7 @@ func TestFitOfMethods(t *testing.T) {
 
 // A physical batch must divide the batch: the values that do are searched, and the result says which.
 func TestFitOfPhysicalBatches(t *testing.T) {
+	testkit.Rest(t)
 	out := t.TempDir()
 	r, doc := searched(t, t.TempDir(), "--fit", "24GiB", "--vary", "physical_batch_size=3..20", "--method", "dpsgd",
 		"--preset", "tiny", "--batch-size", "12", "--num-iter", "1", "-o", out, "--python", python(t))

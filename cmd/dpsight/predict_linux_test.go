@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -170,6 +171,7 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 // A loop with patience for a loss that nobody computed runs all its epochs, and one with a threshold more than one
 // step.
 func TestPredictLoopsThatWatchALoss(t *testing.T) {
+	testkit.Rest(t)
 	script := scriptFile(t, `
 import torch
 model = torch.nn.Linear(64, 64).cuda()
@@ -350,6 +352,7 @@ func TestPredictOnTheHost(t *testing.T) {
 // What a script does with what is free, or after a request has failed, depends on what a device has beside it; a time
 // between events is one that nobody measured.
 func TestPredictAsksTheDevice(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	for text, want := range map[string]string{
 		"import torch\nfree, total = torch.cuda.mem_get_info()\nx = torch.empty(free // 2, dtype=torch.uint8, " +
@@ -375,6 +378,7 @@ func TestPredictAsksTheDevice(t *testing.T) {
 // A script that waits for what nobody computes, and is ended, has said before what it read, though it never reached a
 // step's end.
 func TestPredictSaysInTimeWhatWasRead(t *testing.T) {
+	testkit.Rest(t)
 	script := scriptFile(t, "import torch\nx = torch.randint(9, (4,), device='cuda')\nwhile x.max().item() == 0:\n   "+
 		" pass\n")
 	r, doc := predictDocument(t, t.TempDir(), nil, "--timeout", "20s", "--", python(t), script)
@@ -419,6 +423,7 @@ d, e = take(9), take(9)
 // --seeds gives the range of what is reserved over placements of segments; each is a run of its own, and the last one,
 // which is the profile's own, knows of them.
 func TestPredictSeeds(t *testing.T) {
+	testkit.Rest(t)
 	store := t.TempDir()
 	r, doc := predictDocument(t, store, nil, "--seeds", "3", "--", python(t), scriptFile(t, tied))
 	if r.code != exitDone || len(doc.Runs) != 1 || doc.Runs[0].Band == nil {
@@ -488,6 +493,7 @@ func TestPredictRankOnAnothersDevice(t *testing.T) {
 // Ranks of a larger world stand side by side, each with peaks of its own: the printed table and the document have them
 // all.
 func TestPredictRanks(t *testing.T) {
+	testkit.Rest(t)
 	interpreter, store := python(t), t.TempDir()
 	script := scriptFile(t, strings.Replace(meeting, "SIZE", "2 * rank + 20", 1))
 	r, doc := predictDocument(t, store, nil, "--world-size", "16", "--gpus-per-node", "4", "--ranks", "0,15", "--",

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/collect/experiments"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -33,6 +34,7 @@ var presetColumns = map[string][]table.Column{
 // The presets' page has the sizes that the presets give, and the memory that plain training with them takes, as one
 // recording of each on the phantom GPU says.
 func TestPresets(t *testing.T) {
+	testkit.Rest(t)
 	if testing.Short() {
 		t.Skip("it records every preset")
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/dpsight/dpsight/collect/testkit"
 )
 
 // memoryWorkflow is what a test needs of the workflow that users copy.
@@ -97,6 +99,7 @@ func installed(t *testing.T, step, interpreter string) string {
 // fails, and the comment names the category that grew and by how much. Without growth it passes. The program is the one
 // that the workflow installs.
 func TestMemoryWorkflow(t *testing.T) {
+	testkit.Rest(t)
 	interpreter := python(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the workflow calls git")

@@ -11,8 +11,9 @@ import (
 // and their models do not get in the agent's way, nor the agent in theirs.
 func TestBusyThreadsLoseNothing(t *testing.T) {
 	python := testkit.Python(t)
-	for _, name := range []string{"busy.py", "busy.py", "trainers.py", "trainers.py"} {
+	for i, name := range []string{"busy.py", "trainers.py", "busy.py", "trainers.py"} {
 		t.Run(name, func(t *testing.T) {
+			testkit.Part(t, i > 1)
 			t.Parallel()
 			takeSlot(t)
 			r := record(t, environment(), python, script(t, name))

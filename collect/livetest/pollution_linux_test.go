@@ -21,6 +21,7 @@ type inOneProcess struct {
 // Collecting them by hand leaves cuBLAS' workspaces alone, which the next one would have made itself. In processes of
 // their own the same experiments start from nothing and reach the same peak in any order.
 func TestOneProcessPollutes(t *testing.T) {
+	testkit.Rest(t)
 	t.Parallel()
 	python := testkit.Python(t)
 	takeSlot(t)

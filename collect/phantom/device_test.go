@@ -45,6 +45,9 @@ func TestProfiles(t *testing.T) {
 			Capability                        [2]int64
 			Architectures                     []string
 		}
+		if test.profile != "h200" && test.profile != "t4" && !testkit.WithRest() {
+			continue
+		}
 		runScript(t, library, &got, "device.py", nil)
 		p := profile.Properties
 		if got.Name != profile.Name || got.Total != p["total_memory_bytes"] ||
@@ -192,6 +195,7 @@ func TestWorkspacesOfClusters(t *testing.T) {
 // them strided, of 400 others, forward and backward both, and of 3,777 of 1e7 to 4e10 multiply-adds, most of them
 // gradients of 3x3 weights. The rules of engines.c were made of these.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
+	testkit.Rest(t)
 	recorded := randomConvolutions(t)
 	profile, err := LoadProfile("h200")
 	if err != nil {
@@ -310,6 +314,7 @@ func randomConvolutions(t *testing.T) []convolution {
 // and that it stays so where a profile does not say how many clusters the device holds. Where this fails, cuDNN minds
 // the property: the page, README's limits and the note on cuDNN's engines want another look.
 func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
+	testkit.Rest(t)
 	for _, test := range []struct {
 		multiprocessors int64
 		clusters        map[int]int64

@@ -16,6 +16,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
+	"github.com/dpsight/dpsight/collect/testkit"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -50,8 +51,8 @@ func TestPhantomPredictsRecordings(t *testing.T) {
 		for _, x := range plan.Experiments {
 			if !x.Bare {
 				t.Run(s+"/"+x.Name, func(t *testing.T) {
-					predictExperiment(t, python, machine, plan, x, want[x.Key],
-						same)
+					testkit.Part(t, !slices.Contains([]string{"vanilla", "dpsgd", "flash"}, x.Name))
+					predictExperiment(t, python, machine, plan, x, want[x.Key], same)
 				})
 			} else if whole && same {
 				t.Run(s+"/"+x.Name, func(t *testing.T) {

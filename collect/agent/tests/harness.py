@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 
 from decode import Journal, journals  # noqa: E402
 
+PART = os.environ.get("DPSIGHT_TEST_PART", "")
 CASES = HERE / "cases"
 PYTHON_PATH = HERE.parent / "python"
 
@@ -53,6 +54,23 @@ def run(case: str, *args: str, env: dict[str, str] | None = None, agent: bool = 
         command = [sys.executable, str(CASES / f"{case}.py"), *args]
         done = subprocess.run(command, env=full, capture_output=True, text=True, timeout=300, check=False)
         yield Result(done, journals(spool) if spool.exists() else [], spool)
+
+
+def rest(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that `make test` leaves out: further cases of what another test shows, each a start of torch."""
+    test.rest = True  # type: ignore[attr-defined]
+    return test
+
+
+class Parted(unittest.TestCase):
+    """A test that belongs to a part: "rest" is what `make test` leaves out, "all" is both parts."""
+
+    def setUp(self) -> None:
+        left_out = hasattr(getattr(self, self._testMethodName), "rest")
+        if left_out and not PART:
+            self.skipTest("LEFT OUT: make test-rest runs it")
+        if PART == "rest" and not left_out:
+            self.skipTest("make test runs it")
 
 
 def phantom() -> dict[str, str]:

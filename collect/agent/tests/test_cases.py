@@ -10,7 +10,7 @@ from unittest import mock
 
 from decode import Journal
 from dpsight_kinds import K
-from harness import PYTHON_PATH, run
+from harness import PYTHON_PATH, Parted, rest, run
 
 
 def nested(journal: Journal) -> list[str]:
@@ -31,7 +31,7 @@ def nested(journal: Journal) -> list[str]:
     return wrong + [f"left open: {s}" for s in stacks.values() if s]
 
 
-class Case(unittest.TestCase):
+class Case(Parted):
     def check(self, case: str, *args: str, steps: int, env: dict[str, str] | None = None, code: int = 0) -> Journal:
         with run(case, *args, env=env) as result:
             self.assertEqual(result.code, code, result.err[-2000:])
@@ -122,12 +122,14 @@ class TestLoops(Case):
         j = self.check("accumulate", steps=2)
         self.assertEqual(j.count(K.BACKWARD_BEGIN), 6)
 
+    @rest
     def test_several_optimizers(self) -> None:
         # The agent's own view: the first update of a pair counts once before the second was ever seen.
         for order, steps in (("abababab", 5), ("aaabaaabaaab", 6), ("cccc", 5), ("aaaaaabbb", 9)):
             with self.subTest(order):
                 self.check("sequences", order, steps=steps)
 
+    @rest
     def test_odd_loops(self) -> None:
         expected = {
             "in_backward": 3,
@@ -238,6 +240,7 @@ class TestCheckpointing(Case):
 
 
 class TestCompile(Case):
+    @rest
     def test_dynamo_sees_no_agent(self) -> None:
         modes = ("module", "inplace", "subclass", "blocks", "function", "hooks", "step", "optimizer")
         with run("compiled", "cpu", *modes, agent=False) as r:
@@ -249,7 +252,8 @@ class TestCompile(Case):
             self.assertEqual(r.journal.count(K.STEP_END), 4 * len(modes), r.journal.line())
 
 
-class TestProcesses(unittest.TestCase):
+class TestProcesses(Parted):
+    @rest
     def test_ends(self) -> None:
         for mode, code, end in (
             ("exit", 3, "exit"),
@@ -278,6 +282,7 @@ class TestProcesses(unittest.TestCase):
             for file in r.folder.iterdir():
                 self.assertNotIn(b"correct-horse", file.read_bytes())
 
+    @rest
     def test_children(self) -> None:
         for mode, steps in (
             ("exec", [1, 2]),
@@ -297,7 +302,7 @@ class TestProcesses(unittest.TestCase):
                     self.assertEqual((parent.count(K.FORKED), child.process["forked"]), (1, 1))
 
 
-class TestTimes(unittest.TestCase):
+class TestTimes(Parted):
     def test_a_device_that_hangs_does_not_keep_the_script(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
@@ -337,8 +342,9 @@ class TestTimes(unittest.TestCase):
                 self.assertLessEqual(sum(e.query.call_count for _, e, _, _ in stamps), most)
 
 
-class TestInterruptions(unittest.TestCase):
+class TestInterruptions(Parted):
     def setUp(self) -> None:
+        super().setUp()
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
         from dpsight.interruptions import Uninterrupted
@@ -381,7 +387,7 @@ class TestInterruptions(unittest.TestCase):
         self.assertGreater(raised, 100)
 
 
-class TestWindows(unittest.TestCase):
+class TestWindows(Parted):
     """A later window opens only while drains, its own included, take at most 5 % of wall time."""
 
     def test_share_of_wall_time(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from decode import Journal, Mark, journals
 from dpsight_kinds import K
-from harness import CASES, PYTHON_PATH, Result, phantom, run
+from harness import CASES, PYTHON_PATH, Parted, Result, phantom, rest, run
 
 UPDATES = (K.OPTIMIZER_BEGIN, K.OPTIMIZER_END, K.UPDATED)
 GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER_STATE: "state"}
@@ -93,7 +93,7 @@ class Replay:
         return self.live
 
 
-class Phantom(unittest.TestCase):
+class Phantom(Parted):
     env: dict[str, str] = {}
 
     @classmethod
@@ -176,6 +176,7 @@ class TestMemory(Phantom):
         last = j.chunks()[-1][1]["devices"][0]["stats"]
         self.assertEqual(last["allocated_bytes.all.peak"], walks[-1]["peak"])
 
+    @rest
     def test_agent_does_not_move_the_peak(self) -> None:
         """Nor does it take anything else of the device: the allocator is asked for what the script by itself asks for,
         nothing is taken past it, and no stream is made."""
@@ -255,6 +256,7 @@ class TestMemory(Phantom):
             self.assertTrue(all(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)))
             self.assertTrue(all(t[2] > 0 for t in times))
 
+    @rest
     def test_gpu_times_of_compiled_steps(self) -> None:
         """Where the optimizer has vanished into what was compiled, the region's end closes the step."""
         with run("compiled", "cuda", "step", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
@@ -306,6 +308,7 @@ class TestMemory(Phantom):
                 self.assertIn("taken", peaks[-1][-1])
         self.assertEqual(peaks[0], peaks[1])
 
+    @rest
     def test_children_that_forked_from_cuda(self) -> None:
         """No child can use CUDA, not even to destroy the events that it inherited: trying ends it."""
         for mode in ("workers", "process", "exit"):
@@ -336,6 +339,7 @@ class TestMemory(Phantom):
             self.assertEqual([c["reason"] for c in checks], ["start"] + ["step"] * 6 + ["exit"])
             self.assertGreater(checks[-1]["devices"][0]["stats"]["allocated_bytes.all.peak"], 0)
 
+    @rest
     def test_engines_threads_of_bare_runs(self) -> None:
         """Where nothing is recorded a thread of the engine's says what it is before a mark of its own, in each run:
         what it does has its time and module there, and is not taken for what the training thread does."""
@@ -409,6 +413,7 @@ class TestMemory(Phantom):
         self.assertEqual(self.short("60", DPSIGHT_SOURCE="predicted").count(K.FORWARD_BEGIN), 60)
         self.assertEqual(self.short("60", "plan").count(K.FORWARD_BEGIN), 60)
 
+    @rest
     def test_steps_that_need_their_phases_have_them(self) -> None:
         """Where what a script does changes, each step still ends, and what tells of it is marked."""
         keep = ("user", "inside", "compiled", "closure-inside", "closure-checkpoint")
@@ -449,6 +454,7 @@ class TestMemory(Phantom):
                     passes = [m for m in late if m.kind == K.FORWARD_BEGIN and not m.flags & K.TRAINING]
                     self.assertEqual(len(passes), 38)
 
+    @rest
     def test_a_failure_in_a_step_without_phases_has_one(self) -> None:
         """The pass under way is marked around it, by the functions under way."""
         around = {
@@ -470,6 +476,7 @@ class TestMemory(Phantom):
                 oom = j.json(K.FRAME_OOM)[0]
                 self.assertEqual(bool(oom["module"]), where == "forward", oom)
 
+    @rest
     def test_devices_are_identified(self) -> None:
         """By UUID: CUDA_VISIBLE_DEVICES gives them numbers of its own. A device that was not used is not named."""
         env = {**self.env, "PHANTOM_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2,0,1"}
@@ -489,6 +496,7 @@ class TestMemory(Phantom):
             self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE][-3:], [0, 0, 0])
             self.assertEqual(sum(s is not None for s, _ in j.chunks()), 5)
 
+    @rest
     def test_later_windows(self) -> None:
         """Recording goes on at step 200: with the allocator's own list of blocks first, then with every event."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "5", "DPSIGHT_WINDOW_STEPS": "10"}
@@ -517,6 +525,7 @@ class TestMemory(Phantom):
                     self.assertEqual(n["alloc"], now - before)
                     before = now
 
+    @rest
     def test_windows_longer_than_their_distance(self) -> None:
         """Where one still lasts no other opens: its events are recorded without a break."""
         env = {**self.env, "DPSIGHT_RECORD_STEPS": "1", "DPSIGHT_WINDOW_STEPS": "205"}
@@ -610,6 +619,7 @@ class TestEnds(Phantom):
                 with run("oom", mode, env=self.env, agent=False) as without:
                     self.assertEqual((r.out, r.err), (without.out, without.err))
 
+    @rest
     def test_errors_that_reach_python(self) -> None:
         """torch tries algorithms whose workspaces fail, and goes on: only of the last failure does the script hear."""
         for mode in ((), ("compiled",)):
@@ -643,6 +653,7 @@ class TestEnds(Phantom):
             self.assertEqual(r.out, "scripted 1\n")
             self.assertEqual([m.flags for m in j.marks if m.kind == K.OOM], [0])
 
+    @rest
     def test_a_failure_while_a_backward_runs(self) -> None:
         """Gradients and graphs are read on the engine's own thread only: another would read what is being written."""
         for mode in ("aside", "inside", "host"):
@@ -705,6 +716,7 @@ class TestEnds(Phantom):
             self.assertGreater(frames, 10)  # its own options hold
             self.assertEqual(j.count(K.STEP_END), 6)
 
+    @rest
     def test_killed_at_any_moment(self) -> None:
         """Whatever was drained before SIGKILL is read; marks are whole up to the last."""
         for delay in (0.02, 0.1, 0.3):
@@ -744,7 +756,7 @@ class TestEnds(Phantom):
             self.assertIn("request", [c["reason"] for _, c in journals(Path(folder))[0].chunks()])
 
 
-class TestRefusals(unittest.TestCase):
+class TestRefusals(Parted):
     def test_old_or_cpu_torch(self) -> None:
         for patch, sentence in (
             ("version.cuda = None", "a CUDA build of torch is needed"),

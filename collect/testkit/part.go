@@ -1,0 +1,31 @@
+package testkit
+
+import (
+	"os"
+	"testing"
+)
+
+// partVariable says which tests run: none set, those of `make test`; "rest", those that it leaves out and
+// `make test-rest` runs; "all", both.
+const partVariable = "DPSIGHT_TEST_PART"
+
+// Part skips what does not belong to the part of the tests that runs. The rest are further cases of what another test
+// of the same package shows: each starts Python and torch, which takes four seconds of a core.
+func Part(t testing.TB, rest bool) {
+	t.Helper()
+	switch part := os.Getenv(partVariable); {
+	case part == "" && rest:
+		t.Skip("LEFT OUT: make test-rest runs it")
+	case part == "rest" && !rest:
+		t.Skip("make test runs it")
+	}
+}
+
+// Rest skips a test that `make test` leaves out.
+func Rest(t testing.TB) {
+	t.Helper()
+	Part(t, true)
+}
+
+// WithRest reports whether what `make test` leaves out runs too.
+func WithRest() bool { return os.Getenv(partVariable) != "" }

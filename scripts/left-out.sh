@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# left-out.sh [-run | -packages]: what `make test` leaves out, in one line; with an option the tests' names as a pattern
+# for go test -run, or their packages. Tests mark it by testkit.Rest, Part or WithRest, and by @rest in Python.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+marked=$(grep -rlE 'testkit\.(Rest|Part|WithRest)\(' --include=*_test.go . | sort)
+packages=$({ for file in $marked; do dirname "$file"; done; echo ./collect/agent; } | sort -u)
+# In each file, the test functions that have such a call; the agent's Python tests are one test of Go.
+names=$({
+  for file in $marked; do
+    awk '/^func / { name = match($2, /^Test[A-Za-z0-9_]+/) ? substr($2, 1, RLENGTH) : "" }
+      /testkit\.(Rest|Part|WithRest)\(/ { if (name == "") exit 1; print name }' "$file" ||
+      { echo "$file: only a test itself can say that it is left out" >&2; exit 1; }
+  done
+  echo TestPython
+} | sort -u)
+case ${1:-} in
+  -run) echo "^($(echo "$names" | paste -sd '|'))\$" ;;
+  -packages) echo "$packages" ;;
+  *) echo "left out: some or all cases of $(echo "$names" | wc -l) tests, which make test-rest runs, and what make test-long runs" ;;
+esac
