@@ -1,6 +1,7 @@
 package phantom
 
 import (
+	"cmp"
 	"debug/elf"
 	"io/fs"
 	"maps"
@@ -117,7 +118,14 @@ func TestObjectsHaveNoCircle(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := sourcesOf(t, ".c")
-	definedBy, wanted := map[string]string{}, map[string][]string{} // by folder and symbol, by file
+	library := map[string]string{} // by folder: what it is a part of
+	for _, target := range targets {
+		for _, folder := range target.folders {
+			library[folder] = target.file
+		}
+	}
+	of := func(file, symbol string) string { return library[path.Dir(path.Join("csrc", file))] + " " + symbol }
+	definedBy, wanted := map[string]string{}, map[string][]string{}
 	for _, file := range files {
 		source := filepath.Join(work, "csrc", file)
 		arguments := append(objectFlags(work, torch), "-c", source, "-o", source+".o")
@@ -139,7 +147,7 @@ func TestObjectsHaveNoCircle(t *testing.T) {
 			case symbol.Section == elf.SHN_UNDEF:
 				wanted[file] = append(wanted[file], symbol.Name)
 			default:
-				definedBy[path.Join(path.Dir(file), symbol.Name)] = file
+				definedBy[of(file, symbol.Name)] = file
 			}
 		}
 	}
@@ -148,10 +156,7 @@ func TestObjectsHaveNoCircle(t *testing.T) {
 	for _, file := range files {
 		uses[file] = nil
 		for _, symbol := range wanted[file] {
-			definer := definedBy[path.Join(path.Dir(file), symbol)]
-			if definer == "" {
-				definer = definedBy[symbol]
-			}
+			definer := cmp.Or(definedBy[of(file, symbol)], definedBy["libphantom.so "+symbol])
 			if definer != "" {
 				uses[file] = append(uses[file], definer)
 				count++

@@ -72,17 +72,30 @@ func firstError(output string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// A shared library to build: its file, soname and the folder of its sources, and the symbols of torch's that it answers
+// A shared library to build: its file, soname and the folders of its sources, and the symbols of torch's that it answers
 // for.
 type target struct {
-	file, soname, folder string
-	wanted               func(string) bool
+	file, soname string
+	folders      []string
+	wanted       func(string) bool
+}
+
+// sources are the C files of the library.
+func (t target) sources() (files []string, err error) {
+	for _, folder := range t.folders {
+		found, err := fs.Glob(sources, path.Join(folder, "*.c"))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	return files, nil
 }
 
 var targets = []target{
-	{"libphantom.so", "libphantom.so", "csrc", isRuntimeSymbol},
-	{"libcuda.so.1", "libcuda.so.1", "csrc/driver", isDriverSymbol},
-	{"libnvidia-ml.so.1", "libnvidia-ml.so.1", "csrc/nvml", func(string) bool { return false }},
+	{"libphantom.so", "libphantom.so", []string{"csrc", "csrc/corrections"}, isRuntimeSymbol},
+	{"libcuda.so.1", "libcuda.so.1", []string{"csrc/driver"}, isDriverSymbol},
+	{"libnvidia-ml.so.1", "libnvidia-ml.so.1", []string{"csrc/nvml"}, func(string) bool { return false }},
 }
 
 // objectFlags are what the C sources that were unpacked into work are compiled with.
@@ -108,7 +121,7 @@ func compileAll(ctx context.Context, work, out string, torch torchInstall, compi
 	jobs := []func() error{func() error { return compilers.cxx.buildValues(ctx, work, out, torch) }}
 	objects := make([][]string, len(targets))
 	for i, target := range targets {
-		files, err := fs.Glob(sources, path.Join(target.folder, "*.c"))
+		files, err := target.sources()
 		if err != nil {
 			return err
 		}

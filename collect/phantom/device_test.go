@@ -175,7 +175,7 @@ func workspaces(t *testing.T, profile Profile, of []convolution) (bytes [][]int6
 	return got.Workspaces, got.CuDNN
 }
 
-// Kernels in clusters take the workspaces that an H200 recorded, to the byte: clusters.c. Other versions of cuDNN
+// Kernels in clusters take the workspaces that an H200 recorded, to the byte. Other versions of cuDNN
 // choose other kernels for some of these convolutions.
 func TestWorkspacesOfClusters(t *testing.T) {
 	profile, err := LoadProfile("h200")
@@ -193,7 +193,7 @@ func TestWorkspacesOfClusters(t *testing.T) {
 
 // What an H200 recorded of random convolutions (torch 2.11, cuDNN 9.19): of 600 with filters of one pixel, a fifth of
 // them strided, of 400 others, forward and backward both, and of 3,777 of 1e7 to 4e10 multiply-adds, most of them
-// gradients of 3x3 weights. The rules of engines.c were made of these.
+// gradients of 3x3 weights. The corrections products, winograd, fourier and fourier-tiles were made of these.
 func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 	testkit.Rest(t)
 	recorded := randomConvolutions(t)
@@ -236,8 +236,8 @@ func TestWorkspacesOfRandomConvolutions(t *testing.T) {
 			one.near++
 		}
 	}
-	// As cuDNN has them without a device 45, 38 and 40 of 100 of the first pointwise ones are near. With the rules of
-	// clusters.c and no others 81 of 100 gradients of weights in fp32 are, of the 2,405 that were recorded last, and 64
+	// As cuDNN has them without a device 45, 38 and 40 of 100 of the first pointwise ones are near. With clusters alone
+	// (CORRECTIONS.md) 81 of 100 gradients of weights in fp32 are, of the 2,405 that were recorded last, and 64
 	// of 100 without TF32.
 	for kind, least := range map[string]struct{ n, percent int }{
 		"pointwise output": {400, 96}, "pointwise image": {400, 96}, "pointwise weight": {400, 83}, "other": {2000, 97},

@@ -53,7 +53,7 @@ type Profile struct {
 	// ClustersSource says where they come from.
 	ClustersSource string `json:"clusters_source,omitempty"`
 	// Withheld is whether the engines that cuDNN withholds without a device were seen to run on this one, with the
-	// workspaces that csrc/engines.c tells. Where it is missing, the first engine that cuDNN offers without a device is
+	// workspaces that csrc/corrections tells. Where it is missing, the first engine that cuDNN offers without a device is
 	// taken for the one that runs.
 	Withheld bool `json:"withheld,omitempty"`
 	// WithheldSource says where they were seen.

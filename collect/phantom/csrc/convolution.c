@@ -102,3 +102,15 @@ bool phantom_convolution_read(struct convolution *c, const char *text) {
     c->dense = unit && all(node, "\"dilation\":[", spatial, 1);
     return true;
 }
+
+static bool has_type(const struct convolution *c, const char *type) { return !strcmp(c->tensor_type, type); }
+
+bool phantom_sums_in_fp32(const struct convolution *c) {
+    bool known =
+        has_type(c, "CUDNN_DATA_FLOAT") || has_type(c, "CUDNN_DATA_HALF") || has_type(c, "CUDNN_DATA_BFLOAT16");
+    return c->dimensions == 4 && !strcmp(c->math, "CUDNN_DATA_FLOAT") && known;
+}
+
+bool phantom_is_contiguous_fp32(const struct convolution *c) {
+    return phantom_sums_in_fp32(c) && has_type(c, "CUDNN_DATA_FLOAT") && !c->channels_last;
+}

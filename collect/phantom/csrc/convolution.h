@@ -1,4 +1,4 @@
-/* What clusters.c and engines.c read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
+/* What corrections read of cuDNN's plan of a convolution: its JSON, which has no blanks. */
 #ifndef PHANTOM_CONVOLUTION_H
 #define PHANTOM_CONVOLUTION_H
 
@@ -20,6 +20,11 @@ struct convolution {
 
 /* False where the plan is of anything else, of several groups, or of tensors of several types. */
 bool phantom_convolution_read(struct convolution *c, const char *text);
+
+/* Whether a convolution is of images (not of volumes) and sums in fp32; and whether its tensors are also contiguous and
+ * in fp32 themselves, as all were that Winograd's algorithm and Fourier transforms were seen to compute. */
+bool phantom_sums_in_fp32(const struct convolution *c);
+bool phantom_is_contiguous_fp32(const struct convolution *c);
 
 /* The number that stands behind the first `key` in text. */
 bool phantom_json_number(const char *text, const char *key, int64_t *value);

@@ -4,10 +4,10 @@
  *
  * Known to differ from a device (docs/accuracy.md): Hopper's kernels that run in clusters are planned for 18
  * multiprocessors, whatever the property says (a larger target is refused with target_sm_count >
- * hw.multiProcessorCount), so their workspaces are corrected where the profile says how many clusters the device holds
- * (clusters.c); and engines that need a device to be made are left out: which ones cuDNN itself tells (withheld.c), and
- * what they take was seen on the device (engines.c). A handle would not help: the CUDA runtime in cuDNN's libraries
- * wants NVIDIA's own driver. */
+ * hw.multiProcessorCount), and engines that need a device to be made are left out: which ones cuDNN itself tells
+ * (withheld.c). Workspaces are therefore asked of corrections.h too. A handle would not help: the CUDA runtime in
+ * cuDNN's libraries wants NVIDIA's own driver. */
+#include "corrections/corrections.h"
 #include "plans.h"
 
 #include <dlfcn.h>
@@ -196,8 +196,7 @@ PHANTOM_API int cudnnBackendSetAttribute(void *descriptor, int name, int type, i
     return device ? real.set(descriptor, ATTR_EXECUTION_PLAN_DEVICEPROP, TYPE_DESCRIPTOR, 1, &device) : NOT_INITIALIZED;
 }
 
-/* ---- the workspaces of kernels in clusters, and of engines that are made on a device: clusters.c, withheld.c,
- * engines.c */
+/* ---- workspaces as the device has them: corrections.h */
 
 static int64_t workspace_of(const char *json) {
     void *plan = NULL, *device = property();
@@ -212,17 +211,22 @@ static int64_t workspace_of(const char *json) {
     return workspace;
 }
 
-static int64_t corrected(const char *text, int64_t workspace, const struct phantom_engines *before) {
-    struct convolution c;
-    if (before->count && phantom_convolution_read(&c, text))
-        for (int i = 0; i < before->count; i++) {
-            int64_t instead = phantom_engine_workspace(&c, before->ids[i]);
-            if (instead >= 0)
-                return instead;
-        }
-    return phantom_profile()->clusters[1] && strstr(text, "TILE_CGA_M")
-               ? phantom_clusters_workspace(text, workspace, workspace_of)
-               : workspace;
+/* What the device takes for a plan of which cuDNN tells so much. The first of the engines that it passed over and of
+ * which a rule knows the workspace is taken for the one that runs. */
+static int64_t corrected(const char *text, int64_t told, const struct phantom_engines *before) {
+    struct convolution convolution;
+    bool is_convolution = before->count && phantom_convolution_read(&convolution, text);
+    int64_t bytes = PHANTOM_UNKNOWN;
+    for (int i = 0; is_convolution && i < before->count && bytes == PHANTOM_UNKNOWN; i++) {
+        struct phantom_question question = {
+            .topic = PHANTOM_ENGINE, .convolution = &convolution, .engine = before->ids[i]};
+        bytes = phantom_correct(&question);
+    }
+    if (bytes == PHANTOM_UNKNOWN) {
+        struct phantom_question question = {.topic = PHANTOM_PLAN, .plan = text, .told = told, .ask = workspace_of};
+        bytes = phantom_correct(&question);
+    }
+    return bytes == PHANTOM_UNKNOWN ? told : bytes;
 }
 
 static void correct_workspace(void *plan, int64_t *workspace) {
@@ -234,7 +238,7 @@ static void correct_workspace(void *plan, int64_t *workspace) {
     static struct phantom_engines last_before;
     static int64_t last_answer;
     struct phantom_engines before = engines_before(plan);
-    if (!phantom_profile()->clusters[1] && !before.count)
+    if (!phantom_profile()->clusters[1] && !before.count) /* nothing to correct, on most devices */
         return;
     int64_t length = 0;
     pthread_mutex_lock(&asking);

@@ -1,6 +1,6 @@
-/* cuDNN's older interface, as far as torch still uses it in training: tensor descriptors, batch normalisation's
- * workspace and dropout's states. What is not here is refused by name (recurrent networks among it). */
-#include "phantom.h"
+/* cuDNN's older interface, as far as torch still uses it in training: tensor descriptors and the workspace of batch
+ * normalisation. What is not here is refused by name (recurrent networks among it). */
+#include "corrections/corrections.h"
 
 #include <stdlib.h>
 
@@ -31,29 +31,19 @@ PHANTOM_API int cudnnSetTensorNdDescriptor(void *descriptor, int type, int dimen
     return SUCCESS;
 }
 
-/* cudnnBatchNormMode_t; torch asks for it where tensors are channels-last. */
-enum { SPATIAL_PERSISTENT = 2 };
-
-/* cuDNN's own answer needs a device. In a recording of ResNet-50 (AMP, channels-last) on an H200 all 25 sizes, of 13
- * shapes, are to the byte these: tiles of 64 channels, for each of them so many 4-byte words for so many rows (batch x
- * height x width) and one more, and 8 bytes a multiprocessor. That other devices and types do the same is assumed, and
- * noted. The other modes were seen to take none (DCGAN, fp32, on the same). */
-static void estimate(int mode, const struct tensor *x, int64_t words, int64_t rows, size_t *bytes) {
-    *bytes = 0;
-    if (mode != SPATIAL_PERSISTENT || !x->channels)
-        return;
-    phantom_note("cuDNN batch normalisation: the workspace is an estimate");
-    int64_t all_rows = x->elements / x->channels, chunks = (all_rows + rows - 1) / rows,
-            tiles = (x->channels + 63) / 64;
-    *bytes = (size_t)(tiles * 4 * (words * chunks + 1) + 8 * phantom_profile()->multiprocessors);
+/* cuDNN's own answer needs a device. */
+static size_t workspace(bool backward, int mode, const struct tensor *x) {
+    struct phantom_question question = {
+        .topic = PHANTOM_NORM, .mode = mode, .backward = backward, .elements = x->elements, .channels = x->channels};
+    int64_t bytes = phantom_correct(&question);
+    return bytes == PHANTOM_UNKNOWN ? 0 : (size_t)bytes;
 }
 
 PHANTOM_API int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(void *handle, int mode, int operations,
                                                                          const struct tensor *x, void *z, void *y,
                                                                          void *scale, void *activation, size_t *bytes) {
     (void)handle, (void)operations, (void)z, (void)y, (void)scale, (void)activation;
-    estimate(mode, x, 129, 160, bytes);
-    *bytes += *bytes ? 16 : 0;
+    *bytes = workspace(false, mode, x);
     return SUCCESS;
 }
 
@@ -62,7 +52,7 @@ PHANTOM_API int cudnnGetBatchNormalizationBackwardExWorkspaceSize(void *handle, 
                                                                   void *dx, void *scale, void *activation,
                                                                   size_t *bytes) {
     (void)handle, (void)operations, (void)y, (void)dy, (void)dz, (void)dx, (void)scale, (void)activation;
-    estimate(mode, x, 128, 96, bytes);
+    *bytes = workspace(true, mode, x);
     return SUCCESS;
 }
 
@@ -71,12 +61,5 @@ PHANTOM_API int cudnnGetBatchNormalizationTrainingExReserveSpaceSize(void *handl
                                                                      size_t *bytes) {
     (void)handle, (void)mode, (void)operations, (void)activation, (void)x;
     *bytes = 0;
-    return SUCCESS;
-}
-
-PHANTOM_API int cudnnDropoutGetStatesSize(void *handle, size_t *bytes) {
-    (void)handle;
-    /* One random state of 16 bytes a thread that fits on the device. */
-    *bytes = (size_t)(phantom_profile()->multiprocessors * phantom_profile()->max_threads_per_multiprocessor * 16);
     return SUCCESS;
 }

@@ -134,13 +134,6 @@ PHANTOM_API void phantom_launched_with(void *const *arguments, void *const *pack
  * asked, and NCCL's number of its operation. */
 PHANTOM_API int phantom_reduction(int *operation);
 
-/* ---- clusters.c: the workspaces of cuDNN's kernels in clusters */
-
-/* What the device would say instead of `workspace`, which cuDNN says of a plan without one; `workspace` where that is
- * not certain. text is cuDNN's JSON of the plan; ask gives the workspace of another plan's, -1 where cuDNN refuses
- * it. */
-int64_t phantom_clusters_workspace(const char *text, int64_t workspace, int64_t (*ask)(const char *json));
-
 /* ---- arena.c: addresses; callers hold no lock */
 
 /* Reserves bytes of address space on a device under the address policy; 0 when there is none left. */

@@ -1,4 +1,4 @@
-/* What cudnn.c, withheld.c and engines.c share: the real library, and the engines of its convolutions. */
+/* What cudnn.c and withheld.c share: the real library, and the engines of its convolutions. */
 #ifndef PHANTOM_PLANS_H
 #define PHANTOM_PLANS_H
 
@@ -34,11 +34,5 @@ struct phantom_engines {
 /* For each of so many results of finalized heuristics, which engines cuDNN passed over before it. */
 void phantom_withheld(const struct phantom_cudnn *cudnn, void *heuristics, int64_t results,
                       struct phantom_engines *before);
-
-/* ---- engines.c */
-
-/* The workspace of a convolution by an engine that cuDNN withholds without a device; -1 where it does not compute this
- * one, or where what it takes was not seen. */
-int64_t phantom_engine_workspace(const struct convolution *c, int engine);
 
 #endif

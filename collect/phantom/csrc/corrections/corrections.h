@@ -1,0 +1,43 @@
+/* Corrections: what a real device answers where its libraries, asked without one, say something else or nothing.
+ *
+ * A correction is a rule for one kind of question, made from recordings of a real device. It gives bytes, or
+ * PHANTOM_UNKNOWN where it does not know them: then the next rule for such questions is asked, and after the last one
+ * what the library says stays. corrections.c lists the rules; CORRECTIONS.md says what each gains, and where it comes
+ * from. A rule that applies to one device only asks the profile whether this is the one. */
+#ifndef PHANTOM_CORRECTIONS_H
+#define PHANTOM_CORRECTIONS_H
+
+#include "../convolution.h"
+
+enum { PHANTOM_UNKNOWN = -1 };
+
+enum phantom_topic {
+    PHANTOM_PLAN,   /* the workspace of a plan that cuDNN made */
+    PHANTOM_ENGINE, /* the workspace of a convolution by an engine that cuDNN withholds without a device */
+    PHANTOM_NORM,   /* the workspace of a batch normalisation */
+};
+
+/* The members of its topic are set. */
+struct phantom_question {
+    enum phantom_topic topic;
+
+    /* PHANTOM_PLAN: cuDNN's JSON of the plan and the workspace that it says; ask gives that of another plan, or
+     * PHANTOM_UNKNOWN where cuDNN refuses it. */
+    const char *plan;
+    int64_t told;
+    int64_t (*ask)(const char *json);
+
+    /* PHANTOM_ENGINE */
+    const struct convolution *convolution;
+    int engine;
+
+    /* PHANTOM_NORM: cudnnBatchNormMode_t and the size of its input. */
+    int mode;
+    bool backward;
+    int64_t elements, channels;
+};
+
+/* The answer of the first rule that has one, or PHANTOM_UNKNOWN. */
+int64_t phantom_correct(const struct phantom_question *question);
+
+#endif
