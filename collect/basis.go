@@ -47,8 +47,7 @@ func (m *Machine) Basis(ctx context.Context, e *Experiment) (Basis, error) {
 	}
 	b := Basis{Interpreter: lib.Python, Torch: lib.TorchVersion, CUDA: lib.CUDAVersion, Library: filepath.Base(lib.Dir),
 		Profile: filepath.Base(lib.ProfilePath),
-		Modules: hashOf(agent.FS(), phantom.PythonModule(), phantom.InitModule(), phantom.RanksModule(),
-			phantom.RanksLauncher()), Variables: variablesOf(p.environ)}
+		Modules: hashOf(agent.FS(), phantom.Modules()), Variables: variablesOf(p.environ)}
 	if p.builtin {
 		b.Experiments = hashOf(experiments.FS())
 	}
@@ -75,21 +74,20 @@ func variablesOf(environ []string) []string {
 }
 
 // hashOf is a hash of embedded files.
-func hashOf(files fs.FS, more ...[]byte) string {
+func hashOf(all ...fs.FS) string {
 	hash := sha256.New()
-	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, files := range all {
+		err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			b, err := fs.ReadFile(files, path)
+			fmt.Fprintf(hash, "%s %d\n%s\n", path, len(b), b)
 			return err
+		})
+		if err != nil { // what is embedded can be read
+			panic(err)
 		}
-		b, err := fs.ReadFile(files, path)
-		fmt.Fprintf(hash, "%s %d\n%s\n", path, len(b), b)
-		return err
-	})
-	if err != nil { // what is embedded can be read
-		panic(err)
-	}
-	for _, b := range more {
-		fmt.Fprintf(hash, "%d\n%s\n", len(b), b)
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8])
 }

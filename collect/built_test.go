@@ -55,14 +55,14 @@ func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range phantom.Files() {
 		for _, name := range []string{"csrc/memory.c", "csrc/values/follow.h", "pysrc/phantom_values.py",
-			"pysrc/phantom_init.py", "pysrc/phantom_ranks.py",
+			"pysrc/phantom_init.py", "pysrc/phantom_ranks.py", "pysrc/phantom_torch.py",
 			"pysrc/phantom_launch.py", "profiles/h200.json"} {
 			if _, err := f.ReadFile(name); err == nil {
 				found[name] = true
 			}
 		}
 	}
-	if len(found) != 7 {
+	if len(found) != 8 {
 		t.Errorf("%v", found)
 	}
 }

@@ -183,14 +183,11 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 	}
 	path = []string{filepath.Join(dir, "python")}
 	if p.phantom != nil {
-		if plugin, err = unpackModules(dir); err != nil {
-			return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
-		}
-		ranks, err := p.world.unpack(dir)
+		plugins, err := phantom.Unpack(dir)
 		if err != nil {
 			return nil, "", fmt.Errorf("unpacking the phantom GPU's modules: %w", err)
 		}
-		plugin += string(os.PathListSeparator) + ranks
+		plugin = strings.Join(plugins, string(os.PathListSeparator))
 	}
 	if p.builtin {
 		path = append(path, filepath.Join(dir, "experiments"))
@@ -199,23 +196,4 @@ func (p *plan) unpack(dir string) (path []string, plugin string, err error) {
 		}
 	}
 	return path, plugin, nil
-}
-
-// unpackModules writes the phantom GPU's modules and lists their paths.
-func unpackModules(dir string) (string, error) {
-	var paths []string
-	for _, module := range []struct {
-		file   string
-		source []byte
-	}{
-		{"phantom_values.py", phantom.PythonModule()},
-		{"phantom_init.py", phantom.InitModule()},
-	} {
-		path := filepath.Join(dir, module.file)
-		if err := os.WriteFile(path, module.source, 0o600); err != nil {
-			return "", err
-		}
-		paths = append(paths, path)
-	}
-	return strings.Join(paths, string(os.PathListSeparator)), nil
 }

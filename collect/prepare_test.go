@@ -6,17 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/collect/phantom"
 )
 
 // A plugin has the name that its source has in the repository: what goes wrong in one is said under its name.
 func TestModulesOfThePhantom(t *testing.T) {
 	dir := t.TempDir()
-	listed, err := unpackModules(dir)
+	listed, err := phantom.Unpack(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, path := range filepath.SplitList(listed) {
+	for _, path := range listed {
 		name := filepath.Base(path)
 		names = append(names, name)
 		got, err := os.ReadFile(path)

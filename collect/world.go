@@ -100,17 +100,7 @@ func (w *World) pages() int {
 	return len(w.Ranks)
 }
 
-// unpack writes the module that stands in for the peers, or helps those that there are without a world to play, and
-// what starts several ranks; it gives the module's path.
-func (w *World) unpack(dir string) (module string, err error) {
-	module = filepath.Join(dir, "phantom_ranks.py")
-	if err = os.WriteFile(module, phantom.RanksModule(), 0o600); err == nil && w != nil && len(w.Ranks) > 1 {
-		err = os.WriteFile(w.launcher(dir), phantom.RanksLauncher(), 0o600)
-	}
-	return module, err
-}
-
-func (*World) launcher(dir string) string { return filepath.Join(dir, "phantom_launch.py") }
+func (*World) launcher(dir string) string { return filepath.Join(dir, phantom.RanksLauncher) }
 
 // command gives what to run for the ranks, and the environment for it. One rank is the script itself; for several, a
 // launcher in the script's Python stands where torchrun would.

@@ -100,7 +100,8 @@ def environment(folder: str) -> None:
 
     torch.zeros(1, device="cuda")
     found = {k: v for k, v in os.environ.items() if k in PHANTOM or k.startswith("PHANTOM_")}
-    shutil.copy(os.environ["DPSIGHT_PLUGIN"].split(os.pathsep)[0], folder)
+    for module in os.environ["DPSIGHT_PLUGIN"].split(os.pathsep):
+        shutil.copy(module, folder)
     (Path(folder) / "phantom.json").write_text(json.dumps(found))
 
 

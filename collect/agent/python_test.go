@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/collect/phantom"
@@ -23,10 +24,11 @@ func TestPython(t *testing.T) {
 	}
 	lib.ScratchDir = t.TempDir()
 	vars := lib.Vars()
-	vars["DPSIGHT_PLUGIN"] = lib.ScratchDir + "/phantom_values.py"
-	if err := os.WriteFile(vars["DPSIGHT_PLUGIN"], phantom.PythonModule(), 0o600); err != nil {
+	plugins, err := phantom.Unpack(lib.ScratchDir)
+	if err != nil {
 		t.Fatal(err)
 	}
+	vars["DPSIGHT_PLUGIN"] = strings.Join(plugins[:2], string(os.PathListSeparator)) // values, and what that needs
 	text, err := json.Marshal(vars)
 	if err != nil {
 		t.Fatal(err)

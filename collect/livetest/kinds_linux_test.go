@@ -2,7 +2,6 @@ package livetest_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -261,8 +260,7 @@ func (k *kind) expectSameWithout(t *testing.T, python string, said []facts) {
 	library.ScratchDir = t.TempDir() // an empty cache of TorchInductor's, as predictions have it
 	argv := k.command(t, python)
 	if k.reads {
-		if err := os.WriteFile(filepath.Join(library.ScratchDir, "phantom_values.py"), phantom.PythonModule(),
-			0o600); err != nil {
+		if _, err := phantom.Unpack(library.ScratchDir); err != nil {
 			t.Fatal(err)
 		}
 		argv = slices.Concat([]string{argv[0], "-c", followed, library.ScratchDir}, argv[1:])

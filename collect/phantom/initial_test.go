@@ -15,9 +15,7 @@ import (
 // Whatever way a script reads what it drew on the host, it finds what it would have found had the drawing not been put
 // off; and what it does not read takes no memory.
 func TestInitialValues(t *testing.T) {
-	library := testLibrary(t)
-	module := t.TempDir()
-	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	library, module := withModule(t)
 	type result struct {
 		Found                     map[string]any
 		Deferred, Made, All, Kept int
@@ -52,9 +50,7 @@ func TestInitialValues(t *testing.T) {
 
 // A fault that is the script's own ends it as it would have.
 func TestFaultsOfItsOwn(t *testing.T) {
-	library := testLibrary(t)
-	module := t.TempDir()
-	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	library, module := withModule(t)
 	const crash = `
 import sys; sys.path.insert(0, sys.argv[1])
 import ctypes, faulthandler, torch, phantom_init
@@ -92,9 +88,7 @@ ctypes.string_at(16)
 
 // Threads of a script meet at its deferred tensors, and none of them ends it or waits for ever.
 func TestInitialValuesOfThreads(t *testing.T) {
-	library := testLibrary(t)
-	module := t.TempDir()
-	write(t, filepath.Join(module, "phantom_init.py"), string(InitModule()), 0o644)
+	library, module := withModule(t)
 	for _, test := range [][2]string{
 		{"freed", "((2, 1), True)"},
 		{"forked", "0"},

@@ -17,8 +17,10 @@ func TestExitCodeOfRanks(t *testing.T) {
 		t.Skip("two ranks run at a time, in Python on Linux")
 	}
 	dir := t.TempDir()
-	launcher := filepath.Join(dir, "phantom_launch.py")
-	write(t, launcher, string(RanksLauncher()), 0o600)
+	if _, err := Unpack(dir); err != nil {
+		t.Fatal(err)
+	}
+	launcher := filepath.Join(dir, RanksLauncher)
 	// The other one goes once the launcher has taken note of the first one's end.
 	const rank = `
 import os, sys, time

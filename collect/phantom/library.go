@@ -48,14 +48,6 @@ type Library struct {
 // Preload is the path of the library to preload.
 func (l *Library) Preload() string { return filepath.Join(l.Dir, "libphantom.so") }
 
-// PythonModule is the source of the Python module that follows small values on the phantom device, named
-// phantom_values, by the library that the variable PHANTOM_VALUES names. Its function install(torch) is to be called
-// once after torch is imported, before or after CUDA is initialised. From then on small tensors with known inputs have
-// their values, operators whose output size depends on values (unique, nonzero, ...) get an answer, and what the script
-// reads from the device without anyone knowing it reads as zeros, single floating-point numbers as ones that fall, and
-// is listed.
-func PythonModule() []byte { return module("phantom_values.py") }
-
 // Vars gives the variables that a process on the phantom GPU needs, as they are without any that were set before; Env
 // merges them into an environment.
 func (l *Library) Vars() map[string]string {

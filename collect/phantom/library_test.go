@@ -57,14 +57,3 @@ func TestEnvLeavesDefaultsToTheLibrary(t *testing.T) {
 		}
 	}
 }
-
-func TestPythonModuleIsACopy(t *testing.T) {
-	module := PythonModule()
-	if len(module) == 0 {
-		t.Fatal("no module")
-	}
-	module[0]++
-	if PythonModule()[0] == module[0] {
-		t.Error("the caller can change the embedded module")
-	}
-}

@@ -1,31 +1,57 @@
 package phantom
 
-import "embed"
+import (
+	"embed"
+	"os"
+	"path"
+	"path/filepath"
+)
 
 //go:embed pysrc/*.py
 var modules embed.FS
 
-// module is a copy of a Python module's source.
-func module(name string) []byte {
-	b, err := modules.ReadFile("pysrc/" + name)
+// plugins are the modules that a process on the phantom GPU loads, in this order. Each has a function install(torch) that
+// is to be called once after torch is imported, before or after CUDA is initialised.
+//
+//   - phantom_torch has what the others use of torch's private parts, and installs nothing.
+//   - phantom_values follows small values on the phantom device, by the library that the variable PHANTOM_VALUES names.
+//     From then on small tensors with known inputs have their values, operators whose output size depends on values
+//     (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing it reads as
+//     zeros, single floating-point numbers as ones that fall, and is listed.
+//   - phantom_init puts off the drawing of large tensors on the host until somebody reads them.
+//   - phantom_ranks lets one process be a rank of a world whose other ranks do not run. The process needs the variables
+//     that torchrun sets.
+var plugins = []string{"phantom_torch.py", "phantom_values.py", "phantom_init.py", "phantom_ranks.py"}
+
+// RanksLauncher is the name of a script among the modules that runs a command once for each of several sets of
+// variables: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND….
+const RanksLauncher = "phantom_launch.py"
+
+// Unpack writes the Python modules into a folder and gives the paths of those that the process is to load, in the order in
+// which it is to load them.
+func Unpack(dir string) ([]string, error) {
+	entries, err := modules.ReadDir("pysrc")
 	if err != nil {
-		panic(err) // the names are constants
+		return nil, err
 	}
-	return b
+	for _, entry := range entries {
+		source, err := modules.ReadFile(path.Join("pysrc", entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, entry.Name()), source, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	var paths []string
+	for _, name := range plugins {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths, nil
 }
 
-// InitModule is the source of the Python module that puts off the drawing of large tensors on the host until somebody
-// reads them, named phantom_init. Its function install(torch) is to be called like that of [PythonModule].
-func InitModule() []byte { return module("phantom_init.py") }
-
-// RanksModule is the source of the Python module that lets one process be a rank of a world whose other ranks do not
-// run, named phantom_ranks. Its function install(torch) is to be called once, in a process that has the variables that
-// torchrun sets.
-func RanksModule() []byte { return module("phantom_ranks.py") }
-
-// RanksLauncher is the source of a script that runs a command once for each of several sets of variables:
-// phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND….
-func RanksLauncher() []byte { return module("phantom_launch.py") }
+// Modules are the Python modules' sources.
+func Modules() embed.FS { return modules }
 
 // Files are all that the phantom GPU is made of: C sources, Python modules and device profiles.
 func Files() []embed.FS { return []embed.FS{sources, modules, profileFiles} }

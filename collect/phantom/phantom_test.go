@@ -157,9 +157,7 @@ func recordedSegments(t *testing.T) string {
 }
 
 func TestValues(t *testing.T) {
-	library := testLibrary(t)
-	module := t.TempDir()
-	write(t, filepath.Join(module, "phantom_values.py"), string(PythonModule()), 0o644)
+	library, module := withModule(t)
 	var got map[string]any
 	runScript(t, library, &got, "values.py", nil, module)
 	want := map[string]any{

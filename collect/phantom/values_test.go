@@ -2,7 +2,6 @@ package phantom
 
 import (
 	"maps"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,9 +11,8 @@ import (
 // withModule gives the phantom GPU and a folder with the Python modules.
 func withModule(t *testing.T) (*Library, string) {
 	library, module := testLibrary(t), t.TempDir()
-	for name, source := range map[string][]byte{"values": PythonModule(), "init": InitModule(),
-		"ranks": RanksModule()} {
-		write(t, filepath.Join(module, "phantom_"+name+".py"), string(source), 0o644)
+	if _, err := Unpack(module); err != nil {
+		t.Fatal(err)
 	}
 	return library, module
 }

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/dpsight/dpsight/collect/phantom"
 )
@@ -44,7 +43,7 @@ func run(memory int64, python string, arguments []string) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(module) }()
-	if err := os.WriteFile(filepath.Join(module, "phantom_values.py"), phantom.PythonModule(), 0o600); err != nil {
+	if _, err := phantom.Unpack(module); err != nil {
 		return 0, err
 	}
 	command := exec.Command(python, arguments...)

@@ -24,6 +24,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import phantom_torch
+
 SMALLEST = 1 << 20
 """Bytes of a tensor worth deferring; blocks of torch's allocator have pages of their own from here on (deferred.c)."""
 
@@ -58,10 +60,6 @@ class Init:
         self._word_draws = {torch.float32: 1, torch.bfloat16: 1, torch.float16: 1, torch.float64: 2}
         self._library: Any = None
         self._plain = (torch.Tensor, torch.nn.Parameter)
-        # What Module's own methods that change a type hand to _apply. Another's function may mind being asked.
-        names = ["Module.to.<locals>.convert"]
-        names += [f"Module.{name}.<locals>.<lambda>" for name in ("type", "float", "double", "half", "bfloat16")]
-        self._changes = frozenset(names)
         self._maker = _Maker(self._make)  # kept: C calls it
 
     def counts(self) -> tuple[int, int]:
@@ -217,7 +215,7 @@ class Init:
         torch = self._torch
 
         def apply(module: Any, change: Callable[[Any], Any], *args: Any, **kwargs: Any) -> Any:
-            if getattr(change, "__qualname__", None) not in self._changes:
+            if getattr(change, "__qualname__", None) not in phantom_torch.TYPE_CHANGES:
                 return function(module, change, *args, **kwargs)
 
             def changed(tensor: Any) -> Any:
@@ -263,13 +261,9 @@ class Init:
         os.register_at_fork(before=self._phantom.phantom_make_all)
         self._override("normal_", self._normal)
         self._override("uniform_", self._uniform)
-        module = self._torch.nn.Module
-        module._apply = self._apply(module._apply)
-        init = self._torch.nn.init
-        function = getattr(init, "_no_grad_trunc_normal_", None)
-        # torch 2.15 draws until all values are inside: how often depends on what is drawn.
-        if function is not None and "erfinv_" in function.__code__.co_names:
-            init._no_grad_trunc_normal_ = self._truncated(function)
+        phantom_torch.replace_apply(self._torch, self._apply)
+        if function := phantom_torch.truncated_normal(self._torch):
+            phantom_torch.replace_truncated_normal(self._torch, self._truncated(function))
 
 
 _installed: Init | None = None

@@ -18,9 +18,10 @@ import inspect
 import os
 import pickle
 import sys
-import types
 import warnings
 from typing import Any
+
+import phantom_torch
 
 ANSWER = b"\x07" * 128
 """What an absent key reads: NCCL's identifier of a communicator, which csrc/nccl.c does not look at, has this size."""
@@ -97,26 +98,21 @@ def _make_store(dist: Any) -> type:
     return Store
 
 
-def _make_gloo(torch: Any, c10d: Any, fake: Any) -> type:
+def _make_gloo(torch: Any, groups: phantom_torch.Groups) -> type:
     kernels: list[Any] = []
+    fake = groups.fake()
 
     class Kind(type):
         def __call__(cls, _store: Any, rank: int, size: int, *_args: Any, **_kwargs: Any) -> Any:
             if not kernels:
                 kernels.append(_answer_futures(torch, fake))
-            return fake._create_internal(rank, size, fake.Options())
+            return groups.make_fake(rank, size)
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, fake)
 
-    class ProcessGroupGloo(metaclass=Kind):
-        _Options = getattr(c10d.ProcessGroupGloo, "_Options", None)
-        Options = getattr(c10d.ProcessGroupGloo, "Options", None)
-
-    # The fake group counts nothing, and says so by raising.
-    fake._set_sequence_number_for_group = lambda _group: None
-    fake._get_sequence_number_for_group = lambda _group: 0
-    return ProcessGroupGloo
+    groups.count_fake()
+    return Kind("ProcessGroupGloo", (), groups.gloo_options())
 
 
 def _answer_futures(torch: Any, fake: Any) -> Any:
@@ -127,14 +123,14 @@ def _answer_futures(torch: Any, fake: Any) -> Any:
         kernel = torch.library.get_kernel("c10d::allreduce_", key)
 
         def allreduce(keyset: Any, tensors: Any, group: Any, *args: Any, **kwargs: Any) -> Any:
-            backend = torch.distributed.ProcessGroup.unbox(group)._get_backend(tensors[0].device)
+            backend = phantom_torch.backend_of(torch, group, tensors[0].device)
             if not isinstance(backend, fake):
                 return kernel.call_boxed(keyset, tensors, group, *args, **kwargs)
             if tensors[0].device.type == "cpu":
                 _took_for_all(backend.size())
             future = torch.futures.Future()
             future.set_result(tensors)
-            return tensors, torch._C._distributed_c10d._create_work_from_future(future).boxed()
+            return tensors, phantom_torch.work_of(torch, future)
 
         return allreduce
 
@@ -198,12 +194,12 @@ class Ranks:
     )
 
     def __init__(self, dist: Any, c10d: Any) -> None:
-        self._dist, self._c10d = dist, c10d
+        self._dist, self._groups = dist, phantom_torch.Groups(c10d)
         self._own = {name: getattr(c10d, name) for name in self.OBJECTS}
 
     def _allocate(self, name: str, letter: Any, *args: Any, **kwargs: Any) -> None:
         function = self._own[name]
-        _allocate(self._c10d, function, inspect.signature(function).bind(*args, **kwargs), letter)
+        _allocate(self._groups, function, inspect.signature(function).bind(*args, **kwargs), letter)
 
     def _mine(self, group: Any, root: int | None, group_root: int | None) -> bool:
         """Whether this rank is the root of a collective."""
@@ -213,7 +209,7 @@ class Ranks:
 
     def all_gather_object(self, object_list: Any, obj: Any, group: Any = None, **kwargs: Any) -> None:
         self._allocate("all_gather_object", _Letter(), object_list, obj, group, **kwargs)
-        if self._c10d._rank_not_in_group(group):
+        if self._groups.lacks_this_rank(group):
             return
         _took_for_all(len(object_list))
         for i in range(len(object_list)):
@@ -228,7 +224,7 @@ class Ranks:
         group_src: Any = None,
         **kwargs: Any,
     ) -> None:
-        if self._c10d._rank_not_in_group(group):
+        if self._groups.lacks_this_rank(group):
             return
         kwargs = {**kwargs, "group": group, "device": device, "group_src": self._dist.get_rank(group)}
         mine = self._mine(group, src, group_src)
@@ -263,7 +259,7 @@ class Ranks:
     ) -> None:
         given = (scatter_object_output_list, scatter_object_input_list, src, group, group_src)
         self._allocate("scatter_object_list", _Letter(), *given, **kwargs)
-        if self._c10d._rank_not_in_group(group):
+        if self._groups.lacks_this_rank(group):
             return
         if scatter_object_input_list and self._mine(group, src, group_src):
             mine = scatter_object_input_list[self._dist.get_rank(group)]
@@ -337,11 +333,10 @@ class _Carriers:
     _MARK = " objects "  # in their names, and in none of torch's
 
     def __init__(self, dist: Any, c10d: Any) -> None:
-        self._dist, self._c10d = dist, c10d
+        self._dist, self._groups = dist, phantom_torch.Groups(c10d)
         self._made: dict[str, tuple[int, Any]] = {}  # by the name of the group: how many there were, and the last
         self.world = 0  # calls of init_process_group that went well: each gives groups the same names anew
-        self._named = c10d._process_group_name
-        c10d._process_group_name = self._name
+        self._groups.replace_namer(self._uncounted)
         for module in (dist, c10d):
             module.init_process_group = self._counted(c10d.init_process_group)
 
@@ -355,47 +350,47 @@ class _Carriers:
 
         return init_process_group
 
-    def _name(self, *args: Any, **kwargs: Any) -> Any:
-        """The name of one of the script's groups. torch counts a rank's groups for it: ranks of which only some have a
-        carrier would wait for each other under different names."""
-        names = self._c10d._world.pg_names
-        carriers = {group: name for group, name in names.items() if self._MARK in name}
-        for group in carriers:
-            del names[group]
-        try:
-            return self._named(*args, **kwargs)
-        finally:
-            names.update(carriers)
+    def _uncounted(self, namer: Any) -> Any:
+        """Names the script's groups as if there were no carriers. torch counts a rank's groups for it: ranks of which
+        only some have a carrier would wait for each other under different names."""
+
+        def name(*args: Any, **kwargs: Any) -> Any:
+            names = self._groups.names()
+            carriers = {group: name for group, name in names.items() if self._MARK in name}
+            for group in carriers:
+                del names[group]
+            try:
+                return namer(*args, **kwargs)
+            finally:
+                names.update(carriers)
+
+        return name
 
     def of(self, group: Any) -> Any:
         """The carrier of a group; None where the group's own way is as good."""
-        dist, c10d = self._dist, self._c10d
-        group = dist.group.WORLD if group is None else group
-        if group is None or c10d._rank_not_in_group(group) or c10d._get_object_coll_device(group) == "cpu":
+        group = self._dist.group.WORLD if group is None else group
+        if group is None or self._groups.lacks_this_rank(group) or self._groups.moves_objects_by_host(group):
             return None
         name = group.group_name
         number, carrier = self._made.get(name, (0, None))
-        if carrier not in c10d._world.pg_map:  # none yet, or of a group that is gone and left its name to this one
+        if not self._groups.is_alive(carrier):  # none yet, or of a group that is gone and left its name to this one
             carrier = self._new(group, f"{name}{self._MARK}{self.world}.{number}")
             self._made[name] = number + 1, carrier
         return carrier
 
     def _new(self, group: Any, name: str) -> Any:
-        dist, c10d = self._dist, self._c10d
+        dist = self._dist
         options: dict[str, Any] = {"backend": "gloo", "use_local_synchronization": True}
         if "sort_ranks" in inspect.signature(dist.new_group).parameters:
             options["sort_ranks"] = False  # in the group's own order
-        named, c10d._process_group_name = c10d._process_group_name, lambda *_args, **_kwargs: name
-        try:
+        with self._groups.named(name):
             return dist.new_group(dist.get_process_group_ranks(group), **options)
-        finally:
-            c10d._process_group_name = named
 
     def end(self) -> None:
         """Lets go of them: one of gloo's threads that lets go of a tensor when the interpreter has ended is kept there,
         with a lock that the end of its group waits for."""
         for _, carrier in self._made.values():
-            if carrier in self._c10d._world.pg_map:
+            if self._groups.is_alive(carrier):
                 self._dist.destroy_process_group(carrier)
         self._made.clear()
 
@@ -407,12 +402,12 @@ class _Post:
     PIECE = 4 << 20  # bytes; torch's store takes up to 8 MiB at once
 
     def __init__(self, dist: Any, c10d: Any, carriers: _Carriers) -> None:
-        self._dist, self._c10d, self._carriers = dist, c10d, carriers
+        self._dist, self._groups, self._carriers = dist, phantom_torch.Groups(c10d), carriers
         self._counts: dict[str, int] = {}
 
     def _peer(self, group: Any, rank: int | None, group_rank: int | None) -> int | None:
         """The other one's rank in the group; None where torch's own function does, or says what is wrong."""
-        if self._c10d._rank_not_in_group(group) or (rank is None) == (group_rank is None):
+        if self._groups.lacks_this_rank(group) or (rank is None) == (group_rank is None):
             return None
         peer = self._dist.get_group_rank(group, rank) if group_rank is None else group_rank
         return None if peer == self._dist.get_rank(group) else peer
@@ -432,16 +427,16 @@ class _Post:
             given, end = call.arguments, "dst" if sends else "src"
             group = given.get("group") or self._dist.group.WORLD
             peer = self._peer(group, given.get(end), given.get(f"group_{end}"))
-            if peer is None or not _by_device(self._c10d, given, group):
+            if peer is None or not _by_device(self._groups, given, group):
                 return function(*call.args, **call.kwargs)
             mine, objects = self._dist.get_rank(group), given["object_list"]
             if sends:
-                _allocate(self._c10d, function, call, _Letter())
+                _allocate(self._groups, function, call, _Letter())
                 return self._send(
                     self._letter(group, mine, peer), pickle.dumps([pickle.dumps(each) for each in objects])
                 )
             received = pickle.loads(self._receive(self._letter(group, peer, mine)))
-            _allocate(self._c10d, function, call, _Letter([len(each) for each in received]))
+            _allocate(self._groups, function, call, _Letter([len(each) for each in received]))
             for i, (_, each) in enumerate(zip(objects, received, strict=True)):
                 objects[i] = pickle.loads(each)
             return self._dist.get_global_rank(group, peer)
@@ -449,14 +444,14 @@ class _Post:
         return carry
 
     def _send(self, letter: str, text: bytes) -> None:
-        store = self._c10d._get_default_store()
+        store = self._groups.store()
         pieces = range(0, len(text), self.PIECE)
         for i, at in enumerate(pieces):
             store.set(f"{letter}/{i}", text[at : at + self.PIECE])
         store.set(letter, str(len(pieces)))
 
     def _receive(self, letter: str) -> bytes:
-        store = self._c10d._get_default_store()
+        store = self._groups.store()
         keys = [letter, *(f"{letter}/{i}" for i in range(int(store.get(letter))))]
         text = b"".join(store.get(key) for key in keys[1:])
         for key in keys:
@@ -464,10 +459,10 @@ class _Post:
         return text
 
 
-def _by_device(c10d: Any, given: dict[str, Any], group: Any) -> bool:
+def _by_device(groups: phantom_torch.Groups, given: dict[str, Any], group: Any) -> bool:
     """Whether objects would go over NCCL. In a group that has gloo too, they go by the host though the script names a
     device."""
-    if c10d._get_object_coll_device(group) == "cpu":
+    if groups.moves_objects_by_host(group):
         given.pop("device", None)
         return False
     return given.get("device") is None or "cpu" not in str(given["device"])
@@ -475,7 +470,7 @@ def _by_device(c10d: Any, given: dict[str, Any], group: Any) -> bool:
 
 def _carry_objects(dist: Any, c10d: Any) -> None:
     """Has gloo carry the objects of ranks that all run: what NCCL would carry does not arrive."""
-    carriers = _Carriers(dist, c10d)
+    carriers, groups = _Carriers(dist, c10d), phantom_torch.Groups(c10d)
     atexit.register(carriers.end)
 
     def carried(function: Any) -> Any:
@@ -487,10 +482,10 @@ def _carry_objects(dist: Any, c10d: Any) -> None:
             group = call.arguments.get("group")
             carrier = carriers.of(group)
             if carrier is None:
-                if not c10d._rank_not_in_group(group):
-                    _by_device(c10d, call.arguments, group)
+                if not groups.lacks_this_rank(group):
+                    _by_device(groups, call.arguments, group)
                 return function(*call.args, **call.kwargs)
-            _allocate(c10d, function, call, _Sizes(c10d, carrier))
+            _allocate(groups, function, call, _Sizes(c10d, carrier))
             call.arguments["group"] = carrier
             call.arguments.pop("device", None)
             return function(*call.args, **call.kwargs)
@@ -572,21 +567,12 @@ def _is_size(tensor: Any) -> bool:
     return str(tensor.dtype) == "torch.int64"
 
 
-def _allocate(c10d: Any, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
-    """One of torch's functions for objects over NCCL, for what it allocates: with moves' methods in place of the
-    collectives of their names. Nobody sees what it gives, so its reads are none."""
-    inner = inspect.unwrap(function)
-    names = dict(vars(c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
-    names.update(
-        (name, getattr(moves, name)) for name in dir(type(moves)) if not name.startswith("_") and name in names
-    )
-    shadow = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
-    shadow.__kwdefaults__ = inner.__kwdefaults__
-    args = [list(a) if isinstance(a, list) else a for a in call.args]  # what it gives goes nowhere
-    kwargs = {k: list(a) if isinstance(a, list) else a for k, a in call.kwargs.items()}
+def _allocate(groups: phantom_torch.Groups, function: Any, call: inspect.BoundArguments, moves: Any) -> None:
+    """Has one of torch's functions for objects allocate what it would over NCCL. Nobody sees what it gives, so its
+    reads are none."""
     values = _values()
     with values.unlisted() if values else contextlib.nullcontext():
-        shadow(*args, **kwargs)
+        groups.repeat(function, call, moves)
 
 
 def _joined(function: Any) -> Any:
@@ -613,13 +599,12 @@ def install(torch: Any) -> None:
 
     if not dist.is_available():
         return
-    from torch._C._distributed_c10d import FakeProcessGroup
     from torch.distributed import distributed_c10d as c10d
 
+    groups = phantom_torch.Groups(c10d)
     if "PHANTOM_JOINED" not in os.environ:  # torchrun's ranks, or the script's own
         _carry_objects(dist, c10d)
-        if hasattr(c10d, "_get_split_source"):
-            c10d._get_split_source = _no_source
+        groups.replace(phantom_torch.SPLIT_SOURCE, _no_source)
         return
     # torch.distributed.rendezvous is a function of that module.
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
@@ -634,11 +619,11 @@ def install(torch: Any) -> None:
         "FileStore": store,
         "gather": gather,
         "scatter": scatter,
-        "_new_process_group_helper": _joined(c10d._new_process_group_helper),
-        "_get_split_source": _no_source,
+        phantom_torch.NEW_GROUP: _joined(groups.new_group()),
+        phantom_torch.SPLIT_SOURCE: _no_source,
     }
     if hasattr(c10d, "ProcessGroupGloo"):
-        replaced["ProcessGroupGloo"] = _make_gloo(torch, c10d, FakeProcessGroup)
+        replaced["ProcessGroupGloo"] = _make_gloo(torch, groups)
     for name in (*Ranks.OBJECTS, "split_group", "monitored_barrier"):
         replaced[name] = getattr(ranks, name)
     mesh = importlib.import_module("torch.distributed.device_mesh")

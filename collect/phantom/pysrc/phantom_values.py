@@ -36,6 +36,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import phantom_torch
+
 _READ, _BOUND, _EXACT, _ASSUMED, _COPIED = range(5)
 """What the library tells: csrc/values/listener.h."""
 
@@ -73,7 +75,8 @@ class Values:
         self._timed = False
         self._lock = threading.RLock()  # a signal handler of the script's may read in the midst of a read
         self._unlisted = threading.local()
-        self._in_backward = lambda: torch._C._current_graph_task_id() != -1
+        graph_task = phantom_torch.graph_task(torch)
+        self._in_backward = lambda: graph_task() != -1
         self.grown: Callable[[], None] | None = None
         """Called now and then, while there is something new: a process that is killed has said then what it read."""
         self._due = 0.0
@@ -173,7 +176,7 @@ class Values:
 
     def is_known(self, tensor: Any) -> bool:
         """Whether the values of a CUDA tensor stand in its memory, and nothing has changed it since."""
-        return bool(self._library.phantom_values_known(tensor._cdata))
+        return bool(self._library.phantom_values_known(phantom_torch.tensor_address(tensor)))
 
     def _watch_counts(self, graph: Any) -> None:
         """Forgets what Python tells autograd to be changed: by compiled code and by custom operators.
@@ -184,10 +187,10 @@ class Values:
 
         @functools.wraps(before)
         def increment_version(tensor: Any) -> None:
-            tensors = (tensor,) if hasattr(tensor, "_cdata") else tuple(tensor)
+            tensors = (tensor,) if phantom_torch.is_tensor(tensor) else tuple(tensor)
             before(tensors)
             for changed in tensors:
-                self._library.phantom_values_forget(changed._cdata)
+                self._library.phantom_values_forget(phantom_torch.tensor_address(changed))
 
         graph.increment_version = increment_version
 
@@ -225,7 +228,7 @@ class Values:
         def elapsed_time(*args: Any, **kwargs: Any) -> Any:
             milliseconds = before(*args, **kwargs)
             by = sys._getframe(1)
-            tunes = str(by.f_globals.get("__name__")).startswith(("torch._inductor.", "triton."))
+            tunes = str(by.f_globals.get("__name__")).startswith(phantom_torch.COMPILERS)
             if not tunes and not by.f_code.co_filename.startswith(self._outside[1:]):
                 self._timed = True
                 self._told(_READ, b"elapsed_time")
@@ -315,7 +318,7 @@ def _site(outside: tuple[str, ...], in_backward: Callable[[], bool]) -> str:
         others = sys._current_frames()
         others.pop(threading.get_ident(), None)  # this frame in its own variable would stay, with the tensors of all
         for frame in others.values():
-            if _waits_for_autograd(frame):
+            if phantom_torch.waits_for_backward(frame):
                 place = place or _script_line(frame, outside)
     return place or _NOWHERE
 
@@ -326,14 +329,6 @@ def _script_line(frame: Any, outside: tuple[str, ...]) -> str | None:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return None
-
-
-def _waits_for_autograd(frame: Any) -> bool:
-    while frame is not None:
-        if frame.f_code.co_name == "_engine_run_backward":
-            return True
-        frame = frame.f_back
-    return False
 
 
 _installed: Values | None = None

@@ -1,0 +1,236 @@
+"""The one place of these modules that uses what torch does not promise to keep: private names, and how functions of
+torch's are built. The agent has a module of its own for what it uses.
+
+:data:`FEATURES` says what is lost where a torch lacks a name. Whoever asks for one that is missing gets None, or a
+function that does nothing, and goes on without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# Loaded by its path, as the agent loads plugins, it is found by the modules beside it too.
+sys.modules.setdefault("phantom_torch", sys.modules[__name__])
+
+COMPILERS = ("torch._inductor.", "triton.")
+"""Modules that time kernels of compiled code."""
+
+FEATURES = {
+    "graph_task": "a read in a backward hook is listed without its line",
+    "waits_for_backward": "a read in a backward hook is listed without its line",
+    "tensor_address": "nothing is known of values",
+    "apply": "a model that changes its type on the host takes host memory",
+    "truncated_normal": "tensors drawn by trunc_normal_ take host memory; torch 2.15 has another",
+    "groups": "no rank runs alone, and objects do not arrive",
+    "fake_group": "no rank runs alone",
+    "split_source": "this torch splits no communicators",
+}
+"""What this module has of torch, and what is lost without it."""
+
+
+def missing(torch: Any) -> list[str]:
+    """The features that this torch does not have, as far as that can be told without using them."""
+    engine = sys.modules.get("torch.autograd.graph")
+    found = {
+        "graph_task": hasattr(torch._C, "_current_graph_task_id"),
+        "waits_for_backward": hasattr(engine, _ENGINE),
+        "tensor_address": hasattr(torch.Tensor, "_cdata"),
+        "apply": all(_has_nested(torch.nn.Module, change) for change in TYPE_CHANGES),
+        "truncated_normal": truncated_normal(torch) is not None,
+    }
+    if torch.distributed.is_available():
+        from torch.distributed import distributed_c10d as c10d
+
+        groups = Groups(c10d)
+        found["groups"] = groups.is_complete()
+        found["fake_group"] = groups.fake() is not None
+        found["split_source"] = hasattr(c10d, SPLIT_SOURCE)
+    return [feature for feature in FEATURES if not found.get(feature)]
+
+
+def install(_torch: Any) -> None:
+    """For the agent, which calls it of each module that it loads: this one changes nothing."""
+
+
+# -- autograd
+
+_ENGINE = "_engine_run_backward"
+
+
+def graph_task(torch: Any) -> Callable[[], int]:
+    """A function that gives the run of autograd's engine that this thread is inside of; -1 = none."""
+    return getattr(torch._C, "_current_graph_task_id", lambda: -1)
+
+
+def waits_for_backward(frame: Any) -> bool:
+    """Whether a thread that stands in this frame waits for autograd's engine."""
+    while frame is not None:
+        if frame.f_code.co_name == _ENGINE:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "_cdata")
+
+
+def tensor_address(tensor: Any) -> int:
+    """The address of the C++ tensor."""
+    return tensor._cdata
+
+
+# -- modules and their initial values
+
+TYPE_CHANGES = frozenset(
+    ("Module.to.<locals>.convert",)
+    + tuple(f"Module.{name}.<locals>.<lambda>" for name in ("type", "float", "double", "half", "bfloat16"))
+)
+"""The functions, by their qualified names, with which a module's own methods that change its type call :func:`apply`.
+Another's function may mind being asked for the type of an empty tensor."""
+
+
+def _has_nested(module: Any, change: str) -> bool:
+    _, method, _, name = change.split(".")
+    code = getattr(module, method).__code__
+    return any(isinstance(const, types.CodeType) and const.co_name == name for const in code.co_consts)
+
+
+def replace_apply(torch: Any, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Has wrapper's function take the place of the one by which a module changes all of its tensors."""
+    module = torch.nn.Module
+    module._apply = wrapper(module._apply)
+
+
+def truncated_normal(torch: Any) -> Callable[..., Any] | None:
+    """The function that ``trunc_normal_`` is, where the number of values that it draws is known: torch 2.15 draws until
+    all are inside the bounds."""
+    function = getattr(torch.nn.init, "_no_grad_trunc_normal_", None)
+    return function if function is not None and "erfinv_" in function.__code__.co_names else None
+
+
+def replace_truncated_normal(torch: Any, function: Callable[..., Any]) -> None:
+    torch.nn.init._no_grad_trunc_normal_ = function
+
+
+# -- process groups
+
+SPLIT_SOURCE = "_get_split_source"
+"""What gives the communicator that a new group would be split off from; since torch 2.5."""
+NEW_GROUP = "_new_process_group_helper"
+"""Every new process group goes through it."""
+
+
+class Groups:
+    """What ``torch.distributed`` knows of its process groups."""
+
+    NAMES = (
+        NEW_GROUP,
+        "_get_default_store",
+        "_get_object_coll_device",
+        "_process_group_name",
+        "_rank_not_in_group",
+        "_tensor_to_object",
+        "_world",
+    )
+
+    def __init__(self, c10d: Any) -> None:
+        self._c10d = c10d
+
+    def is_complete(self) -> bool:
+        world = getattr(self._c10d, "_world", None)
+        return all(hasattr(self._c10d, name) for name in self.NAMES) and hasattr(world, "pg_map")
+
+    def lacks_this_rank(self, group: Any) -> bool:
+        return self._c10d._rank_not_in_group(group)
+
+    def moves_objects_by_host(self, group: Any) -> bool:
+        return self._c10d._get_object_coll_device(group) == "cpu"
+
+    def store(self) -> Any:
+        """The store that all ranks met at."""
+        return self._c10d._get_default_store()
+
+    def is_alive(self, group: Any) -> bool:
+        return group in self._c10d._world.pg_map
+
+    def names(self) -> dict[Any, str]:
+        """The names of all groups, which torch counts for the next one's."""
+        return self._c10d._world.pg_names
+
+    def replace_namer(self, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Has wrapper's function name each new group."""
+        self._c10d._process_group_name = wrapper(self._c10d._process_group_name)
+
+    @contextlib.contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """Gives a group that is made meanwhile this name."""
+        before = self._c10d._process_group_name
+        self._c10d._process_group_name = lambda *_args, **_kwargs: name
+        try:
+            yield
+        finally:
+            self._c10d._process_group_name = before
+
+    def replace(self, name: str, function: Callable[..., Any]) -> None:
+        """Puts a function in the place of torch's of that name, if there is one."""
+        if hasattr(self._c10d, name):
+            setattr(self._c10d, name, function)
+
+    def new_group(self) -> Callable[..., Any]:
+        """The function named :data:`NEW_GROUP`."""
+        return getattr(self._c10d, NEW_GROUP)
+
+    def repeat(self, function: Callable[..., Any], call: inspect.BoundArguments, moves: Any) -> None:
+        """Runs one of torch's functions that send objects once more, with the methods of moves in place of the
+        collectives of their names: its own code, so that it allocates what this version of torch allocates. It
+        unpickles nothing, and what it gives goes nowhere."""
+        inner = inspect.unwrap(function)
+        names = dict(vars(self._c10d), _tensor_to_object=lambda *_args, **_kwargs: None)
+        methods = [name for name in dir(type(moves)) if not name.startswith("_") and name in names]
+        names.update((name, getattr(moves, name)) for name in methods)
+        repeated = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
+        repeated.__kwdefaults__ = inner.__kwdefaults__
+        args = [list(a) if isinstance(a, list) else a for a in call.args]
+        kwargs = {k: list(a) if isinstance(a, list) else a for k, a in call.kwargs.items()}
+        repeated(*args, **kwargs)
+
+    # torch's own group that moves nothing.
+
+    def fake(self) -> Any:
+        """Its class; None in a torch without one."""
+        try:
+            from torch._C._distributed_c10d import FakeProcessGroup
+        except ImportError:
+            return None
+        return FakeProcessGroup
+
+    def make_fake(self, rank: int, size: int) -> Any:
+        fake = self.fake()
+        return fake._create_internal(rank, size, fake.Options())
+
+    def count_fake(self) -> None:
+        """A fake group counts nothing, and says so by raising."""
+        fake = self.fake()
+        fake._set_sequence_number_for_group = lambda _group: None
+        fake._get_sequence_number_for_group = lambda _group: 0
+
+    def gloo_options(self) -> dict[str, Any]:
+        """The classes of options that gloo's group has."""
+        gloo = self._c10d.ProcessGroupGloo
+        return {name: getattr(gloo, name, None) for name in ("_Options", "Options")}
+
+
+def backend_of(torch: Any, group: Any, device: Any) -> Any:
+    """What moves a device's tensors in a group as the dispatcher has it."""
+    return torch.distributed.ProcessGroup.unbox(group)._get_backend(device)
+
+
+def work_of(torch: Any, future: Any) -> Any:
+    """A collective's work, as the dispatcher has it, that is done when a future is."""
+    return torch._C._distributed_c10d._create_work_from_future(future).boxed()
