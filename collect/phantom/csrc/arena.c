@@ -11,6 +11,7 @@
  *   @PATH             where a recording's segments were, a line each: its bytes and its address, in hexadecimal
  */
 #include "arena.h"
+#include "corrections/corrections.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -108,6 +109,13 @@ static uint64_t fit_recorded(struct arena *arena, uint64_t bytes, uint64_t granu
     return phantom_blocks_fit(arena, bytes, granule);
 }
 
+/* What the driver takes for itself: corrections.h knows it of the device that the policy is named after. */
+static void driver_uses(struct arena *arena, enum phantom_use use) {
+    struct phantom_question question = {.topic = PHANTOM_DRIVER, .arena = arena, .use = use};
+    if (policy == H200)
+        phantom_correct(&question);
+}
+
 static struct arena *arena_of(int device) {
     struct arena *arena = &arenas[device];
     if (arena->base)
@@ -125,10 +133,7 @@ static struct arena *arena_of(int device) {
     madvise(base, ARENA_BYTES, MADV_DONTDUMP);
     madvise(base, ARENA_BYTES, MADV_NOHUGEPAGE);
     arena->grid = grid;
-    if (policy == H200 && !phantom_blocks_begin(arena)) {
-        fprintf(stderr, "phantom: the host has no memory left\n");
-        exit(2);
-    }
+    driver_uses(arena, PHANTOM_CONTEXT);
     __atomic_store_n(&arena->base, base, __ATOMIC_RELEASE);
     return arena;
 }
@@ -169,8 +174,7 @@ void *phantom_arena_take(int device, uint64_t bytes) {
 void phantom_arena_used(int device, enum phantom_use use) {
     pthread_mutex_lock(&lock);
     struct arena *arena = arena_of(device);
-    if (policy == H200)
-        phantom_blocks_use(arena, use);
+    driver_uses(arena, use);
     pthread_mutex_unlock(&lock);
 }
 

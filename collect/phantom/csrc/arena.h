@@ -19,23 +19,23 @@ struct arena {
     char *base;
     struct list taken;
     /* blocks.c */
-    struct list blocks;   /* the driver's */
-    struct list reserved; /* those of them that hold their place in the process's addresses */
-    uint64_t opened;      /* the block that is filled until a kernel is loaded */
-    uint64_t origin;      /* the process's address that is offset 0 */
-    uint64_t grid;        /* how far below the context's addresses the first block ends */
+    struct list blocks;    /* the driver's */
+    struct list reserved;  /* those of them that hold their place in the process's addresses */
+    uint64_t local_memory; /* the block that it fills until a kernel is loaded; 0 = there is none */
+    uint64_t origin;       /* the process's address that is offset 0 */
+    uint64_t grid;         /* how far below the context's addresses the first block ends */
     bool laid;
 };
 
 /* ---- blocks.c: where the driver puts what is asked for */
 
-/* What a context has taken before anything is asked for, as it was seen on an H200. False when the host has no memory
- * left. */
-bool phantom_blocks_begin(struct arena *arena);
 uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granule);
 /* To be called when a region in a block was given back: a block that is empty then goes back too. */
 void phantom_blocks_left(struct arena *arena, uint64_t offset);
-/* What the driver takes for itself on a program's first use of it, as it was seen on an H200. */
-void phantom_blocks_use(struct arena *arena, enum phantom_use use);
+/* For what the driver takes for itself: makes a new block of which so much is taken, takes a place in any block, and
+ * gives the region at an offset back. The first is false when there is no place, or no memory on the host. */
+bool phantom_blocks_add(struct arena *arena, uint64_t *offset, uint64_t bytes, uint64_t taken);
+void phantom_blocks_take(struct arena *arena, uint64_t bytes);
+void phantom_blocks_give(struct arena *arena, uint64_t offset);
 
 #endif

@@ -7,12 +7,7 @@
  *     What it gave back is filled: parameters that went to the device leave gaps above all that a context has, and the
  *     next segments lie there.
  *   - A block in which nothing is left is given back, and its place is a gap again.
- *   - A context begins with more than 8 GiB of addresses that hold no segment; then one block whose upper 24 MiB are
- *     free, one of 64 MiB that is taken, and one of 416 MiB that is taken but for the last 2 MiB. What fills it (local
- *     memory, by its size) is given back when a kernel of certain kinds is loaded (kernel.c). If anything lies in its
- *     last 2 MiB the block stays, and is filled from its lower end; otherwise its place becomes a gap.
- *   - The first kernel takes 2 MiB, the one that frees local memory 26 MiB, the first that reduces or gathers 10 MiB, a
- *     cuBLAS handle 64 MiB.
+ *   - A context begins with more than 8 GiB of addresses that hold no segment. What else it takes is in corrections.h.
  *
  * The script runs here as it would beside a device, so its mappings are not modelled: each block reserves its place in
  * this process (PROT_NONE, which costs nothing), and gaps, libraries and tensors on the host are what they are. An
@@ -20,7 +15,7 @@
  *
  * Where the grid lies beside the process's mappings is chance, as the system moves those from run to run: a gap holds a
  * block in one run and not in the next. Here it stays, so that a prediction stays, and the policy can name another
- * (arena.c). Later kernels take 2, 8 or 10 MiB at times; which, launches do not tell, so it is left out. */
+ * (arena.c). */
 #include "arena.h"
 
 #include <string.h>
@@ -31,8 +26,6 @@
 /* The recordings have 8,480 MiB or more between the host's mappings and the first block, up to 32 of them for the
  * grid. */
 #define CONTEXT_ADDRESSES (8448 * MIB)
-#define TOP_TAKEN (8 * MIB)
-#define OPENED_LATER (414 * MIB)
 
 /* Where a context's addresses begin, as an offset. Blocks in gaps above a context lie above it. */
 #define FIRST_END (ARENA_TOP - TIB)
@@ -82,15 +75,9 @@ static uint64_t new_block(struct arena *arena, uint64_t bytes) {
     return block.offset != NOWHERE && add(&arena->blocks, block) ? block.offset : NOWHERE;
 }
 
-static bool begin_block(struct arena *arena, uint64_t *offset, uint64_t bytes, uint64_t taken) {
+bool phantom_blocks_add(struct arena *arena, uint64_t *offset, uint64_t bytes, uint64_t taken) {
     *offset = new_block(arena, bytes);
     return *offset != NOWHERE && add(&arena->taken, (struct region){*offset, taken});
-}
-
-bool phantom_blocks_begin(struct arena *arena) {
-    uint64_t top, closed;
-    return begin_block(arena, &top, BLOCK, TOP_TAKEN) && begin_block(arena, &closed, 64 * MIB, 64 * MIB) &&
-           begin_block(arena, &arena->opened, 416 * MIB, OPENED_LATER);
 }
 
 uint64_t phantom_blocks_fit(struct arena *arena, uint64_t bytes, uint64_t granule) {
@@ -118,26 +105,13 @@ void phantom_blocks_left(struct arena *arena, uint64_t offset) {
     phantom_list_remove(&arena->blocks, i);
 }
 
-static void take(struct arena *arena, uint64_t bytes) {
+void phantom_blocks_take(struct arena *arena, uint64_t bytes) {
     uint64_t at = phantom_blocks_fit(arena, bytes, GRANULE);
     if (at != NOWHERE)
         add(&arena->taken, (struct region){at, bytes});
 }
 
-void phantom_blocks_use(struct arena *arena, enum phantom_use use) {
-    switch (use) {
-    case PHANTOM_FIRST_KERNEL:
-        take(arena, 2 * MIB);
-        break;
-    case PHANTOM_LOCAL_MEMORY_FREED:
-        take(arena, 26 * MIB);
-        phantom_list_remove(&arena->taken, phantom_list_beyond(&arena->taken, arena->opened));
-        phantom_blocks_left(arena, arena->opened);
-        break;
-    case PHANTOM_MORE_CODE:
-        take(arena, 10 * MIB);
-        break;
-    case PHANTOM_CUBLAS_HANDLE:
-        take(arena, 64 * MIB);
-    }
+void phantom_blocks_give(struct arena *arena, uint64_t offset) {
+    phantom_list_remove(&arena->taken, phantom_list_beyond(&arena->taken, offset));
+    phantom_blocks_left(arena, offset);
 }

@@ -141,7 +141,13 @@ void *phantom_arena_take(int device, uint64_t bytes);
 /* The same from the lower half, which the policies never use: for reserved virtual ranges. */
 void *phantom_arena_reserve(int device, uint64_t bytes);
 /* To be told when a device is used in a way that makes the driver take memory of its own. */
-enum phantom_use { PHANTOM_FIRST_KERNEL, PHANTOM_LOCAL_MEMORY_FREED, PHANTOM_MORE_CODE, PHANTOM_CUBLAS_HANDLE };
+enum phantom_use {
+    PHANTOM_FIRST_KERNEL,
+    PHANTOM_LOCAL_MEMORY_FREED,
+    PHANTOM_MORE_CODE,
+    PHANTOM_CUBLAS_HANDLE,
+    PHANTOM_CONTEXT, /* at a device's first address */
+};
 void phantom_arena_used(int device, enum phantom_use use);
 /* To be told of each launch on the current device. */
 PHANTOM_API void phantom_launched(const void *kernel);

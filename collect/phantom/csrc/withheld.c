@@ -5,7 +5,8 @@
  * sizes of the convolution: an H200 under cuDNN 9.19 took engines 3, 17, 18 and 50 for 518 of 3,777 random ones, all of
  * them told so (testdata/convolutions.csv.gz, docs/accuracy.md), and engine 7, of which no rule is known, for three.
  *
- * Some are passed over on a device, too: the first that corrections.h has a rule for is taken for the one that runs. Asking
+ * Some are passed over on a device, too: the first that a correction knows the workspace of is taken for the one that
+ * runs. Asking
  * takes some milliseconds for a convolution that torch has not met before. */
 #include "plans.h"
 

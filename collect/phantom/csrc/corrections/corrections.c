@@ -16,6 +16,11 @@ static const struct correction {
     {"fourier", PHANTOM_ENGINE, phantom_fourier},
     {"fourier-tiles", PHANTOM_ENGINE, phantom_fourier_tiles},
     {"batch-norm", PHANTOM_NORM, phantom_batch_norm},
+    {"context", PHANTOM_DRIVER, phantom_context},
+    {"local-memory", PHANTOM_DRIVER, phantom_local_memory},
+    {"first-kernel", PHANTOM_DRIVER, phantom_first_kernel},
+    {"more-code", PHANTOM_DRIVER, phantom_more_code},
+    {"cublas-handle", PHANTOM_DRIVER, phantom_cublas_handle},
 };
 
 static bool is_left_out(const struct correction *correction) {

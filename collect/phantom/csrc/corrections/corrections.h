@@ -15,7 +15,10 @@ enum phantom_topic {
     PHANTOM_PLAN,   /* the workspace of a plan that cuDNN made */
     PHANTOM_ENGINE, /* the workspace of a convolution by an engine that cuDNN withholds without a device */
     PHANTOM_NORM,   /* the workspace of a batch normalisation */
+    PHANTOM_DRIVER, /* the addresses that the driver takes for itself; the rule takes them */
 };
+
+struct arena;
 
 /* The members of its topic are set. */
 struct phantom_question {
@@ -35,6 +38,10 @@ struct phantom_question {
     int mode;
     bool backward;
     int64_t elements, channels;
+
+    /* PHANTOM_DRIVER: the device's addresses, and the use that is made of it. */
+    struct arena *arena;
+    enum phantom_use use;
 };
 
 /* The answer of the first rule that has one, or PHANTOM_UNKNOWN. */

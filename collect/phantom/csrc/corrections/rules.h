@@ -8,6 +8,7 @@ typedef int64_t phantom_rule(const struct phantom_question *question);
 
 phantom_rule phantom_clusters, phantom_products, phantom_winograd, phantom_fourier, phantom_fourier_tiles;
 phantom_rule phantom_batch_norm;
+phantom_rule phantom_context, phantom_local_memory, phantom_first_kernel, phantom_more_code, phantom_cublas_handle;
 
 enum { FLOAT = sizeof(float), COMPLEX = 2 * sizeof(float) };
 
