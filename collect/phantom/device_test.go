@@ -72,28 +72,37 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Requests land where an H200's driver put them, in the recordings of examples/seq (vanilla, 8,192 tokens) and
-// examples/headline (vanilla), up to the first place that depends on what else the process had mapped. In the one the
-// block that local memory leaves has to stay, in the other it is given back. The third and the fourth are what requests
-// of 2 MiB found in short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random
-// numbers, and a reduction takes more for its code.
-func TestPlaces(t *testing.T) {
+// placesWanted are requests, kernels and copies on four devices (testdata/places.py), and placesRecorded where segments
+// lay then, in MiB from the first: in the recordings of examples/seq (vanilla, 8,192 tokens) and examples/headline
+// (vanilla), up to the first place that depends on what else the process had mapped. In the one the block that local
+// memory leaves has to stay, in the other it is given back. The third and the fourth are what requests of 2 MiB found in
+// short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random numbers, and a reduction
+// takes more for its code.
+const placesWanted = `[[32, "distribution", 16, 2, "fill", 2, 2, 20, 2, 2, 2, 2, 20, 2],
+	[250, "distribution", 128, 2, "fill", 16, 16, 16, 16, 64, 64, 16, 16, 16, 16, 64, 64, 16],
+	[2, "copy", "distribution", 22, "another distribution", 32, "fill", 6, 20],
+	[2, "copy", "reduce", 22, 6, 20]]`
+
+var placesRecorded = [][]int64{
+	{0, 520, 536, -6, -4, 32, -2, 52, 54, 56, 58, 78},
+	{0, -128, 252, 744, 640, 656, 608, 544, 480, 624, 448, 464, 416, 352, 288, 432},
+	{0, 76, -446, -452, -414},
+	{0, -404, -420, -382},
+}
+
+// places are where the phantom GPU puts segments.
+func places(t *testing.T, wanted string, env ...string) (got [][]int64) {
+	t.Helper()
 	library := testLibrary(t)
 	library.Devices = 4
-	wants := `[[32, "distribution", 16, 2, "fill", 2, 2, 20, 2, 2, 2, 2, 20, 2],
-		[250, "distribution", 128, 2, "fill", 16, 16, 16, 16, 64, 64, 16, 16, 16, 16, 64, 64, 16],
-		[2, "copy", "distribution", 22, "another distribution", 32, "fill", 6, 20],
-		[2, "copy", "reduce", 22, 6, 20]]`
-	recorded := [][]int64{
-		{0, 520, 536, -6, -4, 32, -2, 52, 54, 56, 58, 78},
-		{0, -128, 252, 744, 640, 656, 608, 544, 480, 624, 448, 464, 416, 352, 288, 432},
-		{0, 76, -446, -452, -414},
-		{0, -404, -420, -382},
-	}
-	var got [][]int64
-	runScript(t, library, &got, "places.py", nil, wants)
-	if !reflect.DeepEqual(got, recorded) {
-		t.Errorf("offsets in MiB\n%v, recorded\n%v", got, recorded)
+	runScript(t, library, &got, "places.py", env, wanted)
+	return got
+}
+
+// Requests land where an H200's driver put them.
+func TestPlaces(t *testing.T) {
+	if got := places(t, placesWanted); !reflect.DeepEqual(got, placesRecorded) {
+		t.Errorf("offsets in MiB\n%v, recorded\n%v", got, placesRecorded)
 	}
 }
 
@@ -151,7 +160,7 @@ var convolutions = []convolution{
 }
 
 // workspaces are those of convolutions on a device with this profile, and cuDNN's version.
-func workspaces(t *testing.T, profile Profile, of []convolution) (bytes [][]int64, cudnn int) {
+func workspaces(t *testing.T, profile Profile, of []convolution, env ...string) (bytes [][]int64, cudnn int) {
 	t.Helper()
 	h200 := testLibrary(t)
 	library, err := Build(t.Context(), Options{Python: h200.Python, CacheDir: filepath.Dir(h200.Dir), Profile: profile})
@@ -171,7 +180,7 @@ func workspaces(t *testing.T, profile Profile, of []convolution) (bytes [][]int6
 		CuDNN      int
 		Workspaces [][]int64
 	}
-	runScript(t, library, &got, "convolution.py", nil, file)
+	runScript(t, library, &got, "convolution.py", env, file)
 	return got.Workspaces, got.CuDNN
 }
 
@@ -342,13 +351,11 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 // as soon as a gap was 32 MiB larger than the block; then the first kernel, after copies, freed the context's block.
 // How far above they lie depends on what else is mapped, so the order is compared.
 func TestPlacesAmongTheHosts(t *testing.T) {
-	library := testLibrary(t)
 	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", 20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap",
 		20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, 12, "unmap", 20, "fill", 96]]`
 	recorded := []int64{0, -74, -520, -500, -552, -532, 8760, 8780, -584, -564, 8728, 8748, 8696, 8716, 8664, 8684,
 		8632, -488}
-	var got [][]int64
-	runScript(t, library, &got, "places.py", nil, wants)
+	got := places(t, wants)
 	if !slices.Equal(order(got[0]), order(recorded)) || !slices.Equal(got[0][:6], recorded[:6]) || got[0][17] != -488 {
 		t.Errorf("offsets in MiB\n%v, recorded\n%v", got[0], recorded)
 	}

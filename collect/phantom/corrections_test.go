@@ -1,0 +1,127 @@
+package phantom
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/collect/testkit"
+)
+
+var (
+	registered   = regexp.MustCompile(`(?m)^    \{"([a-z-]+)", PHANTOM_[A-Z]+, phantom_[a-z_]+\},$`)
+	describedRow = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|.*$")
+	describedIn  = regexp.MustCompile(`\[[^]]*\]\((csrc/[a-z_/]+\.c)\) \| ([0-9]+)$`)
+)
+
+// registeredCorrections are the names in the list of corrections.
+func registeredCorrections(t *testing.T) (names []string) {
+	t.Helper()
+	list, err := sources.ReadFile("csrc/corrections/corrections.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, match := range registered.FindAllSubmatch(list, -1) {
+		names = append(names, string(match[1]))
+	}
+	return names
+}
+
+// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, how many lines that has, what it
+// gains in bytes, and where it comes from. Each file of rules has one.
+func TestCorrectionsAreDescribed(t *testing.T) {
+	page, err := os.ReadFile("CORRECTIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]bool{}
+	var names []string
+	for _, match := range describedRow.FindAllSubmatch(page, -1) {
+		name := string(match[1])
+		names = append(names, name)
+		var cells []string
+		for cell := range strings.SplitSeq(strings.Trim(string(match[0]), "|"), "|") {
+			cells = append(cells, strings.TrimSpace(cell))
+		}
+		if len(cells) != 6 {
+			t.Fatalf("%s has %d cells", name, len(cells))
+		}
+		in := describedIn.FindStringSubmatch(cells[2] + " | " + cells[3])
+		if in == nil {
+			t.Errorf("%s has no file and lines: %q, %q", name, cells[2], cells[3])
+			continue
+		}
+		source, err := sources.ReadFile(in[1])
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if lines := strconv.Itoa(bytes.Count(source, []byte("\n"))); lines != in[2] {
+			t.Errorf("%s: %s has %s lines, CORRECTIONS.md says %s", name, in[1], lines, in[2])
+		}
+		described[in[1]] = true
+		if gain := cells[4]; !strings.ContainsAny(gain, "0123456789") || cells[5] == "" {
+			t.Errorf("%s: no gain (%q), or no source (%q)", name, gain, cells[5])
+		}
+	}
+	if want := registeredCorrections(t); len(want) < 5 || !slices.Equal(names, want) {
+		t.Errorf("CORRECTIONS.md has %q, corrections.c %q", names, want)
+	}
+	for _, file := range sourcesOf(t, ".c") {
+		if path.Dir(file) == "corrections" && path.Base(file) != "corrections.c" && !described["csrc/"+file] {
+			t.Errorf("no row of CORRECTIONS.md is about %s", file)
+		}
+	}
+}
+
+// Without a correction of what the driver takes for itself, segments lie elsewhere than in the recordings. (cublas-handle
+// moves none of these: no cuBLAS handle is made.)
+func TestPlacesWithoutACorrection(t *testing.T) {
+	testkit.Python(t)
+	for _, name := range []string{"context", "local-memory", "first-kernel", "more-code"} {
+		got := places(t, placesWanted, "PHANTOM_WITHOUT="+name)
+		off, of := 0, 0
+		for device, recorded := range placesRecorded {
+			for i, place := range recorded {
+				of++
+				if got[device][i] != place {
+					off++
+				}
+			}
+		}
+		t.Logf("without %s %d of %d segments lie elsewhere", name, off, of)
+		if off == 0 {
+			t.Errorf("%s moves no segment", name)
+		}
+	}
+}
+
+// Without a correction of cuDNN's workspaces, that of its convolution is not the recorded one, and the others are.
+func TestWorkspacesWithoutACorrection(t *testing.T) {
+	profile, err := LoadProfile("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := randomConvolutions(t)
+	names := []string{"clusters", "products", "winograd", "fourier", "fourier-tiles"}
+	cases := []convolution{convolutions[0], random[23], random[2565], random[3290], random[5575]}
+	for _, without := range append([]string{""}, names...) {
+		taken, cudnn := workspaces(t, profile, cases, "PHANTOM_WITHOUT="+without)
+		if cudnn/100 != 919 {
+			t.Skipf("cuDNN %d is not the one that was recorded", cudnn)
+		}
+		for i, c := range cases {
+			var sum int64
+			for _, bytes := range taken[i] {
+				sum += bytes
+			}
+			if same := sum == c.recorded; same != (names[i] != without) {
+				t.Errorf("without %q, the convolution of %s takes %d bytes, recorded %d", without, names[i], sum, c.recorded)
+			}
+		}
+	}
+}
