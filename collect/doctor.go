@@ -13,21 +13,25 @@ import (
 
 	"github.com/dpsight/dpsight/collect/nvml"
 	"github.com/dpsight/dpsight/collect/phantom"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // A Check is one thing that recording needs, or that makes it better.
-type Check struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Needed bool   `json:"needed"` // without it nothing can be recorded
-	Detail string `json:"detail"`
-	Hint   string `json:"hint"` // what to do when it is not OK
-}
+type Check schemas.DoctorCheck
 
 // A Diagnosis is what a machine can record.
 type Diagnosis struct {
 	Checks   []Check
-	Features []TorchFeature // of the interpreter's torch; nil = none could be tried
+	Features []schemas.TorchFeature // of the interpreter's torch; nil = none could be tried
+}
+
+// Document is the diagnosis as it is printed.
+func (d Diagnosis) Document() schemas.Doctor {
+	doc := schemas.Doctor{Schema: schemas.DoctorSchema, Features: append([]schemas.TorchFeature{}, d.Features...)}
+	for _, c := range d.Checks {
+		doc.Checks = append(doc.Checks, schemas.DoctorCheck(c))
+	}
+	return doc
 }
 
 // Doctor looks at what recording needs on this machine. python is as in --python, store as in --store. It changes
@@ -101,7 +105,7 @@ func checkTorch(ctx context.Context, python string) (torch, opacus Check) {
 }
 
 // checkFeatures tries what the agent uses in torch without a promise that it stays.
-func checkFeatures(ctx context.Context, python string, torch bool) ([]TorchFeature, Check) {
+func checkFeatures(ctx context.Context, python string, torch bool) ([]schemas.TorchFeature, Check) {
 	c := Check{Name: "torch features", Hint: "the agent needs a torch that can be imported to try them"}
 	if !torch {
 		c.Detail = "there is no torch to try them in"

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -46,6 +47,26 @@ type Experiment struct {
 
 	// Signals are passed on to the experiment; the second one kills it. See [Interrupts]. May be nil.
 	Signals <-chan os.Signal
+}
+
+// Check refuses values that mean nothing.
+func (e *Experiment) Check() error {
+	below := func(n *int, least int) bool { return n != nil && *n < least }
+	switch {
+	case e.Timeout < 0:
+		return &UsageError{fmt.Sprintf("--timeout must be positive, not %s", e.Timeout),
+			"without --timeout an experiment may take as long as it likes"}
+	case below(e.RecordSteps, 1):
+		return &UsageError{fmt.Sprintf("--record-steps must be 1 or more, not %d", *e.RecordSteps),
+			"--bare records no events at all"}
+	case below(e.WindowSteps, 0):
+		return &UsageError{fmt.Sprintf("--window-steps must be 0 or more, not %d", *e.WindowSteps),
+			"0 records the first steps only"}
+	case below(e.StackSteps, 1):
+		return &UsageError{fmt.Sprintf("--stack-steps must be 1 or more, not %d", *e.StackSteps),
+			"without --stacks there are none at all"}
+	}
+	return nil
 }
 
 // DefaultGrace is the time that an experiment has to end by itself after TERM.

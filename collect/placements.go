@@ -2,8 +2,10 @@ package collect
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -44,4 +46,43 @@ func RunPlacements(ctx context.Context, e Experiment, p Placements) (*Result, er
 		e.Placements = append(slices.Clip(e.Placements), placement)
 	}
 	return nil, nil
+}
+
+// Predictions are the runs of one experiment on several phantom GPUs.
+type Predictions struct {
+	Dirs []string // of the runs, in the order of the machines
+	// Broken are the ids of those that were not recorded as they should have been.
+	Broken []string
+}
+
+// RunOn makes the runs on each machine, up to an interruption. It tells of a machine before its run, and with the error
+// of a run that was not recorded as it should have been.
+func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
+	tell func(*Machine, error)) (Predictions, error) {
+	var made Predictions
+	for _, m := range machines {
+		tell(m, nil)
+		e.Machine = m
+		r, err := RunPlacements(ctx, e, p)
+		if r == nil {
+			return made, err
+		}
+		if err != nil {
+			tell(m, err)
+			made.Broken = append(made.Broken, r.Manifest.RunID)
+		}
+		if made.Dirs = append(made.Dirs, r.Dir); r.Interrupted {
+			break
+		}
+	}
+	return made, nil
+}
+
+// Err says which runs were not recorded as they should have been, nil where all were.
+func (p *Predictions) Err() error {
+	if len(p.Broken) == 0 {
+		return nil
+	}
+	return schemas.WithHint(errors.New("the run was not recorded as it should have been: "+strings.Join(p.Broken, ", ")),
+		"its output is kept in "+p.Dirs[len(p.Dirs)-1])
 }

@@ -12,17 +12,8 @@ import (
 
 	"github.com/dpsight/dpsight/collect/agent"
 	"github.com/dpsight/dpsight/collect/interpreter"
+	"github.com/dpsight/dpsight/schemas"
 )
-
-// A TorchFeature is one thing without a public name that the agent uses in torch, and whether it works there.
-type TorchFeature struct {
-	Name    string `json:"name"`
-	OK      bool   `json:"ok"`
-	Needed  bool   `json:"needed"` // nothing can be recorded without it
-	Gives   string `json:"gives"`
-	Without string `json:"without"` // what is lost where it does not work
-	Error   string `json:"error"`   // what the probe raised, "" = nothing
-}
 
 // probesTime bounds the probes: they import torch, and parts of it that are seldom used.
 const probesTime = 3 * time.Minute
@@ -36,7 +27,7 @@ torch_probes.main()
 `
 
 // TorchFeatures tries the agent's features in an interpreter's torch. It hides GPUs, so that none is touched.
-func TorchFeatures(ctx context.Context, python string) ([]TorchFeature, error) {
+func TorchFeatures(ctx context.Context, python string) ([]schemas.TorchFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, probesTime)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "dpsight-probes-")
@@ -56,7 +47,7 @@ func TorchFeatures(ctx context.Context, python string) ([]TorchFeature, error) {
 		return nil, fmt.Errorf("the probes did not run: %w: %s", err, lastLine(stderr.String()))
 	}
 	_, text, _ := strings.Cut(string(out), interpreter.Marker)
-	var features []TorchFeature
+	var features []schemas.TorchFeature
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&features); err != nil {
 		return nil, fmt.Errorf("the answer of the probes: %w", err)
 	}

@@ -26,6 +26,26 @@ type World struct {
 	PerNode int   // GPUs of a machine
 }
 
+// What --ranks and --gpus-per-node are where they are left out.
+const (
+	DefaultRanks   = "0"
+	DefaultPerNode = 8
+)
+
+// WorldOf is [NewWorld] where --world-size was given, else nil: the other options then have no effect.
+func WorldOf(size *int, ranks string, perNode int) (*World, error) {
+	switch {
+	case size != nil:
+		return NewWorld(*size, ranks, perNode)
+	case ranks != DefaultRanks:
+		return nil, &UsageError{"--ranks has no effect without --world-size", "as in --world-size 8 --ranks 0,7"}
+	case perNode != DefaultPerNode:
+		return nil, &UsageError{"--gpus-per-node has no effect without --world-size",
+			"as in --world-size 8 --gpus-per-node 4"}
+	}
+	return nil, nil
+}
+
 // NewWorld reads --world-size, --ranks and --gpus-per-node.
 func NewWorld(size int, ranks string, perNode int) (*World, error) {
 	if size < 1 || size > maxWorld {

@@ -51,7 +51,8 @@ func ExplainFigure(doc explain.Document) figure.Figure {
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written.
-func WriteExplanation(dir string, doc explain.Document) ([]string, error) {
+func WriteExplanation(dir string, doc explain.Document) (written []string, err error) {
+	defer func() { err = unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the figure's folder: %w", err)
 	}

@@ -79,7 +79,8 @@ func FitFolder(dir string, doc *predict.FitDocument) string {
 }
 
 // WriteFit writes the tables and the picture of a search into a folder, and gives the paths.
-func WriteFit(dir string, doc predict.FitDocument) ([]string, error) {
+func WriteFit(dir string, doc predict.FitDocument) (written []string, err error) {
+	defer func() { err = unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder: %w", err)
 	}
@@ -94,6 +95,13 @@ func WriteFit(dir string, doc predict.FitDocument) ([]string, error) {
 		}})
 	}
 	return writeAll(filepath.Clean(dir), files)
+}
+
+// SaveFit writes a search to the first of [FitFolders] where nothing is lost, and gives the folder.
+func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
+	folder = FitFolder(dir, &doc)
+	_, err = WriteFit(folder, doc)
+	return folder, err
 }
 
 // FitFigure draws memory by the value that was varied.

@@ -38,7 +38,8 @@ type output struct {
 // Write makes the report in dir, which is created, and gives the paths written, the summary first. Each file is either
 // whole or not there. What an earlier report wrote there and this one does not is removed; over files that no report
 // wrote none is written (*ForeignError).
-func Write(dir string, m Model) ([]string, error) {
+func Write(dir string, m Model) (written []string, err error) {
+	defer func() { err = unwritable(err) }()
 	sets := m.tableSets()
 	results := resultsTable(&m.Study)
 	files := []output{
@@ -64,8 +65,7 @@ func Write(dir string, m Model) ([]string, error) {
 	if err := list(dir, names); err != nil { // first: one that is interrupted can be made again
 		return nil, err
 	}
-	written, err := writeAll(dir, files)
-	if err != nil {
+	if written, err = writeAll(dir, files); err != nil {
 		return written, err
 	}
 	return written, removeStale(dir, files)

@@ -24,6 +24,18 @@ type ForeignError struct{ Path string }
 
 func (e *ForeignError) Error() string { return e.Path + " is there, and no report wrote it" }
 
+// Hint says where else the report can go.
+func (e *ForeignError) Hint() string { return "name another folder, or move it away" }
+
+// unwritable adds advice to the error of a folder that cannot be written.
+func unwritable(err error) error {
+	var foreign *ForeignError
+	if err == nil || errors.As(err, &foreign) {
+		return err
+	}
+	return schemas.WithHint(err, "name a folder that can be written")
+}
+
 // withOld gives the names of what a report is about to write into dir, and of what an earlier one wrote there. It
 // refuses to write over a file that no report wrote.
 func withOld(dir string, files []output) ([]string, error) {

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/dpsight/dpsight/report/table"
+import (
+	"github.com/dpsight/dpsight/report/selected"
+	"github.com/dpsight/dpsight/report/table"
+)
 
 type analyzeCmd struct {
 	Breakdown breakdownCmd `cmd:"" help:"What the allocated bytes are for, at the peak or at any moment."`
@@ -27,10 +30,29 @@ func (c *analysis) write(s *streams, tables ...table.Table) error {
 	return table.Write(s.out, c.Format, tables...)
 }
 
-// writeDocument prints a document as tables, and in CSV as records, which are for programs.
-func writeDocument[D any](s *streams, format string, doc D, tables func(D) []table.Table, records func(D) table.Table) error {
-	if format == "csv" {
-		return table.Write(s.out, format, records(doc))
+// show prints an analysis of the selected runs.
+func show[D any](s *streams, c *analysis, of func(*selected.Runs) (D, error), tables func(D) []table.Table) error {
+	runs, err := s.source(c.Store).Select(c.Names)
+	if err != nil {
+		return err
 	}
-	return table.Write(s.out, format, tables(doc)...)
+	doc, err := of(runs)
+	if err != nil {
+		return err
+	}
+	return c.write(s, tables(doc)...)
+}
+
+// showRecords is show for an analysis that has records in CSV, which are for programs.
+func showRecords[D any](s *streams, c *analysis, of func(*selected.Runs) (D, error), tables func(D) []table.Table,
+	records func(D) table.Table) error {
+	if c.Format == "csv" {
+		tables = alone(records)
+	}
+	return show(s, c, of, tables)
+}
+
+// alone makes tables of a document's only one.
+func alone[D any](one func(D) table.Table) func(D) []table.Table {
+	return func(doc D) []table.Table { return []table.Table{one(doc)} }
 }

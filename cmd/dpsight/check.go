@@ -6,7 +6,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -26,43 +25,24 @@ func (checkCmd) Help() string { return help("check") }
 
 func (c *checkCmd) Run(s *streams) error {
 	if c.Baseline == "" && c.WriteBaseline == "" {
-		return withHint{errors.New("there is nothing to check against: no --baseline is given"),
-			"dpsight check --write-baseline FILE writes one from runs that are good"}
+		return withHint(errors.New("there is nothing to check against: no --baseline is given"),
+			"dpsight check --write-baseline FILE writes one from runs that are good")
 	}
-	given := c.Threshold
-	if len(given) == 0 {
-		given = gate.DefaultThresholds
+	if len(c.Threshold) == 0 {
+		c.Threshold = gate.DefaultThresholds
 	}
-	thresholds, err := gate.ParseThresholds(given)
+	thresholds, err := gate.ParseThresholds(c.Threshold)
 	if err != nil {
-		return withHint{err, "as in --threshold peak=1.05 --threshold category:gradients=5%"}
+		return withHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5%")
 	}
 	floor, err := gate.ParseBytes(c.Floor)
 	if err != nil {
-		return withHint{fmt.Errorf("--floor: %w", err), "as in --floor 1MiB"}
+		return withHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
 	}
-	from := s.source(c.Store)
-	var baseline *schemas.Baseline
-	var ofRuns bool
-	if c.Baseline != "" { // first: trials that it has are checked
-		if baseline, ofRuns, err = from.ReadBaseline("the baseline", c.Baseline, version,
-			selected.LeaveTrials); err != nil {
-			return err
-		}
-	}
-	_, runs, err := from.Summaries(c.Names, selected.LeaveTrialsBut(baseline))
+	runs, doc, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
+		Thresholds: thresholds, Floor: floor, Partial: c.Partial})
 	if err != nil {
 		return err
-	}
-	runs = from.Newest(runs)
-	var doc *gate.Document
-	if baseline != nil {
-		if err := gate.CheckPhases(thresholds, *baseline, runs); err != nil {
-			return withHint{err, "dpsight analyze phases lists the phases"}
-		}
-		d := gate.Check(*baseline, runs, gate.Options{Baseline: c.Baseline, Thresholds: thresholds,
-			Floor: floor, Partial: c.Partial, Pair: ofRuns})
-		doc = &d
 	}
 	if doc != nil {
 		if err := table.Write(s.out, c.Format, report.CheckTables(*doc)...); err != nil {
@@ -73,18 +53,19 @@ func (c *checkCmd) Run(s *streams) error {
 			if c.WriteBaseline != "" {
 				hint = "no baseline was written; where this is meant, leave out --baseline"
 			}
-			return failure{withHint{errors.New(doc.Sentence()), hint}}
+			return failure{withHint(errors.New(doc.Sentence()), hint)}
 		}
 	}
-	if c.WriteBaseline != "" {
-		fresh := gate.BaselineOf(runs, version)
-		if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
-			return withHint{fmt.Errorf("writing the baseline: %w", err), "name a file that can be written"}
-		}
-		for _, gap := range gate.BaselineGaps(&fresh) {
-			s.warn(gap)
-		}
-		s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))
+	if c.WriteBaseline == "" {
+		return nil
 	}
+	fresh := gate.BaselineOf(runs, version)
+	if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
+		return withHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")
+	}
+	for _, gap := range gate.BaselineGaps(&fresh) {
+		s.warn(gap)
+	}
+	s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))
 	return nil
 }

@@ -100,10 +100,9 @@ func (c *collectCmd) runOne(s *streams, console *collect.Console, e collect.Expe
 	hint := "its output is kept in " + r.Dir
 	switch {
 	case recording != nil:
-		return failure{withHint{errors.New("the run was not recorded as it should have been"), hint}}
+		return failure{withHint(errors.New("the run was not recorded as it should have been"), hint)}
 	case r.Manifest.Status != schemas.StatusOK:
-		return failure{withHint{errors.New("the experiment did not end well: its status is " + r.Manifest.Status),
-			hint}}
+		return failure{withHint(errors.New("the experiment did not end well: its status is "+r.Manifest.Status), hint)}
 	}
 	return nil
 }
@@ -124,8 +123,7 @@ func (c *collectCmd) check(given map[string]string) error {
 		misuse{c.Bare && c.Stacks != "none", "--stacks has no effect on a bare run",
 			"stacks are of allocator events, which it does not record"},
 		misuse{c.SampleInterval < time.Millisecond,
-			fmt.Sprintf("--sample-interval must be 1ms or more, not %s", c.SampleInterval),
-			"it is 10ms where it is left out"})
+			fmt.Sprintf("--sample-interval must be 1ms or more, not %s", c.SampleInterval), "it is 10ms where it is left out"})
 	return cmp.Or(err, c.recordFlags.check(), c.suiteFlags.check())
 }
 

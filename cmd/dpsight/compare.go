@@ -1,11 +1,8 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -24,33 +21,12 @@ func (compareCmd) Help() string { return help("compare") }
 func (c *compareCmd) Run(s *streams) error {
 	value, err := compare.ParseMetric(c.Value)
 	if err != nil {
-		return withHint{err, "as in --value peak, --value time or --value category:gradients"}
-	}
-	runs, sums, err := s.source(c.Store).Summaries(c.Names, selected.LeaveTrials)
-	if err != nil {
-		return err
+		return withHint(err, "as in --value peak, --value time or --value category:gradients")
 	}
 	o := compare.Options{Value: value, Rows: c.Rows, Cols: c.Cols}
-	if runs.Suite != nil {
-		o.Prefer = runs.Suite.Baseline
-	}
-	var base selected.Baseline
-	if key, v, ok := strings.Cut(c.Baseline, "="); ok {
-		o.Match = map[string]string{key: v}
-	} else if base, err = runs.Baseline(c.Baseline, sums); err != nil {
-		return err
-	}
-	o.Run = base.Summary
-	sides := len(sums)
-	if base.Elsewhere != nil {
-		sides++
-	}
-	if u := value.Unit(); sides == 2 || u == compare.UnitMS || u == compare.UnitPerSecond { // else no time is shown
-		base.NoteRepeats(runs, sums)
-	}
-	doc, err := compare.Compare(sums, o)
+	doc, err := s.source(c.Store).Compare(c.Names, o, c.Baseline)
 	if err != nil {
-		return withHint{err, "dpsight runs lists the runs; dpsight compare --help has examples"}
+		return err
 	}
 	return table.Write(s.out, c.Format, report.CompareTables(doc)...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/report/selected"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // A failure is an experiment or a check that failed: dpsight did its work, and exits with exitFailed.
@@ -19,20 +20,14 @@ func (f failure) Unwrap() error { return f.error }
 type hinted interface{ Hint() string }
 
 // withHint adds advice to an error.
-type withHint struct {
-	error
-	hint string
-}
-
-func (w withHint) Hint() string  { return w.hint }
-func (w withHint) Unwrap() error { return w.error }
+func withHint(err error, hint string) error { return schemas.WithHint(err, hint) }
 
 // advise adds advice to an error that has none of its own.
 func advise(err error, hint string) error {
 	if h := hinted(nil); errors.As(err, &h) {
 		return err
 	}
-	return withHint{err, hint}
+	return withHint(err, hint)
 }
 
 // A misuse is a use of options that means nothing or has no effect: who gave them would believe that they had one.
@@ -45,7 +40,7 @@ type misuse struct {
 func refuse(list ...misuse) error {
 	for _, m := range list {
 		if m.is {
-			return withHint{errors.New(m.problem), m.hint}
+			return withHint(errors.New(m.problem), m.hint)
 		}
 	}
 	return nil

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/resultjson"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -26,49 +23,19 @@ func (c *exportCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
-	folder := len(runs.Runs) > 1 || strings.HasSuffix(c.Out, "/") ||
-		strings.HasSuffix(c.Out, string(filepath.Separator))
-	if st, err := os.Stat(c.Out); err == nil && st.IsDir() {
-		folder = true
+	if len(runs.Runs) > 1 && c.Out == "" {
+		return withHint(fmt.Errorf("%d runs do not go into one file", len(runs.Runs)), "name a folder with -o, or one run")
 	}
-	if folder && c.Out == "" {
-		return withHint{fmt.Errorf("%d runs do not go into one file", len(runs.Runs)),
-			"name a folder with -o, or one run"}
-	}
-	var profiles []analyze.ComponentProfile
-	err = runs.Each(schemas.WantAll, false, func(in schemas.Tables) error {
-		profiles = append(profiles, analyze.Profile(in))
-		return nil
-	})
+	profiles, err := selected.RowsOf(runs, schemas.WantAll, analyze.Profile)
 	if err != nil {
 		return err
 	}
 	if c.Out == "" {
 		return resultjson.New(profiles[0]).Write(s.out)
 	}
-	if !folder {
-		return cannotExport(schemas.WriteFile(c.Out, resultjson.New(profiles[0]).Write))
-	}
-	if err := os.MkdirAll(c.Out, 0o755); err != nil {
-		return cannotExport(err)
-	}
-	for i, name := range resultjson.FileNames(profiles) {
-		path := filepath.Join(c.Out, name)
-		if err := schemas.WriteFile(path, resultjson.New(profiles[i]).Write); err != nil {
-			return cannotExport(err)
-		}
+	paths, err := resultjson.WriteAll(c.Out, profiles)
+	for _, path := range paths {
 		fmt.Fprintln(s.out, path)
 	}
-	return nil
-}
-
-func cannotExport(err error) error {
-	if err == nil {
-		return nil
-	}
-	var p *os.PathError
-	if errors.As(err, &p) {
-		err = fmt.Errorf("%s: %w", p.Path, p.Err)
-	}
-	return withHint{fmt.Errorf("the export cannot be written: %w", err), "name another file or folder with -o"}
+	return err
 }

@@ -31,8 +31,7 @@ func (f *fitFlags) check(c *predictCmd) error {
 			"as in --fit 80GiB --vary batch_size=1..512; --gpu-memory predicts a single run"},
 		misuse{f.Vary == "" && (f.Fresh || f.Out != ""), "--fresh and --out go with --vary",
 			"dpsight report RUN -o DIR reports on a single run"},
-		misuse{f.Fit != 0 && c.GPUMemory != 0, "--fit and --gpu-memory both say how much memory there is",
-			"leave one out"},
+		misuse{f.Fit != 0 && c.GPUMemory != 0, "--fit and --gpu-memory both say how much memory there is", "leave one out"},
 		misuse{f.Vary != "" && c.Seeds != 1, "--seeds does not go with --vary",
 			"predict the value that was found with --seeds"})
 }
@@ -57,7 +56,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 		return err
 	}
 	if schemas.CheckFolder(out) != nil { // better now than after an hour
-		return withHint{fmt.Errorf("the folder %s cannot be written: not a directory", out), "name another with -o"}
+		return withHint(fmt.Errorf("the folder %s cannot be written: not a directory", out), "name another with -o")
 	}
 	trails, err := search.All(context.Background(), cells,
 		func(cell *fit.Cell) { console.Println("dpsight: " + cell.Machine.Note) },
@@ -78,13 +77,12 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	for _, done := range searches {
 		if done.Stopped != "" {
-			return failure{withHint{fmt.Errorf("the search did not come to its end: %s on %s: %s", done.Method,
-				done.GPU,
-				done.Stopped), "what was predicted is kept: the same command goes on from there"}}
+			return failure{withHint(fmt.Errorf("the search did not come to its end: %s on %s: %s", done.Method, done.GPU,
+				done.Stopped), "what was predicted is kept: the same command goes on from there")}
 		}
 	}
 	if nothing := doc.Failure(); nothing != "" {
-		return failure{withHint{errors.New(nothing), "dpsight analyze findings on its run says what was in the way"}}
+		return failure{withHint(errors.New(nothing), "dpsight analyze findings on its run says what was in the way")}
 	}
 	return nil
 }
@@ -94,9 +92,9 @@ func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) e
 	if err := table.Write(s.out, c.Format, report.FitTables(doc)...); err != nil {
 		return err
 	}
-	folder := report.FitFolder(out, &doc)
-	if _, err := report.WriteFit(folder, doc); err != nil {
-		return withHint{err, "name a folder that can be written"}
+	folder, err := report.SaveFit(out, doc)
+	if err != nil {
+		return err
 	}
 	if folder != out {
 		s.note(out + " has the tables of another search, which are kept")

@@ -11,8 +11,8 @@ import (
 //go:embed help
 var helpTexts embed.FS
 
-// help is what a command's --help says above its options: a file of the folder help. {suites} and {presets} there are the
-// built-in ones.
+// help is what a command's --help says above its options: a file of the folder help. {suites} and {presets} there are
+// the built-in ones.
 func help(command string) string {
 	text, err := helpTexts.ReadFile("help/" + command + ".txt")
 	if err != nil {

@@ -40,9 +40,8 @@ func (c *ingestCmd) Run(s *streams) error {
 		if n := len(refused); n > 1 {
 			first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
 		}
-		return withHint{errors.New(
-			first), "it takes run folders, stores, and memory snapshots that torch 2.10 or later " +
-			"recorded from the start; nothing was written for what it refused"}
+		return withHint(errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or later "+
+			"recorded from the start; nothing was written for what it refused")
 	}
 	return nil
 }
@@ -53,5 +52,5 @@ func cannotWrite(dir string, err error) error {
 	if errors.As(err, &p) {
 		err = p.Err
 	}
-	return withHint{fmt.Errorf("the store %s cannot be written: %w", dir, err), "name another folder with --store"}
+	return withHint(fmt.Errorf("the store %s cannot be written: %w", dir, err), "name another folder with --store")
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/collect"
@@ -58,8 +56,7 @@ func (c *predictCmd) Run(s *streams) error {
 	if e.World, err = c.world(); err != nil {
 		return err
 	}
-	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit,
-		c.GPUMemory))})
+	machines, err := collect.OpenPhantoms(c.Device, collect.PhantomOptions{MemoryBytes: int64(cmp.Or(c.Fit, c.GPUMemory))})
 	if err != nil {
 		return err
 	}
@@ -81,38 +78,33 @@ func (c *predictCmd) Run(s *streams) error {
 // predict makes a run on each device and prints what came out.
 func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Experiment,
 	machines []*collect.Machine) error {
-	var runs []predict.PredictionRun
-	var dirs, broken []string
-	for _, m := range machines {
-		console.Println("dpsight: " + m.Note)
-		e.Machine = m
-		r, err := collect.RunPlacements(context.Background(), e, c.placements(console))
-		if r == nil {
-			return err
-		}
-		if err != nil {
+	tell := func(m *collect.Machine, err error) {
+		if err == nil {
+			console.Println("dpsight: " + m.Note)
+		} else {
 			console.Println("dpsight: warning: " + oneLine(err.Error()))
-			broken = append(broken, r.Manifest.RunID)
-		}
-		run, err := readFit(r.Dir)
-		if err != nil {
-			return err
-		}
-		runs, dirs = append(runs, run.Run), append(dirs, r.Dir)
-		if r.Interrupted {
-			break
 		}
 	}
-	if err := table.Write(s.out, c.Format, report.PredictionTables(predict.NewPredictionDocument(
-		runs...))...); err != nil {
+	made, err := collect.RunOn(context.Background(), e, machines, c.placements(console), tell)
+	if err != nil {
 		return err
 	}
-	if len(broken) > 0 {
-		return failure{withHint{errors.New("the run was not recorded as it should have been: " +
-			strings.Join(broken, ", ")),
-			"its output is kept in " + dirs[len(dirs)-1]}}
+	var runs []predict.PredictionRun
+	for _, dir := range made.Dirs {
+		run, err := readFit(dir)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, run.Run)
 	}
-	return verdict(runs, dirs)
+	doc := predict.NewPredictionDocument(runs...)
+	if err := table.Write(s.out, c.Format, report.PredictionTables(doc)...); err != nil {
+		return err
+	}
+	if err := cmp.Or(made.Err(), report.PredictionFailure(runs, made.Dirs)); err != nil {
+		return failure{err}
+	}
+	return nil
 }
 
 // placements make the run under --seeds policies of addresses.
@@ -130,20 +122,4 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 			return ingest.Placement(r.Manifest, tables), nil
 		},
 	}
-}
-
-// verdict is the failure of the first run that does not fit, or that leaves open whether it would.
-func verdict(runs []predict.PredictionRun, dirs []string) error {
-	for i := range runs {
-		r := &runs[i]
-		hint := "dpsight analyze findings " + dirs[i] + " says what was in the way"
-		switch {
-		case r.Fits == nil:
-			hint = strings.TrimPrefix(r.Advice()+"; its output is kept in "+dirs[i], "; ")
-		case *r.Fits:
-			continue
-		}
-		return failure{withHint{errors.New(r.Sentence()), hint}}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -24,17 +25,11 @@ type recordFlags struct {
 
 // check refuses values that mean nothing.
 func (f *recordFlags) check() error {
+	e := collect.Experiment{Timeout: f.Timeout, RecordSteps: &f.RecordSteps, WindowSteps: &f.WindowSteps,
+		StackSteps: &f.StackSteps}
 	value, nameless := f.Param[""]
-	return refuse(
-		misuse{f.Timeout < 0, fmt.Sprintf("--timeout must be positive, not %s", f.Timeout),
-			"without --timeout an experiment may take as long as it likes"},
-		misuse{f.RecordSteps < 1, fmt.Sprintf("--record-steps must be 1 or more, not %d", f.RecordSteps),
-			"--bare records no events at all"},
-		misuse{f.WindowSteps < 0, fmt.Sprintf("--window-steps must be 0 or more, not %d", f.WindowSteps),
-			"0 records the first steps only"},
-		misuse{f.StackSteps < 1, fmt.Sprintf("--stack-steps must be 1 or more, not %d", f.StackSteps),
-			"without --stacks there are none at all"},
-		misuse{nameless, fmt.Sprintf("--param =%s has no name", value), "as in --param rank=8"})
+	return cmp.Or(e.Check(), refuse(
+		misuse{nameless, fmt.Sprintf("--param =%s has no name", value), "as in --param rank=8"}))
 }
 
 // experiment is what all runs of these flags share.
@@ -66,6 +61,18 @@ func newConsole(stderr io.Writer) *collect.Console {
 	return collect.NewConsole(file)
 }
 
+// worldFlags say which ranks of a script that torchrun would start are run, on the phantom GPU.
+type worldFlags struct {
+	WorldSize   *int   `help:"Run ranks of a script that torchrun would start so many times, on phantom GPUs; the other ranks are copies of the one that runs." placeholder:"N"`
+	Ranks       string `help:"Which ranks to run, with --world-size." default:"0" placeholder:"R,…"`
+	GPUsPerNode int    `name:"gpus-per-node" help:"How many GPUs a machine has, with --world-size: a rank's device is its remainder." default:"8" placeholder:"N"`
+}
+
+// world is what the flags say, nil where --world-size was not given.
+func (f *worldFlags) world() (*collect.World, error) {
+	return collect.WorldOf(f.WorldSize, f.Ranks, f.GPUsPerNode)
+}
+
 // What the options of an experiment are of.
 const (
 	optionsOfCommand = "the options of a command go after --"
@@ -83,7 +90,7 @@ func (m *deviceMemory) UnmarshalText(text []byte) error {
 		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
 	}
 	if err != nil {
-		return withHint{err, "as in 24GiB"}
+		return withHint(err, "as in 24GiB")
 	}
 	*m = deviceMemory(bytes)
 	return nil

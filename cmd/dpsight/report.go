@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/dpsight/dpsight/report"
-	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -24,34 +22,21 @@ type reportCmd struct {
 func (reportCmd) Help() string { return help("report") }
 
 func (c *reportCmd) Run(s *streams) error {
-	runs, err := s.source(c.Store).Select(c.Names)
-	if err != nil {
-		return err
-	}
-	selected.LeaveTrials(runs)
-	selected.LeaveSuperseded(runs)
-	if err := runs.Ingested(); err != nil {
-		return err
-	}
-	return c.draw(s, runs)
-}
-
-// draw writes the report of selected runs and prints its summary, or with --quiet the overhead alone, and where it lies.
-func (c *reportCmd) draw(s *streams, runs *selected.Runs) error {
-	m, err := runs.Model(c.Baseline)
+	m, err := s.source(c.Store).Report(c.Names, c.Baseline)
 	if err != nil {
 		return err
 	}
 	m.AllSteps = c.Steps == "all"
-	written, err := report.Write(c.Out, m)
-	var foreign *report.ForeignError
-	switch {
-	case errors.As(err, &foreign):
-		return withHint{err, "name another folder, or move it away"}
-	case err != nil:
-		return withHint{err, "name a folder that can be written"}
+	return drawReport(s, m, c.Out, c.Quiet)
+}
+
+// drawReport writes a report and prints its summary, or the overhead alone, and where it lies.
+func drawReport(s *streams, m report.Model, out string, quiet bool) error {
+	written, err := report.Write(out, m)
+	if err != nil {
+		return err
 	}
-	if c.Quiet {
+	if quiet {
 		err = table.Write(s.out, "table", report.Gist(m.Study))
 	} else {
 		err = copyFile(s.out, written[0])
@@ -59,7 +44,7 @@ func (c *reportCmd) draw(s *streams, runs *selected.Runs) error {
 	if err != nil {
 		return err
 	}
-	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(c.Out), len(written)))
+	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(out), len(written)))
 	return nil
 }
 

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 // formatFlag is --format, wherever a table is printed.
@@ -28,14 +26,9 @@ func (c *runsCmd) Run(s *streams) error {
 	if len(runs.Runs) == 1 { // of several it was said
 		runs.WarnPending()
 	}
-	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err = runs.Each(schemas.WantTimes, true, func(in schemas.Tables) error {
-		doc.Runs = append(doc.Runs, analyze.ListRun(in))
-		return nil
-	})
+	doc, err := runs.List()
 	if err != nil {
 		return err
 	}
-	doc.Supersede(runs.Manifests())
 	return table.Write(s.out, c.Format, report.RunsTable(doc))
 }

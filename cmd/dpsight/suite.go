@@ -60,11 +60,9 @@ func (f *suiteFlags) load() (*suite.Suite, error) {
 // earlier finds what the store holds of the suite.
 func (c *collectCmd) earlier(plan *suite.Suite, m *collect.Machine, console *collect.Console) (*suite.Resumption,
 	error) {
-	return plan.Resume(store.Open(c.Store), suite.ResumeOptions{ID: c.ResumeFrom, Machine: m,
-		RetryFailed: c.RetryFailed,
-		LookOnly:    c.DryRun, Waiting: func(id string) {
-			console.Println("dpsight: waiting for run " + id + ", which a killed suite has left")
-		}})
+	waiting := func(id string) { console.Println("dpsight: waiting for run " + id + ", which a killed suite has left") }
+	return plan.Resume(store.Open(c.Store), suite.ResumeOptions{ID: c.ResumeFrom, Machine: m, RetryFailed: c.RetryFailed,
+		LookOnly: c.DryRun, Waiting: waiting})
 }
 
 // dryRun is --dry-run: a suite for a GPU can be planned where there is none.
@@ -85,8 +83,8 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 	if c.Report == "" {
 		c.Report = plan.ReportFolder(c.Store)
 	} else if !c.NoReport && schemas.CheckFolder(c.Report) != nil {
-		return withHint{fmt.Errorf("the report %s cannot be written: not a directory", c.Report),
-			"name another folder with --report"}
+		return withHint(fmt.Errorf("the report %s cannot be written: not a directory", c.Report),
+			"name another folder with --report")
 	}
 	options := suite.Options{Template: e, Jobs: c.Jobs, End: func(r *collect.Result) error {
 		_, err := makeTables(console, r)
@@ -100,17 +98,13 @@ func (c *collectCmd) runSuite(s *streams, console *collect.Console, plan *suite.
 		options.Resume = earlier
 		console.Println("dpsight: " + plan.ResumeNote(earlier, c.Store))
 	}
-	options.Begin = func(i, of int, t suite.Task) {
-		console.Println(fmt.Sprintf("dpsight: experiment %d of %d: %s", i+1, of, t.Title()))
+	output := s.err
+	if c.Quiet {
+		output = nil
 	}
+	options.Show(console, output)
 	if c.Jobs > 1 {
-		console.Together()
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2*c.Jobs, runtime.NumCPU())))
-	}
-	if c.Jobs > 1 && !c.Quiet {
-		options.Output = func(t suite.Task, e *collect.Experiment) {
-			e.Stdout, e.Stderr = console.Prefixed(s.err, t.Name), console.Prefixed(s.err, t.Name)
-		}
 	}
 	out, err := plan.Run(context.Background(), options)
 	if err != nil {
@@ -136,7 +130,7 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 	case len(dirs) == 0:
 		return nil
 	case len(out.Results) == 0 && !c.NoReport && report.Drawn(c.Report, dirs):
-		fmt.Fprintf(s.err, "dpsight: report in %s, drawn before\n", filepath.Clean(c.Report))
+		s.say("report in " + filepath.Clean(c.Report) + ", drawn before")
 		return nil
 	}
 	runs, err := s.source(c.Store).Folder(dirs...)
@@ -151,5 +145,9 @@ func (c *collectCmd) reportSuite(s *streams, out *suite.Outcome) error {
 		}
 		return table.Write(s.out, "table", report.SuccessTables(compare.Success(sums))...)
 	}
-	return (&reportCmd{storeFlag: c.storeFlag, Out: c.Report, Quiet: c.Quiet}).draw(s, runs)
+	m, err := runs.Model("")
+	if err != nil {
+		return err
+	}
+	return drawReport(s, m, c.Report, c.Quiet)
 }

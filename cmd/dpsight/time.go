@@ -5,7 +5,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 type timeCmd struct {
@@ -21,19 +20,8 @@ func (timeCmd) Help() string { return help("time") }
 func (c *timeCmd) Run(s *streams) error {
 	by := timing.ModuleTimeBy{Dimension: grouping.Dimension(c.By), Depth: c.Depth, Fold: c.Fold, Top: c.Top}
 	if err := by.Check(); err != nil {
-		return withHint{err, "as in --by module --fold --top 10"}
+		return withHint(err, "as in --by module --fold --top 10")
 	}
-	runs, err := s.source(c.Store).Select(c.Names)
-	if err != nil {
-		return err
-	}
-	rows, err := selected.Rows(runs, schemas.WantTimes|schemas.WantModuleTimes,
-		func(in schemas.Tables) (timing.ModuleTimeRun, error) {
-			return timing.ModuleTimes(in, by), nil
-		})
-	if err != nil {
-		return err
-	}
-	doc := timing.NewModuleTimeDocument(by, rows...)
-	return writeDocument(s, c.Format, doc, report.ModuleTimeTables, report.ModuleTimeRecords)
+	times := func(r *selected.Runs) (timing.ModuleTimeDocument, error) { return r.ModuleTimes(by) }
+	return showRecords(s, &c.analysis, times, report.ModuleTimeTables, report.ModuleTimeRecords)
 }

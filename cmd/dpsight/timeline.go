@@ -6,7 +6,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 // How many points a timeline has where none are asked for: lines of a screen, and enough for a plot of any width.
@@ -29,7 +28,7 @@ func (timelineCmd) Help() string { return help("timeline") }
 func (c *timelineCmd) Run(s *streams) error {
 	within := timeline.EventRange{Device: c.Device, Step: c.Step, From: c.From, To: c.To}
 	if err := within.Check(); err != nil {
-		return withHint{err, "as in --step 3, or --from 1000 --to 2000; steps count from 0"}
+		return withHint(err, "as in --step 3, or --from 1000 --to 2000; steps count from 0")
 	}
 	points := peoplePoints
 	if c.Format == "csv" || c.Format == "json" {
@@ -39,22 +38,9 @@ func (c *timelineCmd) Run(s *streams) error {
 		points = *c.Points
 	}
 	if points < 0 {
-		return withHint{fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point " +
-			"after every event"}
+		return withHint(fmt.Errorf("--points %d: must be 0 or more", points), "as in --points 100; 0 is a point "+
+			"after every event")
 	}
-	runs, err := s.source(c.Store).Select(c.Names)
-	if err != nil {
-		return err
-	}
-	many := len(runs.Runs) > 1
-	rows, err := selected.Rows(runs, schemas.WantMemory|schemas.WantTimes,
-		func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
-			run, err := timeline.CategoryTimeline(in, within, points)
-			return run, selected.WithoutEvents(err, many)
-		})
-	if err != nil {
-		return err
-	}
-	doc := timeline.NewCategoryTimelineDocument(points, rows...)
-	return writeDocument(s, c.Format, doc, report.CategoryTimelineTables, report.CategoryTimelineRecords)
+	timeline := func(r *selected.Runs) (timeline.CategoryTimelineDocument, error) { return r.Timeline(within, points) }
+	return showRecords(s, &c.analysis, timeline, report.CategoryTimelineTables, report.CategoryTimelineRecords)
 }

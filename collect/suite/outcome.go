@@ -22,7 +22,7 @@ type Outcome struct {
 	Interrupted bool
 }
 
-// Err is nil where every experiment was recorded, made into tables, and ended well; else a *[FailedError].
+// Err is nil where every experiment was recorded, made into tables, and ended well.
 func (o *Outcome) Err() error {
 	var unwell []string
 	for _, r := range o.Runs {
@@ -34,22 +34,14 @@ func (o *Outcome) Err() error {
 	const kept = "what was recorded is kept: dpsight runs lists it"
 	switch {
 	case o.Interrupted:
-		return &FailedError{fmt.Sprintf("the suite was interrupted after %d of %d experiments", len(o.Runs), o.Planned),
-			kept + "; --resume makes the others"}
+		return schemas.WithHint(fmt.Errorf("the suite was interrupted after %d of %d experiments", len(o.Runs), o.Planned),
+			kept+"; --resume makes the others")
 	case len(unwell) > 0:
-		return &FailedError{fmt.Sprintf("%d of %d experiments did not end well: %s", len(unwell), o.Planned,
-			schemas.Shortlist(unwell, most)), kept + "; --resume --retry-failed makes these again"}
+		return schemas.WithHint(fmt.Errorf("%d of %d experiments did not end well: %s", len(unwell), o.Planned,
+			schemas.Shortlist(unwell, most)), kept+"; --resume --retry-failed makes these again")
 	case len(o.Failures) > 0 || len(o.Runs) != o.Planned:
-		return &FailedError{fmt.Sprintf("%d of %d experiments could not be recorded and ingested",
-			len(o.Failures), o.Planned), kept}
+		return schemas.WithHint(fmt.Errorf("%d of %d experiments could not be recorded and ingested",
+			len(o.Failures), o.Planned), kept)
 	}
 	return nil
 }
-
-// A FailedError says that a suite was run and not all of its experiments ended well.
-type FailedError struct{ text, hint string }
-
-func (e *FailedError) Error() string { return e.text }
-
-// Hint says where the runs are, and how the others are made.
-func (e *FailedError) Hint() string { return e.hint }

@@ -9,13 +9,16 @@ package resultjson
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // Document is one *_result.json.
@@ -165,6 +168,43 @@ func runName(p *analyze.ComponentProfile) string {
 		return p.Name
 	}
 	return p.RunID
+}
+
+// WriteAll writes runs to out: one to a file of that name, several, or one to a folder that is there or whose name ends
+// as a folder's, to a file each. It gives the paths of files in a folder.
+func WriteAll(out string, profiles []analyze.ComponentProfile) (paths []string, err error) {
+	defer func() {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = fmt.Errorf("%s: %w", p.Path, p.Err)
+		}
+		if err != nil {
+			err = schemas.WithHint(fmt.Errorf("the export cannot be written: %w", err), "name another file or folder with -o")
+		}
+	}()
+	if len(profiles) == 1 && !IsFolder(out) {
+		return nil, schemas.WriteFile(out, New(profiles[0]).Write)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	for i, name := range FileNames(profiles) {
+		path := filepath.Join(out, name)
+		if err := schemas.WriteFile(path, New(profiles[i]).Write); err != nil {
+			return paths, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+// IsFolder reports whether a name is that of a folder, there or not.
+func IsFolder(name string) bool {
+	if name == "" {
+		return false
+	}
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir() || name[len(name)-1] == '/' || os.IsPathSeparator(name[len(name)-1])
 }
 
 // FileNames gives each run a file name of its own: NAME_result.json, with the run's id in the place of a name that

@@ -10,40 +10,40 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// Outlines reduces the other runs in the stores of the selected ones. One that cannot be read is none to compare with.
-func (r *Runs) Outlines(want schemas.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
+// outlines reduces the other runs in the stores of the selected ones. One that cannot be read is none to compare with.
+func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
 	var out []analyze.Summary
 	for _, other := range r.Others(wanted) {
 		if t, err := store.LoadOrManifest(other, want); err == nil {
-			out = append(out, analyze.SummarizeForComparison(*t))
+			out = append(out, analyze.SummarizeForComparison(schemas.Tables(*t)))
 		}
 	}
 	return out
 }
 
-// Repeats are the other runs of the same names in the stores of the selected ones. Repeats have the same name, so the
+// repeats are the other runs of the same names in the stores of the selected ones. Repeats have the same name, so the
 // tables of no other run need be read.
-func (r *Runs) Repeats(runs ...*analyze.Summary) []analyze.Summary {
+func (r *Runs) repeats(runs ...*analyze.Summary) []analyze.Summary {
 	names := map[string]bool{}
 	for _, s := range runs {
 		names[s.Name] = true
 	}
-	return r.Outlines(schemas.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
+	return r.outlines(schemas.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
 }
 
-// LendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
+// lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
 // on whether the bare run was named too.
-func (r *Runs) LendEnergy(runs []analyze.Summary) {
+func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
-		compare.LendEnergy(runs, r.Outlines(schemas.WantTimes|schemas.WantSamples, bare))
+		compare.LendEnergy(runs, r.outlines(schemas.WantTimes|schemas.WantSamples, bare))
 	}
 }
 
 // A Baseline is the run that --baseline names; its summary is nil where none is named.
 type Baseline struct {
 	*analyze.Summary
-	Elsewhere *store.Run // nil where it is one of the selected runs
+	elsewhere *store.Run // nil where it is one of the selected runs
 }
 
 // Baseline finds the run of a name among the runs, or loads it.
@@ -69,17 +69,17 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 	return Baseline{&sum, &run}, nil
 }
 
-// NoteRepeats says of the runs and of the baseline that their stores have more repeats of them.
-func (b Baseline) NoteRepeats(r *Runs, runs []analyze.Summary) {
+// noteRepeats says of the runs and of the baseline that their stores have more repeats of them.
+func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	taken := *r.Selection
 	var noted []*analyze.Summary
 	for i := range runs {
 		noted = append(noted, &runs[i])
 	}
-	if b.Elsewhere != nil {
-		taken.Runs, noted = append(slices.Clip(r.Runs), *b.Elsewhere), append(noted, b.Summary)
+	if b.elsewhere != nil {
+		taken.Runs, noted = append(slices.Clip(r.Runs), *b.elsewhere), append(noted, b.Summary)
 	}
-	explain.NoteRepeats(noted, (&Runs{&taken, r.from}).Repeats(noted...))
+	explain.NoteRepeats(noted, (&Runs{&taken, r.from}).repeats(noted...))
 }
 
 // Study compares the runs with the baseline. Without one it is that of their suite, or the default.

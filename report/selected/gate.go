@@ -7,37 +7,38 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ReadBaseline reads a baseline document, or makes one of the runs that a name stands for, without those that leave
+// readBaseline reads a baseline document, or makes one of the runs that a name stands for, without those that leave
 // takes out. what is how the reader calls it, version that of dpsight.
-func (s *Source) ReadBaseline(what, name, version string, leave Leaver) (b *schemas.Baseline, ofRuns bool, err error) {
-	if IsFile(name) {
+func (s *Source) readBaseline(what, name, version string, leave leaver) (b *schemas.Baseline, ofRuns bool, err error) {
+	if isFile(name) {
 		b, err := schemas.ReadBaseline(name)
 		if err != nil {
-			return nil, false, &adviceError{fmt.Errorf("%s: %w", what, err),
-				"dpsight check --write-baseline FILE writes one"}
+			return nil, false, schemas.WithHint(fmt.Errorf("%s: %w", what, err),
+				"dpsight check --write-baseline FILE writes one")
 		}
 		return b, false, nil
 	}
 	if strings.HasSuffix(name, ".json") {
-		return nil, false, &adviceError{fmt.Errorf("%s %s does not exist", what, name),
-			"dpsight check --write-baseline FILE RUN… writes one from runs"}
+		return nil, false, schemas.WithHint(fmt.Errorf("%s %s does not exist", what, name),
+			"dpsight check --write-baseline FILE RUN… writes one from runs")
 	}
 	_, runs, err := s.Summaries([]string{name}, leave)
 	if err != nil {
 		return nil, false, err
 	}
-	doc := gate.BaselineOf(s.Newest(runs), version)
+	doc := gate.BaselineOf(s.newest(runs), version)
 	return &doc, true, nil
 }
 
-// ReadBaselines reads several as one.
-func (s *Source) ReadBaselines(what string, names []string, version string, leave Leaver) (all schemas.Baseline,
-	err error) {
+// readBaselines reads several as one.
+func (s *Source) readBaselines(what string, names []string, version string,
+	leave leaver) (all schemas.Baseline, err error) {
 	for _, name := range names {
-		b, _, err := s.ReadBaseline(what, name, version, leave)
+		b, _, err := s.readBaseline(what, name, version, leave)
 		if err != nil {
 			return all, err
 		}
@@ -46,14 +47,76 @@ func (s *Source) ReadBaselines(what string, names []string, version string, leav
 	return all, nil
 }
 
-// IsFile tells a file from the name of a run.
-func IsFile(name string) bool {
+// Check holds the newest runs of each experiment to the baseline that the options name, a file or runs; without one the
+// document is nil.
+func (s *Source) Check(names []string, version string, o gate.Options) ([]analyze.Summary,
+	*gate.Document, error) {
+	var baseline *schemas.Baseline
+	var err error
+	if o.Baseline != "" { // first: trials that it has are checked
+		if baseline, o.Pair, err = s.readBaseline("the baseline", o.Baseline, version, leaveTrials); err != nil {
+			return nil, nil, err
+		}
+	}
+	_, runs, err := s.Summaries(names, leaveTrialsBut(baseline))
+	if err != nil {
+		return nil, nil, err
+	}
+	runs = s.newest(runs)
+	if baseline == nil {
+		return runs, nil, nil
+	}
+	if err := gate.CheckPhases(o.Thresholds, *baseline, runs); err != nil {
+		return nil, nil, schemas.WithHint(err, "dpsight analyze phases lists the phases")
+	}
+	doc := gate.Check(*baseline, runs, o)
+	return runs, &doc, nil
+}
+
+// Accuracy holds predictions beside what was measured: files of baselines or runs. Without names of predictions it is
+// the predicted ones among the runs.
+func (s *Source) Accuracy(predicted, measured []string, version string) (doc predict.AccuracyDocument, err error) {
+	if len(predicted) == 0 {
+		_, runs, err := s.Summaries(measured, leaveNone)
+		if err != nil {
+			return doc, err
+		}
+		return predict.Accuracy(gate.BaselineOf(predict.Predictions(runs), version), runs, "the predicted runs"), nil
+	}
+	told, err := s.readBaselines("--predicted", predicted, version, leaveNone)
+	if err != nil {
+		return doc, err
+	}
+	var files, names []string
+	for _, name := range measured {
+		if isFile(name) {
+			files = append(files, name)
+		} else {
+			names = append(names, name)
+		}
+	}
+	held, err := s.readBaselines("what was measured", files, version, leaveNone)
+	if err != nil {
+		return doc, err
+	}
+	if len(names) > 0 || len(measured) == 0 {
+		_, runs, err := s.Summaries(names, leaveNone)
+		if err != nil {
+			return doc, err
+		}
+		held.Experiments = append(held.Experiments, predict.Measurements(runs).Experiments...)
+	}
+	return predict.AccuracyOf(told, held, strings.Join(predicted, ", ")), nil
+}
+
+// isFile tells a file from the name of a run.
+func isFile(name string) bool {
 	st, err := os.Stat(name)
 	return err == nil && st.Mode().IsRegular()
 }
 
-// Newest leaves out what later runs have replaced.
-func (s *Source) Newest(runs []analyze.Summary) []analyze.Summary {
+// newest leaves out what later runs have replaced.
+func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	kept, left := gate.Newest(runs)
 	for _, l := range left {
 		s.Note(l)

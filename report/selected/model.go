@@ -7,6 +7,20 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Report is what a report shows of runs that a command names.
+func (s *Source) Report(names []string, baseline string) (m report.Model, err error) {
+	r, err := s.Select(names)
+	if err != nil {
+		return m, err
+	}
+	leaveTrials(r)
+	leaveSuperseded(r)
+	if err := r.Ingested(); err != nil {
+		return m, err
+	}
+	return r.Model(baseline)
+}
+
 // Model is what a report shows of the runs: beside the baseline of a name, if any, and with the memory explained of the
 // GPUs that NVML sampled.
 func (r *Runs) Model(baseline string) (report.Model, error) {
@@ -19,7 +33,7 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 		}
 		run, ladder, err := analyze.SummarizeWithLadder(in)
 		runs, ladders[in.Manifest.RunID] = append(runs, run), ladder
-		return WithoutEvents(err, true)
+		return withoutEvents(err, true)
 	})
 	if err != nil {
 		return report.Model{}, err
@@ -28,7 +42,7 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	if err != nil {
 		return report.Model{}, err
 	}
-	r.LendEnergy(runs)
+	r.lendEnergy(runs)
 	m := report.NewModel(r.Selection)
 	m.Study, m.Ladders = base.Study(r, runs), ladders
 	return m, nil

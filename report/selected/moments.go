@@ -7,11 +7,11 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Moments analyses a moment of each selected run. The runs that lack it are listed beside those that have it.
-func Moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
+// moments analyses a moment of each selected run. The runs that lack it are listed beside those that have it.
+func moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	many := len(r.Runs) > 1
 	var lacking lacks
-	out, err := Rows(r, want, func(in schemas.Tables) (T, error) {
+	out, err := rows(r, want, func(in schemas.Tables) (T, error) {
 		row, err := one(in)
 		return row, lacking.note(err, many)
 	})
@@ -21,20 +21,19 @@ func Moments[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, err
 	return out, lacking.all()
 }
 
-// WithoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
+// withoutEvents is what becomes of a run that has no allocator events: the only one is an error, one of many is listed
 // without devices.
-func WithoutEvents(err error, many bool) error {
+func withoutEvents(err error, many bool) error {
 	var none *memory.NoEventsError
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &none):
-		return &adviceError{err, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze " +
-			"timeline its devices and events"}
+		return schemas.WithHint(err, listsHint)
 	case many:
 		return nil
 	}
-	return &adviceError{err, "dpsight analyze phases and dpsight analyze overhead need none"}
+	return schemas.WithHint(err, "dpsight analyze phases and dpsight analyze overhead need none")
 }
 
 // lacks are the runs that lack the moment asked for. They are listed beside those that have it; where none has it, the
@@ -56,7 +55,7 @@ func (l *lacks) note(err error, many bool) error {
 	case err == nil:
 		l.any = true
 	}
-	return WithoutEvents(err, many)
+	return withoutEvents(err, many)
 }
 
 // all is the error of runs that all lack the moment.
@@ -65,20 +64,11 @@ func (l *lacks) all() error {
 	case l.first == nil || l.any:
 		return nil
 	case l.first.At.OOM != nil: // no phase would help
-		return &adviceError{l.first, "dpsight analyze findings names the requests that failed; without any, --at peak " +
-			"is the highest moment"}
+		return schemas.WithHint(l.first,
+			"dpsight analyze findings names the requests that failed; without any, --at peak is the highest moment")
 	}
-	return &adviceError{l.first, "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline " +
-		"its devices and events"}
+	return schemas.WithHint(l.first, listsHint)
 }
 
-// An adviceError is an error with what to do about it.
-type adviceError struct {
-	error
-	hint string
-}
-
-func (e *adviceError) Unwrap() error { return e.error }
-
-// Hint is the advice.
-func (e *adviceError) Hint() string { return e.hint }
+const listsHint = "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and " +
+	"events"

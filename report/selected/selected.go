@@ -67,17 +67,17 @@ func (r *Runs) WarnPending() {
 // Ingested is an error where no run has tables.
 func (r *Runs) Ingested() error { return r.Pending(r.from.Recording).Err() }
 
-// A Leaver takes out of a selection what a command does not look at, and says so.
-type Leaver func(*Runs)
+// A leaver takes out of a selection what a command does not look at, and says so.
+type leaver func(*Runs)
 
-// LeaveNone takes nothing out.
-func LeaveNone(*Runs) {}
+// leaveNone takes nothing out.
+func leaveNone(*Runs) {}
 
-// LeaveTrials takes out what searches tried.
-func LeaveTrials(r *Runs) { LeaveTrialsBut(nil)(r) }
+// leaveTrials takes out what searches tried.
+func leaveTrials(r *Runs) { leaveTrialsBut(nil)(r) }
 
-// LeaveTrialsBut takes out what searches tried and the baseline has not.
-func LeaveTrialsBut(baseline *schemas.Baseline) Leaver {
+// leaveTrialsBut takes out what searches tried and the baseline has not.
+func leaveTrialsBut(baseline *schemas.Baseline) leaver {
 	return func(r *Runs) {
 		kept := analyze.WithoutTrials(r.Runs, manifest, r.IsNamed, baseline)
 		r.Trials, r.Runs = len(r.Runs)-len(kept), kept
@@ -87,8 +87,8 @@ func LeaveTrialsBut(baseline *schemas.Baseline) Leaver {
 	}
 }
 
-// LeaveSuperseded takes out the runs that did not end well and that were made again.
-func LeaveSuperseded(r *Runs) {
+// leaveSuperseded takes out the runs that did not end well and that were made again.
+func leaveSuperseded(r *Runs) {
 	kept := analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests)
 	r.Superseded, r.Runs = len(r.Runs)-len(kept), kept
 	if r.Superseded > 0 {
@@ -104,21 +104,21 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	if err != nil {
 		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
-	return *t, nil
+	return schemas.Tables(*t), nil
 }
 
 // Each is [store.Selection.Each] that warns of what cannot be read.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) error {
 	known := len(r.Damaged)
-	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
+	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(schemas.Tables(*t)) })
 	for _, d := range r.Damaged[known:] {
 		r.from.Warn(d.Error())
 	}
 	return err
 }
 
-// Rows analyses each run. Of several, those without tables are listed by their manifests.
-func Rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
+// rows analyses each run. Of several, those without tables are listed by their manifests.
+func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	var out []T
 	err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {
 		row, err := one(in)
@@ -128,19 +128,29 @@ func Rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)
 	return out, err
 }
 
-// Always is an analysis that every run has.
-func Always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
+// RowsOf analyses each run, and refuses those without tables.
+func RowsOf[T any](r *Runs, want schemas.Want, one func(schemas.Tables) T) ([]T, error) {
+	var out []T
+	err := r.Each(want, false, func(in schemas.Tables) error {
+		out = append(out, one(in))
+		return nil
+	})
+	return out, err
+}
+
+// always is an analysis that every run has.
+func always[T any](one func(schemas.Tables) T) func(schemas.Tables) (T, error) {
 	return func(in schemas.Tables) (T, error) { return one(in), nil }
 }
 
 // Summaries selects runs without what leave takes out, and reduces them. It is an error where none has tables.
-func (s *Source) Summaries(names []string, leave Leaver) (*Runs, []analyze.Summary, error) {
+func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summary, error) {
 	r, err := s.Select(names)
 	if err != nil {
 		return nil, nil, err
 	}
 	leave(r)
-	LeaveSuperseded(r)
+	leaveSuperseded(r)
 	if err := r.Ingested(); err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,50 @@
+package dpsight_test
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The command line has flags, calls of packages and exit codes: it stays small, and reads no text of others by patterns.
+func TestCommandLineHasNoLogic(t *testing.T) {
+	const most = 1800
+	files, err := filepath.Glob("cmd/dpsight/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, counted := 0, 0
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, counted = lines+bytes.Count(text, []byte("\n")), counted+1
+		f, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, im := range f.Imports {
+			if im.Path.Value == `"regexp"` {
+				t.Errorf("%s imports regexp", path)
+			}
+		}
+	}
+	if lines >= most {
+		t.Errorf("cmd/dpsight has %d lines without tests, not under %d", lines, most)
+	}
+	if counted < 10 {
+		t.Errorf("cmd/dpsight has %d files: the test looks in the wrong place", counted)
+	}
+	dirs, err := filepath.Glob("cmd/*/*/*.go")
+	if err != nil || len(dirs) > 0 {
+		t.Errorf("code of the command line stands outside cmd/dpsight: %v, %v", dirs, err)
+	}
+}

@@ -1,0 +1,25 @@
+package suite
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/dpsight/dpsight/collect"
+)
+
+// Show tells a console of each run. Experiments that run at the same time write to stderr, each behind its name; a nil
+// stderr leaves their output as it is.
+func (o *Options) Show(console *collect.Console, stderr io.Writer) {
+	o.Begin = func(i, of int, t Task) {
+		console.Println(fmt.Sprintf("dpsight: experiment %d of %d: %s", i+1, of, t.Title()))
+	}
+	if o.Jobs <= 1 {
+		return
+	}
+	console.Together()
+	if stderr != nil {
+		o.Output = func(t Task, e *collect.Experiment) {
+			e.Stdout, e.Stderr = console.Prefixed(stderr, t.Name), console.Prefixed(stderr, t.Name)
+		}
+	}
+}

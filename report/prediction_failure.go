@@ -1,0 +1,26 @@
+package report
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// PredictionFailure is the error of the first run that does not fit, or that leaves open whether it would; nil where
+// all fit. dirs are the runs' folders.
+func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Fits == nil:
+			kept := r.Advice() + "; its output is kept in " + dirs[i]
+			return schemas.WithHint(errors.New(r.Sentence()), strings.TrimPrefix(kept, "; "))
+		case !*r.Fits:
+			return schemas.WithHint(errors.New(r.Sentence()),
+				"dpsight analyze findings "+dirs[i]+" says what was in the way")
+		}
+	}
+	return nil
+}

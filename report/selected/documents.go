@@ -1,0 +1,171 @@
+package selected
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timeline"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// The analyses of selected runs, each with the tables that it reads.
+
+// List is the table of runs. Those without tables are in it.
+func (r *Runs) List() (analyze.RunsDocument, error) {
+	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
+	err := r.Each(schemas.WantTimes, true, func(in schemas.Tables) error {
+		doc.Runs = append(doc.Runs, analyze.ListRun(in))
+		return nil
+	})
+	doc.Supersede(r.Manifests())
+	return doc, err
+}
+
+// Breakdown is what the bytes of a moment are for.
+func (r *Runs) Breakdown(at memory.At) (memory.BreakdownDocument, error) {
+	rows, err := moments(r, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents,
+		func(in schemas.Tables) (memory.BreakdownRun, error) { return memory.Breakdown(in, at) })
+	return memory.NewBreakdownDocument(rows...), err
+}
+
+// Known is a breakdown for a table with a row a run that has a peak: without any there would be none, and no note of
+// why.
+func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
+	if err := r.Ingested(); err != nil {
+		return doc, err
+	}
+	return r.Breakdown(at)
+}
+
+// BreakdownBy is what the bytes of a moment are for, by module or the like.
+func (r *Runs) BreakdownBy(at memory.At, by grouping.By) (grouping.BreakdownByDocument, error) {
+	rows, err := moments(r, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents|schemas.WantDetail,
+		func(in schemas.Tables) (grouping.BreakdownByRun, error) { return grouping.BreakdownBy(in, at, by) })
+	return grouping.NewBreakdownByDocument(by, rows...), err
+}
+
+// Timeline is what was allocated by category over a range of events.
+func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.CategoryTimelineDocument, error) {
+	many := len(r.Runs) > 1
+	rows, err := rows(r, schemas.WantMemory|schemas.WantTimes, func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
+		run, err := timeline.CategoryTimeline(in, within, points)
+		return run, withoutEvents(err, many)
+	})
+	return timeline.NewCategoryTimelineDocument(points, rows...), err
+}
+
+// Phases is the memory and time of each phase.
+func (r *Runs) Phases() (analyze.PhasesDocument, error) {
+	rows, err := rows(r, schemas.WantTimes|schemas.WantModuleTimes, always(analyze.Phases))
+	return analyze.NewPhasesDocument(rows...), err
+}
+
+// ModuleTimes is the GPU time of each module.
+func (r *Runs) ModuleTimes(by timing.ModuleTimeBy) (timing.ModuleTimeDocument, error) {
+	rows, err := rows(r, schemas.WantTimes|schemas.WantModuleTimes, always(func(in schemas.Tables) timing.ModuleTimeRun {
+		return timing.ModuleTimes(in, by)
+	}))
+	return timing.NewModuleTimeDocument(by, rows...), err
+}
+
+// Cost is what recording itself took.
+func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
+	if err := r.Ingested(); err != nil {
+		return doc, err
+	}
+	var rows []analyze.CostRun
+	err = r.Each(0, true, func(in schemas.Tables) error {
+		rows = append(rows, analyze.Cost(in))
+		return nil
+	})
+	return analyze.NewCostDocument(rows...), err
+}
+
+// Ladder is what a GPU's memory is, from NVML down to the categories. Of several runs those without events have no
+// GPUs.
+func (r *Runs) Ladder() (ladder.Document, error) {
+	many := len(r.Runs) > 1
+	want := schemas.WantMemory | schemas.WantTimes | schemas.WantEvents | schemas.WantSamples | schemas.WantClock
+	rows, err := rows(r, want, func(in schemas.Tables) (ladder.Run, error) {
+		run, err := ladder.Of(in)
+		if none := (*memory.NoEventsError)(nil); errors.As(err, &none) && many {
+			err = nil
+		}
+		return run, err
+	})
+	return ladder.NewDocument(rows...), err
+}
+
+// Findings is what is worth changing.
+func (r *Runs) Findings() (doc findings.Document, err error) {
+	leaveTrials(r)
+	leaveSuperseded(r)
+	rows, err := rows(r, schemas.WantAll|schemas.WantDetail, always(findings.CheckRun))
+	if err != nil {
+		return doc, err
+	}
+	return findings.Find(rows, r.outlines(schemas.WantTimes, nil)), nil
+}
+
+// Overhead compares runs with the baseline of a name or, without one, with their suite's or the default.
+func (s *Source) Overhead(names []string, baseline string) (study compare.Study, err error) {
+	r, runs, err := s.Summaries(names, leaveTrials)
+	if err != nil {
+		return study, err
+	}
+	base, err := r.Baseline(baseline, runs)
+	if err != nil {
+		return study, err
+	}
+	base.noteRepeats(r, runs)
+	r.lendEnergy(runs)
+	study = base.Study(r, runs)
+	switch {
+	case study.Uncompared != "":
+		err = schemas.WithHint(errors.New(study.Uncompared+": an overhead of one over the other says nothing"),
+			"name the run to compare with by --baseline")
+	case study.Baseline == nil:
+		err = schemas.WithHint(errors.New("no run to compare with: none ended well"), "name one with --baseline")
+	case len(study.Runs) == 1 && study.Baseline.RunID == study.Runs[0].RunID:
+		err = schemas.WithHint(errors.New("one run has nothing to be compared with"),
+			"name a second run, or what to compare with by --baseline; dpsight runs lists the runs")
+	}
+	return study, err
+}
+
+// Compare is a pivot over runs. baseline is a run, or a row or column as NAME=VALUE, to compare with.
+func (s *Source) Compare(names []string, o compare.Options,
+	baseline string) (doc compare.Document, err error) {
+	r, runs, err := s.Summaries(names, leaveTrials)
+	if err != nil {
+		return doc, err
+	}
+	if r.Suite != nil {
+		o.Prefer = r.Suite.Baseline
+	}
+	var base Baseline
+	if key, v, ok := strings.Cut(baseline, "="); ok {
+		o.Match = map[string]string{key: v}
+	} else if base, err = r.Baseline(baseline, runs); err != nil {
+		return doc, err
+	}
+	o.Run = base.Summary
+	sides := len(runs)
+	if base.elsewhere != nil {
+		sides++
+	}
+	if u := o.Value.Unit(); sides == 2 || u == compare.UnitMS || u == compare.UnitPerSecond { // else no time is shown
+		base.noteRepeats(r, runs)
+	}
+	if doc, err = compare.Compare(runs, o); err != nil {
+		return doc, schemas.WithHint(err, "dpsight runs lists the runs; dpsight compare --help has examples")
+	}
+	return doc, nil
+}

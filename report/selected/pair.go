@@ -1,0 +1,43 @@
+package selected
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+const pairHint = "as in dpsight analyze explain vanilla ghost; dpsight runs lists the runs"
+
+// Explain says why the second of two runs takes more or less than the first. labels are what to call them, else their
+// names are.
+func (s *Source) Explain(names, labels []string) (doc explain.Document, err error) {
+	r, err := s.Select(names)
+	if err != nil {
+		return doc, err
+	}
+	switch n := len(r.Runs); {
+	case n == 1 && len(names) == 2:
+		return doc, schemas.WithHint(fmt.Errorf("%s and %s are the same run, %s", names[0], names[1], r.Runs[0].ID),
+			"a run that shares its name with others is named by its id; dpsight runs lists the runs")
+	case n != 2:
+		return doc, schemas.WithHint(fmt.Errorf("two runs are compared, not %d", n), pairHint)
+	}
+	sides, err := RowsOf(r, schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes, explain.NewInput)
+	if err != nil {
+		return doc, err
+	}
+	if len(sides) != 2 { // a store of two, of which one cannot be read
+		return doc, schemas.WithHint(errors.New("only one of the two runs can be read"), pairHint)
+	}
+	for i, label := range labels {
+		sides[i].As = label
+	}
+	a, b := &sides[0], &sides[1]
+	explain.TakeRepeats([2]*explain.Input{a, b}, r.repeats(&a.Summary, &b.Summary))
+	if doc, err = explain.Explain(*a, *b); err != nil {
+		return doc, schemas.WithHint(err, pairHint)
+	}
+	return doc, nil
+}

@@ -1,0 +1,41 @@
+package schemas
+
+// DoctorSchema is the version of [Doctor].
+const DoctorSchema = "dpsight.doctor/1"
+
+// Doctor is what "dpsight doctor --format json" prints: what a machine can record.
+type Doctor struct {
+	Schema   string         `json:"schema"`
+	Checks   []DoctorCheck  `json:"checks"`
+	Features []TorchFeature `json:"features"` // of the interpreter's torch; empty = none could be tried
+}
+
+// DoctorCheck is one thing that recording needs, or that makes it better.
+type DoctorCheck struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Needed bool   `json:"needed"` // without it nothing can be recorded
+	Detail string `json:"detail"`
+	Hint   string `json:"hint"` // what to do when it is not OK
+}
+
+// TorchFeature is one thing without a public name that the agent uses in torch, and whether it works there.
+type TorchFeature struct {
+	Name    string `json:"name"`
+	OK      bool   `json:"ok"`
+	Needed  bool   `json:"needed"` // nothing can be recorded without it
+	Gives   string `json:"gives"`
+	Without string `json:"without"` // what is lost where it does not work
+	Error   string `json:"error"`   // what the probe raised, "" = nothing
+}
+
+// Missing names what recording needs and the machine lacks.
+func (d *Doctor) Missing() []string {
+	var names []string
+	for _, c := range d.Checks {
+		if c.Needed && !c.OK {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
