@@ -54,10 +54,11 @@ func (r *Runs) BreakdownBy(at memory.At, by grouping.By) (grouping.BreakdownByDo
 // Timeline is what was allocated by category over a range of events.
 func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.CategoryTimelineDocument, error) {
 	many := len(r.Runs) > 1
-	rows, err := rows(r, schemas.WantMemory|schemas.WantTimes, func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
+	one := func(in schemas.Tables) (timeline.CategoryTimelineRun, error) {
 		run, err := timeline.CategoryTimeline(in, within, points)
 		return run, withoutEvents(err, many)
-	})
+	}
+	rows, err := rows(r, schemas.WantMemory|schemas.WantTimes, one)
 	return timeline.NewCategoryTimelineDocument(points, rows...), err
 }
 

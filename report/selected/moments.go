@@ -70,5 +70,5 @@ func (l *lacks) all() error {
 	return schemas.WithHint(l.first, listsHint)
 }
 
-const listsHint = "dpsight analyze phases lists a run's phases and their steps, dpsight analyze timeline its devices and " +
-	"events"
+const listsHint = "dpsight analyze phases lists a run's phases and their steps, " +
+	"dpsight analyze timeline its devices and events"
