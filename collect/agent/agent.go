@@ -12,6 +12,7 @@ import (
 // Named one by one: a folder's pattern would leave out __init__.py, and take in what an interpreter caches beside it.
 //
 //go:embed python/*.py python/dpsight/*.py
+//go:embed python/dpsight/*/*.py
 var files embed.FS
 
 // FS holds sitecustomize.py and the package dpsight, below the folder python.

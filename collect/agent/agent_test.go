@@ -13,7 +13,9 @@ func TestUnpack(t *testing.T) {
 		t.Fatal(err)
 	}
 	sources, err := filepath.Glob("python/dpsight/*.py")
-	if err != nil || len(sources) < 10 {
+	folders, _ := filepath.Glob("python/dpsight/*/*.py")
+	sources = append(sources, folders...)
+	if err != nil || len(folders) < 10 {
 		t.Fatalf("%d source files, %v", len(sources), err)
 	}
 	for _, s := range append(sources, "python/sitecustomize.py") {

@@ -33,7 +33,9 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"test_cases", "test_phantom", "test_extensions", "test_torch_compat"} {
+	for _, name := range []string{
+		"test_recorder", "test_cases", "test_phantom", "test_extensions", "test_torch_compat",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(python, "-m", "unittest", "-v", name)

@@ -306,24 +306,21 @@ class TestTimes(Parted):
     def test_a_device_that_hangs_does_not_keep_the_script(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
-        from dpsight import timing
-        from dpsight.state import state
+        from dpsight.recorder import timing
 
         happened = mock.Mock(**{"query.return_value": True, "elapsed_time.return_value": 2.0})
         hung = mock.Mock(**{"query.return_value": False, "synchronize.side_effect": AssertionError("it never happens")})
-        with (
-            mock.patch.object(state, "timing", True),
-            mock.patch.multiple(timing, _places={0: ([], {})}),
-            mock.patch.multiple(timing, _pending=[(1, happened, 0, 0), (2, happened, 0, 0), (3, hung, 0, 0)]),
-            mock.patch.object(timing, "frame") as frame,
-        ):
-            timing.flush(patience=0.01)
-        frame.assert_called_once_with(K.FRAME_TIMES, timing._INTERVAL.pack(1, 2, 2_000_000))
+        stamps = timing.Stamps()
+        stamps.on, stamps.places = True, {0: ([], {})}
+        stamps.pending = [(1, happened, 0, 0), (2, happened, 0, 0), (3, hung, 0, 0)]
+        with mock.patch.object(timing, "recorder") as recorder:
+            stamps.flush(patience=0.01)
+        recorder.frame.assert_called_once_with(K.FRAME_TIMES, timing.INTERVAL.pack(1, 2, 2_000_000))
 
     def test_few_events_are_asked_whether_they_happened(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
-        from dpsight import timing
+        from dpsight.recorder import timing
 
         def pending(happened: list[bool], streams: list[int]) -> list[tuple[int, mock.Mock, int, int]]:
             events = [mock.Mock(**{"query.return_value": h}) for h in happened]
@@ -337,9 +334,11 @@ class TestTimes(Parted):
             ("two streams", [True, True, False, True], [0, 0, 1, 0], 2, 2),
             ("all of two streams", [True] * 4, [0, 1, 0, 1], 4, 3),
         ):
-            with self.subTest(name), mock.patch.object(timing, "_pending", pending(happened, streams)) as stamps:
-                self.assertEqual(timing._happened(), want)
-                self.assertLessEqual(sum(e.query.call_count for _, e, _, _ in stamps), most)
+            with self.subTest(name):
+                stamps = timing.Stamps()
+                stamps.pending = pending(happened, streams)
+                self.assertEqual(stamps.happened(), want)
+                self.assertLessEqual(sum(e.query.call_count for _, e, _, _ in stamps.pending), most)
 
 
 class TestInterruptions(Parted):
@@ -393,16 +392,17 @@ class TestWindows(Parted):
     def test_share_of_wall_time(self) -> None:
         sys.path.insert(0, str(PYTHON_PATH))
         self.addCleanup(sys.path.remove, str(PYTHON_PATH))
-        from dpsight import allocator, windows
-        from dpsight.state import state
+        from dpsight.recorder import windows
+        from dpsight.recorder.settings import Settings
 
         now = 7_000_000_000
 
         def at(source: str, drained: float, *, step: int = 200, seconds: float) -> tuple[int, int]:
             """The steps of the latest window when a step begins; drains took so long of 100 recorded ones."""
+            settings = Settings({"DPSIGHT_SOURCE": source})
             with (
-                mock.patch.multiple(state, source=source, bare=False, record_steps=100, window_steps=10),
-                mock.patch.multiple(allocator, drain_ns=round(drained * 1e9), can_resume=lambda: True),
+                mock.patch.object(windows.recorder, "settings", settings),
+                mock.patch.multiple(windows.drains, spent_ns=round(drained * 1e9), can_resume=lambda: True),
                 mock.patch.object(windows.time, "monotonic_ns") as clock,
             ):
                 clock.return_value = now

@@ -1,4 +1,5 @@
-"""Installs the agent into a process that has just imported torch: all of it, or nothing."""
+"""Installs the agent into a process that has just imported torch: all of it, or nothing. Here alone it stands who
+listens to whom, and in which order."""
 
 from __future__ import annotations
 
@@ -7,54 +8,59 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dpsight import (
-    allocator,
-    api,
+from dpsight import api, environment, kinds, torch_compat
+from dpsight.endings import ending, refuse
+from dpsight.hooks import (
     backward,
+    backward_modules,
     checkpointing,
     compiled,
     distributed,
     dynamo,
-    endings,
     expanded_weights,
     forward,
-    given,
-    gradients,
-    held,
-    history,
-    interruptions,
-    kinds,
-    marks,
-    modules,
-    opacus_hooks,
+    opacus,
     optimizers,
-    prediction,
     privacy,
-    saved,
+    script_history,
     setups,
-    steps,
-    tags,
-    tensor_hooks,
-    timing,
-    torch_compat,
-    windows,
 )
-from dpsight import state as shared
+from dpsight.nodes import nodes
+from dpsight.oom.requests import requests
 from dpsight.patch import Patches
-from dpsight.state import failed, state
+from dpsight.prediction import prediction
+from dpsight.recorder import drains, events, recorder, stamps, steps
+from dpsight.taggers.gradient_hooks import gradient_hooks
+from dpsight.taggers.models import models
+from dpsight.taggers.module_attrs import module_attrs
+from dpsight.taggers.optimizer_state import optimizer_state
+from dpsight.taggers.saved import saved
+from dpsight.taggers.step_io import step_io
+from dpsight.taggers.tensor_hooks import tensor_hooks
+from dpsight.tags import tags
 
 Callbacks = dict[str, Callable[[Any], None]]
+Install = Callable[[Any, Patches], None]
 
 
 def install(torch: Any, callbacks: Callbacks) -> None:
     """Hooks into torch. callbacks: what to run when another module has been imported."""
-    state.torch = torch
+    recorder.torch = torch
     _check(torch)
     patches = Patches()
     try:
-        _install(torch, callbacks, patches)
+        torch_compat.private.bind(torch)
+        _install_hooks(patches)
+        if not recorder.settings.bare:
+            _install_taggers(patches)
+        _install_reports(torch, patches)
+        for module, install_into in _LATER.items():
+            _when(module, install_into, callbacks, patches)
+        dynamo.hide()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_parent=_forked, after_in_child=recorder.after_fork)
     except Exception:
-        state.dead = True
+        recorder.silence()
         patches.undo()
         raise
     api.installed()
@@ -64,114 +70,83 @@ def _check(torch: Any) -> None:
     """Refuses a torch that cannot be recorded."""
     if torch.version.cuda is None:
         if os.environ.get("DPSIGHT_ALLOW_CPU") != "1":
-            endings.refuse(f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed")
+            refuse(f"torch {torch.__version__} cannot be recorded: a CUDA build of torch is needed")
     elif not torch_compat.records_metadata(torch):
-        endings.refuse(f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed")
+        refuse(f"torch {torch.__version__} cannot be recorded: 2.10 or later is needed")
 
 
-def _install(torch: Any, callbacks: Callbacks, patches: Patches) -> None:
-    torch_compat.private.bind(torch)
-    given.install()
+def _install_hooks(patches: Patches) -> None:
     forward.install(patches)
     backward.install(patches)
     optimizers.install(patches)
     compiled.install(patches)
     setups.install(patches)
-    endings.install(patches)
-    if not state.bare:
-        tensor_hooks.install(patches)
+    privacy.watch_optimizers()
+
+
+def _install_taggers(patches: Patches) -> None:
+    """In the order in which they are to look. A bare run has none of them."""
+    events.step_ended.subscribe(nodes.step_ended)
+    saved.install()
+    models.install()
+    step_io.install()
+    events.step_ended.subscribe(tags.step_ended)
+    events.window_opened.subscribe(tags.forget_places)
+    backward_modules.install()
+    optimizer_state.install()
+    gradient_hooks.install()
+    module_attrs.install()
+    tensor_hooks.install(patches)
+
+
+def _install_reports(torch: Any, patches: Patches) -> None:
+    ending.install(patches)
+    requests.install(patches)
+    environment.install()
+    prediction.install()
+    events.journal_opened.subscribe(steps.choose_mode)
+    events.drain_begins.subscribe(tags.flush)
+    events.drain_begins.subscribe(stamps.flush)
+    recorder.on_request(drains.drain_on_request)
     if torch.version.cuda is not None:
-        allocator.install()
-        history.install(patches)
-    marks.on_open(_opened)
-    steps.steps.on_end(_between_steps)
-
-    def when(module: str, callback: Callable[[Any, Patches], None]) -> None:
-        """Calls back once module has been imported; now, if it has been."""
-        loaded = sys.modules.get(module)
-        if loaded is not None:
-            callback(loaded, patches)
-        else:
-            callbacks[module] = lambda m: _late(callback, m)
-
-    when("torch.utils.checkpoint", checkpointing.install)
-    when(distributed.DDP, distributed.install_ddp)
-    when(torch_compat.FSDP2_GROUPS, distributed.install_fsdp)
-    when("torch.utils.data.dataloader", setups.install_data)
-    when("torch.distributed.fsdp.fully_sharded_data_parallel", setups.install_fsdp1)
-    when(torch_compat.FSDP2, setups.install_fsdp2)
-    when("transformers.modeling_utils", setups.install_transformers)
-    when("opacus.distributed", setups.install_opacus_ddp)
-    when("opacus.privacy_engine", privacy.install)
-    for module in opacus_hooks.MODULES:
-        when(module, opacus_hooks.install)
-    when(torch_compat.EXPANDED_WEIGHTS, expanded_weights.install)
-    dynamo.hide()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_parent=_forked, after_in_child=_after_fork)
+        drains.install()
+        script_history.install(patches)
 
 
-def _late(callback: Callable[[Any, Patches], None], module: Any) -> None:
+# What to install once a module has been imported.
+_LATER: dict[str, Install] = {
+    "torch.utils.checkpoint": checkpointing.install,
+    distributed.DDP: distributed.install_ddp,
+    torch_compat.FSDP2_GROUPS: distributed.install_fsdp,
+    "torch.utils.data.dataloader": setups.install_data,
+    "torch.distributed.fsdp.fully_sharded_data_parallel": setups.install_fsdp1,
+    torch_compat.FSDP2: setups.install_fsdp2,
+    "transformers.modeling_utils": setups.install_transformers,
+    "opacus.distributed": setups.install_opacus_ddp,
+    "opacus.privacy_engine": privacy.install,
+    **dict.fromkeys(opacus.MODULES, opacus.install),
+    torch_compat.EXPANDED_WEIGHTS: expanded_weights.install,
+}
+
+
+def _when(name: str, install_into: Install, callbacks: Callbacks, patches: Patches) -> None:
+    """Installs once the module of this name has been imported; now, if it has been."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        install_into(loaded, patches)
+    else:
+        callbacks[name] = lambda module: _late(install_into, module)
+
+
+def _late(install_into: Install, module: Any) -> None:
     patches = Patches()
     try:
-        callback(module, patches)
+        install_into(module, patches)
     except Exception as error:
         patches.undo()
-        failed(f"hooking {module.__name__}", error, fatal=False)
-
-
-def _opened() -> None:
-    steps.steps.mode()
-
-
-def _between_steps() -> None:
-    if state.bare:  # nothing is tagged, remembered or hooked
-        allocator.between_steps(steps.steps.number, windows.windows)
-        return
-    saved.step_ended()
-    given.step_ended()
-    recorded = state.recording
-    if recorded:
-        ranks = sys.modules.get("torch.distributed")
-        if ranks is not None and ranks.is_available() and ranks.is_initialized():
-            tags.forget()  # sharding resizes storages: what comes back to the same address is another block
-    if allocator.between_steps(steps.steps.number, windows.windows):
-        tags.forget()
-        steps.steps.mode()  # tags are bound in what is recorded only
-    if not (recorded or state.recording):
-        tags.owned.clear()  # of what failed
-        return  # beyond the windows nothing else is tagged, and every call would be in the times of bare steps
-    try:
-        gradients.step_ended()
-        modules.tag_roots()
-        held.step_ended(steps.steps.number)
-    except Exception as error:
-        failed("tagging the model", error, fatal=False)
+        recorder.failed(f"hooking {module.__name__}", error, fatal=False)
 
 
 def _forked() -> None:
-    if marks.journal is not None and not state.dead:
-        marks.mark(kinds.FORKED)
-
-
-def _after_fork() -> None:
-    parts = (
-        shared,
-        interruptions,
-        marks,
-        windows,
-        steps,
-        timing,
-        tags,
-        modules,
-        held,
-        saved,
-        given,
-        backward,
-        optimizers,
-        allocator,
-        prediction,
-        endings,
-    )
-    for part in parts:
-        part.after_fork()
+    if recorder.journal is not None and recorder.level:
+        recorder.mark(kinds.FORKED)

@@ -1,4 +1,5 @@
-"""What a training script may call. All of it does nothing when nobody collects."""
+"""What a training script may call. All of it does nothing when nobody collects. Only here a function imports: a script
+that nobody records shall not load the agent."""
 
 from __future__ import annotations
 
@@ -9,8 +10,17 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_installed = False
-_early: list[Callable[[], None]] = []  # said before torch was imported
+
+
+class Waiting:
+    """What was said before torch was imported."""
+
+    def __init__(self) -> None:
+        self.installed = False
+        self.said: list[Callable[[], None]] = []
+
+
+_waiting = Waiting()
 
 
 def _collecting() -> bool:
@@ -20,19 +30,18 @@ def _collecting() -> bool:
 
 def installed() -> None:
     """The agent is in place: catches up on what was said before."""
-    global _installed
-    _installed = True
-    for said in _early:
-        said()
-    _early.clear()
+    _waiting.installed = True
+    for say in _waiting.said:
+        say()
+    _waiting.said.clear()
 
 
 def _recording() -> bool:
-    if not _installed:
+    if not _waiting.installed:
         return False
-    from dpsight.state import state
+    from dpsight.recorder import recorder
 
-    return not state.dead
+    return bool(recorder.level)
 
 
 class phase:
@@ -45,25 +54,21 @@ class phase:
     def __enter__(self) -> phase:
         number = 0
         if _recording():
-            from dpsight import backward, kinds, marks, optimizers, timing
-            from dpsight.state import local
+            from dpsight import kinds
+            from dpsight.recorder import recorder, stamps, thread
 
-            optimizers.mark_begin()
-            number = marks.name(self.name)
-            backward.arrive()
-            timing.stamp(marks.mark(kinds.PHASE_BEGIN, 0, number))
-            local.phases += 1
+            number = recorder.name(self.name)
+            stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, number))
         self._open.append(number)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         number = self._open.pop()
         if number and _recording():
-            from dpsight import kinds, marks, timing
-            from dpsight.state import local
+            from dpsight import kinds
+            from dpsight.recorder import stamps, thread
 
-            local.phases = max(0, local.phases - 1)
-            timing.stamp(marks.mark(kinds.PHASE_END, 0, number))
+            stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, number))
 
     def __call__(self, function: _F) -> _F:
         import functools
@@ -81,7 +86,7 @@ class phase:
 def step(samples: int | None = None, tokens: int | None = None) -> None:
     """Ends a training step of so many samples and tokens."""
     if _recording():
-        from dpsight.steps import steps
+        from dpsight.recorder import steps
 
         steps.user(samples, tokens)
 
@@ -89,15 +94,16 @@ def step(samples: int | None = None, tokens: int | None = None) -> None:
 def mark(name: str) -> None:
     """Marks a moment."""
     if _recording():
-        from dpsight import kinds, marks
+        from dpsight import kinds
+        from dpsight.recorder import recorder
 
-        marks.mark(kinds.USER_MARK, 0, marks.name(name))
+        recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
 
 
 def tag(tensor: Any, category: str, name: str) -> None:
     """Says what a tensor's memory is: one of dpsight's categories, and a name."""
     if _recording():
-        from dpsight import tags
+        from dpsight.tags import tags
 
         tags.user(tensor, category, name)
 
@@ -106,9 +112,10 @@ def config(**params: Any) -> None:
     """Reports parameters of the run."""
 
     def say() -> None:
-        from dpsight import kinds, marks
+        from dpsight import kinds
+        from dpsight.recorder import recorder
 
-        marks.frame(kinds.FRAME_CONFIG, params)
+        recorder.frame(kinds.FRAME_CONFIG, params)
 
     _say(say)
 
@@ -118,10 +125,12 @@ def metric(name: str, value: float) -> None:
     if _recording():
         import time
 
-        from dpsight import kinds, marks
+        from dpsight import kinds
+        from dpsight.recorder import recorder
 
-        k = marks.mark(kinds.USER_MARK, 0, marks.name(name))
-        marks.frame(kinds.FRAME_METRIC, {"k": k, "time_ns": time.time_ns(), "name": name, "value": float(value)})
+        k = recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
+        known = {"k": k, "time_ns": time.time_ns(), "name": name, "value": float(value)}
+        recorder.frame(kinds.FRAME_METRIC, known)
 
 
 def plan(warmup: int, timed: int) -> int:
@@ -129,11 +138,11 @@ def plan(warmup: int, timed: int) -> int:
     instrumented one."""
 
     def say() -> None:
-        from dpsight.steps import steps
+        from dpsight.recorder import steps
 
         steps.plan(warmup, timed)
 
-    full = os.environ.get("DPSIGHT_MODE") != "bare" and _collecting() and (_recording() or not _installed)
+    full = os.environ.get("DPSIGHT_MODE") != "bare" and _collecting() and (_recording() or not _waiting.installed)
     _say(say)
     return warmup + (2 * timed if full else timed)
 
@@ -141,5 +150,5 @@ def plan(warmup: int, timed: int) -> int:
 def _say(say: Callable[[], None]) -> None:
     if _recording():
         say()
-    elif _collecting() and not _installed:
-        _early.append(say)
+    elif _collecting() and not _waiting.installed:
+        _waiting.said.append(say)

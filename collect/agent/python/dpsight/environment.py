@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
-from dpsight.marks import frame
-from dpsight.state import state
+from dpsight.recorder import events, recorder
 from dpsight.torch_compat import private
 
 # Only these variables are ever written: an environment is full of what is nobody's business.
@@ -27,24 +26,31 @@ VARIABLES = (
 )
 
 
-def write() -> None:
+def install() -> None:
+    """Writes the environment when CUDA has begun and when the process ends, and devices when they are seen."""
+    events.cuda_ready.subscribe(_write)
+    events.process_ends.subscribe(_write)
+    events.devices_seen.subscribe(_write_devices)
+
+
+def _write() -> None:
     """Writes the environment as it is now; a later one replaces it."""
-    frame(kinds.FRAME_ENVIRONMENT, gather())
+    recorder.frame(kinds.FRAME_ENVIRONMENT, gather())
 
 
-def write_devices(ordinals: list[int]) -> None:
+def _write_devices(ordinals: list[int]) -> None:
     """Writes which GPUs these ordinals of torch's are: CUDA_VISIBLE_DEVICES numbers them as it likes."""
-    frame(kinds.FRAME_DEVICES, {"devices": [{"device": i, "uuid": _uuid(i)} for i in ordinals]})
+    recorder.frame(kinds.FRAME_DEVICES, {"devices": [{"device": i, "uuid": _uuid(i)} for i in ordinals]})
 
 
 def _uuid(ordinal: int) -> str | None:
     """A GPU's UUID without NVML's prefix. Asking for a device's properties puts no context on it."""
-    return _ask(lambda: str(state.torch.cuda.get_device_properties(ordinal).uuid))
+    return _ask(lambda: str(recorder.torch.cuda.get_device_properties(ordinal).uuid))
 
 
 def gather() -> dict[str, Any]:
     """The environment. torch's old and new names for a setting may warn or refuse: then it is unknown."""
-    torch = state.torch
+    torch = recorder.torch
     backends = torch.backends
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,7 +90,7 @@ def _opacus() -> str | None:
 
 
 def _allocator_settings() -> dict[str, Any] | None:
-    if not state.cuda:
+    if not recorder.cuda:
         return None
     # Without traces: asking for them would copy the whole history.
     settings = private.memory_snapshot((0, 0, False)).get("allocator_settings")

@@ -120,8 +120,3 @@ def by_script(error: BaseException) -> bool:
             return True
         at = at.tb_next
     return False
-
-
-def after_fork() -> None:
-    """What the parent's main thread was in the middle of is not the child's."""
-    uninterrupted.forget()

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import get_ident
 from typing import Any
 
-from dpsight.marks import mark
-from dpsight.state import local, state
+from dpsight.recorder import COUNTERS, recorder, stamps, steps, thread
 
 _MISSING = object()
 
@@ -50,33 +49,26 @@ def method(owner: type, attribute: str) -> Callable[..., Any] | None:
 
 def bracket(
     function: Callable[..., Any],
-    begin: int,
-    end: int,
+    kind: int,
     number: Callable[[tuple[Any, ...]], int] | int = 0,
     before: Callable[[tuple[Any, ...]], None] | None = None,
     after: Callable[[tuple[Any, ...]], tuple[int, Hashable]] | None = None,
     phase: bool = False,
 ) -> Callable[..., Any]:
-    """The function between two marks. number gives their operand; after gives the flags of the second, and the key of
-    the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and never raises.
-    phase: the marks tell of a phase and nothing else, so steps without phases have none.
+    """The function as a span of this kind. number gives the operand of its marks; after gives the flags of the second,
+    and the key of the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and
+    never raises. phase: the marks tell of a phase and nothing else, so steps without phases have none.
     """
-    from dpsight import backward, forward, optimizers, timing
-    from dpsight.steps import steps
-
-    compiling = state.torch.compiler.is_dynamo_compiling
+    compiling = recorder.torch.compiler.is_dynamo_compiling
 
     @functools.wraps(function)
     def bracketed(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or state.dead or (phase and state.unphased and state.unphased == get_ident()):
+        if compiling() or not recorder.level:
             return function(*args, **kwargs)
-        if local.calls:
-            forward.repair()
-        if local.optimizer or state.updating:
-            optimizers.settle()
+        if phase and recorder.level == COUNTERS and recorder.unphased_thread == get_ident():
+            return function(*args, **kwargs)
         a = number if isinstance(number, int) else number(args)
-        backward.arrive()
-        timing.stamp(mark(begin, 0, a))
+        stamps.stamp(thread.begin(kind, 0, a))
         if before is not None:
             before(args)
         whole = False
@@ -85,10 +77,9 @@ def bracket(
             whole = True
             return out
         finally:
-            if local.optimizer:
-                optimizers.repair()
+            thread.leave(kind)
             flags, key = after(args) if after is not None else (0, 0)
-            timing.stamp(mark(end, flags, a))
+            stamps.stamp(recorder.mark(kind + 1, flags, a))
             if key and whole:
                 steps.updated(key)
 

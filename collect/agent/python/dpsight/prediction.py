@@ -7,55 +7,58 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from dpsight import kinds, marks
-from dpsight.marks import frame
-from dpsight.state import failed, state
+from dpsight import kinds
+from dpsight.recorder import events, recorder
 from dpsight.torch_compat import INDUCTOR
 
-_values: Any = None
-_written: dict[str, Any] | None = None
+
+class Prediction:
+    """The facts that were written."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, Any] | None = None
+
+    def follow(self, values: Any) -> None:
+        """values: what the phantom GPU's module gave when it was installed; None on a real GPU."""
+        if values is not None:
+            _phantom.append(values)
+            if hasattr(values, "grown"):
+                values.grown = self._write_between
+
+    def install(self) -> None:
+        """Writes at every drain."""
+        if _phantom:
+            events.counters_written.subscribe(self._write)
+            events.process_ends.subscribe(self._write)
+
+    def _write_between(self) -> None:
+        """Writes in the midst of a read: a script that waits for a value may reach no drain before it is ended. In a
+        thread that is writing a frame it would wait for itself."""
+        journal = recorder.journal
+        if journal is not None and recorder.level and not journal.busy():
+            self._write()
+
+    def _write(self) -> None:
+        """Writes what is known by now, unless it is what was written last."""
+        try:
+            facts = _gather(_phantom[-1])
+        except Exception as error:
+            recorder.failed("asking the phantom GPU what it guessed", error, fatal=False)
+            return
+        if facts != self._written:
+            self._written = facts
+            recorder.frame(kinds.FRAME_PREDICTION, facts)
 
 
-def follow(values: Any) -> None:
-    """values: what the phantom GPU's module gave when it was installed; None on a real GPU."""
-    global _values
-    _values = values
-    if hasattr(values, "grown"):
-        values.grown = _write_between
-
-
-def _write_between() -> None:
-    """Writes in the midst of a read: a script that waits for a value may reach no drain before it is ended. In a thread
-    that is writing a frame it would wait for itself."""
-    journal = marks.journal
-    if journal is not None and not state.dead and not journal.busy():
-        write()
-
-
-def write() -> None:
-    """Writes what is known by now, unless it is what was written last."""
-    global _written
-    if _values is None:
-        return
-    try:
-        facts = gather()
-    except Exception as error:
-        failed("asking the phantom GPU what it guessed", error, fatal=False)
-        return
-    if facts != _written:
-        _written = facts
-        frame(kinds.FRAME_PREDICTION, facts)
-
-
-def gather() -> dict[str, Any]:
+def _gather(values: Any) -> dict[str, Any]:
     """The facts. Names are values and no keys: only those are masked."""
     return {
-        "reads": _counted(_values.reads()),
-        "guesses": _counted(_values.guesses()),
-        "assumptions": _counted(_values.assumptions() if hasattr(_values, "assumptions") else {}),
-        "assumed_at": _counted(_values.assumed() if hasattr(_values, "assumed") else {}),
-        "copied": _counted(_values.copied() if hasattr(_values, "copied") else {}),
-        "notes": list(_values.notes()),
+        "reads": _counted(values.reads()),
+        "guesses": _counted(values.guesses()),
+        "assumptions": _counted(values.assumptions() if hasattr(values, "assumptions") else {}),
+        "assumed_at": _counted(values.assumed() if hasattr(values, "assumed") else {}),
+        "copied": _counted(values.copied() if hasattr(values, "copied") else {}),
+        "notes": list(values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
         "compiled": INDUCTOR in sys.modules,
     }
@@ -71,7 +74,5 @@ def _short(name: str) -> str:
     return package + within if package and before.endswith("/experiments/") else name
 
 
-def after_fork() -> None:
-    """A child has a journal of its own."""
-    global _written
-    _written = None
+_phantom: list[Any] = []  # its module, if there is one
+prediction = recorder.part(Prediction)

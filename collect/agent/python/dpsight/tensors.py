@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from dpsight import kinds
 from dpsight.interruptions import by_script
-from dpsight.state import state
+from dpsight.recorder import recorder
 from dpsight.torch_compat import local_tensor, private, sparse_parts
 
 _MAX_DEPTH = 4
@@ -34,7 +34,7 @@ def quiet(function: _F) -> _F:
 
 def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     """The CUDA storages behind a tensor and their dtypes: one, but for subclasses that wrap several."""
-    torch = state.torch
+    torch = recorder.torch
     kind = type(tensor)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         if private.functorch_wraps(tensor):
@@ -57,7 +57,7 @@ def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
 
 
 def _sparse(tensor: Any) -> Iterator[tuple[Any, int]]:
-    torch = state.torch
+    torch = recorder.torch
     if tensor.layout is torch.sparse_coo:
         for part in sparse_parts(tensor):
             yield from storages(part)
@@ -75,14 +75,14 @@ def dtype(tensor: Any) -> int:
 @functools.cache
 def numbers() -> dict[Any, int]:
     """The numbers of those dtypes that this torch has."""
-    known = ((getattr(state.torch, name, None), n) for n, name in enumerate(kinds.DTYPES, 1))
+    known = ((getattr(recorder.torch, name, None), n) for n, name in enumerate(kinds.DTYPES, 1))
     return {value: n for value, n in known if value is not None}
 
 
 def addresses(tensor: Any) -> list[tuple[int, int, int]]:
     """Base address, bytes and dtype of each CUDA storage behind a tensor. Fake and meta tensors have none."""
     if type(tensor) in plain_types():  # the common case, without a generator
-        if not tensor.is_cuda or tensor.layout is not state.torch.strided:
+        if not tensor.is_cuda or tensor.layout is not recorder.torch.strided:
             return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor)] if tensor.is_cuda else []
         storage = tensor.untyped_storage()
         n = storage.nbytes()
@@ -95,21 +95,16 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
         return []  # a subclass without a storage of its own
 
 
-_types: tuple[type, ...] = ()
-
-
+@functools.cache
 def plain_types() -> tuple[type, ...]:
     """The types of tensors that are no wrappers: they have one storage."""
-    global _types
-    if not _types:
-        _types = (state.torch.Tensor, state.torch.nn.Parameter)
-    return _types
+    return (recorder.torch.Tensor, recorder.torch.nn.Parameter)
 
 
 def inside(value: Any, depth: int = 0) -> Iterator[Any]:
     """The tensors inside a structure of tuples, lists, dictionaries and plain objects."""
     try:
-        if isinstance(value, state.torch.Tensor):
+        if isinstance(value, recorder.torch.Tensor):
             yield value
             return
     except ReferenceError:
@@ -119,7 +114,7 @@ def inside(value: Any, depth: int = 0) -> Iterator[Any]:
     if isinstance(value, dict):
         value = dict.values(value)
     elif not isinstance(value, (tuple, list)):
-        if isinstance(value, state.torch.nn.Module):
+        if isinstance(value, recorder.torch.nn.Module):
             return  # what a module has is its own, whoever refers to it
         value = getattr(value, "__dict__", {}).values() if depth < 2 else ()
     for item in list(value):
@@ -138,7 +133,7 @@ def grad_fns(values: Iterable[Any], objects: bool = False) -> list[Any]:
             kind = type(value)
             if kind in _EMPTY:
                 continue
-            if kind in plain or issubclass(kind, state.torch.Tensor):
+            if kind in plain or issubclass(kind, recorder.torch.Tensor):
                 try:
                     node = value.grad_fn
                 except RuntimeError as error:
@@ -168,7 +163,7 @@ def _parts(value: Any, kind: type, objects: bool) -> Iterable[Any]:
     if collections.UserDict in _order(kind):  # issubclass would ask its metaclass, which asks the script's classes
         objects = True
     known = next((d["__dataclass_fields__"] for d in map(class_dict, _order(kind)) if "__dataclass_fields__" in d), ())
-    if not (known or objects) or issubclass(kind, state.torch.nn.Module):
+    if not (known or objects) or issubclass(kind, recorder.torch.nn.Module):
         return ()
     own = fields(value) or {}
     return [*own.values(), *_slots(value, kind, known)] if len(own) <= MOST_ENTRIES else ()
@@ -203,7 +198,7 @@ def fields(value: Any) -> dict[str, Any] | None:
 
 def needs_grad(value: Any) -> bool:
     """Whether some tensor inside value requires grad."""
-    torch = state.torch
+    torch = recorder.torch
     # What most models give, at every call of one: looked at without quiet()'s context where nobody would see it.
     if type(value) is torch.Tensor and not private.torch_function_modes():
         return value.requires_grad

@@ -152,12 +152,12 @@ elif mode == "subclass":
     for _ in range(2):
         plain_step(optimizer)
 elif mode == "hooks":  # one that stays, and many that die
-    from dpsight import tensor_hooks
+    from dpsight.taggers.tensor_hooks import tensor_hooks
 
     model[0].weight.register_hook(str)
     for _ in range(12_000):
         torch.ones(1, requires_grad=True).register_hook(repr)
-    print(len(tensor_hooks._set) <= 10_000, str in [hook for _, hook in tensor_hooks.alive()])
+    print(len(tensor_hooks) <= 10_000, str in [hook for _, hook in tensor_hooks.alive()])
 elif mode == "watched":  # a mode of the script's sees what is asked of tensors, in bare steps too
     from torch.overrides import TorchFunctionMode
 

@@ -69,7 +69,8 @@ def main(mode):
     if mode == "exit":
         pickle.loads(pickle.dumps(os._exit))(3)  # as what spawns a process with it does
     if mode == "within":  # a signal that the agent does not hold comes while it writes a frame
-        from dpsight import journal, marks
+        from dpsight import journal
+        from dpsight.recorder import recorder
 
         def write(self, *parts, inner=journal.Journal._write):
             signal.raise_signal(signal.SIGXCPU)
@@ -77,9 +78,9 @@ def main(mode):
 
         signal.signal(signal.SIGXCPU, lambda *_: os._exit(7))
         journal.Journal._write = write
-        marks.name("a frame")
+        recorder.name("a frame")
     if mode == "late":  # a handler that raises is called while the agent ends its recording
-        from dpsight import tags
+        from dpsight.tags import tags
 
         def late(*_):
             raise TimeoutError

@@ -1,0 +1,167 @@
+"""Marks of backward. Every Python road to autograd ends in one attribute, the engine; its successor marks each run.
+On a GPU the work is done by the engine's own thread, so a hook on the first node sets a mark there."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from dpsight import kinds
+from dpsight.patch import Patches
+from dpsight.recorder import (
+    COUNTERS,
+    RAN,
+    TAGS,
+    Trainer,
+    codes,
+    drains,
+    events,
+    guarded,
+    in_backward,
+    recorder,
+    runs,
+    stamps,
+    steps,
+    thread,
+    unphased,
+)
+from dpsight.tensors import quiet
+from dpsight.torch_compat import ENGINE, private
+
+_ident = threading.get_ident
+
+
+def install(patches: Patches) -> None:
+    """Puts our engine in place of torch's, as its subclass."""
+    variable = recorder.torch.autograd.variable.Variable
+    base = type(getattr(variable, ENGINE))
+
+    class Engine(base):  # type: ignore[misc, valid-type]
+        def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+            run = super().run_backward
+            if recorder.level == COUNTERS and recorder.unphased_thread == _ident():
+                unphased.at, steps.trained = RAN, True
+                out = run(*args, **kwargs)
+                if runs.updates_inside:  # for the first time: from here on runs are marked
+                    thread.close_stale()
+                    stamps.stamp(recorder.mark(kinds.UPDATED, kinds.IN_BACKWARD))
+                    _updated_inside()
+                return out
+            if not recorder.level or private.fake_mode() is not None:  # AOTAutograd traces a joint graph: nothing runs
+                return run(*args, **kwargs)
+            nested = in_backward()
+            releases = _enter(args, kwargs, nested)
+            _trains(nested)
+            try:
+                out = run(*args, **kwargs)
+            except BaseException:
+                _leave(nested, released=False)
+                raise
+            _leave(nested, releases)
+            return out
+
+    codes.run = Engine.run_backward.__code__
+    patches.set(variable, ENGINE, Engine())
+
+
+@guarded("the backward hook", otherwise=False)
+def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
+    """Marks the beginning of a run. Returns whether it releases the whole graph."""
+
+    def argument(i: int, name: str, default: Any = None) -> Any:
+        return args[i] if len(args) > i else kwargs.get(name, default)
+
+    roots = argument(0, "tensors", ())
+    keep, create = bool(argument(2, "keep_graph")), bool(argument(3, "create_graph"))
+    functorch = private.functorch_level() is not None
+    thread.close_stale()
+    if thread.recomputes and thread.recomputes[-1]:
+        # A reentrant checkpoint's recompute ends where its own backward begins.
+        thread.recomputes.pop()
+        stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))
+        if recorder.level >= TAGS:
+            events.recompute_ended.tell(roots)
+    flags = kinds.KEEP_GRAPH if keep else 0
+    flags |= kinds.CREATE_GRAPH if create else 0
+    flags |= kinds.ACCUMULATE if argument(6, "accumulate_grad") else 0
+    flags |= kinds.NESTED_RUN if nested else 0
+    flags |= kinds.IN_FORWARD if thread.calls else 0
+    flags |= kinds.FUNCTORCH if functorch else 0
+    if not nested and not functorch:
+        steps.trained = True
+        runs.count += 1
+        if recorder.level >= TAGS:
+            events.backward_begins.tell(roots)
+    k = thread.begin(kinds.BACKWARD_BEGIN, flags, len(roots))
+    if not nested:
+        runs.latest = k
+        stamps.stamp(k)
+        stamps.backward_begins()
+    # Where nothing is recorded a thread that makes marks of its own arrives with the first of them: a hook in every
+    # run would show in steps of a few milliseconds.
+    if not functorch and drains.recording:
+        _mark_engine(roots, k)
+    return not nested and not keep and not create and not argument(4, "inputs")
+
+
+def _trains(nested: bool) -> None:
+    """Notes that this thread has run a backward."""
+    if not nested and thread.trainer is None:
+        trainer = Trainer()
+        runs.trainers.add(trainer)
+        thread.trainer = trainer
+    if not thread.trains:
+        thread.trains = True
+        runs.threads += 1
+
+
+@guarded("the backward hook")
+def _leave(nested: bool, released: bool) -> None:
+    """Marks the end of a run. released: it was whole, and has let go of its graph."""
+    k = thread.end(kinds.BACKWARD_BEGIN, kinds.NESTED_RUN if nested else 0)
+    if nested or thread.inside(kinds.BACKWARD_BEGIN):
+        return
+    stamps.backward_ends()
+    stamps.stamp(k)
+    if recorder.level >= TAGS:
+        events.backward_ended.tell(released)
+    if runs.updates_inside:
+        _updated_inside()
+
+
+def _updated_inside() -> None:
+    runs.updates_inside = 0
+    if not thread.inside(kinds.OPTIMIZER_BEGIN):  # else the step ends with the update around it
+        steps.updated("in backward")
+
+
+@quiet
+def _mark_engine(roots: Any, k: int) -> None:
+    """Has the first node on each device mark its thread before it allocates anything.
+
+    One-shot: a graph kept by retain_graph fires its old hooks again in the next run, and would mark this one.
+    """
+    devices = set()
+    for root in roots:
+        if isinstance(root, recorder.torch.Tensor):
+            node, device = root.grad_fn, root.device
+        else:
+            node, device = getattr(root, "node", None), None
+        if node is None or device in devices or not hasattr(node, "register_prehook"):
+            continue
+        devices.add(device)
+        _once(node, k)
+
+
+def _once(node: Any, k: int) -> None:
+    handle: Any = None
+
+    def first(_gradients: Any) -> None:
+        nonlocal handle
+        if handle is not None:
+            handle.remove()
+            handle = None
+            if recorder.level:
+                thread.arrives(k)
+
+    handle = node.register_prehook(first)

@@ -1,0 +1,76 @@
+"""Marks of activation checkpointing: the exact scope of each recompute. A forward hook inside backward would be no
+proof of one: per-sample methods run modules there too."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from dpsight import kinds, torch_compat
+from dpsight.patch import Patches
+from dpsight.recorder import TAGS, guarded, recorder, stamps, steps, thread
+from dpsight.tags import tags
+from dpsight.tensors import quiet
+
+
+def install(checkpoint: Any, patches: Patches) -> None:
+    """Hooks torch.utils.checkpoint; what this release does not have is left out."""
+    base = getattr(checkpoint, torch_compat.RECOMPUTATION, None)
+    if isinstance(base, type):
+        patches.set(checkpoint, torch_compat.RECOMPUTATION, _recomputation(base))
+    function = getattr(checkpoint, "CheckpointFunction", None)
+    if function is not None:
+        patches.set(function, "backward", staticmethod(_reentrant(function.backward)))
+
+
+def _recomputation(base: Any) -> type:
+    class Recomputation(base):
+        """The scope of a non-reentrant recompute, one that stops early included."""
+
+        def __init__(self, frame: Any, group: Any, *args: Any, **kwargs: Any) -> None:
+            self._frame, self._group = frame, group  # the first is a weak reference
+            super().__init__(frame, group, *args, **kwargs)
+
+        def __enter__(self) -> Any:
+            _begins(reentrant=False)
+            return super().__enter__()
+
+        def __exit__(self, *args: Any) -> Any:
+            if thread.recomputes:
+                thread.recomputes.pop()
+            if recorder.level >= TAGS:
+                _tag(self._frame, self._group)
+            stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 0))
+            return super().__exit__(*args)
+
+    return Recomputation
+
+
+def _begins(reentrant: bool) -> None:
+    steps.keep_phases()  # a recompute is a part of the run around it
+    thread.recomputes.append(reentrant)
+    stamps.module(thread.begin(kinds.RECOMPUTE_BEGIN, 0, int(reentrant)))
+
+
+@guarded("tagging recomputed tensors", fatal=False)
+@quiet
+def _tag(frame: Any, group: Any) -> None:
+    """Tags what was recomputed: backward holds it, though no node does."""
+    recomputed = torch_compat.recomputed(frame(), group)
+    tags.emit(tags.within(kinds.SAVED_TENSOR, recomputed, recorder.tag_name("recomputed")))
+
+
+def _reentrant(function: Any) -> Any:
+    @functools.wraps(function)
+    def backward(ctx: Any, *args: Any) -> Any:
+        _begins(reentrant=True)
+        depth = len(thread.recomputes)
+        try:
+            return function(ctx, *args)
+        finally:
+            # Its own backward ends the recompute; without one, nothing else has.
+            if len(thread.recomputes) >= depth and thread.recomputes[-1]:
+                thread.recomputes.pop()
+                stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))
+
+    return backward

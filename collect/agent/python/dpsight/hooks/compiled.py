@@ -1,0 +1,60 @@
+"""Marks of compiled code. Hooks vanish inside what Dynamo has traced, so it is bracketed from outside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.patch import Patches
+from dpsight.recorder import events, recorder, runs, stamps, steps, thread
+
+
+def install(patches: Patches) -> None:
+    """Wraps torch.compile. Module.compile, whose calls go another way, is forward's."""
+    patches.set(recorder.torch, "compile", _compile(recorder.torch.compile))
+
+
+def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def compile(model: Any = None, **kwargs: Any) -> Any:
+        if model is None:
+            return lambda m: compile(m, **kwargs)
+        result = original(model, **kwargs)
+        if result is model or isinstance(result, recorder.torch.nn.Module) or not callable(result):
+            return result  # modules have hooks of their own
+        return _region(model, result)
+
+    return compile
+
+
+def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    owner = getattr(function, "__self__", None)
+    is_step = isinstance(owner, recorder.torch.optim.Optimizer) and function.__name__ == "step"
+    optimizer = owner if is_step else None
+    label = getattr(function, "__qualname__", type(function).__name__)
+    compiling = recorder.torch.compiler.is_dynamo_compiling
+
+    @functools.wraps(compiled)
+    def region(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or not recorder.level:
+            return compiled(*args, **kwargs)
+        steps.keep_phases()  # an update may have vanished into the region: its backward tells
+        number = recorder.name(label)
+        runs_before, updates_before = runs.count, steps.updates
+        thread.begin(kinds.COMPILED_BEGIN, kinds.GRAD if recorder.torch.is_grad_enabled() else 0, number)
+        if optimizer is not None:
+            events.compiled_update_begins.tell(optimizer)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            if optimizer is not None:
+                events.compiled_update_ended.tell(optimizer)
+            k = thread.end(kinds.COMPILED_BEGIN, 0, number)
+            if runs.count > runs_before and steps.updates == updates_before:
+                # A whole step was compiled: its optimizer has vanished into the region.
+                stamps.stamp(k)
+                steps.updated(("compiled", number))
+
+    return region

@@ -1,0 +1,223 @@
+"""Marks of module calls: torch's own function, through which every call goes, runs between ours. A stack per thread
+tells the outermost call from the rest.
+
+Global hooks were rejected: one is enough to send every call of every module down torch's slow path, two microseconds a
+call in steps that record none of them; compiled code guards on their handles; they miss keyword arguments and what is
+no Exception.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from dpsight import kinds
+from dpsight.nodes import nodes
+from dpsight.patch import Patches
+from dpsight.recorder import (
+    CALLED,
+    COUNTERS,
+    MODULES,
+    Call,
+    codes,
+    drains,
+    events,
+    guarded,
+    in_backward,
+    recorder,
+    stamps,
+    steps,
+    thread,
+    unphased,
+)
+from dpsight.registry import registry
+from dpsight.tensors import needs_grad
+from dpsight.torch_compat import CALL, compile_with, private, set_compiled
+
+_serial = itertools.count(1).__next__
+_ident = threading.get_ident
+
+
+class Torch:
+    """torch's functions, looked up once: they run cold, once a step, where each look-up in a large module would
+    show."""
+
+    __slots__ = ("GraphModule", "grad_enabled", "impl", "inference")
+
+    grad_enabled: Callable[[], bool]
+    inference: Callable[[], bool]
+    GraphModule: type
+    impl: Callable[..., Any]  # what ours is in the place of
+
+
+_torch = Torch()
+
+
+def install(patches: Patches) -> None:
+    """Takes the place of torch's function."""
+    torch = recorder.torch
+    module = torch.nn.Module
+    _torch.grad_enabled, _torch.inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
+    _torch.GraphModule = torch.fx.GraphModule
+    _torch.impl = getattr(module, CALL)
+    ours = watched(_torch.impl)
+    codes.call = ours.__code__
+    patches.set(module, CALL, functools.wraps(_torch.impl)(ours))
+    patches.set(module, "compile", _compile(module.compile))
+
+
+def watched(impl: Callable[..., Any]) -> Any:
+    """A function that calls a module, the first of its arguments, with the marks of that call."""
+    compiling = recorder.torch.compiler.is_dynamo_compiling  # a function that Dynamo folds to True while it traces ours
+
+    # Every call of a bare step passes here: with a parameter of its own for the module, and keywords where there are
+    # none, passing would take twice as long.
+    def _call_impl(*args: Any, **kwargs: Any) -> Any:
+        if compiling():
+            passes = True
+        elif recorder.level == COUNTERS and recorder.unphased_thread == _ident():
+            passes = unphased.calling
+            if not passes and args and not _evaluates(args[0]):
+                try:
+                    unphased.calling = steps.trained = True
+                    return impl(*args, **kwargs) if kwargs else impl(*args)
+                finally:
+                    unphased.calling, unphased.at = False, CALLED
+        else:
+            level = recorder.level
+            passes = not level or (level < MODULES and thread.calls)
+        if passes or not args:
+            return impl(*args, **kwargs) if kwargs else impl(*args)
+        out = None
+        try:
+            _begins(args[0], args[1:], kwargs)
+            out = impl(*args, **kwargs)
+            return out
+        finally:
+            if recorder.level:
+                _ended(args[0], kwargs, out)
+
+    return _call_impl
+
+
+def _evaluates(module: Any) -> bool:
+    """Whether a call in a step without phases is marked all the same: an evaluation's. One that trains in eval mode, or
+    is a part of a call, is none."""
+    if getattr(module, "training", True) or not recorder.level or not registry.is_root(module):
+        return False
+    return not (thread.calls or _torch.grad_enabled() or _within())
+
+
+def _within() -> bool:
+    """Whether the call that asks was made inside another."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and frame.f_code is not codes.call:
+        frame = frame.f_back
+    return frame is not None
+
+
+@guarded("the forward hook")
+def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+    calls = thread.calls
+    if not calls:
+        _outermost(module, args)
+        return
+    number = registry.number(module, outermost=False)
+    serial = _serial()
+    stamps.module(recorder.mark(kinds.MODULE_BEGIN, 0, number))
+    # A recompute runs on another thread, which counts nodes for itself.
+    first = 0 if in_backward() else nodes.enter(number)
+    events.module_called.tell(args, kwargs, serial)
+    calls.append((id(module), number, serial, first))
+
+
+def _outermost(module: Any, args: Any) -> None:
+    inside_backward = in_backward()
+    number = registry.number(module, outermost=True)
+    flags = kinds.GRAD if _torch.grad_enabled() else 0
+    flags |= kinds.TRAINING if module.training else 0
+    flags |= kinds.INFERENCE if _torch.inference() else 0
+    flags |= kinds.IN_BACKWARD if inside_backward else 0
+    flags |= kinds.GRAPH_MODULE if isinstance(module, _torch.GraphModule) else 0
+    flags |= kinds.FAKE if private.fake_mode() is not None else 0
+    steps.trained = True
+    instrumented = recorder.level >= MODULES
+    serial = _serial() if instrumented else 0
+    k = thread.begin(kinds.FORWARD_BEGIN, flags, number)
+    first = 0
+    if not inside_backward:
+        first = nodes.enter(number) if instrumented else private.sequence_number()
+    thread.calls.append((id(module), number, serial, first))
+    if inside_backward:
+        stamps.module(k)
+        return
+    stamps.stamp(k)
+    drains.check()
+    events.model_called.tell(module, args)
+
+
+@guarded("the forward hook")
+def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
+    """Runs after each call that began with marks. out is None if it raised."""
+    calls, key = thread.calls, id(module)
+    if not any(c[0] == key for c in calls):
+        return  # closed before
+    while calls[-1][0] != key:
+        calls.pop()  # an interrupt came while we were marking its end
+    if len(calls) == 1:
+        _outermost_ended(module, kwargs, out, calls)
+        return
+    call = calls.pop()
+    if recorder.level < MODULES:
+        return  # a step has ended inside the call
+    stamps.module(recorder.mark(kinds.MODULE_END, 0, call[1]))
+    if not in_backward():
+        nodes.enter(calls[-1][1])
+    events.module_returned.tell(out, call, calls)
+
+
+def _outermost_ended(module: Any, kwargs: dict[str, Any], out: Any, calls: list[Call]) -> None:
+    inside_backward = in_backward()
+    call = calls[0]
+    flags = kinds.GRAD if _torch.grad_enabled() else 0
+    flags |= kinds.TRAINING if module.training else 0
+    flags |= kinds.IN_BACKWARD if inside_backward else 0
+    flags |= kinds.DIFFERENTIABLE if needs_grad(out) else 0
+    k = thread.end(kinds.FORWARD_BEGIN, flags, call[1])
+    calls.clear()
+    if inside_backward:
+        stamps.module(k)
+        return
+    stamps.stamp(k)
+    if recorder.level >= MODULES:
+        nodes.enter(0)
+        if call[2]:  # no step has ended inside
+            nodes.learn(call[1], call[3])
+        events.module_returned.tell(out, call, calls)
+    elif recorder.tagging and recorder.cuda:
+        nodes.repeated(call[1], call[3])
+    events.model_returned.tell(kwargs, out)
+
+
+def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Around Module.compile, for what it compiles is the function that we have taken the place of. Ours, around the
+    compiled code instead of inside it, keeps out of Dynamo's sight."""
+
+    @functools.wraps(original)
+    def compile(self: Any, *args: Any, **kwargs: Any) -> None:
+        inner = compile_with(self, _bound_impl(self), lambda: original(self, *args, **kwargs))
+        ours = watched(lambda _self, *args, **kwargs: inner(*args, **kwargs))
+        set_compiled(self, functools.partial(ours, self))
+
+    return compile
+
+
+def _bound_impl(module: Any) -> Any:
+    """The function that a module would have without ours: torch's, or what its class has in place of it."""
+    own = getattr(type(module), CALL)
+    return (_torch.impl if own is getattr(recorder.torch.nn.Module, CALL) else own).__get__(module)

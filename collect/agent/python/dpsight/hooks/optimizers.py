@@ -1,0 +1,151 @@
+"""Marks of optimizers: step, zero_grad, and GradScaler. An update of the parameters is what ends a step."""
+
+from __future__ import annotations
+
+import sys
+from threading import get_ident as _ident
+from typing import Any
+
+from dpsight import kinds
+from dpsight.patch import Patches, bracket, method
+from dpsight.recorder import (
+    COUNTERS,
+    TAGS,
+    codes,
+    events,
+    guarded,
+    in_backward,
+    recorder,
+    runs,
+    stamps,
+    steps,
+    thread,
+    unphased,
+)
+from dpsight.registry import registry
+from dpsight.torch_compat import private, step_code
+
+
+def install(patches: Patches) -> None:
+    """Hooks every torch optimizer."""
+    torch = recorder.torch
+    compiling = torch.compiler.is_dynamo_compiling
+    module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the attribute
+    cls = module.Optimizer
+    codes.step = step_code(cls)
+
+    def before(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if not compiling():
+            _update_begins(optimizer)
+
+    def after(optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if not compiling():
+            _update_ended(optimizer)
+
+    patches.hook(module.register_optimizer_step_pre_hook(before))
+    patches.hook(module.register_optimizer_step_post_hook(after))
+
+    events.compiled_update_begins.subscribe(_update_begins)
+    events.compiled_update_ended.subscribe(_update_ended)
+
+    zero = cls.zero_grad
+    inner = getattr(zero, "__wrapped__", None)  # it is kept out of Dynamo, and must stay so
+    wrapped = bracket(inner or zero, kinds.ZERO_GRAD_BEGIN, 0, phase=True)
+    patches.set(cls, "zero_grad", private.disable_dynamo(wrapped) if inner else wrapped)
+    modules = torch.nn.Module
+    patches.set(modules, "zero_grad", bracket(modules.zero_grad, kinds.ZERO_GRAD_BEGIN, 1, phase=True))
+
+    scaler = torch.amp.GradScaler
+    for attribute, number in (("step", 0), ("update", 1)):
+        function = method(scaler, attribute)
+        if function is not None:
+            around = (_scaler_begins, _scaler_ended) if number == 0 else (None, None)
+            patches.set(scaler, attribute, bracket(function, kinds.SCALER_BEGIN, number, *around))
+
+
+def _update_begins(optimizer: Any) -> None:
+    """An optimizer's step begins."""
+    level, identity, here = recorder.level, id(optimizer), _ident()
+    if not level:
+        return
+    unmarked = level == COUNTERS and recorder.unphased_thread == here
+    if unmarked and unphased.optimizer == identity and not unphased.updating and not in_backward():
+        unphased.updating_thread = here
+        unphased.updating = identity
+        return
+    _mark_begin(optimizer, unmarked)
+
+
+@guarded("the optimizer hook")
+def _mark_begin(optimizer: Any, unmarked: bool) -> None:
+    thread.close_stale(own=1)
+    if unmarked:
+        unphased.optimizer = 0
+    nested = thread.inside(kinds.OPTIMIZER_BEGIN)
+    if nested:
+        steps.mark_both_ends()  # one mark would not tell which of two updates is inside the other
+    inside_backward = in_backward()
+    flags = kinds.NESTED if nested else 0
+    flags |= kinds.IN_BACKWARD if inside_backward else 0
+    steps.trained = True
+    k = thread.begin(kinds.OPTIMIZER_BEGIN, flags, registry.optimizer(optimizer), own=1)
+    if not inside_backward:
+        stamps.stamp(k)
+    if recorder.level >= TAGS:
+        events.update_begins.tell(optimizer)
+
+
+@guarded("the optimizer hook")
+def _update_ended(optimizer: Any) -> None:
+    """An optimizer's step has ended, the innermost of those under way."""
+    if not recorder.level:
+        return
+    steps.updates += 1
+    identity = id(optimizer)
+    if unphased.updating == identity and unphased.updating_thread == _ident():
+        unphased.updating = 0
+        if unphased.optimizer == identity and steps.updated_alone():
+            return
+        number = registry.optimizer(optimizer)
+        stamps.stamp(recorder.mark(kinds.UPDATED, 0, number))
+        _updated(optimizer, number)
+        return
+    thread.leave(kinds.OPTIMIZER_BEGIN)
+    inside_backward = in_backward()
+    if recorder.level >= TAGS:
+        events.update_ended.tell(optimizer)
+    nested = thread.inside(kinds.OPTIMIZER_BEGIN)
+    flags = kinds.NESTED if nested else 0
+    flags |= kinds.IN_BACKWARD if inside_backward else 0
+    number = registry.optimizer(optimizer)
+    k = recorder.mark(kinds.OPTIMIZER_END, flags, number)
+    if inside_backward:
+        runs.updates_inside += 1
+        steps.keep_phases()  # the run around it tells of such an update
+        return
+    stamps.stamp(k)
+    if nested:
+        return
+    if thread.inside(kinds.DP_STEP_BEGIN) or thread.inside(kinds.SCALER_BEGIN):
+        thread.updated = number
+    else:
+        _updated(optimizer, number)
+
+
+def _updated(optimizer: Any, number: int) -> None:
+    steps.updated(number)
+    if codes.step is not None and recorder.level == COUNTERS and recorder.unphased_thread == _ident():
+        steps.mark_next_at_end(id(optimizer), number)
+
+
+def _scaler_begins(_args: tuple[Any, ...]) -> None:
+    steps.mark_both_ends()
+    thread.updated = 0
+
+
+@guarded("the scaler hook", otherwise=(0, 0))
+def _scaler_ended(args: tuple[Any, ...]) -> tuple[int, int]:
+    """GradScaler skips the optimizer when gradients are infinite. That ends a step too: its data were used."""
+    if thread.inside(kinds.SCALER_BEGIN) or thread.inside(kinds.DP_STEP_BEGIN):
+        return 0, 0
+    return 0, thread.updated or (registry.optimizer(args[1]) if len(args) > 1 else 0)

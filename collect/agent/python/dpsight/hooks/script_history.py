@@ -1,0 +1,129 @@
+"""A script that resets torch's counters, or records memory for itself, is observed: drain first, say so, let it, and
+see that our recording goes on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import uninterrupted
+from dpsight.patch import Patches
+from dpsight.recorder import drains, freeze_threads, recorder
+from dpsight.torch_compat import RECORD_HISTORY, SNAPSHOT
+
+_RESETS = (
+    "reset_peak_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+)
+
+
+class Resets:
+    """Whether the script resets counters now: one of torch's functions calls another."""
+
+    __slots__ = ("inside",)
+
+    def __init__(self) -> None:
+        self.inside = False
+
+
+_resets = Resets()
+
+
+def install(patches: Patches) -> None:
+    """Wraps the public functions where they are defined and where they are exported again."""
+    cuda = recorder.torch.cuda
+    memory = cuda.memory
+    for attribute in _RESETS:
+        function = getattr(memory, attribute, None)
+        if function is not None:
+            _everywhere(patches, attribute, _resetting(function), (memory, cuda))
+    accelerator = getattr(getattr(recorder.torch, "accelerator", None), "memory", None)
+    for attribute in ("reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        function = getattr(accelerator, attribute, None)
+        if function is not None:
+            _everywhere(patches, attribute, _resetting(function), (accelerator, recorder.torch.accelerator))
+    patches.set(memory, RECORD_HISTORY, _recording(getattr(memory, RECORD_HISTORY)))
+    patches.set(memory, SNAPSHOT, _snapshot(getattr(memory, SNAPSHOT)))
+
+
+def _everywhere(patches: Patches, attribute: str, wrapped: Callable[..., Any], owners: tuple[Any, ...]) -> None:
+    for owner in owners:
+        if attribute in vars(owner):
+            patches.set(owner, attribute, wrapped)
+
+
+def _resetting(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def reset(*args: Any, **kwargs: Any) -> Any:
+        if _resets.inside or not recorder.cuda or not recorder.level:
+            return function(*args, **kwargs)
+        with uninterrupted, freeze_threads():
+            _resets.inside = True
+            try:
+                drains.drain("script")
+                recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
+                return function(*args, **kwargs)
+            finally:
+                # The counters begin anew: the next drain is compared with these.
+                drains.drain("script")
+                _resets.inside = False
+
+    return reset
+
+
+def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def record(enabled: Any = "all", *args: Any, **kwargs: Any) -> Any:
+        if not recorder.cuda and enabled:
+            # It would initialise CUDA: let it, so that our recording starts first.
+            recorder.torch.cuda.init()
+        if not drains.recording or not recorder.level:
+            result = function(enabled, *args, **kwargs)
+            if recorder.cuda and recorder.level:  # between two windows
+                drains.user_options = _options(enabled, args, kwargs) if enabled else None
+                if not enabled:
+                    drains.user_traces.clear()  # torch forgets too
+            return result
+        try:
+            with uninterrupted, freeze_threads():
+                drains.drain("script")
+                recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
+                result = function(enabled, *args, **kwargs)
+                drains.user_traces.clear()
+                drains.user_options = _options(enabled, args, kwargs) if enabled else None
+                drains.resume_after_script()  # at least as much as we need, with the script's own options if it has any
+        except Exception as error:
+            recorder.failed("sharing the recording", error)
+            raise
+        return result
+
+    return record
+
+
+def _options(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What the script wants recorded. Its old boolean form and positional arguments keep torch's defaults."""
+    wanted = {
+        k: v
+        for k, v in kwargs.items()
+        if k in ("context", "stacks", "compile_context", "global_record_annotations", "max_entries")
+    }
+    wanted.setdefault("context", args[0] if args and isinstance(args[0], str) else "all" if enabled == "all" else None)
+    # C++ stacks take minutes to write out; the script did not ask for them if it said nothing.
+    wanted.setdefault("stacks", "python")
+    return wanted
+
+
+def _snapshot(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def snapshot(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        for i, kept in enumerate(drains.user_traces):
+            if i < len(result["device_traces"]):
+                result["device_traces"][i] = kept + result["device_traces"][i]
+        return result
+
+    return snapshot

@@ -1,0 +1,52 @@
+"""The calls that set a run up, made stages: those of a script that names none itself. A model that is built on the
+device itself has no such call around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsight import stages
+from dpsight.patch import Patches
+from dpsight.recorder import events, recorder
+
+# What moves or casts a module. Not _apply, through which they all go: a recurrent net packs its weights anew after it.
+_MOVES = ("to", "cuda", "to_empty", "half", "bfloat16", "float", "double", "type")
+
+
+def install(patches: Patches) -> None:
+    """Wraps torch's modules and optimizers."""
+    torch = recorder.torch
+    for attribute in _MOVES:
+        stages.wrap(torch.nn.Module, attribute, stages.MODEL, patches)
+    # Some of torch's optimizers take memory in their own constructors, after the one they inherit.
+    base = torch.optim.Optimizer
+    for cls in (base, *base.__subclasses__()):
+        stages.wrap(cls, "__init__", stages.OPTIMIZER, patches)
+    events.journal_opened.subscribe(stages.mark_late)
+
+
+def install_data(module: Any, patches: Patches) -> None:
+    """Wraps torch.utils.data.dataloader."""
+    stages.wrap(module.DataLoader, "__init__", stages.DATA, patches)
+
+
+def install_fsdp1(module: Any, patches: Patches) -> None:
+    """Wraps torch.distributed.fsdp.fully_sharded_data_parallel."""
+    stages.wrap(module.FullyShardedDataParallel, "__init__", stages.WRAP, patches)
+
+
+def install_fsdp2(module: Any, patches: Patches) -> None:
+    """Wraps the module of FSDP2, before others import its function by name."""
+    patches.set(module, "fully_shard", stages.stage(module.fully_shard, stages.WRAP))
+
+
+def install_opacus_ddp(module: Any, patches: Patches) -> None:
+    """Wraps opacus.distributed."""
+    stages.wrap(module.DifferentiallyPrivateDistributedDataParallel, "__init__", stages.WRAP, patches)
+
+
+def install_transformers(module: Any, patches: Patches) -> None:
+    """Wraps transformers.modeling_utils: a pretrained model may be loaded right onto the device."""
+    own = vars(module.PreTrainedModel).get("from_pretrained")
+    if isinstance(own, classmethod):
+        patches.set(module.PreTrainedModel, "from_pretrained", classmethod(stages.stage(own.__func__, stages.MODEL)))

@@ -1,0 +1,132 @@
+"""What held the memory when a request failed. Bare steps have no tags, so it is looked up at that moment: what an
+instrumented step tags as it begins, what models were given in this one, what autograd's graph holds, and what the
+functions under way have as local variables.
+
+No memory of the device is needed for it, and nothing is kept: a frame forgets what it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+from dpsight import kinds
+from dpsight.graph_safety import Safe, nowhere, safe_devices
+from dpsight.oom.frames import ours, places
+from dpsight.recorder import codes, recorder
+from dpsight.registry import registry
+from dpsight.taggers.models import models
+from dpsight.taggers.module_attrs import module_attrs
+from dpsight.taggers.optimizer_state import optimizer_state
+from dpsight.taggers.saved import saved
+from dpsight.taggers.script_tensors import Walk, script_tensors
+from dpsight.taggers.step_io import step_io
+from dpsight.tags import Record, tags
+from dpsight.tensors import addresses, grad_fns, plain_types, quiet
+from dpsight.torch_compat import is_function, variables
+
+_T = TypeVar("_T")
+
+
+class Looks:
+    """What has failed to be looked up."""
+
+    def __init__(self) -> None:
+        self._failed: set[str] = set()
+
+    def tried(self, what: str, look: Callable[[], _T], otherwise: _T) -> _T:
+        """What a look finds, or otherwise: from its first failure on this look is taken no more, and all others go
+        on."""
+        if what in self._failed:
+            return otherwise
+        try:
+            return look()
+        except Exception as error:
+            recorder.spared("looking for what held the memory", error)
+            self._failed.add(what)
+            return otherwise
+
+
+looks = Looks()
+
+
+@quiet
+def tag(recorded: bool) -> None:
+    """Tags what the memory is of. recorded: events were being recorded, which tell when a block was made."""
+    safe, tried = safe_devices(), looks.tried
+    records = tried("models", lambda: [r for root in registry.roots() for r in models.records(root, safe)], [])
+    records += tried(
+        "optimizers", lambda: [r for o in registry.optimizers() for r in optimizer_state.records(o, safe)], []
+    )
+    records += step_io.records()
+    variables_seen = _Variables({r[1] for r in records} | tags.owned())
+    tried("functions", variables_seen.look, None)
+    for what, more in (
+        ("graphs", lambda: variables_seen.graphs(safe)),
+        ("attributes", module_attrs.records),
+        ("variables", lambda: variables_seen.records(recorded)),
+    ):
+        found = tried(what, more, [])
+        variables_seen.known.update(r[1] for r in found)
+        records += found
+    tags.emit(records + script_tensors.records(variables_seen.known))
+
+
+class _Variables(Walk):
+    """A look at variables of functions."""
+
+    def __init__(self, known: set[int]) -> None:
+        super().__init__(known)
+        self._found: list[tuple[str, str, Any]] = []
+        self._globals: list[Any] = []  # script_tensors.py walks those
+        self._within = ""
+
+    def look(self) -> None:
+        """Looks at the variables of all functions under way."""
+        for frame, within in places():
+            self._frame(frame, within)
+
+    def _frame(self, frame: FrameType, within: str) -> None:
+        """Looks at a function's variables, but for our own: they are the script's once more."""
+        code = frame.f_code
+        if not is_function(code):
+            self._globals += [v for v in list(frame.f_globals.values()) if type(v) in plain_types()]
+            return
+        if ours(frame) and code is not codes.run:
+            return
+        self._within = within
+        where = getattr(code, "co_qualname", code.co_name)
+        for key, value in variables(frame).items():
+            self.visit(value, f"local {key} of {where}", 0)
+
+    def tensor(self, tensor: Any, where: str) -> None:
+        """Notes a tensor."""
+        if type(tensor) in plain_types() and tensor.is_cuda:
+            self._found.append((self._within, where, tensor))
+
+    def graphs(self, safe: Safe | None) -> list[Record]:
+        """Records of what the graphs below the variables hold."""
+        if safe is nowhere:
+            return []
+        return saved.below(grad_fns([t for _, _, t in self._found] + self._globals + step_io.outputs()), safe)
+
+    def records(self, recorded: bool) -> list[Record]:
+        """Records of what is nothing else. Of what was made inside a pass events tell more."""
+        out: list[Record] = []
+        for within, where, tensor in self._found:
+            nodes = grad_fns([tensor]) if within == "forward_temporaries" else []
+            if within and recorded and not nodes:
+                continue
+            for address, size, dtype in addresses(tensor):
+                if address in self.known:
+                    continue
+                self.known.add(address)
+                if nodes:  # what takes it had no memory to go on: it is held for backward, or would be
+                    out.append((kinds.SAVED_TENSOR, address, size, *saved.made(nodes[0]), dtype))
+                elif within:
+                    category = recorder.tag_name(within)
+                    out.append((kinds.USER, address, size, recorder.tag_name(where), category, dtype))
+                else:
+                    out.append((kinds.HELD, address, size, recorder.tag_name(where), 0, dtype))
+        return out

@@ -1,0 +1,72 @@
+"""What hangs on parameters: gradients, and the attributes that Opacus gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsight import kinds
+from dpsight.recorder import recorder
+from dpsight.registry import registry
+from dpsight.tags import Record, tags
+from dpsight.tensors import quiet
+
+# Opacus' attributes of a parameter, and what they are.
+ATTRIBUTES = {
+    "grad_sample": kinds.GRAD_SAMPLE,
+    "_current_grad_sample": kinds.GRAD_SAMPLE,
+    "_norm_sample": kinds.NORM_SAMPLE,
+    "summed_grad": kinds.SUMMED_GRADIENT,
+}
+
+
+class Gradients:
+    """Which gradients were tagged in this step."""
+
+    def __init__(self) -> None:
+        self._tagged: dict[int, int] = {}  # id(parameter) → address of the gradient that was tagged
+
+    def accumulated(self, p: Any) -> list[Record]:
+        """Records of a gradient that backward has written."""
+        records = tags.of(kinds.GRADIENT, p.grad, registry.parameter(p)) if p.grad is not None else []
+        if records:
+            self._tagged[id(p)] = records[0][1]
+        return records
+
+    @quiet
+    def assigned(self, parameters: list[Any]) -> list[Record]:
+        """Records of gradients that did not come from backward: a script or Opacus has assigned them."""
+        out: list[Record] = []
+        for p in parameters:
+            if p.grad is not None:
+                for record in tags.of(kinds.GRADIENT, p.grad, registry.parameter(p)):
+                    if self._tagged.get(id(p)) != record[1]:
+                        out.append(record)
+                        self._tagged[id(p)] = record[1]
+        return out
+
+    def forget(self) -> None:
+        """Addresses are used again: what was tagged in a step says nothing in the next."""
+        self._tagged.clear()
+
+
+@quiet
+def attached(p: Any, name: int, gradient: bool = True) -> list[Record]:
+    """Records of all that hangs on a parameter now; without gradient, of all but that."""
+    out: list[Record] = []
+    if gradient and p.grad is not None:
+        out += tags.of(kinds.GRADIENT, p.grad, name)
+    own = p.__dict__
+    if own:
+        for attribute, kind in ATTRIBUTES.items():
+            value = own.get(attribute)
+            if value is not None:
+                out += tags.within(kind, value, name)
+    return out
+
+
+def name_of(p: Any, default: str) -> int:
+    """The number of a parameter's name."""
+    return registry.parameter(p) or recorder.tag_name(default)
+
+
+gradients = recorder.part(Gradients)

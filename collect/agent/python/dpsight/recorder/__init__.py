@@ -1,0 +1,46 @@
+"""The ground floor: the recorder, and what it is made of. Hooks and taggers report here, and know nothing of each
+other.
+
+core.py            the recorder: journal, marks, level, failing hooks, forks
+events.py          what hooks and the recorder tell to who listens
+spans.py           a thread's recorder: its open spans, and the closing of stale ones
+policy.py          where steps end, and at which level each is
+boundary.py        which optimizer's update ends a step
+windows.py         which steps have the allocator's history recorded
+unphased_steps.py  steps at the lowest level
+timing.py          times between marks
+allocator.py       the allocator's history, with counters.py and freeze.py
+"""
+
+from dpsight.recorder import events
+from dpsight.recorder.allocator import drains
+from dpsight.recorder.core import COUNTERS, MODULES, PHASES, SILENT, TAGS, guarded, recorder
+from dpsight.recorder.freeze import freeze_threads
+from dpsight.recorder.policy import steps
+from dpsight.recorder.spans import Call, Trainer, codes, in_backward, runs, thread
+from dpsight.recorder.timing import stamps
+from dpsight.recorder.unphased_steps import CALLED, RAN, unphased
+
+__all__ = [
+    "CALLED",
+    "COUNTERS",
+    "MODULES",
+    "PHASES",
+    "RAN",
+    "SILENT",
+    "TAGS",
+    "Call",
+    "Trainer",
+    "codes",
+    "drains",
+    "events",
+    "freeze_threads",
+    "guarded",
+    "in_backward",
+    "recorder",
+    "runs",
+    "stamps",
+    "steps",
+    "thread",
+    "unphased",
+]

@@ -1,0 +1,288 @@
+"""The allocator's own history: started before the first allocation, drained between steps, each drain with torch's
+counters beside it, so that a lost event is seen."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import uninterrupted
+from dpsight.recorder import events
+from dpsight.recorder.core import SILENT, guarded, recorder
+from dpsight.recorder.counters import Acts, allocations, devices, none_since
+from dpsight.recorder.freeze import freeze_threads
+from dpsight.recorder.timing import stamps
+from dpsight.torch_compat import private
+
+# Ring overflow is silent. Host memory is taken only as events come.
+MAX_ENTRIES = 10_000_000
+_ALWAYS = 12  # the first steps are drained one by one: small losses if the run dies early
+# Between steps the clock alone is asked: the counters would take a tenth of a millisecond. In a long step check() does.
+_EVERY_NS = 250_000_000
+# A drain makes a dictionary of each event: beyond this it would take gigabytes.
+_EMERGENCY = 500_000
+_LOOK_EVERY = 64  # outermost calls between two looks at the counter
+# For how long a moment is looked for in which no thread allocates.
+_PATIENCE_NS = 1_000_000_000
+_LOOKS = 3  # at the counters, a few microseconds apart, that find nothing
+_LISTED = 8  # failures outside windows that have a list of blocks each; then every power of two
+
+# Of drains without events, but with the list to go on from: after steps that nobody recorded, and after a lost event.
+_WINDOW = "window"
+_LOST = "lost"
+_LISTS = (_WINDOW, _LOST)
+
+
+class Drains:
+    """The recording of the allocator's history."""
+
+    def __init__(self) -> None:
+        self.recording = False  # the allocator's history is on
+        self.count = 0
+        self.spent_ns = 0
+        self.draining = False
+        self.user_options: dict[str, Any] | None = None  # the script records for itself, with these
+        self.user_traces: list[list[Any]] = []  # what was drained since: the script's own snapshot must hold it
+        self._stacks = False  # Python stacks are being recorded
+        self._last_ns = 0
+        self._last_allocations = 0
+        self._looks = 0
+        self._failures = 0
+        self._at_drain: Acts = {}
+
+    # Recording.
+
+    def install(self) -> None:
+        """Has recording start with CUDA itself. Starting it now would initialise CUDA."""
+        private.lazy_call(self._ready)
+
+    @guarded("starting the recording")
+    def _ready(self) -> None:
+        if recorder.level != SILENT and recorder.open_journal():
+            with uninterrupted:
+                self._start()
+
+    def _start(self) -> None:
+        native = recorder.torch.cuda.memory.get_allocator_backend() == "native"
+        recorder.cuda_starts(tagging=native)  # other allocators have nothing to join tags with
+        settings = recorder.settings
+        if native and not settings.bare:
+            self._stacks = settings.stack_steps > 0
+            self.record()
+            self.recording = True
+            recorder.set_metadata(private.set_metadata)
+        events.cuda_starts.tell(native)
+        if settings.source == "measured":
+            stamps.begin()
+        k = stamps.stamp(recorder.mark(kinds.CUDA_READY))
+        self._write(k, "start", devices.counters([], all_devices=True), time.monotonic_ns())
+        self._last_ns = time.monotonic_ns()
+        events.cuda_ready.tell()
+
+    def record(self, clear: bool = False) -> None:
+        """Turns history on, or empties it. Stacks, of allocations only, in the steps they were asked for: they make a
+        drain a hundred times as long."""
+        context = "alloc" if self._stacks else None
+        options = {"context": context, "stacks": "python", **(self.user_options or {}), "max_entries": MAX_ENTRIES}
+        private.record_history("all", clear_history=clear, **options)
+
+    def stop_recording(self, for_good: bool) -> None:
+        """Beyond a window of recorded steps only counters are kept."""
+        with uninterrupted:
+            self.drain("step")
+            if self.recording:
+                self.recording = False
+                if for_good:
+                    recorder.set_metadata(None)
+                if self.user_options is None:
+                    private.record_history(None)
+
+    def can_resume(self) -> bool:
+        """Whether recording can begin once more. Not beside a script that records for itself: its history would go."""
+        return recorder.cuda and recorder.tagging and self.user_options is None
+
+    def resume_recording(self) -> None:
+        """Opens another window. Its first drain holds no events, but the allocator's own list of blocks: what replay
+        goes on from. The one before it gives the counters up to here, and says that until then nothing was recorded."""
+        with uninterrupted:
+            self.drain("step")
+            self.record(clear=True)
+            self.recording = True
+            self.drain(_WINDOW)
+        events.window_opened.tell()
+
+    def lists_failure(self) -> bool:
+        """Whether a request that failed while nothing is recorded has the allocator's list of blocks taken. A script
+        may fail, and go on, any number of times."""
+        if self.recording or self.draining or not self.can_resume():
+            return False
+        if recorder.torch.cuda.is_current_stream_capturing():
+            return False
+        self._failures += 1
+        return self._failures <= _LISTED or self._failures & (self._failures - 1) == 0
+
+    def end_moment(self) -> None:
+        """Ends a window that was opened for one moment."""
+        with uninterrupted:
+            self.drain("oom")
+            self.recording = False
+            private.record_history(None)
+
+    # When to drain.
+
+    def between_steps(self, finished: int, window: Any) -> bool:
+        """Drains if enough has come together, and opens and closes windows. finished: steps so far. Returns whether
+        recording has begun again."""
+        if not recorder.cuda or recorder.level == SILENT:
+            return False
+        if self.recording and not window.holds(finished):
+            self._stacks = False
+            self.stop_recording(for_good=not window.again())
+        elif finished and finished == window.begin:
+            self.resume_recording()
+            return True
+        elif finished <= _ALWAYS or self._stacks or time.monotonic_ns() >= self.due_ns():
+            self._stacks = self._stacks and finished < recorder.settings.stack_steps
+            self.drain("step")
+        return False
+
+    def due_ns(self) -> int:
+        """When the next drain between steps is due, on the monotonic clock."""
+        return self._last_ns + _EVERY_NS
+
+    def due(self) -> bool:
+        """Whether between_steps has something to do, even if no window begins."""
+        return self.recording or time.monotonic_ns() >= self.due_ns()
+
+    def check(self) -> None:
+        """Drains within a step only if its events would get out of hand."""
+        self._looks += 1
+        if self._looks % _LOOK_EVERY == 0 and self.recording and allocations() - self._last_allocations > _EMERGENCY:
+            self.drain("full")
+
+    def drain_on_request(self) -> bool:
+        """Drains for the collector; False in the middle of another drain."""
+        if self.draining:
+            return False
+        self.drain("request")
+        return True
+
+    # Draining.
+
+    def drain(self, reason: str) -> None:
+        """Takes the events since the last drain, and torch's counters at the same moment."""
+        if self.draining or not recorder.cuda or recorder.level == SILENT:
+            return
+        with uninterrupted:  # while the ring is empty and the frame unwritten, the events are nowhere
+            if not self._drain(reason) and recorder.level != SILENT:
+                self._drain(_LOST)
+
+    def _drain(self, reason: str) -> bool:
+        """Returns False if an event was lost: torch has no call that takes the events and empties the ring at once, and
+        threads that run without the interpreter's lock (autograd's, a process group's) may allocate or free in
+        between."""
+        self.draining = True
+        began = time.monotonic_ns()
+        try:
+            return self._take(reason, began)
+        finally:
+            self.draining = False
+            self._last_ns = time.monotonic_ns()
+            self.spent_ns += self._last_ns - began
+
+    @guarded("a drain", otherwise=True)
+    def _take(self, reason: str, began: int) -> bool:
+        if recorder.torch.cuda.is_current_stream_capturing():
+            return True
+        complete = True
+        self.count += 1
+        k = recorder.mark(kinds.DRAIN_BEGIN, 0, self.count)
+        events.drain_begins.tell()
+        if self.recording:
+            with freeze_threads():
+                snapshot, stats = self._snapshot(reason in _LISTS)
+                complete = reason in _LISTS or self._emptied()
+            recorder.frame(kinds.FRAME_ALLOCATOR, pickle.dumps(snapshot, protocol=4))
+            self._keep_for_user(snapshot["device_traces"])
+        else:
+            stats = devices.counters([], all_devices=True)
+        self._write(k, reason, stats, began)
+        events.counters_written.tell()
+        if self.recording:
+            self._last_allocations = allocations()
+        recorder.mark(kinds.DRAIN_END, 0, self.count)
+        return complete
+
+    def resume_after_script(self) -> None:
+        """Empties the ring where it was drained a moment ago and a script's own call came between."""
+        with uninterrupted:
+            if not self._emptied():
+                self._drain(_LOST)
+
+    def _snapshot(self, empty: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """A snapshot, and torch's counters of that same moment: none moved while it was taken. Nothing is lost by
+        another try, since the ring is emptied later. empty: the list of blocks is wanted, of a moment from which on the
+        ring has every event. Out of patience it returns what there is, and the counters tell that events are missing.
+        """
+        until = time.monotonic_ns() + _PATIENCE_NS
+        while True:
+            before = _at_rest(until)
+            snapshot = private.memory_snapshot(None)
+            traces = snapshot["device_traces"]
+            stats = devices.counters([len(t) for t in traces], all_devices=False)
+            self._at_drain = devices.acts()
+            same = none_since(before, self._at_drain)
+            if empty and any(event["action"] != "snapshot" for trace in traces for event in trace):
+                self.record(clear=True)
+                same = False
+            if same or time.monotonic_ns() > until:
+                return snapshot, stats
+
+    def _emptied(self) -> bool:
+        """Empties the ring, and returns whether that was everything since the counters were last read."""
+        self.record(clear=True)
+        return none_since(self._at_drain, devices.acts())
+
+    def _write(self, k: int, reason: str, stats: list[dict[str, Any]], began: int) -> None:
+        recorder.frame(
+            kinds.FRAME_CHECKPOINT,
+            {
+                "drain": self.count,
+                "k": k,
+                "reason": reason,
+                "time_ns": time.time_ns(),
+                "drain_ns": time.monotonic_ns() - began,
+                "recording": self.recording,
+                "devices": stats,
+            },
+        )
+        new = devices.news()
+        if new:
+            events.devices_seen.tell(new)
+
+    def _keep_for_user(self, traces: list[Any]) -> None:
+        """Keeps what a script that records for itself would find in its own snapshot."""
+        if self.user_options is None:
+            return
+        most = self.user_options.get("max_entries", MAX_ENTRIES)
+        for i, trace in enumerate(traces):
+            while len(self.user_traces) <= i:
+                self.user_traces.append([])
+            kept = self.user_traces[i]
+            kept.extend(trace)
+            del kept[: max(0, len(kept) - most)]
+
+
+def _at_rest(until: int) -> Acts:
+    """Waits until nothing is taken or given back any more, and returns the counters: a snapshot that turns out to be of
+    no such moment was made for nothing, at a microsecond an event."""
+    acts, equal = devices.acts(), 0
+    while equal < _LOOKS and time.monotonic_ns() < until:
+        acts, previous = devices.acts(), acts
+        equal = equal + 1 if acts == previous else 0
+    return acts
+
+
+drains = recorder.part(Drains)

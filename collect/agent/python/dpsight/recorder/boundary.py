@@ -1,0 +1,54 @@
+"""Which optimizer's update ends a step. With several (GANs) it is the one that updates least often, of equals the one
+that came last. That is settled during warm-up, which a new optimizer begins again: later changes would switch modes
+within a step. One that has evidently been put aside (training in stages) is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class Boundary:
+    """Counts the updates of each optimizer."""
+
+    __slots__ = ("_most", "_since", "key", "updates")
+
+    def __init__(self) -> None:
+        self.key: Hashable = None  # the optimizer whose updates end steps
+        self.updates: dict[Hashable, int] = {}  # of each optimizer
+        self._since = 0  # updates of others since the last of that one
+        self._most = 0  # the most there ever were
+
+    def is_new(self, key: Hashable) -> bool:
+        """Whether an optimizer has updated for the first time, and is not the first to do so. Call it before
+        ends_step."""
+        return key not in self.updates and self.key is not None
+
+    def is_alone(self, key: Hashable) -> bool:
+        """Whether every update so far was of this optimizer."""
+        return len(self.updates) == 1 and key == self.key
+
+    def ends_step(self, key: Hashable, warming: bool) -> bool:
+        """Counts an update; whether a step has ended with it."""
+        counts = self.updates
+        new = key not in counts
+        counts[key] = counts.get(key, 0) + 1
+        if new or warming:
+            best = key
+            for k, n in list(counts.items()):
+                if n <= counts[best]:
+                    best = k
+            if best != self.key:
+                self._choose(best)
+        if key != self.key:
+            self._since += 1
+            if self._since <= 2 * self._most + 1:
+                return False
+            counts.pop(self.key, None)
+            self._choose(key)
+        self._most = max(self._most, self._since)
+        self._since = 0
+        return True
+
+    def _choose(self, key: Hashable) -> None:
+        self.key = key
+        self._most = sum(n for k, n in list(self.updates.items()) if k != key)

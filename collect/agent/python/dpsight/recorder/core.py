@@ -1,0 +1,352 @@
+"""The recorder of this process: every hook reports to it. It owns the journal, the level (how much is recorded), what
+becomes of a hook that fails, and what a forked child begins with.
+
+Marks say what the training was doing, counted. Each mark's number is also set as the allocator's metadata, so that
+every allocation carries the number of the last mark in its thread. No clock is needed to join the two.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dpsight import kinds
+from dpsight.interruptions import by_script, uninterrupted
+from dpsight.journal import ANSWERING, REQUEST_OFFSET, REQUESTED, Journal
+from dpsight.masking import mask
+from dpsight.recorder import events
+from dpsight.recorder.settings import Settings
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
+
+# How much is recorded, each level with all that the ones below it have.
+SILENT = 0  # nothing
+COUNTERS = 1  # updates and the ends of steps: one thread trains, and its steps have no phases (unphased_steps.py)
+PHASES = 2  # forward, backward, optimizers, zero_grad: bare steps
+MODULES = 3  # the calls of modules too, forward and backward
+TAGS = 4  # and where tensors lie, which needs CUDA
+
+_pack = struct.Struct("<IHBBqQQ").pack_into
+_now = time.time_ns
+_ident = threading.get_ident
+# Until a journal is open, numbers are too high for any: a thread that took one then, and looks at the limit only after
+# another has opened the journal, must not write over the first marks.
+_UNOPENED = 1 << 40
+
+
+class Recorder:
+    """Writes marks and frames. Plain attributes: hooks read them millions of times."""
+
+    __slots__ = (
+        "_count",
+        "_limit",
+        "_lock",
+        "_map",
+        "_names",
+        "_on_request",
+        "_parts",
+        "_reported",
+        "_set_metadata",
+        "_texts",
+        "_threads",
+        "_unwritten_names",
+        "cuda",
+        "forks",
+        "journal",
+        "level",
+        "pid",
+        "settings",
+        "tagging",
+        "torch",
+        "unphased_thread",
+    )
+
+    def __init__(self) -> None:
+        self.settings = Settings(os.environ)
+        self.torch: Any = None
+        self.forks = 0
+        self._parts: list[Any] = []
+        self._on_request: list[Callable[[], bool]] = []
+        self._reported: set[str] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Sets what each process has of its own."""
+        self.pid = os.getpid()
+        self.cuda = False  # CUDA is initialised
+        self.tagging = not self.settings.bare  # tags are possible at all
+        self.level = PHASES if self.settings.bare else MODULES
+        self.unphased_thread = 0  # at level COUNTERS: the thread that trains; other threads are recorded as at PHASES
+        self.journal: Journal | None = None
+        self._map: Any = None
+        self._limit = 0  # marks that there is room for; 0 = no journal is open
+        self._count = itertools.count(_UNOPENED).__next__
+        self._lock = threading.RLock()
+        self._threads: dict[int, int] = {}
+        self._names: dict[str, int] = {}
+        self._texts: list[str] = [""]  # by number
+        self._unwritten_names: list[tuple[int, str]] = []
+        # torch's, once CUDA is initialised: a call before would initialise it.
+        self._set_metadata: Callable[[str], None] | None = None
+
+    # The level.
+
+    def set_level(self, level: int, unphased_thread: int = 0) -> None:
+        """From here on this much is recorded, or as much of it as this process can."""
+        if self.level == SILENT:
+            return
+        if level >= MODULES:
+            level = PHASES if not self.tagging else TAGS if self.cuda else MODULES
+        self.unphased_thread = unphased_thread
+        self.level = level
+
+    def cuda_starts(self, tagging: bool) -> None:
+        """CUDA is initialised. tagging: its allocator tells which block is which."""
+        self.cuda = True
+        self.tagging = self.tagging and tagging
+        self.set_level(self.level, self.unphased_thread)
+
+    def silence(self) -> None:
+        """From here on nothing is recorded."""
+        self.level = SILENT
+        self.unphased_thread = 0
+
+    # Failures.
+
+    def failed(self, what: str, error: BaseException, fatal: bool = True) -> None:
+        """Says once what went wrong inside the agent, which then goes quiet: all of it, or only its tags."""
+        if by_script(error):
+            raise error
+        self.tagging = False
+        if fatal:
+            self.silence()
+        else:
+            self.level = min(self.level, PHASES)
+        self._say(what, "the agent records no more" if fatal else "the agent tags no more", error)
+
+    def spared(self, what: str, error: BaseException) -> None:
+        """Says once that something failed which the rest goes on without."""
+        if by_script(error):
+            raise error
+        self._say(what, "the agent goes on without", error)
+
+    def _say(self, what: str, then: str, error: BaseException) -> None:
+        if what not in self._reported:
+            self._reported.add(what)
+            line = error.__traceback__.tb_lineno if error.__traceback__ else 0
+            sys.stderr.write(f"dpsight: {what} failed, {then}: {type(error).__name__}: {error} (line {line})\n")
+
+    # Marks.
+
+    def mark(self, kind: int, flags: int = 0, a: int = 0, b: int = 0) -> int:
+        """Writes a mark and returns its number, 0 if nothing is recorded."""
+        k = self._count()
+        if k >= self._limit:
+            return self._grow(kind, flags, a, b, k)
+        try:
+            thread = self._threads[_ident()]
+        except KeyError:
+            thread = self._thread()
+        _pack(self._map, k << 5, k, thread, kind, flags, _now(), a, b)
+        set_metadata = self._set_metadata  # another thread may take it away meanwhile
+        if set_metadata is not None:
+            set_metadata(str(k))
+        if self._map[REQUEST_OFFSET] == REQUESTED:
+            self._answer()
+        return k
+
+    def _thread(self) -> int:
+        """The number of a thread that has made no mark yet."""
+        with self._lock:
+            return self._threads.setdefault(_ident(), len(self._threads) & 0xFFFF)
+
+    def _grow(self, kind: int, flags: int, a: int, b: int, k: int) -> int:
+        """The slow road of mark: opens the journal, or adds a segment to it."""
+        if self.level == SILENT:
+            return 0
+        with uninterrupted, self._lock:
+            try:
+                journal = self.journal
+                if k >= _UNOPENED or journal is None:
+                    return self.mark(kind, flags, a, b) if self.open_journal() else 0
+                while k >= journal.records:
+                    self._map = journal.grow()
+                self._limit = journal.records
+            except OSError as error:
+                self._stop("writing marks", error)
+                return 0
+        _pack(self._map, k << 5, k, self._thread(), kind, flags, _now(), a, b)
+        set_metadata = self._set_metadata
+        if set_metadata is not None:
+            set_metadata(str(k))
+        return k
+
+    def set_metadata(self, function: Callable[[str], None] | None) -> None:
+        """From here on marks set the allocator's metadata, or no longer do."""
+        self._set_metadata = function
+
+    # The journal.
+
+    def open_journal(self) -> bool:
+        """Opens the journal at the first mark: launchers, compile workers and tools that only import torch stay out."""
+        with uninterrupted, self._lock:
+            if self.journal is not None:
+                return self.level != SILENT
+            loads_data = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
+            spool = self.settings.spool
+            if self.level == SILENT or not spool or (loads_data is not None and loads_data() is not None):
+                self.silence()
+                return False
+            try:
+                self.journal = journal = Journal(spool)
+                journal.json(kinds.FRAME_PROCESS, self._process(journal))
+            except OSError as error:
+                self.journal = None
+                self.failed("opening the journal", error)
+                return False
+            self._map, self._limit, self._count = journal.map, journal.records, itertools.count(1).__next__
+            self.mark(kinds.START)
+            events.journal_opened.tell()
+            return True
+
+    def _process(self, journal: Journal) -> dict[str, Any]:
+        def launcher(name: str) -> int | None:
+            text = os.environ.get(name, "")
+            return int(text) if text.isdecimal() else None
+
+        bare = self.settings.bare
+        return {
+            "pid": os.getpid(),
+            "ppid": os.getppid(),
+            "start_ns": journal.start_ns,
+            "rank": launcher("RANK"),
+            "local_rank": launcher("LOCAL_RANK"),
+            "world_size": launcher("WORLD_SIZE"),
+            "mode": "bare" if bare else "full",
+            "source": self.settings.source,
+            "python": sys.version.split()[0],
+            "torch": str(self.torch.__version__) if self.torch is not None else "",
+            "forked": self.forks,
+            "warmup": self.settings.warmup,
+            "module_times": not bare,
+        }
+
+    def _stop(self, what: str, error: OSError) -> None:
+        """Ends recording: the files stay as they are."""
+        self._limit = 0
+        self._set_metadata = None
+        self.failed(what, error)
+
+    def frame(self, kind: int, value: Any) -> None:
+        """Writes a frame: bytes as they are, anything else as JSON. Opens the journal if need be."""
+        if (self.journal is None and not self.open_journal()) or self.level == SILENT or self.journal is None:
+            return
+        try:
+            if isinstance(value, (bytes, bytearray)):
+                self.journal.frame(kind, value)
+            else:
+                self.journal.json(kind, value)
+        except OSError as error:
+            self._stop("writing a frame", error)
+
+    # Names.
+
+    def name(self, text: str) -> int:
+        """The number of a name, written at once: a mark whose name is lost says little."""
+        number = self.tag_name(text)
+        if self._unwritten_names:
+            self.write_names()
+        return number
+
+    def tag_name(self, text: str) -> int:
+        """The number of a name for tags, written before the tags that use it."""
+        number = self._names.get(text)
+        if number is None:
+            with uninterrupted, self._lock:
+                number = self._names[text] = len(self._texts)
+                self._texts.append(text)
+                self._unwritten_names.append((number, mask(text)))
+        return number
+
+    def text(self, number: int) -> str:
+        """The name with this number."""
+        return self._texts[number]
+
+    def write_names(self) -> None:
+        """Writes the names that no frame has yet."""
+        with uninterrupted, self._lock:
+            names, self._unwritten_names = self._unwritten_names, []
+            if names:
+                self.frame(kinds.FRAME_NAMES, {"names": names})
+
+    # The collector's request for a drain.
+
+    def on_request(self, callback: Callable[[], bool]) -> None:
+        """Has callback called when the collector asks for a drain; it says whether it could."""
+        self._on_request.append(callback)
+
+    def _answer(self) -> None:
+        """Clears the word only when the drain is on disk: the collector's next signal may end this process."""
+        word = self._map
+        asked = word[REQUEST_OFFSET]
+        word[REQUEST_OFFSET] = ANSWERING  # the drain's own marks must not answer again
+        left = 0
+        try:
+            for callback in self._on_request:
+                if not callback():
+                    left = asked  # within another drain, which is not on disk either: the mark after it answers
+        finally:
+            word[REQUEST_OFFSET] = left
+
+    # Forked children.
+
+    def part(self, make: Callable[[], _T]) -> _T:
+        """A new instance of a class, whose state is this process's: a forked child begins with that of a new one. Its
+        abandon(), if it has one, is called in the child first, to let go of what is the parent's."""
+        made = make()
+        self._parts.append(made)
+        return made
+
+    def after_fork(self) -> None:
+        """A child starts anew. One whose parent had CUDA initialised cannot use it, so it stays silent."""
+        silent = self.cuda or self.level == SILENT
+        uninterrupted.forget()
+        if self.journal is not None:
+            self.journal.abandon()
+        self.forks += 1
+        self._begin()
+        if silent:
+            self.silence()
+        for part in self._parts:
+            if hasattr(part, "abandon"):
+                part.abandon()
+            part.__init__()  # all else refers to this object
+
+
+recorder = Recorder()
+
+
+def guarded(what: str, fatal: bool = True, otherwise: Any = None) -> Callable[[_F], _F]:
+    """Decorates a hook, which must not break the script: where one fails, the recorder says so once and records no
+    more; with fatal=False, tags no more. The hook then gives back otherwise."""
+
+    def decorate(function: _F) -> _F:
+        @functools.wraps(function)
+        def guard(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                recorder.failed(what, error, fatal)
+                return otherwise
+
+        return guard  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,63 @@
+"""What hooks report beside marks, for who looks at tensors then (taggers/), and what the recorder itself reports. A
+hook knows none of the listeners. They are called in the order in which agent.py has them subscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Event:
+    """Something that happens again and again."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[..., Any]] = []
+
+    def subscribe(self, listener: Callable[..., Any]) -> None:
+        """Has listener called whenever it happens."""
+        self._listeners.append(listener)
+
+    def tell(self, *what: Any) -> None:
+        """It happens."""
+        for listener in self._listeners:
+            listener(*what)
+
+
+# Of the recorder.
+journal_opened = Event()  # () The first mark has been written.
+cuda_starts = Event()  # (native) CUDA was initialised, its mark is not written; native: by torch's own allocator.
+cuda_ready = Event()  # () The first checkpoint is written.
+drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
+counters_written = Event()  # () So are the events and the counters.
+devices_seen = Event()  # (ordinals) These devices are in use for the first time.
+window_opened = Event()  # () Recording has begun again: what was tagged before is not known to the journal.
+
+# Of steps.
+step_ended = Event()  # (number) A step's last mark is written; number: how many have ended.
+step_begins = Event()  # (number, recorded) The next is about to begin, drains are done; recorded: this one or the last.
+
+# Of forward: module, its number, and what it is given or gives back.
+model_called = Event()  # (module, args) The outermost call has begun, at level PHASES or above.
+model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised.
+module_called = Event()  # (args, kwargs, serial) A call inside has begun, at level MODULES or above.
+module_returned = Event()  # (out, call, calls) A call that began so has ended, inside of these calls.
+
+# Of backward.
+backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
+backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
+recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
+
+# Of optimizers.
+update_begins = Event()  # (optimizer) At level TAGS.
+update_ended = Event()  # (optimizer) At level TAGS, before its mark.
+compiled_update_begins = Event()  # (optimizer) A compiled step begins: torch runs none of its hooks around it.
+compiled_update_ended = Event()  # (optimizer)
+
+# Of libraries.
+dp_optimizer_made = Event()  # (optimizer) One of Opacus'.
+parameter_gathered = Event()  # (parameter) A whole one, of which this rank has a shard.
+
+# Of the end.
+process_ends = Event()  # () The last drain is done.

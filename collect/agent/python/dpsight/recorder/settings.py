@@ -1,0 +1,30 @@
+"""What the collector asked of this process, by environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Settings:
+    """The collector's wishes. plan() changes how many steps warm up."""
+
+    __slots__ = ("bare", "record_steps", "source", "spool", "stack_steps", "warmup", "window_steps")
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
+        self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
+        self.source = env.get("DPSIGHT_SOURCE") or "measured"
+        self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
+        self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)
+        # Of each later window; 0 = there is none.
+        self.window_steps = whole_number(env.get("DPSIGHT_WINDOW_STEPS"), 10)
+        stacks = env.get("DPSIGHT_STACKS") == "python"
+        self.stack_steps = whole_number(env.get("DPSIGHT_STACK_STEPS"), 3) if stacks else 0
+
+
+def whole_number(text: str | None, default: int) -> int:
+    """The whole number that text holds, or default."""
+    try:
+        return max(0, int(text or ""))
+    except ValueError:
+        return default

@@ -1,0 +1,176 @@
+"""GPU time between marks, by CUDA events. Events are pooled, and read only when they have happened: nothing here ever
+makes the host wait for the device, and no event takes memory of the allocator's.
+
+No event is ever destroyed. torch's destructor asks for the current device and ends the process where there is none to
+ask for: in a forked child, when it lets go of what it inherited or exits, and after an error that the device keeps.
+
+In every step the phases are stamped, but for most short ones of long runs (unphased_steps.py); in instrumented ones the
+calls of modules too, forward and backward, and what DP hooks compute for them, so that time has a layer's name.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+import time
+from bisect import bisect_left
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import by_script
+from dpsight.recorder.core import COUNTERS, MODULES, recorder
+from dpsight.torch_compat import private
+
+INTERVAL = struct.Struct("<IIq")
+# s, for the last work of the device: steps of tens of seconds may still be queued. A script that ends at once may do so
+# because they hang.
+PATIENCE = 60.0
+BRIEF = 3.0
+_ident = threading.get_ident
+_NOBODY = -1
+_FIRST = 0
+
+# A stamp that has no interval yet: mark, event, device, and the address of the stream.
+_Stamp = tuple[int, Any, int, int]
+
+
+class Stamps:
+    """The stamps of this process."""
+
+    __slots__ = ("_current_device", "_engine", "_raw_stream", "_record_event", "_thread", "on", "pending", "places")
+
+    def __init__(self) -> None:
+        self.on = False  # events are recorded
+        self.pending: list[_Stamp] = []
+        # Of each device: events that nobody waits for, and its streams by their addresses.
+        self.places: dict[int, tuple[list[Any], dict[int, Any]]] = {}
+        self._thread = 0  # the one that stamps
+        # The thread of autograd's engine that stamps in the run under way; _FIRST = the first that arrives.
+        self._engine = _NOBODY
+
+    def begin(self) -> None:
+        """From here on stamps are recorded."""
+        # Torch's functions are kept here, since these run cold: Event.record is a method of Python around one of C, and
+        # torch.cuda.current_stream() builds a stream each time. Each would take longer than the stamp.
+        self._current_device, self._raw_stream = private.current_device, private.raw_stream
+        self._record_event = private.record_event
+        self.on = True
+
+    def stamp(self, k: int) -> int:
+        """Records an event for a mark between phases, and gives the mark back."""
+        if self.on and k and recorder.level != COUNTERS:
+            self._record(k)
+        return k
+
+    def step(self, k: int) -> None:
+        """Records an event for a mark between steps."""
+        if self.on and k:
+            self._record(k)
+
+    def module(self, k: int) -> None:
+        """Records an event for a mark inside a phase: in instrumented steps only, where other work is done anyway."""
+        if self.on and k and recorder.level >= MODULES:
+            self._record(k)
+
+    def backward_begins(self) -> None:
+        """Until backward_ends the thread that stamps waits for the engine, so one of the engine's may stamp in its
+        stead: their events follow each other as if one thread had made them."""
+        if self._thread == _ident():
+            self._engine = _FIRST
+
+    def backward_ends(self) -> None:
+        """From here on the engine's threads stamp no more."""
+        self._engine = _NOBODY
+
+    def engine_arrives(self) -> None:
+        """This is a thread of the engine. Of several devices' threads the one that goes on where the run began
+        stamps."""
+        if self._engine == _FIRST and self.on and self.pending and private.current_device() == self.pending[-1][2]:
+            self._engine = _ident()
+
+    def _record(self, k: int) -> None:
+        thread = _ident()
+        if thread != self._thread and thread != self._engine:
+            if self._thread:
+                return  # intervals are between neighbours: two threads' events would mix
+            self._thread = thread
+        try:
+            device = self._current_device()
+            raw = self._raw_stream(device)
+            # An event would become part of a graph. The default stream has the address 0, and is never captured.
+            if raw and private.is_capturing():
+                return
+            place = self.places.get(device)
+            if place is None:
+                place = self.places[device] = ([], {})
+            pool, streams = place
+            stream = streams.get(raw)
+            if stream is None:
+                stream = streams[raw] = recorder.torch.cuda.current_stream()
+            event = pool.pop() if pool else _lasting(recorder.torch.cuda.Event(enable_timing=True))
+            self._record_event(event, stream)
+        except RuntimeError as error:
+            self._give_up(error)
+            return
+        self.pending.append((k, event, device, raw))
+
+    def flush(self, patience: float = 0.0) -> None:
+        """Writes the intervals whose events have happened; with patience, in seconds, all of them, unless the device
+        hangs: a script that ends because of that is to end."""
+        pending = self.pending
+        if not pending:
+            return
+        out = bytearray()
+        done = 0
+        try:
+            if patience and self.on:
+                until = time.monotonic() + patience
+                while not pending[-1][1].query() and time.monotonic() < until:
+                    time.sleep(0.001)
+            happened = self.happened()
+            while done + 1 < happened:
+                begin_k, begin, device, _ = pending[done]
+                end_k, end, end_device, _ = pending[done + 1]
+                if device == end_device:
+                    out += INTERVAL.pack(begin_k, end_k, round(begin.elapsed_time(end) * 1e6))
+                self.places[device][0].append(begin)
+                done += 1
+        except RuntimeError as error:
+            self._give_up(error)
+            done = len(pending)
+        del pending[:done]
+        if out:
+            recorder.frame(kinds.FRAME_TIMES, out)
+
+    def happened(self) -> int:
+        """How many of the pending events have happened, up to the first that has not. Those of one stream happen in
+        their order, so a few are asked: to ask each would take as long as to read it."""
+        pending = self.pending
+        n = len(pending)  # other threads go on stamping
+
+        def waits(i: int) -> bool:
+            return not pending[i][1].query()
+
+        if len({stamp[2:] for stamp in pending[:n]}) > 1:
+            return next(filter(waits, range(1, n)), n)
+        return bisect_left(range(n), True, key=waits) if waits(n - 1) else n
+
+    def _give_up(self, error: RuntimeError) -> None:
+        """A device that failed gives no more times; the script will hear of it by itself."""
+        if by_script(error):
+            raise error
+        if self.on:
+            self.on = False
+            recorder.mark(kinds.TIMED_OUT)
+            if "CUDA" not in str(error):
+                recorder.failed("timing", error, fatal=False)
+
+
+def _lasting(event: Any) -> Any:
+    """Takes a reference that nobody gives back, not even an interpreter that ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
+    return event
+
+
+stamps = recorder.part(Stamps)

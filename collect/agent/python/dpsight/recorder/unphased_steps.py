@@ -1,0 +1,109 @@
+"""Steps without phases. In a long run of short steps most bare ones are marked and stamped at their end only: marks and
+CUDA events around forward, backward and zero_grad would take several per cent of a step of ten milliseconds that the
+host launches, and what each phase takes is known by the others. Where every step is measured on purpose (by plan())
+or recorded, and on a phantom GPU, which has no times, all steps have their phases. So have those of scripts with
+Opacus, checkpoints, compiled functions, updates in backward or dpsight.step(): there the runs of backward tell what is
+what.
+
+Only the thread that trains passes over its marks, and not over those of a model that was called on its own before and
+is in eval mode, without gradients; updates are marked in every step, by which offline steps are found. Where one
+optimizer makes them all an update has one mark, at its end, which is the step's too: two more, and what leads to them,
+were as dear as all calls of modules. If something inside is to be marked, its beginning is marked late. What a failing
+request's memory is of is known less well in such a step: the script's tensors and the graph are found, but which module
+saved what, and the module in backward, are not.
+"""
+
+from __future__ import annotations
+
+from dpsight.recorder.allocator import drains
+from dpsight.recorder.core import recorder
+from dpsight.recorder.windows import windows
+
+# Of steps so short, beyond the windows, one in so many has phases. Longer ones do not show what phases cost.
+SHORT_NS = 25_000_000
+_PHASED = 16
+
+# How far such a step is.
+NOWHERE = 0
+CALLED = 1  # a module was called last
+RAN = 2  # backward ran last
+
+
+class Unphased:
+    """How far the step at level COUNTERS is, and its update if that began without a mark."""
+
+    __slots__ = ("at", "calling", "number", "optimizer", "updating", "updating_thread")
+
+    def __init__(self) -> None:
+        self.at = NOWHERE
+        self.calling = False  # its thread is inside a module's call
+        self.optimizer = 0  # id() of the one that makes all updates, each with one mark; 0 = updates have two
+        self.number = 0  # of that optimizer, or of the one that did so last
+        self.updating = 0  # id() of the optimizer whose update has begun so; stays if it raised, until the next
+        self.updating_thread = 0  # in which it began
+
+    def forget_optimizer(self, identity: int) -> None:
+        """An optimizer is gone, and its id() is free for another."""
+        if self.optimizer == identity:
+            self.optimizer = 0
+        if self.updating == identity:
+            self.updating = 0
+
+
+class UnphasedPolicy:
+    """When steps go without phases."""
+
+    __slots__ = ("_needs_phases", "_took_ns", "drain_due_ns", "ended_ns", "until")
+
+    def __init__(self) -> None:
+        self._needs_phases = False
+        self._took_ns = (1 << 62, 1 << 62)  # the last two steps
+        self.ended_ns = 0  # when the last one ended
+        self.until = 0  # the next step that may be another than one without phases
+        self.drain_due_ns = 0
+
+    def ended(self, now: int) -> None:
+        """A step ends."""
+        self._took_ns, self.ended_ns = (self._took_ns[1], now - self.ended_ns), now
+
+    def keep_phases(self) -> None:
+        """From here on no step goes without."""
+        self._needs_phases = True
+
+    def begin_again(self) -> None:
+        """A new optimizer has updated: warm-up begins again."""
+        self.until = 0
+
+    def goes_on(self, number: int) -> bool:
+        """Whether the step of this number is one without phases as the last was, and nothing is to be done before
+        it."""
+        return number < self.until and self._short() and not drains.due()
+
+    def begins(self, number: int, planned: bool) -> bool:
+        """Whether the step of this number has no phases, as far as time and windows tell."""
+        if recorder.settings.source != "measured" or planned or self._needs_phases or not self._short():
+            return False
+        if drains.recording or windows.holds(number):
+            return False
+        window = windows.next()  # one that was not opened when it was time is thought of again when a step has phases
+        phased = _next_phased(number)
+        self.until = min(phased, window) if window > number else phased
+        self.drain_due_ns = drains.due_ns()
+        return phased != number
+
+    def _short(self) -> bool:
+        """Whether steps are short now, but for one that did more than train."""
+        return min(self._took_ns) < SHORT_NS
+
+
+def _next_phased(step: int) -> int:
+    """The next step with phases, from this one on: another one of each so many, since scripts do things every second or
+    sixteenth step."""
+    for turn in (step // _PHASED, step // _PHASED + 1):
+        phased = turn * _PHASED + turn * 7 % _PHASED
+        if phased >= step:
+            break
+    return phased
+
+
+unphased = recorder.part(Unphased)

@@ -1,0 +1,218 @@
+"""Numbers for modules, parameters and optimizers, by identity, and the names that tables give them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import by_script
+from dpsight.recorder import recorder, unphased
+from dpsight.tensors import quiet
+from dpsight.torch_compat import WRAPPERS, forward_hooks
+
+# What wrappers put into a path, Opacus' and torch's: the same layer keeps its name under every method.
+_WRAPPERS = {"_module", *WRAPPERS}
+_MOST_ROOTS = 50  # that a new root's names are compared with
+_PARALLEL = {"DistributedDataParallel", "DataParallel"}
+
+
+class Registry:
+    """All modules and optimizers that were seen."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, int] = {}  # id(module) → number
+        self._alive: dict[int, Any] = {}  # id(module) → weak reference that removes it: addresses are used again
+        self._next = itertools.count(1).__next__
+        self._infos: dict[int, dict[str, Any]] = {}  # id(module) → what was written of it
+        self._roots: dict[int, Any] = {}  # id(module) → weak reference
+        self._callers: dict[int, int] = {}  # id(module) → the thread that called this root last
+        # id(module) of roots → what its paths begin with: nothing, but for a second model of such paths
+        self._labels: dict[int, str] = {}
+        self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
+        self._optimizer_ids: dict[int, int] = {}  # id(optimizer) → number
+        self._optimizers: dict[int, Any] = {}  # id(optimizer) → weak reference
+        self._next_optimizer = itertools.count(1).__next__
+
+    # Modules.
+
+    def number(self, module: Any, outermost: bool) -> int:
+        """The module's number. A root that was never seen brings its whole tree."""
+        found = self._ids.get(id(module))
+        if outermost:
+            self._callers[id(module)] = threading.get_ident()
+        if found is None or (outermost and id(module) not in self._roots):
+            self._register(module, outermost)
+            found = self._ids[id(module)]
+        return found
+
+    def known(self, module: Any) -> int:
+        """The module's number, 0 if it was never seen."""
+        return self._ids.get(id(module), 0)
+
+    def is_root(self, module: Any) -> bool:
+        """Whether the module was called on its own before."""
+        return id(module) in self._roots
+
+    def roots(self) -> Iterator[Any]:
+        """The roots that are alive."""
+        for ref in list(self._roots.values()):
+            root = ref()
+            if root is not None:
+                yield root
+
+    def called_here(self, root: Any) -> bool:
+        """Whether this thread was the last to call a root."""
+        return self._callers.get(id(root)) == threading.get_ident()
+
+    def called_elsewhere(self) -> bool:
+        """Whether another thread has called a model."""
+        return any(thread != threading.get_ident() for thread in list(self._callers.values()))
+
+    @quiet
+    def _register(self, root: Any, outermost: bool) -> None:
+        infos = []
+        inner = {id(m) for m in root.modules()}
+        if outermost and id(root) not in self._labels:
+            self._labels[id(root)] = self._label(root, inner)
+        for path, module in root.named_modules():
+            key = id(module)
+            if key in self._ids:
+                continue
+            self._ids[key] = self._next()
+            self._alive[key] = weakref.ref(module, functools.partial(self._forget, key))
+            self._infos[key] = {
+                "id": self._ids[key],
+                "path": self.labelled(path, root) if outermost or path else type(module).__name__,
+                "class": type(module).__name__,
+                "parameter_bytes": sum(_bytes(p) for p in module.parameters(recurse=False)),
+                "norm_by": norm_by(module),
+            }
+            infos.append(self._infos[key])
+        if outermost:
+            # A root that turned out to be part of another (wrapped after its first call) is a root no more.
+            for key in inner.intersection(list(self._roots)):  # a list at once: another thread may call its own model
+                self._roots.pop(key, None)
+            self._roots[id(root)] = weakref.ref(root)
+        if infos:
+            recorder.frame(kinds.FRAME_MODULES, {"modules": infos})
+
+    def _forget(self, key: int, _ref: Any) -> None:
+        for known in (self._ids, self._alive, self._infos, self._roots, self._callers, self._labels):
+            known.pop(key, None)
+
+    def normed(self, module: Any) -> None:
+        """Writes how the norm of a module's gradients was just taken, if that is news."""
+        info = self._infos.get(id(module))
+        if info is not None and (found := norm_by(module)) != info["norm_by"]:
+            info["norm_by"] = found
+            recorder.frame(kinds.FRAME_MODULES, {"modules": [info]})
+
+    # Names of modules and parameters.
+
+    def _label(self, root: Any, inner: set[int]) -> str:
+        """The class of a root whose parameters have the names of another model's (a teacher's, of its student's class),
+        numbered if need be: else the two would be one in every table. A wrapper of what was a root is none such."""
+        others = [r for r in self.roots() if id(r) not in inner and r is not root]
+        try:
+            own = {plain(path, root): id(p) for path, p in root.named_parameters()}
+            if not own or not any(_another(own, r) for r in others[:_MOST_ROOTS]):
+                return ""
+        except Exception as error:  # a model that refuses to be walked
+            if by_script(error):
+                raise
+            return ""
+        taken = {self._labels.get(id(r), "") for r in others}
+        cls = type(root).__name__
+        return next(s for s in itertools.chain([cls], (f"{cls}#{n}" for n in itertools.count(2))) if s not in taken)
+
+    def labelled(self, path: str, root: Any) -> str:
+        """A path as it stands in tables: without wrappers, with its model's class where another has the same."""
+        label, rest = self._labels.get(id(root), ""), plain(path, root)
+        return f"{label}.{rest}" if label and rest else label or rest
+
+    def name_parameter(self, p: Any, path: str, root: Any) -> int:
+        """Names a parameter by its path, and returns the number of its name."""
+        name = self._parameters[id(p)] = recorder.tag_name(self.labelled(path, root))
+        return name
+
+    def rename_parameter(self, p: Any, name: int) -> None:
+        """Gives a parameter the name of this number."""
+        self._parameters[id(p)] = name
+
+    def parameter(self, p: Any) -> int:
+        """The number of a parameter's name, 0 if it has none."""
+        return self._parameters.get(id(p), 0)
+
+    # Optimizers.
+
+    def optimizer(self, optimizer: Any) -> int:
+        """The optimizer's number, from 1; the name "optimizer N Class" is written with the first."""
+        key = id(optimizer)
+        found = self._optimizer_ids.get(key)
+        if found is None:
+            found = self._optimizer_ids[key] = self._next_optimizer()
+            self._optimizers[key] = weakref.ref(optimizer, lambda _ref: self._forget_optimizer(key))
+            recorder.name(f"optimizer {found} {type(optimizer).__name__}")
+        return found
+
+    def optimizers(self) -> list[Any]:
+        """The optimizers that have stepped and are alive."""
+        return [o for o in (ref() for ref in list(self._optimizers.values())) if o is not None]
+
+    def _forget_optimizer(self, key: int) -> None:
+        self._optimizer_ids.pop(key, None)
+        self._optimizers.pop(key, None)
+        unphased.forget_optimizer(key)
+
+
+def _another(own: dict[str, int], root: Any) -> bool:
+    """Whether some name is of another parameter there."""
+    return any(own.get(plain(path, root), id(p)) != id(p) for path, p in root.named_parameters())
+
+
+def _bytes(parameter: Any) -> int:
+    try:
+        return parameter.numel() * parameter.element_size()
+    except RuntimeError:
+        return 0  # a lazy module's parameter has no shape yet
+
+
+def plain(path: str, root: Any) -> str:
+    """A path without the components that wrappers add."""
+    return _plain(path, type(root).__name__ in _PARALLEL)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _plain(path: str, parallel: bool) -> str:
+    parts = path.split(".")
+    if parallel and parts[0] == "module":
+        del parts[0]
+    return ".".join(p for p in parts if p not in _WRAPPERS)
+
+
+def norm_by(module: Any) -> str | None:
+    """How an Opacus hook takes the norm of this module's gradients, if one is attached.
+
+    The hook is a bound method, and its object knows. Hooks that choose by the input's size have a dictionary norm_by,
+    with the module in it from its first norm on.
+    """
+    for hook in forward_hooks(module):
+        owner = getattr(hook, "__self__", None)
+        if owner is None or not hasattr(owner, "GRAD_SAMPLERS"):
+            continue
+        if not any(p.requires_grad for p in module.parameters()):
+            return None
+        chosen = getattr(owner, "norm_by", None)
+        if isinstance(chosen, dict):
+            return chosen.get(module)
+        ghost = getattr(owner, "use_ghost_clipping", False) and type(module) in getattr(owner, "NORM_SAMPLERS", {})
+        return "ghost" if ghost else "per_sample"
+    return None
+
+
+registry = recorder.part(Registry)

@@ -1,0 +1,77 @@
+"""Set-up stages: marks around the calls that put a model on the device, wrap it, make its optimizer and make both
+private.
+
+Most of this happens before CUDA is there, in launchers too, which shall write no journal: a stage is marked once one is
+open, in the middle if need be. Which stages count, ingest decides: those before the first forward pass that trains.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.patch import Patches, method
+from dpsight.recorder import in_backward, recorder, stamps, steps, thread
+
+MODEL = "setup.model"
+WRAP = "setup.wrap"
+OPTIMIZER = "setup.optimizer"
+PRIVACY = "setup.privacy"
+DATA = "setup.data"
+
+_NOT_INSIDE = (kinds.FORWARD_BEGIN, kinds.OPTIMIZER_BEGIN, kinds.DP_STEP_BEGIN, kinds.PHASE_BEGIN)
+
+
+def wrap(cls: type, attribute: str, name: str, patches: Patches) -> None:
+    """Makes a method a stage, if the class has it."""
+    function = method(cls, attribute)
+    if function is not None:
+        patches.set(cls, attribute, stage(function, name))
+
+
+def stage(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The function between two marks, where its call sets something up: not inside another stage or a phase of the
+    script, nor anywhere in training."""
+    compiling = recorder.torch.compiler.is_dynamo_compiling
+
+    @functools.wraps(function)
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or steps.number or thread.stage or not _sets_up():
+            return function(*args, **kwargs)
+        try:
+            _begin(name)
+            return function(*args, **kwargs)
+        finally:
+            _end()
+
+    return staged
+
+
+def _sets_up() -> bool:
+    return bool(recorder.level) and not in_backward() and not any(kind in thread.spans for kind in _NOT_INSIDE)
+
+
+def _begin(name: str) -> None:
+    thread.stage = name
+    if recorder.journal is not None:
+        _mark()
+
+
+def _mark() -> None:
+    thread.stage_number = recorder.name(thread.stage)
+    stamps.stamp(recorder.mark(kinds.PHASE_BEGIN, kinds.SETUP, thread.stage_number))
+
+
+def mark_late() -> None:
+    """The journal was opened inside a stage."""
+    if thread.stage and not thread.stage_number:
+        _mark()
+
+
+def _end() -> None:
+    number = thread.stage_number
+    thread.stage, thread.stage_number = "", 0
+    if number and recorder.level:
+        stamps.stamp(recorder.mark(kinds.PHASE_END, kinds.SETUP, number))

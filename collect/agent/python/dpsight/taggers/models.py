@@ -1,0 +1,73 @@
+"""Tags models: their parameters, their buffers and what hangs on their parameters, at the first call in a step and as
+they lie when a step begins; and what they are given and give back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsight import kinds
+from dpsight.graph_safety import Safe
+from dpsight.parameters import attached
+from dpsight.recorder import TAGS, events, guarded, recorder, runs
+from dpsight.registry import registry
+from dpsight.taggers.gradient_hooks import gradient_hooks
+from dpsight.tags import Record, tags
+from dpsight.tensors import quiet
+
+
+class Models:
+    """Which models were tagged in this step."""
+
+    def __init__(self) -> None:
+        self._tagged: set[int] = set()  # id(module) of roots
+
+    def install(self) -> None:
+        """Waits for calls and steps."""
+        events.model_called.subscribe(self._called)
+        events.model_returned.subscribe(_returned)
+        events.step_begins.subscribe(self._step_begins)
+
+    def _called(self, root: Any, args: Any) -> None:
+        if recorder.level >= TAGS:
+            tags.emit(tags.within(kinds.INPUT, args) + ([] if id(root) in self._tagged else self.records(root)))
+
+    @guarded("tagging the model", fatal=False)
+    def _step_begins(self, _number: int, recorded: bool) -> None:
+        """Tags all models that were seen. Where several threads train, each tags its own: the engine replaces the
+        others' gradients meanwhile, and holds no lock that would keep them from being read."""
+        if not recorded:
+            return
+        self._tagged.clear()
+        if recorder.level >= TAGS:
+            for root in registry.roots():
+                if runs.threads < 2 or registry.called_here(root):
+                    tags.emit(self.records(root))
+
+    @quiet
+    def records(self, root: Any, safe: Safe | None = None) -> list[Record]:
+        """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way.
+        Where it is not safe, gradients and hooks are let alone."""
+        if safe is None:
+            self._tagged.add(id(root))
+        out: list[Record] = []
+        for path, p in root.named_parameters():
+            name = registry.name_parameter(p, path, root)
+            readable = safe is None or safe(p.device)
+            if readable:
+                gradient_hooks.watch(p)
+            if not tags.place_known(kinds.PARAMETER, p):
+                out += tags.lasting(kinds.PARAMETER, p, name)
+            out += attached(p, name, readable)
+        for path, buffer in root.named_buffers():
+            if not tags.place_known(kinds.BUFFER, buffer):
+                out += tags.lasting(kinds.BUFFER, buffer, recorder.tag_name(registry.labelled(path, root)))
+        return out
+
+
+def _returned(kwargs: dict[str, Any], out: Any) -> None:
+    if recorder.level >= TAGS:
+        # Keyword arguments are all that Hugging Face's models are given.
+        tags.emit(tags.within(kinds.INPUT, kwargs) + tags.within(kinds.OUTPUT, out))
+
+
+models = recorder.part(Models)

@@ -1,0 +1,134 @@
+"""Tags what a model and its losses keep beside parameters and buffers (caches, masks, class weights: plain attributes),
+and the models that are never called (an average of the weights, a teacher yet to come).
+
+Looked at between steps, when what belongs to one call alone has gone. What the script keeps by names of its own is
+found by script_tensors.py. Who else keeps tensors, a function's variable say, is not asked: the garbage collector would
+need seconds to name the referrers of each.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import by_script
+from dpsight.parameters import ATTRIBUTES
+from dpsight.recorder import MODULES, drains, events, guarded, recorder
+from dpsight.registry import plain, registry
+from dpsight.taggers.script_tensors import script_tensors
+from dpsight.tags import Record, tags
+from dpsight.tensors import MOST_ENTRIES, inside, quiet
+from dpsight.torch_compat import CHILDREN, PARAMETERS, own_parameters
+
+_CONTAINERS = (list, tuple, dict)
+
+
+class ModuleAttrs:
+    """What is looked at between steps."""
+
+    def __init__(self) -> None:
+        self._internal: set[str] = set()  # attributes that every module has
+        self._uncalled: list[Any] = []  # weak references to models that are never called
+        self._was_instrumented = True
+
+    def install(self) -> None:
+        """Waits for steps."""
+        events.step_begins.subscribe(self._step_begins)
+
+    @guarded("tagging the model", fatal=False)
+    def _step_begins(self, number: int, recorded: bool) -> None:
+        """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next one
+        is bare: it may not outlive that one."""
+        owned = tags.take_owned()
+        if not recorded:
+            return
+        instrumented = recorder.level >= MODULES
+        was, self._was_instrumented = self._was_instrumented, instrumented
+        if not (recorder.cuda and drains.recording and recorder.tagging and (was or instrumented)):
+            return
+        warmup = recorder.settings.warmup
+        if number in (1, warmup):  # some make their average only after the first step
+            self._find_uncalled()
+        records = self.records()
+        if was and (number <= warmup or script_tensors.affordable()):  # a bare step does not say what has an owner
+            records += script_tensors.records(owned.union(r[1] for r in records))
+        tags.emit(records)
+
+    def records(self) -> list[Record]:
+        """Records of what models keep, and of models that are never called."""
+        return self._attributes() + self._models()
+
+    @quiet
+    def _attributes(self) -> list[Record]:
+        """Records of the tensors that called modules and their parameters have as attributes."""
+        if not self._internal:
+            self._internal.update(vars(recorder.torch.nn.Module()))
+        out: list[Record] = []
+        for root in registry.roots():
+            for path, module in _walked(root.named_modules):
+                own, prefix = vars(module), path and path + "."
+                for key in [k for k in list(own) if k not in self._internal]:
+                    out += _kept(own[key], root, prefix + key, module)
+                for name, p in own_parameters(module):
+                    if p is not None and p.__dict__:
+                        for key in [k for k in list(p.__dict__) if k not in ATTRIBUTES]:
+                            out += _kept(p.__dict__[key], root, f"{prefix}{name}.{key}", module)
+        return out
+
+    @quiet
+    def _models(self) -> list[Record]:
+        """Records of the weights of models that are never called, under their class's name: they have no other."""
+        out: list[Record] = []
+        for root in self._alive():
+            own = type(root).__name__
+            for kind, named in ((kinds.PARAMETER, root.named_parameters), (kinds.BUFFER, root.named_buffers)):
+                for path, tensor in _walked(named):
+                    if tensor.is_cuda and not registry.parameter(tensor):
+                        out += tags.of(kind, tensor, recorder.tag_name(f"{own}.{plain(path, root)}"))
+        return out
+
+    def _alive(self) -> Iterator[Any]:
+        for ref in self._uncalled:
+            root = ref()
+            if root is not None and not registry.known(root):
+                yield root
+
+    def _find_uncalled(self) -> None:
+        """Finds the outermost modules that were never called. Takes 40 ms for a quarter of a million objects, so it
+        is done twice in a run, in warm-up; the list of them is gone before anything can be allocated."""
+        module = recorder.torch.nn.Module
+        # type(), not isinstance(): that asks lazy proxies for their class, and they import something.
+        found = [o for o in gc.get_objects() if issubclass(type(o), module) and not registry.known(o)]
+        inner = {
+            id(m) for o in found if CHILDREN in vars(o) for child in _walked(o.children) for m in _walked(child.modules)
+        }
+        self._uncalled[:] = [weakref.ref(o) for o in found if id(o) not in inner and PARAMETERS in vars(o)]
+
+
+def _kept(value: Any, root: Any, path: str, module: Any) -> list[Record]:
+    if isinstance(value, _CONTAINERS):
+        tensors = list(inside(value)) if 0 < len(value) <= MOST_ENTRIES else []
+    else:
+        tensors = [value] if isinstance(value, recorder.torch.Tensor) else []
+    parameter = recorder.torch.nn.Parameter  # has its tag, whoever lists it
+    tensors = [t for t in tensors if t.is_cuda and not isinstance(t, parameter)]
+    if not tensors:
+        return []
+    name, number = recorder.tag_name(registry.labelled(path, root)), registry.known(module)
+    return [r for tensor in tensors for r in tags.of(kinds.HELD, tensor, name, number)]
+
+
+def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:
+    """What a walk of a module gives; nothing of one that refuses to be walked, half made or closed to others."""
+    try:
+        return list(walk())
+    except Exception as error:
+        if by_script(error):
+            raise
+        return []
+
+
+module_attrs = recorder.part(ModuleAttrs)

@@ -1,0 +1,181 @@
+"""Tags what autograd holds for backward: found by walking the graph when backward begins, which costs forward nothing.
+
+Only raw attributes of nodes are read. The others, and saved_tensors, unpack: that recomputes checkpoints, copies
+offloaded tensors back, and kills scripts under selective checkpointing. Hooks on saving were rejected too: pushed
+globally they break torch.func inside a forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dpsight import kinds
+from dpsight.graph_safety import Safe
+from dpsight.interruptions import by_script
+from dpsight.nodes import nodes, thread_nodes
+from dpsight.recorder import events, in_backward, recorder
+from dpsight.registry import registry
+from dpsight.tags import Record, tags
+from dpsight.tensors import inside, quiet, storages
+from dpsight.torch_compat import (
+    checkpoint_inputs,
+    expired,
+    input_devices,
+    node_number,
+    saved_attributes,
+    weak,
+)
+
+_MOST_NODES = 200_000
+
+_Node = tuple[int, int]
+"""The thread that walked to a node, and its sequence number: each thread counts the nodes of its own graphs."""
+
+
+class Saved:
+    """What graphs hold."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[type, list[str]] = {}  # node type → names of those in which it holds tensors
+        self._names: dict[type, int] = {}
+        # Address → (bytes, name, module, weak reference to the storage, the nodes that hold it and let go of it when
+        # backward has run over them; none = it lives as long as its node)
+        self._held: dict[int, tuple[int, int, int, Any, set[_Node]]] = {}
+
+    def install(self) -> None:
+        """Waits for backward."""
+        events.step_ended.subscribe(lambda _number: self._held.clear())
+        events.backward_begins.subscribe(self._tag)
+        events.recompute_ended.subscribe(self._tag)
+        events.backward_ended.subscribe(lambda released: self._untag() if released else None)
+
+    @quiet
+    def _tag(self, roots: Any) -> None:
+        """Tags everything that the graph below roots holds, and the roots themselves."""
+        records: list[Record] = []
+        if not in_backward():
+            thread_nodes.now().reached.clear()
+        for root in roots:
+            if isinstance(root, recorder.torch.Tensor):
+                records += tags.of(kinds.OUTPUT, root)
+        tags.emit(records + self.below([n for n in (_node(r) for r in roots) if n is not None]))
+
+    @quiet
+    def _untag(self) -> None:
+        """A run has released its graph. What somebody else still holds is no saved tensor any more, unless that is
+        another graph: the head of a loss whose backward was told to retain it."""
+        untagged: list[Record] = []
+        reached = thread_nodes.now().reached
+        for address, (size, name, module, ref, holders) in list(self._held.items()):
+            if holders and holders <= reached:
+                if not expired(ref):
+                    untagged.append((kinds.SAVED_TENSOR, address, size, name, module, 0))
+                self._held.pop(address, None)
+            holders -= reached
+        tags.emit(untagged, untag=True)
+
+    def below(self, todo: list[Any], safe: Safe | None = None) -> list[Record]:
+        """Records of what the graph below some nodes holds and was not known to be held; only of the nodes whose turn
+        comes where it is safe. Call it with __torch_function__ off."""
+        known, thread, reached = self._alive(), thread_nodes.number, thread_nodes.now().reached
+        for p in (p for root in registry.roots() for p in root.parameters()):
+            for storage, _ in storages(p):
+                known.add(storage.data_ptr())  # parameters are saved too, and have tags of their own
+        seen: set[Any] = set()
+        found: list[Record] = []
+        while todo and len(seen) < _MOST_NODES:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            todo.extend(n for n, _ in node.next_functions if n is not None)
+            if safe is not None and not safe(_where(node)):
+                continue
+            this = (thread, node_number(node))
+            reached.add(this)
+            name = module = -1
+            for tensor, by_graph in self._tensors(node, todo):
+                for storage, dtype in storages(tensor):
+                    address, size = storage.data_ptr(), storage.nbytes()
+                    if address in known:
+                        held = self._held.get(address)
+                        if by_graph and held is not None and held[4]:
+                            held[4].add(this)
+                        continue
+                    if not size:
+                        continue
+                    if module < 0:
+                        name, module = self.made(node)
+                    known.add(address)
+                    found.append((kinds.SAVED_TENSOR, address, size, name, module, dtype))
+                    self._held[address] = (size, name, module, weak(storage), {this} if by_graph else set())
+        return found
+
+    def _tensors(self, node: Any, todo: list[Any]) -> Iterator[tuple[Any, bool]]:
+        """The tensors that a node holds, and whether the graph lets go of them when backward has run."""
+        attributes = self._attributes.get(type(node))
+        if attributes is None:
+            attributes = self._attributes[type(node)] = saved_attributes(type(node))
+        for attribute in attributes:
+            try:
+                value = getattr(node, attribute)
+            except (RuntimeError, AttributeError) as error:
+                if by_script(error):
+                    raise
+                continue  # released already
+            for variable in value if isinstance(value, (tuple, list)) else (value,):
+                if variable is None:
+                    continue
+                try:
+                    data = variable.data
+                except RuntimeError as error:
+                    if by_script(error):
+                        raise
+                    continue
+                if isinstance(data, recorder.torch.Tensor):
+                    yield data, True
+                hook = getattr(variable, "unpack_hook", None)
+                if hook is not None:
+                    todo.extend(checkpoint_inputs(hook))
+        # Attributes that a torch.autograd.Function has set on its context live as long as the node.
+        own = getattr(node, "__dict__", None)
+        if own:
+            for tensor in inside(list(own.values())):
+                yield tensor, False
+
+    def made(self, node: Any) -> tuple[int, int]:
+        """The numbers of a node's name and of the module that made it."""
+        name = self._names.get(type(node))
+        if name is None:
+            name = self._names[type(node)] = recorder.tag_name(node.name())
+        return name, nodes.module_of(node)
+
+    def _alive(self) -> set[int]:
+        """Addresses held since an earlier run over the same graph; those that died are forgotten."""
+        alive = set()
+        for address, held in list(self._held.items()):  # at once: threads with graphs of their own share it
+            if not expired(held[3]):
+                alive.add(address)
+            elif self._held.get(address) is held:
+                self._held.pop(address, None)
+        return alive
+
+
+def _node(root: Any) -> Any:
+    return root.grad_fn if isinstance(root, recorder.torch.Tensor) else getattr(root, "node", None)
+
+
+def _where(node: Any) -> Any:
+    """The device whose thread of the engine runs a node: the first GPU among those of what flows into it, as torch has
+    it, or else the host."""
+    try:
+        found = input_devices(node)
+    except (RuntimeError, AttributeError) as error:
+        if by_script(error):
+            raise
+        found = []  # a node that its graph has lost
+    return next((d for d in found if d.type != "cpu"), recorder.torch.device("cpu"))
+
+
+saved = recorder.part(Saved)

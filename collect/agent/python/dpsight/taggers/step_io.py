@@ -1,0 +1,124 @@
+"""What models are given and give back in a step, remembered until it ends without being kept. Should a request fail,
+the batch is to have its name, which only instrumented steps tag, and the graph behind an output is to be found: a
+script need not have a variable of it yet."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dpsight import kinds
+from dpsight.interruptions import by_script
+from dpsight.recorder import MODULES, TAGS, events, recorder
+from dpsight.tags import Record
+from dpsight.tensors import class_dict, fields, numbers, quiet, storages
+from dpsight.torch_compat import Weak, expired, private, weak
+
+_MOST = 64  # tensors
+_DEPTH = 2  # containers inside each other: this runs at every call of a model
+_CONTAINERS = (tuple, list, dict)
+
+
+class StepIO:
+    """The inputs and outputs of this step."""
+
+    __slots__ = ("_dtypes", "_inputs", "_modes", "_outputs", "_plain", "_strided")
+
+    # Of torch, looked up once: after the model has run, each look-up in its large modules would take as long as the
+    # work.
+    _plain: type
+    _strided: Any
+    _modes: Callable[[], int]
+    _dtypes: dict[Any, int]
+
+    def __init__(self) -> None:
+        # Of bare steps: kind, address, bytes, dtype, and a weak reference to the storage.
+        self._inputs: deque[tuple[int, int, int, int, Weak | None]] = deque(maxlen=_MOST)
+        self._outputs: deque[Any] = deque(maxlen=_MOST)  # weak references to tensors with a graph
+
+    def install(self) -> None:
+        """Waits for calls of models."""
+        torch = recorder.torch
+        self._plain, self._strided, self._modes = torch.Tensor, torch.strided, private.torch_function_modes
+        self._dtypes = numbers()
+        events.step_ended.subscribe(self._step_ended)
+        events.model_called.subscribe(self._called)
+        events.model_returned.subscribe(self._returned)
+
+    def _called(self, _root: Any, args: Any) -> None:
+        if recorder.cuda and recorder.tagging and recorder.level < TAGS:
+            self.remember(kinds.INPUT, args)
+
+    def _returned(self, kwargs: dict[str, Any], out: Any) -> None:
+        if recorder.cuda and recorder.tagging:
+            if kwargs and recorder.level < MODULES:
+                self.remember(kinds.INPUT, kwargs)
+            self.remember(kinds.OUTPUT, out)
+
+    def remember(self, kind: int, values: Any) -> None:
+        """Remembers the tensors among values."""
+        kept = values if type(values) is tuple else (values,)
+        plain = self._plain
+        for value in kept:
+            if type(value) is not plain:
+                break
+        else:
+            # What most models are given and give: looked at without quiet()'s context where nobody would see it.
+            if not self._modes():
+                for value in kept:
+                    self._tensor(kind, value)
+                return
+        self._remember(kind, values)
+
+    @quiet
+    def _remember(self, kind: int, values: Any) -> None:
+        self._look(kind, values, 0)
+
+    def _look(self, kind: int, value: Any, depth: int) -> None:
+        if type(value) in _CONTAINERS:
+            if depth <= _DEPTH and len(value) <= _MOST:
+                inner: Iterable[Any] = value.values() if type(value) is dict else value
+                for each in inner:
+                    self._look(kind, each, depth + 1)
+        elif issubclass(type(value), recorder.torch.Tensor):
+            self._tensor(kind, value)
+        elif depth <= 1 and any("__dataclass_fields__" in class_dict(cls) for cls in type(value).__mro__):
+            self._look(kind, fields(value) or {}, _DEPTH)
+
+    def _tensor(self, kind: int, tensor: Any) -> None:
+        try:
+            if not tensor.is_cuda:
+                return
+            if recorder.level < MODULES:
+                if type(tensor) is self._plain and tensor.layout is self._strided:  # the common case
+                    found: Iterable[tuple[Any, int]] = ((tensor.untyped_storage(), self._dtypes.get(tensor.dtype, 0)),)
+                else:
+                    found = storages(tensor)
+                for storage, dtype in found:
+                    size = storage.nbytes()
+                    if size:
+                        self._inputs.append((kind, storage.data_ptr(), size, dtype, weak(storage)))
+            # A parameter that a model gives back has no graph, and torch swaps none that something refers to weakly.
+            if kind == kinds.OUTPUT and tensor.requires_grad and not tensor.is_leaf:
+                self._outputs.append(weakref.ref(tensor))
+        except (RuntimeError, TypeError) as error:  # a subclass without a storage, or that nothing can refer to weakly
+            if by_script(error):
+                raise
+
+    def records(self) -> list[Record]:
+        """Records of those that are still held."""
+        return [(kind, at, size, 0, 0, dtype) for kind, at, size, dtype, ref in list(self._inputs) if not expired(ref)]
+
+    def outputs(self) -> list[Any]:
+        """The outputs that are still there."""
+        return [tensor for tensor in (ref() for ref in list(self._outputs)) if tensor is not None]
+
+    def _step_ended(self, _number: int) -> None:
+        """The next step is given tensors of its own."""
+        self._inputs.clear()
+        self._outputs.clear()
+
+
+step_io = recorder.part(StepIO)

@@ -1,0 +1,90 @@
+"""The hooks that a script sets on tensors. Some tensors only such a hook keeps, and the autograd node that has it says
+nobody which hooks it has: so they are noted when they are set; in bare steps those of leaves only, that may outlive the
+step, for of a graph's the twins in instrumented steps tell more. The hook itself is not referred to, only, weakly, the
+dictionary that torch keeps it in."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dpsight.patch import Patches, method
+from dpsight.recorder import MODULES, recorder, thread
+from dpsight.taggers.gradient_hooks import GradientHook
+from dpsight.tensors import plain_types, quiet
+
+_MOST = 10_000  # dead and alive, before the dead ones are dropped: hooks of a step's graph die with it
+
+
+class TensorHooks:
+    """The hooks that were set."""
+
+    def __init__(self) -> None:
+        self._most = _MOST
+        # A weak reference to the dictionary, the key in it, and the number of the module inside of which the hook was
+        # set.
+        self._set: deque[tuple[Any, int, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._set)
+
+    def install(self, patches: Patches) -> None:
+        """Takes the place of the methods that set hooks."""
+        tensor = recorder.torch.Tensor
+        for attribute in ("register_hook", "register_post_accumulate_grad_hook"):
+            function = method(tensor, attribute)
+            if function is not None:
+                patches.set(tensor, attribute, self._noted(function))
+
+    def _noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        compiling = recorder.torch.compiler.is_dynamo_compiling
+        handles = recorder.torch.utils.hooks.RemovableHandle
+
+        @functools.wraps(function)
+        def register(tensor: Any, hook: Any) -> Any:
+            handle = function(tensor, hook)
+            # A subclass may give back something of its own.
+            if (
+                not compiling()
+                and type(handle) is handles
+                and type(hook) is not GradientHook
+                and (recorder.level >= MODULES or _lasts(tensor))
+            ):
+                if len(self._set) >= self._most:
+                    self._drop()
+                self._set.append((handle.hooks_dict_ref, handle.id, thread.calls[-1][1] if thread.calls else 0))
+            return handle
+
+        return register
+
+    def alive(self) -> Iterator[tuple[int, Any]]:
+        """The hooks that are still set, and the numbers of their modules."""
+        for _ in range(len(self._set)):
+            try:
+                entry = self._set.popleft()
+            except IndexError:
+                return  # another thread's walk has the rest
+            hooks = entry[0]()
+            if hooks is not None and (hook := hooks.get(entry[1])) is not None:
+                self._set.append(entry)
+                yield entry[2], hook
+
+    def _drop(self) -> None:
+        """Forgets the dead. Where most are alive, it is not tried again before there are twice as many."""
+        for _ in self.alive():
+            pass
+        self._most = max(_MOST, 2 * len(self._set))
+
+
+def _lasts(tensor: Any) -> bool:
+    return recorder.tagging and type(tensor) in plain_types() and _leaf(tensor)
+
+
+@quiet
+def _leaf(tensor: Any) -> bool:
+    return tensor.is_leaf
+
+
+tensor_hooks = recorder.part(TensorHooks)
