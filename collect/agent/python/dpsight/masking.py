@@ -3,6 +3,7 @@ name that says so, and passwords in URLs. The rules are the collector's (collect
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -57,15 +58,15 @@ def gather(environment: dict[str, str], arguments: list[str]) -> list[str]:
     return sorted(long, key=len, reverse=True)
 
 
-_secrets: list[str] | None = None
+@functools.cache
+def _secrets() -> list[str]:
+    """This process's. They are looked up at the first use: boot should cost nothing."""
+    return gather(dict(os.environ), list(getattr(sys, "orig_argv", sys.argv)))
 
 
 def mask(text: str) -> str:
-    """The text with every secret replaced. Secrets are looked up at the first use: boot should cost nothing."""
-    global _secrets
-    if _secrets is None:
-        _secrets = gather(dict(os.environ), list(getattr(sys, "orig_argv", sys.argv)))
-    for secret in _secrets:
+    """The text with every secret replaced."""
+    for secret in _secrets():
         if secret in text:
             text = text.replace(secret, MASK)
     return text
