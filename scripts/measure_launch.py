@@ -81,16 +81,16 @@ def private(torch: Any, net: Any, optimizer: Any, method: str, batch: int) -> tu
 def watch_drains() -> list[int]:
     """Counts the CPU time of drains, which lie between steps and have a share of their own."""
     total = [0]
-    allocator = sys.modules.get("dpsight.allocator")
-    if allocator is not None:
-        drain = allocator.drain
+    recorder = sys.modules.get("dpsight.recorder")
+    if recorder is not None:
+        drain = recorder.drains.drain
 
         def timed(reason: str) -> None:
             began = time.process_time_ns()
             drain(reason)
             total[0] += time.process_time_ns() - began
 
-        allocator.drain = timed
+        recorder.drains.drain = timed
     return total
 
 

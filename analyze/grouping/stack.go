@@ -81,6 +81,6 @@ func isOurs(file string) bool {
 		return false
 	}
 	folder, name := path.Split(rest)
-	return folder == "python/dpsight/" || rest == "python/sitecustomize.py" || folder == "" &&
+	return strings.HasPrefix(folder, "python/dpsight/") || rest == "python/sitecustomize.py" || folder == "" &&
 		strings.HasPrefix(name, "phantom_")
 }

@@ -12,7 +12,7 @@ func TestStackText(t *testing.T) {
 		{Function: "linear", File: "/env/lib/python3.12/site-packages/torch/nn/functional.py", Line: 12},
 		{Function: "_call_impl", File: "/env/lib/python3.12/site-packages/torch/nn/modules/module.py", Line: 9},
 		{Function: "bracketed", File: "/tmp/dpsight-2201/python/dpsight/patch.py", Line: 76},
-		{Function: "inside", File: "/tmp/dpsight-2201/python/dpsight/setups.py", Line: 60},
+		{Function: "inside", File: "/tmp/dpsight-2201/python/dpsight/hooks/forward.py", Line: 60},
 		{Function: "apply", File: "/tmp/dpsight-2201/phantom_init.py", Line: 220},
 		{Function: "exec_module", File: "/tmp/dpsight-2201/python/sitecustomize.py", Line: 56},
 		{Function: "forward", File: "/home/a/project/model.py", Line: 3},

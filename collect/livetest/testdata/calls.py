@@ -11,15 +11,14 @@ import torch
 from torch import nn
 
 calls: Counter[str] = Counter()
-marks = sys.modules["dpsight.marks"]
-state = sys.modules["dpsight.state"].state
-folder = os.path.dirname(marks.__file__)
+agent = sys.modules["dpsight.recorder"]
+folder = os.path.dirname(sys.modules["dpsight"].__file__) + os.sep
 
 
 def profile(frame, event, _arg):
     code = frame.f_code
-    if event == "call" and os.path.dirname(code.co_filename) == folder:
-        calls[f"{os.path.basename(code.co_filename)}:{code.co_name}"] += 1
+    if event == "call" and code.co_filename.startswith(folder):
+        calls[f"{code.co_filename.removeprefix(folder)}:{code.co_name}"] += 1
 
 
 torch.autograd.set_multithreading_enabled(False)  # only this thread is looked at
@@ -35,7 +34,7 @@ hooks_of = ctypes.PyDLL(
 hooks_of.argtypes, hooks_of.restype = [ctypes.c_void_p], ctypes.POINTER(ctypes.c_void_p)
 for _ in range(8):
     ids = torch.zeros(16, 4, dtype=torch.long, device="cuda")
-    instrumented = state.instrumented
+    instrumented = agent.recorder.level >= agent.MODULES
     calls.clear()
     if not instrumented:
         sys.setprofile(profile)

@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 mode, seed = sys.argv[1], int(sys.argv[2])
 if "tagged" in sys.argv:
-    from dpsight.state import state
+    from dpsight.recorder import recorder
 
-    state.warmup = 1 << 30
+    recorder.settings.warmup = 1 << 30
 warnings.simplefilter("ignore")
 torch.manual_seed(seed)
 criterion = nn.CrossEntropyLoss()

@@ -178,10 +178,10 @@ for step in range(7):
     loss(double(model(defaulting(torch.ones(4, 64).cuda())))).backward()
     optimizer.step()
 armed = False
-walk = sys.modules.get("dpsight.strays")
+walk = sys.modules.get("dpsight.taggers.script_tensors")
 took = []
 for _ in range(20 if walk else 0):
     began = time.perf_counter()
-    walk.records(set())
+    walk.script_tensors.records(set())
     took.append(1e3 * (time.perf_counter() - began))
 print("STRAYS " + json.dumps({"planted": planted, "ran": ran, "ms": min(took, default=0)}), flush=True)
