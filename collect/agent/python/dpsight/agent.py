@@ -81,7 +81,6 @@ def _install_hooks(patches: Patches) -> None:
     optimizers.install(patches)
     compiled.install(patches)
     setups.install(patches)
-    privacy.watch_optimizers()
 
 
 def _install_taggers(patches: Patches) -> None:
@@ -104,6 +103,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     requests.install(patches)
     environment.install()
     prediction.install()
+    privacy.watch_optimizers()
     events.journal_opened.subscribe(steps.choose_mode)
     events.drain_begins.subscribe(tags.flush)
     events.drain_begins.subscribe(stamps.flush)

@@ -44,7 +44,7 @@ _privacy = Privacy()
 
 
 def watch_optimizers() -> None:
-    """Learns from Opacus' optimizers, however they are made."""
+    """Learns from Opacus' optimizers, however they are made, and from the accountant when the process ends."""
     events.dp_optimizer_made.subscribe(_optimizer_made)
     events.process_ends.subscribe(_ended)
 

@@ -38,11 +38,11 @@ window_opened = Event()  # () Recording has begun again: what was tagged before 
 step_ended = Event()  # (number) A step's last mark is written; number: how many have ended.
 step_begins = Event()  # (number, recorded) The next is about to begin, drains are done; recorded: this one or the last.
 
-# Of forward: module, its number, and what it is given or gives back.
-model_called = Event()  # (module, args) The outermost call has begun, at level PHASES or above.
+# Of forward, in no step without phases.
+model_called = Event()  # (module, args) The outermost call has begun, not in backward.
 model_returned = Event()  # (kwargs, out) It has ended; out is None if it raised.
-module_called = Event()  # (args, kwargs, serial) A call inside has begun, at level MODULES or above.
-module_returned = Event()  # (out, call, calls) A call that began so has ended, inside of these calls.
+module_called = Event()  # (args, kwargs, serial) A call inside another has begun, at level MODULES or above.
+module_returned = Event()  # (out, call, calls) A call has ended, at level MODULES or above; calls: those around it.
 
 # Of backward.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
