@@ -50,13 +50,13 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestPrivateNames reads the agent's sources: it needs neither torch nor the phantom GPU.
-func TestPrivateNames(t *testing.T) {
+// TestSources reads the agent's sources: it needs neither torch nor the phantom GPU.
+func TestSources(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("there is no python3")
 	}
-	cmd := exec.Command(python, "-m", "unittest", "-v", "test_private_names")
+	cmd := exec.Command(python, "-m", "unittest", "-v", "test_private_names", "test_sources")
 	cmd.Dir = "tests"
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {

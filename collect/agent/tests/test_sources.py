@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "python" / "dpsight"
 # From the ground up: a module imports from lower floors, and from its own where that is one house.
 FLOORS = (
-    {"kinds", "masking", "interruptions", "journal", "torch_compat"},
+    {"kinds", "masking", "interruptions", "journal", "torch_compat", "torch_probes"},
     {"recorder"},
     {"tensors", "tags", "patch", "registry", "parameters", "nodes", "stages", "graph_safety"},
     {"hooks"},
@@ -20,7 +20,7 @@ FLOORS = (
     {"agent"},
 )
 BY_ITSELF = {"hooks"}  # no module of these floors imports another of its own
-MOST_LINES = 420
+MOST_LINES = 500
 
 
 def modules() -> dict[str, ast.Module]:
@@ -115,7 +115,7 @@ class TestSources(unittest.TestCase):
 
     def test_files_are_of_a_size(self) -> None:
         sizes = {name: tree.body[-1].end_lineno or 0 for name, tree in self.modules.items() if tree.body}
-        self.assertEqual({n: size for n, size in sizes.items() if size > MOST_LINES and n != "torch_compat"}, {})
+        self.assertEqual({name: size for name, size in sizes.items() if size > MOST_LINES}, {})
 
 
 if __name__ == "__main__":
