@@ -8,7 +8,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches
-from dpsight.recorder import events, recorder, runs, stamps, steps, thread
+from dpsight.recorder import codes, events, recorder, runs, stamps, steps, thread
 
 
 def install(patches: Patches) -> None:
@@ -32,7 +32,7 @@ def _compile(original: Callable[..., Any]) -> Callable[..., Any]:
 def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
     owner = getattr(function, "__self__", None)
     is_step = isinstance(owner, recorder.torch.optim.Optimizer) and function.__name__ == "step"
-    optimizer = owner if is_step else None
+    run = _step(owner, compiled) if is_step else compiled
     label = getattr(function, "__qualname__", type(function).__name__)
     compiling = recorder.torch.compiler.is_dynamo_compiling
 
@@ -44,13 +44,9 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
         number = recorder.name(label)
         runs_before, updates_before = runs.count, steps.updates
         thread.begin(kinds.COMPILED_BEGIN, kinds.GRAD if recorder.torch.is_grad_enabled() else 0, number)
-        if optimizer is not None:
-            events.compiled_update_begins.tell(optimizer)
         try:
-            return compiled(*args, **kwargs)
+            return run(*args, **kwargs)
         finally:
-            if optimizer is not None:
-                events.compiled_update_ended.tell(optimizer)
             k = thread.end(kinds.COMPILED_BEGIN, 0, number)
             if runs.count > runs_before and steps.updates == updates_before:
                 # A whole step was compiled: its optimizer has vanished into the region.
@@ -58,3 +54,17 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
                 steps.updated(("compiled", number))
 
     return region
+
+
+def _step(optimizer: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled step with the marks of an update. While its frame is there, the update is alive."""
+
+    def step(*args: Any, **kwargs: Any) -> Any:
+        events.compiled_update_begins.tell(optimizer)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            events.compiled_update_ended.tell(optimizer)
+
+    codes.compiled_step = step.__code__
+    return step

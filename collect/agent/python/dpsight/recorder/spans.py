@@ -25,11 +25,12 @@ Call = tuple[int, int, int, int]
 class Codes:
     """Whose frames tell what a thread is inside of. Hooks set them; None = it cannot be told."""
 
-    __slots__ = ("call", "run", "step")
+    __slots__ = ("call", "compiled_step", "run", "step")
 
     def __init__(self) -> None:
         self.call: CodeType | None = None  # a module's call, with the module as the first of its variable args
         self.step: CodeType | None = None  # an optimizer's step
+        self.compiled_step: CodeType | None = None  # one that was compiled
         self.run: CodeType | None = None  # a run of autograd's engine, where it is waited for
 
 
@@ -130,14 +131,14 @@ class Thread(threading.local):
     def _mark_update(self, own: int) -> None:
         if unphased.updating_thread == threading.get_ident():
             unphased.updating = unphased.optimizer = 0
-            if _alive(codes.step) > own:
+            if _alive(codes.step, codes.compiled_step) > own:
                 self.spans.append(_STEP)
                 recorder.mark(kinds.OPTIMIZER_BEGIN, 0, unphased.number)
 
     def _close_steps(self, own: int) -> None:
         if codes.step is None:
             return
-        alive = max(0, _alive(codes.step) - own)
+        alive = max(0, _alive(codes.step, codes.compiled_step) - own)
         spans = self.spans
         while spans.count(_STEP) > alive:
             self._forget(_STEP)
@@ -171,12 +172,12 @@ def in_backward() -> bool:
     return private.graph_task() != -1
 
 
-def _alive(code: CodeType | None) -> int:
-    """How many frames of this code the thread is inside of."""
+def _alive(code: CodeType | None, other: CodeType | None = None) -> int:
+    """How many frames of this code, or the other, the thread is inside of."""
     frame: FrameType | None = sys._getframe(2)
     alive = 0
     while frame is not None:
-        alive += frame.f_code is code
+        alive += frame.f_code is code or frame.f_code is other
         frame = frame.f_back
     return alive
 
