@@ -154,7 +154,7 @@ class Thread(threading.local):
         """Where this thread is the engine's and has not said so in this run, it does: it is about to make a mark, or
         has asked for memory in vain. Else its stamps count for nothing, and it could be taken for the thread that
         trains."""
-        if self.arrived < runs.latest and self.on_engine():
+        if self.arrived < runs.latest and private.graph_task() != -1 and _RUN not in self.spans:  # on_engine()
             self.arrives(runs.latest)
 
     def arrives(self, run: int) -> None:
