@@ -13,21 +13,21 @@ import (
 	"github.com/dpsight/dpsight/collect/host"
 )
 
-// A child is a running experiment, held by its keeper.
+// A child is a running experiment, held by its supervisor.
 type child struct {
-	keeper *exec.Cmd
-	runID  string
-	pid    int // of the experiment
-	input  *os.File
-	send   *gob.Encoder
+	supervisor *exec.Cmd
+	runID      string
+	pid        int // of the experiment
+	input      *os.File
+	send       *gob.Encoder
 	// exited is closed when the experiment's first process ended, ended when nothing of the run is left.
 	exited, ended chan struct{}
 	exit          treeExit // valid once ended is closed
-	lost          bool     // the keeper itself died; valid once ended is closed
+	lost          bool     // the supervisor itself died; valid once ended is closed
 }
 
-// startChild starts the experiment through a keeper, which holds the run's lock too. stdin may be nil.
-func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.File) (*child, error) {
+// startChild starts the experiment through a supervisor, which holds the run's lock too. stdin may be nil.
+func startChild(spec supervisorSpec, runID string, lock, stdin, stdout, stderr *os.File) (*child, error) {
 	controlRead, controlWrite, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -39,8 +39,8 @@ func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.F
 		return nil, err
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{keeperName},
-		// None of the experiment's environment: what is preloaded into it must not be into the keeper.
+		Path: "/proc/self/exe", Args: []string{supervisorName},
+		// None of the experiment's environment: what is preloaded into it must not be into the supervisor.
 		Env:    []string{"GOMAXPROCS=2"},
 		Stdout: stdout, Stderr: stderr,
 		ExtraFiles: []*os.File{controlRead, statusWrite, lock},
@@ -56,15 +56,15 @@ func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.F
 	if err != nil {
 		controlWrite.Close()
 		statusRead.Close()
-		return nil, fmt.Errorf("starting the keeper: %w", err)
+		return nil, fmt.Errorf("starting the supervisor: %w", err)
 	}
-	c := &child{keeper: cmd, runID: runID, input: controlWrite, send: gob.NewEncoder(controlWrite),
+	c := &child{supervisor: cmd, runID: runID, input: controlWrite, send: gob.NewEncoder(controlWrite),
 		exited: make(chan struct{}), ended: make(chan struct{})}
 	status := gob.NewDecoder(statusRead)
-	var first keeperReport
+	var first supervisorReport
 	if err = c.send.Encode(spec); err == nil {
 		if status.Decode(&first) != nil {
-			// The keeper was killed before it could say that the experiment runs: it may be running.
+			// The supervisor was killed before it could say that the experiment runs: it may be running.
 			go c.follow(status, statusRead)
 			return c, nil
 		}
@@ -83,13 +83,13 @@ func startChild(spec keeperSpec, runID string, lock, stdin, stdout, stderr *os.F
 	return c, nil
 }
 
-// follow reads the keeper's reports until its last one.
+// follow reads the supervisor's reports until its last one.
 func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	defer close(c.ended)
 	defer closer.Close()
 	exited := false
 	for {
-		var r keeperReport
+		var r supervisorReport
 		err := status.Decode(&r)
 		if (err != nil || r.Exited || r.Ended) && !exited {
 			exited = true
@@ -104,7 +104,7 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 			break
 		}
 	}
-	c.keeper.Wait()
+	c.supervisor.Wait()
 	c.input.Close()
 	if c.lost {
 		killByRunID(c.runID)
@@ -112,7 +112,7 @@ func (c *child) follow(status *gob.Decoder, closer io.Closer) {
 	}
 }
 
-// killByRunID ends what a killed keeper left. The experiment's processes went to another reaper then; they
+// killByRunID ends what a killed supervisor left. The experiment's processes went to another reaper then; they
 // are known by their environment.
 func killByRunID(runID string) {
 	for range 100 {
@@ -134,10 +134,10 @@ func killByRunID(runID string) {
 
 // signal passes a signal on; an agent that can writes down what it has first.
 func (c *child) signal(s syscall.Signal) {
-	c.send.Encode(keeperCommand{Signal: int(s), Drain: true})
+	c.send.Encode(supervisorCommand{Signal: int(s), Drain: true})
 }
 
 // end ends all processes: drain, TERM, and KILL after grace. Without grace, KILL at once.
 func (c *child) end(grace time.Duration) {
-	c.send.Encode(keeperCommand{End: true, Grace: grace})
+	c.send.Encode(supervisorCommand{End: true, Grace: grace})
 }

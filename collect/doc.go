@@ -3,12 +3,12 @@
 //
 // # Processes
 //
-//	dpsight (collector) ── keeper ── the experiment and everything that it starts
+//	dpsight (collector) ── supervisor ── the experiment and everything that it starts
 //
-// The keeper is this same program started under another name. It is the reaper of all descendants of the experiment
+// The supervisor is this same program started under another name. It is the reaper of all descendants of the experiment
 // (launchers such as torchrun put each rank in a session of its own, so a process group does not hold them), and ends
 // every one of them with the run. It holds the read end of a pipe whose other end only the collector holds: when the
-// collector dies, of SIGKILL too, the pipe closes and the keeper ends the experiment. A parent-death signal on the
+// collector dies, of SIGKILL too, the pipe closes and the supervisor ends the experiment. A parent-death signal on the
 // experiment was rejected as the only means: grandchildren do not inherit it, and it follows the thread, not the
 // process, that started the child.
 //

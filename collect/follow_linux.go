@@ -28,7 +28,7 @@ func (r *recording) follow(ctx context.Context, c *child, s *samplers) {
 		case <-c.ended:
 			return
 		case <-exited:
-			// What is left running is the keeper's to end now; a time limit that is reached meanwhile says nothing of
+			// What is left running is the supervisor's to end now; a time limit that is reached meanwhile says nothing of
 			// the experiment.
 			limit, exited = nil, nil
 		case <-limit:

@@ -197,8 +197,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// What a run costs beside the experiment: keeper, folders, logs and manifests, on a GPU that is free. It fails if that
-// is half a second in the fastest run: what others took longer is what else the machine did.
+// What a run costs beside the experiment: supervisor, folders, logs and manifests, on a GPU that is free. It fails if
+// that is half a second in the fastest run: what others took longer is what else the machine did.
 func BenchmarkIsolatedRun(b *testing.B) {
 	m := fakeMachine()
 	store := b.TempDir()

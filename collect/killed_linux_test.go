@@ -72,16 +72,16 @@ func TestKilledCollector(t *testing.T) {
 	}
 }
 
-func TestKilledKeeper(t *testing.T) {
+func TestKilledSupervisor(t *testing.T) {
 	pids := t.TempDir()
 	e := experiment(t, "")
 	e.Command = []string{"sh", "-c",
-		`setsid sleep 1000 & echo $! > "$1/session"; echo $PPID > "$1/keeper"; echo ready; sleep 1000`, "sh", pids}
+		`setsid sleep 1000 & echo $! > "$1/session"; echo $PPID > "$1/supervisor"; echo ready; sleep 1000`, "sh", pids}
 	ready := make(writes, 16)
 	e.Stdout = ready
 	go func() {
 		<-ready
-		syscall.Kill(readPID(pids+"/keeper"), syscall.SIGKILL)
+		syscall.Kill(readPID(pids+"/supervisor"), syscall.SIGKILL)
 	}()
 	r, err := Run(t.Context(), e)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-// lockRun takes the lock of a run: on its spool folder, shared with the keeper and gone with both. A file with a
+// lockRun takes the lock of a run: on its spool folder, shared with the supervisor and gone with both. A file with a
 // process id was rejected: it outlives its process, and the id may come to be another's.
 func lockRun(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, spool.Dir))
@@ -23,7 +23,7 @@ func lockRun(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Running reports whether a run is still being recorded: its collector, or the keeper of its processes, lives.
+// Running reports whether a run is still being recorded: its collector, or the supervisor of its processes, lives.
 func Running(dir string) bool {
 	f, err := lockRun(dir)
 	if err == nil {

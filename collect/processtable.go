@@ -11,7 +11,7 @@ import (
 // runProcesses tells a run's processes from others by their ancestors, and remembers the answer: NVML names the same
 // few processes a hundred times a second.
 type runProcesses struct {
-	root int // the keeper
+	root int // the supervisor
 
 	mu     sync.Mutex
 	known  map[int]verdict

@@ -245,7 +245,7 @@ func (r *recording) run(ctx context.Context) error {
 		env = append(env, joinedVariable+"="+joined)
 		command, argv, env = world.command(scratch, r.plan.interpreter.Path, command, argv, env)
 	}
-	spec := keeperSpec{Path: command, Argv: argv, Env: env, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch}
+	spec := supervisorSpec{Path: command, Argv: argv, Env: env, Dir: r.plan.dir, Spool: r.spool, Cleanup: scratch}
 
 	out, stdout, err := startTee(filepath.Join(r.dir, StdoutFile), r.e.Stdout, r.secrets)
 	if err != nil {
@@ -273,8 +273,8 @@ func (r *recording) run(ctx context.Context) error {
 		return err
 	}
 	watch := newTorchWatch()
-	tree := host.NewTree(c.keeper.Process.Pid, watch.look)
-	s := startSamplers(r.dir, r.manifest.RunID, devices, r.interval(), tree, newRunProcesses(c.keeper.Process.Pid,
+	tree := host.NewTree(c.supervisor.Process.Pid, watch.look)
+	s := startSamplers(r.dir, r.manifest.RunID, devices, r.interval(), tree, newRunProcesses(c.supervisor.Process.Pid,
 		before))
 
 	r.follow(ctx, c, s)

@@ -222,7 +222,7 @@ func TestCollectorCost(t *testing.T) {
 	t.Logf("%.2f %% of a core, %d samples, %d missed; %.1f ms before and %.1f ms after the experiment", 100*share,
 		m.Collector.Samples, m.Collector.MissedTicks,
 		float64(*m.Collector.SetupCPUNS)/1e6, float64(*m.Collector.SealCPUNS)/1e6)
-	// All of it is this process's and its keeper's, and none is counted twice.
+	// All of it is this process's and its supervisor's, and none is counted twice.
 	if all := m.Collector.CPUNS + *m.Collector.SetupCPUNS + *m.Collector.SealCPUNS; *m.Collector.SetupCPUNS <= 0 ||
 		*m.Collector.SealCPUNS <= 0 || all > int64(processCPU())+5e8 {
 		t.Errorf("%+v", m.Collector)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/predict"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -59,10 +58,10 @@ func AccuracyTable(doc predict.AccuracyDocument) table.Table {
 		t.Notes = append(t.Notes, fittingSentence(f))
 	}
 	if len(doc.Unpredicted) > 0 {
-		t.Notes = append(t.Notes, "measured and not predicted: "+prose.Some(doc.Unpredicted, mostNamed))
+		t.Notes = append(t.Notes, "measured and not predicted: "+schemas.Shortlist(doc.Unpredicted, mostNamed))
 	}
 	if len(doc.Unmeasured) > 0 {
-		t.Notes = append(t.Notes, "predicted and not measured: "+prose.Some(doc.Unmeasured, mostNamed))
+		t.Notes = append(t.Notes, "predicted and not measured: "+schemas.Shortlist(doc.Unmeasured, mostNamed))
 	}
 	t.Notes = append(t.Notes, doc.Warnings...)
 	if slices.ContainsFunc(doc.Experiments, func(x predict.AccuracyExperiment) bool {
@@ -110,7 +109,8 @@ func unendedNotes(list []confidence.AccuracyUnended) (notes []string) {
 	for _, u := range list {
 		named = append(named, u.Name+" ("+u.Status+")")
 	}
-	return []string{"in none of these errors, since the prediction did not end well: " + prose.Some(named, mostNamed)}
+	return []string{"in none of these errors, since the prediction did not end well: " +
+		schemas.Shortlist(named, mostNamed)}
 }
 
 // sizeCell is an error of a prediction without its sign.
@@ -154,7 +154,7 @@ func fittingSentence(f *predict.AccuracyFitting) string {
 	}{{"predicted to fit, and ran out of memory", f.Overrun}, {"predicted to run out of memory, and ended well",
 		f.Refused}} {
 		if len(x.of) > 0 {
-			s += "; " + x.what + ": " + prose.Some(x.of, mostNamed)
+			s += "; " + x.what + ": " + schemas.Shortlist(x.of, mostNamed)
 		}
 	}
 	return s

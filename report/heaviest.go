@@ -5,7 +5,7 @@ import (
 )
 
 // heaviest takes the first top of a list that is sorted by weight, as long as they are heavy, and what is left for one
-// row (see [analyze.Part]); 0 = all.
+// row (see [memory.TopAndRest]); 0 = all.
 func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
 	if top == 0 {
 		return list, nil
@@ -14,5 +14,5 @@ func heaviest[T any](list []T, top int, heavy func(T) bool) (shown, left []T) {
 	for n < min(top, len(list)) && heavy(list[n]) {
 		n++
 	}
-	return memory.Part(list, n)
+	return memory.TopAndRest(list, n)
 }

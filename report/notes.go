@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // runNotes gathers what must be said of single runs under a table: what is true of several of them in one line. That a
@@ -53,7 +53,7 @@ func (n *runNotes) all() (out []string) {
 		if l.labels == nil {
 			out = append(out, l.text)
 		} else {
-			out = append(out, prose.Some(l.labels, mostNamed)+": "+l.text)
+			out = append(out, schemas.Shortlist(l.labels, mostNamed)+": "+l.text)
 		}
 	}
 	if len(n.pending) > 0 {

@@ -268,7 +268,8 @@ func syntheticStore(tb testing.TB) string {
 		if n := len(events); n < 29_000 {
 			tb.Fatalf("%d events are too few for this test", n)
 		}
-		for _, err := range []error{schemas.WriteManifest(run, in.Manifest), schemas.WriteIngestReport(run, in.Report),
+		for _, err := range []error{schemas.WriteManifest(run, in.Manifest),
+			schemas.WriteFile(filepath.Join(run, schemas.IngestReportFile), in.Report.Encode),
 			schemas.Allocations.Write(run, in.Allocations),
 			schemas.Owners.Write(run, in.Owners), schemas.Steps.Write(run, in.Steps), schemas.Phases.Write(run,
 				in.Phases), schemas.Events.Write(run, events)} {

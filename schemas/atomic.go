@@ -168,11 +168,6 @@ func ReadIngestReport(dir string) (*IngestReport, error) {
 	return r, nil
 }
 
-// WriteIngestReport writes ingest.json into a run folder.
-func WriteIngestReport(dir string, r *IngestReport) error {
-	return WriteFile(filepath.Join(dir, IngestReportFile), r.Encode)
-}
-
 // Encode writes the report as a document to w.
 func (r *IngestReport) Encode(w io.Writer) error {
 	r.Schema = IngestReportSchema

@@ -150,7 +150,7 @@ type Collector struct {
 	Built            *Built `json:"built,omitempty"`
 	SampleIntervalNS int64  `json:"sample_interval_ns"` // ns between two readings
 	// CPUNS is the CPU time of the collector itself while the experiment ran: what it takes from it. That of its
-	// keeper, which holds the experiment's processes, is in it where SetupCPUNS is known.
+	// supervisor, which holds the experiment's processes, is in it where SetupCPUNS is known.
 	CPUNS int64 `json:"cpu_ns"` // ns
 	// SetupCPUNS is the collector's CPU time before the experiment was started, opening NVML included for the first run
 	// of several; SealCPUNS that after it had ended, until the run was on disk. Null where the version that recorded

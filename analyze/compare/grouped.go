@@ -1,8 +1,9 @@
 package compare
 
 import (
-	"github.com/dpsight/dpsight/analyze/prose"
 	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // grouped collects sentences that are true of several things, so that each is said once.
@@ -28,7 +29,7 @@ func (g *grouped) Lines() []string {
 	out := []string{}
 	for _, s := range g.order {
 		of := g.of[s]
-		out = append(out, prose.Some(of, most)+": "+s)
+		out = append(out, schemas.Shortlist(of, most)+": "+s)
 	}
 	return out
 }

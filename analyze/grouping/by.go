@@ -302,7 +302,7 @@ func (g *group) list(top int) []ByRow {
 	})
 	var left []*group
 	if top > 0 {
-		known, left = memory.Part(known, top)
+		known, left = memory.TopAndRest(known, top)
 	}
 	slices.SortStableFunc(known, func(a, b *group) int { return cmp.Compare(a.key.place, b.key.place) })
 	rows := []ByRow{}

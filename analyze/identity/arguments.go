@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/launch"
 )
@@ -110,7 +109,7 @@ func ArgumentNotes(ids []Identity) []string {
 		if len(differ) > 1 {
 			const most = 4
 			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
-				"collect --param says what varies", ids[groups[key][0]].Title(), prose.Some(differ, most)))
+				"collect --param says what varies", ids[groups[key][0]].Title(), schemas.Shortlist(differ, most)))
 		}
 	}
 	return notes

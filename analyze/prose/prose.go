@@ -3,11 +3,12 @@ package prose
 import (
 	"cmp"
 	"fmt"
-	"github.com/dpsight/dpsight/schemas"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 func Plural(n int, one, many string) string {
@@ -58,15 +59,6 @@ func Thousands(number string) string {
 		return whole
 	}
 	return whole + "." + fraction
-}
-
-// Some names the first most of a list and counts the others: "a, b and 3 more".
-func Some(names []string, most int) string {
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // Comparison sets two figures side by side: "The peak of b is 3 MiB, 1 MiB (50 %) more than that of a (2 MiB)".

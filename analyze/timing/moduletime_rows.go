@@ -78,7 +78,7 @@ func (g *timeGroups) list(top int) []ModuleTimeRow {
 	if top == 0 {
 		return out
 	}
-	out, left := memory.Part(out, top)
+	out, left := memory.TopAndRest(out, top)
 	if len(left) == 0 {
 		return out
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // TestMain puts this test binary on PATH as dpsight: scripts and tests start the real program, with processes, signals
-// and exit codes. Its keeper is this binary too.
+// and exit codes. Its supervisor is this binary too.
 func TestMain(m *testing.M) {
 	testscript.Main(clean{m}, map[string]func(){"dpsight": main})
 }

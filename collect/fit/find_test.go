@@ -56,7 +56,8 @@ func (p *played) run(e collect.Experiment) (answer, error) {
 	if err := schemas.WriteManifest(dir, m); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{}); err != nil {
+	tables := new(schemas.IngestReport)
+	if err := schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), tables.Encode); err != nil {
 		p.t.Fatal(err)
 	}
 	return a, nil

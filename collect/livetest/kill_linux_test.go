@@ -107,7 +107,7 @@ func TestKilledExperiment(t *testing.T) {
 	}
 }
 
-// SIGKILL of the collector, at any moment: the keeper ends the run, and ingest makes of it what there is.
+// SIGKILL of the collector, at any moment: the supervisor ends the run, and ingest makes of it what there is.
 func TestKilledCollector(t *testing.T) {
 	python := testkit.Python(t)
 	var total recovered

@@ -11,7 +11,7 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// orphanTime bounds the wait for a run whose collector was killed: its keeper ends what is left of it within that.
+// orphanTime bounds the wait for a run whose collector was killed: its supervisor ends what is left of it within that.
 const orphanTime = 45 * time.Second
 
 // ResumeOptions says what to go on with.
@@ -68,7 +68,7 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 // sent;
 //   - not one that an interruption ended, or whose collector was killed: it is made again.
 //
-// It waits for a run that a killed collector left to its keeper. Without a suite of the name it gives nil.
+// It waits for a run that a killed collector left to its supervisor. Without a suite of the name it gives nil.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if !o.LookOnly {
 		if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/schemas"
-	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // fakePython answers as an interpreter with torch would, and runs experiments of the method ghost into a failure.
@@ -53,11 +52,7 @@ func TestRunGoesOnAfterAFailure(t *testing.T) {
 		Template: collect.Experiment{Store: dir, Python: fakePython(t), Machine: &collect.Machine{}},
 		Begin:    func(i, of int, x Task) { order = append(order, x.Name) },
 		End: func(r *collect.Result) error {
-			doc, err := store.Open(dir).ReadSuite(r.Manifest.Suite.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			written = append(written, len(doc.RunIDs()))
+			written = append(written, len(suiteDocument(t, dir, r.Manifest.Suite.ID).RunIDs()))
 			return nil
 		},
 	})

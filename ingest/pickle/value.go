@@ -55,9 +55,6 @@ const fetched = 1
 // Kind says what v is; the zero Value has kind 0.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsContainer reports whether v is a list, a dictionary or a tuple.
-func (v Value) IsContainer() bool { return v.kind >= List }
-
 // IsInt reports whether v is an integer of at most 64 bits.
 func (v Value) IsInt() bool { return v.kind == Int || v.kind == Uint }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,12 +217,10 @@ func TestNothingNamed(t *testing.T) {
 	if sel, _ = s.Resolve(nil); ids(sel.Runs) != "r1 r2" {
 		t.Errorf("runs of the suite: %+v", sel)
 	}
-	if got, err := s.ReadSuite("s3"); err != nil || got.Baseline["method"] != "vanilla" ||
-		ids(sel.Runs) != strings.Join(got.RunIDs(), " ") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if _, err := s.ReadSuite("s9"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("absent suite: %v", err)
+	suites, _, err := s.Suites()
+	if err != nil || len(suites) != 1 || suites[0].ID != "s3" || suites[0].Baseline["method"] != "vanilla" ||
+		ids(sel.Runs) != strings.Join(suites[0].RunIDs(), " ") {
+		t.Errorf("%+v, %v", suites, err)
 	}
 	if err := s.WriteSuite(&Suite{ID: "../up"}); err == nil {
 		t.Error("a suite was written outside its folder")
@@ -281,7 +278,7 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("%+v, %v", tables, err)
 	}
 	report := &schemas.IngestReport{RunID: "r1", Devices: []schemas.DeviceVerdict{{Events: 2}}}
-	if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
+	if err := schemas.WriteFile(filepath.Join(runs[0].Dir, schemas.IngestReportFile), report.Encode); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(runs[0], schemas.WantTimes); err != nil {
@@ -315,7 +312,7 @@ func TestLoad(t *testing.T) {
 			continue
 		}
 		report.Devices[0].Events = 2
-		if err := schemas.WriteIngestReport(runs[0].Dir, report); err != nil {
+		if err := schemas.WriteFile(filepath.Join(runs[0].Dir, schemas.IngestReportFile), report.Encode); err != nil {
 			t.Fatal(err)
 		}
 		for _, wanted := range []schemas.Want{schemas.WantTimes, schemas.WantMemory} {
@@ -354,8 +351,8 @@ func TestLoadOfWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for windows, want := range map[int64]int{1: 0, 2: 1} {
-		if err := schemas.WriteIngestReport(dir, &schemas.IngestReport{RunID: "r1", Cost: []schemas.InstrumentCost{{},
-			{Windows: windows}}}); err != nil {
+		report := &schemas.IngestReport{RunID: "r1", Cost: []schemas.InstrumentCost{{}, {Windows: windows}}}
+		if err := schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode); err != nil {
 			t.Fatal(err)
 		}
 		tables, err := Load(runs[0], schemas.WantDetail)

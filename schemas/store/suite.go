@@ -102,9 +102,6 @@ func (s *Store) SweepSuites(name string) error {
 	return err
 }
 
-// ReadSuite reads a suite's document; one that does not exist gives fs.ErrNotExist.
-func (s *Store) ReadSuite(id string) (*Suite, error) { return readSuite(s.SuiteFile(id)) }
-
 func readSuite(path string) (*Suite, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

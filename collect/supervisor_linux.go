@@ -13,23 +13,23 @@ import (
 	"github.com/dpsight/dpsight/collect/host"
 )
 
-// File descriptors of a keeper, after the standard ones.
+// File descriptors of a supervisor, after the standard ones.
 const (
-	keeperControl = 3
-	keeperStatus  = 4
-	keeperLock    = 5
+	supervisorControl = 3
+	supervisorStatus  = 4
+	supervisorLock    = 5
 )
 
-// A program that collects is its own keeper, whatever its main does: if main had to call a function for it, one that
-// forgot would start itself over and over.
+// A program that collects is its own supervisor, whatever its main does: if main had to call a function for it, one
+// that forgot would start itself over and over.
 func init() {
-	if len(os.Args) == 1 && os.Args[0] == keeperName {
+	if len(os.Args) == 1 && os.Args[0] == supervisorName {
 		os.Exit(keep())
 	}
 }
 
-type keeper struct {
-	spec   keeperSpec
+type supervisor struct {
+	spec   supervisorSpec
 	status *gob.Encoder
 	main   int           // pid of the experiment
 	exited chan struct{} // closed when main was reaped
@@ -37,22 +37,22 @@ type keeper struct {
 	exit   treeExit      // valid once exited is closed
 }
 
-// keep is the life of a keeper. It runs on the main thread, which lives as long as the process: the parent-death signal
-// of the experiment depends on the thread that started it.
+// keep is the life of a supervisor. It runs on the main thread, which lives as long as the process: the parent-death
+// signal of the experiment depends on the thread that started it.
 func keep() int {
 	runtime.LockOSThread()
-	// Whoever signals the collector's whole group means the collector, which tells the keeper what to do. Caught, not
+	// Whoever signals the collector's whole group means the collector, which tells the supervisor what to do. Caught, not
 	// ignored: ignored signals stay ignored in the experiment.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1,
 		unix.SIGUSR2, unix.SIGPIPE)
-	unix.CloseOnExec(keeperControl)
-	unix.CloseOnExec(keeperStatus)
-	unix.CloseOnExec(keeperLock)
-	k := &keeper{
-		status: gob.NewEncoder(os.NewFile(keeperStatus, "status")),
+	unix.CloseOnExec(supervisorControl)
+	unix.CloseOnExec(supervisorStatus)
+	unix.CloseOnExec(supervisorLock)
+	k := &supervisor{
+		status: gob.NewEncoder(os.NewFile(supervisorStatus, "status")),
 		exited: make(chan struct{}), gone: make(chan struct{}),
 	}
-	control := gob.NewDecoder(os.NewFile(keeperControl, "control"))
+	control := gob.NewDecoder(os.NewFile(supervisorControl, "control"))
 	if err := control.Decode(&k.spec); err != nil {
 		return 1 // the collector died before it said what to run
 	}
@@ -60,15 +60,15 @@ func keep() int {
 		defer os.RemoveAll(k.spec.Cleanup)
 	}
 	if err := k.start(); err != nil {
-		k.status.Encode(keeperReport{Error: err.Error()})
+		k.status.Encode(supervisorReport{Error: err.Error()})
 		return 1
 	}
-	k.status.Encode(keeperReport{Started: k.main})
-	commands := make(chan keeperCommand)
+	k.status.Encode(supervisorReport{Started: k.main})
+	commands := make(chan supervisorCommand)
 	go func() {
 		defer close(commands)
 		for {
-			var c keeperCommand
+			var c supervisorCommand
 			if err := control.Decode(&c); err != nil {
 				return // the collector is gone, or broken
 			}
@@ -77,11 +77,11 @@ func keep() int {
 	}()
 	exit := k.watch(commands)
 	exit.CPUNS = int64(processCPU())
-	k.status.Encode(keeperReport{Ended: true, Exit: exit})
+	k.status.Encode(supervisorReport{Ended: true, Exit: exit})
 	return 0
 }
 
-func (k *keeper) start() error {
+func (k *supervisor) start() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (k *keeper) start() error {
 		return err
 	}
 	k.main = pid
-	// What the keeper keeps open of the experiment's output would hide its end from the collector.
+	// What the supervisor keeps open of the experiment's output would hide its end from the collector.
 	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
 		for fd := range 3 {
 			unix.Dup3(int(null.Fd()), fd, 0)
@@ -104,9 +104,9 @@ func (k *keeper) start() error {
 	return nil
 }
 
-// reap collects every process that dies. As the tree's reaper the keeper is at last the parent of each, so "no
+// reap collects every process that dies. As the tree's reaper the supervisor is at last the parent of each, so "no
 // children" means that nothing of the run is left.
-func (k *keeper) reap() {
+func (k *supervisor) reap() {
 	defer close(k.gone)
 	for {
 		var ws syscall.WaitStatus
@@ -129,7 +129,7 @@ func (k *keeper) reap() {
 }
 
 // watch follows the experiment and the collector until nothing of the run is left.
-func (k *keeper) watch(commands <-chan keeperCommand) treeExit {
+func (k *supervisor) watch(commands <-chan supervisorCommand) treeExit {
 	left := 0
 	ending := make(chan struct{})
 	kill := make(chan struct{}, 1)
@@ -161,7 +161,7 @@ func (k *keeper) watch(commands <-chan keeperCommand) treeExit {
 			exit.LeftRunning, exit.Stuck = left, len(k.running())
 			return exit
 		case <-exited:
-			k.status.Encode(keeperReport{Exited: true})
+			k.status.Encode(supervisorReport{Exited: true})
 			exited, settled = nil, time.After(settleTime)
 		case <-settled:
 			if !isClosed(ending) { // else they were told to end with it
@@ -190,7 +190,7 @@ func (k *keeper) watch(commands <-chan keeperCommand) treeExit {
 }
 
 // forward passes a signal on to the experiment's process group, as a terminal would.
-func (k *keeper) forward(c keeperCommand) {
+func (k *supervisor) forward(c supervisorCommand) {
 	if c.Drain {
 		k.drain()
 	}
@@ -209,12 +209,12 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // drain asks the agents to write down what they have.
-func (k *keeper) drain() {
+func (k *supervisor) drain() {
 	waitForDrain(k.spec.Spool, drainTime, k.gone)
 }
 
 // endAll ends every process of the run: drain, TERM, KILL.
-func (k *keeper) endAll(grace time.Duration, kill <-chan struct{}) {
+func (k *supervisor) endAll(grace time.Duration, kill <-chan struct{}) {
 	if grace > 0 {
 		k.drain()
 		for _, pid := range k.running() {
@@ -241,7 +241,7 @@ func (k *keeper) endAll(grace time.Duration, kill <-chan struct{}) {
 }
 
 // running lists the living processes of the run.
-func (k *keeper) running() []int {
+func (k *supervisor) running() []int {
 	var out []int
 	for _, p := range host.Descendants(os.Getpid()) {
 		if p.State != 'Z' && p.State != 'X' {

@@ -2,11 +2,11 @@ package collect
 
 import "time"
 
-// keeperName is the argv[0] under which this program is a keeper.
-const keeperName = "dpsight-keeper"
+// supervisorName is the argv[0] under which this program is a supervisor.
+const supervisorName = "dpsight-supervisor"
 
 // runIDVariable is set in the environment of every process of a run. The agent does not need it; it finds a run's
-// processes should the keeper itself be killed.
+// processes should the supervisor itself be killed.
 const runIDVariable = "DPSIGHT_RUN_ID"
 
 const (
@@ -23,8 +23,9 @@ const (
 	killTime = 20 * time.Second
 )
 
-// keeperSpec is the first message to a keeper. Messages are gobs: JSON would change an environment that is not UTF-8.
-type keeperSpec struct {
+// supervisorSpec is the first message to a supervisor. Messages are gobs: JSON would change an environment that is not
+// UTF-8.
+type supervisorSpec struct {
 	Path    string // of the executable
 	Argv    []string
 	Env     []string
@@ -33,16 +34,16 @@ type keeperSpec struct {
 	Cleanup string // folder to remove at the end
 }
 
-// keeperCommand is a later message to a keeper.
-type keeperCommand struct {
+// supervisorCommand is a later message to a supervisor.
+type supervisorCommand struct {
 	Signal int           // for the experiment's process group
 	Drain  bool          // ask the agents for a drain before the signal
 	End    bool          // end all processes
 	Grace  time.Duration // between TERM and KILL; 0 kills at once
 }
 
-// keeperReport is a message from a keeper.
-type keeperReport struct {
+// supervisorReport is a message from a supervisor.
+type supervisorReport struct {
 	Started int      // pid of the experiment
 	Error   string   // it could not be started
 	Exited  bool     // the experiment's first process ended
@@ -58,6 +59,6 @@ type treeExit struct {
 	LeftRunning int
 	// Stuck counts the processes that even SIGKILL did not end in time.
 	Stuck int
-	// CPUNS is the keeper's own CPU time.
+	// CPUNS is the supervisor's own CPU time.
 	CPUNS int64
 }
