@@ -1,0 +1,148 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// ingest gives a run an empty report, as if it had tables.
+func ingest(t *testing.T, s *Store, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		path := filepath.Join(s.Dir(), id, schemas.IngestReportFile)
+		if err := schemas.WriteFile(path, (&schemas.IngestReport{RunID: id}).Encode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func nobody(string) bool { return false }
+
+func TestPending(t *testing.T) {
+	s, other := fill(t, "r1 a", "r2 b", "r3 c"), fill(t, "far a")
+	ingest(t, s, "r1")
+	all, err := s.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := all.Pending(nobody)
+	want := "2 of 3 runs have not been ingested, so there is nothing to analyse of them: dpsight ingest " + s.Dir()
+	if p.Warning() != want {
+		t.Errorf("%s, want %s", p.Warning(), want)
+	}
+	if p.Err() != nil {
+		t.Errorf("one run has tables: %v", p.Err())
+	}
+	one, _ := s.Resolve([]string{"r2"})
+	var alone *NotIngestedError
+	if err := one.Pending(nobody).Err(); !errors.As(err, &alone) || alone.RunID != "r2" {
+		t.Errorf("one run without tables: %v", err)
+	}
+	none, _ := s.Resolve([]string{"r2", other.Dir()})
+	var several *NoneIngestedError
+	if err := none.Pending(nobody).Err(); !errors.As(err, &several) || several.Runs != 2 ||
+		several.Hint() != "dpsight ingest FOLDER" {
+		t.Errorf("runs of two stores: %v", err)
+	}
+	for i := range none.Runs {
+		none.Runs[i].Manifest.Status = schemas.StatusPartial
+	}
+	if p := none.Pending(func(string) bool { return true }); len(p.Runs) != 0 || p.Warning() != "" {
+		t.Errorf("runs that are being recorded: %+v", p)
+	}
+}
+
+// A run that cannot be read is refused where it was named, and hides no other where an argument stood for many.
+func TestEach(t *testing.T) {
+	s := fill(t, "r1 a", "r2 b")
+	ingest(t, s, "r1")
+	var seen []string
+	use := func(tables *schemas.Tables) error { seen = append(seen, tables.Manifest.RunID); return nil }
+	all, _ := s.All()
+	if err := all.Each(0, false, use); err != nil || ids(all.Runs) != "r1" || len(all.Damaged) != 1 ||
+		all.Damaged[0].Dir != filepath.Join(s.Dir(), "r2") {
+		t.Errorf("a store: %v, %s, %v", err, ids(all.Runs), all.Damaged)
+	}
+	named, _ := s.Resolve([]string{"r1", "r2"})
+	var unread *TablesError
+	if err := named.Each(0, false, use); !errors.As(err, &unread) || unread.Dir != filepath.Join(s.Dir(), "r2") {
+		t.Errorf("named runs: %v", err)
+	}
+	if err := named.Each(0, true, use); err != nil || strings.Join(seen, " ") != "r1 r1 r1 r2" {
+		t.Errorf("with what has no tables: %v, %v", err, seen)
+	}
+	empty := fill(t, "r3 a", "r4 b")
+	none, _ := empty.All()
+	var unreadable *NoneReadableError
+	if err := none.Each(0, false, use); !errors.As(err, &unreadable) || unreadable.Runs != 2 {
+		t.Errorf("nothing can be read: %v", err)
+	}
+	failed := errors.New("no")
+	if err := named.Each(0, true, func(*schemas.Tables) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("an analysis that fails: %v", err)
+	}
+}
+
+// A baseline is looked for in the store, then among selected runs that came as folders.
+func TestResolveOne(t *testing.T) {
+	s, other := fill(t, "r1 a", "r2 b"), fill(t, "f1 x", "f2 x", "f3 y")
+	among, err := s.Resolve([]string{other.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "r1", "r2": "r2", "x": "f2", "f1": "f1",
+		filepath.Join(s.Dir(), "r1"): "r1"} {
+		if got, err := s.ResolveOne(name, among); err != nil || ids(got.Runs) != want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	var missing *NotFoundError
+	if _, err := s.ResolveOne("z", among); !errors.As(err, &missing) {
+		t.Errorf("absent: %v", err)
+	}
+	var several *NotOneError
+	if _, err := s.ResolveOne(s.Dir(), among); !errors.As(err, &several) || several.Runs != 2 {
+		t.Errorf("a store: %v", err)
+	}
+}
+
+func TestOthers(t *testing.T) {
+	s, other := fill(t, "r1 a", "r2 b", "r3 a"), fill(t, "f1 a", "f2 b")
+	sel, err := s.Resolve([]string{"r1", filepath.Join(other.Dir(), "f2")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(sel.Others(func(m *schemas.Manifest) bool { return m.Name == "a" })); got != "r3 f1" && got != "f1 r3" {
+		t.Errorf("of the name a: %s", got)
+	}
+	if got := len(sel.Others(nil)); got != 3 {
+		t.Errorf("all others: %d", got)
+	}
+	if got := len(sel.Manifests()); got != 5 {
+		t.Errorf("manifests: %d", got)
+	}
+}
+
+// Each error that a user can do something about says what.
+func TestErrorsHaveHints(t *testing.T) {
+	s := fill(t, "r1 a", "r1b b")
+	absent := Open(filepath.Join(s.Dir(), "absent"))
+	for want, ask := range map[string]func() error{
+		"give more of the id":        func() error { _, err := s.Resolve([]string{"r"}); return err },
+		"lists them":                 func() error { _, err := s.Resolve([]string{"z"}); return err },
+		"record one with":            func() error { _, err := absent.All(); return err },
+		"has runs":                   func() error { _, err := Open(filepath.Dir(s.Dir())).All(); return err },
+		"dpsight ingest takes files": func() error { _, err := s.Resolve([]string{"selection_test.go"}); return err },
+	} {
+		err := ask()
+		var hinted interface{ Hint() string }
+		if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), want) {
+			t.Errorf("%v has no hint with %q: %s", err, want, fmt.Sprintf("%T", err))
+		}
+	}
+}
