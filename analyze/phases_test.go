@@ -1,7 +1,7 @@
 package analyze
 
 import (
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"slices"
 	"testing"
 )

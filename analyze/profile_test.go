@@ -3,7 +3,7 @@ package analyze
 import (
 	"testing"
 
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/schemas"
 )
 

@@ -15,7 +15,7 @@ import (
 
 // rooms are the packages of analyze, in order: each may import those above it. The packages for tests come last.
 var rooms = []string{"prose", "confidence", "identity", "memory", "grouping", "timeline", "timing", "ladder", ".",
-	"compare", "gate", "explain", "findings", "predict", "internal/fixture", "internal/summaries"}
+	"compare", "gate", "explain", "findings", "predict", "fixture", "fixture/summaries"}
 
 // What one room holds at most.
 const (

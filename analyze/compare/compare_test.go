@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"github.com/dpsight/dpsight/schemas"
 )
 

@@ -3,7 +3,7 @@ package compare
 import (
 	"fmt"
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"strings"
 	"testing"
 )

@@ -2,7 +2,7 @@ package compare
 
 import (
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"testing"
 )
 

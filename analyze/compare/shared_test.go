@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/schemas"
 )
 

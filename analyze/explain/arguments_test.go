@@ -1,7 +1,7 @@
 package explain
 
 import (
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"slices"
 	"strings"
 	"testing"

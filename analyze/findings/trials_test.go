@@ -2,7 +2,7 @@ package findings
 
 import (
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"testing"
 )
 

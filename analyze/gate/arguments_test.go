@@ -2,7 +2,7 @@ package gate
 
 import (
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"slices"
 	"testing"
 )

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
-	"github.com/dpsight/dpsight/analyze/internal/summaries"
 	"github.com/dpsight/dpsight/schemas"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/gate"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
 	"github.com/dpsight/dpsight/schemas"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )

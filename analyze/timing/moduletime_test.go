@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/internal/fixture"
 	"github.com/dpsight/dpsight/schemas"
 )
 
