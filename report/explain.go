@@ -14,7 +14,7 @@ import (
 // its top modules with the largest differences and the others in one row, as long as they matter; 0 = all modules. The
 // same difference stands by the phase of birth and, where both runs have stacks, by stack; where modules of both were
 // timed, that of the steps by module.
-func ExplainTables(doc explain.Document, top int) []table.Table {
+func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	var tables []table.Table
 	if doc.PeakDeltaBytes != nil {
 		tables = append(tables, peakWaterfall(&doc, top))
@@ -38,27 +38,28 @@ func ExplainTables(doc explain.Document, top int) []table.Table {
 			last.Notes = append(last.Notes, r.Label+": "+conservation(&memory.DeviceBreakdown{Conservation: *c}))
 		}
 	}
-	last.Notes = append(last.Notes, doc.Warnings...)
+	last.Notes = append(last.Notes, explainWarnings(&doc)...)
 	all := ofExplained(&doc).notes()
+	words := NewExplainDocument(doc)
 	for i := range tables {
 		tables[i].Notes = append(slices.Clone(all), tables[i].Notes...)
-		tables[i].Document = doc
+		tables[i].Document = words
 	}
 	return tables
 }
 
 // ofExplained is the mark of both runs.
-func ofExplained(doc *explain.Document) common {
+func ofExplained(doc *explain.Explanation) common {
 	return of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 }
 
 // sides are the titles of the two runs' columns.
-func sides(doc *explain.Document) (from, to string) {
+func sides(doc *explain.Explanation) (from, to string) {
 	a, b, all := &doc.Runs[0], &doc.Runs[1], ofExplained(doc)
 	return all.marked(a.Label, &a.Identity), all.marked(b.Label, &b.Identity)
 }
 
-func peakWaterfall(doc *explain.Document, top int) table.Table {
+func peakWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the peak of " + to + " differs from that of " + from + " (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -106,7 +107,7 @@ func peakWaterfall(doc *explain.Document, top int) table.Table {
 	}
 	row("total", table.Text("peak allocated"), whole, table.Absent(), *doc.Runs[0].PeakBytes, *doc.Runs[1].PeakBytes,
 		*doc.PeakDeltaBytes)
-	t.Notes = append(t.Notes, doc.MemorySentences()...)
+	t.Notes = append(t.Notes, peakSentences(doc)...)
 	if same {
 		t.Notes = append(t.Notes, "categories that are the same in both are left out")
 	}
@@ -117,7 +118,7 @@ func peakWaterfall(doc *explain.Document, top int) table.Table {
 }
 
 // shareOfPeak is a part's share of the difference of the peaks, absent where that is nothing beside the largest part.
-func shareOfPeak(doc *explain.Document, delta, largest int64) table.Cell {
+func shareOfPeak(doc *explain.Explanation, delta, largest int64) table.Cell {
 	if largest > 10*magnitude(*doc.PeakDeltaBytes) {
 		return table.Absent()
 	}
@@ -125,7 +126,7 @@ func shareOfPeak(doc *explain.Document, delta, largest int64) table.Cell {
 }
 
 // birthWaterfall has a row a phase that blocks of either peak were born in.
-func birthWaterfall(doc *explain.Document) table.Table {
+func birthWaterfall(doc *explain.Explanation) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the phase that the blocks were born in (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Phase", Key: "phase"},
@@ -154,7 +155,7 @@ func birthWaterfall(doc *explain.Document) table.Table {
 }
 
 // largestDelta is the largest difference of the peaks and their categories.
-func largestDelta(doc *explain.Document) int64 {
+func largestDelta(doc *explain.Explanation) int64 {
 	largest := magnitude(*doc.PeakDeltaBytes)
 	for i := range doc.Categories {
 		largest = max(largest, magnitude(doc.Categories[i].DeltaBytes))
@@ -192,7 +193,7 @@ func topModules(changed []*explain.ModulePart, top int, least int64) (shown []*e
 
 const residueNote = "residue of medians: the median of steps less the medians of their phases, whose sum it need not be"
 
-func stepWaterfall(doc *explain.Document) table.Table {
+func stepWaterfall(doc *explain.Explanation) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "Why the step of " + to + " differs from that of " + from + " (ms a step)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -216,7 +217,7 @@ func stepWaterfall(doc *explain.Document) table.Table {
 		row("residue", "residue of medians", nil, nil, doc.PhaseResidueMS)
 	}
 	row("total", "step", &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median, doc.StepDeltaMS)
-	t.Notes = append(t.Notes, doc.TimeSentences()...)
+	t.Notes = append(t.Notes, stepSentences(doc)...)
 	if doc.PhaseResidueMS != nil {
 		t.Notes = append(t.Notes, residueNote)
 	}

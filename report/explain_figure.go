@@ -22,7 +22,7 @@ const (
 )
 
 // ExplainFigure draws what two runs' peaks and steps differ by.
-func ExplainFigure(doc explain.Document) figure.Figure {
+func ExplainFigure(doc explain.Explanation) figure.Figure {
 	all := ofExplained(&doc)
 	w := &figure.Waterfall{Notes: all.notes()}
 	if doc.PeakDeltaBytes != nil {
@@ -46,12 +46,12 @@ func ExplainFigure(doc explain.Document) figure.Figure {
 			w.Notes = append(w.Notes, r.Label+": "+n)
 		}
 	}
-	w.Notes = append(w.Notes, doc.Warnings...)
+	w.Notes = append(w.Notes, explainWarnings(&doc)...)
 	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Mark: string(all)}
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written.
-func WriteExplanation(dir string, doc explain.Document) (written []string, err error) {
+func WriteExplanation(dir string, doc explain.Explanation) (written []string, err error) {
 	defer func() { err = unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the figure's folder: %w", err)
@@ -82,7 +82,7 @@ func together(names []string, what string) (label string, notes []string) {
 	return what, []string{what + ": " + strings.Join(names, ", ")}
 }
 
-func peakFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
+func peakFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Peak of %s less that of %s", to, from), Axis: "Δ from the peak of " +
 		doc.Runs[0].Label}
@@ -144,7 +144,7 @@ func moduleSteps(c *explain.CategoryPart, changed []*explain.ModulePart, least i
 	return out
 }
 
-func stepFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
+func stepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	a, b := doc.Runs[0].StepMS, doc.Runs[1].StepMS
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s", to, from), Axis: "Δ from the step of " +

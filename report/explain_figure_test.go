@@ -15,9 +15,9 @@ import (
 )
 
 // explanations are pairs of runs that a picture of their difference must not go wrong on.
-func explanations(t *testing.T) map[string]explain.Document {
+func explanations(t *testing.T) map[string]explain.Explanation {
 	t.Helper()
-	out := map[string]explain.Document{}
+	out := map[string]explain.Explanation{}
 	add := func(name string, from, to explain.Input) {
 		doc, err := explain.Explain(from, to)
 		if err != nil {

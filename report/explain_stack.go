@@ -8,7 +8,7 @@ import (
 )
 
 // stackWaterfall has a row a stack that differs; beyond the top largest differences the rest are one row, 0 = none are.
-func stackWaterfall(doc *explain.Document, top int) table.Table {
+func stackWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "By the stack that allocated (MiB)",
 		Columns: []table.Column{{Key: "row", For: table.Programs}, {Title: "Stack", Key: "stack"},

@@ -10,7 +10,7 @@ import (
 
 // moduleStepWaterfall has a row a module whose time differs, with its phases under it; beyond the top largest
 // differences, and where they do not matter, the rest are one row; 0 = all have a row.
-func moduleStepWaterfall(doc *explain.Document, top int) table.Table {
+func moduleStepWaterfall(doc *explain.Explanation, top int) table.Table {
 	from, to := sides(doc)
 	t := table.Table{Title: "In which modules the step of " + to + " differs from that of " + from + " (ms a step)",
 		Columns: []table.Column{{Key: "row", For: table.Programs},
@@ -62,7 +62,7 @@ func moduleStepWaterfall(doc *explain.Document, top int) table.Table {
 	row("residue", table.Text("residue"), table.Absent(), whole, nil, nil, *doc.ModuleResidueMS)
 	row("total", table.Text("step"), table.Absent(), whole, &doc.Runs[0].StepMS.Median, &doc.Runs[1].StepMS.Median,
 		*doc.StepDeltaMS)
-	t.Notes = append(append(t.Notes, doc.ModuleTimeSentences()...), ownTimeNote)
+	t.Notes = append(append(t.Notes, moduleTimeSentences(doc)...), ownTimeNote)
 	for i := range doc.Runs {
 		t.Notes = append(t.Notes, timingNotes(&doc.Runs[i])...)
 	}
@@ -99,7 +99,7 @@ func scaledTo(m *explain.ModuleTiming) string {
 func others(n int) string { return table.Fixed(float64(n), 0) + " others" }
 
 // largestModuleDelta is the largest difference of the steps and their modules.
-func largestModuleDelta(doc *explain.Document) float64 {
+func largestModuleDelta(doc *explain.Explanation) float64 {
 	largest := max(math.Abs(*doc.StepDeltaMS), math.Abs(doc.OutsideModules.DeltaMS))
 	for i := range doc.ModuleTimes {
 		largest = max(largest, math.Abs(doc.ModuleTimes[i].DeltaMS))

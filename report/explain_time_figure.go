@@ -12,7 +12,7 @@ import (
 const figureTimedModules = 8
 
 // moduleStepFall is the difference of the steps by module, with the phases that make most of a module's under it.
-func moduleStepFall(doc *explain.Document) (figure.WaterfallPanel, []string) {
+func moduleStepFall(doc *explain.Explanation) (figure.WaterfallPanel, []string) {
 	from, to := sides(doc)
 	p := figure.WaterfallPanel{Title: fmt.Sprintf("Step of %s less that of %s, by module", to, from),
 		Axis: "Δ from the step of " + doc.Runs[0].Label, Time: true}

@@ -69,11 +69,11 @@ func TestModuleTimeTables(t *testing.T) {
 func TestStackWaterfall(t *testing.T) {
 	keep, linear, same := "keep train.py", "linear torch/nn/functional.py < forward model.py", "main train.py"
 	a, b, delta := int64(100<<20), int64(109<<20), int64(9<<20)
-	doc := explain.Document{PeakDeltaBytes: &delta,
+	doc := explain.Explanation{Differences: explain.Differences{PeakDeltaBytes: &delta,
 		Stacks: []explain.StackPart{{Stack: &keep, FromBytes: 8 << 20, ToBytes: 16 << 20, DeltaBytes: 8 << 20},
 			{Stack: &linear, FromBytes: 20 << 20, ToBytes: 22 << 20, DeltaBytes: 2 << 20},
 			{FromBytes: 12 << 20, ToBytes: 11 << 20, DeltaBytes: -1 << 20}, {Stack: &same, FromBytes: 60 << 20,
-				ToBytes: 60 << 20}}}
+				ToBytes: 60 << 20}}}}
 	doc.Runs[0].Label, doc.Runs[0].PeakBytes, doc.Runs[1].Label, doc.Runs[1].PeakBytes = "a", &a, "b", &b
 	for top, want := range map[int][]string{
 		0: {"keep train.py 8.00 16.00 +8.00", "linear torch/nn/functional.py < forward model.py 20.00 22.00 +2.00",

@@ -123,8 +123,8 @@ func OverheadOf(base, run *analyze.Summary) OverheadRun {
 	o.Phases = phaseDeltas(base, run)
 	if base.RunID != run.RunID {
 		o.Warnings = append(o.Warnings, unfair(base, run)...)
-		if text := HooksInsteadOfAutograd(base, run, "the baseline"); text != "" {
-			o.Warnings = append(o.Warnings, text)
+		if held := HooksInsteadOfAutograd(base, run); held != nil {
+			o.Warnings = append(o.Warnings, held.Words("the baseline"))
 		}
 	}
 	return o
@@ -345,19 +345,30 @@ func holds(params, match map[string]any) bool {
 	return len(match) > 0
 }
 
-// HooksInsteadOfAutograd says that a run's hooks hold activations which the baseline's autograd does: a method that
-// takes no parameter gradients from autograd has it save no inputs for them, and its hooks keep those. Empty where
+// HeldByHooks is what a run's hooks hold at its peak that the baseline's autograd holds at the baseline's.
+type HeldByHooks struct {
+	Activations     int64 // bytes that autograd holds less than in the baseline
+	HookActivations int64 // bytes that hooks hold more
+}
+
+// HooksInsteadOfAutograd finds that a run's hooks hold activations which the baseline's autograd does: a method that
+// takes no parameter gradients from autograd has it save no inputs for them, and its hooks keep those. It is nil where
 // autograd holds as much as in the baseline, or where either peak is not broken down.
-func HooksInsteadOfAutograd(base, run *analyze.Summary, baseline string) string {
+func HooksInsteadOfAutograd(base, run *analyze.Summary) *HeldByHooks {
 	if !base.BrokenDown() || !run.BrokenDown() {
-		return ""
+		return nil
 	}
 	delta := func(c schemas.Category) int64 { return run.Main().Category(c).Bytes - base.Main().Category(c).Bytes }
-	hooks, autograd := delta(schemas.HookActivations), delta(schemas.Activations)
-	if hooks <= 0 || autograd >= 0 {
-		return ""
+	held := HeldByHooks{Activations: -delta(schemas.Activations), HookActivations: delta(schemas.HookActivations)}
+	if held.HookActivations <= 0 || held.Activations <= 0 {
+		return nil
 	}
+	return &held
+}
+
+// Words say it beside a baseline.
+func (h *HeldByHooks) Words(baseline string) string {
 	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
-		"what autograd does not: together they differ by %s",
-		prose.MiB(-autograd), baseline, prose.MiB(hooks), prose.SignedMiB(hooks+autograd))
+		"what autograd does not: together they differ by %s", prose.MiB(h.Activations), baseline,
+		prose.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
 }

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -22,7 +20,7 @@ type BirthPart struct {
 
 // explainBirths splits the peaks, and each category's part in them, by the phases that the blocks were born in. A run
 // without phases, as of an imported file, has nothing to set beside the other's.
-func (doc *Document) explainBirths(from, to *Input) {
+func (doc *Explanation) explainBirths(from, to *Input) {
 	if !from.born || !to.born {
 		return
 	}
@@ -67,7 +65,7 @@ func (b births) list() []BirthPart {
 		out = append(out, *e)
 	}
 	slices.SortStableFunc(out, func(x, y BirthPart) int {
-		return cmp.Or(cmp.Compare(prose.Magnitude(y.DeltaBytes), prose.Magnitude(x.DeltaBytes)),
+		return cmp.Or(cmp.Compare(magnitude(y.DeltaBytes), magnitude(x.DeltaBytes)),
 			cmp.Compare(y.ToBytes, x.ToBytes))
 	})
 	return out
@@ -79,33 +77,4 @@ func (b *BirthPart) Title() string {
 		return "–"
 	}
 	return *b.Phase
-}
-
-// prose is what sentences call the blocks.
-func (b *BirthPart) prose() string {
-	switch {
-	case b.Phase == nil:
-		return "blocks born in no known phase"
-	case *b.Phase == grouping.BeforeRecording || *b.Phase == grouping.BetweenWindows:
-		return "blocks born " + *b.Phase
-	}
-	return "blocks born in " + *b.Phase
-}
-
-// tellBirths says in which phases the blocks were born that make the difference of the peaks.
-func (doc *Document) tellBirths(say func(string, ...any)) {
-	a, b := &doc.Runs[0], &doc.Runs[1]
-	var terms []prose.Term
-	for i := range doc.MemoryPhases {
-		p := &doc.MemoryPhases[i]
-		t := prose.Term{Name: p.prose(), Delta: float64(p.DeltaBytes)}
-		t.Lacking(p.FromBytes == 0, a.Label+"'s peak", p.ToBytes == 0, b.Label+"'s peak")
-		terms = append(terms, t)
-	}
-	delta := float64(*doc.PeakDeltaBytes)
-	if text := prose.Account(delta, prose.Excess(delta, b.Label+"'s peak", a.Label+"'s", prose.Bytes), "are of",
-		"phases", terms,
-		prose.Bytes); text != "" {
-		say("%s.", text)
-	}
 }

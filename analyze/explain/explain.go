@@ -3,8 +3,8 @@ package explain
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,17 +13,30 @@ import (
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Schema is the version of [Document].
+// Schema is the version of the document that "dpsight analyze explain --format json" prints.
 const Schema = "dpsight.explain/1"
 
-// Document is what "dpsight analyze explain --format json" prints: why one run's peak is above another's, and
-// why its step is longer. Differences are To's value less From's.
-type Document struct {
+// Explanation is why one run's peak is above another's, and why its step is longer: figures, for which report finds the
+// words.
+type Explanation struct {
+	Differences
+	Runs  [2]Run   // From, To
+	Kept  [2]int64 // bytes at each run's peak of gradients that zero_grad kept and that nothing had written to since
+	Hooks [2]*memory.SharedActivation
+	// FreedDeltaBytes is what the peaks would differ by if both loops freed .grad; nil where that is not known.
+	FreedDeltaBytes *int64
+	// HeldByHooks is what To's hooks hold at its peak and From's autograd at From's; nil without.
+	HeldByHooks *compare.HeldByHooks
+	Idles       [2]string // what [timing.ScaledTimes] says of each run whose times by module are compared
+	Warnings    []string  // of the runs and of their comparison
+}
+
+// Differences are To's value less From's, in the order of the document.
+type Differences struct {
 	Schema         string `json:"schema"`
 	From           string `json:"from"` // run id
 	To             string `json:"to"`   // run id
@@ -43,22 +56,7 @@ type Document struct {
 	ModuleTimes     []ModuleTimePart `json:"module_times"`    // the largest difference first
 	OutsideModules  *TimePart        `json:"outside_modules"` // inside no module's call: the loss, the optimizer
 	ModuleResidueMS *float64         `json:"module_residue_ms"`
-	// those on memory, those on steps and phases, those on modules' times
-	Sentences []string `json:"sentences"`
-	Runs      [2]Run   `json:"runs"` // From, To
-	Warnings  []string `json:"warnings"`
-
-	memory, phases int // how many of Sentences are on memory; and on steps and their phases, those included
 }
-
-// MemorySentences are those on the peaks.
-func (d *Document) MemorySentences() []string { return d.Sentences[:d.memory] }
-
-// TimeSentences are those on the steps and their phases.
-func (d *Document) TimeSentences() []string { return d.Sentences[d.memory:d.phases] }
-
-// ModuleTimeSentences are those on where in the modules the steps' time lies.
-func (d *Document) ModuleTimeSentences() []string { return d.Sentences[d.phases:] }
 
 // Run is one side of the comparison.
 type Run struct {
@@ -166,12 +164,12 @@ func NewInput(in schemas.Tables) Input {
 }
 
 // Explain compares two runs. It fails where they have neither peaks nor steps to compare.
-func Explain(from, to Input) (Document, error) {
+func Explain(from, to Input) (Explanation, error) {
 	o := compare.OverheadOf(&from.Summary, &to.Summary)
-	doc := Document{Schema: Schema, From: from.RunID, To: to.RunID, PeakDeltaBytes: o.PeakDeltaBytes,
-		StepDeltaMS: o.StepDeltaMS,
-		Categories:  []CategoryPart{}, MemoryPhases: []BirthPart{}, Stacks: []StackPart{},
-		Phases: []PhasePart{}, ModuleTimes: []ModuleTimePart{}, Sentences: []string{}, Warnings: []string{}}
+	doc := Explanation{Differences: Differences{Schema: Schema, From: from.RunID, To: to.RunID,
+		PeakDeltaBytes: o.PeakDeltaBytes, StepDeltaMS: o.StepDeltaMS,
+		Categories: []CategoryPart{}, MemoryPhases: []BirthPart{}, Stacks: []StackPart{},
+		Phases: []PhasePart{}, ModuleTimes: []ModuleTimePart{}}, FreedDeltaBytes: o.FreedDeltaBytes}
 	if o.PeakDeltaBytes == nil && o.StepDeltaMS == nil {
 		return doc, errors.New("the runs have neither peaks nor steps that can be compared")
 	}
@@ -179,7 +177,14 @@ func Explain(from, to Input) (Document, error) {
 	for i, s := range []*Input{&from, &to} {
 		labels[i] = cmp.Or(s.As, labels[i])
 		doc.Runs[i] = s.explained(labels[i])
+		if s.Kept != nil {
+			doc.Kept[i] = s.Kept.AtPeakBytes
+		}
+		if s.BrokenDown() {
+			doc.Hooks[i] = s.Main().SharedHookActivations()
+		}
 	}
+	doc.HeldByHooks = compare.HooksInsteadOfAutograd(&from.Summary, &to.Summary)
 	if from.BrokenDown() && to.BrokenDown() {
 		doc.Categories, doc.Stacks = explainCategories(&from, &to), explainStacks(&from, &to)
 		doc.explainBirths(&from, &to)
@@ -199,7 +204,6 @@ func Explain(from, to Input) (Document, error) {
 			}
 		}
 	}
-	doc.tell(&from.Summary, &to.Summary, &o)
 	return doc, nil
 }
 
@@ -268,7 +272,7 @@ func explainCategories(from, to *Input) []CategoryPart {
 			c.Modules = append(c.Modules, g.ModulePart)
 		}
 		slices.SortFunc(c.Modules, func(a, b ModulePart) int {
-			return cmp.Or(cmp.Compare(prose.Magnitude(b.DeltaBytes), prose.Magnitude(a.DeltaBytes)),
+			return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)),
 				cmp.Compare(b.ToBytes, a.ToBytes), strings.Compare(a.Title(), b.Title()))
 		})
 		out = append(out, c)
@@ -276,19 +280,21 @@ func explainCategories(from, to *Input) []CategoryPart {
 	return out
 }
 
+func magnitude(n int64) int64 { return max(n, -n) }
+
 // Title is what the modules are shown as: "blocks.*.attention.q ×20", or a dash where they are not known.
 func (m *ModulePart) Title() string {
 	switch {
 	case m.Module == nil:
 		return "–"
 	case m.Modules > 1:
-		return fmt.Sprintf("%s ×%d", *m.Module, m.Modules)
+		return *m.Module + " ×" + strconv.Itoa(m.Modules)
 	}
 	return *m.Module
 }
 
 // explainPhases lists the phases with a time and what is left of the steps' difference beside them.
-func (doc *Document) explainPhases(from, to *analyze.Summary, deltas []compare.PhaseDelta) {
+func (doc *Explanation) explainPhases(from, to *analyze.Summary, deltas []compare.PhaseDelta) {
 	if doc.StepDeltaMS == nil {
 		return
 	}

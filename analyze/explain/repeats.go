@@ -1,20 +1,27 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// NoteRepeats warns of runs that were taken out of more repeats of their experiments, of which around are the others:
+// Repeats are what a run is one of several of: the runs of its experiment in the store that ended well.
+type Repeats struct {
+	Run     *analyze.Summary
+	Here    int              // how many of them are among the runs that are shown
+	StepMS  *timing.Interval // of the medians of them all
+	OwnMS   float64          // median of the run itself
+	InPlace bool             // StepMS and the phases of all of them stand in the place of the run's own
+}
+
+// OtherRepeats finds the runs that were taken out of more repeats of their experiments, of which around are the others:
 // the time of the one that was taken may be that of none of the others, and a table of medians over all of them says
 // something else.
-func NoteRepeats(runs []*analyze.Summary, around []analyze.Summary) {
+func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Repeats) {
 	times := map[string][]float64{} // of repeats, by what they repeat and their clock
 	here := map[string]int{}        // how many of them are among runs
 	add := func(o *analyze.Summary) string {
@@ -35,9 +42,11 @@ func NoteRepeats(runs []*analyze.Summary, around []analyze.Summary) {
 	}
 	for i, s := range runs {
 		if ms := times[keys[i]]; len(ms) > here[keys[i]] {
-			s.Warnings = append(slices.Clone(s.Warnings), repeatsNote(here[keys[i]], ms, s.StepMS.Clock))
+			found = append(found, Repeats{Run: s, Here: here[keys[i]],
+				StepMS: timing.Ranged(ms, timing.OverRepeats, s.StepMS.Clock), OwnMS: s.StepMS.Median})
 		}
 	}
+	return found
 }
 
 // besides are the runs of around that are none of runs, each once: stores may be copies of each other.
@@ -55,34 +64,25 @@ func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.
 	return out
 }
 
-// repeatsNote says what all repeats take of which so many were taken.
-func repeatsNote(taken int, times []float64, clock string) string {
-	who := "one"
-	if taken > 1 {
-		who = fmt.Sprint(taken)
-	}
-	return fmt.Sprintf("%s of %d repeats in the store: their medians go from %s to %s, median %s", who, len(times),
-		prose.MS(slices.Min(times)), prose.MS(slices.Max(times)),
-		prose.MS(timing.Summarise(times, timing.OverRepeats, clock).Median))
-}
-
 // TakeRepeats gives two runs that are to be explained the times of all repeats of their experiments, of which around
 // are the others: medians over them of the step and of each phase. The one that was recorded is but one of them, and
 // not the fastest: a bare step takes longer in it than in a bare repeat. What modules have of a phase stays their share
 // of it. Of two repeats of one experiment each keeps its own times.
-func TakeRepeats(runs [2]*Input, around []analyze.Summary) {
+func TakeRepeats(runs [2]*Input, around []analyze.Summary) (found []Repeats) {
 	if compare.Content(&runs[0].Summary) == compare.Content(&runs[1].Summary) {
-		NoteRepeats([]*analyze.Summary{&runs[0].Summary, &runs[1].Summary}, around)
-		return
+		return OtherRepeats([]*analyze.Summary{&runs[0].Summary, &runs[1].Summary}, around)
 	}
 	for _, d := range runs {
-		d.takeRepeats(around)
+		if r := d.takeRepeats(around); r != nil {
+			found = append(found, *r)
+		}
 	}
+	return found
 }
 
-func (d *Input) takeRepeats(around []analyze.Summary) {
+func (d *Input) takeRepeats(around []analyze.Summary) *Repeats {
 	if d.StepMS == nil || d.Status != schemas.StatusOK {
-		return
+		return nil
 	}
 	repeats, mine := []*analyze.Summary{&d.Summary}, compare.Content(&d.Summary)
 	for _, o := range besides(repeats, around) {
@@ -91,16 +91,14 @@ func (d *Input) takeRepeats(around []analyze.Summary) {
 		}
 	}
 	if len(repeats) < 2 {
-		return
+		return nil
 	}
 	own, phases := d.StepMS, compare.PhaseTimesOver(repeats, d.StepMS.Clock, timing.Ranged)
 	d.times = d.times.scaledTo(d.PhaseTimes, phases, len(repeats))
 	d.StepMS, d.PhaseTimes = timing.Ranged(compare.Collect(repeats, func(r *analyze.Summary) *float64 {
 		return compare.StepBy(r, own.Clock)
 	}), timing.OverRepeats, own.Clock), phases
-	d.Warnings = append(slices.Clone(d.Warnings), fmt.Sprintf("times are medians over %d repeats in the store, whose "+
-		"steps take %s to %s; that of run %s takes %s",
-		len(repeats), prose.MS(d.StepMS.Low), prose.MS(d.StepMS.High), d.RunID, prose.MS(own.Median)))
+	return &Repeats{Run: &d.Summary, Here: 1, StepMS: d.StepMS, OwnMS: own.Median, InPlace: true}
 }
 
 // scaledTo are the parts of a step whose phases take other times. Recompute is a part of backward, where it has no time

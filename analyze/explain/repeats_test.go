@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -10,7 +9,7 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-func TestRepeatsAreNoted(t *testing.T) {
+func TestOtherRepeats(t *testing.T) {
 	repeat := func(id string, ms float64) analyze.Summary {
 		s := summaries.Private(id, "ghost", 1000, ms)
 		s.Name = "ghost"
@@ -22,26 +21,21 @@ func TestRepeatsAreNoted(t *testing.T) {
 	a, b := repeat("a", 10), repeat("d", 5)
 	untimed := repeat("u", 0)
 	untimed.StepMS = nil
-	before := []string{"before"}
-	a.Warnings = before
-	NoteRepeats([]*analyze.Summary{&a, &untimed}, around)
-	if want := []string{"before", "one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median " +
-		"20.0 ms"}; !slices.Equal(a.Warnings, want) || len(before) != 1 || len(untimed.Warnings) != 0 {
-		t.Errorf("%q, %q", a.Warnings, untimed.Warnings)
+	found := OtherRepeats([]*analyze.Summary{&a, &untimed}, around)
+	if len(found) != 1 || found[0].Run != &a || found[0].Here != 1 || found[0].StepMS.N != 3 ||
+		found[0].StepMS.Low != 10 || found[0].StepMS.High != 30 || found[0].StepMS.Median != 20 {
+		t.Errorf("%+v", found)
 	}
-	a.Warnings = nil
-	NoteRepeats([]*analyze.Summary{&a, &b}, around)
-	if want := []string{
-		"2 of 4 repeats in the store: their medians go from 5.000 ms to 30.0 ms, median 15.0 ms"}; !slices.Equal(
-		a.Warnings, want) || !slices.Equal(b.Warnings, want) {
-		t.Errorf("%q, %q", a.Warnings, b.Warnings)
+	found = OtherRepeats([]*analyze.Summary{&a, &b}, around)
+	if len(found) != 2 || found[1].Run != &b || found[0].Here != 2 || found[0].StepMS.N != 4 ||
+		found[0].StepMS.Low != 5 || *found[0].StepMS != *found[1].StepMS {
+		t.Errorf("%+v", found)
 	}
-	a.Warnings = nil
-	if NoteRepeats([]*analyze.Summary{&a}, []analyze.Summary{failed, wall, other}); len(a.Warnings) != 0 {
-		t.Errorf("no other repeat: %q", a.Warnings)
+	if found := OtherRepeats([]*analyze.Summary{&a}, []analyze.Summary{failed, wall, other}); len(found) != 0 {
+		t.Errorf("no other repeat: %+v", found)
 	}
 	// What did not end well is none of those that did.
-	if NoteRepeats([]*analyze.Summary{&failed}, []analyze.Summary{a, b}); len(failed.Warnings) != 0 {
-		t.Errorf("of a run that failed: %q", failed.Warnings)
+	if found := OtherRepeats([]*analyze.Summary{&failed}, []analyze.Summary{a, b}); len(found) != 0 {
+		t.Errorf("of a run that failed: %+v", found)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 	"slices"
 )
@@ -68,7 +67,7 @@ func explainStacks(from, to *Input) []StackPart {
 		out = append(out, *s)
 	}
 	slices.SortFunc(out, func(a, b StackPart) int {
-		return cmp.Or(cmp.Compare(prose.Magnitude(b.DeltaBytes), prose.Magnitude(a.DeltaBytes)),
+		return cmp.Or(cmp.Compare(magnitude(b.DeltaBytes), magnitude(a.DeltaBytes)),
 			cmp.Compare(b.ToBytes, a.ToBytes),
 			cmp.Compare(a.Title(), b.Title()))
 	})

@@ -31,9 +31,10 @@ type ModuleTimePart struct {
 }
 
 // Title is what the modules are shown as, as those of bytes are.
-func (m *ModuleTimePart) Title() string { return m.named().Title() }
+func (m *ModuleTimePart) Title() string { return m.Named().Title() }
 
-func (m *ModuleTimePart) named() *ModulePart {
+// Named are the modules without their times.
+func (m *ModuleTimePart) Named() *ModulePart {
 	return &ModulePart{Module: m.Module, Modules: m.Modules}
 }
 
@@ -134,7 +135,7 @@ func (t *TimePart) Add(from, to *float64, delta float64) {
 
 // explainModuleTimes lists the modules that either step takes time in, the largest difference first, and what is left
 // of the steps' difference beside them. Both runs must have times of modules, and steps on the same clock as those.
-func (doc *Document) explainModuleTimes(from, to *Input) {
+func (doc *Explanation) explainModuleTimes(from, to *Input) {
 	for i, d := range []*Input{from, to} {
 		if d.times != nil {
 			doc.Runs[i].ModuleTiming = &d.times.ModuleTiming
@@ -178,9 +179,7 @@ func (doc *Document) explainModuleTimes(from, to *Input) {
 			timing.OrZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
 	})
 	for i, d := range []*Input{from, to} {
-		if d.times.idles != "" {
-			doc.Warnings = append(doc.Warnings, doc.Runs[i].Label+": "+d.times.idles)
-		}
+		doc.Idles[i] = d.times.idles
 	}
 	doc.OutsideModules = new(outside.finish(order).TimePart)
 	residue := *doc.StepDeltaMS - doc.OutsideModules.DeltaMS
@@ -196,4 +195,14 @@ func newTimeRow(m *schemas.Module, title string) *timeRow {
 		r.Module, r.Role = &title, &m.Role
 	}
 	return r
+}
+
+// Untimed names the runs without times of modules.
+func (doc *Explanation) Untimed() (labels []string) {
+	for _, r := range doc.Runs {
+		if r.ModuleTiming == nil {
+			labels = append(labels, r.Label)
+		}
+	}
+	return labels
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -133,15 +134,15 @@ func checkPair(t *testing.T, folder string, from, to *explain.Input, builtIn boo
 
 // checkPairByModule holds the times by module to the difference of the steps, and those of each phase to its time: what
 // an instrumented step was timed by is all that its phases are.
-func checkPairByModule(t *testing.T, pair string, doc *explain.Document, builtIn bool) {
+func checkPairByModule(t *testing.T, pair string, doc *explain.Explanation, builtIn bool) {
 	t.Helper()
 	if timed := doc.Runs[0].ModuleTiming != nil &&
 		doc.Runs[1].ModuleTiming != nil; timed != (doc.ModuleResidueMS != nil) {
 		t.Fatalf("%s: times by module: %t", pair, !timed)
 	} else if !timed {
-		if !strings.Contains(strings.Join(doc.TimeSentences(), " "), "not known by module: there are no times of "+
-			"modules of ") {
-			t.Errorf("%s: nothing says that there are no times by module: %q", pair, doc.TimeSentences())
+		told := report.NewExplainDocument(*doc).Sentences
+		if !strings.Contains(strings.Join(told, " "), "not known by module: there are no times of modules of ") {
+			t.Errorf("%s: nothing says that there are no times by module: %q", pair, told)
 		}
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -79,7 +80,7 @@ func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	if b.elsewhere != nil {
 		taken.Runs, noted = append(slices.Clip(r.Runs), *b.elsewhere), append(noted, b.Summary)
 	}
-	explain.NoteRepeats(noted, (&Runs{&taken, r.from}).repeats(noted...))
+	report.NoteRepeats(explain.OtherRepeats(noted, (&Runs{&taken, r.from}).repeats(noted...)))
 }
 
 // Study compares the runs with the baseline. Without one it is that of their suite, or the default.

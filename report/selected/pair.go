@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/explain"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -12,7 +13,7 @@ const pairHint = "as in dpsight analyze explain vanilla ghost; dpsight runs list
 
 // Explain says why the second of two runs takes more or less than the first. labels are what to call them, else their
 // names are.
-func (s *Source) Explain(names, labels []string) (doc explain.Document, err error) {
+func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err error) {
 	r, err := s.Select(names)
 	if err != nil {
 		return doc, err
@@ -35,7 +36,7 @@ func (s *Source) Explain(names, labels []string) (doc explain.Document, err erro
 		sides[i].As = label
 	}
 	a, b := &sides[0], &sides[1]
-	explain.TakeRepeats([2]*explain.Input{a, b}, r.repeats(&a.Summary, &b.Summary))
+	report.NoteRepeats(explain.TakeRepeats([2]*explain.Input{a, b}, r.repeats(&a.Summary, &b.Summary)))
 	if doc, err = explain.Explain(*a, *b); err != nil {
 		return doc, schemas.WithHint(err, pairHint)
 	}
