@@ -12,8 +12,8 @@ import (
 // rounding is what sums of floats in ms may be off by: a nanosecond.
 const rounding = 1e-6
 
-// moduleTimeSentences say in which modules' forward and backward the difference of the steps lies, and what DP hooks have
-// of it.
+// moduleTimeSentences say in which modules' forward and backward the difference of the steps lies, and what DP hooks
+// have of it.
 func moduleTimeSentences(e *explain.Explanation) []string {
 	var s sentences
 	if e.ModuleResidueMS == nil {

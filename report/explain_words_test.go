@@ -94,8 +94,8 @@ func TestExplainedSentences(t *testing.T) {
 		"ended early (oom): its peak is of what it did until then."},
 		{early, plain, "The peak of plain is 140.00 MiB, 24.00 MiB (15 %) less than that of ghost (164.00 MiB); " +
 			"ghost ended early (oom): its peak is of what it did until then."}} {
-		if doc, err := explain.Explain(explain.NewInput(c.from), explain.NewInput(c.to)); err != nil || told(doc)[0] != c.want {
-			t.Errorf("%v: %q", err, told(doc))
+		if got := told(explained(t, c.from, c.to)); got[0] != c.want {
+			t.Errorf("%q", got)
 		}
 	}
 
@@ -147,8 +147,9 @@ func TestExplainedBirthsAreTold(t *testing.T) {
 	}
 	born(&plain, schemas.PhaseSetupModel, schemas.PhaseBackward)
 	born(&ghost, schemas.PhaseSetupModel, schemas.PhaseBackwardGrad, "", schemas.PhaseBackwardNorm)
-	if text := strings.Join(told(explained(t, plain, ghost)), "\n"); !strings.Contains(text, "Of the 32.00 MiB by which ghost's "+
-		"peak exceeds plain's, 60.00 MiB (188 %) are of blocks born in backward.grad (plain's peak has none), "+
+	text := strings.Join(told(explained(t, plain, ghost)), "\n")
+	if !strings.Contains(text, "Of the 32.00 MiB by which ghost's peak "+
+		"exceeds plain's, 60.00 MiB (188 %) are of blocks born in backward.grad (plain's peak has none), "+
 		"8.00 MiB (25 %) blocks born between windows (plain's peak has none) and 4.00 MiB (13 %) blocks born in "+
 		"backward.norm (plain's peak has none); "+
 		"against them stand 40.00 MiB (125 %) less of blocks born in backward (ghost's peak has none).") {
@@ -233,13 +234,14 @@ func TestExplainedModuleTimesAreTold(t *testing.T) {
 		doc  explain.Explanation
 		want []string
 	}{
-		{explained(t, fixture.PlainTimes(), fixture.GhostTimes()), []string{"Of the 11,396.0 ms that ghost's step takes longer than plain's, 9,400.0 ms (82 %) lie in the " +
-			"backward of head and 2,000.0 ms (18 %) the backward of blocks.*.up (2 modules); 2 other parts come to " +
+		{explained(t, fixture.PlainTimes(), fixture.GhostTimes()), []string{"Of the 11,396.0 ms that " +
+			"ghost's step takes longer than plain's, 9,400.0 ms (82 %) lie in the backward of head and " +
+			"2,000.0 ms (18 %) the backward of blocks.*.up (2 modules); 2 other parts come to " +
 			"−4.000 ms.",
 			"In ghost's step, 10,000.0 ms (72 %) are of norms and per-sample gradients in DP hooks, 9,000.0 ms of " +
 				"them for head."}},
-		{explained(t, fixture.GhostTimes(), fixture.PlainTimes()), []string{"Of the 11,396.0 ms that plain's step takes " +
-			"less than " +
+		{explained(t, fixture.GhostTimes(), fixture.PlainTimes()), []string{"Of the 11,396.0 ms that " +
+			"plain's step takes less than " +
 			"ghost's, 9,400.0 ms (82 %) lie in the backward of head",
 			"In ghost's step, 10,000.0 ms (72 %) are of"}},
 		{explained(t, fixture.PlainTimes(), fixture.LayeredTimes("other",
@@ -327,8 +329,8 @@ func TestRepeatsAreNoted(t *testing.T) {
 	}
 	a.Warnings = nil
 	report.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a, &b}, around))
-	if want := []string{"2 of 4 repeats in the store: their medians go from 5.000 ms to 30.0 ms, median 15.0 ms"}; !slices.Equal(
-		a.Warnings, want) || !slices.Equal(b.Warnings, want) {
+	want := []string{"2 of 4 repeats in the store: their medians go from 5.000 ms to 30.0 ms, median 15.0 ms"}
+	if !slices.Equal(a.Warnings, want) || !slices.Equal(b.Warnings, want) {
 		t.Errorf("%q, %q", a.Warnings, b.Warnings)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 // FitTables prints by method and device the largest value that fits, then every value that was tried.
 func FitTables(doc predict.FitDocument) []table.Table {
+	doc = tellOddities(doc)
 	var tables []table.Table
 	if methods, devices := fitAxes(&doc); len(methods) > 1 && len(devices) > 1 {
 		tables = append(tables, fitGrid(&doc, methods, devices))
@@ -106,6 +107,7 @@ func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
 
 // FitFigure draws memory by the value that was varied.
 func FitFigure(doc predict.FitDocument) figure.Figure {
+	doc = tellOddities(doc)
 	m := &figure.Fit{Vary: doc.Vary.Name, Empty: "nothing was predicted"}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
@@ -219,7 +221,7 @@ func fitNotes(doc *predict.FitDocument) []string {
 				doc.Vary.Name, shortened(c.Only), c.Barred))
 		}
 		if c.Outcome != predict.FitSome || len(doc.Cells) == 1 { // of several the table gives the answers
-			notes.say(c.Sentence(&doc.Vary))
+			notes.say(fitSentence(c, &doc.Vary))
 		}
 		for _, o := range c.Odd {
 			notes.add(fitLabel(doc, c), "memory does not grow with the value: "+o+"; values that were not tried can "+

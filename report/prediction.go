@@ -12,6 +12,7 @@ import (
 
 // PredictionTables prints a row a run, and what holds the memory of each.
 func PredictionTables(doc predict.PredictionDocument) []table.Table {
+	doc = tellSurvived(doc)
 	tables := []table.Table{predictionTable(doc)}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; len(r.Ranks) > 1 {
@@ -63,7 +64,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 			label = r.Name
 		}
 		if r.Fits == nil || !*r.Fits {
-			notes.say(r.Sentence())
+			notes.say(predictionSentence(r))
 		}
 		restsOn(&notes, label, r)
 	}

@@ -15,10 +15,10 @@ func PredictionFailure(runs []predict.PredictionRun, dirs []string) error {
 		r := &runs[i]
 		switch {
 		case r.Fits == nil:
-			kept := r.Advice() + "; its output is kept in " + dirs[i]
-			return schemas.WithHint(errors.New(r.Sentence()), strings.TrimPrefix(kept, "; "))
+			kept := predictionAdvice(r) + "; its output is kept in " + dirs[i]
+			return schemas.WithHint(errors.New(predictionSentence(r)), strings.TrimPrefix(kept, "; "))
 		case !*r.Fits:
-			return schemas.WithHint(errors.New(r.Sentence()),
+			return schemas.WithHint(errors.New(predictionSentence(r)),
 				"dpsight analyze findings "+dirs[i]+" says what was in the way")
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// A PhaseFamily is what [memory.PhaseFamily] puts together: the single passes of a method of two cannot be set beside one
-// of a single pass.
+// A PhaseFamily is what [memory.PhaseFamily] puts together: the single passes of a method of two cannot be set beside
+// one of a single pass.
 type PhaseFamily struct {
 	Name         string
 	Members      []string

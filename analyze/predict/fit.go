@@ -2,12 +2,10 @@ package predict
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -86,13 +84,20 @@ type FitCell struct {
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 	// Refused is the lowest value above Largest that was tried; it does not fit.
 	Refused *int64 `json:"refused"`
-	// Odd says where memory does not grow with the value: then a value between two that were tried can be otherwise.
-	// Empty where it does.
-	Odd []string `json:"odd"`
+	// Odd are report's words for Oddities.
+	Odd      []string `json:"odd"`
+	Oddities []Oddity `json:"-"`
 	// Confidence is the lowest of the two runs that decide, with its reasons.
 	Confidence *schemas.Confidence `json:"confidence"`
 	Stopped    string              `json:"stopped,omitempty"`
 	Probes     []FitProbe          `json:"probes"` // by value
+}
+
+// An Oddity is a value at which memory does not grow: then a value between two that were tried can be otherwise.
+type Oddity struct {
+	Value, Below int64  // Value is the larger
+	Figure       string // that falls: "allocated" or "reserved"; empty where Value fits though Below does not
+	Bytes, Was   int64  // of Figure, at Value and at Below
 }
 
 // FitProbe is one predicted run. The peaks of one that does not fit are of what it did until then.
@@ -120,12 +125,9 @@ func Fit(v Vary, searches []FitSearch) FitDocument {
 	return doc
 }
 
-// Failure says that nothing fits, with no method on no device; empty where something does, or may.
-func (d *FitDocument) Failure() string {
-	if len(d.Cells) == 0 || slices.ContainsFunc(d.Cells, func(c FitCell) bool { return c.Outcome != FitNone }) {
-		return ""
-	}
-	return d.Cells[0].Sentence(&d.Vary)
+// Nothing is whether nothing fits, with no method on no device.
+func (d *FitDocument) Nothing() bool {
+	return len(d.Cells) > 0 && !slices.ContainsFunc(d.Cells, func(c FitCell) bool { return c.Outcome != FitNone })
 }
 
 func fitCell(v Vary, s *FitSearch) FitCell {
@@ -165,7 +167,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 		c.Outcome = FitUnset
 	case largest == nil:
 		c.Outcome = FitNone
-	case largest.Value == c.highest(&v):
+	case largest.Value == c.Highest(&v):
 		c.Outcome = FitAll
 	default:
 		c.Outcome = FitSome
@@ -175,7 +177,7 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 			c.Confidence = r.Run.Confidence
 		}
 	}
-	c.Odd = odd(v.Name, c.Probes, c.Odd)
+	c.Oddities = oddities(c.Probes)
 	return c
 }
 
@@ -183,8 +185,8 @@ func worse(a, b *schemas.Confidence) bool {
 	return slices.Index(confidence.Levels, a.Level) > slices.Index(confidence.Levels, b.Level)
 }
 
-// odd finds values that fit above one that does not, and peaks that fall while the value grows.
-func odd(name string, probes []FitProbe, out []string) []string {
+// oddities are the values that fit above one that does not, and those whose peaks fall while the value grows.
+func oddities(probes []FitProbe) (out []Oddity) {
 	var refused, before *FitProbe
 	for i := range probes {
 		p := &probes[i]
@@ -196,11 +198,11 @@ func odd(name string, probes []FitProbe, out []string) []string {
 			}
 		default:
 			if refused != nil {
-				out = append(out, fmt.Sprintf("%s %d fits, though %d does not", name, p.Value, refused.Value))
+				out = append(out, Oddity{Value: p.Value, Below: refused.Value})
 				refused = nil
 			}
 			if before != nil {
-				out = append(out, falls(name, before, p)...)
+				out = append(out, falls(before, p)...)
 			}
 			before = p
 		}
@@ -208,30 +210,30 @@ func odd(name string, probes []FitProbe, out []string) []string {
 	return out
 }
 
-// falls says that a value takes less than one below it. What is allocated says more than what is reserved, which the
+// falls finds that a value takes less than one below it. What is allocated says more than what is reserved, which the
 // cache decides too.
-func falls(name string, before, p *FitProbe) []string {
+func falls(before, p *FitProbe) []Oddity {
 	for _, x := range []struct {
-		what   string
+		figure string
 		was, n *int64
 	}{{"allocated", before.PeakBytes, p.PeakBytes}, {"reserved", before.PeakReservedBytes, p.PeakReservedBytes}} {
 		if x.was != nil && x.n != nil && *x.n < *x.was {
-			return []string{fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, p.Value, before.Value,
-				prose.MiB(*x.n), x.what, prose.MiB(*x.was))}
+			return []Oddity{{p.Value, before.Value, x.figure, *x.n, *x.was}}
 		}
 	}
 	return nil
 }
 
-// lowest is the first value that can be asked for.
-func (c *FitCell) lowest(v *Vary) int64 {
+// Lowest is the first value that can be asked for.
+func (c *FitCell) Lowest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[0]
 	}
 	return v.Low
 }
 
-func (c *FitCell) highest(v *Vary) int64 {
+// Highest is the last value that can be asked for.
+func (c *FitCell) Highest(v *Vary) int64 {
 	if len(c.Only) > 0 {
 		return c.Only[len(c.Only)-1]
 	}
@@ -240,34 +242,6 @@ func (c *FitCell) highest(v *Vary) int64 {
 
 // More reports whether a value above Largest may fit that was not tried, or any where there is no Largest.
 func (c *FitCell) More(v *Vary) bool {
-	atTop := c.Top && c.Largest != nil && *c.Largest == c.highest(v)
+	atTop := c.Top && c.Largest != nil && *c.Largest == c.Highest(v)
 	return (c.Outcome == FitAll || c.Outcome == FitUnset) && !atTop
-}
-
-// Sentence says in one line what the search found.
-func (c *FitCell) Sentence(v *Vary) string {
-	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, prose.MiB(c.MemoryBytes))
-	switch c.Outcome {
-	case FitNone:
-		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.lowest(v))
-	case FitAll:
-		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name,
-				c.highest(v))
-		}
-		if slices.ContainsFunc(c.Probes, func(p FitProbe) bool { return p.Fits == nil }) {
-			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.highest(v))
-		}
-		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name,
-			c.highest(v))
-	case FitUnset:
-		if c.Largest == nil {
-			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)
-		}
-		return fmt.Sprintf("%s: the search was stopped at %s %d, which fits: %s", on, v.Name, *c.Largest, c.Stopped)
-	}
-	if c.Refused == nil {
-		return fmt.Sprintf("%s: %s %d fits", on, v.Name, *c.Largest)
-	}
-	return fmt.Sprintf("%s: %s %d is the largest seen to fit, %d does not fit", on, v.Name, *c.Largest, *c.Refused)
 }

@@ -2,7 +2,6 @@ package predict
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -78,7 +77,10 @@ type PredictionRun struct {
 	Band        *schemas.PlacementBand `json:"band"`
 	Warnings    []string               `json:"warnings"`
 
-	whole bool // Failure's limit is all of the device
+	// OfDeviceBytes is Failure's limit where that is all of the device; 0 elsewhere.
+	OfDeviceBytes int64 `json:"-"`
+	// Survived are the requests that failed and that the script caught; report tells of them among Warnings.
+	Survived []schemas.OOM `json:"-"`
 }
 
 // RankPeaks is what a rank had of a device at its highest.
@@ -145,14 +147,11 @@ func Predict(in schemas.Tables) PredictionRun {
 			r.Band
 	}
 	p.Failure = fatal(&in)
-	p.whole = p.Failure != nil && memory.WholeDevice(&in, p.Failure.LimitBytes)
-	survived, absorbed := survived(&in)
-	p.Warnings, p.CaughtOOMs, p.AbsorbedOOMs = append(p.Warnings, survived...), len(survived), absorbed
-	if absorbed > 0 {
-		p.Warnings = append(p.Warnings, prose.Plural(absorbed, "request",
-			"requests")+" for workspaces failed, and torch "+
-			"itself went on with smaller ones: a device with more memory may hold more at the peak")
+	if p.Failure != nil && memory.WholeDevice(&in, p.Failure.LimitBytes) {
+		p.OfDeviceBytes = p.Failure.LimitBytes
 	}
+	p.Survived, p.AbsorbedOOMs = survived(&in)
+	p.CaughtOOMs = len(p.Survived)
 	p.Fits, p.Why = p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
 		p.Fits, p.Why = nil, confidence.NothingRecorded(in.Manifest)
@@ -222,8 +221,8 @@ func fatal(in *schemas.Tables) *schemas.OOM {
 	return nil
 }
 
-// survived says which requests the script caught, and counts those that torch itself went on without.
-func survived(in *schemas.Tables) (warnings []string, absorbed int) {
+// survived are the requests that the script caught; those that torch itself went on without are counted.
+func survived(in *schemas.Tables) (caught []schemas.OOM, absorbed int) {
 	if in.Report == nil {
 		return nil, 0
 	}
@@ -232,12 +231,10 @@ func survived(in *schemas.Tables) (warnings []string, absorbed int) {
 		case o.Absorbed():
 			absorbed++
 		case !o.Fatal:
-			warnings = append(warnings, fmt.Sprintf("a request for %s failed in step %d, and the script went on: "+
-				"what is said of it later may be of less than it was to do",
-				prose.MiB(o.RequestedBytes), o.Step))
+			caught = append(caught, *o)
 		}
 	}
-	return warnings, absorbed
+	return caught, absorbed
 }
 
 // failedBreakdown is what was held when the request failed that ended the run; nil where its events are not in the
@@ -275,53 +272,3 @@ func moduleAt(in *schemas.Tables, p identity.Place, seq int64) *string {
 
 // Reads is how often the script read what nobody had computed.
 func (p *PredictionRun) Reads() int64 { return confidence.SumOf(p.UnknownReads) }
-
-// Advice says what can be done about what ended the run, empty where nothing is known.
-func (p *PredictionRun) Advice() string {
-	if p.Fits != nil {
-		return ""
-	}
-	if p.Why == confidence.NothingTaken || strings.HasSuffix(p.Why, confidence.WithoutAgent) {
-		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
-	}
-	for _, n := range p.Notes {
-		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
-			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script " +
-				"is predicted with torch's own kernels, which take other memory"
-		}
-	}
-	return ""
-}
-
-// Sentence says in one line whether the run fits.
-func (p *PredictionRun) Sentence() string {
-	on := p.GPU
-	if p.MemoryBytes != nil {
-		on += " with " + prose.MiB(*p.MemoryBytes) + " for its tensors"
-		// the figure that findings and torch's own error have
-		if f := p.Failure; f != nil && p.whole && f.LimitBytes > *p.MemoryBytes {
-			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", prose.MiB(f.LimitBytes),
-				prose.MiB(f.LimitBytes-*p.MemoryBytes))
-		}
-	}
-	switch {
-	case p.Fits == nil && p.Status == schemas.StatusOK:
-		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, p.Why)
-	case p.Fits == nil:
-		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
-	case *p.Fits && p.PeakReservedBytes != nil:
-		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes))
-	case *p.Fits:
-		return fmt.Sprintf("%s fits on %s", p.Title(), on)
-	case p.Why != "":
-		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, p.Why)
-	case p.Failure == nil:
-		return fmt.Sprintf("%s does not fit on %s", p.Title(), on)
-	}
-	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.Title(), on,
-		prose.MiB(p.Failure.RequestedBytes))
-	if p.At != nil {
-		text += " " + memory.When(p.At)
-	}
-	return text
-}

@@ -21,13 +21,9 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
 	p := Predict(in)
-	if *p.Fits || p.CaughtOOMs != 1 || !strings.Contains(strings.Join(p.Warnings, "\n"),
-		"a request for 1,024.00 MiB failed in step 2, and the script went on") {
-		t.Errorf("fits %v, %d caught, warnings %q", *p.Fits, p.CaughtOOMs, p.Warnings)
-	}
-	if s := p.Sentence(); !strings.Contains(s, "does not fit on ") ||
-		!strings.HasSuffix(s, ": the script caught 1 request that failed for want of memory and went on") {
-		t.Errorf("%q", s)
+	if *p.Fits || p.CaughtOOMs != 1 || len(p.Survived) != 1 || p.Survived[0].RequestedBytes != 1<<30 ||
+		p.Survived[0].Step != 2 {
+		t.Errorf("fits %v, %d caught, survived %+v", *p.Fits, p.CaughtOOMs, p.Survived)
 	}
 	if fits, why := NewFitRun(in).Verdict(); *fits != *p.Fits || why != p.Why {
 		t.Errorf("a search says %v, %q of what a prediction says %v, %q", *fits, why, *p.Fits, p.Why)
@@ -49,9 +45,8 @@ func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Raised: new(false)}, {RequestedBytes: 2 << 30,
 		Raised: new(false)}}
 	p := Predict(in)
-	if !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs != 2 || !strings.Contains(strings.Join(p.Warnings, "\n"),
-		"2 requests for workspaces failed, and torch itself went on") {
-		t.Errorf("fits %v, %d caught, %d absorbed, warnings %q", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs, p.Warnings)
+	if !*p.Fits || p.CaughtOOMs != 0 || p.AbsorbedOOMs != 2 {
+		t.Errorf("fits %v, %d caught, %d absorbed", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs)
 	}
 	in.Report.OOMs[1].Raised = new(true)
 	if p := Predict(in); *p.Fits || p.CaughtOOMs != 1 || p.AbsorbedOOMs != 1 {
@@ -83,9 +78,9 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 		Source: schemas.Predicted},
 		Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
 	p := Predict(in)
-	if s := p.Sentence(); p.Fits != nil || !strings.HasSuffix(s, "a process did not live to say what it took") ||
-		strings.Contains(s+strings.Join(p.Warnings, "\n"), "never allocated") {
-		t.Errorf("fits %v, %q, %q", p.Fits, s, p.Warnings)
+	if p.Fits != nil || p.Why != "a process did not live to say what it took" ||
+		strings.Contains(strings.Join(p.Warnings, "\n"), "never allocated") {
+		t.Errorf("fits %v, %q, %q", p.Fits, p.Why, p.Warnings)
 	}
 }
 
@@ -106,8 +101,7 @@ func TestPredictOfNothingTaken(t *testing.T) {
 		in.Manifest.Collector.Uninjected = c.uninjected
 		p := Predict(in)
 		if p.Fits != nil || p.Why != c.want || len(p.Warnings) != 0 ||
-			!slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative ||
-			p.Advice() == "" {
+			!slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative {
 			t.Errorf("fits %v, %q, %q, %+v", p.Fits, p.Why, p.Warnings, p.Confidence)
 		}
 		if _, err := memory.Breakdown(in, memory.At{}); err == nil || strings.Contains(err.Error(), "live to say") {

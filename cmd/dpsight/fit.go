@@ -81,7 +81,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 				done.Stopped), "what was predicted is kept: the same command goes on from there")}
 		}
 	}
-	if nothing := doc.Failure(); nothing != "" {
+	if nothing := report.FitFailure(&doc); nothing != "" {
 		return failure{withHint(errors.New(nothing), "dpsight analyze findings on its run says what was in the way")}
 	}
 	return nil

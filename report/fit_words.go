@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/analyze/prose"
+)
+
+// FitFailure says that nothing fits, with no method on no device; empty where something does, or may.
+func FitFailure(d *predict.FitDocument) string {
+	if !d.Nothing() {
+		return ""
+	}
+	return fitSentence(&d.Cells[0], &d.Vary)
+}
+
+// tellOddities fills in the words for what is odd about each cell.
+func tellOddities(d predict.FitDocument) predict.FitDocument {
+	d.Cells = slices.Clone(d.Cells)
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if len(c.Oddities) == 0 {
+			continue
+		}
+		c.Odd = nil
+		for _, o := range c.Oddities {
+			c.Odd = append(c.Odd, oddityWords(d.Vary.Name, o))
+		}
+	}
+	return d
+}
+
+// oddityWords say where memory does not grow with the value.
+func oddityWords(name string, o predict.Oddity) string {
+	if o.Figure == "" {
+		return fmt.Sprintf("%s %d fits, though %d does not", name, o.Value, o.Below)
+	}
+	return fmt.Sprintf("%s %d takes less than %d: %s %s at most, and %s", name, o.Value, o.Below, prose.MiB(o.Bytes),
+		o.Figure, prose.MiB(o.Was))
+}
+
+// fitSentence says in one line what the search found.
+func fitSentence(c *predict.FitCell, v *predict.Vary) string {
+	on := fmt.Sprintf("%s on %s with %s for its tensors", c.Method, c.GPU, prose.MiB(c.MemoryBytes))
+	switch c.Outcome {
+	case predict.FitNone:
+		return fmt.Sprintf("%s: nothing fits: not even %s %d", on, v.Name, c.Lowest(v))
+	case predict.FitAll:
+		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits != nil && !*p.Fits }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for, and not all below it do", on, v.Name,
+				c.Highest(v))
+		}
+		if slices.ContainsFunc(c.Probes, func(p predict.FitProbe) bool { return p.Fits == nil }) {
+			return fmt.Sprintf("%s: %s %d fits, the highest that was asked for", on, v.Name, c.Highest(v))
+		}
+		return fmt.Sprintf("%s: everything that was tried fits: %s %d, the highest that was asked for, too", on, v.Name,
+			c.Highest(v))
+	case predict.FitUnset:
+		if c.Largest == nil {
+			return fmt.Sprintf("%s: the search was stopped before anything was known to fit: %s", on, c.Stopped)
+		}
+		return fmt.Sprintf("%s: the search was stopped at %s %d, which fits: %s", on, v.Name, *c.Largest, c.Stopped)
+	}
+	if c.Refused == nil {
+		return fmt.Sprintf("%s: %s %d fits", on, v.Name, *c.Largest)
+	}
+	return fmt.Sprintf("%s: %s %d is the largest seen to fit, %d does not fit", on, v.Name, *c.Largest, *c.Refused)
+}

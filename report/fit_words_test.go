@@ -1,0 +1,95 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// wordsProbe is one run of a search that fits, or not, or ended otherwise (nil).
+func wordsProbe(value int64, fits *bool, peak int64, level string) predict.FitRun {
+	return predict.FitRun{Value: value, Run: predict.PredictionRun{Fits: fits,
+		Identity:  identity.Identity{RunID: "run", Status: "ok"},
+		PeakBytes: &peak, PeakReservedBytes: new(peak + 1),
+		Confidence: &schemas.Confidence{Level: level}}}
+}
+
+// wordsCached is a probe that reserves so much.
+func wordsCached(r predict.FitRun, reserved int64) predict.FitRun {
+	r.Run.PeakReservedBytes = &reserved
+	return r
+}
+
+// A search's outcome and what is odd about it are told in one line each.
+func TestFitWords(t *testing.T) {
+	v := predict.Vary{Name: "batch_size", Low: 1, High: 64, Step: 1}
+	yes, no := new(true), new(false)
+	for _, c := range []struct {
+		what     string
+		search   predict.FitSearch
+		odd      []string
+		sentence string
+	}{
+		{"a limit", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(64, no, 900, schemas.Close),
+			wordsProbe(1, yes, 10, schemas.ExactExpected), wordsProbe(32, yes, 320, schemas.ExactExpected),
+			wordsProbe(33, no, 800, schemas.Close)}},
+			nil, "batch_size 32 is the largest seen to fit, 33 does not fit"},
+		{"nothing", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, no, 10, schemas.Close)}},
+			nil, "not even batch_size 1"},
+		{"everything", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+			wordsProbe(64, yes, 640, schemas.ExactExpected)}},
+			nil, "batch_size 64, the highest"},
+		{"a hole below the highest", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+			wordsProbe(64, yes, 640, schemas.Close), wordsProbe(63, no, 700, schemas.Close),
+			wordsProbe(32, yes, 320, schemas.Close)}},
+			[]string{"batch_size 64 fits, though 63 does not"},
+			"batch_size 64 fits, the highest that was asked for, and not all below it do"},
+		{"all that the options allow", predict.FitSearch{Only: []int64{2, 3, 6},
+			Runs: []predict.FitRun{wordsProbe(2, yes, 10, schemas.Close), wordsProbe(6, yes, 60, schemas.Close)}},
+			nil, "batch_size 6, the highest"},
+		{"nothing that the options allow", predict.FitSearch{Only: []int64{2, 3, 6},
+			Runs: []predict.FitRun{wordsProbe(2, no, 10, schemas.Close)}},
+			nil, "not even batch_size 2"},
+		{"stopped", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+			wordsProbe(64, nil, 640, schemas.Indicative)}, Stopped: "interrupted"},
+			nil, "stopped at batch_size 1, which fits: interrupted"},
+		{"stopped at once", predict.FitSearch{Stopped: "it failed"},
+			nil, "before anything was known to fit: it failed"},
+		{"a value that cannot be, beside the answer",
+			predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+				wordsProbe(64, no, 640, schemas.Close), wordsProbe(32, yes, 320, schemas.Close),
+				wordsProbe(33, no, 330, schemas.Close), wordsProbe(48, nil, 480, schemas.Close)}},
+			nil, "batch_size 32 is the largest seen to fit, 33 does not fit"},
+		{"a value that cannot be, below the highest",
+			predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+				wordsProbe(64, yes, 640, schemas.Close), wordsProbe(63, nil, 630, schemas.Close)}},
+			nil, "batch_size 64 fits, the highest that was asked for"},
+		{"a hole", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 10, schemas.Close),
+			wordsProbe(8, no, 80, schemas.Close), wordsProbe(9, yes, 70, schemas.Close),
+			wordsProbe(10, no, 90, schemas.Close)}},
+			[]string{"batch_size 9 fits, though 8 does not"},
+			"batch_size 9 is the largest seen to fit, 10 does not fit"},
+		{"less for more", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 3<<20, schemas.Close),
+			wordsProbe(2, yes, 2<<20, schemas.Close), wordsProbe(3, no, 0, schemas.Close)}},
+			[]string{"batch_size 2 takes less than 1: 2.00 MiB allocated at most, and 3.00 MiB"},
+			"batch_size 2 is the largest seen to fit"},
+		{"less reserved for more", predict.FitSearch{Runs: []predict.FitRun{wordsProbe(1, yes, 1<<20, schemas.Close),
+			wordsCached(wordsProbe(2, yes, 2<<20, schemas.Close), 9<<20), wordsProbe(64, yes, 3<<20, schemas.Close)}},
+			[]string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"},
+			"everything that was tried fits"},
+	} {
+		doc := tellOddities(predict.Fit(v, []predict.FitSearch{c.search}))
+		got := &doc.Cells[0]
+		if s := fitSentence(got, &v); !strings.Contains(s, c.sentence) || !slices.Equal(got.Odd, append([]string{},
+			c.odd...)) {
+			t.Errorf("%s: %q, %q", c.what, s, got.Odd)
+		}
+		if nothing := FitFailure(&doc); nothing != "" != (got.Outcome == predict.FitNone) {
+			t.Errorf("%s: %q", c.what, nothing)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// tellSurvived adds to the warnings of each run the requests that failed and that it went on without.
+func tellSurvived(doc predict.PredictionDocument) predict.PredictionDocument {
+	doc.Runs = slices.Clone(doc.Runs)
+	for i := range doc.Runs {
+		doc.Runs[i].Warnings = append(slices.Clone(doc.Runs[i].Warnings), survivedWords(&doc.Runs[i])...)
+	}
+	return doc
+}
+
+func survivedWords(p *predict.PredictionRun) (out []string) {
+	for i := range p.Survived {
+		o := &p.Survived[i]
+		out = append(out, fmt.Sprintf("a request for %s failed in step %d, and the script went on: what is said of it "+
+			"later may be of less than it was to do", prose.MiB(o.RequestedBytes), o.Step))
+	}
+	if n := p.AbsorbedOOMs; n > 0 {
+		out = append(out, prose.Plural(n, "request", "requests")+" for workspaces failed, and torch itself went on "+
+			"with smaller ones: a device with more memory may hold more at the peak")
+	}
+	return out
+}
+
+// predictionAdvice says what can be done about what ended the run, empty where nothing is known.
+func predictionAdvice(p *predict.PredictionRun) string {
+	if p.Fits != nil {
+		return ""
+	}
+	if p.Why == confidence.NothingTaken || strings.HasSuffix(p.Why, confidence.WithoutAgent) {
+		return "was an option as --device cuda forgotten? The script has to put its model on a CUDA device"
+	}
+	for _, n := range p.Notes {
+		if strings.HasPrefix(n, "cudnn") && strings.Contains(n, "RNN") {
+			return "cuDNN's recurrent networks need a device: with torch.backends.cudnn.enabled = False the script " +
+				"is predicted with torch's own kernels, which take other memory"
+		}
+	}
+	return ""
+}
+
+// predictionSentence says in one line whether the run fits.
+func predictionSentence(p *predict.PredictionRun) string {
+	on := p.GPU
+	if p.MemoryBytes != nil {
+		on += " with " + prose.MiB(*p.MemoryBytes) + " for its tensors"
+		// the figure that findings and torch's own error have
+		if all := p.OfDeviceBytes; all > *p.MemoryBytes {
+			on += fmt.Sprintf(" (of %s, of which its CUDA context takes %s)", prose.MiB(all),
+				prose.MiB(all-*p.MemoryBytes))
+		}
+	}
+	switch {
+	case p.Fits == nil && p.Status == schemas.StatusOK:
+		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, p.Why)
+	case p.Fits == nil:
+		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
+	case *p.Fits && p.PeakReservedBytes != nil:
+		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes))
+	case *p.Fits:
+		return fmt.Sprintf("%s fits on %s", p.Title(), on)
+	case p.Why != "":
+		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, p.Why)
+	case p.Failure == nil:
+		return fmt.Sprintf("%s does not fit on %s", p.Title(), on)
+	}
+	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.Title(), on,
+		prose.MiB(p.Failure.RequestedBytes))
+	if p.At != nil {
+		text += " " + memory.When(p.At)
+	}
+	return text
+}

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A request that the script caught, and those that torch itself went on without, are told of.
+func TestSurvivedIsTold(t *testing.T) {
+	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
+	in.Manifest.Source = schemas.Predicted
+	told := func() (string, string) {
+		doc := predict.NewPredictionDocument(predict.Predict(in))
+		printed := PredictionTables(doc)[0].Document.(predict.PredictionDocument)
+		return predictionSentence(&doc.Runs[0]), strings.Join(printed.Runs[0].Warnings, "\n")
+	}
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
+	if sentence, warnings := told(); !strings.Contains(sentence, "does not fit on ") ||
+		!strings.HasSuffix(sentence, ": the script caught 1 request that failed for want of memory and went on") ||
+		!strings.Contains(warnings, "a request for 1,024.00 MiB failed in step 2, and the script went on") {
+		t.Errorf("%q, %q", sentence, warnings)
+	}
+	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Raised: new(false)},
+		{RequestedBytes: 2 << 30, Raised: new(false)}}
+	_, warnings := told()
+	if !strings.Contains(warnings, "2 requests for workspaces failed, and torch itself went on") {
+		t.Errorf("%q", warnings)
+	}
+}
+
+// The device's memory and what the context takes of it are told where the limit is all of the device.
+func TestPredictionTellsOfTheLimit(t *testing.T) {
+	p := predict.PredictionRun{GPU: "NVIDIA H200", MemoryBytes: new(int64(512 << 20)), Fits: new(false),
+		Failure: &schemas.OOM{RequestedBytes: 1 << 30, LimitBytes: 600 << 20}, OfDeviceBytes: 600 << 20}
+	if got := predictionSentence(&p); !strings.HasSuffix(got, " with 512.00 MiB for its tensors (of 600.00 MiB, of "+
+		"which its CUDA context takes 88.00 MiB): a request for 1,024.00 MiB failed") {
+		t.Error(got)
+	}
+	p.OfDeviceBytes = 0
+	if got := predictionSentence(&p); !strings.HasSuffix(got,
+		" with 512.00 MiB for its tensors: a request for 1,024.00 MiB failed") {
+		t.Error(got)
+	}
+}
+
+// Of a script that took nothing of a device it is asked whether an option was forgotten.
+func TestPredictionAdvice(t *testing.T) {
+	for _, uninjected := range [][]string{nil, {"python cpu.py"}} {
+		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
+			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Told: uninjected == nil}}}
+		in.Manifest.Collector.Uninjected = uninjected
+		if p := predict.Predict(in); !strings.Contains(predictionAdvice(&p), "--device cuda") {
+			t.Errorf("%q", predictionAdvice(&p))
+		}
+	}
+}
