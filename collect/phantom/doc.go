@@ -3,7 +3,8 @@
 //
 // torch's own caching allocator, autograd, memory history and kernel-internal temporaries run unchanged; kernels do
 // nothing and cudaMalloc hands out addresses that are never touched. So a training script's memory can be predicted,
-// and a recording agent tested, on a machine without a GPU.
+// and a recording agent tested, on a machine without a GPU. Where a real GPU was recorded to take other bytes than the
+// libraries say without one, a correction gives the device's: CORRECTIONS.md lists them.
 //
 // The C sources are embedded. They are compiled for the torch of one interpreter at first use, into a cache: the struct
 // layouts come from the CUDA headers that this torch brought along, and functions that are not modelled become stubs

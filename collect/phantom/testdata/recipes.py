@@ -75,6 +75,7 @@ def read():
 
 def raised():
     """A handler of signals raises as this thread defers."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without one
     tensor = torch.empty(1 << 20)
     halfway(after=lambda: signal.raise_signal(signal.SIGINT))
     try:
