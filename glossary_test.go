@@ -17,8 +17,9 @@ const (
 	maxTerms = 60
 )
 
-// TestGlossary checks what can be checked of a glossary: each term has one row, in alphabetical order, a reader meets it
-// in another page, in a help text or in what writes reports, and the table, document or folder that is said to define it exists.
+// TestGlossary checks what can be checked of a glossary: each term has one row, in alphabetical order, a reader meets
+// it in another page, in a help text or in what writes reports, and the table, document or folder that is said to
+// define it exists.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile(glossary)
 	if err != nil {

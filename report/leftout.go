@@ -39,8 +39,8 @@ func TrialsNote(runs int) string {
 	case 0:
 		return ""
 	case 1:
-		return "1 trial of a search of dpsight predict --vary is left out: it is a value that was tried, and no experiment; " +
-			"named by its id it is shown"
+		return "1 trial of a search of dpsight predict --vary is left out: it is a value that was tried, and no " +
+			"experiment; named by its id it is shown"
 	}
 	return fmt.Sprintf("%d trials of searches of dpsight predict --vary are left out: they are values that were tried, "+
 		"and no experiments; named by its id each is shown", runs)

@@ -17,5 +17,8 @@ names=$({
 case ${1:-} in
   -run) echo "^($(echo "$names" | paste -sd '|'))\$" ;;
   -packages) echo "$packages" ;;
-  *) echo "left out: some or all cases of $(echo "$names" | wc -l) tests, which make test-rest runs, and what make test-long runs" ;;
+  *)
+    tests=$(echo "$names" | wc -l)
+    echo "left out: some or all cases of $tests tests (make test-rest), and what takes hours (make test-long)"
+    ;;
 esac

@@ -55,7 +55,8 @@ def train(options: argparse.Namespace) -> None:
     blocks = []
     wait()
     turns = open(options.turnstile, "rb", buffering=0) if options.turnstile else None  # noqa: SIM115
-    ended = open(Path(options.turnstile).parent / "ended", "wb", buffering=0) if options.turnstile else None  # noqa: SIM115
+    over = Path(options.turnstile).parent / "ended" if options.turnstile else None
+    ended = open(over, "wb", buffering=0) if over else None  # noqa: SIM115
     if ended:
         ended.write(b".")
     for begin in range(0, options.steps, options.block):

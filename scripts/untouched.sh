@@ -23,7 +23,8 @@ holders | cut -d' ' -f1 | sort -u >"$temp/before"
 $query >"$temp/used"
 nvidia-smi --query-gpu=index,name,driver_version --format=csv,noheader
 "$dpsight" predict --store "$temp/a" --method ghost --preset small >"$temp/out" 2>&1 &&
-  "$dpsight" predict --store "$temp/b" -- "$DPSIGHT_PYTHON" "$here/examples/accuracy/development/gpt.py" >>"$temp/out" 2>&1 &
+  "$dpsight" predict --store "$temp/b" -- "$DPSIGHT_PYTHON" \
+    "$here/examples/accuracy/development/gpt.py" >>"$temp/out" 2>&1 &
 pid=$!
 looks=0
 while kill -0 "$pid" 2>/dev/null; do

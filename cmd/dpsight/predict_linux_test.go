@@ -156,7 +156,8 @@ func TestPredictListsWhereItWasTakenForFinite(t *testing.T) {
 		"assert not torch.isnan(x).any()\n"), t.TempDir()
 	r := must(t, t.TempDir(), "predict", "--store", store, "--", python(t), script)
 	if want := script +
-		":4 asked whether values that nobody had computed are finite, 3 times: they were taken to be"; !strings.Contains(r.stdout, want) {
+		":4 asked whether values that nobody had computed are finite, 3 times: they were taken to " +
+		"be"; !strings.Contains(r.stdout, want) {
 		t.Errorf("no %q in\n%s", want, r.stdout)
 	}
 	var doc predict.PredictionDocument

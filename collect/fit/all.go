@@ -18,7 +18,8 @@ type Trail[A Answer] struct {
 // All searches in every cell. begin is told of each cell, found of each value that has an answer. What stops one cell
 // does not stop the others, but an interruption ends all. Where nothing could be run, since what was asked for is a
 // mistake, it gives that error.
-func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell), found func(*Trail[A])) ([]Trail[A], error) {
+func (s *Search[A]) All(ctx context.Context, cells []Cell, begin func(*Cell),
+	found func(*Trail[A])) ([]Trail[A], error) {
 	var trails []Trail[A]
 	for i := range cells {
 		t := Trail[A]{Cell: &cells[i]}

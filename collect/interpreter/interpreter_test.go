@@ -73,7 +73,8 @@ func TestAskNoInterpreter(t *testing.T) {
 	for text, want := range map[string]string{
 		"echo ' first ' >&2; echo last >&2; exit 3":                                                  no + "first",
 		"echo odd >&2; echo 'Traceback (most recent…' >&2; echo '  …' >&2; echo 'E: no' >&2; exit 3": no + "E: no",
-		"echo odd >&2; echo 'Fatal Python error: no' >&2; echo '<no frame>' >&2; exit 3":             no + "Fatal Python error: no",
+		"echo odd >&2; echo 'Fatal Python error: no' >&2; echo '<no frame>' >&2; exit 3": no +
+			"Fatal Python error: no",
 		"exit 3":                   no + "exit status 3",
 		"echo hello":               "python does not answer as a Python interpreter",
 		"echo '" + Marker + "{no'": "the answer of",

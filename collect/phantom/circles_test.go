@@ -101,8 +101,8 @@ func TestIncludesHaveNoCircle(t *testing.T) {
 	}
 }
 
-// No C file uses a function or variable of another that uses one of its own, directly or through others. What the driver's library
-// and NVML's define themselves they use; for the rest they ask libphantom.so.
+// No C file uses a function or variable of another that uses one of its own, directly or through others. What the
+// driver's library and NVML's define themselves they use; for the rest they ask libphantom.so.
 func TestObjectsHaveNoCircle(t *testing.T) {
 	ctx := t.Context()
 	torch, err := locateTorch(ctx, testkit.Python(t))

@@ -346,9 +346,10 @@ func TestClustersArePlannedForFewMultiprocessors(t *testing.T) {
 	}
 }
 
-// Segments lie among what the process itself has mapped. examples/accuracy/development/accumulate.py moves eight layers of 32
-// MiB to the device one by one, and an H200's driver put these segments into the gaps that they left above all others,
-// as soon as a gap was 32 MiB larger than the block; then the first kernel, after copies, freed the context's block.
+// Segments lie among what the process itself has mapped. examples/accuracy/development/accumulate.py moves eight layers
+// of 32 MiB to the device one by one, and an H200's driver put these segments into the gaps that they left above all
+// others, as soon as a gap was 32 MiB larger than the block; then the first kernel, after copies, freed the context's
+// block.
 // How far above they lie depends on what else is mapped, so the order is compared.
 func TestPlacesAmongTheHosts(t *testing.T) {
 	wants := `[["map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", "map 32", 20, "copy", 2, 20, 12, "unmap", 20, 12, "unmap",

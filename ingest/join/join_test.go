@@ -167,8 +167,8 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
-// A bare step's blocks are what their matches in an instrumented step are, as far as that step saw. Where a step is like
-// no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
+// A bare step's blocks are what their matches in an instrumented step are, as far as that step saw. Where a step is
+// like no other, what lives beyond backward is nobody's, and what ends in it may have been a hook's.
 func TestMatches(t *testing.T) {
 	for _, more := range []int{0, 1, 40} {
 		w := trained(t, instrumented)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -26,5 +28,27 @@ func TestDTypesAreTheAgents(t *testing.T) {
 	}
 	if DType(250).String() != "" {
 		t.Error("a number of no dtype has a name")
+	}
+}
+
+// The agent numbers kinds of tags as its journal's reader does, under the same names.
+func TestTagKindsAreTheAgents(t *testing.T) {
+	b, err := os.ReadFile("../../collect/agent/python/dpsight/kinds.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?s)# Kinds of tags\.\n(.*?)\n\n`).FindSubmatch(b)
+	if list == nil {
+		t.Fatal("kinds.py has no kinds of tags")
+	}
+	agents := []string{"unknown"}
+	for _, m := range regexp.MustCompile(`(?m)^([A-Z_]+) = (\d+)$`).FindAllSubmatch(list[1], -1) {
+		if n, err := strconv.Atoi(string(m[2])); err != nil || n != len(agents) {
+			t.Errorf("%s has the number %d, not %d", m[1], n, len(agents))
+		}
+		agents = append(agents, strings.ToLower(string(m[1])))
+	}
+	if !slices.Equal(agents, tagKindNames[:]) {
+		t.Errorf("the agent's kinds of tags are %q, its reader's %q", agents, tagKindNames)
 	}
 }

@@ -50,7 +50,10 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 			t.Allocations, err = allocations(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
 		}},
-		{schemas.WantMemory, func() (err error) { t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0); return err }},
+		{schemas.WantMemory, func() (err error) {
+			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
+			return err
+		}},
 		{schemas.WantEvents, func() (err error) { t.Events, err = segmentEvents(r.Dir, recorded); return err }},
 		{schemas.WantClock, func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err }},
 		{schemas.WantGradients, func() (err error) {

@@ -294,7 +294,8 @@ func TestLoad(t *testing.T) {
 		schemas.Events.Write(runs[0].Dir, events)); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], schemas.WantAll); err != nil || len(tables.Allocations) != 1 || len(tables.Owners) != 1 ||
+	if tables, err = Load(runs[0], schemas.WantAll); err != nil || len(tables.Allocations) != 1 ||
+		len(tables.Owners) != 1 ||
 		len(tables.Events) != 1 {
 		t.Errorf("%+v, %v", tables, err)
 	}
@@ -335,7 +336,8 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%d events, %v", len(tables.Events), err)
 	}
 	os.WriteFile(filepath.Join(runs[0].Dir, schemas.Owners.File()), []byte("PAR1 torn"), 0o644)
-	if _, err = Load(runs[0], schemas.WantMemory); err == nil || !strings.Contains(err.Error(), "run r1: owners.parquet: ") {
+	if _, err = Load(runs[0], schemas.WantMemory); err == nil ||
+		!strings.Contains(err.Error(), "run r1: owners.parquet: ") {
 		t.Errorf("torn table: %v", err)
 	}
 }
