@@ -20,7 +20,15 @@ NAMES = {
     for name, value in vars(kinds).items()
     if isinstance(value, int) and (name.endswith(("_BEGIN", "_END")) or 40 <= value <= 57)
 }
-JSON_FRAMES = {1, 2, 3, 4, 7, 9, 10, 11, 12, 13, 14, 15, 16}
+MODES = {
+    kinds.WARMUP: "warm-up",
+    kinds.INSTRUMENTED: "instrumented",
+    kinds.RECORDING: "recorded",
+    kinds.UNPHASED: "unphased",
+}
+
+
+TAG, UNTAG = 1, 2
 
 
 class Mark(NamedTuple):
@@ -35,7 +43,7 @@ class Mark(NamedTuple):
 
 class Tag(NamedTuple):
     k: int
-    op: int
+    ends: bool  # it takes an earlier tag back
     kind: int
     address: int
     bytes: int
@@ -84,6 +92,34 @@ class Journal:
             m.k for m in self.marks if m.kind == kinds.STEP_END or (m.kind == kinds.UPDATED and m.flags & kinds.ENDS)
         ]
 
+    def modes(self) -> list[str]:
+        """How each step was to be recorded, in words; "bare" is with none of them."""
+        modes = [m.flags for m in self.marks if m.kind == kinds.MODE]
+        return [" ".join(word for flag, word in MODES.items() if flags & flag) or "bare" for flags in modes]
+
+    def intervals(self) -> list[tuple[int, int, int]]:
+        """GPU times: from which mark to which, and how many nanoseconds."""
+        return [t for p in self.payloads(kinds.FRAME_TIMES) for t in struct.iter_unpack("<IIq", p)]
+
+    def stamped(self) -> set[int]:
+        """The marks that have a GPU time."""
+        return {k for begin, end, _ in self.intervals() for k in (begin, end)}
+
+    def unclosed(self) -> list[Mark]:
+        """Marks that open what is not closed where it should be, or close what is not open, thread by thread. Modules
+        in backward are left out: they are left when others are entered, or with the run."""
+        open_: dict[int, list[Mark]] = {}
+        wrong = []
+        for m in self.marks:
+            stack = open_.setdefault(m.thread, [])
+            if m.kind > kinds.DRAIN_END or m.kind in (kinds.MODULE_BACKWARD_BEGIN, kinds.MODULE_BACKWARD_END):
+                continue
+            if m.kind % 2:  # what begins has an odd number, and its end the next
+                stack.append(m)
+            elif not stack or stack.pop().kind != m.kind - 1:
+                wrong.append(m)
+        return wrong + [m for stack in open_.values() for m in stack]
+
     def line(self, skip: frozenset[int] = frozenset()) -> str:
         return " ".join(f"{NAMES.get(m.kind, m.kind)}" for m in self.marks if m.kind not in skip)
 
@@ -120,9 +156,10 @@ def read_frames(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
 def read_tags(payload: bytes, names: dict[int, str]) -> list[Tag]:
     out = []
     for k, op, kind, dtype, address, size, name, module in struct.iter_unpack("<IBBBxQQII", payload):
+        assert op in (TAG, UNTAG), op
         called = names.get(name, "") if name else ""
         made_of = kinds.DTYPES[dtype - 1] if dtype else ""
-        out.append(Tag(k, op, kind, address, size, called, module, made_of))
+        out.append(Tag(k, op == UNTAG, kind, address, size, called, module, made_of))
     return out
 
 

@@ -13,24 +13,6 @@ from dpsight_kinds import K
 from harness import PYTHON_PATH, Parted, rest, run
 
 
-def nested(journal: Journal) -> list[str]:
-    """What is wrong with the nesting of spans, on each thread."""
-    wrong = []
-    stacks: dict[int, list[int]] = {}
-    for m in journal.marks:
-        stack = stacks.setdefault(m.thread, [])
-        if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
-            continue  # an end may be missing
-        if m.kind <= 28 and m.kind % 2:
-            stack.append(m.kind + 1)
-        elif m.kind <= 28:
-            if not stack or stack[-1] != m.kind:
-                wrong.append(f"mark {m.k} of kind {m.kind} closes {stack[-1:]}")
-            else:
-                stack.pop()
-    return wrong + [f"left open: {s}" for s in stacks.values() if s]
-
-
 class Case(Parted):
     def check(self, case: str, *args: str, steps: int, env: dict[str, str] | None = None, code: int = 0) -> Journal:
         with run(case, *args, env=env) as result:
@@ -38,7 +20,7 @@ class Case(Parted):
             self.assertEqual(result.complaints(), [])
             journal = result.journal
             self.assertEqual(journal.count(K.STEP_END), steps, journal.line())
-            self.assertEqual(nested(journal), [])
+            self.assertEqual(journal.unclosed(), [])
             self.assertEqual([m.k for m in journal.marks], list(range(1, len(journal.marks) + 1)))
             return journal
 
@@ -46,23 +28,22 @@ class Case(Parted):
 class TestLoops(Case):
     def test_plain(self) -> None:
         j = self.check("plain", "cpu", "8", steps=8)
-        modes = [m.flags for m in j.marks if m.kind == K.MODE]
-        # Three warm-up steps, then instrumented and bare ones in turn; a mode for each, the unfinished last included.
-        self.assertEqual(modes, [3, 3, 3, 1, 0, 1, 0, 1, 0])
+        # A mode for each step, the unfinished last one included.
+        self.assertEqual(j.modes(), ["warm-up instrumented"] * 3 + ["instrumented", "bare"] * 3)
         self.assertEqual(j.count(K.FORWARD_BEGIN), 2 * 8 + 1)
-        self.assertEqual(j.count(K.MODULE_BEGIN), 4 * 6 + 0)
+        self.assertEqual(j.count(K.MODULE_BEGIN), 4 * 6)  # four modules in the six instrumented steps
         self.assertEqual({m["path"] for m in j.modules.values()}, {"", "0", "1", "2", "3"})
         paths = {m["path"]: m for m in j.modules.values() if m["class"] == "Linear"}
         self.assertEqual(paths["0"]["parameter_bytes"], (256 * 1024 + 1024) * 4)
 
     def test_most_steps_of_a_long_window_are_bare(self) -> None:
         j = self.check("plain", "cpu", "60", steps=60)
-        modes = [m.flags & K.INSTRUMENTED for m in j.marks if m.kind == K.MODE]
-        self.assertEqual([i for i, flag in enumerate(modes) if flag], [0, 1, 2, *range(3, 23, 2), 35])
+        instrumented = [i for i, mode in enumerate(j.modes()) if "instrumented" in mode]
+        self.assertEqual(instrumented, [0, 1, 2, *range(3, 23, 2), 35])
 
     def test_bare_run(self) -> None:
         j = self.check("plain", "cpu", "5", steps=5, env={"DPSIGHT_MODE": "bare"})
-        self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE], [2, 2, 2, 0, 0, 0])
+        self.assertEqual(j.modes(), ["warm-up"] * 3 + ["bare"] * 3)
         self.assertEqual(j.count(K.MODULE_BEGIN) + j.count(K.TAGS) + j.count(K.MODULE_BACKWARD_BEGIN), 0)
 
     def test_backward_knows_its_modules(self) -> None:
@@ -84,11 +65,12 @@ class TestLoops(Case):
                 self.assertEqual(inside.pop(), path)
 
     def passed(self, j: Journal) -> list[list[str]]:
-        """What backward has entered and left, and which phases it has come by, in the order of each step."""
+        """What backward does in each step, in order: modules that it enters or leaves, and phases that it passes."""
         steps, now = [], []
         for m in j.marks:
             if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
-                now.append(("+" if m.kind == K.MODULE_BACKWARD_BEGIN else "-") + (j.modules[m.a]["path"] or "net"))
+                verb = "enters" if m.kind == K.MODULE_BACKWARD_BEGIN else "leaves"
+                now.append(f"{verb} {j.modules[m.a]['path'] or 'net'}")
             elif m.kind == K.PHASE_BEGIN:
                 now.append(j.names[m.a])
             elif m.kind == K.STEP_END:
@@ -104,9 +86,11 @@ class TestLoops(Case):
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             for kind, found in zip(kinds, self.passed(r.journal), strict=True):
                 with self.subTest(kind):
-                    blocks = ["+second", "in block", "+second.down", "-second.down", "+second.up", "-second.up"]
-                    blocks += ["-second", "between", "+first", "in block", "+first.down", "-first.down", "+first.up"]
-                    self.assertEqual(found[: len(blocks) + 3], ["outside", "+net", "in net", *blocks])
+                    second = ["enters second", "in block", "enters second.down", "leaves second.down"]
+                    second += ["enters second.up", "leaves second.up", "leaves second"]
+                    first = ["enters first", "in block", "enters first.down", "leaves first.down", "enters first.up"]
+                    wanted = ["outside", "enters net", "in net", *second, "between", *first]
+                    self.assertEqual(found[: len(wanted)], wanted)
         self.assertEqual(len(set(r.out.splitlines())), 1, r.out)
         with run("structures", "cpu", *kinds, agent=False) as alone:
             self.assertEqual(alone.out, r.out)
@@ -114,7 +98,8 @@ class TestLoops(Case):
     def test_backward_enters_no_module_for_what_it_only_gives_back(self) -> None:
         with run("passing", env={"DPSIGHT_WARMUP": "3"}) as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
-            found = [[p[1:].split(".")[-1] for p in step if p[0] == "+"] for step in self.passed(r.journal)]
+            entered = [[p for p in step if p.startswith("enters ")] for step in self.passed(r.journal)]
+            found = [[p.removeprefix("enters ").split(".")[-1] for p in step] for step in entered]
         names = ["passing", "inner", "before"]
         self.assertEqual(found, [["net", "2", "0"], ["net", *names], ["Net", *names]])
 
@@ -125,9 +110,14 @@ class TestLoops(Case):
     @rest
     def test_several_optimizers(self) -> None:
         # The agent's own view: the first update of a pair counts once before the second was ever seen.
-        for order, steps in (("abababab", 5), ("aaabaaabaaab", 6), ("cccc", 5), ("aaaaaabbb", 9)):
-            with self.subTest(order):
-                self.check("sequences", order, steps=steps)
+        for name, order, steps in (
+            ("in turn", ["first", "second"] * 4, 5),
+            ("three to one", ["first", "first", "first", "second"] * 3, 6),
+            ("together", ["both"] * 4, 5),
+            ("one after the other", ["first"] * 6 + ["second"] * 3, 9),
+        ):
+            with self.subTest(name):
+                self.check("sequences", *order, steps=steps)
 
     @rest
     def test_odd_loops(self) -> None:
@@ -159,7 +149,7 @@ class TestLoops(Case):
         with run("odd", "threads") as r:
             self.assertEqual((r.code, r.complaints()), (0, []), r.err)
             self.assertEqual(r.journal.count(K.OPTIMIZER_END), 4)
-            self.assertEqual(nested(r.journal), [])
+            self.assertEqual(r.journal.unclosed(), [])
 
     def test_hooks_that_live_stay_noted(self) -> None:
         with run("odd", "hooks") as r:
@@ -172,15 +162,16 @@ class TestLoops(Case):
     def test_user_steps(self) -> None:
         # Without a plan the first update has ended a step before the script was heard.
         j = self.check("odd", "user", steps=4)
-        self.assertEqual([(m.a, m.b) for m in j.marks if m.kind == K.USER_STEP], [(33, 65)] * 3)
-        self.assertEqual(j.json(9)[0], {"method": "vanilla", "api_key": "***", "rate": None})
-        self.assertEqual([m["value"] for m in j.json(10)], [0.5, 1.5, 2.5])
+        counts = [(m.a - 1, m.b - 1) for m in j.marks if m.kind == K.USER_STEP]  # 0 is for what was not said
+        self.assertEqual(counts, [(32, 64)] * 3)
+        self.assertEqual(j.json(K.FRAME_CONFIG)[0], {"method": "vanilla", "api_key": "***", "rate": None})
+        self.assertEqual([m["value"] for m in j.json(K.FRAME_METRIC)], [0.5, 1.5, 2.5])
         with run("odd", "planned") as r:
             self.assertIn("steps 6", r.out)
-            modes = [m.flags for m in r.journal.marks if m.kind == K.MODE]
-            self.assertEqual(modes[1:], [3, 3, 1, 0, 1, 0, 1], r.journal.line())
+            modes = ["warm-up instrumented"] * 2 + ["instrumented", "bare"] * 2 + ["instrumented"]
+            self.assertEqual(r.journal.modes()[1:], modes, r.journal.line())
             self.assertEqual(r.journal.count(K.STEP_END), 6)
-            self.assertEqual(r.journal.json(15), [{"warmup": 2, "timed": 2}])
+            self.assertEqual(r.journal.json(K.FRAME_PLAN), [{"warmup": 2, "timed": 2}])
         with run("odd", "planned", env={"DPSIGHT_MODE": "bare"}) as r:
             self.assertIn("steps 4", r.out)
 
@@ -208,7 +199,7 @@ class TestOpacus(Case):
                 phases = [j.names[m.a] for m in j.marks if m.kind == K.PHASE_BEGIN]
                 self.assertEqual(phases[-2:], ["clip" if mode not in ("ghost", "fgc") else "accumulate", "noise"])
                 self.assertFalse(any("_module" in m["path"] for m in j.modules.values()))
-                privacy = j.json(11)[-1]
+                privacy = j.json(K.FRAME_PRIVACY)[-1]
                 self.assertEqual((privacy["noise_multiplier"], privacy["max_grad_norm"]), (1.0, 1.0))
                 if mode != "fgc":
                     self.assertEqual(privacy["grad_sample_mode"], mode)
@@ -265,20 +256,20 @@ class TestProcesses(Parted):
             with self.subTest(mode), run("processes", mode) as r:
                 self.assertEqual(r.code, code)
                 self.assertEqual(r.journal.count(K.STEP_END), 1 if mode == "plain" else 2)
-                self.assertEqual([e["reason"] for e in r.journal.json(14)], [end] if end else [])
+                self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], [end] if end else [])
 
     def test_no_handler_keeps_an_exit_at_once(self) -> None:
         for word in ("SIGALRM", "SIGINT"):
             with self.subTest(word), run("processes", "late", word) as r:
                 self.assertEqual((r.code, r.out, r.complaints()), (7, "", []), r.err[-2000:])
-                self.assertEqual([e["reason"] for e in r.journal.json(14)], ["exit"])
+                self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], ["exit"])
 
     def test_exception(self) -> None:
         with run("processes", "exception", env={"MY_PASSWORD": "correct-horse"}) as r:
             self.assertEqual(r.code, 1)
-            found = r.journal.json(12)
+            found = r.journal.json(K.FRAME_EXCEPTION)
             self.assertEqual(found, [{"type": "ValueError", "message": "the password is ***", "oom": False}])
-            self.assertEqual(r.journal.json(14)[0]["reason"], "exception")
+            self.assertEqual(r.journal.json(K.FRAME_END)[0]["reason"], "exception")
             for file in r.folder.iterdir():
                 self.assertNotIn(b"correct-horse", file.read_bytes())
 

@@ -26,7 +26,7 @@ class TestSubclasses(Phantom):
         self.assertEqual((begun["accumulate"], begun["noise"]), (steps, steps))
         self.assertEqual(j.count(K.SAMPLER_BEGIN), 2 * steps)
         held = [t for t in j.tags if t.kind == K.HOOK_ACTIVATION]
-        self.assertEqual(Counter((numbers[t.module], t.op) for t in held), {("0", 1): steps, ("2", 1): steps})
+        self.assertEqual(Counter((numbers[t.module], t.ends) for t in held), {("0", False): steps, ("2", False): steps})
         stored = [t for t in j.tags if t.kind == K.STORED_BACKPROP]
         self.assertEqual(Counter(numbers[t.module] for t in stored), {"0": steps, "2": steps})
         self.assertEqual({(numbers[t.module], t.bytes) for t in stored}, {("0", 16 * 256 * 4), ("2", 16 * 5 * 4)})

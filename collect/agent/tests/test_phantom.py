@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -22,23 +21,6 @@ from harness import CASES, PYTHON_PATH, Parted, Result, phantom, rest, run
 
 UPDATES = (K.OPTIMIZER_BEGIN, K.OPTIMIZER_END, K.UPDATED)
 GRADIENT_OWNERS = {K.PARAMETER: "parameter", K.GRADIENT: "gradient", K.OPTIMIZER_STATE: "state"}
-
-
-def unclosed(journal: Journal) -> list[Mark]:
-    """Marks that open what is not closed where it should be, or close what is not open, thread by thread, but for
-    modules in backward, which are left when others are entered, or with the run."""
-    open_: dict[int, list[Mark]] = {}
-    wrong = []
-    for m in journal.marks:
-        stack = open_.setdefault(m.thread, [])
-        if m.kind in (K.MODULE_BACKWARD_BEGIN, K.MODULE_BACKWARD_END):
-            continue
-        if m.kind <= K.DRAIN_END and m.kind % 2:
-            stack.append(m)
-        elif m.kind <= K.DRAIN_END:
-            if not stack or stack.pop().kind != m.kind - 1:
-                wrong.append(m)
-    return wrong + [m for stack in open_.values() for m in stack]
 
 
 def lossless(journal: Journal) -> list[str]:
@@ -129,14 +111,14 @@ class TestMemory(Phantom):
         with run("threads", env=self.env) as r:
             j = self.checked(r)
             kept = int(r.out.split()[-1])
-        said = [t.op for t in sorted(j.tags) if t.kind == K.SAVED_TENSOR and t.address == kept]
-        self.assertEqual(said, [1], "the other thread's backward has released a graph that is kept")
+        ended = [t.ends for t in sorted(j.tags) if t.kind == K.SAVED_TENSOR and t.address == kept]
+        self.assertEqual(ended, [False], "the other thread's backward has released a graph that is kept")
 
     def every_tag_binds(self, j: Journal) -> None:
         """Each tag names a live block, by its base address and its exact size."""
         replay, unbound = Replay(j), []
         for tag in sorted(j.tags):
-            if tag.op == 1 and replay.until(tag.k).get(tag.address) != tag.bytes:
+            if not tag.ends and replay.until(tag.k).get(tag.address) != tag.bytes:
                 unbound.append(tag)
         self.assertEqual(unbound, [])
 
@@ -232,7 +214,7 @@ class TestMemory(Phantom):
                 ends = [m.k for m in j.marks if m.kind == K.RECOMPUTE_END]
                 self.assertEqual(len(ends), blocks)
                 backward = [m.k for m in j.marks if m.kind == K.BACKWARD_BEGIN and not m.flags & K.NESTED_RUN]
-                tagged = [t for t in j.tags if t.kind == K.SAVED_TENSOR and t.op == 1 and t.k > backward[0]]
+                tagged = [t for t in j.tags if t.kind == K.SAVED_TENSOR and not t.ends and t.k > backward[0]]
                 self.assertGreaterEqual(len(tagged), 2 * blocks)
 
     def test_gpu_times(self) -> None:
@@ -240,8 +222,7 @@ class TestMemory(Phantom):
         update that ended it, and its beginning one of its own where a drain came between."""
         with run("plain", "cuda", "20", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
-            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
-            stamped = {k for t in times for k in t[:2]}
+            times, stamped = j.intervals(), j.stamped()
             drained, seen = False, Counter()
             for m in j.marks:
                 drained = m.kind == K.DRAIN_END or (drained and m.kind != K.STEP_END)
@@ -261,8 +242,7 @@ class TestMemory(Phantom):
         """Where the optimizer has vanished into what was compiled, the region's end closes the step."""
         with run("compiled", "cuda", "step", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
-            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
-            stamped = {k for t in times for k in t[:2]}
+            stamped = j.stamped()
             ended = [m.k for m, after in zip(j.marks, j.marks[1:], strict=False) if after.kind == K.STEP_END]
             self.assertGreater(len(ended), 2)
             self.assertEqual([k in stamped for k in ended], [True] * len(ended))
@@ -272,8 +252,7 @@ class TestMemory(Phantom):
         with run("captured", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
             self.assertIn("captures True", r.out)
-            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
-            stamped = {k for t in times for k in t[:2]}
+            stamped = j.stamped()
             forward = [m.k in stamped for m in j.marks if m.kind == K.FORWARD_BEGIN]
             self.assertEqual(forward, [True] * 4 + [False, True])
 
@@ -282,9 +261,8 @@ class TestMemory(Phantom):
         modules = (K.MODULE_BEGIN, K.MODULE_END)
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             j = self.checked(r)
-            times = [t for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p)]
+            times, stamped = j.intervals(), j.stamped()
             self.assertTrue(all(a[1] == b[0] for a, b in zip(times, times[1:], strict=False)))
-            stamped = {k for t in times for k in t[:2]}
             instrumented, seen = True, Counter()
             for m in j.marks:
                 if m.kind == K.MODE:
@@ -315,7 +293,7 @@ class TestMemory(Phantom):
             with self.subTest(mode), run("forked", mode, env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
                 j = self.checked(r)
                 self.assertEqual(j.count(K.STEP_END), 8)
-                self.assertGreater(len(j.payloads(8)), 0)
+                self.assertGreater(len(j.intervals()), 0)
 
     def test_events_outlive_their_device(self) -> None:
         """On a device that has failed destroying an event ends the process too, and its error would not be seen."""
@@ -328,13 +306,13 @@ class TestMemory(Phantom):
         begun = time.monotonic()
         with run("forked", "hung", env={**self.env, "DPSIGHT_SOURCE": "measured"}) as r:
             self.assertEqual((r.code, r.complaints()), (7, []), r.err)
-            self.assertEqual([e["reason"] for e in r.journal.json(14)], ["exit"])
+            self.assertEqual([e["reason"] for e in r.journal.json(K.FRAME_END)], ["exit"])
         self.assertLess(time.monotonic() - begun, 45)
 
     def test_bare_run(self) -> None:
         with run("plain", "cuda", "6", env={**self.env, "DPSIGHT_MODE": "bare"}) as r:
             j = r.journal
-            self.assertEqual((j.payloads(6), j.tags), ([], []))
+            self.assertEqual((j.payloads(K.FRAME_ALLOCATOR), j.tags), ([], []))
             checks = [c for _, c in j.chunks()]
             self.assertEqual([c["reason"] for c in checks], ["start"] + ["step"] * 6 + ["exit"])
             self.assertGreater(checks[-1]["devices"][0]["stats"]["allocated_bytes.all.peak"], 0)
@@ -365,8 +343,7 @@ class TestMemory(Phantom):
                     [b.kind for a, b in zip(own, own[1:], strict=False) if a.kind == K.ENGINE], [kind] * runs
                 )
                 if what == "phase":
-                    stamped = {k for p in j.payloads(8) for t in struct.iter_unpack("<IIq", p) for k in t[:2]}
-                    self.assertTrue({m.k for m in own if m.kind == K.PHASE_BEGIN} <= stamped)
+                    self.assertTrue({m.k for m in own if m.kind == K.PHASE_BEGIN} <= j.stamped())
                 if what == "recompute":
                     self.assertIn("out of memory", r.out)
                     at = next(i for i, m in enumerate(own) if m.kind == K.OOM)
@@ -391,7 +368,7 @@ class TestMemory(Phantom):
                 j = self.short("260", DPSIGHT_MODE=mode)
                 ends = j.ends()
                 self.assertEqual(len(ends), 260)
-                stamped = {k for p in j.payloads(K.FRAME_TIMES) for t in struct.iter_unpack("<IIq", p) for k in t[:2]}
+                stamped = j.stamped()
                 flags = without = 0
                 for step, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
                     inside = [m for m in j.marks if begin < m.k < end]
@@ -424,7 +401,7 @@ class TestMemory(Phantom):
                 ends = j.ends()
                 self.assertIn(len(ends), (59, 60, 61), what)
                 self.assertEqual(len({m.a for m in j.marks if m.kind == K.UPDATED and m.a}), 1)
-                self.assertEqual(unclosed(j), [])
+                self.assertEqual(j.unclosed(), [])
                 self.assertLess(sum(m.kind == K.BACKWARD_BEGIN and m.k < ends[19] for m in j.marks), 10)
                 late = [m for m in j.marks if m.k > ends[21]]
                 runs = sum(m.kind == K.BACKWARD_BEGIN for m in late)
@@ -432,11 +409,9 @@ class TestMemory(Phantom):
                     self.assertGreaterEqual(runs, 37)
                 else:
                     self.assertLess(runs, 10)
-                once = {
-                    K.NESTED,
-                    K.IN_BACKWARD,
-                }  # a flag says that an update is a part of another, or told with its run
-                updates = [m for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and not any(m.flags & f for f in once)]
+                # An update inside another, or in a run of backward that is marked, is not one more.
+                inside = K.NESTED | K.IN_BACKWARD
+                updates = [m for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and not m.flags & inside]
                 updates += [m for m in j.marks if m.kind == K.UPDATED and not m.flags & K.IN_BACKWARD]
                 if what == "inside":
                     self.assertEqual(len(updates), 20)
@@ -448,8 +423,8 @@ class TestMemory(Phantom):
                 if what == "another":
                     self.assertTrue(any(m.kind == K.MODE and m.flags & K.WARMUP and m.k > ends[19] for m in j.marks))
                 if what in ("wraps", "inner", "inner-raises", "twice"):  # in the first such step, too
-                    nested = [m.flags & K.NESTED for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and m.k > ends[19]]
-                    self.assertEqual(nested, [0, 1] * 40)
+                    begun = [m for m in j.marks if m.kind == K.OPTIMIZER_BEGIN and m.k > ends[19]]
+                    self.assertEqual([bool(m.flags & K.NESTED) for m in begun], [False, True] * 40)
                 if what == "eval":
                     passes = [m for m in late if m.kind == K.FORWARD_BEGIN and not m.flags & K.TRAINING]
                     self.assertEqual(len(passes), 38)
@@ -493,7 +468,7 @@ class TestMemory(Phantom):
     def test_recording_window(self) -> None:
         with run("plain", "cuda", "8", env={**self.env, "DPSIGHT_RECORD_STEPS": "5"}) as r:
             j = self.windowed(r)
-            self.assertEqual([m.flags for m in j.marks if m.kind == K.MODE][-3:], [0, 0, 0])
+            self.assertEqual(j.modes()[-3:], ["bare"] * 3)
             self.assertEqual(sum(s is not None for s, _ in j.chunks()), 5)
 
     @rest
@@ -507,9 +482,10 @@ class TestMemory(Phantom):
                 self.assertEqual(len(opens), windows)
                 if not opens:
                     continue
-                modes = [m.flags & K.INSTRUMENTED for m in self.windowed(r).marks if m.kind == K.MODE]
+                modes = self.windowed(r).modes()
                 # Step 200 has two modes: it begins, and so does its recording.
-                self.assertEqual([i for i, flag in enumerate(modes) if flag and i >= 5], [200, 201, 209])
+                later = [i for i, mode in enumerate(modes) if "instrumented" in mode and i >= 5]
+                self.assertEqual(later, [200, 201, 209])
                 at = opens[0]
                 self.assertEqual((chunks[at - 1][0], chunks[at - 1][1]["recording"]), (None, False))
                 snapshot, check = chunks[at]
@@ -611,11 +587,11 @@ class TestEnds(Phantom):
         for mode, code in (("caught", 0), ("fatal", 1)):
             with self.subTest(mode), run("oom", mode, env=self.env) as r:
                 j = self.checked(r, code)
-                oom = j.json(13)
+                oom = j.json(K.FRAME_OOM)
                 self.assertEqual([o["requested"] for o in oom], [1 << 45])
                 self.assertGreater(oom[0]["limit"], oom[0]["free"])
                 self.assertIn("oom", [c["reason"] for _, c in j.chunks()])
-                self.assertEqual([e["oom"] for e in j.json(12)], [True] if mode == "fatal" else [])
+                self.assertEqual([e["oom"] for e in j.json(K.FRAME_EXCEPTION)], [True] if mode == "fatal" else [])
                 with run("oom", mode, env=self.env, agent=False) as without:
                     self.assertEqual((r.out, r.err), (without.out, without.err))
 
@@ -660,7 +636,7 @@ class TestEnds(Phantom):
             with self.subTest(mode), run("failing", mode, env=self.env) as r:
                 j = self.checked(r)
                 self.assertEqual(r.out, "failed 1048576\n")
-                self.assertEqual([o["requested"] for o in j.json(13)], [1 << 45])
+                self.assertEqual([o["requested"] for o in j.json(K.FRAME_OOM)], [1 << 45])
                 found = self.tagged_at(j, next(m for m in j.marks if m.kind == K.OOM))
                 self.assertEqual(("local mine of fail", K.HELD) in found, mode != "inside", found)
                 read = {K.GRADIENT, K.SAVED_TENSOR} & {kind for _, kind in found}
@@ -674,8 +650,8 @@ class TestEnds(Phantom):
             first, second = (m for m in j.marks if m.kind == K.OOM)
             for m in (first, second):
                 self.assertIn("local mine of fail", [name for name, _ in self.tagged_at(j, m)])
-            modes = [m.flags & K.INSTRUMENTED for m in j.marks if m.kind == K.MODE and m.k > second.k]
-            self.assertEqual(modes, [1, 0])
+            modes = [m for m in j.marks if m.kind == K.MODE and m.k > second.k]
+            self.assertEqual([bool(m.flags & K.INSTRUMENTED) for m in modes], [True, False])
             self.assertGreater(len([t for t in j.tags if t.kind == K.GRADIENT and t.k > second.k]), 3)
 
     def tagged_at(self, j: Journal, m: Mark) -> set[tuple[str, int]]:
@@ -734,7 +710,7 @@ class TestEnds(Phantom):
                 self.assertEqual([m.k for m in j.marks], list(range(1, len(j.marks) + 1)))
                 self.assertEqual(lossless(j), [])
                 self.assertGreaterEqual(len(j.chunks()), 2)
-                self.assertEqual(j.json(14), [])
+                self.assertEqual(j.json(K.FRAME_END), [])
 
     def test_drain_on_request(self) -> None:
         """The collector sets a word in the marks' header; the next mark answers."""

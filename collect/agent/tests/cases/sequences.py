@@ -1,18 +1,20 @@
-"""Two optimizers in an order given as letters: sequences.py abab. c stands for both at once."""
+"""Two optimizers, one step for each argument: sequences.py ORDER..., in which first, second and both say which of them
+update in that step."""
 
 import sys
 
 import torch
 from torch import nn
 
-first, second = nn.Linear(4, 2), nn.Linear(4, 2)
+models = {"first": nn.Linear(4, 2), "second": nn.Linear(4, 2)}
 optimizers = {
-    "a": torch.optim.SGD(first.parameters(), lr=0.1),
-    "b": torch.optim.Adam(second.parameters()),
+    "first": torch.optim.SGD(models["first"].parameters(), lr=0.1),
+    "second": torch.optim.Adam(models["second"].parameters()),
 }
-for letter in sys.argv[1]:
-    for one in optimizers if letter == "c" else letter:
-        optimizers[one].zero_grad()
-    (first(torch.randn(3, 4)) + second(torch.randn(3, 4))).sum().backward()
-    for one in optimizers if letter == "c" else letter:
-        optimizers[one].step()
+for word in sys.argv[1:]:
+    chosen = [optimizer for name, optimizer in optimizers.items() if word in (name, "both")]
+    for optimizer in chosen:
+        optimizer.zero_grad()
+    sum(model(torch.randn(3, 4)) for model in models.values()).sum().backward()
+    for optimizer in chosen:
+        optimizer.step()
