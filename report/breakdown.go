@@ -51,7 +51,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	t.Notes = all.notes()
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		name := all.marked(r.Shown(), &r.Identity)
+		name := all.badged(r.Shown(), &r.Identity)
 		switch {
 		case len(r.Devices) > 0:
 		case r.Bare():
@@ -82,7 +82,7 @@ func KnownTable(doc memory.BreakdownDocument) table.Table {
 	return t
 }
 
-// ofBroken is the mark of all runs with a breakdown; empty where a run without one, which a note names, has another.
+// ofBroken is the badge of all runs with a breakdown; empty where a run without one, which a note names, has another.
 func ofBroken(runs []memory.BreakdownRun) common {
 	named := slices.DeleteFunc(slices.Clone(runs), func(r memory.BreakdownRun) bool {
 		return len(r.Devices) == 0 && r.Bare()

@@ -13,13 +13,13 @@ import (
 
 // Every category that can be seen is marked once in its run's panel, at the top of its bytes at the event where it
 // counts most: as high above the axis, beside the peak's mark, as those bytes are beside the peak.
-func TestMaximaAreMarked(t *testing.T) {
+func TestMaximaAreShown(t *testing.T) {
 	// of the peak: what is worth a mark, and what the categories without one may add up to
 	const visible, hair = 0.005, 0.02
 	for name, s := range gallery() {
 		for _, all := range []bool{false, true} {
 			m := report.Model{Study: s, AllSteps: all}
-			marks := map[string][]canvas.Mark{}
+			shapes := map[string][]canvas.Shape{}
 			for _, f := range m.Figures() {
 				if f.Name != "memory_timeline_categories" {
 					continue
@@ -28,24 +28,24 @@ func TestMaximaAreMarked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, k := range c.Marks {
-					marks[k.What] = append(marks[k.What], k)
+				for _, k := range c.Shapes {
+					shapes[k.What] = append(shapes[k.What], k)
 				}
 			}
 			seen := 0
 			for i := range s.Cells {
 				c := &s.Cells[i]
-				if c.Timeline == nil || len(marks["peak of "+c.Label]) == 0 {
+				if c.Timeline == nil || len(shapes["peak of "+c.Label]) == 0 {
 					continue
 				}
 				maxima := c.Timeline.StepMaxima
 				if all {
 					maxima = c.Timeline.Maxima
 				}
-				peak := marks["peak of "+c.Label][0]
+				peak := shapes["peak of "+c.Label][0]
 				for k := range maxima {
 					x := &maxima[k]
-					got := marks["maximum of "+strings.ReplaceAll(x.Category, "_", " ")+" of "+c.Label]
+					got := shapes["maximum of "+strings.ReplaceAll(x.Category, "_", " ")+" of "+c.Label]
 					if float64(x.MaxBytes) < visible*float64(c.Timeline.PeakBytes) {
 						if len(got) > 0 {
 							t.Errorf("%s: %s of %s is marked", name, x.Category, c.Label)
@@ -54,7 +54,7 @@ func TestMaximaAreMarked(t *testing.T) {
 					}
 					if seen++; len(got) != 1 {
 						if len(s.Cells) <= 10 { // of more, only the largest are marked
-							t.Errorf("%s: %s of %s has %d marks", name, x.Category, c.Label, len(got))
+							t.Errorf("%s: %s of %s has %d shapes", name, x.Category, c.Label, len(got))
 						}
 						continue
 					}
@@ -73,7 +73,7 @@ func TestMaximaAreMarked(t *testing.T) {
 	}
 }
 
-func height(m canvas.Mark) float64 { return m.Within.Y1 - m.Box.Y0 }
+func height(m canvas.Shape) float64 { return m.Within.Y1 - m.Box.Y0 }
 
 // below is what is stacked up to the category's top at its maximum.
 func below(x *timeline.CategoryMaximum) (sum int64) {

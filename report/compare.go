@@ -162,28 +162,28 @@ func compareNotes(doc *compare.Document) []string {
 	if failed > 0 {
 		notes = append(notes, fmt.Sprintf("runs that did not end well count in no cell: %d", failed))
 	}
-	return append(append(append(notes, marksOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
+	return append(append(append(notes, badgesOf(doc)...), doc.Warnings...), sourcesOf(doc)...)
 }
 
-// marksOf says how runs are known that are not whole measured ones: all of them, or so many and in which cells.
-func marksOf(doc *compare.Document) []string {
+// badgesOf says how runs are known that are not whole measured ones: all of them, or so many and in which cells.
+func badgesOf(doc *compare.Document) []string {
 	runs := map[string]*identity.Identity{}
-	marked := map[string][]string{} // run ids
+	badged := map[string][]string{} // run ids
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
 		runs[r.RunID] = r
 		if r.Bare() {
-			marked["bare"] = append(marked["bare"], r.RunID)
+			badged["bare"] = append(badged["bare"], r.RunID)
 		}
 		known := *r
 		known.Params = nil // a run can be predicted and bare
-		if m := known.Mark(); m != "" {
-			marked[m] = append(marked[m], r.RunID)
+		if m := known.Badge(); m != "" {
+			badged[m] = append(badged[m], r.RunID)
 		}
 	}
 	var notes []string
-	for _, m := range sortedKeys(marked) {
-		if len(marked[m]) == len(doc.Runs) {
+	for _, m := range sortedKeys(badged) {
+		if len(badged[m]) == len(doc.Runs) {
 			notes = append(notes, "all runs are "+m)
 			continue
 		}
@@ -192,7 +192,7 @@ func marksOf(doc *compare.Document) []string {
 			c := &doc.Cells[i]
 			n := 0
 			for _, id := range c.RunIDs {
-				if slices.Contains(marked[m], id) {
+				if slices.Contains(badged[m], id) {
 					n++
 				}
 			}
@@ -205,10 +205,10 @@ func marksOf(doc *compare.Document) []string {
 			}
 		}
 		verb := "are"
-		if len(marked[m]) == 1 {
+		if len(badged[m]) == 1 {
 			verb = "is"
 		}
-		notes = append(notes, fmt.Sprintf("%d of %d runs %s %s: %s", len(marked[m]), len(doc.Runs), verb, m,
+		notes = append(notes, fmt.Sprintf("%d of %d runs %s %s: %s", len(badged[m]), len(doc.Runs), verb, m,
 			strings.Join(cells, ", ")))
 	}
 	return notes
@@ -261,7 +261,7 @@ func differenceTable(doc *compare.Document) table.Table {
 	names := map[string]string{}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		names[r.RunID] = all.marked(r.Shown(), r)
+		names[r.RunID] = all.badged(r.Shown(), r)
 		if r.RunID != *doc.Baseline.RunID {
 			other = r.RunID
 		}

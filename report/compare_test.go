@@ -78,8 +78,8 @@ func TestPivotTables(t *testing.T) {
 	}
 }
 
-// Marks are counted by run: of a cell with a measured and a predicted run only one is predicted, and never are all.
-func TestMarksOfAComparison(t *testing.T) {
+// Badges are counted by run: of a cell with a measured and a predicted run only one is predicted, and never are all.
+func TestBadgesOfAComparison(t *testing.T) {
 	runs := grid(8)
 	again := runs[2]
 	again.id, again.source = "again", schemas.Predicted

@@ -65,7 +65,7 @@ func CostTable(doc analyze.CostDocument) table.Table {
 			table.Optional(r.CollectorSetupMS, table.Milliseconds), table.Optional(r.CollectorSealMS,
 				table.Milliseconds)})
 		for _, w := range r.Warnings {
-			notes.add(all.marked(r.Shown(), &r.Identity), w)
+			notes.add(all.badged(r.Shown(), &r.Identity), w)
 		}
 	}
 	t.Notes = append(t.Notes, notes.all()...)

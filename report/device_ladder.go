@@ -18,11 +18,11 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 	var reserves []int64
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		rows := ladderRows(m.Ladders[c.RunID], c.Label, m.mark(c))
+		rows := ladderRows(m.Ladders[c.RunID], c.Label, m.badge(c))
 		if len(rows) == 0 {
 			text := c.Label
-			if mark := m.mark(c); mark != "" {
-				text += " [" + mark + "]"
+			if badge := m.badge(c); badge != "" {
+				text += " [" + badge + "]"
 			}
 			left = append(left, text)
 		}
@@ -58,7 +58,7 @@ func (m *Model) deviceLadder() *figure.DeviceLadder {
 }
 
 // ladderRows are the rows of one run: one each GPU that was sampled, and more where several allocators are on it.
-func ladderRows(run ladder.Run, label, mark string) []figure.LadderRow {
+func ladderRows(run ladder.Run, label, badge string) []figure.LadderRow {
 	var rows []figure.LadderRow
 	for i := range run.GPUs {
 		g := &run.GPUs[i]
@@ -79,7 +79,7 @@ func ladderRows(run ladder.Run, label, mark string) []figure.LadderRow {
 			peaks = append(peaks, nil)
 		}
 		for k, peak := range peaks {
-			row := figure.LadderRow{Label: label, Mark: mark, Allocator: peak}
+			row := figure.LadderRow{Label: label, Badge: badge, Allocator: peak}
 			if k == 0 {
 				row.Device = device
 			}

@@ -145,12 +145,12 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		scale, bars := 0.0, 0
-		mark := map[string]canvas.Mark{}
-		for _, k := range c.Marks {
-			if _, twice := mark[k.What]; twice {
+		shape := map[string]canvas.Shape{}
+		for _, k := range c.Shapes {
+			if _, twice := shape[k.What]; twice {
 				t.Errorf("%s: two bars are of %s", name, k.What)
 			}
-			mark[k.What] = k
+			shape[k.What] = k
 		}
 		for i := range m.Study.Cells {
 			for _, g := range m.Ladders[m.Study.Cells[i].RunID].GPUs {
@@ -161,7 +161,7 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 						len(g.Devices) > 1 || len(m.Ladders[m.Study.Cells[i].RunID].GPUs) > 1 {
 						continue
 					}
-					k, ok := mark[map[string]string{ladder.DevicePeak: "device's",
+					k, ok := shape[map[string]string{ladder.DevicePeak: "device's",
 						ladder.AllocatorPeak: "allocator's"}[at.At]+" peak of "+m.Study.Cells[i].Label]
 					if !ok {
 						t.Errorf("%s: no bar for %s of %s", name, at.At, m.Study.Cells[i].Label)
@@ -179,8 +179,8 @@ func TestLadderBarsEndAtWhatIsUsed(t *testing.T) {
 				}
 			}
 		}
-		if len(mark) != bars || bars == 0 {
-			t.Errorf("%s: %d bars of %d moments", name, len(mark), bars)
+		if len(shape) != bars || bars == 0 {
+			t.Errorf("%s: %d bars of %d moments", name, len(shape), bars)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func ExplainTables(doc explain.Explanation, top int) []table.Table {
 	return tables
 }
 
-// ofExplained is the mark of both runs.
+// ofExplained is the badge of both runs.
 func ofExplained(doc *explain.Explanation) common {
 	return of(len(doc.Runs), func(i int) *identity.Identity { return &doc.Runs[i].Identity })
 }
@@ -56,7 +56,7 @@ func ofExplained(doc *explain.Explanation) common {
 // sides are the titles of the two runs' columns.
 func sides(doc *explain.Explanation) (from, to string) {
 	a, b, all := &doc.Runs[0], &doc.Runs[1], ofExplained(doc)
-	return all.marked(a.Label, &a.Identity), all.marked(b.Label, &b.Identity)
+	return all.badged(a.Label, &a.Identity), all.badged(b.Label, &b.Identity)
 }
 
 func peakWaterfall(doc *explain.Explanation, top int) table.Table {

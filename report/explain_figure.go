@@ -47,7 +47,7 @@ func ExplainFigure(doc explain.Explanation) figure.Figure {
 		}
 	}
 	w.Notes = append(w.Notes, explainWarnings(&doc)...)
-	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Mark: string(all)}
+	return figure.Figure{Name: "explain_waterfall", Title: "Why two runs differ", Picture: w, Badge: string(all)}
 }
 
 // WriteExplanation draws the picture of an explanation into dir, which is created, and gives the paths written.

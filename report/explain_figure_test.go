@@ -83,8 +83,8 @@ func TestWaterfallsSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		marks := c.Marks
-		next := func() (m canvas.Mark) { m, marks = marks[0], marks[1:]; return m }
+		shapes := c.Shapes
+		next := func() (m canvas.Shape) { m, shapes = shapes[0], shapes[1:]; return m }
 		for i, p := range w.Panels {
 			whole := p.Steps[len(p.Steps)-1]
 			var sum, part, change int64
@@ -125,8 +125,8 @@ func TestWaterfallsSum(t *testing.T) {
 				t.Errorf("%s: bars end at %d, the whole is %d", name, sum, whole.Delta)
 			}
 		}
-		if len(marks) > 0 {
-			t.Errorf("%s: %d bars too many", name, len(marks))
+		if len(shapes) > 0 {
+			t.Errorf("%s: %d bars too many", name, len(shapes))
 		}
 	}
 }

@@ -64,7 +64,7 @@ func peakSentences(e *explain.Explanation) []string {
 	for _, r := range e.Runs {
 		switch r.Source {
 		case schemas.Predicted:
-			s.say("The peak of %s is %s, not measured.", r.Label, r.Mark())
+			s.say("The peak of %s is %s, not measured.", r.Label, r.Badge())
 		case schemas.Imported:
 			s.say("The peak of %s is from a file that dpsight did not record.", r.Label)
 		}

@@ -37,10 +37,10 @@ func failedTable(s *compare.Study) table.Table {
 					table.Count), table.Optional(f.AllocatedBytes, table.Bytes),
 				table.Optional(f.CachedBytes, table.Bytes), table.Count(int64(f.Requests)), table.Text(on),
 				table.Text(f.Sentence)})
-			notes.add(all.marked(label, &r.Identity), f.Sentence)
+			notes.add(all.badged(label, &r.Identity), f.Sentence)
 		}
 		if r.FailedMore > 0 {
-			notes.add(all.marked(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings "+
+			notes.add(all.badged(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings "+
 				"has them", r.FailedMore))
 		}
 	}

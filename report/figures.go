@@ -45,7 +45,7 @@ func (m *Model) Figures() []figure.Figure {
 			"use down to categories", Picture: ladder})
 	}
 	for i := range figures {
-		figures[i].Mark = m.Study.CommonMark()
+		figures[i].Badge = m.Study.CommonBadge()
 	}
 	return figures
 }
@@ -54,7 +54,7 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel, Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		row := figure.Row{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
+		row := figure.Row{Label: c.Label, Badge: m.badge(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
 			Overhead: c.Overhead, Baseline: c.IsBaseline()}
 		if c.BrokenDown() {
 			row.Breakdown = c.Main()
@@ -84,7 +84,7 @@ func (m *Model) memoryTimeline() *figure.MemoryTimeline {
 	f := &figure.MemoryTimeline{AllSteps: m.AllSteps, Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Mark: m.mark(c), Failure: failure(&c.Summary),
+		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: failure(&c.Summary),
 			PeakBytes: c.PeakBytes,
 			Timeline:  c.Timeline, Breakdown: c.Main()})
 	}
@@ -103,8 +103,8 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 		v := c.CostOf(cost)
 		if v == nil || c.PeakBytes == nil || c.Status != schemas.StatusOK {
 			text := c.Label
-			if mark := m.mark(c); mark != "" {
-				text += " [" + mark + "]"
+			if badge := m.badge(c); badge != "" {
+				text += " [" + badge + "]"
 			}
 			left = append(left, text)
 			continue
@@ -114,7 +114,7 @@ func (m *Model) tradeoff() *figure.Tradeoff {
 		if c.StepMS.Clock == timing.ClockWall {
 			wall = append(wall, c.Label)
 		}
-		t.Points = append(t.Points, figure.Point{Label: c.Label, Mark: m.mark(c), Cost: v.Median, Low: v.Low,
+		t.Points = append(t.Points, figure.Point{Label: c.Label, Badge: m.badge(c), Cost: v.Median, Low: v.Low,
 			High: v.High,
 			Peak: *c.PeakBytes, PeakLow: min(*c.PeakLow, *c.PeakBytes), PeakHigh: max(*c.PeakHigh, *c.PeakBytes),
 			Baseline: c.IsBaseline()})
@@ -164,12 +164,12 @@ func spreadWords(v *timing.Interval, cost compare.StepCost) string {
 	return "points: medians over " + over + "; bars: the fastest and the slowest of the " + over + enclosing(v)
 }
 
-// mark is what stands beside a run in a figure: nothing, where a note says it of all.
-func (m *Model) mark(c *compare.Cell) string {
-	if m.Study.CommonMark() != "" {
+// badge is what stands beside a run in a figure: nothing, where a note says it of all.
+func (m *Model) badge(c *compare.Cell) string {
+	if m.Study.CommonBadge() != "" {
 		return ""
 	}
-	return compare.StatusMark(&c.Summary.Identity)
+	return compare.StatusBadge(&c.Summary.Identity)
 }
 
 // figureNotes stand under every figure.

@@ -99,8 +99,8 @@ func TestFitFigure(t *testing.T) {
 		for i := range doc.Cells[:min(8, len(doc.Cells))] {
 			want += len(doc.Cells[i].Probes)
 		}
-		if len(c.Marks) != want {
-			t.Errorf("%s: %d marks of %d values", name, len(c.Marks), want)
+		if len(c.Shapes) != want {
+			t.Errorf("%s: %d shapes of %d values", name, len(c.Shapes), want)
 		}
 		goldenGeometry(t, "fit-"+name, f)
 	}
@@ -137,16 +137,16 @@ func TestFitPointsStandAtTheirBytes(t *testing.T) {
 			{Value: 10, Reserved: 250 << 20, Fits: true}, {Value: 20, Reserved: 500 << 20, Fits: true},
 			{Value: 40, Reserved: 900 << 20}}}}}}
 	c, err := f.Canvas()
-	if err != nil || len(c.Marks) != 3 {
-		t.Fatalf("%d marks, %v", len(c.Marks), err)
+	if err != nil || len(c.Shapes) != 3 {
+		t.Fatalf("%d shapes, %v", len(c.Shapes), err)
 	}
-	bottom, left := c.Marks[0].Within.Y1, c.Marks[0].Within.X0
+	bottom, left := c.Shapes[0].Within.Y1, c.Shapes[0].Within.X0
 	for i, want := range []float64{250, 500, 1000} {
-		height, across := bottom-c.Marks[i].Box.Y0, c.Marks[i].Box.X0-left
-		if unit := (bottom - c.Marks[0].Box.Y0) / 250; height/unit < want-0.5 || height/unit > want+0.5 {
+		height, across := bottom-c.Shapes[i].Box.Y0, c.Shapes[i].Box.X0-left
+		if unit := (bottom - c.Shapes[0].Box.Y0) / 250; height/unit < want-0.5 || height/unit > want+0.5 {
 			t.Errorf("point %d stands at %.1f, want %.0f", i, height/unit, want)
 		}
-		if unit := (c.Marks[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 ||
+		if unit := (c.Shapes[0].Box.X0 - left) / 10; across/unit < []float64{10, 20, 40}[i]-0.1 ||
 			across/unit > []float64{10, 20, 40}[i]+0.1 {
 			t.Errorf("point %d stands at the value %.1f", i, across/unit)
 		}
@@ -174,9 +174,9 @@ func TestFitCurvesBeneathAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plot, scale := c.Marks[0].Within, float64(picture.Bounds().Dx())/c.Width
+	plot, scale := c.Shapes[0].Within, float64(picture.Bounds().Dx())/c.Width
 	// Where the curves are halfway between the first two points of the part.
-	x, y := int(scale*(plot.X0+15*(c.Marks[0].Box.X0-plot.X0)/10)), int(scale*(plot.Y1-1.5*(plot.Y1-c.Marks[0].Box.Y0)))
+	x, y := int(scale*(plot.X0+15*(c.Shapes[0].Box.X0-plot.X0)/10)), int(scale*(plot.Y1-1.5*(plot.Y1-c.Shapes[0].Box.Y0)))
 	seen := map[color.Color]bool{}
 	for dy := -12; dy <= 12; dy++ {
 		r, g, b, _ := picture.At(x, y+dy).RGBA()

@@ -60,7 +60,7 @@ func comparedTable(doc *gate.Document) table.Table {
 		{Title: "Verdict", Key: "verdict"}}}
 	leftOut := false
 	predicted := false
-	markOf := func(x *gate.Experiment) string {
+	badgeOf := func(x *gate.Experiment) string {
 		if x.Source == nil || *x.Source != schemas.Predicted {
 			return ""
 		}
@@ -69,14 +69,14 @@ func comparedTable(doc *gate.Document) table.Table {
 		}
 		return "predicted, " + x.Confidence
 	}
-	all := sameMark(doc.Experiments, markOf)
+	all := sameBadge(doc.Experiments, badgeOf)
 	t.Notes = all.notes()
 	for i := range doc.Experiments {
 		x := &doc.Experiments[i]
 		label := table.Text(x.Label)
-		if mark := markOf(x); mark != "" {
+		if badge := badgeOf(x); badge != "" {
 			predicted = true
-			label = table.Text(x.Label + " [" + mark + "]")
+			label = table.Text(x.Label + " [" + badge + "]")
 		}
 		if all != "" {
 			label.Text = x.Label

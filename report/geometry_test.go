@@ -41,7 +41,7 @@ func goldenGeometry(t *testing.T, name string, figures ...figure.Figure) {
 		for _, l := range c.Labels {
 			fmt.Fprintf(&b, "  text %.0f %q\n", l.Box, l.Text)
 		}
-		for _, m := range c.Marks {
+		for _, m := range c.Shapes {
 			fmt.Fprintf(&b, "  mark %.1f %s\n", m.Box, m.What)
 		}
 	}
@@ -65,7 +65,7 @@ func TestBarsEndAtThePeak(t *testing.T) {
 			}
 		}
 		drawn := 0
-		for _, m := range c.Marks {
+		for _, m := range c.Shapes {
 			if !strings.HasPrefix(m.What, "peak of ") {
 				continue
 			}

@@ -63,23 +63,23 @@ func ConfigurationTables(s *compare.Study) []table.Table {
 // unmeasured says which runs no GPU was measured in: a GPU among the settings may be one that a phantom stood for.
 func unmeasured(s *compare.Study) []string {
 	var notes runNotes
-	markOf := func(c *compare.Cell) string {
+	badgeOf := func(c *compare.Cell) string {
 		if c.Source == schemas.Measured {
 			return ""
 		}
-		return c.Mark()
+		return c.Badge()
 	}
-	marks := map[string]bool{}
+	badges := map[string]bool{}
 	for i := range s.Cells {
-		marks[markOf(&s.Cells[i])] = true
+		badges[badgeOf(&s.Cells[i])] = true
 	}
 	for i := range s.Cells {
-		switch mark := markOf(&s.Cells[i]); {
-		case mark == "":
-		case len(marks) == 1:
-			return []string{"all runs: " + mark}
+		switch badge := badgeOf(&s.Cells[i]); {
+		case badge == "":
+		case len(badges) == 1:
+			return []string{"all runs: " + badge}
 		default:
-			notes.add(s.Cells[i].Label, mark)
+			notes.add(s.Cells[i].Label, badge)
 		}
 	}
 	return notes.all()
@@ -107,14 +107,14 @@ func havingIt(s *compare.Study, what string) string {
 	return fmt.Sprintf("%d of %d", len(having), len(s.Cells))
 }
 
-// nameAmong is a cell's label, with its mark where another cell has the same one: what failed may share the label of
+// nameAmong is a cell's label, with its badge where another cell has the same one: what failed may share the label of
 // what did not.
 func nameAmong(s *compare.Study, c *compare.Cell) string {
-	if mark := compare.StatusMark(&c.Summary.Identity); mark != "" &&
+	if badge := compare.StatusBadge(&c.Summary.Identity); badge != "" &&
 		slices.ContainsFunc(s.Cells, func(o compare.Cell) bool {
 			return o.RunID != c.RunID && o.Label == c.Label
 		}) {
-		return c.Label + " [" + mark + "]"
+		return c.Label + " [" + badge + "]"
 	}
 	return c.Label
 }
@@ -226,7 +226,7 @@ func methodsTable(s *compare.Study) table.Table {
 	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		label := all.marked(c.Label, &c.Identity)
+		label := all.badged(c.Label, &c.Identity)
 		method := table.Absent()
 		if c.Method() != "" {
 			method = table.Text(c.Method())

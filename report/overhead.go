@@ -55,7 +55,7 @@ func overheadTable(s *compare.Study) table.Table {
 	var notes runNotes
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		o, label := c.Overhead, all.marked(c.Label, &c.Identity)
+		o, label := c.Overhead, all.badged(c.Label, &c.Identity)
 		step, low, high, n, _ := intervalCells(o.StepMS)
 		t.Rows = append(t.Rows, []table.Cell{all.cell(c.Label, &c.Identity), table.Text(c.Baseline.Label),
 			table.Optional(o.PeakBytes, table.Bytes), table.Optional(o.PeakDeltaBytes, table.DeltaBytes),
@@ -123,7 +123,7 @@ func withSources(t table.Table, s *compare.Study) table.Table {
 func cellColumns(s *compare.Study, first table.Column, from, to int) []table.Column {
 	columns, all := []table.Column{first}, ofStudy(s)
 	for i := from; i < to; i++ {
-		columns = append(columns, table.Column{Title: all.marked(s.Cells[i].Label, &s.Cells[i].Identity),
+		columns = append(columns, table.Column{Title: all.badged(s.Cells[i].Label, &s.Cells[i].Identity),
 			Key: s.Cells[i].RunID, Right: true})
 	}
 	return columns

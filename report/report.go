@@ -118,27 +118,27 @@ func failure(s *analyze.Summary) string {
 	return "no peak is known"
 }
 
-// marked is a label with what must stand beside it.
-func marked(label string, id *identity.Identity) string {
-	if mark := compare.StatusMark(id); mark != "" {
-		return label + " [" + mark + "]"
+// badged is a label with what must stand beside it.
+func badged(label string, id *identity.Identity) string {
+	if badge := compare.StatusBadge(id); badge != "" {
+		return label + " [" + badge + "]"
 	}
 	return label
 }
 
-// common is the mark that all runs of a table have, which is said once beneath it; empty, it stands beside each run.
+// common is the badge that all runs of a table have, which is said once beneath it; empty, it stands beside each run.
 type common string
 
-// sameMark is the mark of all rows, where it is that of each.
-func sameMark[R any](rows []R, mark func(*R) string) common {
-	if len(rows) < 2 || slices.ContainsFunc(rows, func(r R) bool { return mark(&r) != mark(&rows[0]) }) {
+// sameBadge is the badge of all rows, where it is that of each.
+func sameBadge[R any](rows []R, badge func(*R) string) common {
+	if len(rows) < 2 || slices.ContainsFunc(rows, func(r R) bool { return badge(&r) != badge(&rows[0]) }) {
 		return ""
 	}
-	return common(mark(&rows[0]))
+	return common(badge(&rows[0]))
 }
 
 // ofStudy is that of a table of a study's cells.
-func ofStudy(s *compare.Study) common { return common(s.CommonMark()) }
+func ofStudy(s *compare.Study) common { return common(s.CommonBadge()) }
 
 // of is that of a table of so many runs.
 func of(n int, run func(i int) *identity.Identity) common {
@@ -146,20 +146,20 @@ func of(n int, run func(i int) *identity.Identity) common {
 	for i := range ids {
 		ids[i] = run(i)
 	}
-	return common(compare.CommonMark(ids...))
+	return common(compare.CommonBadge(ids...))
 }
 
-// marked is a label with what must stand beside it and is not said of all.
-func (c common) marked(label string, id *identity.Identity) string {
+// badged is a label with what must stand beside it and is not said of all.
+func (c common) badged(label string, id *identity.Identity) string {
 	if c != "" {
 		return label
 	}
-	return marked(label, id)
+	return badged(label, id)
 }
 
 // cell shows such a label. Programs read rows and no notes: to them each says it.
 func (c common) cell(label string, id *identity.Identity) table.Cell {
-	return table.Cell{Text: c.marked(label, id), Value: marked(label, id)}
+	return table.Cell{Text: c.badged(label, id), Value: badged(label, id)}
 }
 
 // notes say it of all.
@@ -170,7 +170,7 @@ func (c common) notes() []string {
 	return []string{"all runs: " + string(c)}
 }
 
-// identified is [marked] for a run shown by itself.
+// identified is [badged] for a run shown by itself.
 func identified(id *identity.Identity) string {
-	return marked(id.Shown(), id)
+	return badged(id.Shown(), id)
 }

@@ -153,7 +153,7 @@ func TestReportWritesOverNothingForeign(t *testing.T) {
 }
 
 // Each output of a report with a predicted run says that it is one.
-func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
+func TestPredictedRunsHaveABadgeEverywhere(t *testing.T) {
 	for _, name := range []string{"names", "predicted"} {
 		files, err := report.Write(t.TempDir(), report.Model{Study: gallery()[name]})
 		if err != nil {
@@ -172,12 +172,12 @@ func TestPredictedRunsAreMarkedEverywhere(t *testing.T) {
 				strings.HasPrefix(of, "success.") {
 				continue // of another run alone, or of all runs of a method together
 			}
-			mark := "predicted (phantom h200"
+			badge := "predicted (phantom h200"
 			if ext == ".json" || ext == ".csv" {
-				mark = "predicted"
+				badge = "predicted"
 			}
-			if !bytes.Contains(text, []byte(mark)) {
-				t.Errorf("%s: %s does not say %q", name, of, mark)
+			if !bytes.Contains(text, []byte(badge)) {
+				t.Errorf("%s: %s does not say %q", name, of, badge)
 			}
 			if name == "names" && !bytes.Contains(text, []byte("imported")) && !strings.HasPrefix(of, "phases-") {
 				t.Errorf("%s does not mark the imported run", of)
@@ -623,11 +623,11 @@ func TestTheTradeoffThatIsNotDrawn(t *testing.T) {
 
 // What is true of all runs of a table is said once under it, and no row or column repeats it. Rows for programs each
 // say it.
-func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
+func TestBadgesOfAllRunsAreSaidOnce(t *testing.T) {
 	s := gallery()["predicted"]
-	const mark = "predicted (phantom h200, indicative)"
-	if s.CommonMark() != mark || len(s.Cells) < 2 {
-		t.Fatalf("%d runs: %q", len(s.Cells), s.CommonMark())
+	const badge = "predicted (phantom h200, indicative)"
+	if s.CommonBadge() != badge || len(s.Cells) < 2 {
+		t.Fatalf("%d runs: %q", len(s.Cells), s.CommonBadge())
 	}
 	before, after := headline()[0], headline()[2]
 	before.source, after.source = schemas.Predicted, schemas.Predicted
@@ -647,13 +647,13 @@ func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 	for _, one := range tables {
 		for _, format := range []string{"table", "markdown", "latex"} {
 			text := strings.NewReplacer(`\[`, "[", `\]`, "]").Replace(printed(t, format, []table.Table{one}))
-			if n := strings.Count(text, mark); strings.Contains(text, "["+mark) ||
-				!strings.Contains(text, "all runs: "+mark) || n > 3 {
+			if n := strings.Count(text, badge); strings.Contains(text, "["+badge) ||
+				!strings.Contains(text, "all runs: "+badge) || n > 3 {
 				t.Errorf("said %d times:\n%s", n, text)
 			}
 		}
 	}
-	if text := printed(t, "csv", report.OverheadTables(s)[:1]); strings.Count(text, "["+mark+"]") != len(s.Cells) {
+	if text := printed(t, "csv", report.OverheadTables(s)[:1]); strings.Count(text, "["+badge+"]") != len(s.Cells) {
 		t.Errorf("rows for programs:\n%s", text)
 	}
 
@@ -667,8 +667,8 @@ func TestMarksOfAllRunsAreSaidOnce(t *testing.T) {
 			runs[2].source, runs[2].status = schemas.Predicted, status
 		}
 		mixed := study(0, runs...)
-		if text := printed(t, "table", report.OverheadTables(mixed)[:1]); mixed.CommonMark() != "" ||
-			strings.Contains(text, "all runs:") || strings.Count(text, "\ndpsgd ["+mark+"]") != 1 {
+		if text := printed(t, "table", report.OverheadTables(mixed)[:1]); mixed.CommonBadge() != "" ||
+			strings.Contains(text, "all runs:") || strings.Count(text, "\ndpsgd ["+badge+"]") != 1 {
 			t.Errorf("runs that differ (%s):\n%s", status, text)
 		}
 	}

@@ -23,12 +23,12 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			Key: "started"},
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
 	superseded, trials, together := false, false, []string{}
-	if all := sameMark(doc.Runs, func(r *analyze.RunsRow) string { return r.Mark() }); all != "" {
+	if all := sameBadge(doc.Runs, func(r *analyze.RunsRow) string { return r.Badge() }); all != "" {
 		t.Columns[4].For, t.Notes = table.Programs, all.notes()
 	}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
-		source := r.Mark()
+		source := r.Badge()
 		if source == "" {
 			source = r.Source
 		}

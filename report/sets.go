@@ -107,7 +107,7 @@ func phaseSet(s *compare.Study) tableSet {
 			continue
 		}
 		t := phasesTable(&c.Phases)
-		t.Title = "Phases of " + marked(c.Label, &c.Identity)
+		t.Title = "Phases of " + badged(c.Label, &c.Identity)
 		if n := len(c.RunIDs); n > 1 {
 			t.Notes = append(t.Notes, fmt.Sprintf("of run %s: of %d repeats the one with the median peak", c.RunID, n))
 		}
@@ -151,7 +151,7 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 	fmt.Fprintf(&b, "%s\n\n", title)
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		fmt.Fprintf(&b, "#%-2d %s", i+1, all.marked(c.Label, &c.Identity))
+		fmt.Fprintf(&b, "#%-2d %s", i+1, all.badged(c.Label, &c.Identity))
 		if n := len(c.RunIDs); n > 1 {
 			fmt.Fprintf(&b, " (%d repeats)", n)
 		}

@@ -23,14 +23,14 @@ func SuccessTables(doc compare.SuccessDocument) []table.Table {
 		{Title: "Method", Key: "method"}, {Title: "Status", Key: "status"},
 		{Title: "Reason", Key: "reason"}, {Title: "Peak MiB until then", Key: "peak_bytes", Right: true},
 		{Title: "Log", Key: "log"}}}
-	bare, all := 0, sameMark(doc.Methods, (*compare.SuccessRow).Mark)
+	bare, all := 0, sameBadge(doc.Methods, (*compare.SuccessRow).Badge)
 	t.Notes = append(t.Notes, all.notes()...)
 	for i := range doc.Methods {
 		r := &doc.Methods[i]
 		bare += r.Bare
 		method := table.Text(r.Method)
-		if mark := r.Mark(); mark != "" && all == "" {
-			method.Text += " [" + mark + "]"
+		if badge := r.Badge(); badge != "" && all == "" {
+			method.Text += " [" + badge + "]"
 		}
 		t.Rows = append(t.Rows, []table.Cell{method, table.Text(r.Source), table.Optional(r.Profile, table.Text),
 			table.Count(int64(r.Runs)), table.Count(int64(r.Bare)), table.Count(int64(r.OK)),

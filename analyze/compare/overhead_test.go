@@ -388,8 +388,8 @@ func TestLabels(t *testing.T) {
 	profile := "h200"
 	p := identity.Identity{Source: schemas.Predicted, Profile: &profile, Status: "oom",
 		Params: map[string]any{"bare": true}}
-	if StatusMark(&p) != "predicted (phantom h200), bare, oom" {
-		t.Error(StatusMark(&p))
+	if StatusBadge(&p) != "predicted (phantom h200), bare, oom" {
+		t.Error(StatusBadge(&p))
 	}
 }
 

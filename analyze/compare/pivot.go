@@ -177,7 +177,7 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	clock := p.clockOf(runs)
 	for _, r := range runs {
 		c.RunIDs = append(c.RunIDs, r.RunID)
-		if m := r.Mark(); m != "" && !slices.Contains(c.Marks, m) {
+		if m := r.Badge(); m != "" && !slices.Contains(c.Marks, m) {
 			c.Marks = append(c.Marks, m)
 		}
 		if r.Status != schemas.StatusOK {

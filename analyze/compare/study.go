@@ -21,7 +21,7 @@ type Study struct {
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: nothing to compare with
-	// BaselineLabel is the baseline's label, with its mark where that is not said of all, or says that each cell has
+	// BaselineLabel is the baseline's label, with its badge where that is not said of all, or says that each cell has
 	// the one of its own parameters.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
@@ -226,8 +226,8 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 	}
 	s.Overhead = &doc
 	s.BaselineLabel = main.Label
-	if mark := StatusMark(&main.Summary.Identity); mark != "" && mark != s.CommonMark() {
-		s.BaselineLabel += " [" + mark + "]"
+	if badge := StatusBadge(&main.Summary.Identity); badge != "" && badge != s.CommonBadge() {
+		s.BaselineLabel += " [" + badge + "]"
 	}
 	if s.SeveralBaselines {
 		s.BaselineLabel = "the baseline of the same parameters"
@@ -247,41 +247,41 @@ func (c *Cell) UnlikeBaseline() []string {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// CommonMark is what must stand beside each of several runs, where that is the same of all and they ended well, so that
+// CommonBadge is what must stand beside each of several runs, where that is the same of all and they ended well, so that
 // it is said once of all of them; else empty, and each says it.
-func CommonMark(ids ...*identity.Identity) string {
+func CommonBadge(ids ...*identity.Identity) string {
 	if len(ids) < 2 {
 		return ""
 	}
-	mark := StatusMark(ids[0])
+	badge := StatusBadge(ids[0])
 	for _, id := range ids {
-		if id.Status != schemas.StatusOK || StatusMark(id) != mark {
+		if id.Status != schemas.StatusOK || StatusBadge(id) != badge {
 			return ""
 		}
 	}
-	return mark
+	return badge
 }
 
-// CommonMark is that of the study's cells.
-func (s *Study) CommonMark() string {
+// CommonBadge is that of the study's cells.
+func (s *Study) CommonBadge() string {
 	ids := make([]*identity.Identity, len(s.Cells))
 	for i := range s.Cells {
 		ids[i] = &s.Cells[i].Identity
 	}
-	return CommonMark(ids...)
+	return CommonBadge(ids...)
 }
 
-// StatusMark is [identity.Identity.Mark] and the status where it is not ok: what must stand beside every figure of the
+// StatusBadge is [identity.Identity.Badge] and the status where it is not ok: what must stand beside every figure of the
 // run.
-func StatusMark(id *identity.Identity) string {
-	mark := id.Mark()
+func StatusBadge(id *identity.Identity) string {
+	badge := id.Badge()
 	if id.Status == schemas.StatusOK {
-		return mark
+		return badge
 	}
-	if mark != "" {
-		mark += ", "
+	if badge != "" {
+		badge += ", "
 	}
-	return mark + id.Status
+	return badge + id.Status
 }
 
 // StudyDocument is results.json of a report: every other document of the same runs.

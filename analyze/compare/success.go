@@ -98,10 +98,10 @@ func Success(runs []analyze.Summary) SuccessDocument {
 	return doc
 }
 
-// Mark is how the row's runs are known where that is not by measuring, as [identity.Identity.Mark] has it.
-func (r *SuccessRow) Mark() string {
+// Badge is how the row's runs are known where that is not by measuring, as [identity.Identity.Badge] has it.
+func (r *SuccessRow) Badge() string {
 	id := identity.Identity{Source: r.Source, Profile: r.Profile}
-	return id.Mark()
+	return id.Badge()
 }
 
 // Failed reports whether a run did not end well.

@@ -60,7 +60,7 @@ func TestSuccess(t *testing.T) {
 	other.Source, other.Profile = schemas.Predicted, new("a100")
 	if rows := Success([]analyze.Summary{measured, predicted, other}).Methods; len(rows) != 3 ||
 		*rows[0].MeanPeakBytes != 100 || *rows[1].MeanPeakBytes != 300 ||
-		rows[0].Mark() != "" || rows[1].Mark() != "predicted (phantom h200)" {
+		rows[0].Badge() != "" || rows[1].Badge() != "predicted (phantom h200)" {
 		t.Errorf("measured and predicted peaks have no mean: %+v", rows)
 	}
 	bare := run("k", "ghost", schemas.StatusOK, 100, 2)

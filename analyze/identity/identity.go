@@ -50,9 +50,9 @@ func Of(in *schemas.Tables) Identity {
 // Bare reports whether the run has counters and timers only.
 func (id *Identity) Bare() bool { b, _ := id.Params["bare"].(bool); return b }
 
-// Mark is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
+// Badge is how the run's figures are known where that is not by measuring a whole run: "predicted (phantom h200,
 // close)", "imported", "bare", or empty. Every output shows it.
-func (id *Identity) Mark() string {
+func (id *Identity) Badge() string {
 	switch {
 	case id.Source == schemas.Predicted:
 		text := "phantom"
@@ -71,18 +71,18 @@ func (id *Identity) Mark() string {
 	return ""
 }
 
-// kind is the mark without the confidence, which does not tell experiments apart.
+// kind is the badge without the confidence, which does not tell experiments apart.
 func (id *Identity) kind() string {
 	plain := *id
 	plain.Confidence = ""
-	return plain.Mark()
+	return plain.Badge()
 }
 
-func (id *Identity) bare(mark string) string {
+func (id *Identity) bare(badge string) string {
 	if id.Bare() {
-		return mark + ", bare"
+		return badge + ", bare"
 	}
-	return mark
+	return badge
 }
 
 // NotIngested is the warning of a run that has no tables yet: there is nothing else to say of it.

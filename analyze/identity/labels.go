@@ -62,7 +62,7 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 }
 
 // Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
-// parameters that tell them apart, else the arguments of their commands; then, of runs of the same mark and status, the
+// parameters that tell them apart, else the arguments of their commands; then, of runs of the same badge and status, the
 // start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which batch.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
@@ -70,11 +70,11 @@ func Labels(ids []Identity, started []time.Time) []string {
 		labels[i] = ids[i].Title()
 	}
 	experimentsApart(ids, labels)
-	marked := make([]string, len(labels)) // what a table shows beside a label tells runs apart, too
+	badged := make([]string, len(labels)) // what a table shows beside a label tells runs apart, too
 	for i := range ids {
-		marked[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
+		badged[i] = labels[i] + "\x00" + ids[i].kind() + "\x00" + ids[i].Status
 	}
-	sharing(marked, func(group []int) {
+	sharing(badged, func(group []int) {
 		times := map[string]int{}
 		at := func(i int) string {
 			if i >= len(started) || started[i].IsZero() {

@@ -148,7 +148,7 @@ func chartedHere(t *testing.T, folder string) (map[string]charted, map[string]ma
 				t.Errorf("%s%s is at %d B, the timeline's highest at %d", what, c.Label, top, is.timeline)
 			}
 		}
-		within := markOf(t, timeline, "peak of "+c.Label).Within
+		within := shapeOf(t, timeline, "peak of "+c.Label).Within
 		said := func(l canvas.Label) bool {
 			return l.Box.X0 > within.X1 && l.Box.Y0 < within.Y1 && l.Box.Y1 > within.Y0 &&
 				strings.HasPrefix(l.Text, "peak "+table.Size(is.peak)+",")
@@ -178,20 +178,20 @@ func canvasOf(t *testing.T, m *report.Model, name string) *canvas.Canvas {
 	return nil
 }
 
-func markOf(t *testing.T, c *canvas.Canvas, what string) canvas.Mark {
+func shapeOf(t *testing.T, c *canvas.Canvas, what string) canvas.Shape {
 	t.Helper()
-	at := slices.IndexFunc(c.Marks, func(m canvas.Mark) bool { return m.What == what })
+	at := slices.IndexFunc(c.Shapes, func(m canvas.Shape) bool { return m.What == what })
 	if at < 0 {
 		t.Fatalf("no mark %q", what)
 	}
-	return c.Marks[at]
+	return c.Shapes[at]
 }
 
 // endOfBar reads where a bar ends off the numbers below its axis.
 func endOfBar(t *testing.T, c *canvas.Canvas, what string) int64 {
 	t.Helper()
 	const below = 30 // logical pixels, in which the axis' numbers stand
-	m := markOf(t, c, what)
+	m := shapeOf(t, c, what)
 	var axis scale
 	for _, l := range c.Labels {
 		middle := (l.Box.X0 + l.Box.X1) / 2
@@ -205,7 +205,7 @@ func endOfBar(t *testing.T, c *canvas.Canvas, what string) int64 {
 // topOfTimeline reads how high something reaches off the numbers to the left of its panel.
 func topOfTimeline(t *testing.T, c *canvas.Canvas, what string) int64 {
 	t.Helper()
-	m := markOf(t, c, what)
+	m := shapeOf(t, c, what)
 	var axis scale
 	bottom := 0.0
 	for _, l := range c.Labels {

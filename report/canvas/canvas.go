@@ -64,17 +64,17 @@ type Label struct {
 	Box  Box
 }
 
-// A Mark is something drawn to scale, and the axis that it must stay within.
-type Mark struct {
+// A Shape is something drawn to scale, and the axis that it must stay within.
+type Shape struct {
 	What        string
 	Box, Within Box
 }
 
-// A Canvas takes drawing calls in logical pixels and remembers where each text and each mark went.
+// A Canvas takes drawing calls in logical pixels and remembers where each text and each shape went.
 type Canvas struct {
 	Width, Height float64
 	Labels        []Label
-	Marks         []Mark
+	Shapes        []Shape
 	drawn         []quad // diamonds and segments; see [Canvas.Covered]
 	r             surface
 	scale         float64
@@ -185,9 +185,9 @@ func textBox(x, y, width, size float64) Box {
 	return Box{x, y - capHeight*size, x + width, y + descent*size}
 }
 
-// Mark notes that something was drawn to scale in a box, and what it must not reach out of.
-func (c *Canvas) Mark(what string, box, within Box) {
-	c.Marks = append(c.Marks, Mark{what, box, within})
+// Shape notes that something was drawn to scale in a box, and what it must not reach out of.
+func (c *Canvas) Shape(what string, box, within Box) {
+	c.Shapes = append(c.Shapes, Shape{what, box, within})
 }
 
 // Area fills what lies under a line of steps: value i holds from x[i] to x[i+1], down to y0.
@@ -275,7 +275,7 @@ func (q *quad) overlaps(b Box) bool {
 	return true
 }
 
-// Misplaced lists the texts that stick out of the canvas or lie over another, and the marks that reach beyond their
+// Misplaced lists the texts that stick out of the canvas or lie over another, and the shapes that reach beyond their
 // axes.
 func (c *Canvas) Misplaced() []string {
 	var out []string
@@ -290,7 +290,7 @@ func (c *Canvas) Misplaced() []string {
 		}
 	}
 	const hair = 0.01 // of floating point
-	for _, m := range c.Marks {
+	for _, m := range c.Shapes {
 		if b, w := m.Box, m.Within; b.X0 < w.X0-hair || b.Y0 < w.Y0-hair || b.X1 > w.X1+hair || b.Y1 > w.Y1+hair {
 			out = append(out, fmt.Sprintf("%s at %.1f reaches out of %.1f", m.What, b, w))
 		}

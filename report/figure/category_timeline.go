@@ -29,8 +29,8 @@ const (
 	letterRow  = 14.0 // the strip of letters above a plot
 )
 
-// categoryMark is one category's maximum on the plot, and its line in the list.
-type categoryMark struct {
+// maximumPoint is one category's maximum on the plot, and its line in the list.
+type maximumPoint struct {
 	letter string
 	name   string
 	x, y   float64
@@ -48,7 +48,7 @@ type letters struct {
 
 // categoryPanel is a panel with its maxima.
 type categoryPanel struct {
-	marks   []categoryMark
+	maxima  []maximumPoint
 	letters []letters
 	left    float64 // of the list
 	foot    string  // below the list
@@ -78,7 +78,7 @@ func (m *CategoryTimeline) group() grouping {
 		for _, c := range m.maxima(&m.Rows[i]) {
 			present[c.Category] = present[c.Category] || c.MaxBytes > 0
 		}
-		for _, c := range m.worthMarking(&m.Rows[i]) {
+		for _, c := range m.visibleMaxima(&m.Rows[i]) {
 			major[c.Category] = true
 		}
 	}
@@ -112,8 +112,8 @@ func (m *CategoryTimeline) layout() *categoryLayout {
 		y += float64(len(p.title))*nameSize*lineHeight + 4
 		if segments := m.shown(p.row); len(segments) > 0 && p.high > 0 {
 			y += letterRow
-			listed := m.marked(p.row)
-			all = all && len(listed) == len(m.worthMarking(p.row))
+			listed := m.listedMaxima(p.row)
+			all = all && len(listed) == len(m.visibleMaxima(p.row))
 			height := max(plotLow, float64(len(listed)+3)*insideSize*lineHeight)
 			if len(m.Rows) <= manyPanels {
 				height = max(height, plotHeight)
@@ -122,7 +122,7 @@ func (m *CategoryTimeline) layout() *categoryLayout {
 			p.unit, p.perByte = unitOf(p.high), height/float64(p.high)
 			p.lay(segments, m.AllSteps)
 			named = named && !p.unnamed
-			x = m.mark(&p, &l.groups, listed)
+			x = m.placeMaxima(&p, &l.groups, listed)
 			y += height + stripHeight
 			if m.AllSteps {
 				y += stripHeight
@@ -173,8 +173,8 @@ func axisWidth(highs []int64) float64 {
 	return width
 }
 
-// worthMarking are the maxima of a run that can be seen in it.
-func (m *CategoryTimeline) worthMarking(r *TimelineRow) (out []timeline.CategoryMaximum) {
+// visibleMaxima are the maxima of a run that can be seen in it.
+func (m *CategoryTimeline) visibleMaxima(r *TimelineRow) (out []timeline.CategoryMaximum) {
 	for _, c := range m.maxima(r) {
 		if c.MaxBytes > 0 && float64(c.MaxBytes) >= minorShare*float64(r.Timeline.PeakBytes) {
 			out = append(out, c)
@@ -186,9 +186,9 @@ func (m *CategoryTimeline) worthMarking(r *TimelineRow) (out []timeline.Category
 // fewMaxima is how many are marked where there are many panels.
 const fewMaxima = 4
 
-// marked are the maxima that are marked, in the order of precedence; of many runs, the largest.
-func (m *CategoryTimeline) marked(r *TimelineRow) []timeline.CategoryMaximum {
-	out := m.worthMarking(r)
+// listedMaxima are the maxima that are marked, in the order of precedence; of many runs, the largest.
+func (m *CategoryTimeline) listedMaxima(r *TimelineRow) []timeline.CategoryMaximum {
+	out := m.visibleMaxima(r)
 	for len(m.Rows) > manyPanels && len(out) > fewMaxima {
 		least := 0
 		for k := range out {
@@ -201,13 +201,13 @@ func (m *CategoryTimeline) marked(r *TimelineRow) []timeline.CategoryMaximum {
 	return out
 }
 
-// mark places the maxima of one panel.
-func (m *CategoryTimeline) mark(p *timePanel, g *grouping, listed []timeline.CategoryMaximum) categoryPanel {
+// placeMaxima places the maxima of one panel.
+func (m *CategoryTimeline) placeMaxima(p *timePanel, g *grouping, listed []timeline.CategoryMaximum) categoryPanel {
 	x := categoryPanel{left: p.plot.X1 + peakGap}
 	t := p.row.Timeline
 	p.peakX, p.peakY = p.eventX(t.Peak.Event), p.y(t.PeakBytes)
 	for i, c := range listed {
-		k := categoryMark{letter: string(rune('a' + i)), name: words(c.Category), x: p.eventX(c.At.Event),
+		k := maximumPoint{letter: string(rune('a' + i)), name: words(c.Category), x: p.eventX(c.At.Event),
 			fill: palette[c.Category],
 			most: table.Size(c.MaxBytes), atPeak: table.Size(c.AtPeakBytes), when: m.when(&c.At)}
 		if c.AtPeakBytes == 0 {
@@ -221,9 +221,9 @@ func (m *CategoryTimeline) mark(p *timePanel, g *grouping, listed []timeline.Cat
 			}
 		}
 		k.y = p.y(below)
-		x.marks = append(x.marks, k)
+		x.maxima = append(x.maxima, k)
 	}
-	x.letters = gather(x.marks, p.plot)
+	x.letters = gather(x.maxima, p.plot)
 	if r := p.row; r.PeakBytes != nil && *r.PeakBytes > t.PeakBytes {
 		x.foot = "peak " + table.Size(*r.PeakBytes) + " (torch's counter), not recorded"
 	}
@@ -257,9 +257,9 @@ func (m *MemoryTimeline) when(at *memory.Moment) string {
 }
 
 // gather puts the letters of maxima that lie too close together into one text, until no two texts touch.
-func gather(marks []categoryMark, plot canvas.Box) []letters {
-	sorted := slices.Clone(marks)
-	slices.SortStableFunc(sorted, func(a, b categoryMark) int {
+func gather(maxima []maximumPoint, plot canvas.Box) []letters {
+	sorted := slices.Clone(maxima)
+	slices.SortStableFunc(sorted, func(a, b maximumPoint) int {
 		switch {
 		case a.x < b.x:
 			return -1

@@ -31,18 +31,18 @@ func (m *CategoryTimeline) draw(svg bool) (*canvas.Canvas, error) {
 
 // drawMaxima marks each category's maximum, and the peak.
 func (l *categoryLayout) drawMaxima(c *canvas.Canvas, p *timePanel, x *categoryPanel) {
-	for _, k := range x.marks {
+	for _, k := range x.maxima {
 		c.Line(k.x, p.plot.Y0-1, k.x, k.y, 0.6, softInk)
 	}
 	for _, g := range x.letters {
 		c.Text(g.text, g.x, p.plot.Y0-4, letterSize, canvas.Middle, ink)
 	}
 	c.Diamond(p.peakX, p.peakY, 6.5, ink) // shows around a maximum at the same place
-	c.Mark("peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.peakY, X1: p.peakX, Y1: p.peakY}, p.plot)
-	for _, k := range x.marks {
+	c.Shape("peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.peakY, X1: p.peakX, Y1: p.peakY}, p.plot)
+	for _, k := range x.maxima {
 		c.Diamond(k.x, k.y, 4.5, ink)
 		c.Diamond(k.x, k.y, 3.2, k.fill)
-		c.Mark("maximum of "+k.name+" of "+p.row.Label, canvas.Box{X0: k.x, Y0: k.y, X1: k.x, Y1: k.y}, p.plot)
+		c.Shape("maximum of "+k.name+" of "+p.row.Label, canvas.Box{X0: k.x, Y0: k.y, X1: k.x, Y1: k.y}, p.plot)
 	}
 }
 
@@ -59,7 +59,7 @@ func (l *categoryLayout) drawList(c *canvas.Canvas, p *timePanel, x *categoryPan
 	text("own maximum", listName-30, listMost, canvas.End, softInk)
 	text("at the peak", listMost, listAtPeak, canvas.End, softInk)
 	text("first reached in", listAtPeak+12, listWidth, canvas.Start, softInk)
-	for _, k := range x.marks {
+	for _, k := range x.maxima {
 		y += insideSize * lineHeight
 		c.Text(k.letter, x.left, y, insideSize, canvas.Start, ink)
 		b := canvas.Box{X0: x.left + listLetter, Y0: y - 8, X1: x.left + listLetter + 9, Y1: y + 1}
@@ -87,8 +87,8 @@ func (m *CategoryTimeline) describe() string {
 	for i := range m.Rows {
 		r := &m.Rows[i]
 		b.WriteString(r.Label)
-		if r.Mark != "" {
-			b.WriteString(" [" + r.Mark + "]")
+		if r.Badge != "" {
+			b.WriteString(" [" + r.Badge + "]")
 		}
 		if r.Timeline == nil {
 			b.WriteString(": " + r.Failure + ". ")

@@ -49,9 +49,9 @@ func (l *layout) drawPeak(c *canvas.Canvas, i int) {
 			l.drawSegment(c, p, i, s, sum, sum+s.bytes)
 			sum += s.bytes
 		}
-		c.Mark("categories of "+r.Label, l.bar(i, p.zero, p.x(sum)), l.within(p))
+		c.Shape("categories of "+r.Label, l.bar(i, p.zero, p.x(sum)), l.within(p))
 	}
-	c.Mark("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
+	c.Shape("peak of "+r.Label, l.bar(i, p.zero, end), l.within(p))
 	c.Text(table.Size(*r.PeakBytes), end+6, textY, valueSize, canvas.Start, ink)
 }
 
@@ -67,7 +67,7 @@ func (l *layout) drawOverhead(c *canvas.Canvas, i int) {
 		return
 	}
 	low, high := r.extent()
-	c.Mark("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), l.within(p))
+	c.Shape("overhead of "+r.Label, l.bar(i, p.x(low), p.x(high)), l.within(p))
 	if len(r.Overhead.Categories) == 0 {
 		if d := *r.Overhead.PeakDeltaBytes; d != 0 {
 			b := l.bar(i, min(p.zero, p.x(d)), max(p.zero, p.x(d)))

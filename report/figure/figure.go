@@ -26,9 +26,9 @@ type Figure struct {
 	Name    string // without ending
 	Title   string
 	Picture Picture
-	// Mark is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the
+	// Badge is what must be said of all runs: that they are predicted, say. It goes into an SVG's description; in the
 	// picture a note says it.
-	Mark string
+	Badge string
 }
 
 // WritePNG draws the figure at twice its nominal size.
@@ -43,8 +43,8 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 		return fmt.Errorf("drawing %s: %w", f.Name, err)
 	}
 	description := f.Picture.describe()
-	if f.Mark != "" {
-		description += " All runs: " + f.Mark + "."
+	if f.Badge != "" {
+		description += " All runs: " + f.Badge + "."
 	}
 	return c.Save(w, f.Title, description)
 }
@@ -52,7 +52,7 @@ func (f *Figure) write(w io.Writer, svg bool) error {
 // Canvas draws the figure and gives where everything in it stands.
 func (f *Figure) Canvas() (*canvas.Canvas, error) { return f.Picture.draw(true) }
 
-// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the marks beyond the
+// Misplaced draws the figure and lists the texts that stick out of it or lie over another, and the shapes beyond the
 // ends of their axes: none, whatever the runs are called and however large they are. Both formats have one layout.
 func (f *Figure) Misplaced() ([]string, error) {
 	c, err := f.Canvas()
@@ -65,7 +65,7 @@ func (f *Figure) Misplaced() ([]string, error) {
 // A Row is one run of the picture.
 type Row struct {
 	Label     string // unique in the picture
-	Mark      string // how the run's figures are known, and its status if not ok
+	Badge     string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64
 	Breakdown *memory.DeviceBreakdown // nil: the peak is known, not its parts
@@ -104,8 +104,8 @@ func (m *MemoryBreakdown) describe() string {
 	var b strings.Builder
 	for _, r := range m.Rows {
 		b.WriteString(r.Label)
-		if r.Mark != "" {
-			b.WriteString(" [" + r.Mark + "]")
+		if r.Badge != "" {
+			b.WriteString(" [" + r.Badge + "]")
 		}
 		switch {
 		case r.PeakBytes == nil:

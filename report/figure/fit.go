@@ -321,6 +321,6 @@ func (l *fitLayout) drawSeries(c *canvas.Canvas, series int) {
 		if !p.Fits {
 			c.Diamond(x, y, radius-2, paper)
 		}
-		c.Mark(fmt.Sprintf("%s %d of %s", l.m.Vary, p.Value, s.Label), canvas.Box{X0: x, Y0: y, X1: x, Y1: y}, l.plot)
+		c.Shape(fmt.Sprintf("%s %d of %s", l.m.Vary, p.Value, s.Label), canvas.Box{X0: x, Y0: y, X1: x, Y1: y}, l.plot)
 	}
 }

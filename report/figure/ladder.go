@@ -14,7 +14,7 @@ import (
 // allocators.
 type LadderRow struct {
 	Label string // unique in the picture
-	Mark  string
+	Badge string
 	// Device is the device's peak, nil in the rows of the other allocators on a GPU, and Allocator the peak of an
 	// allocator, nil for a run without events.
 	Device, Allocator *ladder.Moment
@@ -114,7 +114,7 @@ func (m *DeviceLadder) layout() *ladderLayout {
 	text := 0.0
 	widest := 60.0
 	for i := range m.Rows {
-		widest = max(widest, l.label(m.Rows[i].Label, m.Rows[i].Mark))
+		widest = max(widest, l.label(m.Rows[i].Label, m.Rows[i].Badge))
 		for _, at := range m.Rows[i].moments() {
 			if at == nil {
 				continue
@@ -233,7 +233,7 @@ func (l *ladderLayout) drawBar(c *canvas.Canvas, i, k int) {
 	if k == 1 {
 		at = "allocator's peak of "
 	}
-	c.Mark(at+r.Label, bar, l.within(p))
+	c.Shape(at+r.Label, bar, l.within(p))
 	c.Text(total(m), bar.X1+6, (bar.Y0+bar.Y1)/2+valueSize*0.36, valueSize, canvas.Start, ink)
 	c.Text(canvas.Fit(under(m), insideSize, p.textRight-p.left-4), p.left+4, bar.Y1+5+insideSize, insideSize,
 		canvas.Start, softInk)
@@ -243,8 +243,8 @@ func (m *DeviceLadder) describe() string {
 	var b strings.Builder
 	for _, r := range m.Rows {
 		b.WriteString(r.Label)
-		if r.Mark != "" {
-			b.WriteString(" [" + r.Mark + "]")
+		if r.Badge != "" {
+			b.WriteString(" [" + r.Badge + "]")
 		}
 		for k, at := range r.moments() {
 			if at == nil {

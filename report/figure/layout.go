@@ -13,7 +13,7 @@ const (
 	margin     = 20.0
 	titleSize  = 15.0
 	nameSize   = 13.0
-	markSize   = 11.0
+	badgeSize  = 11.0
 	valueSize  = 12.0
 	insideSize = 11.0
 	noteSize   = 11.0
@@ -78,7 +78,7 @@ func (m *MemoryBreakdown) layout() *layout {
 func (l *layout) wrapLabels() float64 {
 	widest := 60.0
 	for _, r := range l.m.Rows {
-		widest = max(widest, l.label(r.Label, r.Mark))
+		widest = max(widest, l.label(r.Label, r.Badge))
 	}
 	return widest
 }

@@ -12,22 +12,22 @@ type rows struct {
 	under  float64   // the height of what stands under each bar
 }
 
-type rowLabel struct{ name, mark []string }
+type rowLabel struct{ name, badge []string }
 
 func (r rowLabel) height() float64 {
-	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.mark))*markSize*lineHeight
+	return float64(len(r.name))*nameSize*lineHeight + float64(len(r.badge))*badgeSize*lineHeight
 }
 
 // label breaks the label of the next row and gives the width of its widest line.
-func (r *rows) label(label, mark string) float64 {
-	rl := rowLabel{canvas.Wrap(numbered(len(r.labels), label), nameSize, maxLabel, 3), canvas.Wrap(mark, markSize,
+func (r *rows) label(label, badge string) float64 {
+	rl := rowLabel{canvas.Wrap(numbered(len(r.labels), label), nameSize, maxLabel, 3), canvas.Wrap(badge, badgeSize,
 		maxLabel, 2)}
 	widest := 0.0
 	for _, s := range rl.name {
 		widest = max(widest, canvas.Measure(s, nameSize))
 	}
-	for _, s := range rl.mark {
-		widest = max(widest, canvas.Measure(s, markSize))
+	for _, s := range rl.badge {
+		widest = max(widest, canvas.Measure(s, badgeSize))
 	}
 	r.labels = append(r.labels, rl)
 	return widest
@@ -68,9 +68,9 @@ func (r *rows) drawLabel(c *canvas.Canvas, i int, right float64) {
 		c.Text(s, right, y+nameSize*0.95, nameSize, canvas.End, ink)
 		y += nameSize * lineHeight
 	}
-	for _, s := range label.mark {
-		c.Text(s, right, y+markSize*0.95, markSize, canvas.End, softInk)
-		y += markSize * lineHeight
+	for _, s := range label.badge {
+		c.Text(s, right, y+badgeSize*0.95, badgeSize, canvas.End, softInk)
+		y += badgeSize * lineHeight
 	}
 }
 

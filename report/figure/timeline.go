@@ -15,7 +15,7 @@ import (
 // A TimelineRow is one run's panel.
 type TimelineRow struct {
 	Label     string // unique in the picture
-	Mark      string // how the run's figures are known, and its status if not ok
+	Badge     string // how the run's figures are known, and its status if not ok
 	Failure   string // why there is nothing to draw
 	PeakBytes *int64 // of the whole run; above the timeline's where the peak came outside the recorded steps
 	Timeline  *timeline.Timeline
@@ -156,8 +156,8 @@ func (m *MemoryTimeline) layout() *timelineLayout {
 func (m *MemoryTimeline) title(i int, width float64) []string {
 	r := &m.Rows[i]
 	text := numbered(i, r.Label)
-	if r.Mark != "" {
-		text += " [" + r.Mark + "]"
+	if r.Badge != "" {
+		text += " [" + r.Badge + "]"
 	}
 	if t := r.Timeline; t != nil {
 		switch {
@@ -222,8 +222,8 @@ func (m *MemoryTimeline) describe() string {
 	for i := range m.Rows {
 		r := &m.Rows[i]
 		b.WriteString(r.Label)
-		if r.Mark != "" {
-			b.WriteString(" [" + r.Mark + "]")
+		if r.Badge != "" {
+			b.WriteString(" [" + r.Badge + "]")
 		}
 		if r.Timeline == nil {
 			b.WriteString(": " + r.Failure + ". ")

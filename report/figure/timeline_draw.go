@@ -183,16 +183,16 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 	for k := n - 1; k >= 0; k-- {
 		layer(solid, k, fill(k))
 	}
-	highest, atPeak := int64(0), int64(0) // of all columns, and of those that the peak's mark stands on
+	highest, atPeak := int64(0), int64(0) // of all columns, and of those that the peak's shape stands on
 	for i, h := range st.high {
 		highest = max(highest, h)
 		if st.x[i] <= p.peakX+1 && p.peakX-1 <= st.x[i+1] {
 			atPeak = max(atPeak, h)
 		}
 	}
-	c.Mark("allocated at the peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.y(atPeak), X1: p.peakX,
+	c.Shape("allocated at the peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.y(atPeak), X1: p.peakX,
 		Y1: p.plot.Y1}, p.plot)
-	c.Mark("allocated of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
+	c.Shape("allocated of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
 		p.plot)
 	if st.reserved[0] < 0 {
 		return
@@ -203,7 +203,7 @@ func (l *timelineLayout) drawAreas(c *canvas.Canvas, p *timePanel) {
 		highest = max(highest, r)
 	}
 	c.Steps(st.x, reserved, 1.2, ink)
-	c.Mark("reserved of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
+	c.Shape("reserved of "+p.row.Label, canvas.Box{X0: st.x[0], Y0: p.y(highest), X1: st.x[len(st.x)-1], Y1: p.plot.Y1},
 		p.plot)
 }
 
@@ -212,7 +212,7 @@ func (l *timelineLayout) drawPeak(c *canvas.Canvas, p *timePanel) {
 	x := p.plot.X1 + peakGap
 	c.Line(p.peakX, p.peakY, x-4, p.peakY, 0.6, softInk)
 	c.Diamond(p.peakX, p.peakY, 4, ink)
-	c.Mark("peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.peakY, X1: p.peakX, Y1: p.peakY}, p.plot)
+	c.Shape("peak of "+p.row.Label, canvas.Box{X0: p.peakX, Y0: p.peakY, X1: p.peakX, Y1: p.peakY}, p.plot)
 	y := p.plot.Y0
 	for _, line := range p.peak {
 		at := x

@@ -66,9 +66,9 @@ func TestSpikesSurviveTheirPixel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mark := range c.Marks {
-		if strings.HasPrefix(mark.What, "allocated") && math.Abs(mark.Box.Y0-p.peakY) > 1e-9 {
-			t.Errorf("the area reaches %v, the peak is at %v", mark.Box.Y0, p.peakY)
+	for _, shape := range c.Shapes {
+		if strings.HasPrefix(shape.What, "allocated") && math.Abs(shape.Box.Y0-p.peakY) > 1e-9 {
+			t.Errorf("the area reaches %v, the peak is at %v", shape.Box.Y0, p.peakY)
 		}
 	}
 	if got := p.peak[0].text; got != "peak 8.79 KiB, backward" {

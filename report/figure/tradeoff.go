@@ -14,7 +14,7 @@ import (
 // repeats.
 type Point struct {
 	Label             string // unique in the picture
-	Mark              string
+	Badge             string
 	Cost, Low, High   float64 // in the picture's unit of cost
 	Peak              int64   // bytes
 	PeakLow, PeakHigh int64
@@ -194,8 +194,8 @@ func (m *Tradeoff) layout() *tradeoffLayout {
 func (m *Tradeoff) text(i int, width float64) string {
 	p := &m.Points[i]
 	text := numbered(i, p.Label)
-	if p.Mark != "" {
-		text += " [" + p.Mark + "]"
+	if p.Badge != "" {
+		text += " [" + p.Badge + "]"
 	}
 	return canvas.Fit(text, nameSize, width)
 }
@@ -355,8 +355,8 @@ func (m *Tradeoff) describe() string {
 	var b strings.Builder
 	for _, p := range m.Points {
 		b.WriteString(p.Label)
-		if p.Mark != "" {
-			b.WriteString(" [" + p.Mark + "]")
+		if p.Badge != "" {
+			b.WriteString(" [" + p.Badge + "]")
 		}
 		fmt.Fprintf(&b, ": peak %s, %s %s. ", table.Size(p.Peak), m.Cost, tickText(p.Cost))
 	}

@@ -73,5 +73,5 @@ func (l *tradeoffLayout) drawPoint(c *canvas.Canvas, p *Point) {
 	if p.Baseline {
 		c.Diamond(x, y, pointRadius-2, paper)
 	}
-	c.Mark("point of "+p.Label, box, l.plot)
+	c.Shape("point of "+p.Label, box, l.plot)
 }

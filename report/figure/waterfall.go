@@ -83,9 +83,9 @@ func (m *Waterfall) layout() *waterfallLayout {
 			label := rowLabel{name: canvas.Wrap(s.Label, nameSize, fallLabel, 3)}
 			size := nameSize
 			if s.Kind == StepPart {
-				label, size = rowLabel{mark: canvas.Wrap(s.Label, markSize, fallLabel, 2)}, markSize
+				label, size = rowLabel{badge: canvas.Wrap(s.Label, badgeSize, fallLabel, 2)}, badgeSize
 			}
-			for _, line := range slices.Concat(label.name, label.mark) {
+			for _, line := range slices.Concat(label.name, label.badge) {
 				widest = max(widest, canvas.Measure(line, size))
 			}
 			f.labels = append(f.labels, label)
@@ -220,7 +220,7 @@ func (f *fall) draw(c *canvas.Canvas) {
 			last = i
 		}
 		if s.Kind != StepStart {
-			c.Mark(s.Label, b, f.within(&f.panel))
+			c.Shape(s.Label, b, f.within(&f.panel))
 		}
 		c.Text(s.Text, f.textRight, f.middle(i)+valueSize*0.36, valueSize, canvas.End, color)
 	}
