@@ -148,6 +148,7 @@ func (m madeUp) input() schemas.Tables {
 			in.Events = append(in.Events, schemas.Event{RunID: m.id, Seq: 1 + int64(i)*(peakSeq-1),
 				Action: int32(schemas.ActionSegmentAlloc), Size: size})
 		}
+		in.Reserved = schemas.DeriveReserved(in.Events, in.Report.Devices)
 	}
 	return in
 }

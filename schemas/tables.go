@@ -37,5 +37,6 @@ type Tables struct {
 	Stacks      []StackFrame // detail
 	Clocks      []EventClock
 	ModuleTimes []ModuleTime
-	Segments    []SegmentBlock // detail, or requests that failed: the lists with which later windows open
+	Reserved    []ReservedLevel // with events
+	Segments    []SegmentBlock  // detail, or requests that failed: the lists with which later windows open
 }

@@ -566,7 +566,8 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	in.Events, in.Report.OOMs = nil, []schemas.OOM{o} // what was reserved is not known
+	in.Events, in.Reserved = nil, nil // what was reserved is not known
+	in.Report.OOMs = []schemas.OOM{o}
 	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with "+
 		"what the CUDA context and others take of it: ") {
 		t.Errorf("%+v", f)

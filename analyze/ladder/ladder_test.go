@@ -96,6 +96,7 @@ func simulate(r *rand.Rand, c card, ranks int) schemas.Tables {
 			Verdict: schemas.Exact, Events: seq, PeakSeq: peakSeq,
 			PeakAllocatedBytes: peak, InstrumentedPeakSeq: &peakSeq, PeakReservedBytes: reserved})
 	}
+	in.Reserved = schemas.DeriveReserved(in.Events, in.Report.Devices)
 	for i := range in.Processes {
 		in.Processes[i].EndNS = end
 	}

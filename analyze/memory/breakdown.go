@@ -334,37 +334,14 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 // Level is how many bytes there are from event seq on.
 type Level struct{ Seq, Bytes int64 }
 
-// ReservedSteps replays the segments: what is reserved before any event, then after each that changes it; nil without
-// segment events. What was reserved before recording is not in them, so it is taken as what replay's own peak has
-// beyond theirs.
+// ReservedSteps is what a device had reserved: before any event, then after each that may change it; nil where that is
+// not known.
 func ReservedSteps(in *schemas.Tables, p identity.Place) []Level {
-	v := identity.Verdict(in, p)
-	if v == nil {
-		return nil
-	}
-	steps := []Level{{}}
-	var now, highest int64
-	for i := range in.Events {
-		e := &in.Events[i]
-		if e.Rank != p.Rank || e.Device != p.Device {
-			continue
+	var steps []Level
+	for i := range in.Reserved {
+		if r := &in.Reserved[i]; r.Rank == p.Rank && r.Device == p.Device {
+			steps = append(steps, Level{r.Seq, r.Bytes})
 		}
-		switch schemas.Action(e.Action) {
-		case schemas.ActionSegmentAlloc, schemas.ActionSegmentMap, schemas.ActionGap:
-			now += e.Size
-		case schemas.ActionSegmentFree, schemas.ActionSegmentUnmap:
-			now -= e.Size
-		default:
-			continue
-		}
-		highest = max(highest, now)
-		steps = append(steps, Level{e.Seq, now})
-	}
-	if len(steps) == 1 {
-		return nil
-	}
-	for i := range steps {
-		steps[i].Bytes += v.PeakReservedBytes - highest
 	}
 	return steps
 }

@@ -81,6 +81,7 @@ func TestTimelineReserved(t *testing.T) {
 	in.Events = []schemas.Event{{Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 200},
 		{Seq: 500, Action: int32(schemas.ActionSegmentAlloc), Size: 500},
 		{Seq: 501, Action: int32(schemas.ActionSegmentFree), Size: 500}}
+	in.Reserved = schemas.DeriveReserved(in.Events, in.Report.Devices)
 	var highest, end int64
 	tl, _ := mainTimeline(in)
 	tl.columns(func(c *TimelineColumn) {
@@ -92,7 +93,7 @@ func TestTimelineReserved(t *testing.T) {
 	if highest != 700 || end != 200 {
 		t.Errorf("reserved reaches %d and ends at %d", highest, end)
 	}
-	in.Events = nil
+	in.Events, in.Reserved = nil, nil
 	tl, _ = mainTimeline(in)
 	tl.columns(func(c *TimelineColumn) {
 		if c.ReservedBytes != -1 {

@@ -54,7 +54,12 @@ func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 			t.Owners, err = owners(r.Dir, recorded, want&schemas.WantDetail != 0)
 			return err
 		}},
-		{schemas.WantEvents, func() (err error) { t.Events, err = segmentEvents(r.Dir, recorded); return err }},
+		{schemas.WantEvents, func() (err error) {
+			if t.Events, err = segmentEvents(r.Dir, recorded); err == nil {
+				t.Reserved, err = reserved(r.Dir, t.Events, report)
+			}
+			return err
+		}},
 		{schemas.WantClock, func() (err error) { t.Clocks, err = eventClocks(r.Dir, recorded); return err }},
 		{schemas.WantGradients, func() (err error) {
 			if recorded {

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,15 @@ func segmentEvents(dir string, needed bool) ([]schemas.Event, error) {
 		return schemas.Action(p.ints[i]).Reserves()
 	})
 	return rows, optional(err, needed)
+}
+
+// reserved reads what was reserved. A store that is older than the table has it in its events.
+func reserved(dir string, events []schemas.Event, report *schemas.IngestReport) ([]schemas.ReservedLevel, error) {
+	levels, err := schemas.Reserved.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return schemas.DeriveReserved(events, report.Devices), nil
+	}
+	return levels, err
 }
 
 // windowLists reads the allocator's own blocks where later windows open, or where a request failed outside of one. Most
