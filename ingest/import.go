@@ -35,6 +35,9 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 			if out.RunID != "" {
 				in.RunIDs = append(in.RunIDs, out.RunID)
 			}
+			if out.State == schemas.IngestNew {
+				doc.Dirs = append(doc.Dirs, out.Dir)
+			}
 			if out.State == schemas.IngestRefused {
 				in.Reason = &out.Reason
 			}

@@ -22,9 +22,6 @@ func RulesHash() string { return join.RulesHash() }
 type Options struct {
 	Version string // of dpsight, for the report
 	Again   bool   // [Import]: also what was ingested before
-	// Confide judges a prediction by its facts; nil leaves that to whoever reads the report. It is no part of this
-	// package, which derives and does not judge.
-	Confide func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence
 	// Prepare is called with each run folder of [Import] first: what a killed collector left is put together there. May
 	// be nil.
 	Prepare func(dir string) error
@@ -71,9 +68,6 @@ func Run(dir string, o Options) (*schemas.IngestReport, error) {
 		r.sum()
 		if r.Prediction = prediction(m, journals); r.Prediction != nil {
 			r.Prediction.Band = band(m, &r.IngestReport)
-			if o.Confide != nil {
-				r.Prediction.Confidence = o.Confide(m, &r.IngestReport)
-			}
 		}
 		return nil
 	})

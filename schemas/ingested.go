@@ -7,6 +7,7 @@ const IngestedSchema = "dpsight.ingest/1"
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
+	Dirs   []string        `json:"-"` // folders of runs that got new tables
 }
 
 // The states of an input.

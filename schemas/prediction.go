@@ -67,7 +67,7 @@ type Prediction struct {
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.
 	Compiled bool `json:"compiled"`
-	// Confidence is the judgement on these facts; null in reports of who did not judge.
+	// Confidence is the judgement on these facts, which is made after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
 	// Band is the range of the peaks over policies of addresses; null where only one was tried.
 	Band *PlacementBand `json:"band"`

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -28,7 +27,10 @@ func (c *ingestCmd) Run(s *streams) error {
 	}
 	defer ingest.Frugal()()
 	doc, err := ingest.ImportAll(c.Paths, c.Store, ingest.Options{Version: version, Again: c.Again,
-		Confide: confidence.Assess, Prepare: collect.Recover})
+		Prepare: collect.Recover})
+	for i := 0; err == nil && i < len(doc.Dirs); i++ {
+		err = storeConfidence(doc.Dirs[i])
+	}
 	if err != nil {
 		return cannotWrite(c.Store, err)
 	}
