@@ -132,7 +132,7 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 	defer ingest.Frugal()()
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version})
 	if err == nil {
-		err = storeConfidence(r.Dir)
+		err = confidence.Store(r.Dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
@@ -141,20 +141,6 @@ func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestRep
 		console.Println("dpsight: warning: " + w)
 	}
 	return rep, nil
-}
-
-// storeConfidence adds to the report of a predicted run how sure its peak is: ingest derives, and does not judge.
-func storeConfidence(dir string) error {
-	m, err := schemas.ReadManifest(dir)
-	if err != nil {
-		return err
-	}
-	rep, err := schemas.ReadIngestReport(dir)
-	if err != nil || rep.Prediction == nil {
-		return err
-	}
-	rep.Prediction.Confidence = confidence.Assess(m, rep)
-	return schemas.WriteIngestReport(dir, rep)
 }
 
 // show prints what was recorded: the run, and its peak by category.

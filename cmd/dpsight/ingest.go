@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
@@ -28,8 +29,8 @@ func (c *ingestCmd) Run(s *streams) error {
 	defer ingest.Frugal()()
 	doc, err := ingest.ImportAll(c.Paths, c.Store, ingest.Options{Version: version, Again: c.Again,
 		Prepare: collect.Recover})
-	for i := 0; err == nil && i < len(doc.Dirs); i++ {
-		err = storeConfidence(doc.Dirs[i])
+	if err == nil {
+		err = confidence.Store(doc.Dirs...)
 	}
 	if err != nil {
 		return cannotWrite(c.Store, err)
