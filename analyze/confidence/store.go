@@ -1,6 +1,10 @@
 package confidence
 
-import "github.com/dpsight/dpsight/schemas"
+import (
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/schemas"
+)
 
 // Store adds to the ingest reports of predicted runs, by their folders, how sure their peaks are. Ingest derives what a
 // report holds, and does not judge it. Reports of other runs stay as they are.
@@ -18,7 +22,7 @@ func Store(dirs ...string) error {
 			continue
 		}
 		report.Prediction.Confidence = Assess(m, report)
-		if err := schemas.WriteIngestReport(dir, report); err != nil {
+		if err := schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode); err != nil {
 			return err
 		}
 	}

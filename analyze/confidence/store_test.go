@@ -1,6 +1,7 @@
 package confidence
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -17,7 +18,7 @@ func TestStore(t *testing.T) {
 		if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "r", Source: source}); err != nil {
 			t.Fatal(err)
 		}
-		if err := schemas.WriteIngestReport(dir, report); err != nil {
+		if err := schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +28,9 @@ func (c *ingestCmd) Run(s *streams) error {
 		return cannotWrite(c.Store, err)
 	}
 	defer ingest.Frugal()()
-	doc, err := ingest.ImportAll(c.Paths, c.Store, ingest.Options{Version: version, Again: c.Again,
-		Prepare: collect.Recover})
-	if err == nil {
-		err = confidence.Store(doc.Dirs...)
-	}
-	if err != nil {
+	o := ingest.Options{Version: version, Again: c.Again, Prepare: collect.Recover}
+	doc, err := ingest.ImportAll(c.Paths, c.Store, o)
+	if err = cmp.Or(err, confidence.Store(doc.Dirs...)); err != nil {
 		return cannotWrite(c.Store, err)
 	}
 	if err := table.Write(s.out, c.Format, report.IngestedTable(doc)); err != nil {
