@@ -10,6 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// CostTables are those that the cost of recording is in: manifest and report alone.
+const CostTables schemas.Want = 0
+
 // CostSchema is the version of [CostDocument].
 const CostSchema = "dpsight.cost/1"
 

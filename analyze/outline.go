@@ -6,6 +6,12 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// What a summary for comparison looks at: without energy, and with it.
+const (
+	ComparisonTables = schemas.WantTimes
+	EnergyTables     = ComparisonTables | schemas.WantSamples
+)
+
 // SummarizeForComparison is what other runs are compared with: peaks and times, from manifest, report and steps alone;
 // and energy, where there are samples too.
 func SummarizeForComparison(in schemas.Tables) Summary {

@@ -11,6 +11,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// PhasesTables are those that phases are tabulated from.
+const PhasesTables = schemas.WantTimes | schemas.WantModuleTimes
+
 // PhasesSchema is the version of [PhasesDocument].
 const PhasesSchema = "dpsight.phases/1"
 

@@ -1,11 +1,15 @@
 package analyze
 
 import (
+	"time"
+
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
-	"time"
 )
+
+// ListTables are those that a list of runs needs: no allocations.
+const ListTables = schemas.WantTimes
 
 // RunsSchema is the version of [RunsDocument].
 const RunsSchema = "dpsight.runs/1"

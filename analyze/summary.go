@@ -3,6 +3,8 @@ package analyze
 import (
 	"errors"
 	"fmt"
+	"time"
+
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
@@ -11,8 +13,11 @@ import (
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
-	"time"
 )
+
+// SummaryTables are those that a summary looks at. Detail is not among them: it would take most of a report's time.
+const SummaryTables = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
+	schemas.WantGradients
 
 // Summary is what comparisons and reports need of one run: a megabyte at most, nearly all of it the timeline, so that a
 // report over many runs holds the tables of one at a time.

@@ -289,7 +289,7 @@ func wholeReport(tb testing.TB, dir, out string) {
 	}
 	var runs []analyze.Summary
 	for _, r := range sel.Runs {
-		tables, err := store.Load(r, schemas.WantAll)
+		tables, err := store.Load(r, analyze.SummaryTables)
 		if err != nil {
 			tb.Fatal(err)
 		}

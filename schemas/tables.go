@@ -16,9 +16,6 @@ const (
 	WantDetail
 	WantClock       // when each event happened
 	WantModuleTimes // GPU time by module, and modules
-
-	// WantAll is all that a summary needs. Detail is not in it: it would take most of a report's time.
-	WantAll = WantMemory | WantTimes | WantSamples | WantEvents | WantGradients
 )
 
 // Tables is one run as analysis sees it. What was not asked for (see [Want]), or what the run does not have, is empty.

@@ -3,11 +3,12 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/identity"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
 )
 
 // argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].

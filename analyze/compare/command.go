@@ -2,11 +2,12 @@ package compare
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas/launch"
-	"slices"
-	"strings"
 )
 
 // argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script,

@@ -1,8 +1,9 @@
 package compare
 
 import (
-	"github.com/dpsight/dpsight/analyze/identity"
 	"slices"
+
+	"github.com/dpsight/dpsight/analyze/identity"
 )
 
 // Configuration is what the runs of a study have in common, said once, and what tells them apart.

@@ -17,6 +17,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Tables are those that an explanation looks at.
+const Tables = analyze.SummaryTables | schemas.WantDetail | schemas.WantModuleTimes
+
 // Schema is the version of the document that "dpsight analyze explain --format json" prints.
 const Schema = "dpsight.explain/1"
 

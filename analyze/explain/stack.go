@@ -2,11 +2,12 @@ package explain
 
 import (
 	"cmp"
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
-	"slices"
 )
 
 // StackPart is one call path's part in the difference of the peaks, matched by functions and files, so that code

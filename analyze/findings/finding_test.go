@@ -625,7 +625,7 @@ func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 		"largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
 		t.Errorf("%q", f)
 	}
-	if found := failures(&in, memory.NewLedgers(&in)); len(found) != 3 {
+	if found := (&evidence{in: &in, ledgers: memory.NewLedgers(&in)}).failures(); len(found) != 3 {
 		t.Errorf("%d findings", len(found))
 	}
 }

@@ -2,11 +2,12 @@ package findings
 
 import (
 	"cmp"
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
-	"slices"
 )
 
 // Schema is the version of [Document].

@@ -27,7 +27,7 @@ type low struct {
 
 // growth looks at what every step leaves behind: where the lowest allocated of each is above that of the one before,
 // for many steps, something keeps what earlier ones made. The highest of a step would not do: it follows the batch.
-func (x *finder) growth() []Finding {
+func (x *evidence) growth() []Finding {
 	lows := rising(x.lows())
 	if len(lows) < growthSteps {
 		return nil
@@ -80,7 +80,7 @@ func (x *finder) growth() []Finding {
 }
 
 // lows gives those of the recorded steps after warm-up, in order.
-func (x *finder) lows() (lows []low) {
+func (x *evidence) lows() (lows []low) {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
 		if s := &x.in.Steps[i]; s.Rank == x.p.Rank && s.Device == x.p.Device && s.Recorded && !s.Warmup {
@@ -131,7 +131,7 @@ func rising(lows []low) (longest []low) {
 
 // grown says by how many bytes each category counts more after one event than after another, and what of the blocks
 // made in between belongs to each module that is known.
-func (x *finder) grown(from, to int64) (categories map[schemas.Category]int64, modules map[string]int64) {
+func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64, modules map[string]int64) {
 	categories, modules = map[schemas.Category]int64{}, map[string]int64{}
 	add := func(i int, seq, sign int64) {
 		a := x.l.Allocs[i]

@@ -2,13 +2,13 @@ package findings
 
 import (
 	"fmt"
+
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 // failures gives a finding for each allocation that failed.
-func failures(in *schemas.Tables, ledgers *memory.Ledgers) (out []Finding) {
-	for _, r := range memory.FailedRequests(in, ledgers) {
+func (x *evidence) failures() (out []Finding) {
+	for _, r := range memory.FailedRequests(x.in, x.ledgers) {
 		out = append(out, failureFinding(&r))
 	}
 	return out

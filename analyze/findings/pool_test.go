@@ -1,9 +1,10 @@
 package findings
 
 import (
-	"github.com/dpsight/dpsight/analyze/identity"
 	"slices"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze/identity"
 )
 
 // What repeats of one experiment have in common is found once, by the one that was recorded in full; what is another

@@ -14,7 +14,7 @@ const (
 )
 
 // workspaces looks for those that a run has more than once: torch keeps one for each thread and stream.
-func (x *finder) workspaces() []Finding {
+func (x *evidence) workspaces() []Finding {
 	streams := map[uint64]int64{}
 	var first, largest uint64 // of the first block, of the most bytes
 	sizes := map[int64]int{}  // of the blocks on one stream

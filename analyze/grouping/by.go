@@ -12,6 +12,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Tables are those that a breakdown by what blocks belong to looks at.
+const Tables = memory.BreakdownTables | schemas.WantDetail
+
 // BreakdownBySchema is the version of [BreakdownByDocument].
 const BreakdownBySchema = "dpsight.breakdown_by/1"
 

@@ -1,10 +1,11 @@
 package identity
 
 import (
-	"github.com/dpsight/dpsight/schemas"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // What a suite hashed, and what the built-in experiments' parameters say, does not hang on the words of a command: a

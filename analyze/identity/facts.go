@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"github.com/dpsight/dpsight/schemas"
 	"slices"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // A Fact is something about a run that moves its figures whatever the method, or a parameter of its experiment. Two

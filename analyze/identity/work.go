@@ -2,8 +2,9 @@ package identity
 
 import (
 	"fmt"
-	"github.com/dpsight/dpsight/schemas/launch"
 	"strings"
+
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // ScriptOf names what a command runs: the base name of its script, else -m and the module; empty where neither can be

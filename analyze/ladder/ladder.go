@@ -9,6 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Tables are those that a ladder looks at.
+const Tables = memory.BreakdownTables | schemas.WantSamples | schemas.WantClock
+
 // Schema is the version of [Document].
 const Schema = "dpsight.ladder/1"
 

@@ -8,6 +8,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// BreakdownTables are those that a breakdown looks at.
+const BreakdownTables = schemas.WantMemory | schemas.WantTimes | schemas.WantEvents
+
 // BreakdownSchema is the version of [BreakdownDocument].
 const BreakdownSchema = "dpsight.breakdown/1"
 

@@ -1,9 +1,10 @@
 package predict
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/schemas"
-	"slices"
 )
 
 // KnownErrorsOf sorts the predictions that were called close, and that say their doubts, by kind of doubt.

@@ -13,6 +13,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// Tables are those that a prediction is reduced from.
+const Tables = analyze.SummaryTables | schemas.WantDetail
+
 // PredictionSchema is the version of [PredictionDocument].
 const PredictionSchema = "dpsight.prediction/1"
 

@@ -12,6 +12,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// CategoryTables are those that a timeline by category looks at.
+const CategoryTables = schemas.WantMemory | schemas.WantTimes
+
 // CategoryTimelineSchema is the version of [CategoryTimelineDocument].
 const CategoryTimelineSchema = "dpsight.timeline/1"
 

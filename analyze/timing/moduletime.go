@@ -10,6 +10,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+// ModuleTimeTables are those that the times of modules are in.
+const ModuleTimeTables = schemas.WantTimes | schemas.WantModuleTimes
+
 // ModuleTimeSchema is the version of [ModuleTimeDocument].
 const ModuleTimeSchema = "dpsight.time/1"
 

@@ -1,9 +1,10 @@
 package timing
 
 import (
-	"gonum.org/v1/gonum/stat/distuv"
 	"slices"
 	"sort"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Interval is a median and what surrounds it: in milliseconds, but for the rates that [compare.Cell.CostOf] gives.

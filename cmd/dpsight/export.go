@@ -6,7 +6,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report/resultjson"
 	"github.com/dpsight/dpsight/report/selected"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 type exportCmd struct {
@@ -26,7 +25,7 @@ func (c *exportCmd) Run(s *streams) error {
 	if len(runs.Runs) > 1 && c.Out == "" {
 		return withHint(fmt.Errorf("%d runs do not go into one file", len(runs.Runs)), "name a folder with -o, or one run")
 	}
-	profiles, err := selected.RowsOf(runs, schemas.WantAll, analyze.Profile)
+	profiles, err := selected.RowsOf(runs, analyze.SummaryTables, analyze.Profile)
 	if err != nil {
 		return err
 	}

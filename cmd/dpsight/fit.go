@@ -125,7 +125,7 @@ func readFit(dir string) (predict.FitRun, error) {
 	if err != nil {
 		return predict.FitRun{}, err
 	}
-	in, err := selected.Read(r, schemas.WantAll|schemas.WantDetail)
+	in, err := selected.Read(r, predict.Tables)
 	if err != nil {
 		return predict.FitRun{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
@@ -131,7 +132,7 @@ func tables(t *testing.T, dir string) schemas.Tables {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := store.Load(sel.Runs[0], schemas.WantAll|schemas.WantDetail)
+	tab, err := store.Load(sel.Runs[0], findings.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect/suite"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
@@ -91,7 +92,7 @@ func runsOf(t testing.TB, folder string) iter.Seq[*example] {
 	}
 	return func(yield func(*example) bool) {
 		for _, r := range runs {
-			tab, err := store.Load(r, schemas.WantAll|schemas.WantDetail)
+			tab, err := store.Load(r, findings.Tables)
 			if err != nil {
 				t.Fatal(err)
 			}

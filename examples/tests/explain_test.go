@@ -29,7 +29,7 @@ func TestExplainedPairs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range found {
-			tab, err := store.Load(r, schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes)
+			tab, err := store.Load(r, explain.Tables)
 			if err != nil {
 				t.Fatal(err)
 			}

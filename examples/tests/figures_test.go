@@ -15,7 +15,6 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/canvas"
 	"github.com/dpsight/dpsight/report/table"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -138,7 +137,7 @@ func reduced(t testing.TB, runs []store.Run) ([]analyze.Summary, map[string]ladd
 	var sums []analyze.Summary
 	ladders := map[string]ladder.Run{}
 	for _, r := range runs {
-		tab, err := store.Load(r, schemas.WantAll|schemas.WantClock)
+		tab, err := store.Load(r, analyze.SummaryTables|ladder.Tables)
 		if err != nil {
 			t.Fatal(err)
 		}

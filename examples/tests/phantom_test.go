@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
@@ -237,7 +238,7 @@ func load(t *testing.T, dir string) schemas.Tables {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab, err := store.Load(sel.Runs[0], schemas.WantAll|schemas.WantDetail)
+	tab, err := store.Load(sel.Runs[0], findings.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/ladder"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -17,7 +16,7 @@ func TestSummaryWithLadder(t *testing.T) {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
-		tab, err := store.Load(r, schemas.WantAll|schemas.WantClock)
+		tab, err := store.Load(r, analyze.SummaryTables|ladder.Tables)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/ingest/ingesttest"
-	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
@@ -139,7 +138,7 @@ func TestReadAsNotebooksDo(t *testing.T) {
 	}
 	full := 0
 	for _, r := range runs {
-		tab, err := store.Load(r, schemas.WantAll)
+		tab, err := store.Load(r, analyze.SummaryTables)
 		if err != nil {
 			t.Fatal(err)
 		}

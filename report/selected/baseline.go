@@ -29,7 +29,7 @@ func (r *Runs) repeats(runs ...*analyze.Summary) []analyze.Summary {
 	for _, s := range runs {
 		names[s.Name] = true
 	}
-	return r.outlines(schemas.WantTimes, func(m *schemas.Manifest) bool { return names[m.Name] })
+	return r.outlines(analyze.ComparisonTables, func(m *schemas.Manifest) bool { return names[m.Name] })
 }
 
 // lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
@@ -37,7 +37,7 @@ func (r *Runs) repeats(runs ...*analyze.Summary) []analyze.Summary {
 func (r *Runs) lendEnergy(runs []analyze.Summary) {
 	if slices.ContainsFunc(runs, func(s analyze.Summary) bool { return s.NoEnergy != "" && !s.Bare() }) {
 		bare := func(m *schemas.Manifest) bool { return m.Bare && m.Source == schemas.Measured }
-		compare.LendEnergy(runs, r.outlines(schemas.WantTimes|schemas.WantSamples, bare))
+		compare.LendEnergy(runs, r.outlines(analyze.EnergyTables, bare))
 	}
 }
 
@@ -62,7 +62,7 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 			return Baseline{&runs[i], nil}, nil
 		}
 	}
-	in, err := Read(run, schemas.WantAll)
+	in, err := Read(run, analyze.SummaryTables)
 	if err != nil {
 		return b, err
 	}

@@ -20,7 +20,7 @@ import (
 // List is the table of runs. Those without tables are in it.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err := r.Each(schemas.WantTimes, true, func(in schemas.Tables) error {
+	err := r.Each(analyze.ListTables, true, func(in schemas.Tables) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
 		return nil
 	})
@@ -30,7 +30,7 @@ func (r *Runs) List() (analyze.RunsDocument, error) {
 
 // Breakdown is what the bytes of a moment are for.
 func (r *Runs) Breakdown(at memory.At) (memory.BreakdownDocument, error) {
-	rows, err := moments(r, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents,
+	rows, err := moments(r, memory.BreakdownTables,
 		func(in schemas.Tables) (memory.BreakdownRun, error) { return memory.Breakdown(in, at) })
 	return memory.NewBreakdownDocument(rows...), err
 }
@@ -46,7 +46,7 @@ func (r *Runs) Known(at memory.At) (doc memory.BreakdownDocument, err error) {
 
 // BreakdownBy is what the bytes of a moment are for, by module or the like.
 func (r *Runs) BreakdownBy(at memory.At, by grouping.By) (grouping.BreakdownByDocument, error) {
-	rows, err := moments(r, schemas.WantMemory|schemas.WantTimes|schemas.WantEvents|schemas.WantDetail,
+	rows, err := moments(r, grouping.Tables,
 		func(in schemas.Tables) (grouping.BreakdownByRun, error) { return grouping.BreakdownBy(in, at, by) })
 	return grouping.NewBreakdownByDocument(by, rows...), err
 }
@@ -58,19 +58,19 @@ func (r *Runs) Timeline(within timeline.EventRange, points int) (timeline.Catego
 		run, err := timeline.CategoryTimeline(in, within, points)
 		return run, withoutEvents(err, many)
 	}
-	rows, err := rows(r, schemas.WantMemory|schemas.WantTimes, one)
+	rows, err := rows(r, timeline.CategoryTables, one)
 	return timeline.NewCategoryTimelineDocument(points, rows...), err
 }
 
 // Phases is the memory and time of each phase.
 func (r *Runs) Phases() (analyze.PhasesDocument, error) {
-	rows, err := rows(r, schemas.WantTimes|schemas.WantModuleTimes, always(analyze.Phases))
+	rows, err := rows(r, analyze.PhasesTables, always(analyze.Phases))
 	return analyze.NewPhasesDocument(rows...), err
 }
 
 // ModuleTimes is the GPU time of each module.
 func (r *Runs) ModuleTimes(by timing.ModuleTimeBy) (timing.ModuleTimeDocument, error) {
-	rows, err := rows(r, schemas.WantTimes|schemas.WantModuleTimes, always(func(in schemas.Tables) timing.ModuleTimeRun {
+	rows, err := rows(r, timing.ModuleTimeTables, always(func(in schemas.Tables) timing.ModuleTimeRun {
 		return timing.ModuleTimes(in, by)
 	}))
 	return timing.NewModuleTimeDocument(by, rows...), err
@@ -82,7 +82,7 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 		return doc, err
 	}
 	var rows []analyze.CostRun
-	err = r.Each(0, true, func(in schemas.Tables) error {
+	err = r.Each(analyze.CostTables, true, func(in schemas.Tables) error {
 		rows = append(rows, analyze.Cost(in))
 		return nil
 	})
@@ -93,8 +93,7 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 // GPUs.
 func (r *Runs) Ladder() (ladder.Document, error) {
 	many := len(r.Runs) > 1
-	want := schemas.WantMemory | schemas.WantTimes | schemas.WantEvents | schemas.WantSamples | schemas.WantClock
-	rows, err := rows(r, want, func(in schemas.Tables) (ladder.Run, error) {
+	rows, err := rows(r, ladder.Tables, func(in schemas.Tables) (ladder.Run, error) {
 		run, err := ladder.Of(in)
 		if none := (*memory.NoEventsError)(nil); errors.As(err, &none) && many {
 			err = nil
@@ -108,11 +107,11 @@ func (r *Runs) Ladder() (ladder.Document, error) {
 func (r *Runs) Findings() (doc findings.Document, err error) {
 	leaveTrials(r)
 	leaveSuperseded(r)
-	rows, err := rows(r, schemas.WantAll|schemas.WantDetail, always(findings.CheckRun))
+	rows, err := rows(r, findings.Tables, always(findings.CheckRun))
 	if err != nil {
 		return doc, err
 	}
-	return findings.Find(rows, r.outlines(schemas.WantTimes, nil)), nil
+	return findings.Find(rows, r.outlines(analyze.ComparisonTables, nil)), nil
 }
 
 // Overhead compares runs with the baseline of a name or, without one, with their suite's or the default.

@@ -26,7 +26,7 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}
-	err := r.Each(schemas.WantAll|schemas.WantClock, true, func(in schemas.Tables) error {
+	err := r.Each(analyze.SummaryTables|ladder.Tables, true, func(in schemas.Tables) error {
 		if len(in.Samples) == 0 {
 			runs = append(runs, analyze.Summarize(in))
 			return nil

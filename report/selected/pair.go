@@ -25,7 +25,7 @@ func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err e
 	case n != 2:
 		return doc, schemas.WithHint(fmt.Errorf("two runs are compared, not %d", n), pairHint)
 	}
-	sides, err := RowsOf(r, schemas.WantAll|schemas.WantDetail|schemas.WantModuleTimes, explain.NewInput)
+	sides, err := RowsOf(r, explain.Tables, explain.NewInput)
 	if err != nil {
 		return doc, err
 	}

@@ -160,7 +160,7 @@ func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summa
 
 // Summaries reduces the runs.
 func (r *Runs) Summaries() (sums []analyze.Summary, err error) {
-	err = r.Each(schemas.WantAll, true, func(in schemas.Tables) error {
+	err = r.Each(analyze.SummaryTables, true, func(in schemas.Tables) error {
 		sums = append(sums, analyze.Summarize(in))
 		return nil
 	})

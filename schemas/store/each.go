@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+
 	"github.com/dpsight/dpsight/schemas"
 )
 

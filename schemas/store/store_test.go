@@ -11,6 +11,9 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
+const wantAll = schemas.WantMemory | schemas.WantTimes | schemas.WantSamples | schemas.WantEvents |
+	schemas.WantGradients
+
 var day = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // fill puts runs into a store, a minute apart, each "id name suite".
@@ -271,7 +274,7 @@ func manyEvents() (events []schemas.Event) {
 func TestLoad(t *testing.T) {
 	s := fill(t, "r1 a")
 	runs, _, _ := s.Runs()
-	tables, err := Load(runs[0], schemas.WantAll)
+	tables, err := Load(runs[0], wantAll)
 	var not *NotIngestedError
 	if !errors.As(err, &not) || err.Error() != "run r1 has not been ingested: dpsight ingest "+runs[0].Dir ||
 		tables.Manifest == nil {
@@ -294,7 +297,7 @@ func TestLoad(t *testing.T) {
 		schemas.Events.Write(runs[0].Dir, events)); err != nil {
 		t.Fatal(err)
 	}
-	if tables, err = Load(runs[0], schemas.WantAll); err != nil || len(tables.Allocations) != 1 ||
+	if tables, err = Load(runs[0], wantAll); err != nil || len(tables.Allocations) != 1 ||
 		len(tables.Owners) != 1 ||
 		len(tables.Events) != 1 {
 		t.Errorf("%+v, %v", tables, err)

@@ -12,10 +12,14 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A finder looks at the device with the highest peak.
-type finder struct {
-	in      *schemas.Tables
-	run     *analyze.Summary
+// evidence is what checks look at: a run, and the device of it with the highest peak.
+type evidence struct {
+	in        *schemas.Tables
+	run       *analyze.Summary
+	ledgers   *memory.Ledgers
+	notLooked []string
+
+	// The rest is of the device, and empty where no bytes are known.
 	p       identity.Place
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
@@ -23,21 +27,20 @@ type finder struct {
 	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing
 	// was recorded. What a change would take off such a peak nobody knows.
 	peak, whole string
-	notLooked   []string
 	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
 	// after the last step that was completed where that is known to be instrumented.
 	looked []memory.Span
 }
 
-func newFinder(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *finder {
+func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers) *evidence {
+	x := &evidence{in: in, run: s, ledgers: ledgers}
 	d := s.Main()
 	if d == nil {
-		return nil
+		return x
 	}
-	p := memory.PlaceOf(in, d)
-	x := &finder{in: in, run: s, p: p, l: ledgers.Of(p), d: d, modules: memory.NewModuleIndex(in, p.Rank),
-		looked: knownEvents(in, p),
-		peak:   "the peak", whole: OfPeakAllocated}
+	x.p, x.d = memory.PlaceOf(in, d), d
+	x.l, x.modules, x.looked = ledgers.Of(x.p), memory.NewModuleIndex(in, x.p.Rank), knownEvents(in, x.p)
+	x.peak, x.whole = "the peak", OfPeakAllocated
 	if !s.BrokenDown() {
 		x.peak, x.whole = "the highest recorded moment", OfHighestRecorded
 	}
@@ -71,23 +74,23 @@ func knownEvents(in *schemas.Tables, p identity.Place) []memory.Span {
 }
 
 // of says how large a finding is, beside what is allocated at its moment.
-func (x *finder) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
+func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes, x.whole) }
 
 // finding begins one of the peak.
-func (x *finder) finding(id string) Finding {
+func (x *evidence) finding(id string) Finding {
 	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At)}
 }
 
 // bytesOf is a category's bytes at the peak.
-func (x *finder) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
+func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
 // at says where figures of the peak come from.
-func (x *finder) at(c schemas.Category) string {
+func (x *evidence) at(c schemas.Category) string {
 	return fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c, x.d.At.Event)
 }
 
 // peakFigure is what most findings are a share of.
-func (x *finder) peakFigure(f *Finding) {
+func (x *evidence) peakFigure(f *Finding) {
 	what := "peak allocated"
 	if !x.run.BrokenDown() {
 		what = "highest recorded allocated"
@@ -99,7 +102,7 @@ func (x *finder) peakFigure(f *Finding) {
 // replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
 // a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
 // without tags reached it, nothing is said, as nobody knows what else would have to go.
-func (x *finder) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, assumption string) {
+func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, assumption string) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
 	}
@@ -110,7 +113,7 @@ func (x *finder) savesWithout(f *Finding, voids []memory.Void, events []memory.S
 
 // besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in
 // them: a step without tags holds there what nobody knows the owner of.
-func (x *finder) besidesVoids(voids []memory.Void) (highest int64) {
+func (x *evidence) besidesVoids(voids []memory.Void) (highest int64) {
 	var phases []*schemas.Phase
 	known := memory.PhasesWithBytes(x.in)
 	for i := range x.in.Phases {
@@ -145,7 +148,7 @@ func (x *finder) besidesVoids(voids []memory.Void) (highest int64) {
 
 // held lists when blocks are counted under a category: all of a block's bytes, from one change of its owner to the
 // next.
-func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
+func (x *evidence) held(c schemas.Category, want func(a *schemas.Allocation) bool) []memory.Void {
 	place := memory.CategoryPlace(c)
 	var out []memory.Void
 	for i, a := range x.l.Allocs {
@@ -178,7 +181,7 @@ func (x *finder) held(c schemas.Category, want func(a *schemas.Allocation) bool)
 }
 
 // bytesAtPeak are those of a category's blocks at the peak that are wanted.
-func (x *finder) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation) bool) (bytes int64) {
+func (x *evidence) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation) bool) (bytes int64) {
 	for i, a := range x.l.Allocs {
 		if !a.LiveAt(x.d.At.Event) || !want(a) {
 			continue
@@ -191,14 +194,14 @@ func (x *finder) bytesAtPeak(c schemas.Category, want func(a *schemas.Allocation
 }
 
 // moduleOf is the module that block i counts under at the peak, nil where it is not known.
-func (x *finder) moduleOf(i int) *schemas.Module {
+func (x *evidence) moduleOf(i int) *schemas.Module {
 	var known memory.ModuleBytes
 	m, _ := x.modules.Module(x.l, i, x.d.At.Event, &known)
 	return m
 }
 
 // largestModule says which module most bytes of a category belong to at the peak.
-func (x *finder) largestModule(c schemas.Category) (m *schemas.Module, bytes int64) {
+func (x *evidence) largestModule(c schemas.Category) (m *schemas.Module, bytes int64) {
 	by := map[*schemas.Module]int64{}
 	for i, a := range x.l.Allocs {
 		if !a.LiveAt(x.d.At.Event) {

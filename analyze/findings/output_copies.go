@@ -23,7 +23,7 @@ var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations
 // outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
 // its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
 // the loss, the head, the model itself or no module made.
-func (x *finder) outputs() []Finding {
+func (x *evidence) outputs() []Finding {
 	var size int64
 	for i, a := range x.l.Allocs {
 		if slices.ContainsFunc(x.l.Owners[i], func(o *schemas.Owner) bool {
@@ -75,7 +75,7 @@ func (x *finder) outputs() []Finding {
 }
 
 // ofLoss reports whether block i may be a copy of the output.
-func (x *finder) ofLoss(i int) bool {
+func (x *evidence) ofLoss(i int) bool {
 	a := x.l.Allocs[i]
 	for _, o := range x.l.Owners[i] {
 		if !slices.Contains(dependable, o.Category) {

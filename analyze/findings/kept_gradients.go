@@ -14,7 +14,7 @@ const keptPercent = 1 // of the peak, held by gradients of the step before when 
 
 // gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
 // forward pass begins. Unlike what [memory.KeptGradients] counts, zero_grad may free them later.
-func (x *finder) gradients() []Finding {
+func (x *evidence) gradients() []Finding {
 	spans := memory.TaggedSpans(x.in, x.p)
 	forwards := firstForwards(x.in, x.p)
 	if len(spans) == 0 || len(forwards) == 0 || len(x.in.Gradients) == 0 {

@@ -1,0 +1,106 @@
+package findings
+
+import (
+	"errors"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Checked is one run with what can be found in it alone.
+type Checked struct {
+	Summary   analyze.Summary
+	findings  []Finding
+	notLooked []string
+}
+
+// A check looks for one thing in a run that has what it needs. It stands in a file of its own, with its threshold.
+type check struct {
+	needs needs
+	look  func(x *evidence) []Finding
+}
+
+// needs is what a run must have for a check to look at it.
+type needs int
+
+const (
+	tables needs = iota // those of any run that was ingested
+	blocks              // allocator events
+	times               // of a device that was there
+)
+
+// checks are all that look at one run, those together that need the same.
+var checks = []check{
+	{tables, (*evidence).failures},
+	{blocks, (*evidence).growth},
+	{blocks, (*evidence).cached},
+	{blocks, (*evidence).fragmented},
+	{blocks, (*evidence).gradients},
+	{blocks, (*evidence).sharedHooks},
+	{blocks, (*evidence).ownHooks},
+	{blocks, (*evidence).workspaces},
+	{blocks, (*evidence).perSample},
+	{blocks, (*evidence).perSampleEmbedding},
+	{blocks, (*evidence).clipping},
+	{blocks, (*evidence).outputs},
+	{blocks, (*evidence).optimizer},
+	{blocks, (*evidence).slack},
+	{blocks, (*evidence).ruleOfThumb},
+	{blocks, (*evidence).phaseOnly},
+	{blocks, (*evidence).unattributed},
+	{blocks, (*evidence).ambiguousTags},
+	{blocks, (*evidence).notConserved},
+	{blocks, (*evidence).notBrokenDown},
+	{times, (*evidence).throttled},
+	{times, (*evidence).otherProcess},
+	{times, (*evidence).notIsolated},
+	{times, (*evidence).unsteady},
+}
+
+// Tables are those that the checks look at.
+const Tables = analyze.SummaryTables | schemas.WantDetail
+
+// CheckRun looks for everything that one run's tables tell.
+func CheckRun(in schemas.Tables) Checked {
+	ledgers := memory.NewLedgers(&in)
+	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), notLooked: []string{}}
+	if in.Report == nil {
+		n.notLooked = append(n.notLooked, "anything: the run has not been ingested")
+		return n
+	}
+	x := newEvidence(&in, &n.Summary, ledgers)
+	for need := tables; need <= times; need++ {
+		if has, why := x.has(need); !has {
+			if why != "" {
+				n.notLooked = append(n.notLooked, why)
+			}
+			continue
+		}
+		for _, c := range checks {
+			if c.needs == need {
+				n.findings = append(n.findings, c.look(x)...)
+			}
+		}
+		n.notLooked = append(n.notLooked, x.notLooked...)
+		x.notLooked = nil
+	}
+	return n
+}
+
+// has reports whether the run has what checks need, and else what is not looked at and why.
+func (x *evidence) has(need needs) (has bool, why string) {
+	switch need {
+	case blocks:
+		var none *memory.NoEventsError
+		if err := memory.NoEvents(x.in); errors.As(err, &none) {
+			return false, "bytes: " + none.Reason
+		}
+		return x.d != nil, ""
+	case times:
+		if source := x.in.Manifest.Source; source != schemas.Measured {
+			return false, "times: " + source + " runs have none"
+		}
+	}
+	return true, ""
+}

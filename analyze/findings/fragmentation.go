@@ -1,0 +1,81 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+)
+
+// fragmented adds up by how much the highest reserved rose when as many bytes as were reserved anew lay free in the
+// cache, but in no piece that would do.
+func (x *evidence) fragmented() []Finding {
+	r := x.highestReserved()
+	if r == nil || r.layout == nil {
+		return nil
+	}
+	steps, gaps := r.steps, r.gaps
+	active := x.active()
+	var grown, freeThen, highest int64
+	var last int64
+	times := 0
+	k, now := 0, int64(0)
+	for i := 1; i < len(steps); i++ {
+		for ; k < len(active) && active[k].Seq < steps[i].Seq; k++ {
+			now += active[k].Bytes
+		}
+		before := steps[i-1].Bytes
+		highest = max(highest, before)
+		need := steps[i].Bytes - before
+		// Nobody knows what a gap reserved its bytes for; else it is what is cached if no more is reserved anew than
+		// that.
+		if steps[i].Bytes <= highest || before-now < need || gaps[steps[i].Seq] {
+			continue
+		}
+		grown += steps[i].Bytes - highest
+		freeThen, last = before-now, steps[i].Seq
+		times++
+	}
+	if most := min(grown, r.spare); !memory.AtLeast(most, r.bytes, fragmentedPercent) || most < leastCached {
+		return nil
+	}
+	f := x.finding(Fragmentation)
+	at := memory.MomentOf(x.in, x.p, last)
+	f.At = &at
+	f.of(grown, r.bytes, r.of)
+	from := "events.parquet: segment_alloc and segment_map; allocations.parquet: blocks not yet completely freed"
+	f.bytes("reserved anew while as much was free", grown, from)
+	f.count("times", times, from)
+	f.bytes("free at the last of them", freeThen, fmt.Sprintf("the same, before event %d", last))
+	f.bytes(r.title, r.bytes, "events.parquet: segments")
+	often := prose.Times(times) + ","
+	if times > 1 {
+		often += " the last time"
+	}
+	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many "+
+		"free bytes, in pieces that were too small or of another stream or pool: %s %s with %s free.",
+		prose.MiB(grown), prose.Share(float64(grown), float64(r.bytes)), prose.MiB(r.bytes), r.most, often,
+		memory.When(&at), prose.MiB(freeThen))
+	f.Change = expandable
+	x.savesReserved(&f, min(grown, r.spare), "at most: every request that found its bytes free in pieces would "+
+		"have been served from them, and nothing reserved later for their sake")
+	return []Finding{f}
+}
+
+// active lists the changes of what blocks take of the segments, by event: a block is free when its free is complete.
+func (x *evidence) active() []memory.Level {
+	out := make([]memory.Level, 0, 2*len(x.l.Allocs))
+	for _, a := range x.l.Allocs {
+		out = append(out, memory.Level{Seq: a.AllocSeq, Bytes: a.BlockBytes})
+		if a.FreeCompletedSeq != 0 {
+			out = append(out, memory.Level{Seq: a.FreeCompletedSeq, Bytes: -a.BlockBytes})
+		}
+	}
+	slices.SortFunc(out, func(a, b memory.Level) int { return cmp.Compare(a.Seq, b.Seq) })
+	return out
+}
+
+// of what is reserved, grown although as much was free, and above the highest allocated
+const fragmentedPercent = 5
