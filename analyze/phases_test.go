@@ -1,9 +1,10 @@
 package analyze
 
 import (
-	"github.com/dpsight/dpsight/analyze/fixture"
 	"slices"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
 // The table of phases has no GPU time of recompute, which bare steps have in backward's: it says so, and how much it is

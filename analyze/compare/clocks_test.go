@@ -1,10 +1,11 @@
 package compare
 
 import (
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/fixture"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
 // clocked is a run whose steps take so many milliseconds on the GPU, or by the wall where it has no GPU time.

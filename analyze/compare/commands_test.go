@@ -1,12 +1,13 @@
 package compare
 
 import (
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/fixture/summaries"
-	"github.com/dpsight/dpsight/analyze/timing"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
+	"github.com/dpsight/dpsight/analyze/timing"
 )
 
 // Runs of one script under names of their own are compared, and it is said that their arguments differ, but for those

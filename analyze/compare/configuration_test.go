@@ -2,10 +2,11 @@ package compare
 
 import (
 	"fmt"
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
 // What only some runs have is not said of all, and what differs is neither.

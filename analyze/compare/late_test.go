@@ -1,9 +1,10 @@
 package compare
 
 import (
+	"testing"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/fixture"
-	"testing"
 )
 
 // The overhead of a peak outside the recorded steps is not broken down.

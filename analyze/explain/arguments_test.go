@@ -1,10 +1,11 @@
 package explain
 
 import (
-	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
 // Runs of one script under names of their own are compared, and it is said that their arguments differ, but for those

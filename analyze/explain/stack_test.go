@@ -1,11 +1,12 @@
 package explain
 
 import (
+	"testing"
+
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
-	"testing"
 )
 
 // What differs between two runs by stack sums to the difference of their peaks; where one has no stack, nothing is

@@ -1,9 +1,10 @@
 package findings
 
 import (
+	"testing"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
-	"testing"
 )
 
 // Runs of one method whose arguments differ are no repeats of each other.

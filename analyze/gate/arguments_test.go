@@ -1,10 +1,11 @@
 package gate
 
 import (
-	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"slices"
 	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
 // A gate tells experiments apart by their arguments, too.

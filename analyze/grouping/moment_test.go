@@ -2,11 +2,12 @@ package grouping
 
 import (
 	"errors"
+	"strings"
+	"testing"
+
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
-	"strings"
-	"testing"
 )
 
 // A phase's name means all of its family: a method of two passes has no phase "backward". A run that lacks the moment

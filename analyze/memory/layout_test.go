@@ -1,11 +1,12 @@
 package memory
 
 import (
+	"slices"
+	"testing"
+
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
-	"slices"
-	"testing"
 )
 
 func TestLayoutTellsGapsFromIdleSegments(t *testing.T) {
