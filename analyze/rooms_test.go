@@ -78,6 +78,75 @@ func TestRoomsAreInOrder(t *testing.T) {
 	}
 }
 
+// wordless are the rooms that give figures alone: report finds the words.
+var wordless = []string{"explain", "ladder"}
+
+// TestRoomsWithoutWords finds in those rooms no unit, no sentence that is formatted, and nothing of prose. What is said
+// of bad input is an error and may be a sentence.
+func TestRoomsWithoutWords(t *testing.T) {
+	for _, room := range wordless {
+		paths, err := filepath.Glob(filepath.Join(room, "*.go"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v, %v", room, paths, err)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, said := range wordsOf(f) {
+				t.Errorf("%s has words: %s", path, said)
+			}
+		}
+	}
+}
+
+func TestWordsOf(t *testing.T) {
+	const source = `package x
+import "github.com/dpsight/dpsight/analyze/prose"
+var a, unit = fmt.Sprintf("%d of %d steps", 1, 2), "MiB"
+var fine = fmt.Sprintf("%s %d", errors.New("no such step is there"), 1)
+func f() { say("the peak lies in steps", 1) }`
+	f, err := parser.ParseFile(token.NewFileSet(), "x.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := wordsOf(f), []string{"prose", `"%d of %d steps"`, `"MiB"`, `"the peak lies in steps"`}; !slices.Equal(
+		got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// wordsOf are the strings of a file that are meant for people: units, and what has three words or more and is no
+// error's; and whether it imports prose.
+func wordsOf(f *ast.File) (found []string) {
+	for _, im := range f.Imports {
+		if strings.HasSuffix(im.Path.Value, `/analyze/prose"`) {
+			found = append(found, "prose")
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if s, is := n.Fun.(*ast.SelectorExpr); is && (s.Sel.Name == "Errorf" || s.Sel.Name == "New") {
+				return false
+			}
+		case *ast.Field:
+			return n.Tag == nil
+		case *ast.BasicLit:
+			unit := strings.Contains(n.Value, "MiB") || strings.Contains(n.Value, "GiB")
+			if n.Kind == token.STRING && (unit || strings.Count(n.Value, " ") > 1) {
+				found = append(found, n.Value)
+			}
+		}
+		return true
+	})
+	return found
+}
+
 // exported counts the exported names that a declaration makes.
 func exported(decl ast.Decl) (n int) {
 	count := func(id *ast.Ident) {

@@ -19,6 +19,7 @@ var rungColumns = slices.Concat(machineColumns, []table.Column{{Key: "uuid", For
 // LadderTables prints a table a moment of each GPU of each run, and one that lists the runs without any. All of them
 // carry the whole document.
 func LadderTables(doc ladder.Document) []table.Table {
+	doc = tellLadders(doc)
 	tables := []table.Table{}
 	for i := range doc.Runs {
 		r := &doc.Runs[i]

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -163,8 +162,8 @@ func (d *allocator) at(ns int64) *torchState {
 	k := sort.Search(len(d.edges), func(i int) bool { return d.edges[i].ns > ns })
 	var nearest *edge
 	for _, i := range []int{k - 1, k} {
-		if i >= 0 && i < len(d.edges) && prose.Magnitude(d.edges[i].ns-ns) <= edgeNS &&
-			(nearest == nil || prose.Magnitude(d.edges[i].ns-ns) < prose.Magnitude(nearest.ns-ns)) {
+		if i >= 0 && i < len(d.edges) && magnitude(d.edges[i].ns-ns) <= edgeNS &&
+			(nearest == nil || magnitude(d.edges[i].ns-ns) < magnitude(nearest.ns-ns)) {
 			nearest = &d.edges[i]
 		}
 	}
@@ -312,7 +311,7 @@ func (g *gpu) uncharged(at *schemas.Sample) (bytes, offsetNS int64, ok bool) {
 			used < *s.ProcessBytes {
 			continue
 		}
-		if d := s.TimeNS - at.TimeNS; !ok || prose.Magnitude(d) < prose.Magnitude(offsetNS) {
+		if d := s.TimeNS - at.TimeNS; !ok || magnitude(d) < magnitude(offsetNS) {
 			bytes, offsetNS, ok = s.UsedBytes-*s.ProcessBytes, d, true
 		}
 	}
@@ -342,3 +341,5 @@ func (g *gpu) outsideTorch() []OutsideTorch {
 	}
 	return out
 }
+
+func magnitude(n int64) int64 { return max(n, -n) }

@@ -1,7 +1,6 @@
 package ladder
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -35,6 +34,8 @@ type Run struct {
 	identity.Identity
 	GPUs     []GPULadder `json:"gpus"`
 	Warnings []string    `json:"warnings"`
+	// Unsampled are the GPUs without samples, each reason once; report tells of them among Warnings.
+	Unsampled []Unsampled `json:"-"`
 }
 
 // GPULadder is the memory of one GPU, from what NVML has in use down to the categories of what is allocated.
@@ -94,7 +95,8 @@ type Moment struct {
 	DriverReserveBytes *int64   `json:"driver_reserve_bytes"`
 	OtherProcesses     *int64   `json:"other_processes"` // how many
 	Rungs              []Rung   `json:"rungs"`           // each after the one that it is in
-	Notes              []string `json:"notes"`
+	Notes              []string `json:"notes"`           // report's words for Remarks
+	Remarks            []Remark `json:"-"`
 }
 
 // The rungs. What nothing tells apart is one rung, whose name joins several by "+".
@@ -153,9 +155,7 @@ func (m *Moment) add(name, in string, bytes *int64, how string) {
 	m.Rungs = append(m.Rungs, r)
 }
 
-func (m *Moment) note(format string, args ...any) {
-	m.Notes = append(m.Notes, fmt.Sprintf(format, args...))
-}
+func (m *Moment) remark(r Remark) { m.Remarks = append(m.Remarks, r) }
 
 // Of explains each GPU's memory at its own peak, at its highest where events were recorded if that is another
 // moment, and at the peak of each allocator on it. A run that used no GPU gives its identity and a [*NoEventsError].
@@ -198,8 +198,8 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 		}
 		if len(g.samples) > 0 {
 			l.OutsideTorch = g.outsideTorch()
-		} else if !slices.Contains(run.Warnings, g.reason) {
-			run.Warnings = append(run.Warnings, g.reason)
+		} else if !slices.Contains(run.Unsampled, g.without) {
+			run.Unsampled = append(run.Unsampled, g.without)
 		}
 		run.GPUs = append(run.GPUs, l)
 	}
@@ -210,7 +210,7 @@ func With(in *schemas.Tables, ledgers *memory.Ledgers) (Run, error) {
 type gpu struct {
 	gpu     *schemas.GPU // nil = not known which
 	samples []*schemas.Sample
-	reason  string // why there are no samples
+	without Unsampled // why there are no samples
 	devices []*allocator
 }
 
@@ -218,23 +218,23 @@ type gpu struct {
 func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 	var out []*gpu
 	for _, p := range identity.Places(in) {
-		card, reason := gpuOf(in, p)
+		card, without := gpuOf(in, p)
 		var g *gpu
 		for _, o := range out {
 			// without samples nothing joins what they held at one moment
-			if card != nil && o.gpu == card && reason == "" {
+			if card != nil && o.gpu == card && without.Why == "" {
 				g = o
 			}
 		}
 		if g == nil {
-			g = &gpu{gpu: card, reason: reason}
+			g = &gpu{gpu: card, without: without}
 			for i := range in.Samples {
-				if s := &in.Samples[i]; card != nil && reason == "" && int(s.Device) == card.Index {
+				if s := &in.Samples[i]; card != nil && without.Why == "" && int(s.Device) == card.Index {
 					g.samples = append(g.samples, s)
 				}
 			}
-			if len(g.samples) == 0 && g.reason == "" {
-				g.reason = fmt.Sprintf("%s was not sampled: nothing is known of the GPU's memory beyond torch's own", p)
+			if len(g.samples) == 0 && g.without.Why == "" {
+				g.without = Unsampled{Why: UnsampledNever, Device: p.String()}
 			}
 			out = append(out, g)
 		}
@@ -243,9 +243,9 @@ func gpus(in *schemas.Tables, ledgers *memory.Ledgers) []*gpu {
 	return out
 }
 
-// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. The reason says why its NVML samples, if
-// there are any, cannot be used.
-func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, string) {
+// gpuOf finds the GPU that a rank's device is: by UUID, else the only one. Where its NVML samples, if there are
+// any, cannot be used, that is said.
+func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, Unsampled) {
 	gpus := in.Manifest.GPUs
 	var only *schemas.GPU
 	if len(gpus) == 1 {
@@ -253,9 +253,9 @@ func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, string) {
 	}
 	switch in.Manifest.Source {
 	case schemas.Predicted:
-		return only, "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own"
+		return only, Unsampled{Why: UnsampledPhantom}
 	case schemas.Imported:
-		return only, "an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own"
+		return only, Unsampled{Why: UnsampledImported}
 	}
 	for i := range in.Processes {
 		pr := &in.Processes[i]
@@ -265,18 +265,18 @@ func gpuOf(in *schemas.Tables, p identity.Place) (*schemas.GPU, string) {
 		var match *schemas.GPU
 		for k := range gpus {
 			if gpus[k].UUID == pr.UUID && match != nil {
-				return nil, fmt.Sprintf("%s cannot be told from another GPU: several have the UUID %s", p, pr.UUID)
+				return nil, Unsampled{Why: UnsampledTwin, Device: p.String(), UUID: pr.UUID}
 			} else if gpus[k].UUID == pr.UUID {
 				match = &gpus[k]
 			}
 		}
 		if match == nil {
-			return nil, fmt.Sprintf("%s is %s, which NVML did not sample", p, pr.UUID)
+			return nil, Unsampled{Why: UnsampledUnknown, Device: p.String(), UUID: pr.UUID}
 		}
-		return match, ""
+		return match, Unsampled{}
 	}
 	if only == nil {
-		return nil, fmt.Sprintf("it is not known which of %d GPUs %s is", len(gpus), p)
+		return nil, Unsampled{Why: UnsampledWhich, Device: p.String(), GPUs: len(gpus)}
 	}
-	return only, ""
+	return only, Unsampled{}
 }

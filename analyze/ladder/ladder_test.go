@@ -3,7 +3,6 @@ package ladder
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -162,7 +161,7 @@ func TestLadderRungsSum(t *testing.T) {
 		in := simulate(r, c, 1+r.IntN(2))
 		run, err := Of(in)
 		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1+len(in.Report.Devices) ||
-			len(run.Warnings) > 0 {
+			len(run.Warnings)+len(run.Unsampled) > 0 {
 			t.Fatalf("seed %d: %+v, %v", seed, run, err)
 		}
 		g := &run.GPUs[0]
@@ -277,25 +276,24 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 			charged: true}, 1)
 	}
 	for _, c := range []struct {
-		name, says string
-		change     func(*schemas.Tables)
+		name   string
+		want   Unsampled
+		change func(*schemas.Tables)
 	}{
-		{"predicted", "a phantom GPU has no NVML", func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted }},
-		{"imported", "has no NVML samples", func(in *schemas.Tables) { in.Manifest.Source = schemas.Imported }},
-		{"no samples", "was not sampled", func(in *schemas.Tables) { in.Samples = nil }},
-		{"a MIG instance", "cuda:0 is MIG-1, which NVML did not sample", func(in *schemas.Tables) {
+		{"predicted", Unsampled{Why: UnsampledPhantom}, func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted }},
+		{"imported", Unsampled{Why: UnsampledImported}, func(in *schemas.Tables) { in.Manifest.Source = schemas.Imported }},
+		{"no samples", Unsampled{Why: UnsampledNever, Device: "cuda:0"}, func(in *schemas.Tables) { in.Samples = nil }},
+		{"a MIG instance", Unsampled{Why: UnsampledUnknown, Device: "cuda:0", UUID: "MIG-1"}, func(in *schemas.Tables) {
 			in.Processes[0].UUID = "MIG-1"
 		}},
-		{"which of two", "which of 2 GPUs", func(in *schemas.Tables) { in.Processes = nil }},
-		{"twins", "several have the UUID GPU-B", func(in *schemas.Tables) { in.Manifest.GPUs[0].UUID = "GPU-B" }},
+		{"which of two", Unsampled{Why: UnsampledWhich, Device: "cuda:0", GPUs: 2}, func(in *schemas.Tables) { in.Processes = nil }},
+		{"twins", Unsampled{Why: UnsampledTwin, Device: "cuda:0", UUID: "GPU-B"}, func(in *schemas.Tables) { in.Manifest.GPUs[0].UUID = "GPU-B" }},
 	} {
 		in := base()
 		c.change(&in)
 		run, err := Of(in)
 		if err != nil || len(run.GPUs) != 1 || len(run.GPUs[0].Moments) != 1 ||
-			!slices.ContainsFunc(run.Warnings, func(w string) bool {
-				return strings.Contains(w, c.says)
-			}) {
+			!slices.Equal(run.Unsampled, []Unsampled{c.want}) {
 			t.Errorf("%s: %+v, %v", c.name, run, err)
 			continue
 		}
@@ -381,8 +379,9 @@ func TestLadderOfStepsThatWereNotRecorded(t *testing.T) {
 		return 1700
 	}))
 	if b := checkRungs(t, spike); len(b) != 2 ||
-		b["other_processes+driver+context+modules+non_torch+reserved"] != 9000 || len(spike.Notes) != 1 {
-		t.Errorf("a peak between counters that differ: %v, %q", b, spike.Notes)
+		b["other_processes+driver+context+modules+non_torch+reserved"] != 9000 || len(spike.Remarks) != 1 ||
+		spike.Remarks[0].Kind != RemarkNotRecorded {
+		t.Errorf("a peak between counters that differ: %v, %+v", b, spike.Remarks)
 	}
 }
 

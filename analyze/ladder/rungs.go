@@ -1,12 +1,10 @@
 package ladder
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -19,21 +17,17 @@ func (g *gpu) devicePeak() *Moment {
 	s := r.sample
 	m := g.sampled(DevicePeak, s)
 	if plateau > 1 {
-		m.note("device used is at this height in %d samples; of those that can be set beside the allocator, the one "+
-			"with the most allocated is shown", plateau)
+		m.remark(Remark{Kind: RemarkPlateau, Samples: plateau})
 	}
 	switch {
 	case r.states == nil: // torch's part cannot be told from the rest
 		m.outside(g, s, s.UsedBytes, HowSampled, RungReserved)
-		m.note("the peak lies in steps that were not recorded, and torch's counters before and after differ: what " +
-			"torch reserved then is not known")
+		m.remark(Remark{Kind: RemarkNotRecorded})
 		return m
 	case !r.settled:
-		m.note("a segment came or went within %d ms of the sample: what is outside torch may hold it",
-			int64(settleNS/1e6))
+		m.remark(Remark{Kind: RemarkUnsettled, MS: settleNS / 1e6})
 	case !r.replayed:
-		m.note("the peak lies where allocator events were not recorded: torch's part is by its counters at the ends "+
-			"of steps, which %s", counters(r.states))
+		m.remark(counters(r.states))
 	}
 	m.divide(g, &r)
 	return m
@@ -51,7 +45,7 @@ func (g *gpu) sampled(at string, s *schemas.Sample) *Moment {
 func (m *Moment) divide(g *gpu, r *reading) {
 	m.outside(g, r.sample, r.outside(), HowSampled)
 	if r.outside() < 0 {
-		m.note("torch reserved more than NVML has in use: the clocks, or the GPU, are not the same")
+		m.remark(Remark{Kind: RemarkReservedMore})
 	}
 	g.torch(m, r.states)
 }
@@ -82,14 +76,13 @@ func (g *gpu) recordedPeak() *Moment {
 }
 
 // counters says how torch's counters stand to the moment.
-func counters(states []*torchState) string {
+func counters(states []*torchState) Remark {
 	for _, st := range states {
 		if st.edge != nil {
-			return fmt.Sprintf("lie within %d ms of the sample, with as much in use; allocated is of there",
-				int64(edgeNS/1e6))
+			return Remark{Kind: RemarkCountersNear, MS: edgeNS / 1e6}
 		}
 	}
-	return "are the same before and after"
+	return Remark{Kind: RemarkCounters}
 }
 
 // allocatorPeak is the ladder at the peak of one device's allocated; nil for a run without events. What is outside
@@ -101,12 +94,12 @@ func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	}
 	seq := f.At.Event
 	m := &Moment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.Rank), Step: f.At.Step,
-		Phase: f.At.Phase, Rungs: []Rung{}, Notes: slices.Clone(f.Warnings)}
-	if s := memory.BareNote(d.in, d.p, f.At); s != "" {
-		m.Notes = append(m.Notes, s)
+		Phase: f.At.Phase, Rungs: []Rung{}, Notes: []string{}}
+	for _, text := range f.Warnings {
+		m.remark(Remark{Kind: RemarkMemory, Text: text})
 	}
-	if m.Notes == nil {
-		m.Notes = []string{}
+	if s := memory.BareNote(d.in, d.p, f.At); s != "" {
+		m.remark(Remark{Kind: RemarkMemory, Text: s})
 	}
 	states := []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
 	var near *reading
@@ -120,7 +113,7 @@ func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	}
 	if near == nil || states == nil {
 		if states == nil {
-			m.note("the state of the other allocators on the GPU is not known then: the rungs are of %s alone", d.p)
+			m.remark(Remark{Kind: RemarkAlone, Device: d.p.String()})
 			states = []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
 		}
 		m.add(RungDeviceUsed, "", nil, HowUnknown)
@@ -148,20 +141,18 @@ func (g *gpu) near(m *Moment, ns int64) *reading {
 		near, other = after, before
 	}
 	if near == nil {
-		m.note("no NVML sample can be set beside the allocator")
+		m.remark(Remark{Kind: RemarkNoSample})
 		return nil
 	}
-	ms := func(r *reading) (float64, string) {
-		if d := r.sample.TimeNS - ns; d < 0 {
-			return float64(-d) / 1e6, "before"
-		}
-		return float64(r.sample.TimeNS-ns) / 1e6, "after"
+	beside := func(kind string, r *reading) Remark {
+		d := r.sample.TimeNS - ns
+		return Remark{Kind: kind, MS: float64(max(d, -d)) / 1e6, After: d >= 0}
 	}
-	by, side := ms(near)
-	m.note("what is outside torch is that of the sample %.1f ms %s the event, and device used the sum", by, side)
+	m.remark(beside(RemarkNearestSample, near))
 	if other != nil && other.outside() != near.outside() {
-		by, side := ms(other)
-		m.note("%.1f ms %s the event it was %s", by, side, prose.MiB(other.outside()))
+		r := beside(RemarkOtherSide, other)
+		r.Bytes = other.outside()
+		m.remark(r)
 	}
 	return near
 }

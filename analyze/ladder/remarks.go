@@ -1,0 +1,45 @@
+package ladder
+
+// A Remark is one thing to know of a moment beside its rungs. Kind says which of the other fields it has.
+type Remark struct {
+	Kind    string
+	Samples int     // of [RemarkPlateau]
+	MS      float64 // between the moment and the sample; of [RemarkUnsettled] and [RemarkCountersNear], at most so many
+	After   bool    // the sample lies after the moment
+	Bytes   int64   // of [RemarkOtherSide]
+	Device  string  // of [RemarkAlone]
+	Text    string  // of [RemarkMemory]
+}
+
+// The kinds of remarks.
+const (
+	RemarkPlateau       = "plateau"        // several samples are as high
+	RemarkNotRecorded   = "not_recorded"   // the peak lies in steps that were not recorded
+	RemarkUnsettled     = "unsettled"      // a segment came or went near the sample
+	RemarkCounters      = "counters"       // torch's part is by its counters, the same before and after
+	RemarkCountersNear  = "counters_near"  // torch's part is by its counters near the sample
+	RemarkReservedMore  = "reserved_more"  // torch reserved more than NVML has in use
+	RemarkAlone         = "alone"          // the rungs are of one device alone
+	RemarkNoSample      = "no_sample"      // no sample can be set beside the allocator
+	RemarkNearestSample = "nearest_sample" // what is outside torch is that of a sample near the event
+	RemarkOtherSide     = "other_side"     // at the sample on the event's other side it was something else
+	RemarkMemory        = "memory"         // what the breakdown of the moment says
+)
+
+// Unsampled is why nothing is known of a GPU's memory beyond torch's own. Why says which of the other fields it has.
+type Unsampled struct {
+	Why    string // empty = there are samples
+	Device string
+	UUID   string
+	GPUs   int // of [UnsampledWhich]
+}
+
+// Why a GPU has no samples.
+const (
+	UnsampledPhantom  = "phantom"
+	UnsampledImported = "imported"
+	UnsampledNever    = "never"     // NVML was not asked
+	UnsampledTwin     = "twin"      // several GPUs have the UUID
+	UnsampledUnknown  = "unknown"   // NVML has no GPU with the UUID
+	UnsampledWhich    = "which_gpu" // nothing says which of the GPUs it is
+)

@@ -1,0 +1,87 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/prose"
+)
+
+// tellLadders fills in the notes of each moment and the warnings of each run.
+func tellLadders(doc ladder.Document) ladder.Document {
+	doc.Runs = slices.Clone(doc.Runs)
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		r.Warnings = slices.Clone(r.Warnings)
+		for _, u := range r.Unsampled {
+			r.Warnings = append(r.Warnings, unsampledWords(u))
+		}
+		r.GPUs = slices.Clone(r.GPUs)
+		for k := range r.GPUs {
+			g := &r.GPUs[k]
+			g.Moments = slices.Clone(g.Moments)
+			for j := range g.Moments {
+				m := &g.Moments[j]
+				for _, remark := range m.Remarks {
+					m.Notes = append(slices.Clip(m.Notes), remarkWords(remark))
+				}
+			}
+		}
+	}
+	return doc
+}
+
+// remarkWords say what is to be known of a moment beside its rungs.
+func remarkWords(r ladder.Remark) string {
+	const counters = "the peak lies where allocator events were not recorded: torch's part is by its counters at the " +
+		"ends of steps, which "
+	side := "before"
+	if r.After {
+		side = "after"
+	}
+	switch r.Kind {
+	case ladder.RemarkPlateau:
+		return fmt.Sprintf("device used is at this height in %d samples; of those that can be set beside the allocator, "+
+			"the one with the most allocated is shown", r.Samples)
+	case ladder.RemarkNotRecorded:
+		return "the peak lies in steps that were not recorded, and torch's counters before and after differ: what torch " +
+			"reserved then is not known"
+	case ladder.RemarkUnsettled:
+		return fmt.Sprintf("a segment came or went within %.0f ms of the sample: what is outside torch may hold it", r.MS)
+	case ladder.RemarkCounters:
+		return counters + "are the same before and after"
+	case ladder.RemarkCountersNear:
+		return fmt.Sprintf("%slie within %.0f ms of the sample, with as much in use; allocated is of there", counters,
+			r.MS)
+	case ladder.RemarkReservedMore:
+		return "torch reserved more than NVML has in use: the clocks, or the GPU, are not the same"
+	case ladder.RemarkAlone:
+		return "the state of the other allocators on the GPU is not known then: the rungs are of " + r.Device + " alone"
+	case ladder.RemarkNoSample:
+		return "no NVML sample can be set beside the allocator"
+	case ladder.RemarkNearestSample:
+		return fmt.Sprintf("what is outside torch is that of the sample %.1f ms %s the event, and device used the sum",
+			r.MS, side)
+	case ladder.RemarkOtherSide:
+		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, prose.MiB(r.Bytes))
+	}
+	return r.Text
+}
+
+// unsampledWords say why nothing is known of a GPU's memory beyond torch's own.
+func unsampledWords(u ladder.Unsampled) string {
+	switch u.Why {
+	case ladder.UnsampledPhantom:
+		return "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own"
+	case ladder.UnsampledImported:
+		return "an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own"
+	case ladder.UnsampledTwin:
+		return fmt.Sprintf("%s cannot be told from another GPU: several have the UUID %s", u.Device, u.UUID)
+	case ladder.UnsampledUnknown:
+		return fmt.Sprintf("%s is %s, which NVML did not sample", u.Device, u.UUID)
+	case ladder.UnsampledWhich:
+		return fmt.Sprintf("it is not known which of %d GPUs %s is", u.GPUs, u.Device)
+	}
+	return u.Device + " was not sampled: nothing is known of the GPU's memory beyond torch's own"
+}
