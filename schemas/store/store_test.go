@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -382,5 +383,40 @@ func TestPlanOrder(t *testing.T) {
 	sel, err := s.All()
 	if err != nil || ids(sel.Runs) != "2-a 4-b 1-c 3-x" {
 		t.Errorf("%v, %v", sel, err)
+	}
+}
+
+// What was reserved is read from its table; a store that is older than that has it in its events.
+func TestLoadReserved(t *testing.T) {
+	s := fill(t, "r1 a")
+	runs, _, _ := s.Runs()
+	dir := runs[0].Dir
+	report := &schemas.IngestReport{RunID: "r1", Devices: []schemas.DeviceVerdict{{Events: 1, PeakReservedBytes: 30}}}
+	events := []schemas.Event{{RunID: "r1", Seq: 1, Action: int32(schemas.ActionSegmentAlloc), Size: 20}}
+	if err := errors.Join(schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode),
+		schemas.Events.Write(dir, events)); err != nil {
+		t.Fatal(err)
+	}
+	loaded := func(want schemas.Want) []schemas.ReservedLevel {
+		t.Helper()
+		tables, err := Load(runs[0], want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tables.Reserved
+	}
+	derived := []schemas.ReservedLevel{{RunID: "r1", Bytes: 10}, {RunID: "r1", Seq: 1, Bytes: 30}}
+	if got := loaded(schemas.WantEvents); !slices.Equal(got, derived) {
+		t.Errorf("derived %v, want %v", got, derived)
+	}
+	written := []schemas.ReservedLevel{{RunID: "r1", Bytes: 11}, {RunID: "r1", Seq: 1, Bytes: 31}}
+	if err := schemas.Reserved.Write(dir, written); err != nil {
+		t.Fatal(err)
+	}
+	if got := loaded(schemas.WantEvents); !slices.Equal(got, written) {
+		t.Errorf("read %v, want %v", got, written)
+	}
+	if got := loaded(schemas.WantTimes); got != nil {
+		t.Errorf("not asked for: %v", got)
 	}
 }
