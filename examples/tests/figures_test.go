@@ -62,7 +62,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 		c := &m.Study.Cells[i]
 		peaks[c.Label], highest = truth[c.RunID], max(highest, truth[c.RunID])
 	}
-	marks := func(name string) (map[string]canvas.Mark, []string) {
+	shapes := func(name string) (map[string]canvas.Shape, []string) {
 		for _, f := range m.Figures() {
 			if f.Name != name {
 				continue
@@ -71,9 +71,9 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, texts := map[string]canvas.Mark{}, []string{}
-			for _, mark := range c.Marks {
-				found[mark.What] = mark
+			found, texts := map[string]canvas.Shape{}, []string{}
+			for _, shape := range c.Shapes {
+				found[shape.What] = shape
 			}
 			for _, l := range c.Labels {
 				texts = append(texts, l.Text)
@@ -83,7 +83,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 		t.Fatalf("%s: no figure %s", folder, name)
 		return nil, nil
 	}
-	drawn, texts := marks("memory_breakdown_comparison")
+	drawn, texts := shapes("memory_breakdown_comparison")
 	for label, peak := range peaks {
 		bar, ok := drawn["peak of "+label]
 		if peak == 0 || !ok {
@@ -104,7 +104,7 @@ func showTorchsPeak(t *testing.T, folder string, runs []store.Run, m *report.Mod
 			t.Errorf("%s: no bar is said to be %s long, as that of %s is", folder, table.Size(peak), label)
 		}
 	}
-	drawn, texts = marks("memory_timeline")
+	drawn, texts = shapes("memory_timeline")
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
 		mark, ok := drawn["peak of "+c.Label]
