@@ -35,11 +35,11 @@
 //   - ownByTag gives allocations the owners that their tags prove.
 //   - findWorkspaces tells workspaces of cuBLAS from tensors of their size.
 //   - findPrefetched finds batches that were made in the step before the bare one that takes them.
+//   - findDTypes reads from tags what the tensors in each allocation are made of.
 //   - applyRules gives owners to the times that no tag covers; see Rules.
 //   - ownLikeMatches gives allocations of bare steps the owners of their matches, and applies the rules to what is
 //     left.
 //   - sortByPrecedence puts the owners of each allocation in the order in which their categories count.
-//   - findDTypes reads from tags what the tensors in each allocation are made of.
 //
 // # Tags
 //

@@ -54,13 +54,14 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	tagged := ownByTag(f, graphs, bound.tags, matches)
 	workspaces := findWorkspaces(f, tagged, matches)
 	prefetched := findPrefetched(f, bound.tags, tagged, matches)
+	dtypes := findDTypes(f, bound.tags, matches, prefetched)
 
 	r := newRules(f, graphs, matches, workspaces)
 	owners := applyRules(r, tagged)
 	owners = ownLikeMatches(r, owners, prefetched)
 	sortByPrecedence(owners)
 
-	return &Result{facts: f, owners: owners, dtypes: findDTypes(f, bound.tags, matches, prefetched),
+	return &Result{facts: f, owners: owners, dtypes: dtypes,
 		AmbiguousTags: bound.ambiguous, Ambiguous: bound.listed, BareSteps: bareSteps,
 		InstrumentedPeakSeq: instrumentedPeak(f)}
 }
