@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The command line has flags, calls of packages and exit codes: it stays small, and reads no text of others by patterns.
+// The command line has flags, calls of packages and exit codes: it stays small, and reads no text of others by
+// patterns.
 func TestCommandLineHasNoLogic(t *testing.T) {
 	const most = 1800
 	files, err := filepath.Glob("cmd/dpsight/*.go")

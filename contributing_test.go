@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContributingNamesWhatThereIs holds the errands of CONTRIBUTING.md to the code: each path that it names exists, and
-// each test that it runs or names is one.
+// TestContributingNamesWhatThereIs holds the errands of CONTRIBUTING.md to the code: each path that it names exists,
+// and each test that it runs or names is one.
 func TestContributingNamesWhatThereIs(t *testing.T) {
 	b, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {

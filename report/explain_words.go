@@ -93,7 +93,8 @@ func peakSentences(e *explain.Explanation) []string {
 			cost = "hooks alone hold " + prose.MiB(h.ExtraBytes)
 		}
 		s.say("Of the %s that DP hooks hold for backward at %s's peak, %s are also held by others (%s by "+
-			"autograd): %s.", prose.MiB(h.HeldBytes), e.Runs[i].Label, prose.MiB(h.SharedBytes), prose.MiB(h.AutogradBytes), cost)
+			"autograd): %s.", prose.MiB(h.HeldBytes), e.Runs[i].Label, prose.MiB(h.SharedBytes),
+			prose.MiB(h.AutogradBytes), cost)
 	}
 	if e.HeldByHooks != nil {
 		s.say("At %s's peak %s.", b.Label, e.HeldByHooks.Words(a.Label))

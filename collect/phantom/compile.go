@@ -72,8 +72,8 @@ func firstError(output string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// A shared library to build: its file, soname and the folders of its sources, and the symbols of torch's that it answers
-// for.
+// A shared library to build: its file, soname and the folders of its sources, and the symbols of torch's that it
+// answers for.
 type target struct {
 	file, soname string
 	folders      []string

@@ -32,8 +32,8 @@ func registeredCorrections(t *testing.T) (names []string) {
 	return names
 }
 
-// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, how many lines that has, what it
-// gains in bytes, and where it comes from. Each file of rules has one.
+// CORRECTIONS.md has a row for each correction in the list, and for no other: its file, how many lines that has, what
+// it gains in bytes, and where it comes from. Each file of rules has one.
 func TestCorrectionsAreDescribed(t *testing.T) {
 	page, err := os.ReadFile("CORRECTIONS.md")
 	if err != nil {
@@ -78,8 +78,8 @@ func TestCorrectionsAreDescribed(t *testing.T) {
 	}
 }
 
-// Without a correction of what the driver takes for itself, segments lie elsewhere than in the recordings. (cublas-handle
-// moves none of these: no cuBLAS handle is made.)
+// Without a correction of what the driver takes for itself, segments lie elsewhere than in the recordings.
+// (cublas-handle moves none of these: no cuBLAS handle is made.)
 func TestPlacesWithoutACorrection(t *testing.T) {
 	testkit.Python(t)
 	for _, name := range []string{"context", "local-memory", "first-kernel", "more-code"} {

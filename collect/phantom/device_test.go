@@ -75,9 +75,9 @@ func TestProfiles(t *testing.T) {
 // placesWanted are requests, kernels and copies on four devices (testdata/places.py), and placesRecorded where segments
 // lay then, in MiB from the first: in the recordings of examples/seq (vanilla, 8,192 tokens) and examples/headline
 // (vanilla), up to the first place that depends on what else the process had mapped. In the one the block that local
-// memory leaves has to stay, in the other it is given back. The third and the fourth are what requests of 2 MiB found in
-// short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random numbers, and a reduction
-// takes more for its code.
+// memory leaves has to stay, in the other it is given back. The third and the fourth are what requests of 2 MiB found
+// in short programs, beside the 2 MiB that torch held: local memory stays beside kernels of random numbers, and a
+// reduction takes more for its code.
 const placesWanted = `[[32, "distribution", 16, 2, "fill", 2, 2, 20, 2, 2, 2, 2, 20, 2],
 	[250, "distribution", 128, 2, "fill", 16, 16, 16, 16, 64, 64, 16, 16, 16, 16, 64, 64, 16],
 	[2, "copy", "distribution", 22, "another distribution", 32, "fill", 6, 20],

@@ -10,14 +10,14 @@ import (
 //go:embed pysrc/*.py
 var modules embed.FS
 
-// plugins are the modules that a process on the phantom GPU loads, in this order. Each has a function install(torch) that
-// is to be called once after torch is imported, before or after CUDA is initialised.
+// plugins are the modules that a process on the phantom GPU loads, in this order. Each has a function install(torch)
+// that is to be called once after torch is imported, before or after CUDA is initialised.
 //
 //   - phantom_torch has what the others use of torch's private parts, and installs nothing.
 //   - phantom_values follows small values on the phantom device, by the library that the variable PHANTOM_VALUES names.
 //     From then on small tensors with known inputs have their values, operators whose output size depends on values
-//     (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing it reads as
-//     zeros, single floating-point numbers as ones that fall, and is listed.
+//     (unique, nonzero, ...) get an answer, and what the script reads from the device without anyone knowing it reads
+//     as zeros, single floating-point numbers as ones that fall, and is listed.
 //   - phantom_init puts off the drawing of large tensors on the host until somebody reads them.
 //   - phantom_ranks lets one process be a rank of a world whose other ranks do not run. The process needs the variables
 //     that torchrun sets.
@@ -27,8 +27,8 @@ var plugins = []string{"phantom_torch.py", "phantom_values.py", "phantom_init.py
 // variables: phantom_launch.py NAME=VALUE,…;NAME=VALUE,… COMMAND….
 const RanksLauncher = "phantom_launch.py"
 
-// Unpack writes the Python modules into a folder and gives the paths of those that the process is to load, in the order in
-// which it is to load them.
+// Unpack writes the Python modules into a folder and gives the paths of those that the process is to load, in the order
+// in which it is to load them.
 func Unpack(dir string) ([]string, error) {
 	entries, err := modules.ReadDir("pysrc")
 	if err != nil {

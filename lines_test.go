@@ -1,0 +1,106 @@
+package dpsight_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// maxColumns is how long a line may be.
+const maxColumns = 120
+
+// linesOf says which files are held to maxColumns, by how their names end.
+var linesOf = map[string]bool{
+	".go": true, ".py": true, ".c": true, ".h": true, ".cpp": true, ".md": true, ".sh": true, ".yaml": true, ".yml": true,
+	"Makefile": true, "run": true, // .ci/run
+}
+
+// generated files are written by programs: docs/test-cuda.md by scripts/test-cuda.sh.
+var generated = map[string]bool{"docs/test-cuda.md": true}
+
+// TestLinesAreShort holds sources and documents to maxColumns. What cannot be broken may be longer: rows of tables and
+// pictures in Markdown, what a page's generator writes between comments, raw strings in Go, and a line that has a URL or
+// one word without a space.
+func TestLinesAreShort(t *testing.T) {
+	looked := map[string]int{}
+	for _, name := range tracked(t) {
+		name = filepath.ToSlash(name)
+		kind := path.Ext(name)
+		if kind == "" {
+			kind = path.Base(name)
+		}
+		if !linesOf[kind] || generated[name] || strings.Contains(name, "/testdata/") {
+			continue
+		}
+		looked[kind]++
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range longLines(string(text), kind) {
+			t.Errorf("%s:%d has %d columns, over %d", name, i, utf8.RuneCountInString(line), maxColumns)
+		}
+	}
+	for kind := range linesOf {
+		if looked[kind] == 0 {
+			t.Errorf("no file ends in %s: the test looks in the wrong place", kind)
+		}
+	}
+}
+
+var (
+	url = regexp.MustCompile(`https?://`)
+	// raw is a raw string of Go that takes much of a line, such as the tags of a field.
+	raw = regexp.MustCompile("`[^`]{30,}`")
+)
+
+// longLines are the lines of a text that are too long and could be broken, by their number.
+func longLines(text, kind string) map[int]string {
+	out := map[int]string{}
+	markdown, source := kind == ".md", kind == ".go"
+	generated, inRaw := false, false
+	i := 0
+	for line := range strings.Lines(text) {
+		i++
+		line = strings.TrimRight(line, "\n")
+		if markdown && strings.HasPrefix(line, "<!-- ") {
+			generated = line != "<!-- end -->" && !strings.HasPrefix(line, "<!-- figure ")
+			continue
+		}
+		began := inRaw
+		if source && strings.Count(line, "`")%2 == 1 {
+			inRaw = !inRaw
+		}
+		words := strings.Fields(strings.TrimLeft(line, " \t#/*-"))
+		switch {
+		case utf8.RuneCountInString(line) <= maxColumns, generated, len(words) < 2, url.MatchString(line):
+		case markdown && (words[0][0] == '|' || strings.HasPrefix(line, "![")):
+		case source && (began || inRaw || raw.MatchString(line)):
+		default:
+			out[i] = line
+		}
+	}
+	return out
+}
+
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	for _, c := range []struct {
+		text, kind string
+		want       int
+	}{
+		{"short\n" + long, ".go", 1}, {"| " + long + "|\n", ".md", 0}, {"| " + long + "|\n", ".py", 1},
+		{"<!-- a command -->\n" + long + "\n<!-- end -->\n" + long, ".md", 1}, {long + "https://example.org", ".md", 0},
+		{"![" + long + "](x.png)", ".md", 0}, {"// " + strings.Repeat("x", 130), ".go", 0},
+		{strings.Repeat("é", 60) + " " + strings.Repeat("é", 59), ".go", 0},
+		{"\tField int `help:\"" + long + "\"`", ".go", 0}, {"x := `\n" + long + "\n`\n// " + long, ".go", 1},
+	} {
+		if got := longLines(c.text, c.kind); len(got) != c.want {
+			t.Errorf("%s: %q: %d long lines, want %d", c.kind, c.text, len(got), c.want)
+		}
+	}
+}
