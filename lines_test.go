@@ -23,8 +23,8 @@ var linesOf = map[string]bool{
 var generated = map[string]bool{"docs/test-cuda.md": true}
 
 // TestLinesAreShort holds sources and documents to maxColumns. What cannot be broken may be longer: rows of tables and
-// pictures in Markdown, what a page's generator writes between comments, raw strings in Go, and a line that has a URL or
-// one word without a space.
+// pictures in Markdown, what a page's generator writes between comments, raw strings in Go, and a line that has a URL
+// or one word without a space.
 func TestLinesAreShort(t *testing.T) {
 	looked := map[string]int{}
 	for _, name := range tracked(t) {

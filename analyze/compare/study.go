@@ -247,8 +247,8 @@ func (c *Cell) UnlikeBaseline() []string {
 	return unlike(&c.Baseline.Summary, &c.Summary)
 }
 
-// CommonBadge is what must stand beside each of several runs, where that is the same of all and they ended well, so that
-// it is said once of all of them; else empty, and each says it.
+// CommonBadge is what must stand beside each of several runs, where that is the same of all and they ended well, so
+// that it is said once of all of them; else empty, and each says it.
 func CommonBadge(ids ...*identity.Identity) string {
 	if len(ids) < 2 {
 		return ""
@@ -271,8 +271,8 @@ func (s *Study) CommonBadge() string {
 	return CommonBadge(ids...)
 }
 
-// StatusBadge is [identity.Identity.Badge] and the status where it is not ok: what must stand beside every figure of the
-// run.
+// StatusBadge is [identity.Identity.Badge] and the status where it is not ok: what must stand beside every figure of
+// the run.
 func StatusBadge(id *identity.Identity) string {
 	badge := id.Badge()
 	if id.Status == schemas.StatusOK {

@@ -62,8 +62,9 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 }
 
 // Labels gives each run the name that tables and figures show it under: its name and, where several runs share one, the
-// parameters that tell them apart, else the arguments of their commands; then, of runs of the same badge and status, the
-// start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which batch.
+// parameters that tell them apart, else the arguments of their commands; then, of runs of the same badge and status,
+// the start time, and else the id. A time would tell them apart too, but nobody knows by it which bar is of which
+// batch.
 func Labels(ids []Identity, started []time.Time) []string {
 	labels := make([]string, len(ids))
 	for i := range ids {
