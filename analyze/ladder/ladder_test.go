@@ -286,8 +286,12 @@ func TestLadderOfWhatIsNotKnown(t *testing.T) {
 		{"a MIG instance", Unsampled{Why: UnsampledUnknown, Device: "cuda:0", UUID: "MIG-1"}, func(in *schemas.Tables) {
 			in.Processes[0].UUID = "MIG-1"
 		}},
-		{"which of two", Unsampled{Why: UnsampledWhich, Device: "cuda:0", GPUs: 2}, func(in *schemas.Tables) { in.Processes = nil }},
-		{"twins", Unsampled{Why: UnsampledTwin, Device: "cuda:0", UUID: "GPU-B"}, func(in *schemas.Tables) { in.Manifest.GPUs[0].UUID = "GPU-B" }},
+		{"which of two", Unsampled{Why: UnsampledWhich, Device: "cuda:0", GPUs: 2}, func(in *schemas.Tables) {
+			in.Processes = nil
+		}},
+		{"twins", Unsampled{Why: UnsampledTwin, Device: "cuda:0", UUID: "GPU-B"}, func(in *schemas.Tables) {
+			in.Manifest.GPUs[0].UUID = "GPU-B"
+		}},
 	} {
 		in := base()
 		c.change(&in)
