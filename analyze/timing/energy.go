@@ -3,6 +3,7 @@ package timing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
@@ -178,11 +179,7 @@ func nvmlDevices(in *schemas.Tables) []int32 {
 	if len(used) == 0 && len(sampled) == 1 {
 		used = sampled
 	}
-	var list []int32
-	for d := range used {
-		list = append(list, d)
-	}
-	return list
+	return slices.Sorted(maps.Keys(used)) // sums of floats depend on the order
 }
 
 // PeakDevice is the highest memory in use that NVML saw on any GPU of the run, nil where it was not sampled.

@@ -212,12 +212,14 @@ func newShares(times []schemas.ModuleTime, steps map[int64]int64) *Shares {
 			ms = middleMS(slices.Collect(maps.Values(by))) * float64(len(by)) / float64(len(steps))
 		}
 		s.rows = append(s.rows, Share{k.phase, k.module, k.hook, ms})
-		s.Phase[k.phase] += ms
 	}
 	slices.SortFunc(s.rows, func(a, b Share) int { // maps have no order, and sums of floats depend on it
 		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Module, b.Module), schemas.CompareDPHook(a.Hook,
 			b.Hook))
 	})
+	for _, r := range s.rows {
+		s.Phase[r.Phase] += r.MS
+	}
 	return s
 }
 
@@ -234,11 +236,11 @@ func (s *Shares) Scale(bare map[string]float64) func(phase string) float64 {
 		return p
 	}
 	from, to := map[string]float64{}, map[string]float64{}
-	for p, ms := range s.Phase {
-		from[family(p)] += ms
+	for _, p := range slices.Sorted(maps.Keys(s.Phase)) {
+		from[family(p)] += s.Phase[p]
 	}
-	for p, ms := range bare {
-		to[family(p)] += ms
+	for _, p := range slices.Sorted(maps.Keys(bare)) {
+		to[family(p)] += bare[p]
 	}
 	return func(p string) float64 {
 		switch f := family(p); {

@@ -187,3 +187,33 @@ func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Sums of floats depend on their order, and maps have none: the same recording must give the same bits each time.
+func TestModuleTimesAreTheSameEachTime(t *testing.T) {
+	phases := []string{schemas.PhaseForward, schemas.PhaseBackward, schemas.PhaseBackwardNorm,
+		schemas.PhaseBackwardGrad, schemas.PhaseRecompute}
+	steps, bare := map[int64]int64{1: 1}, map[string]float64{}
+	var times []schemas.ModuleTime
+	for i, p := range phases {
+		if p != schemas.PhaseRecompute {
+			bare[p] = 0.1 * float64(i+1)
+		}
+		for module := range int64(40) {
+			times = append(times, schemas.ModuleTime{Step: 1, Phase: p, Module: module, GPUNS: 1 + 100003*module*module})
+		}
+	}
+	sums := func() (out []float64) {
+		s := newShares(times, steps)
+		scale := s.Scale(bare)
+		for _, p := range phases {
+			out = append(out, s.Phase[p], scale(p))
+		}
+		return out
+	}
+	first := sums()
+	for range 100 {
+		if again := sums(); !slices.Equal(first, again) {
+			t.Fatalf("%v, then %v", first, again)
+		}
+	}
+}
