@@ -45,8 +45,8 @@ func (m *unitMap) otherPlace(place int32) int32 {
 	return 0
 }
 
-// pair is an allocation and its match.
-type pair struct {
+// matchedPair is an allocation and its match.
+type matchedPair struct {
 	alloc, match int
 	crossing     bool
 }
@@ -54,7 +54,7 @@ type pair struct {
 // workbench is what comparing two steps takes, to be used again for the next two.
 type workbench struct {
 	born    []int32 // by place in the other step: the allocation made there, plus 1
-	pairs   []pair
+	pairs   []matchedPair
 	factors factors
 }
 
@@ -65,10 +65,10 @@ func grown[T any](buffer []T, n int) []T {
 	return buffer
 }
 
-// pair pairs the allocations made in one step with those made in the other.
-func (al *alignment) pair(s *stepMatcher, found func(pair)) {
+// pairAllocs pairs the allocations made in one step with those made in the other.
+func (al *alignment) pairAllocs(s *stepMatcher, found func(matchedPair)) {
 	if al.parts == nil {
-		s.pairInPlace(al.step, al.other, func(a, o int) { found(pair{a, o, false}) })
+		s.pairInPlace(al.step, al.other, func(a, o int) { found(matchedPair{a, o, false}) })
 		return
 	}
 	allocs, number, w := s.f.allocs, s.program.number, &s.bench
@@ -78,7 +78,7 @@ func (al *alignment) pair(s *stepMatcher, found func(pair)) {
 	}
 	w.pairs, w.factors = w.pairs[:0], factors{}
 	for a := s.firstAfter(al.step.from); a < len(allocs) && number[allocs[a].AllocSeq] <= al.step.to; a++ {
-		if p := al.match(s, a); p.match >= 0 {
+		if p := al.findMatch(s, a); p.match >= 0 {
 			w.factors[factor(allocs[a].Requested, allocs[p.match].Requested)]++
 			w.pairs = append(w.pairs, p)
 		}
@@ -91,26 +91,26 @@ func (al *alignment) pair(s *stepMatcher, found func(pair)) {
 	}
 }
 
-// match finds the allocation of the other step that is made and freed where allocation a is; -1 = there is none.
-func (al *alignment) match(s *stepMatcher, a int) pair {
+// findMatch finds the allocation of the other step that is made and freed where allocation a is; -1 = there is none.
+func (al *alignment) findMatch(s *stepMatcher, a int) matchedPair {
 	allocs, p := s.f.allocs, s.program
 	birth := p.number[allocs[a].AllocSeq] - al.step.from
-	death := p.death(allocs[a].FreeRequestedSeq, al.step.to) - al.step.from
+	death := p.freedAt(allocs[a].FreeRequestedSeq, al.step.to) - al.step.from
 	outlives := int(death) > al.step.len()
 	find := func(births, deaths *unitMap) int {
 		o := int(s.bench.born[births.otherPlace(birth)]) - 1
-		if o < 0 || !s.samePhase(a, o) {
+		if o < 0 || !s.sameRecordedFamily(a, o) {
 			return -1
 		}
-		end := p.death(allocs[o].FreeRequestedSeq, al.other.to) - al.other.from
+		end := p.freedAt(allocs[o].FreeRequestedSeq, al.other.to) - al.other.from
 		if outlives != (int(end) > al.other.len()) || !outlives && deaths.otherPlace(death) != end {
 			return -1
 		}
 		return o
 	}
-	found := pair{a, find(al.parts, al.parts), false}
+	found := matchedPair{a, find(al.parts, al.parts), false}
 	if found.match < 0 && al.crossing != nil && (outlives || al.parts.unit(death) > al.parts.unit(birth)) {
-		return pair{a, find(al.crossing, al.parts), true}
+		return matchedPair{a, find(al.crossing, al.parts), true}
 	}
 	return found
 }

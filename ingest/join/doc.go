@@ -117,6 +117,10 @@
 //     size must not differ by a factor of its own. Steps that share fewer than half of the allocations are not alike
 //     at all.
 //
+// Comparing parts has one budget of work for all steps of a device (maxWork). The steps are compared in order, so the
+// steps before a bare one decide whether the budget still covers it. Past the budget, only the first two kinds of
+// likeness are looked for. The budget counts comparisons and not time: the same recording gives the same matches.
+//
 // Sizes alone would say more, and wrong things: an activation may have the size of a batch times a parameter, as a
 // per-sample gradient has. Tags of per-sample gradients alone in bare steps would leave all else unknown.
 //

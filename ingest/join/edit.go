@@ -2,7 +2,7 @@ package join
 
 // sequence is what events do, and the sizes of their blocks.
 type sequence struct {
-	of   []token
+	of   []action
 	size []int64
 }
 

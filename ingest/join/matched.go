@@ -3,7 +3,7 @@ package join
 // ownLikeMatches gives allocations of bare steps the owners of their matches, and prefetched batches theirs. What is
 // left open the rules fill.
 func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owner] {
-	if r.matches.match == nil && r.matches.prefetch.match == nil {
+	if r.matches.matchByAlloc == nil && r.matches.prefetch.matchByAlloc == nil {
 		return owners
 	}
 	return listsOf(len(r.f.allocs), len(owners.all)+len(owners.all)/4, func(all []owner, alloc int) []owner {

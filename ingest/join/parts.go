@@ -19,15 +19,16 @@ const (
 	neighbours = 4
 	// maxEdits bounds how much two units may differ.
 	maxEdits = 400
-	// maxWork bounds the comparisons of a recording: past it, steps that differ from all others stay unmatched.
+	// maxWork bounds the comparisons for one device of a rank, over all its steps. Past it, parts of steps are not
+	// compared any more. So what matches a step depends on the work that the steps before it took.
 	maxWork = 400_000_000
 )
 
 // partMatcher compares steps part by part.
 type partMatcher struct {
-	tokens map[int]*tokens // by step
-	spare  []*tokens
-	buffer struct {
+	actions map[int]*stepActions // by step
+	spare   []*stepActions
+	buffer  struct {
 		phase            []family
 		run, microbatch  []int32
 		places, furthest []int32
@@ -37,24 +38,25 @@ type partMatcher struct {
 	work int
 }
 
-// forget gives up the tokens of a step.
+// forget gives up the actions of a step.
 func (m *partMatcher) forget(i int) {
-	if t := m.tokens[i]; t != nil {
+	if t := m.actions[i]; t != nil {
 		m.spare = append(m.spare, t)
 	}
-	delete(m.tokens, i)
+	delete(m.actions, i)
 }
 
-// alikeInParts aligns step i with the instrumented steps that its allocations have matches in, the one with the most
-// first: what that one does not have another may. None counts in which fewer than half of the allocations have a match.
-func (s *stepMatcher) alikeInParts(i int) []*alignment {
+// stepsWithSharedParts aligns step i with the instrumented steps that its allocations have matches in, the one with the
+// most first: what that one does not have another may. None counts in which fewer than half of the allocations have a
+// match.
+func (s *stepMatcher) stepsWithSharedParts(i int) []*alignment {
 	first := s.firstAfter(s.at[i].from)
 	left := s.firstAfter(s.at[i].to) - first // allocations without a match so far
 	births, known := left, make([]bool, left)
 	var found []*alignment
 	taken := map[*alignment]int{}
 	near := nearest(s.instrumented, i, neighbours)
-	for o := range s.parts.tokens { // steps that lie behind are not needed any more
+	for o := range s.parts.actions { // steps that lie behind are not needed any more
 		if len(near) > 0 && o < near[0] {
 			s.parts.forget(o)
 		}
@@ -67,7 +69,7 @@ func (s *stepMatcher) alikeInParts(i int) []*alignment {
 			continue
 		}
 		allocs := s.parts.buffer.allocs[:0]
-		al.pair(s, func(p pair) { allocs = append(allocs, p.alloc-first) })
+		al.pairAllocs(s, func(p matchedPair) { allocs = append(allocs, p.alloc-first) })
 		s.parts.buffer.allocs = allocs
 		// A step that is not taken does not hide from those behind it what they have too.
 		if 2*len(allocs) < births || !slices.ContainsFunc(allocs, func(a int) bool { return !known[a] }) {
@@ -91,12 +93,12 @@ func (s *stepMatcher) alikeInParts(i int) []*alignment {
 
 // align finds which event of step i is which of step o; nil where something in either is not known.
 func (s *stepMatcher) align(i, o int) *alignment {
-	a, b := s.tokensOf(i), s.tokensOf(o)
+	a, b := s.actionsOf(i), s.actionsOf(o)
 	if a == nil || b == nil {
 		return nil
 	}
 	n, m := len(a.units), len(b.units)
-	al := s.aligned(i, o, schemas.LikeParts)
+	al := s.newAlignment(i, o, schemas.LikeParts)
 	al.parts = s.parts.mapUnits(a, b, func(u int) int { return counterpart(u, n, m) })
 	for u := 0; u+1 < n; u++ {
 		if counterpart(u+1, n, m) != counterpart(u, n, m)+1 {
@@ -124,7 +126,7 @@ func counterpart(i, n, m int) int {
 }
 
 // mapUnits finds the place of each event of a in the unit of b that its own unit is held against; -1 = none.
-func (m *partMatcher) mapUnits(a, b *tokens, against func(int) int) *unitMap {
+func (m *partMatcher) mapUnits(a, b *stepActions, against func(int) int) *unitMap {
 	out := &unitMap{reached: make([]int32, len(a.of)), units: make([]unitPair, len(a.units))}
 	for u := range a.units {
 		p := &out.units[u]
@@ -148,7 +150,7 @@ func (m *partMatcher) mapUnits(a, b *tokens, against func(int) int) *unitMap {
 // edit gives, by event of one unit, its place in the other from 1, or 0; nil = they are too different. Where the units
 // differ, sizes have a say after all: a first edit shows by which factors sizes differ, and a second one keeps to
 // those.
-func (m *partMatcher) edit(a *tokens, u *unit, b *tokens, v *unit) []int32 {
+func (m *partMatcher) edit(a *stepActions, u *unit, b *stepActions, v *unit) []int32 {
 	x, y := a.sequence(u), b.sequence(v)
 	if u.hash == v.hash {
 		return m.shortest(x, y, nil)

@@ -11,8 +11,8 @@ import (
 
 // prefetch matches allocations of steps that a bare one follows with those of steps that an instrumented one follows.
 type prefetch struct {
-	match []int32         // by allocation: its match, or -1; nil = none has one
-	by    map[int64]shift // by step that a bare one follows
+	matchByAlloc []int32         // by allocation: its match, or -1; nil = none has one
+	by           map[int64]shift // by step that a bare one follows
 }
 
 // shift says how the batches that a step prefetched are used.
@@ -23,28 +23,28 @@ type shift struct {
 
 // look aligns step i, which a bare one follows, with one that an instrumented one follows.
 func (p *prefetch) look(s *stepMatcher, i int) {
-	al := s.alike(i, s.beforeByHash)
+	al := s.sameOrScaledStep(i, s.beforeByHash)
 	if al == nil {
 		return
 	}
-	if p.match == nil {
-		p.match, p.by = slices.Repeat([]int32{-1}, len(s.f.allocs)), map[int64]shift{}
+	if p.matchByAlloc == nil {
+		p.matchByAlloc, p.by = slices.Repeat([]int32{-1}, len(s.f.allocs)), map[int64]shift{}
 	}
 	by := shift{events: al.step.from - al.other.from}
 	if o := al.otherStep; s.comparable(i+1) && s.comparable(o+1) && s.hashes[i+1] == s.hashes[o+1] {
 		by.end = s.at[o+1].to
 	}
 	p.by[s.f.rank.Steps.Steps[i].Number] = by
-	al.pair(s, func(q pair) { p.match[q.alloc] = int32(q.match) })
+	al.pairAllocs(s, func(q matchedPair) { p.matchByAlloc[q.alloc] = int32(q.match) })
 }
 
 // findPrefetched tells which allocations are batches that were prefetched for a bare step; nil = none is.
 func findPrefetched(f *facts, tags lists[boundTag], tagged lists[owner], m *matches) []bool {
-	if m.prefetch.match == nil {
+	if m.prefetch.matchByAlloc == nil {
 		return nil
 	}
 	out := make([]bool, len(f.allocs))
-	for alloc, match := range m.prefetch.match {
+	for alloc, match := range m.prefetch.matchByAlloc {
 		out[alloc] = match >= 0 && givenInLaterStep(f, int(match), tags.of(int(match))) &&
 			!hasTagged(tagged.of(alloc), inputs)
 	}
@@ -76,10 +76,10 @@ func ownPrefetched(r *rules, all []owner, owners lists[owner], alloc int) []owne
 	}
 	all = append(all, owner{alloc: int32(alloc), category: inputs, evidence: lifetime, begin: a.AllocSeq,
 		end: a.FreeRequestedSeq})
-	match := int(m.match[alloc])
+	match := int(m.matchByAlloc[alloc])
 	b, by := &r.f.allocs[match], m.by[r.f.birthSpan(alloc).Step]
 	sameEnd := by.end != 0 &&
-		p.death(b.FreeRequestedSeq, by.end)+by.events == p.death(a.FreeRequestedSeq, by.end+by.events)
+		p.freedAt(b.FreeRequestedSeq, by.end)+by.events == p.freedAt(a.FreeRequestedSeq, by.end+by.events)
 	if !sameEnd {
 		return r.fill(all, first, alloc)
 	}

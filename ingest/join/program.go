@@ -41,8 +41,8 @@ const newHash hash = 14695981039346656037
 
 func (h hash) add(n uint64) hash { return (h ^ hash(n)) * 1099511628211 }
 
-// death is the program event that frees an allocation, or the first one after the step if it outlives that.
-func (p *program) death(free int64, to int32) int32 {
+// freedAt is the program event that frees an allocation, or the first one after the step if it outlives that.
+func (p *program) freedAt(free int64, to int32) int32 {
 	if free == 0 || p.number[free] > to {
 		return to + 1
 	}

@@ -38,7 +38,7 @@ func (s *stepMatcher) isScaled(a, b stretch) bool {
 		}
 	}
 	s.pairInPlace(a, b, func(x, y int) {
-		if s.samePhase(x, y) {
+		if s.sameRecordedFamily(x, y) {
 			same++
 		}
 	})
@@ -57,14 +57,15 @@ func (s *stepMatcher) pairInPlace(step, other stretch, found func(alloc, match i
 			break
 		}
 		// Equal blocks may be freed in another order: only those with the same end match.
-		if p.death(allocs[a].FreeRequestedSeq, step.to)-shift == p.death(allocs[o].FreeRequestedSeq, other.to) {
+		if p.freedAt(allocs[a].FreeRequestedSeq, step.to)-shift == p.freedAt(allocs[o].FreeRequestedSeq, other.to) {
 			found(a, o)
 		}
 	}
 }
 
-// samePhase reports whether two allocations were made in phases that the rules treat alike, as far as bare steps tell.
-func (s *stepMatcher) samePhase(a, b int) bool {
+// sameRecordedFamily reports whether two allocations were made in phases that the rules treat alike, as far as bare
+// steps tell.
+func (s *stepMatcher) sameRecordedFamily(a, b int) bool {
 	return s.f.family(a).recorded() == s.f.family(b).recorded()
 }
 

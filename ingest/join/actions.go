@@ -2,30 +2,30 @@ package join
 
 import "github.com/dpsight/dpsight/schemas"
 
-// token is what one program event does: whether it allocates or frees, where the block that it is about ends or began,
+// action is what one program event does: whether it allocates or frees, where the block that it is about ends or began,
 // and the family of the phase.
-type token uint32
+type action uint32
 
 const (
-	frees     token = 1 << 8
-	allocates token = 2 << 8
+	frees     action = 1 << 8
+	allocates action = 2 << 8
 )
 
 // Where the block of an event ends, or began.
 const (
-	samePhase token = iota << 4
+	samePhase action = iota << 4
 	sameUnit
 	sameStep
 	outside
-	reach token = 15 << 4 // these bits
+	reach action = 15 << 4 // these bits
 )
 
 // crosses reports whether an event is about a block that is not both made and freed in its unit.
-func (t token) crosses() bool { return t&reach >= sameStep }
+func (t action) crosses() bool { return t&reach >= sameStep }
 
-// tokens is what a step does, unit by unit.
-type tokens struct {
-	of    []token // by place in the step, from 1
+// stepActions is what a step does, unit by unit.
+type stepActions struct {
+	of    []action // by place in the step, from 1
 	size  []int64
 	units []unit
 }
@@ -36,28 +36,28 @@ type unit struct {
 	hash    hash
 }
 
-func (t *tokens) sequence(u *unit) sequence {
+func (t *stepActions) sequence(u *unit) sequence {
 	return sequence{t.of[u.from+1 : u.to+1], t.size[u.from+1 : u.to+1]}
 }
 
-// tokensOf is what step i does; nil where something in it is not known.
-func (s *stepMatcher) tokensOf(i int) *tokens {
+// actionsOf is what step i does; nil where something in it is not known.
+func (s *stepMatcher) actionsOf(i int) *stepActions {
 	m := &s.parts
-	if t, ok := m.tokens[i]; ok {
+	if t, ok := m.actions[i]; ok {
 		return t
 	}
-	if m.tokens == nil {
-		m.tokens = map[int]*tokens{}
+	if m.actions == nil {
+		m.actions = map[int]*stepActions{}
 	}
-	t := s.readTokens(i)
-	m.tokens[i] = t
+	t := s.readActions(i)
+	m.actions[i] = t
 	return t
 }
 
-func (s *stepMatcher) readTokens(i int) *tokens {
+func (s *stepMatcher) readActions(i int) *stepActions {
 	at, buffer := s.at[i], &s.parts.buffer
 	n := int32(at.len())
-	t := &tokens{}
+	t := &stepActions{}
 	if spare := len(s.parts.spare); spare > 0 {
 		t, s.parts.spare = s.parts.spare[spare-1], s.parts.spare[:spare-1]
 	}
@@ -77,7 +77,7 @@ func (s *stepMatcher) readTokens(i int) *tokens {
 		case schemas.ActionFreeRequested:
 			does = frees
 		}
-		t.of[e] = does | outside | token(buffer.phase[e])
+		t.of[e] = does | outside | action(buffer.phase[e])
 	}
 	s.readReaches(t, at)
 	for u := range t.units {
@@ -115,11 +115,11 @@ func (s *stepMatcher) readPhases(i int) {
 }
 
 // readReaches notes with both events of each block that is made and freed in the step how far apart they lie.
-func (s *stepMatcher) readReaches(t *tokens, at stretch) {
+func (s *stepMatcher) readReaches(t *stepActions, at stretch) {
 	allocs, p, buffer := s.f.allocs, s.program, &s.parts.buffer
 	for a := s.firstAfter(at.from); a < len(allocs) && p.number[allocs[a].AllocSeq] <= at.to; a++ {
 		birth := p.number[allocs[a].AllocSeq] - at.from
-		death := p.death(allocs[a].FreeRequestedSeq, at.to) - at.from
+		death := p.freedAt(allocs[a].FreeRequestedSeq, at.to) - at.from
 		if int(death) > at.len() {
 			continue
 		}

@@ -10,20 +10,20 @@ import (
 // matches pair allocations of bare steps with the same allocations of instrumented steps: training repeats itself,
 // allocation by allocation, and only instrumented steps have tags.
 type matches struct {
-	program    *program
-	match      []int32 // by allocation: its match, or -1; nil = none has one
-	alignment  []int32 // by allocation that has a match: the alignment of its step
-	crossing   []bool  // by allocation that has a match: see [alignment]
-	alignments []*alignment
-	prefetch   prefetch
+	program      *program
+	matchByAlloc []int32 // by allocation: its match, or -1; nil = none has one
+	alignment    []int32 // by allocation that has a match: the alignment of its step
+	crossing     []bool  // by allocation that has a match: see [alignment]
+	alignments   []*alignment
+	prefetch     prefetch
 }
 
 // of is the match of an allocation.
 func (m *matches) of(alloc int) (match int, ok bool) {
-	if m.match == nil || m.match[alloc] < 0 {
+	if m.matchByAlloc == nil || m.matchByAlloc[alloc] < 0 {
 		return 0, false
 	}
-	return int(m.match[alloc]), true
+	return int(m.matchByAlloc[alloc]), true
 }
 
 // unmatched reports whether an allocation was made in a bare step and has no match: its phase alone tells what it was.
@@ -71,16 +71,16 @@ func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
 
 // take matches the allocations made in a bare step that have no match yet, and counts them.
 func (m *matches) take(s *stepMatcher, al *alignment) (taken int64) {
-	if m.match == nil {
+	if m.matchByAlloc == nil {
 		n := len(s.f.allocs)
-		m.match, m.alignment, m.crossing = slices.Repeat([]int32{-1}, n), make([]int32, n), make([]bool, n)
+		m.matchByAlloc, m.alignment, m.crossing = slices.Repeat([]int32{-1}, n), make([]int32, n), make([]bool, n)
 	}
 	m.alignments = append(m.alignments, al)
-	al.pair(s, func(p pair) {
-		if m.match[p.alloc] >= 0 {
+	al.pairAllocs(s, func(p matchedPair) {
+		if m.matchByAlloc[p.alloc] >= 0 {
 			return
 		}
-		m.match[p.alloc], m.crossing[p.alloc] = int32(p.match), p.crossing
+		m.matchByAlloc[p.alloc], m.crossing[p.alloc] = int32(p.match), p.crossing
 		m.alignment[p.alloc] = int32(len(m.alignments) - 1)
 		taken++
 	})
@@ -134,14 +134,15 @@ func (s *stepMatcher) firstAfter(event int32) int {
 
 // alignmentsOf aligns a bare step with the instrumented step that does the same, else with parts of several.
 func (s *stepMatcher) alignmentsOf(i int) []*alignment {
-	if al := s.alike(i, s.byHash); al != nil {
+	if al := s.sameOrScaledStep(i, s.byHash); al != nil {
 		return []*alignment{al}
 	}
-	return s.alikeInParts(i)
+	return s.stepsWithSharedParts(i)
 }
 
-// alike aligns step i with the step that it is most like, of those around it that do the same; nil if there is none.
-func (s *stepMatcher) alike(i int, byHash map[uint64][]int) *alignment {
+// sameOrScaledStep aligns step i with the step that it is most like, of those around it that do the same; nil if there
+// is none.
+func (s *stepMatcher) sameOrScaledStep(i int, byHash map[uint64][]int) *alignment {
 	candidates := nearest(byHash[s.hashes[i]], i, 2)
 	differ := make([]int, len(candidates))
 	best := -1
@@ -153,7 +154,7 @@ func (s *stepMatcher) alike(i int, byHash map[uint64][]int) *alignment {
 	}
 	// A few sizes differ with the data, as with the number of distinct ids in a batch.
 	if best >= 0 && differ[best] <= s.at[i].len()/20 {
-		return s.aligned(i, candidates[best], schemas.LikeExact)
+		return s.newAlignment(i, candidates[best], schemas.LikeExact)
 	}
 	order := make([]int, len(candidates))
 	for n := range order {
@@ -162,13 +163,13 @@ func (s *stepMatcher) alike(i int, byHash map[uint64][]int) *alignment {
 	sort.SliceStable(order, func(a, b int) bool { return differ[order[a]] < differ[order[b]] })
 	for _, n := range order {
 		if o := candidates[n]; differ[n] >= 0 && s.isScaled(s.at[i], s.at[o]) {
-			return s.aligned(i, o, schemas.LikeScaled)
+			return s.newAlignment(i, o, schemas.LikeScaled)
 		}
 	}
 	return nil
 }
 
-func (s *stepMatcher) aligned(i, o int, how string) *alignment {
+func (s *stepMatcher) newAlignment(i, o int, how string) *alignment {
 	return &alignment{step: s.at[i], other: s.at[o], otherStep: o, how: how,
 		limit: s.f.seqAt(s.f.rank.Steps.Steps[o].EndK)}
 }
