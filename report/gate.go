@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/compare"
@@ -13,7 +12,7 @@ import (
 
 // CheckTables prints a check: what fails it first, then everything that was compared. As Markdown it is a comment on a
 // pull request.
-func CheckTables(doc gate.Document) []table.Table {
+func CheckTables(doc CheckDocument) []table.Table {
 	var tables []table.Table
 	failed := table.Table{Title: checkTitle(&doc), Columns: []table.Column{{Title: "What fails", Key: "failure"}}}
 	for _, f := range doc.Failures {
@@ -34,13 +33,13 @@ func CheckTables(doc gate.Document) []table.Table {
 	return tables
 }
 
-func checkTitle(doc *gate.Document) string {
+func checkTitle(doc *CheckDocument) string {
 	if doc.OK {
 		return "dpsight check: " + doc.Sentence() + " beside " + doc.Baseline
 	}
 	n := 0
-	for _, x := range doc.Experiments {
-		if slices.Contains([]string{gate.StateRegressed, gate.StateMissing, gate.StateFailing}, x.State) {
+	for i := range doc.Experiments {
+		if doc.Experiments[i].Fails() {
 			n++
 		}
 	}
@@ -51,7 +50,7 @@ func checkTitle(doc *gate.Document) string {
 }
 
 // comparedTable has a row a comparison, and a row for each experiment that has none.
-func comparedTable(doc *gate.Document) table.Table {
+func comparedTable(doc *CheckDocument) table.Table {
 	t := table.Table{Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 		{Key: "state", For: table.Programs}, {Title: "What", Key: "metric"}, {Key: "unit", For: table.Programs},
 		{Title: "Baseline", Key: "baseline", Right: true}, {Title: "Now", Key: "current", Right: true},
@@ -60,7 +59,7 @@ func comparedTable(doc *gate.Document) table.Table {
 		{Title: "Verdict", Key: "verdict"}}}
 	leftOut := false
 	predicted := false
-	badgeOf := func(x *gate.Experiment) string {
+	badgeOf := func(x *CheckExperiment) string {
 		if x.Source == nil || *x.Source != schemas.Predicted {
 			return ""
 		}
@@ -106,7 +105,7 @@ func comparedTable(doc *gate.Document) table.Table {
 	return t
 }
 
-func stateText(x *gate.Experiment) string {
+func stateText(x *CheckExperiment) string {
 	if len(x.DiffersIn) > 0 {
 		return x.State + ": " + strings.Join(x.DiffersIn, "; ")
 	}
@@ -116,7 +115,7 @@ func stateText(x *gate.Experiment) string {
 	return x.State
 }
 
-func comparisonRow(label table.Cell, state string, c *gate.Comparison) []table.Cell {
+func comparisonRow(label table.Cell, state string, c *CheckComparison) []table.Cell {
 	value, delta := quantityCells(c.Unit)
 	verdict := c.Verdict
 	if c.Reason != "" {
@@ -130,10 +129,7 @@ func comparisonRow(label table.Cell, state string, c *gate.Comparison) []table.C
 
 // metricTitle names a metric with the unit that its cells are shown in.
 func metricTitle(metric string, unit compare.Unit) string {
-	title := metric
-	if m, err := compare.ParseMetric(metric); err == nil {
-		title = m.Title()
-	}
+	title := metricName(metric)
 	switch unit {
 	case compare.UnitPerSecond: // the title says it
 		return title

@@ -28,13 +28,13 @@ func grownGhost() []madeUp {
 	return runs
 }
 
-func checked(t *testing.T, now []analyze.Summary, thresholds ...string) gate.Document {
+func checked(t *testing.T, now []analyze.Summary, thresholds ...string) report.CheckDocument {
 	t.Helper()
 	list, err := gate.ParseThresholds(thresholds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gate.Check(gate.BaselineOf(summaries(headline()...), "test"), now,
+	return checkRuns(gate.BaselineOf(summaries(headline()...), "test"), now,
 		gate.Options{Baseline: "main.json", Thresholds: list, Floor: 1 << 20})
 }
 

@@ -2,14 +2,12 @@ package gate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -54,10 +52,16 @@ func gated(s *analyze.Summary) string {
 	return id
 }
 
+// LeftOut is how many runs of a name are older than the newest of their experiment.
+type LeftOut struct {
+	Name string
+	Runs int
+}
+
 // Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A
 // store that is kept from one check to the next holds the runs before and after a change: their median would hide what
 // grew.
-func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []string) {
+func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	newest := map[string]*analyze.Summary{}
 	for i := range runs {
 		id := gated(&runs[i])
@@ -75,8 +79,7 @@ func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []string) {
 		}
 	}
 	for _, name := range identity.SortedKeys(older) {
-		left = append(left, fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in "+
-			"the same suite", name, prose.Plural(older[name], "older run is", "older runs are")))
+		left = append(left, LeftOut{name, older[name]})
 	}
 	return kept, left
 }
@@ -124,17 +127,19 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 	return e
 }
 
-// BaselineGaps says what a check against the document will not see.
-func BaselineGaps(b *schemas.Baseline) []string {
-	g := compare.NewGrouped()
+// A Gap is an experiment of a baseline that a check will not see: it did not end well, or it has no peak.
+type Gap struct {
+	Label  string
+	Status string
+}
+
+// Gaps are those of a baseline.
+func Gaps(b *schemas.Baseline) (gaps []Gap) {
 	labels := ExperimentLabels(b.Experiments)
 	for i := range b.Experiments {
-		switch e := &b.Experiments[i]; {
-		case e.Status != schemas.StatusOK:
-			g.Add("it did not end well ("+e.Status+"), and a check will find nothing wrong with that", labels[i])
-		case e.PeakBytes == nil:
-			g.Add("it has no peak, so a check will not compare it", labels[i])
+		if e := &b.Experiments[i]; e.Status != schemas.StatusOK || e.PeakBytes == nil {
+			gaps = append(gaps, Gap{labels[i], e.Status})
 		}
 	}
-	return g.Lines()
+	return gaps
 }

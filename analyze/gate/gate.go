@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,19 +11,17 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Schema is the version of [Document].
-const Schema = "dpsight.check/1"
-
-// Document is what "dpsight check --format json" prints.
-type Document struct {
-	Schema      string           `json:"schema"`
-	OK          bool             `json:"ok"`
-	Baseline    string           `json:"baseline"` // as it was named
-	Thresholds  []CheckThreshold `json:"thresholds"`
-	FloorBytes  int64            `json:"floor_bytes"` // what a metric that the baseline has none of may grow to
-	Experiments []Experiment     `json:"experiments"` // in the baseline's order, then the new ones
-	Failures    []string         `json:"failures"`    // a sentence each
-	Warnings    []string         `json:"warnings"`
+// Result is what a check found.
+type Result struct {
+	OK          bool
+	Baseline    string // as it was named
+	Thresholds  []CheckThreshold
+	FloorBytes  int64        // what a metric that the baseline has none of may grow to
+	Experiments []Experiment // in the baseline's order, then the new ones
+	// Nothing is why no experiment was compared, though none fails by itself; nil where some were.
+	Nothing *Reason
+	// Identities are those of the runs' experiments.
+	Identities []identity.Identity
 }
 
 // CheckThreshold is a threshold as it was given: "category:*", "1.05".
@@ -47,14 +44,20 @@ type Experiment struct {
 	Confidence     string         `json:"confidence,omitempty"` // of predicted runs
 	BaselineSource *string        `json:"baseline_source"`
 	Runs           int            `json:"runs"` // that ended well
-	Comparisons    []Comparison   `json:"comparisons"`
-	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one: "batch_size: 8,
-	// baseline 16".
-	DiffersIn []string `json:"differs_in,omitempty"`
+	Comparisons    []Comparison   `json:"-"`
+	// DiffersIn is how a missing experiment and a new one of its name differ, so that they are not one.
+	DiffersIn []Difference `json:"-"`
+	// Grown is the category that grew most at the peak; empty = none, or not known.
+	Grown      schemas.Category `json:"-"`
+	GrownBytes int64            `json:"-"`
+	Cautions   []Caution        `json:"-"`
 
-	command    []string
-	grown      schemas.Category // that grew most at the peak; empty = none, or not known
-	grownBytes int64
+	command []string
+}
+
+// Fails reports whether the experiment fails the check.
+func (x *Experiment) Fails() bool {
+	return x.State == StateRegressed || x.State == StateMissing || x.State == StateFailing
 }
 
 // The states of an experiment in a check. The first three fail it.
@@ -79,7 +82,7 @@ type Comparison struct {
 	Delta    *float64     `json:"delta"`
 	Ratio    *float64     `json:"ratio"` // current over baseline
 	Verdict  string       `json:"verdict"`
-	Reason   string       `json:"reason,omitempty"` // why it was skipped or could not be checked
+	Reason   *Reason      `json:"-"` // why it was skipped or could not be checked; nil where it was checked
 }
 
 // The verdicts of a comparison. The first two fail the check.
@@ -102,74 +105,60 @@ type Options struct {
 }
 
 // Check holds runs to a baseline.
-func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Document {
-	doc := Document{Schema: Schema, Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{},
-		Experiments: []Experiment{},
-		Failures:    []string{}, Warnings: []string{}}
+func Check(baseline schemas.Baseline, runs []analyze.Summary, o Options) Result {
+	r := Result{Baseline: o.Baseline, FloorBytes: o.Floor, Thresholds: []CheckThreshold{}, Experiments: []Experiment{}}
 	for _, t := range o.Thresholds {
-		doc.Thresholds = append(doc.Thresholds, CheckThreshold{t.Metric.String(), t.Text})
+		r.Thresholds = append(r.Thresholds, CheckThreshold{t.Metric.String(), t.Text})
 	}
 	current := BaselineOf(runs, "")
 	base, now := baseline.Experiments, current.Experiments
 	pairs := MatchExperiments(base, now, o.Pair)
 	baseLabels, nowLabels := ExperimentLabels(base), ExperimentLabels(now)
-	warnings := compare.NewGrouped()
-	compared, skipped := 0, ""
 	for i := range base {
 		j, matched := pairs[i]
 		if !matched {
-			doc.Experiments = append(doc.Experiments, missingExperiment(&base[i], baseLabels[i], &o))
+			r.Experiments = append(r.Experiments, missingExperiment(&base[i], baseLabels[i], &o))
 			continue
 		}
 		x := checkPair(&base[i], &now[j], &o)
-		x.Label = nowLabels[j]
-		doc.Experiments = append(doc.Experiments, x)
-		for _, w := range cautions(&base[i], &now[j], &o) {
-			warnings.Add(w, x.Label)
-		}
-		for _, c := range x.Comparisons {
-			switch c.Verdict {
-			case VerdictSkipped:
-				warnings.Add(mustParse(c.Metric).Title()+" is not compared: "+c.Reason, x.Label)
-				skipped = c.Reason
-			default:
-				compared++
-			}
-		}
+		x.Label, x.Cautions = nowLabels[j], cautions(&base[i], &now[j], &o)
+		r.Experiments = append(r.Experiments, x)
 	}
 	for j := range now {
 		if !slices.Contains(slices.Collect(maps.Values(pairs)), j) {
 			x := described(&now[j], nil)
 			x.Label, x.State = nowLabels[j], StateNew
-			doc.Experiments = append(doc.Experiments, x)
+			r.Experiments = append(r.Experiments, x)
 		}
 	}
-	tellNamesakes(doc.Experiments)
-	for i := range doc.Experiments {
-		doc.Failures = append(doc.Failures, doc.Experiments[i].failures(&o)...)
-	}
-	if len(doc.Failures) == 0 && compared == 0 {
-		switch {
-		case skipped != "":
-		case len(pairs) > 0:
-			skipped = "no experiment ended well in both"
-		default:
-			skipped = "no experiment is in both"
-		}
-		doc.Failures = append(doc.Failures, "nothing was compared: "+skipped)
-	}
-	doc.Warnings = append(append(doc.Warnings, warnings.Lines()...),
-		identity.ArgumentNotes(identity.IdentitiesOf(now))...)
-	doc.OK = len(doc.Failures) == 0
-	return doc
+	tellNamesakes(r.Experiments)
+	r.Identities = identity.IdentitiesOf(now)
+	r.judge(len(pairs) > 0)
+	return r
 }
 
-func mustParse(s string) compare.Metric {
-	m, err := compare.ParseMetric(s)
-	if err != nil {
-		panic(err) // it was printed by String
+// judge says whether the check passes. One that compared nothing does not.
+func (r *Result) judge(paired bool) {
+	nothing := &Reason{Why: NotInBoth}
+	if paired {
+		nothing = &Reason{Why: NotWellInBoth}
 	}
-	return m
+	failed := false
+	for i := range r.Experiments {
+		x := &r.Experiments[i]
+		failed = failed || x.Fails()
+		for k := range x.Comparisons {
+			if c := &x.Comparisons[k]; c.Verdict != VerdictSkipped {
+				nothing = nil
+			} else if nothing != nil {
+				nothing = c.Reason
+			}
+		}
+	}
+	if !failed {
+		r.Nothing = nothing
+	}
+	r.OK = !failed && nothing == nil
 }
 
 func missingExperiment(b *schemas.BaselineExperiment, label string, o *Options) Experiment {
@@ -214,7 +203,7 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options) Experiment {
 	if base.Runs == 0 || now.Runs == 0 {
 		return x
 	}
-	x.grown, x.grownBytes = growth(base, now)
+	x.Grown, x.GrownBytes = growth(base, now)
 	for _, t := range expand(o.Thresholds, base, now) {
 		c := compareMetric(base, now, &t, o.Floor)
 		if (c.Verdict == VerdictExceeded || c.Verdict == VerdictUnchecked) && x.State != StateFailing {
@@ -223,6 +212,20 @@ func checkPair(base, now *schemas.BaselineExperiment, o *Options) Experiment {
 		x.Comparisons = append(x.Comparisons, c)
 	}
 	return x
+}
+
+// growth finds the category that grew most between two peaks, the first of equals; empty where none did or one side is
+// not broken down.
+func growth(base, now *schemas.BaselineExperiment) (category schemas.Category, bytes int64) {
+	if base.Categories == nil || now.Categories == nil {
+		return "", 0
+	}
+	for _, c := range schemas.Categories {
+		if d := now.Categories[c] - base.Categories[c]; d > bytes {
+			category, bytes = c, d
+		}
+	}
+	return category, bytes
 }
 
 // expand makes one threshold a category of category:*; a category's own threshold comes before it.
@@ -257,9 +260,9 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 	m := t.Metric
 	c := Comparison{Metric: m.String(), Unit: m.Unit(), Limit: t.Text, Baseline: valueOf(m, base),
 		Current: valueOf(m, now)}
-	if reason, bad := incomparable(base, now, m, c.Baseline, c.Current); reason != "" {
+	if reason, fault := incomparable(base, now, m, c.Baseline, c.Current); reason != nil {
 		c.Verdict, c.Reason = VerdictSkipped, reason
-		if bad {
+		if fault {
 			c.Verdict = VerdictUnchecked
 		}
 		return c
@@ -271,36 +274,4 @@ func compareMetric(base, now *schemas.BaselineExperiment, t *Threshold, floor in
 		c.Verdict = VerdictExceeded
 	}
 	return c
-}
-
-// incomparable says why two values cannot be compared, and whether that is a fault of the run: memory that the baseline
-// knows must be known again, or a check would pass on what it did not see.
-func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason string,
-	fault bool) {
-	measured := base.Source == schemas.Measured && now.Source == schemas.Measured
-	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
-		m.Name == compare.MetricPhasePeak
-	switch {
-	case !memory && !measured:
-		who, source := "the run", now.Source
-		if source == schemas.Measured {
-			who, source = "the baseline", base.Source
-		}
-		return fmt.Sprintf("%s is %s, and only measured runs have it", who, source), false
-	case before == nil && m.Name == compare.MetricCategory:
-		return "the baseline's peak is not broken down", false
-	case before == nil && m.Name == compare.MetricPhasePeak:
-		return "the baseline has no such phase", false
-	case before == nil:
-		return "the baseline has none", false
-	case after == nil && m.Name == compare.MetricCategory:
-		return "the run's peak is not broken down", true
-	case after == nil && m.Name == compare.MetricPhasePeak:
-		return "the run has no such phase", false
-	case after == nil:
-		return "the run has none", memory || m.Name == compare.MetricTime
-	case m.Timed() && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock != now.StepMS.Clock:
-		return "GPU time cannot be compared with wall time", false
-	}
-	return "", false
 }

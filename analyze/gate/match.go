@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -88,25 +87,40 @@ func Contents(list []schemas.BaselineExperiment) []Content {
 	return out
 }
 
-// differingParams lists "batch_size: 8, baseline 4" of parameters that differ, and with lone those that one side alone
-// has.
-func differingParams(base, now map[string]any, lone bool) []string {
-	var out []string
+// A Difference is what two experiments have of one thing, like a parameter; nil where one has none of it.
+type Difference struct {
+	What          string
+	Now, Baseline *string
+}
+
+// differingParams lists the parameters that differ, and with lone those that one side alone has.
+func differingParams(base, now map[string]any, lone bool) []Difference {
+	var out []Difference
+	text := func(v any) *string { return new(identity.TextOf(v)) }
 	for _, k := range slices.Sorted(maps.Keys(now)) {
 		b, ok := base[k]
 		switch {
 		case ok && identity.TextOf(b) != identity.TextOf(now[k]):
-			out = append(out, fmt.Sprintf("%s: %s, baseline %s", k, identity.TextOf(now[k]), identity.TextOf(b)))
+			out = append(out, Difference{k, text(now[k]), text(b)})
 		case !ok && lone:
-			out = append(out, fmt.Sprintf("%s: %s, baseline none", k, identity.TextOf(now[k])))
+			out = append(out, Difference{k, text(now[k]), nil})
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(base)) {
 		if _, ok := now[k]; !ok && lone {
-			out = append(out, fmt.Sprintf("%s: none, baseline %s", k, identity.TextOf(base[k])))
+			out = append(out, Difference{k, nil, text(base[k])})
 		}
 	}
 	return out
+}
+
+// differingArguments is how two commands differ, empty where nothing is known of one of them.
+func differingArguments(base, now []string) []Difference {
+	if base == nil || now == nil || slices.Equal(base, now) {
+		return nil
+	}
+	texts := identity.TellingArguments([]identity.Identity{{Command: now}, {Command: base}}, []int{0, 1})
+	return []Difference{{"arguments", identity.OrNull(texts[0]), identity.OrNull(texts[1])}}
 }
 
 // ExperimentLabels gives each experiment its name, with the parameters that tell it from others of the same name, else
@@ -148,7 +162,7 @@ func tellNamesakes(list []Experiment) {
 		if was.State != StateMissing && was.State != StateLeftOut {
 			continue
 		}
-		var fewest []string
+		var fewest []Difference
 		for k := range list {
 			now := &list[k]
 			if now.State != StateNew || now.Name != was.Name {
@@ -156,7 +170,7 @@ func tellNamesakes(list []Experiment) {
 			}
 			differ := differingParams(was.Params, now.Params, true)
 			if len(differ) == 0 {
-				differ = identity.CommandsDiffer(was.command, now.command)
+				differ = differingArguments(was.command, now.command)
 			}
 			if len(differ) > 0 && (fewest == nil || len(differ) < len(fewest)) {
 				fewest = differ

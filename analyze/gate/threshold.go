@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/near"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // A Threshold is how much of a metric a check lets pass: Ratio times the baseline's, and no more. Of samples and tokens
@@ -105,23 +106,15 @@ func CheckPhases(thresholds []Threshold, baseline schemas.Baseline, runs []analy
 	return nil
 }
 
-// parseRatio reads "1.05" or "5%" exactly. Fractions, exponents and signs, which big.Rat would read too, are not
-// numbers that anyone means here.
+// parseRatio reads "1.05" or "5%" exactly.
 func parseRatio(s string) (*big.Rat, bool) {
 	digits, percent := strings.CutSuffix(s, "%")
-	digits = strings.TrimSpace(digits)
-	if digits == "" || len(digits) > 20 || strings.Trim(digits, "0123456789.") != "" {
-		return nil, false
-	}
-	r, ok := new(big.Rat).SetString(digits)
-	if !ok {
-		return nil, false
-	}
-	if percent {
+	r, ok := units.ParseDecimal(digits)
+	if ok && percent {
 		r.Quo(r, big.NewRat(100, 1))
 		r.Add(r, big.NewRat(1, 1))
 	}
-	return r, true
+	return r, ok
 }
 
 // exceeded reports whether current is worse than the threshold allows. Where the baseline has none of it, so that no
@@ -171,28 +164,4 @@ func valueOf(m compare.Metric, e *schemas.BaselineExperiment) *float64 {
 		}
 	}
 	return nil
-}
-
-// ParseBytes reads a size: "1MiB", "512 KiB", "4096", its unit in any case.
-func ParseBytes(s string) (int64, error) {
-	number, shift := strings.TrimSpace(s), uint(0)
-	for _, u := range []struct {
-		name  string
-		shift uint
-	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} {
-		if n := len(number) - len(u.name); n >= 0 && strings.EqualFold(number[n:], u.name) {
-			number, shift = strings.TrimSpace(number[:n]), u.shift
-			break
-		}
-	}
-	r, ok := parseRatio(number)
-	if !ok || strings.HasSuffix(number, "%") {
-		return 0, fmt.Errorf("size %q is not a number of B, KiB, MiB or GiB, as in 1MiB", s)
-	}
-	r.Mul(r, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
-	n := new(big.Int).Quo(r.Num(), r.Denom())
-	if !n.IsInt64() || n.Int64() >= 1<<53 {
-		return 0, fmt.Errorf("size %q is larger than any memory", s)
-	}
-	return n.Int64(), nil
 }

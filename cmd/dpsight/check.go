@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 type checkCmd struct {
@@ -35,17 +36,18 @@ func (c *checkCmd) Run(s *streams) error {
 	if err != nil {
 		return withHint(err, "as in --threshold peak=1.05 --threshold category:gradients=5%")
 	}
-	floor, err := gate.ParseBytes(c.Floor)
+	floor, err := units.ParseBytes(c.Floor)
 	if err != nil {
 		return withHint(fmt.Errorf("--floor: %w", err), "as in --floor 1MiB")
 	}
-	runs, doc, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
+	runs, result, err := s.source(c.Store).Check(c.Names, version, gate.Options{Baseline: c.Baseline,
 		Thresholds: thresholds, Floor: floor, Partial: c.Partial})
 	if err != nil {
 		return err
 	}
-	if doc != nil {
-		if err := table.Write(s.out, c.Format, report.CheckTables(*doc)...); err != nil {
+	if result != nil {
+		doc := report.NewCheckDocument(*result)
+		if err := table.Write(s.out, c.Format, report.CheckTables(doc)...); err != nil {
 			return err
 		}
 		if !doc.OK {
@@ -63,7 +65,7 @@ func (c *checkCmd) Run(s *streams) error {
 	if err := schemas.WriteBaseline(c.WriteBaseline, &fresh); err != nil {
 		return withHint(fmt.Errorf("writing the baseline: %w", err), "name a file that can be written")
 	}
-	for _, gap := range gate.BaselineGaps(&fresh) {
+	for _, gap := range report.BaselineGaps(&fresh) {
 		s.warn(gap)
 	}
 	s.say(fmt.Sprintf("baseline of %d experiments in %s", len(fresh.Experiments), c.WriteBaseline))

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // recordFlags say what to keep of an experiment and how, the same where it is measured and where it is predicted.
@@ -85,7 +85,7 @@ type deviceMemory int64
 
 // UnmarshalText reads the value of an option.
 func (m *deviceMemory) UnmarshalText(text []byte) error {
-	bytes, err := gate.ParseBytes(string(text))
+	bytes, err := units.ParseBytes(string(text))
 	if err == nil && (bytes < 1<<20 || bytes > collect.MostPhantomMemory) {
 		err = fmt.Errorf("size %q is no memory of a GPU: from 1MiB to 2TiB", text)
 	}

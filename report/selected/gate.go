@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/predict"
+	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -48,9 +49,9 @@ func (s *Source) readBaselines(what string, names []string, version string,
 }
 
 // Check holds the newest runs of each experiment to the baseline that the options name, a file or runs; without one the
-// document is nil.
+// result is nil.
 func (s *Source) Check(names []string, version string, o gate.Options) ([]analyze.Summary,
-	*gate.Document, error) {
+	*gate.Result, error) {
 	var baseline *schemas.Baseline
 	var err error
 	if o.Baseline != "" { // first: trials that it has are checked
@@ -69,8 +70,8 @@ func (s *Source) Check(names []string, version string, o gate.Options) ([]analyz
 	if err := gate.CheckPhases(o.Thresholds, *baseline, runs); err != nil {
 		return nil, nil, schemas.WithHint(err, "dpsight analyze phases lists the phases")
 	}
-	doc := gate.Check(*baseline, runs, o)
-	return runs, &doc, nil
+	result := gate.Check(*baseline, runs, o)
+	return runs, &result, nil
 }
 
 // Accuracy holds predictions beside what was measured: files of baselines or runs. Without names of predictions it is
@@ -119,7 +120,8 @@ func isFile(name string) bool {
 func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	kept, left := gate.Newest(runs)
 	for _, l := range left {
-		s.Note(l)
+		s.Note(fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in the same suite",
+			l.Name, prose.Plural(l.Runs, "older run is", "older runs are")))
 	}
 	return kept
 }

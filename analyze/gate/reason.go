@@ -1,0 +1,55 @@
+package gate
+
+import (
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A Reason is why values were not compared.
+type Reason struct {
+	Why        Why
+	OfBaseline bool   // whether the baseline lacks it, and not the run
+	Source     string // of that side, for [NotMeasured]
+}
+
+// Why is what stands in the way of a comparison.
+type Why string
+
+// What one of the two lacks, then what they do not share.
+const (
+	NotMeasured   Why = "not measured"
+	NotBrokenDown Why = "not broken-down"
+	NotAPhase     Why = "no phase" // of that name
+	NotKnown      Why = "not known"
+	NotOneClock   Why = "other clocks"
+	NotWellInBoth Why = "not well" // no experiment ended well in both
+	NotInBoth     Why = "not there"
+)
+
+// incomparable says why two values cannot be compared, and whether that is a fault of the run: memory that the baseline
+// knows must be known again, or a check would pass on what it did not see.
+func incomparable(base, now *schemas.BaselineExperiment, m compare.Metric, before, after *float64) (reason *Reason,
+	fault bool) {
+	memory := m.Name == compare.MetricPeak || m.Name == compare.MetricReserved || m.Name == compare.MetricCategory ||
+		m.Name == compare.MetricPhasePeak
+	lacks := NotKnown
+	switch m.Name {
+	case compare.MetricCategory:
+		lacks = NotBrokenDown
+	case compare.MetricPhasePeak:
+		lacks = NotAPhase
+	}
+	switch {
+	case !memory && now.Source != schemas.Measured:
+		return &Reason{Why: NotMeasured, Source: now.Source}, false
+	case !memory && base.Source != schemas.Measured:
+		return &Reason{Why: NotMeasured, OfBaseline: true, Source: base.Source}, false
+	case before == nil:
+		return &Reason{Why: lacks, OfBaseline: true}, false
+	case after == nil:
+		return &Reason{Why: lacks}, lacks != NotAPhase && (memory || m.Name == compare.MetricTime)
+	case m.Timed() && base.StepMS != nil && now.StepMS != nil && base.StepMS.Clock != now.StepMS.Clock:
+		return &Reason{Why: NotOneClock}, false
+	}
+	return nil, false
+}

@@ -1,0 +1,258 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/gate"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// CheckSchema is the version of [CheckDocument].
+const CheckSchema = "dpsight.check/1"
+
+// CheckDocument is what "dpsight check --format json" prints.
+type CheckDocument struct {
+	Schema      string                `json:"schema"`
+	OK          bool                  `json:"ok"`
+	Baseline    string                `json:"baseline"` // as it was named
+	Thresholds  []gate.CheckThreshold `json:"thresholds"`
+	FloorBytes  int64                 `json:"floor_bytes"` // what a metric that the baseline has none of may grow to
+	Experiments []CheckExperiment     `json:"experiments"` // in the baseline's order, then the new ones
+	Failures    []string              `json:"failures"`    // a sentence each
+	Warnings    []string              `json:"warnings"`
+}
+
+// CheckExperiment is an experiment of a check, in words.
+type CheckExperiment struct {
+	gate.Experiment
+	Comparisons []CheckComparison `json:"comparisons"`
+	DiffersIn   []string          `json:"differs_in,omitempty"` // "batch_size: 8, baseline 16"
+}
+
+// CheckComparison is one metric of one experiment beside the baseline's.
+type CheckComparison struct {
+	gate.Comparison
+	Reason string `json:"reason,omitempty"` // why it was skipped or could not be checked
+}
+
+// NewCheckDocument puts a check into words.
+func NewCheckDocument(r gate.Result) CheckDocument {
+	doc := CheckDocument{Schema: CheckSchema, OK: r.OK, Baseline: r.Baseline, Thresholds: r.Thresholds,
+		FloorBytes: r.FloorBytes, Experiments: []CheckExperiment{}, Failures: []string{}}
+	warnings := compare.NewGrouped()
+	for i := range r.Experiments {
+		x := CheckExperiment{Experiment: r.Experiments[i], Comparisons: []CheckComparison{}}
+		for k := range x.Experiment.DiffersIn {
+			x.DiffersIn = append(x.DiffersIn, differenceWords(&x.Experiment.DiffersIn[k]))
+		}
+		for k := range x.Cautions {
+			warnings.Add(cautionWords(&x.Cautions[k]), x.Label)
+		}
+		for _, c := range x.Experiment.Comparisons {
+			said := CheckComparison{Comparison: c}
+			if c.Reason != nil {
+				said.Reason = reasonWords(c.Reason)
+			}
+			if c.Verdict == gate.VerdictSkipped {
+				warnings.Add(metricName(c.Metric)+" is not compared: "+said.Reason, x.Label)
+			}
+			x.Comparisons = append(x.Comparisons, said)
+		}
+		doc.Experiments = append(doc.Experiments, x)
+		doc.Failures = append(doc.Failures, x.failures(r.FloorBytes)...)
+	}
+	if r.Nothing != nil {
+		doc.Failures = append(doc.Failures, "nothing was compared: "+reasonWords(r.Nothing))
+	}
+	doc.Warnings = append(warnings.Lines(), identity.ArgumentNotes(r.Identities)...)
+	return doc
+}
+
+// Sentence is the check's result in one.
+func (d *CheckDocument) Sentence() string {
+	switch n := len(d.Failures); n {
+	case 0:
+		matched := 0
+		for i := range d.Experiments {
+			if len(d.Experiments[i].Comparisons) > 0 {
+				matched++
+			}
+		}
+		return "no regression in " + prose.Plural(matched, "experiment", "experiments")
+	case 1:
+		return d.Failures[0]
+	default:
+		return fmt.Sprintf("%s; and %d more", d.Failures[0], n-1)
+	}
+}
+
+// BaselineGaps says what a check against the baseline will not see.
+func BaselineGaps(b *schemas.Baseline) []string {
+	g := compare.NewGrouped()
+	for _, gap := range gate.Gaps(b) {
+		if gap.Status != schemas.StatusOK {
+			g.Add("it did not end well ("+gap.Status+"), and a check will find nothing wrong with that", gap.Label)
+		} else {
+			g.Add("it has no peak, so a check will not compare it", gap.Label)
+		}
+	}
+	return g.Lines()
+}
+
+// failures says in a sentence each why the experiment fails the check.
+func (x *CheckExperiment) failures(floor int64) []string {
+	var out []string
+	switch x.State {
+	case gate.StateMissing:
+		if len(x.DiffersIn) > 0 {
+			return []string{fmt.Sprintf("%s is missing: the baseline has it, and the run of that name is another "+
+				"experiment, since it differs in %s", x.Label, strings.Join(x.DiffersIn, "; "))}
+		}
+		return []string{x.Label + " is missing: the baseline has it, and no run is of it"}
+	case gate.StateFailing:
+		why := *x.Status
+		if x.Reason != "" {
+			why += ": " + x.Reason
+		}
+		out = append(out, fmt.Sprintf("%s fails now (%s) and did not in the baseline", x.Label, why))
+	}
+	for i := range x.Comparisons {
+		c := &x.Comparisons[i]
+		switch c.Verdict {
+		case gate.VerdictUnchecked:
+			out = append(out, fmt.Sprintf("%s: %s could not be checked: %s", x.Label, metricName(c.Metric), c.Reason))
+		case gate.VerdictExceeded:
+			out = append(out, x.Label+": "+c.sentence(floor)+x.cause(c))
+		}
+	}
+	return out
+}
+
+// sentence says by how much the metric grew, or fell where less is worse.
+func (c *CheckComparison) sentence(floor int64) string {
+	name := metricName(c.Metric)
+	if *c.Baseline == 0 {
+		s := fmt.Sprintf("%s grew from nothing to %s", name, quantity(*c.Current, c.Unit))
+		if c.Unit == compare.UnitBytes {
+			s += fmt.Sprintf(", more than the floor of %s", quantity(float64(floor), c.Unit))
+		}
+		return s
+	}
+	verb, by := "grew", *c.Delta
+	if m, err := compare.ParseMetric(c.Metric); err == nil && m.More() {
+		verb, by = "fell", -by
+	}
+	return fmt.Sprintf("%s %s by %s (%s), from %s to %s, and the threshold is %s", name, verb,
+		quantity(by, c.Unit), percentText(by / *c.Baseline),
+		quantity(*c.Baseline, c.Unit), quantity(*c.Current, c.Unit), c.Limit)
+}
+
+// cause names the category that grew most where the peak did.
+func (x *CheckExperiment) cause(c *CheckComparison) string {
+	if c.Metric != compare.MetricPeak || x.Grown == "" {
+		return ""
+	}
+	return fmt.Sprintf("; the largest part of it is %s (+%s)", x.Grown,
+		quantity(float64(x.GrownBytes), compare.UnitBytes))
+}
+
+// differenceWords are "batch_size: 8, baseline 4".
+func differenceWords(d *gate.Difference) string {
+	text := func(s *string) string {
+		if s == nil {
+			return "none"
+		}
+		return *s
+	}
+	return d.What + ": " + text(d.Now) + ", baseline " + text(d.Baseline)
+}
+
+// cautionWords say what else may have moved the figures of a pair.
+func cautionWords(c *gate.Caution) string {
+	var differ []string
+	for i := range c.Differ {
+		differ = append(differ, differenceWords(&c.Differ[i]))
+	}
+	switch c.Kind {
+	case gate.CautionSource:
+		return fmt.Sprintf("bytes that are %s beside a baseline that is %s", *c.Differ[0].Now, *c.Differ[0].Baseline)
+	case gate.CautionConfidence:
+		return fmt.Sprintf("the confidence differs: %s, baseline %s", *c.Differ[0].Now, *c.Differ[0].Baseline)
+	case gate.CautionVersion:
+		d := &c.Differ[0]
+		return fmt.Sprintf("%s differs: %s, baseline %s", d.What, *d.Now, *d.Baseline)
+	case gate.CautionParameters:
+		return "compared though the parameters differ: " + strings.Join(differ, "; ")
+	case gate.CautionArguments:
+		return "compared though the commands differ in their " + differ[0]
+	}
+	return fmt.Sprintf("the spreads of the step times overlap: %.3g to %.3g ms, baseline %.3g to %.3g ms", c.Now.Low,
+		c.Now.High, c.Baseline.Low, c.Baseline.High)
+}
+
+// reasonWords say why values were not compared.
+func reasonWords(r *gate.Reason) string {
+	side := "the run"
+	if r.OfBaseline {
+		side = "the baseline"
+	}
+	switch r.Why {
+	case gate.NotMeasured:
+		return side + " is " + r.Source + ", and only measured runs have it"
+	case gate.NotBrokenDown:
+		return side + "'s peak is not broken down"
+	case gate.NotAPhase:
+		return side + " has no such phase"
+	case gate.NotOneClock:
+		return "GPU time cannot be compared with wall time"
+	case gate.NotWellInBoth:
+		return "no experiment ended well in both"
+	case gate.NotInBoth:
+		return "no experiment is in both"
+	}
+	return side + " has none"
+}
+
+// metricName is a metric in a sentence.
+func metricName(metric string) string {
+	if m, err := compare.ParseMetric(metric); err == nil {
+		return m.Title()
+	}
+	return metric
+}
+
+// quantity prints a value with its unit in a sentence. Bytes too few to show in MiB are printed as bytes.
+func quantity(v float64, u compare.Unit) string {
+	switch u {
+	case compare.UnitBytes:
+		if v < 1<<20/10 {
+			return prose.Thousands(strconv.FormatFloat(v, 'f', -1, 64)) + " bytes"
+		}
+		return prose.MiB(int64(v))
+	case compare.UnitMS:
+		return prose.Thousands(strconv.FormatFloat(v, 'f', 3, 64)) + " ms"
+	case compare.UnitJoules:
+		return strconv.FormatFloat(v, 'f', 3, 64) + " J"
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64) + " a second"
+}
+
+// percentText prints a share with two digits, and with more where two would make a change look like a round number that
+// it is not.
+func percentText(share float64) string {
+	exact := 100 * share
+	for digits := 2; digits <= 10; digits++ {
+		text := strconv.FormatFloat(exact, 'f', digits, 64)
+		shown, _ := strconv.ParseFloat(text, 64)
+		if shown != math.Trunc(shown) || math.Abs(shown-exact) < 1e-11 {
+			return text + " %"
+		}
+	}
+	return strconv.FormatFloat(exact, 'f', 2, 64) + " %"
+}

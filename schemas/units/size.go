@@ -1,0 +1,42 @@
+// Package units reads and writes quantities as people do.
+package units
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+)
+
+// ParseBytes reads a size: "1MiB", "512 KiB", "4096", its unit in any case.
+func ParseBytes(s string) (int64, error) {
+	number, shift := strings.TrimSpace(s), uint(0)
+	for _, u := range []struct {
+		name  string
+		shift uint
+	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} {
+		if n := len(number) - len(u.name); n >= 0 && strings.EqualFold(number[n:], u.name) {
+			number, shift = strings.TrimSpace(number[:n]), u.shift
+			break
+		}
+	}
+	r, ok := ParseDecimal(number)
+	if !ok {
+		return 0, fmt.Errorf("size %q is not a number of B, KiB, MiB or GiB, as in 1MiB", s)
+	}
+	r.Mul(r, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), shift)))
+	n := new(big.Int).Quo(r.Num(), r.Denom())
+	if !n.IsInt64() || n.Int64() >= 1<<53 {
+		return 0, fmt.Errorf("size %q is larger than any memory", s)
+	}
+	return n.Int64(), nil
+}
+
+// ParseDecimal reads "1.05" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that
+// anyone means here.
+func ParseDecimal(s string) (*big.Rat, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(s) > 20 || strings.Trim(s, "0123456789.") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
