@@ -683,14 +683,14 @@ class TestEnds(Phantom):
                 [
                     "reset_peak_memory_stats",
                     "reset_accumulated_memory_stats",
-                    "_record_memory_history",
-                    "_record_memory_history",
+                    *3 * ["_record_memory_history"],
                 ],
             )
+            self.assertIn("refused", r.out)  # torch's answer is the script's, and recording goes on
             events, frames = map(int, re.findall(r"\d+", r.out))
             self.assertGreater(events, 10)
             self.assertGreater(frames, 10)  # its own options hold
-            self.assertEqual(j.count(K.STEP_END), 6)
+            self.assertEqual(j.count(K.STEP_END), 7)
 
     @rest
     def test_killed_at_any_moment(self) -> None:

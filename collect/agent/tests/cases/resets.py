@@ -21,6 +21,11 @@ torch.cuda.reset_peak_memory_stats()
 step()
 torch.cuda.memory.reset_accumulated_memory_stats()
 step()
+try:
+    torch.cuda.memory._record_memory_history(unknown=True)
+except TypeError:
+    print("refused")
+step()
 torch.cuda.memory._record_memory_history(max_entries=100_000, stacks="python")
 step()
 step()

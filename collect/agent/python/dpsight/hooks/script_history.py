@@ -10,7 +10,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.interruptions import uninterrupted
 from dpsight.patch import Patches
-from dpsight.recorder import drains, freeze_threads, recorder
+from dpsight.recorder import drains, freeze_threads, guarded, recorder
 from dpsight.torch_compat import RECORD_HISTORY, SNAPSHOT
 
 _RESETS = (
@@ -88,20 +88,31 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not enabled:
                     drains.user_traces.clear()  # torch forgets too
             return result
-        try:
-            with uninterrupted, freeze_threads():
-                drains.drain("script")
-                recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
+        with uninterrupted, freeze_threads():
+            drains.drain("script")
+            recorder.mark(kinds.HISTORY_RESET, 0, recorder.name(function.__name__))
+            try:
                 result = function(enabled, *args, **kwargs)
-                drains.user_traces.clear()
-                drains.user_options = _options(enabled, args, kwargs) if enabled else None
-                drains.resume_after_script()  # at least as much as we need, with the script's own options if it has any
-        except Exception as error:
-            recorder.failed("sharing the recording", error)
-            raise
+            except BaseException:  # the script's own, such as a keyword that this torch does not know
+                _goes_on()
+                raise
+            _shares(enabled, args, kwargs)
         return result
 
     return record
+
+
+@guarded("going on after the script's recording")
+def _goes_on() -> None:
+    drains.resume_after_script()
+
+
+@guarded("sharing the recording")
+def _shares(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Records at least as much as we need, with the script's own options if it has any."""
+    drains.user_traces.clear()
+    drains.user_options = _options(enabled, args, kwargs) if enabled else None
+    drains.resume_after_script()
 
 
 def _options(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
