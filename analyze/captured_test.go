@@ -31,8 +31,8 @@ func TestCapturedSteps(t *testing.T) {
 		}
 		m := timing.ModuleTimes(in, timing.ModuleTimeBy{Dimension: grouping.DimensionModule})
 		if d := m.Ranks[0]; d.BareSteps != 2 || d.InstrumentedSteps != 2 || *d.StepMS != 2500 ||
-			!slices.Contains(m.Warnings, both) {
-			t.Errorf("%+v, %q", d, m.Warnings)
+			!slices.Contains(TimeWords(m.Remarks...), both) {
+			t.Errorf("%+v, %+v", d, m.Remarks)
 		}
 	}
 	in := fixture.PlainTimes()

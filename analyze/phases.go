@@ -149,7 +149,7 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	case in.Report == nil:
 		run.Warnings = append(run.Warnings, identity.NotIngested)
 	case len(run.Phases) > 0:
-		run.Warnings = append(run.Warnings, t.Warnings...)
+		run.Warnings = append(run.Warnings, TimeWords(t.Remarks...)...)
 	}
 	return run
 }

@@ -97,7 +97,7 @@ func ListRun(in schemas.Tables) RunsRow {
 	t := timing.Of(&in)
 	s.StepMS = t.Step()
 	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })
-	s.Warnings = append(s.Warnings, t.Warnings...)
+	s.Warnings = append(s.Warnings, TimeWords(t.Remarks...)...)
 	if in.Report == nil {
 		s.Warnings = append(s.Warnings, identity.NotIngested)
 	}

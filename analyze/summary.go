@@ -55,7 +55,7 @@ type Summary struct {
 	JoulesPerStep   *float64
 	JoulesPerSample *float64
 	// NoEnergy says why a run whose GPU was sampled has no energy; else it is empty.
-	NoEnergy string
+	NoEnergy timing.NoEnergy
 	Warnings []string
 
 	PhaseTimes  map[string]timing.PhaseTime
@@ -122,7 +122,7 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 	s.TokensPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Tokens })
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = timing.Energy(in, &t)
 	s.Throttled = timing.Throttled(in, &t)
-	s.Warnings = append(s.Warnings, t.Warnings...)
+	s.Warnings = append(s.Warnings, TimeWords(t.Remarks...)...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did "+
 			"until then", s.Status))

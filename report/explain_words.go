@@ -32,9 +32,9 @@ func NewExplainDocument(e explain.Explanation) ExplainDocument {
 // explainWarnings are those of both runs and of their comparison.
 func explainWarnings(e *explain.Explanation) []string {
 	out := []string{}
-	for i, text := range e.Idles {
-		if text != "" {
-			out = append(out, e.Runs[i].Label+": "+text)
+	for i, idling := range e.Idling {
+		if idling != nil {
+			out = append(out, e.Runs[i].Label+": "+timeWords(*idling))
 		}
 	}
 	return append(out, e.Warnings...)

@@ -243,7 +243,7 @@ func methodsTable(s *compare.Study) table.Table {
 			notes.add(label, failure(&c.Summary))
 		}
 		if c.NoEnergy != "" && metered {
-			notes.add(label, c.NoEnergy)
+			notes.add(label, noEnergyWords(c.NoEnergy))
 		}
 		for _, w := range c.Warnings {
 			notes.add(label, w)

@@ -16,6 +16,7 @@ const maxTimeColumns = 6
 
 // ModuleTimeTables prints a table a run and rank. All of them carry the whole document.
 func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
+	doc = tellModuleTimes(doc)
 	var tables []table.Table
 	for i := range doc.Runs {
 		r := &doc.Runs[i]
@@ -44,6 +45,7 @@ func ModuleTimeTables(doc timing.ModuleTimeDocument) []table.Table {
 
 // ModuleTimeRecords is the same for programs: a row a run, rank, key and phase.
 func ModuleTimeRecords(doc timing.ModuleTimeDocument) table.Table {
+	doc = tellModuleTimes(doc)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "row"},
 		table.Column{Key: string(doc.By)}, table.Column{Key: "modules"},
 		table.Column{Key: "phase"}, table.Column{Key: "ms"}), Document: doc}

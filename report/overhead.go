@@ -66,7 +66,7 @@ func overheadTable(s *compare.Study) table.Table {
 				rate),
 			table.Optional(o.JoulesPerSample, rate)})
 		if c.NoEnergy != "" && metered {
-			notes.add(label, c.NoEnergy)
+			notes.add(label, noEnergyWords(c.NoEnergy))
 		}
 		for _, w := range o.Warnings {
 			notes.add(label, w)

@@ -184,7 +184,7 @@ func TestBareTwins(t *testing.T) {
 		t.Error("a bare run by itself is left out")
 	}
 	named := []analyze.Summary{full} // without its bare twin
-	named[0].NoEnergy = "no energy: too short"
+	named[0].NoEnergy = timing.EnergyTooShort
 	LendEnergy(named, []analyze.Summary{bare})
 	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" ||
 		!slices.Contains(n.Warnings, "energy is that of the bare run of the same experiment") {
@@ -198,7 +198,7 @@ func TestBareTwins(t *testing.T) {
 		identity.Fact{What: "batch_size", Value: "8", Condition: true,
 			Param: true})
 	own := []analyze.Summary{full, full}
-	own[0].NoEnergy, own[1].NoEnergy, own[1].Status = "no energy: too short", "no energy: too short", schemas.StatusOOM
+	own[0].NoEnergy, own[1].NoEnergy, own[1].Status = timing.EnergyTooShort, timing.EnergyTooShort, schemas.StatusOOM
 	LendEnergy(own[:1], []analyze.Summary{other})
 	LendEnergy(own[1:], []analyze.Summary{bare})
 	if own[0].JoulesPerSample != nil || own[1].JoulesPerSample != nil {
@@ -206,7 +206,7 @@ func TestBareTwins(t *testing.T) {
 	}
 	gan, scripts := bare, []analyze.Summary{full}
 	gan.Params, gan.Script = map[string]any{"bare": true}, "gan.py"
-	scripts[0].Params, scripts[0].Script, scripts[0].NoEnergy = nil, "resnet.py", "no energy: too short"
+	scripts[0].Params, scripts[0].Script, scripts[0].NoEnergy = nil, "resnet.py", timing.EnergyTooShort
 	if LendEnergy(scripts, []analyze.Summary{gan}); scripts[0].JoulesPerSample != nil {
 		t.Error("the energy of another script")
 	}

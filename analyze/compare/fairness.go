@@ -44,7 +44,7 @@ func unfair(baseline, run *analyze.Summary) []string {
 		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
 	}
 	w = append(w, poissonBeside(baseline, run)...)
-	switch slowed, theirs := run.Throttled.String(), baseline.Throttled.String(); {
+	switch slowed, theirs := throttleWords(run.Throttled), throttleWords(baseline.Throttled); {
 	case slowed != "" && theirs != "":
 		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", slowed, theirs))
 	case slowed != "":

@@ -34,8 +34,8 @@ type Explanation struct {
 	FreedDeltaBytes *int64
 	// HeldByHooks is what To's hooks hold at its peak and From's autograd at From's; nil without.
 	HeldByHooks *compare.HeldByHooks
-	Idles       [2]string // what [timing.ScaledTimes] says of each run whose times by module are compared
-	Warnings    []string  // of the runs and of their comparison
+	Idling      [2]*timing.Remark // of each run whose times by module are compared, see [timing.ScaledTimes]
+	Warnings    []string          // of the runs and of their comparison
 }
 
 // Differences are To's value less From's, in the order of the document.

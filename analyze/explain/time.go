@@ -52,8 +52,8 @@ type ModuleTiming struct {
 // timedParts are what a step's time by module is made of.
 type timedParts struct {
 	ModuleTiming
-	parts []timedPart // phase by phase
-	idles string      // see [timing.ScaledTimes]
+	parts  []timedPart    // phase by phase
+	idling *timing.Remark // see [timing.ScaledTimes]
 }
 
 type timedPart struct {
@@ -64,13 +64,13 @@ type timedPart struct {
 // timeByModule takes the slowest rank, whose steps the run's step time mostly is; nil where no rank has times of
 // modules. A mean over ranks would be nobody's step.
 func timeByModule(in *schemas.Tables) *timedParts {
-	if timing.NoModuleTimes(in) != "" {
+	if !timing.HasModuleTimes(in) {
 		return nil
 	}
 	var slowest *timing.ScaledTimes
 	ranks := 0
 	for rank, rows := range timing.ByRank(in.ModuleTimes) {
-		s, _ := timing.ScaleTimes(in, rank, rows) // what it warns of but for idling, the run's step time does
+		s, _ := timing.ScaleTimes(in, rank, rows) // the run's step time has the remarks, except on idling
 		if len(s.Shares) == 0 {
 			continue
 		}
@@ -85,7 +85,7 @@ func timeByModule(in *schemas.Tables) *timedParts {
 	modules := timing.ModulesOf(in, slowest.Rank)
 	t := &timedParts{ModuleTiming: ModuleTiming{Rank: slowest.Rank, Ranks: ranks, BareSteps: slowest.BareSteps,
 		InstrumentedSteps: slowest.InstrumentedSteps, InstrumentedStepMS: *slowest.InstrumentedStepMS},
-		idles: slowest.Idles}
+		idling: slowest.Idling}
 	for _, s := range slowest.Shares {
 		t.parts = append(t.parts, timedPart{s, modules[s.Module]})
 	}
@@ -179,7 +179,7 @@ func (doc *Explanation) explainModuleTimes(from, to *Input) {
 			timing.OrZero(a.ToMS)), strings.Compare(a.Title(), b.Title()))
 	})
 	for i, d := range []*Input{from, to} {
-		doc.Idles[i] = d.times.idles
+		doc.Idling[i] = d.times.idling
 	}
 	doc.OutsideModules = new(outside.finish(order).TimePart)
 	residue := *doc.StepDeltaMS - doc.OutsideModules.DeltaMS

@@ -2,7 +2,6 @@ package timing
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -10,10 +9,9 @@ import (
 )
 
 // Energy divides the energy of the timed steps by their number and by their samples (nil where a step reported none).
-// An unbroken series of timed steps that is shorter than minEnergyNS, or that the counter's readings do not cover,
-// gives nil and why: no energy is better than an invented one. Several GPUs add up.
-func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why string) {
-	const minEnergyNS = 5e9
+// An unbroken series of timed steps that is shorter than LeastEnergySeconds, or that the counter's readings do not
+// cover, gives nil and why: no energy is better than an invented one. Several GPUs add up.
+func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why NoEnergy) {
 	meters := map[int32]*energyMeter{}
 	for i := range in.Samples {
 		s := &in.Samples[i]
@@ -37,17 +35,16 @@ func Energy(in *schemas.Tables, t *Times) (perStep, perSample *float64, why stri
 		from, to := t.Steps[i].startNS, t.Steps[j].endNS
 		for _, d := range devices {
 			if len(meters[d].counted) == 0 {
-				return nil, nil, "no energy: the GPU's counter gave no reading"
+				return nil, nil, EnergyNotRead
 			}
 		}
-		if to-from < minEnergyNS {
-			return nil, nil, fmt.Sprintf("no energy: timed steps come in series of less than %d s, too short for a "+
-				"counter that is read about once a second", int64(minEnergyNS/1e9))
+		if to-from < LeastEnergySeconds*1e9 {
+			return nil, nil, EnergyTooShort
 		}
 		for _, d := range devices {
 			mj, ok := meters[d].between(from, to)
 			if !ok {
-				return nil, nil, "no energy: the readings of the GPU's counter do not cover the timed steps"
+				return nil, nil, EnergyNotCovered
 			}
 			millijoules += mj
 		}

@@ -62,7 +62,8 @@ func NewModuleTimeDocument(by ModuleTimeBy, runs ...ModuleTimeRun) ModuleTimeDoc
 type ModuleTimeRun struct {
 	identity.Identity
 	Ranks    []RankModuleTime `json:"ranks"`
-	Warnings []string         `json:"warnings"`
+	Warnings []string         `json:"warnings"` // report makes them of Remarks
+	Remarks  []Remark         `json:"-"`
 }
 
 // RankModuleTime is the GPU time of one rank's step by module. Module times are measured in instrumented steps, which
@@ -104,25 +105,21 @@ type ModuleTimeRow struct {
 	Phases map[string]float64 `json:"phases"`
 }
 
-// noTimes is what is said of a predicted run.
-const noTimes = "predicted runs have no times: nothing was computed"
-
 // ModuleTimes says where the time of a step goes.
 func ModuleTimes(in schemas.Tables, by ModuleTimeBy) ModuleTimeRun {
 	run := ModuleTimeRun{Identity: identity.Of(&in), Ranks: []RankModuleTime{}, Warnings: []string{}}
-	if why := NoModuleTimes(&in); why != "" {
-		run.Warnings = append(run.Warnings, why)
+	if why := noModuleTimes(&in); why != 0 {
+		run.Remarks = []Remark{{Kind: why}}
 		return run
 	}
 	for rank, rows := range ByRank(in.ModuleTimes) {
-		r, warnings := rankModuleTime(&in, rank, rows, by)
+		r, remarks := rankModuleTime(&in, rank, rows, by)
 		if r.StepMS != nil { // a rank whose modules' times are not known has none, and not zeros
 			run.Ranks = append(run.Ranks, r)
 		}
-		run.Warnings = append(run.Warnings, warnings...)
+		run.Remarks = append(run.Remarks, remarks...)
 	}
 	slices.SortFunc(run.Ranks, func(a, b RankModuleTime) int { return cmp.Compare(a.Rank, b.Rank) })
-	slices.Sort(run.Warnings)
 	return run
 }
 
@@ -134,24 +131,9 @@ func ByRank(rows []schemas.ModuleTime) map[int32][]schemas.ModuleTime {
 	return m
 }
 
-// NoModuleTimes says why there is no time by module, empty where there is.
-func NoModuleTimes(in *schemas.Tables) string {
-	switch {
-	case in.Report == nil:
-		return identity.NotIngested
-	case in.Manifest.Source == schemas.Predicted:
-		return noTimes
-	case in.Manifest.Bare:
-		return "a bare run has no instrumented step: its time is known by phase only"
-	case len(in.ModuleTimes) == 0:
-		return "the recording has no times of modules"
-	}
-	return ""
-}
-
 func rankModuleTime(in *schemas.Tables, rank int32, times []schemas.ModuleTime, by ModuleTimeBy) (RankModuleTime,
-	[]string) {
-	s, warnings := ScaleTimes(in, rank, times)
+	[]Remark) {
+	s, remarks := ScaleTimes(in, rank, times)
 	groups := newTimeGroups(in, rank, by)
 	for _, r := range s.Shares {
 		if r.Module != 0 {
@@ -159,5 +141,5 @@ func rankModuleTime(in *schemas.Tables, rank int32, times []schemas.ModuleTime, 
 		}
 	}
 	s.Rows = groups.list(by.Top)
-	return s.RankModuleTime, warnings
+	return s.RankModuleTime, remarks
 }

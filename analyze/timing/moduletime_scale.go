@@ -2,11 +2,9 @@ package timing
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -28,7 +26,7 @@ func stepKinds(in *schemas.Tables, rank int32) (bare, instrumented map[int64]int
 	return bare, instrumented
 }
 
-// capturedSteps are a rank's steps after warm-up that did not run.
+// capturedSteps are a rank's steps after warm-up that did not run, in order.
 func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 	captured := schemas.Captured(in.Phases)
 	for i := range in.Steps {
@@ -38,6 +36,7 @@ func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 			steps = append(steps, s.Step)
 		}
 	}
+	slices.Sort(steps)
 	return steps
 }
 
@@ -45,26 +44,23 @@ func capturedSteps(in *schemas.Tables, rank int32) (steps []int64) {
 type ScaledTimes struct {
 	RankModuleTime
 	Shares []Share // scaled, phase by phase; module 0 is outside all modules
-	Idles  string  // what is said of shares where the GPU waited in instrumented steps; else empty
+	Idling *Remark // [RemarkIdling] where the GPU waited in instrumented steps, else nil
 }
 
-func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out ScaledTimes, warnings []string) {
+func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out ScaledTimes, remarks []Remark) {
 	bare, instrumented := stepKinds(in, rank)
 	phased := phased(in, rank, bare)
 	out.RankModuleTime = RankModuleTime{Rank: rank, BareSteps: len(phased), InstrumentedSteps: len(instrumented),
 		Phases: []ModuleTimePhase{}, Rows: []ModuleTimeRow{}}
-	if text := untimed(capturedSteps(in, rank)); text != "" {
-		warnings = append(warnings, text)
-	}
+	remarks = capturedRemarks(capturedSteps(in, rank))
 	if len(instrumented) == 0 {
-		return out, append(warnings, "no instrumented step after warm-up: the times of modules are not known")
+		return out, append(remarks, Remark{Kind: RemarkNoInstrumented})
 	}
 	shares := newShares(times, instrumented)
 	out.InstrumentedStepMS = new(middleMS(slices.Collect(maps.Values(instrumented))))
 	medians := barePhases(in, rank, phased)
 	if len(phased) == 0 {
-		warnings = append(warnings, "there is no bare step with phases: times are those of instrumented steps, and "+
-			"not scaled")
+		remarks = append(remarks, Remark{Kind: RemarkUnscaled})
 	}
 	scale := shares.Scale(medians)
 	within := 0.0
@@ -92,27 +88,23 @@ func ScaleTimes(in *schemas.Tables, rank int32, times []schemas.ModuleTime) (out
 		out.StepMS = new(middleMS(slices.Collect(maps.Values(bare))))
 	}
 	out.ResidueMS = new(*out.StepMS - (out.OutsideMS + within))
-	if out.Idles = out.idling(); out.Idles != "" {
-		warnings = append(warnings, out.Idles)
+	if out.Idling = out.idling(); out.Idling != nil {
+		remarks = append(remarks, *out.Idling)
 	}
-	return out, warnings
+	return out, remarks
 }
 
-// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before it is said what
-// that does to shares.
+// mostWaiting is how much longer than bare ones instrumented steps may take, as a part of those, before shares are
+// remarked on.
 const mostWaiting = 0.1
 
-// idling says what it means for the shares where instrumented steps take much longer than bare ones; empty where they
-// do not.
-func (s *ScaledTimes) idling() string {
+// idling remarks on shares where instrumented steps take much longer than bare ones. Times between CUDA events then
+// include the GPU's waiting; nil where they do not.
+func (s *ScaledTimes) idling() *Remark {
 	if s.BareSteps == 0 || *s.StepMS <= 0 || *s.InstrumentedStepMS <= (1+mostWaiting)**s.StepMS {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
-		"include the GPU's idling, and modules of many short calls "+
-		"have too large a share", prose.Share(*s.InstrumentedStepMS-*s.StepMS, *s.StepMS),
-		prose.MS(*s.InstrumentedStepMS),
-		prose.MS(*s.StepMS))
+	return &Remark{Kind: RemarkIdling, StepMS: *s.StepMS, InstrumentedMS: *s.InstrumentedStepMS}
 }
 
 func middleMS(ns []int64) float64 {

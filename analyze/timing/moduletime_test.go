@@ -2,21 +2,20 @@ package timing
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 func TestModuleTimes(t *testing.T) {
 	in := fixture.TimedModules()
 	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
-	idling := []string{"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between " +
-		"CUDA events then include the GPU's idling, and modules of many short calls have too large a share"}
-	if len(r.Ranks) != 1 || !slices.Equal(r.Warnings, idling) {
+	idling := []Remark{{Kind: RemarkIdling, StepMS: 110, InstrumentedMS: 130}}
+	if len(r.Ranks) != 1 || !reflect.DeepEqual(r.Remarks, idling) {
 		t.Fatalf("%+v", r)
 	}
 	d := r.Ranks[0]
@@ -142,29 +141,30 @@ func TestModuleTimesOfAnOutlier(t *testing.T) {
 
 func TestModuleTimesThatAreNotThere(t *testing.T) {
 	for _, c := range []struct {
-		name, why string
-		change    func(*schemas.Tables)
+		name   string
+		why    RemarkKind
+		change func(*schemas.Tables)
 	}{
-		{"predicted", noTimes, func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted }},
-		{"bare", "a bare run has no instrumented step: its time is known by phase only", func(in *schemas.Tables) {
+		{"predicted", RemarkPredicted, func(in *schemas.Tables) { in.Manifest.Source = schemas.Predicted }},
+		{"bare", RemarkBareRun, func(in *schemas.Tables) {
 			in.Manifest.Bare = true
 		}},
-		{"older", "the recording has no times of modules", func(in *schemas.Tables) { in.ModuleTimes = nil }},
-		{"not ingested", identity.NotIngested, func(in *schemas.Tables) {
+		{"older", RemarkModulesNotRecorded, func(in *schemas.Tables) { in.ModuleTimes = nil }},
+		{"not ingested", RemarkNotIngested, func(in *schemas.Tables) {
 			*in = schemas.Tables{Manifest: in.Manifest}
 		}},
 	} {
 		in := fixture.TimedModules()
 		c.change(&in)
 		if r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}); len(r.Ranks) != 0 ||
-			!slices.Equal(r.Warnings, []string{c.why}) {
+			!reflect.DeepEqual(r.Remarks, []Remark{{Kind: c.why}}) {
 			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
 	in := fixture.TimedModules()
 	in.Steps[2].Instrumented, in.Steps[4].Instrumented = true, true // no bare step: shares as they are
 	r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule})
-	if len(r.Warnings) != 1 || r.Ranks[0].Phases[0].Scale != 1 {
+	if len(r.Remarks) != 1 || r.Remarks[0].Kind != RemarkUnscaled || r.Ranks[0].Phases[0].Scale != 1 {
 		t.Errorf("%+v", r)
 	}
 	for _, by := range []ModuleTimeBy{{Dimension: grouping.DimensionStep},
@@ -183,7 +183,7 @@ func TestModuleTimesOfWarmUpOnly(t *testing.T) {
 		in.Steps[i].Warmup = in.Steps[i].Instrumented
 	}
 	if r := ModuleTimes(in, ModuleTimeBy{Dimension: grouping.DimensionModule}); len(r.Ranks) != 0 ||
-		len(r.Warnings) != 1 {
+		!reflect.DeepEqual(r.Remarks, []Remark{{Kind: RemarkNoInstrumented}}) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -2,7 +2,6 @@ package timing
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -24,10 +23,10 @@ type StepTime struct {
 
 // Times are a run's timed steps.
 type Times struct {
-	Steps    []StepTime // those that figures come from, by number
-	all      []StepTime
-	Clock    string
-	Warnings []string
+	Steps   []StepTime // those that figures come from, by number
+	all     []StepTime
+	Clock   string
+	Remarks []Remark
 }
 
 // Of gives the steps that published times come from: neither warm-up nor instrumented. Predicted runs have none.
@@ -79,11 +78,10 @@ func Of(in *schemas.Tables) Times {
 	}
 	if len(t.Steps) == 0 && len(instrumented) > 0 {
 		t.Steps = instrumented
-		t.Warnings = append(t.Warnings, "times come from instrumented steps: there is no bare one")
+		t.Remarks = append(t.Remarks, Remark{Kind: RemarkOnlyInstrumented})
 	}
-	if text := untimed(without); text != "" {
-		t.Warnings = append(t.Warnings, text)
-	}
+	slices.Sort(without)
+	t.Remarks = append(t.Remarks, capturedRemarks(without)...)
 	byNumber := func(a, b StepTime) int { return cmp.Compare(a.step, b.step) }
 	slices.SortFunc(t.Steps, byNumber)
 	slices.SortFunc(t.all, byNumber)
@@ -94,21 +92,6 @@ func Of(in *schemas.Tables) Times {
 		}
 	}
 	return t
-}
-
-// untimed says why captured steps have no time; empty without any.
-func untimed(steps []int64) string {
-	if len(steps) == 0 {
-		return ""
-	}
-	slices.Sort(steps)
-	who, has := fmt.Sprintf("step %d", steps[0]), "has"
-	if n := len(steps); n > 1 {
-		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
-	}
-	return fmt.Sprintf(
-		"%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
-			"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
 }
 
 func (t *Times) NS(s *StepTime) int64 {

@@ -78,7 +78,7 @@ func TestACapturedStepHasNoTime(t *testing.T) {
 			}
 		}
 		if m := timing.ModuleTimes(in, timing.ModuleTimeBy{Dimension: grouping.DimensionModule}); len(m.Ranks) != 0 ||
-			len(m.Warnings) != 2 {
+			len(m.Remarks) != 2 {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -1,0 +1,65 @@
+package timing
+
+import "github.com/dpsight/dpsight/schemas"
+
+// A Remark is what is to be known beside times. Report finds the words.
+type Remark struct {
+	Kind                   RemarkKind
+	Steps                  []int64 // of [RemarkCaptured], in order
+	StepMS, InstrumentedMS float64 // of [RemarkIdling]: the median bare step, and the median instrumented one
+}
+
+// RemarkKind says what a [Remark] is about.
+type RemarkKind int
+
+// The first two are about the times of steps, the others about those of modules. The last four say why a run has none.
+const (
+	RemarkOnlyInstrumented   RemarkKind = iota + 1 // times come from instrumented steps, for want of bare ones
+	RemarkCaptured                                 // Steps have no time: they did not run
+	RemarkNoInstrumented                           // there is no instrumented step after warm-up
+	RemarkUnscaled                                 // there is no bare step to scale to
+	RemarkIdling                                   // instrumented steps take so much longer that the GPU idles in them
+	RemarkNotIngested                              // the run is not ingested
+	RemarkPredicted                                // nothing was computed
+	RemarkBareRun                                  // a bare run instruments no step
+	RemarkModulesNotRecorded                       // the recording has no times of modules
+)
+
+// capturedRemarks are those on steps without a time, if there are any.
+func capturedRemarks(steps []int64) []Remark {
+	if len(steps) == 0 {
+		return nil
+	}
+	return []Remark{{Kind: RemarkCaptured, Steps: steps}}
+}
+
+// NoEnergy says why a run whose GPU was sampled has no energy. It is empty for the others.
+type NoEnergy string
+
+const (
+	EnergyNotRead    NoEnergy = "not read"    // the counter gave no reading
+	EnergyTooShort   NoEnergy = "too short"   // a series of timed steps takes less than [LeastEnergySeconds]
+	EnergyNotCovered NoEnergy = "not covered" // readings of the counter do not cover the timed steps
+)
+
+// LeastEnergySeconds is what a series of timed steps must take to have an energy: the counter is read about once a
+// second.
+const LeastEnergySeconds = 5
+
+// noModuleTimes says why there is no time by module; 0 where there is.
+func noModuleTimes(in *schemas.Tables) RemarkKind {
+	switch {
+	case in.Report == nil:
+		return RemarkNotIngested
+	case in.Manifest.Source == schemas.Predicted:
+		return RemarkPredicted
+	case in.Manifest.Bare:
+		return RemarkBareRun
+	case len(in.ModuleTimes) == 0:
+		return RemarkModulesNotRecorded
+	}
+	return 0
+}
+
+// HasModuleTimes reports whether a run has times by module.
+func HasModuleTimes(in *schemas.Tables) bool { return noModuleTimes(in) == 0 }

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+)
+
+// tellModuleTimes fills in the warnings of each run.
+func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
+	doc.Runs = slices.Clone(doc.Runs)
+	for i := range doc.Runs {
+		r := &doc.Runs[i]
+		r.Warnings = slices.Clone(r.Warnings)
+		for _, remark := range r.Remarks {
+			r.Warnings = append(r.Warnings, timeWords(remark))
+		}
+		slices.Sort(r.Warnings)
+	}
+	return doc
+}
+
+// timeWords say what is to be known beside times.
+func timeWords(r timing.Remark) string {
+	switch r.Kind {
+	case timing.RemarkNoInstrumented:
+		return "no instrumented step after warm-up: the times of modules are not known"
+	case timing.RemarkUnscaled:
+		return "there is no bare step with phases: times are those of instrumented steps, and not scaled"
+	case timing.RemarkIdling:
+		return fmt.Sprintf("instrumented steps take %s longer than bare ones (%s and %s): times between CUDA events then "+
+			"include the GPU's idling, and modules of many short calls have too large a share",
+			prose.Share(r.InstrumentedMS-r.StepMS, r.StepMS), prose.MS(r.InstrumentedMS), prose.MS(r.StepMS))
+	case timing.RemarkNotIngested:
+		return identity.NotIngested
+	case timing.RemarkPredicted:
+		return "predicted runs have no times: nothing was computed"
+	case timing.RemarkBareRun:
+		return "a bare run has no instrumented step: its time is known by phase only"
+	case timing.RemarkModulesNotRecorded:
+		return "the recording has no times of modules"
+	}
+	return analyze.TimeWords(r)[0]
+}
+
+// noEnergyWords say why a run whose GPU was sampled has no energy.
+func noEnergyWords(why timing.NoEnergy) string {
+	switch why {
+	case timing.EnergyNotRead:
+		return "no energy: the GPU's counter gave no reading"
+	case timing.EnergyTooShort:
+		return fmt.Sprintf("no energy: timed steps come in series of less than %d s, too short for a counter that is "+
+			"read about once a second", timing.LeastEnergySeconds)
+	case timing.EnergyNotCovered:
+		return "no energy: the readings of the GPU's counter do not cover the timed steps"
+	}
+	return ""
+}

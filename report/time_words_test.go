@@ -1,0 +1,52 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/timing"
+)
+
+// Every remark on times is among the run's warnings, in the order of the alphabet.
+func TestModuleTimeWords(t *testing.T) {
+	was := timing.ModuleTimeDocument{Runs: []timing.ModuleTimeRun{{Warnings: []string{}, Remarks: []timing.Remark{
+		{Kind: timing.RemarkOnlyInstrumented}, {Kind: timing.RemarkCaptured, Steps: []int64{3}},
+		{Kind: timing.RemarkCaptured, Steps: []int64{4, 5}}, {Kind: timing.RemarkNoInstrumented},
+		{Kind: timing.RemarkUnscaled}, {Kind: timing.RemarkIdling, StepMS: 110, InstrumentedMS: 130},
+		{Kind: timing.RemarkNotIngested}, {Kind: timing.RemarkPredicted}, {Kind: timing.RemarkBareRun},
+		{Kind: timing.RemarkModulesNotRecorded}}}}}
+	const captured = " no time: forward and backward took none on the GPU, as where a CUDA graph captures them; " +
+		"replays of a graph are steps only where the script calls dpsight.step() after each"
+	want := []string{"2 steps (4 to 5) have" + captured,
+		"a bare run has no instrumented step: its time is known by phase only",
+		"instrumented steps take 18 % longer than bare ones (130.0 ms and 110.0 ms): times between CUDA events then " +
+			"include the GPU's idling, and modules of many short calls have too large a share",
+		"no instrumented step after warm-up: the times of modules are not known", identity.NotIngested,
+		"predicted runs have no times: nothing was computed", "step 3 has" + captured,
+		"the recording has no times of modules",
+		"there is no bare step with phases: times are those of instrumented steps, and not scaled",
+		"times come from instrumented steps: there is no bare one"}
+	slices.Sort(want)
+	if got := tellModuleTimes(was).Runs[0].Warnings; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if len(was.Runs[0].Warnings) != 0 {
+		t.Error("the document that was given is another now")
+	}
+	for _, made := range []any{ModuleTimeTables(was)[0].Document, ModuleTimeRecords(was).Document} {
+		if doc := made.(timing.ModuleTimeDocument); !slices.Equal(doc.Runs[0].Warnings, want) {
+			t.Errorf("%q", doc.Runs[0].Warnings)
+		}
+	}
+}
+
+func TestNoEnergyWords(t *testing.T) {
+	for why, want := range map[timing.NoEnergy]string{timing.EnergyNotRead: "gave no reading",
+		timing.EnergyTooShort: "series of less than 5 s", timing.EnergyNotCovered: "do not cover the timed steps"} {
+		if got := noEnergyWords(why); !strings.HasPrefix(got, "no energy: ") || !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
