@@ -18,7 +18,7 @@ from harness import PYTHON_PATH
 
 sys.path.insert(0, str(PYTHON_PATH))
 from dpsight import recorder as floor  # noqa: E402
-from dpsight.recorder import core  # noqa: E402
+from dpsight.recorder import core, events  # noqa: E402
 from dpsight.recorder.settings import Settings  # noqa: E402
 from dpsight.torch_compat import private  # noqa: E402
 
@@ -158,11 +158,34 @@ class TestLevels(Recorded):
 
             said = io.StringIO()
             with self.subTest(fatal=fatal), contextlib.redirect_stderr(said):
+                self.assertGreater(recorder.mark(K.USER_MARK), 0)
                 self.assertEqual((hook(), hook()), (7, 7))
                 self.assertEqual(recorder.level, level)
                 recorder.set_level(core.TAGS)
                 self.assertEqual(recorder.level, level, "a later step does not raise it")
+                self.assertEqual(recorder.mark(K.USER_MARK) > 0, not fatal)
             self.assertEqual(said.getvalue().count(what), 1, said.getvalue())
+        self.assertEqual(self.marks(), 3 * [(K.USER_MARK, 0)])
+
+    def test_nothing_goes_on_in_silence(self) -> None:
+        history: list[Any] = []
+        private.record_history = lambda enabled, **_options: history.append(enabled)
+        self.addCleanup(delattr, private, "record_history")
+        events.silenced.subscribe(floor.drains._silenced)
+        self.addCleanup(events.silenced._listeners.remove, floor.drains._silenced)
+        metadata: list[str] = []
+        recorder.mark(K.USER_MARK)
+        recorder.set_metadata(metadata.append)
+        floor.drains.record()
+        floor.drains.recording = True
+        k = recorder.mark(K.USER_MARK)
+        with contextlib.redirect_stderr(io.StringIO()):
+            recorder.failed("a hook", ValueError("odd"))
+        recorder.set_metadata(metadata.append)  # as a thread that was starting the recording would
+        self.assertEqual((recorder.mark(K.USER_MARK), metadata), (0, [str(k)]))
+        self.assertEqual((floor.drains.recording, history), (False, ["all", None]))
+        floor.drains.record()  # as a thread that was draining would
+        self.assertEqual(history, ["all", None, "all", None])
 
 
 class TestForks(Recorded):

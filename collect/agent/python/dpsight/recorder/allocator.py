@@ -56,6 +56,7 @@ class Drains:
 
     def install(self) -> None:
         """Has recording start with CUDA itself. Starting it now would initialise CUDA."""
+        events.silenced.subscribe(self._silenced)
         private.lazy_call(self._ready)
 
     @guarded("starting the recording")
@@ -87,17 +88,29 @@ class Drains:
         context = "alloc" if self._stacks else None
         options = {"context": context, "stacks": "python", **(self.user_options or {}), "max_entries": MAX_ENTRIES}
         private.record_history("all", clear_history=clear, **options)
+        if recorder.level == SILENT:  # another thread has failed meanwhile
+            self._turn_off()
 
     def stop_recording(self, for_good: bool) -> None:
         """Beyond a window of recorded steps only counters are kept."""
         with uninterrupted:
             self.drain("step")
             if self.recording:
-                self.recording = False
+                self._turn_off()
                 if for_good:
                     recorder.set_metadata(None)
-                if self.user_options is None:
-                    private.record_history(None)
+
+    def _silenced(self) -> None:
+        """Nobody takes the events any more: they would fill the host's memory. There is no last drain: it could be
+        written nowhere, or is what has failed."""
+        if self.recording:
+            self._turn_off()
+
+    def _turn_off(self) -> None:
+        """Turns history off, but for a script that records for itself."""
+        self.recording = False
+        if self.user_options is None:
+            private.record_history(None)
 
     def can_resume(self) -> bool:
         """Whether recording can begin once more. Not beside a script that records for itself: its history would go."""

@@ -101,12 +101,13 @@ class Recorder:
 
     def set_level(self, level: int, unphased_thread: int = 0) -> None:
         """From here on this much is recorded, or as much of it as this process can."""
-        if self.level == SILENT:
-            return
-        if level >= MODULES:
-            level = PHASES if not self.tagging else TAGS if self.cuda else MODULES
-        self.unphased_thread = unphased_thread
-        self.level = level
+        with self._lock:  # another thread may fail meanwhile
+            if self.level == SILENT:
+                return
+            if level >= MODULES:
+                level = PHASES if not self.tagging else TAGS if self.cuda else MODULES
+            self.unphased_thread = unphased_thread
+            self.level = level
 
     def cuda_starts(self, tagging: bool) -> None:
         """CUDA is initialised. tagging: its allocator tells which block is which."""
@@ -115,9 +116,16 @@ class Recorder:
         self.set_level(self.level, self.unphased_thread)
 
     def silence(self) -> None:
-        """From here on nothing is recorded."""
-        self.level = SILENT
-        self.unphased_thread = 0
+        """From here on nothing is recorded: no mark has room, and no allocation is given a mark's number."""
+        self._mute()
+        events.silenced.tell()
+
+    def _mute(self) -> None:
+        with self._lock:
+            self.level = SILENT
+            self.unphased_thread = 0
+            self._limit = 0
+            self._set_metadata = None
 
     # Failures.
 
@@ -125,11 +133,11 @@ class Recorder:
         """Says once what went wrong inside the agent, which then goes quiet: all of it, or only its tags."""
         if by_script(error):
             raise error
-        self.tagging = False
+        with self._lock:
+            self.tagging = False
+            self.level = min(self.level, PHASES)
         if fatal:
             self.silence()
-        else:
-            self.level = min(self.level, PHASES)
         self._say(what, "the agent records no more" if fatal else "the agent tags no more", error)
 
     def spared(self, what: str, error: BaseException) -> None:
@@ -173,6 +181,8 @@ class Recorder:
         if self.level == SILENT:
             return 0
         with uninterrupted, self._lock:
+            if self.level == SILENT:  # another thread has failed meanwhile
+                return 0
             try:
                 journal = self.journal
                 if k >= _UNOPENED or journal is None:
@@ -181,7 +191,7 @@ class Recorder:
                     self._map = journal.grow()
                 self._limit = journal.records
             except OSError as error:
-                self._stop("writing marks", error)
+                self.failed("writing marks", error)
                 return 0
         _pack(self._map, k << 5, k, self._thread(), kind, flags, _now(), a, b)
         set_metadata = self._set_metadata
@@ -191,7 +201,8 @@ class Recorder:
 
     def set_metadata(self, function: Callable[[str], None] | None) -> None:
         """From here on marks set the allocator's metadata, or no longer do."""
-        self._set_metadata = function
+        with self._lock:
+            self._set_metadata = function if self.level != SILENT else None
 
     # The journal.
 
@@ -239,12 +250,6 @@ class Recorder:
             "module_times": not bare,
         }
 
-    def _stop(self, what: str, error: OSError) -> None:
-        """Ends recording: the files stay as they are."""
-        self._limit = 0
-        self._set_metadata = None
-        self.failed(what, error)
-
     def frame(self, kind: int, value: Any) -> None:
         """Writes a frame: bytes as they are, anything else as JSON. Opens the journal if need be."""
         if (self.journal is None and not self.open_journal()) or self.level == SILENT or self.journal is None:
@@ -255,7 +260,7 @@ class Recorder:
             else:
                 self.journal.json(kind, value)
         except OSError as error:
-            self._stop("writing a frame", error)
+            self.failed("writing a frame", error)
 
     # Names.
 
@@ -324,7 +329,7 @@ class Recorder:
         self.forks += 1
         self._begin()
         if silent:
-            self.silence()
+            self._mute()  # and tells nobody: what the parent has turned on, in torch too, is the parent's
         for part in self._parts:
             if hasattr(part, "abandon"):
                 part.abandon()

@@ -32,6 +32,7 @@ cuda_ready = Event()  # () The first checkpoint is written.
 drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
 counters_written = Event()  # () So are the events and the counters.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
+silenced = Event()  # () Nothing is recorded from here on: this process is not, or its recording has failed.
 window_opened = Event()  # () Recording has begun again: what was tagged before is not known to the journal.
 
 # Of steps.

@@ -59,7 +59,7 @@ class Stamps:
 
     def stamp(self, k: int) -> int:
         """Records an event for a mark between phases, and gives the mark back."""
-        if self.on and k and recorder.level != COUNTERS:
+        if self.on and k and recorder.level > COUNTERS:
             self._record(k)
         return k
 
