@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -119,7 +120,7 @@ func (c *ComponentProfile) points(in *schemas.Tables, s *Summary) {
 			w.phases = append(w.phases, f)
 		}
 	}
-	slices.SortStableFunc(w.phases, func(a, b *schemas.Phase) int { return int(a.BeginK - b.BeginK) })
+	slices.SortStableFunc(w.phases, func(a, b *schemas.Phase) int { return cmp.Compare(a.BeginK, b.BeginK) })
 	w.setup(c.Method())
 	var steps []*schemas.Step
 	for i := range in.Steps {
@@ -127,7 +128,7 @@ func (c *ComponentProfile) points(in *schemas.Tables, s *Summary) {
 			steps = append(steps, t)
 		}
 	}
-	slices.SortStableFunc(steps, func(a, b *schemas.Step) int { return int(a.Step - b.Step) })
+	slices.SortStableFunc(steps, func(a, b *schemas.Step) int { return cmp.Compare(a.Step, b.Step) })
 	iteration := 0
 	for i, t := range steps {
 		if t.Warmup {

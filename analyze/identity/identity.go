@@ -120,10 +120,7 @@ func Places(in *schemas.Tables) []Place {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b Place) int {
-		if a.Rank != b.Rank {
-			return int(a.Rank - b.Rank)
-		}
-		return int(a.Device - b.Device)
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Device, b.Device))
 	})
 }
 

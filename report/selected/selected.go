@@ -104,13 +104,13 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	if err != nil {
 		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
-	return schemas.Tables(*t), nil
+	return *t, nil
 }
 
 // Each is [store.Selection.Each] that warns of what cannot be read.
 func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) error {
 	known := len(r.Damaged)
-	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(schemas.Tables(*t)) })
+	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
 	for _, d := range r.Damaged[known:] {
 		r.from.Warn(d.Error())
 	}
