@@ -76,7 +76,7 @@ func (c *Check) fail(err error) {
 	c.Detail = firstLine(err.Error())
 	var usage *UsageError
 	if errors.As(err, &usage) {
-		c.Hint = usage.Hint
+		c.Hint = usage.Hint()
 	}
 }
 

@@ -1,12 +1,27 @@
 package collect
 
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
 // A UsageError is a mistake in what was asked for, or a machine that cannot do it: nothing was run.
 type UsageError struct {
 	Problem string
-	Hint    string // what to do about it, may be empty
+	Advice  string // what to do about it, may be empty
 }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// ExitCode is the process's exit code for this error.
-func (e *UsageError) ExitCode() int { return 2 }
+// Hint is what to do about the error.
+func (e *UsageError) Hint() string { return e.Advice }
+
+// StoreError says that the store in dir is at fault, and not what was to be written to it.
+func StoreError(dir string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return &UsageError{fmt.Sprintf("the store %s cannot be written: %v", dir, err), "name another folder with --store"}
+}

@@ -184,7 +184,7 @@ func TestSplit(t *testing.T) {
 	} {
 		var usage *UsageError
 		if _, err := test.m.Split(3); !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) ||
-			usage.Hint == "" {
+			usage.Hint() == "" {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}

@@ -75,7 +75,7 @@ func TestLauncherHint(t *testing.T) {
 		if err := notFound(word, exec.ErrNotFound); !errors.As(error(err), &usage) {
 			t.Fatalf("%T", err)
 		}
-		return usage.Hint
+		return usage.Hint()
 	}
 	if h := hint("torchrun"); !strings.Contains(h, "python -m torch.distributed.run") {
 		t.Errorf("%q", h)
@@ -171,7 +171,7 @@ func TestTorchIsChecked(t *testing.T) {
 				return
 			}
 			var usage *UsageError
-			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint == "" ||
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) || usage.Hint() == "" ||
 				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want one sentence with %q and a hint", err, test.want)
 			}

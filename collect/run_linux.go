@@ -96,14 +96,14 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 		err = os.Mkdir(r.dir, 0o755) // of this run alone: it is removed again below
 	}
 	if err != nil {
-		return nil, storeError(store, err)
+		return nil, StoreError(store, err)
 	}
 	if err = os.Mkdir(r.spool, 0o755); err == nil {
 		r.lock, err = lockRun(r.dir)
 	}
 	if err != nil {
 		os.RemoveAll(r.dir)
-		return nil, storeError(store, err)
+		return nil, StoreError(store, err)
 	}
 	r.manifest = &schemas.Manifest{
 		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial,
@@ -125,18 +125,9 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	if err := schemas.WriteManifest(r.dir, r.manifest); err != nil {
 		r.lock.Close()
 		os.RemoveAll(r.dir)
-		return nil, storeError(store, err)
+		return nil, StoreError(store, err)
 	}
 	return r, nil
-}
-
-func storeError(store string, err error) error {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return &UsageError{fmt.Sprintf("the store %s cannot be written: %s", store, err),
-		"name another folder with --store"}
 }
 
 func (r *recording) interval() time.Duration {

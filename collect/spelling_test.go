@@ -35,7 +35,7 @@ func TestMisspeltDevices(t *testing.T) {
 	} {
 		_, err := openMachine(device, nil)
 		var usage *UsageError
-		if !errors.As(err, &usage) || usage.Hint != want.collect {
+		if !errors.As(err, &usage) || usage.Hint() != want.collect {
 			t.Errorf("collect --device %s: %v, %+v", device, err, usage)
 		}
 		_, err = OpenPhantom(device, PhantomOptions{})
@@ -43,7 +43,7 @@ func TestMisspeltDevices(t *testing.T) {
 			if err != nil {
 				t.Errorf("predict --device %s: %v", device, err)
 			}
-		} else if usage = nil; !errors.As(err, &usage) || usage.Hint != want.predict {
+		} else if usage = nil; !errors.As(err, &usage) || usage.Hint() != want.predict {
 			t.Errorf("predict --device %s: %v, %+v", device, err, usage)
 		}
 	}

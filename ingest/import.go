@@ -35,7 +35,7 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 			if out.RunID != "" {
 				in.RunIDs = append(in.RunIDs, out.RunID)
 			}
-			if out.State == schemas.IngestNew {
+			if out.State != schemas.IngestRefused {
 				doc.Dirs = append(doc.Dirs, out.Dir)
 			}
 			if out.State == schemas.IngestRefused {
@@ -60,15 +60,10 @@ func Import(path, store string, o Options) ([]Outcome, error) {
 	case !st.IsDir():
 		out, err := importFile(path, store, o)
 		return []Outcome{out}, err
-	case isRun(path):
+	case schemas.IsRun(path):
 		return []Outcome{importRun(path, o)}, nil
 	}
 	return importFolder(path, store, o)
-}
-
-func isRun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, schemas.ManifestFile))
-	return err == nil
 }
 
 // importFolder takes every run folder and every snapshot, by its name, below a folder; hidden ones and what lies inside
@@ -86,7 +81,7 @@ func importFolder(dir, store string, o Options) ([]Outcome, error) {
 				return fs.SkipDir
 			}
 			return nil
-		case d.IsDir() && isRun(path):
+		case d.IsDir() && schemas.IsRun(path):
 			out = append(out, importRun(path, o))
 			return fs.SkipDir
 		case d.IsDir() || !looksLikePickle(path):

@@ -144,6 +144,12 @@ func readDocument(path, schema string, v any) error {
 	return nil
 }
 
+// IsRun reports whether dir is a folder with a manifest, readable or not.
+func IsRun(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, ManifestFile))
+	return err == nil && !st.IsDir()
+}
+
 // ReadManifest reads run.json of a run folder.
 func ReadManifest(dir string) (*Manifest, error) {
 	m := new(Manifest)

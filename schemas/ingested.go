@@ -7,7 +7,7 @@ const IngestedSchema = "dpsight.ingest/1"
 type Ingested struct {
 	Schema string          `json:"schema"`
 	Inputs []IngestedInput `json:"inputs"`
-	Dirs   []string        `json:"-"` // folders of runs that got new tables
+	Dirs   []string        `json:"-"` // folders of runs that have tables, now or from before
 }
 
 // The states of an input.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/collect/suite"
@@ -131,11 +130,11 @@ func (c *collectCmd) check(given map[string]string) error {
 func makeTables(console *collect.Console, r *collect.Result) (*schemas.IngestReport, error) {
 	defer ingest.Frugal()()
 	rep, err := ingest.Run(r.Dir, ingest.Options{Version: version})
-	if err == nil {
-		err = confidence.Store(r.Dir)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the run is recorded in %s, but could not be ingested: %w", r.Dir, err)
+	}
+	if err := judge(r.Dir); err != nil {
+		return nil, err
 	}
 	for _, w := range append(r.Manifest.Warnings, rep.Warnings...) {
 		console.Println("dpsight: warning: " + w)

@@ -24,7 +24,7 @@ func withHint(err error, hint string) error { return schemas.WithHint(err, hint)
 
 // advise adds advice to an error that has none of its own.
 func advise(err error, hint string) error {
-	if h := hinted(nil); errors.As(err, &h) {
+	if h := hinted(nil); errors.As(err, &h) && h.Hint() != "" {
 		return err
 	}
 	return withHint(err, hint)
@@ -49,13 +49,8 @@ func refuse(list ...misuse) error {
 // complain prints an error in one line, and in another the hint that it or the caller has.
 func complain(w io.Writer, err error, hint string) {
 	fmt.Fprintf(w, "dpsight: error: %s\n", oneLine(err.Error()))
-	var h hinted
-	var usage *collect.UsageError
-	switch {
-	case errors.As(err, &h) && h.Hint() != "":
+	if h := hinted(nil); errors.As(err, &h) && h.Hint() != "" {
 		hint = h.Hint()
-	case errors.As(err, &usage) && usage.Hint != "":
-		hint = usage.Hint
 	}
 	if hint != "" {
 		fmt.Fprintf(w, "dpsight: hint: %s\n", hint)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
@@ -12,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 type ingestCmd struct {
@@ -25,13 +24,16 @@ func (ingestCmd) Help() string { return help("ingest") }
 
 func (c *ingestCmd) Run(s *streams) error {
 	if err := schemas.CheckFolder(c.Store); err != nil {
-		return cannotWrite(c.Store, err)
+		return collect.StoreError(c.Store, err)
 	}
 	defer ingest.Frugal()()
 	o := ingest.Options{Version: version, Again: c.Again, Prepare: collect.Recover}
 	doc, err := ingest.ImportAll(c.Paths, c.Store, o)
-	if err = cmp.Or(err, confidence.Store(doc.Dirs...)); err != nil {
-		return cannotWrite(c.Store, err)
+	if err != nil {
+		return collect.StoreError(c.Store, err)
+	}
+	if err := judge(doc.Dirs...); err != nil {
+		return err
 	}
 	if err := table.Write(s.out, c.Format, report.IngestedTable(doc)); err != nil {
 		return err
@@ -47,11 +49,12 @@ func (c *ingestCmd) Run(s *streams) error {
 	return nil
 }
 
-// cannotWrite says that the store is at fault.
-func cannotWrite(dir string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		err = p.Err
+// judge adds to the reports of predicted runs, by their folders, how sure their peaks are.
+func judge(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := store.SetConfidence(dir, confidence.Assess); err != nil {
+			return withHint(err, "its tables are there; dpsight ingest "+dir+" judges it once the folder can be written")
+		}
 	}
-	return withHint(fmt.Errorf("the store %s cannot be written: %w", dir, err), "name another folder with --store")
+	return nil
 }

@@ -32,7 +32,7 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 	if s.Given != nil {
 		if _, ok := s.Given[s.Range.Name]; ok {
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("--%s is given, and --vary changes it",
-				strings.ReplaceAll(s.Range.Name, "_", "-")), Hint: "leave one out"}
+				strings.ReplaceAll(s.Range.Name, "_", "-")), Advice: "leave one out"}
 		}
 		if s.Given["method"] != "" {
 			methods = strings.Split(s.Given["method"], ",")
@@ -58,7 +58,7 @@ func (s *Search[A]) Cells() ([]Cell, error) {
 		content := fmt.Sprint(params) // prints a map in the order of its keys
 		if contents[content] {
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("--method names %s twice", cell.Method),
-				Hint: "leave one out"}
+				Advice: "leave one out"}
 		}
 		contents[content] = true
 		if names[cell.Method] { // a method that is another one with an option, as functorch is of dpsgd
@@ -88,7 +88,7 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	v := &cell.Values
 	if v.Only != nil && len(v.Only) == 0 {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: no value from %d to %d can be: %s", r.Name,
-			r.Low, r.High, v.Barred), Hint: "give a range with values that can be"}
+			r.Low, r.High, v.Barred), Advice: "give a range with values that can be"}
 	}
 	e, err := s.experiment(cell, v.at(0))
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Search[A]) check(cell *Cell) (lowest map[string]any, err error) {
 	}
 	if _, ok := e.Params[r.Name]; !ok {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("--vary %s: it has no effect on this experiment (%s)",
-			r.Name, cell.Method), Hint: "dpsight predict --help says which options go with which model and method"}
+			r.Name, cell.Method), Advice: "dpsight predict --help says which options go with which model and method"}
 	}
 	v.Top = s.tops(cell, e.Params)
 	return e.Params, nil
@@ -137,7 +137,7 @@ func (s *Search[A]) allow(cell *Cell) error {
 			if v.Barred != "" {
 				return &collect.UsageError{Problem: fmt.Sprintf("--vary %s reaches %d, which cannot be: %s", v.Name,
 					barred, v.Barred),
-					Hint: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has "+
+					Advice: fmt.Sprintf("in a range of up to %d values such ones are left out; one with a step has "+
 						"fewer, %s", mostChecked, varyHint)}
 			}
 			return nil

@@ -260,7 +260,7 @@ func TestCellsRefuse(t *testing.T) {
 		_, err := s.Cells()
 		var usage *collect.UsageError
 		if !errors.As(err, &usage) || !strings.HasPrefix(usage.Problem, c.problem) ||
-			!strings.Contains(usage.Hint, c.hint) {
+			!strings.Contains(usage.Hint(), c.hint) {
 			t.Errorf("%s with %q: %v, %+v", c.vary, c.given, err, usage)
 		}
 	}

@@ -21,7 +21,7 @@ const varyHint = "as in --vary batch_size=1..512, or --vary seq_len=512..16384:5
 func ParseRange(text string) (Range, error) {
 	fail := func(format string, args ...any) (Range, error) {
 		return Range{}, &collect.UsageError{Problem: "--vary " + text + ": " + fmt.Sprintf(format, args...),
-			Hint: varyHint}
+			Advice: varyHint}
 	}
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimLeft(strings.TrimSpace(name), "-"), "-", "_")

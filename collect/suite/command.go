@@ -53,7 +53,7 @@ func Fill(template []string, name, value string) ([]string, error) {
 	}
 	if !found {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("the command has no {%s} for --vary to fill", name),
-			Hint: unfilledHint(template, name)}
+			Advice: unfilledHint(template, name)}
 	}
 	return argv, nil
 }

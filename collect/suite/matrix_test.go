@@ -158,7 +158,7 @@ func TestParseRefusesPlans(t *testing.T) {
 		_, err := Parse("bad.yaml", []byte(test.text))
 		var usage *collect.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), test.want) ||
-			strings.Contains(err.Error(), "\n") || usage.Hint == "" {
+			strings.Contains(err.Error(), "\n") || usage.Hint() == "" {
 			t.Errorf("%q\ngot  %v\nwant %q", test.text, err, test.want)
 		}
 	}

@@ -102,11 +102,11 @@ func (s *Suite) Select(choices []string) (*Suite, error) {
 		name, value, ok := strings.Cut(c, "=")
 		if name = s.scope.canonical(strings.TrimSpace(name)); !ok || name == "" {
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("--only %s has no value", c),
-				Hint: "as in --only method=ghost --only batch_size=8"}
+				Advice: "as in --only method=ghost --only batch_size=8"}
 		}
 		if name != nameKey && !s.scope.has(name) {
 			return nil, &collect.UsageError{Problem: "--only: " + s.scope.unknown(name).Error(),
-				Hint: "name and bare can be asked for too"}
+				Advice: "name and bare can be asked for too"}
 		}
 		wanted[name] = append(wanted[name], strings.TrimSpace(value))
 	}
@@ -130,7 +130,7 @@ func (s *Suite) Select(choices []string) (*Suite, error) {
 	if len(left.Experiments) == 0 {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("no experiment of suite %s has %s", s.Name,
 			strings.Join(choices, ", ")),
-			Hint: "--dry-run lists them"}
+			Advice: "--dry-run lists them"}
 	}
 	return &left, nil
 }

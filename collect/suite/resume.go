@@ -121,7 +121,7 @@ func unreadable(st *store.Store, err error) error {
 		return err
 	}
 	return &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be read: %v", st.Dir(), path.Err),
-		Hint: "name another folder with --store"}
+		Advice: "name another folder with --store"}
 }
 
 // ResumeNote says what Resume found in a store: nil is nothing.
@@ -154,7 +154,7 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		if o.ID != "" && doc.ID == o.ID {
 			if why := s.fits(doc, runs, o.Machine); why != "" {
 				return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be gone on with: %s", o.ID, why),
-					Hint: "choose the same --device and --gpu-memory"}
+					Advice: "choose the same --device and --gpu-memory"}
 			}
 			return doc, nil
 		}
@@ -165,7 +165,7 @@ func (s *Suite) earlier(st *store.Store, o ResumeOptions) (*store.Suite, error) 
 		if len(names) > 0 {
 			hint = "its newest is " + names[0]
 		}
-		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s in %s", o.ID, st.Dir()), Hint: hint}
+		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s in %s", o.ID, st.Dir()), Advice: hint}
 	}
 	return nil, nil
 }
@@ -214,7 +214,7 @@ func settled(st *store.Store, id string, o ResumeOptions) ([]store.Run, error) {
 			return runs, nil
 		case time.Since(begin) > orphanTime:
 			return nil, &collect.UsageError{Problem: fmt.Sprintf("run %s of the suite is still being recorded", busy),
-				Hint: "another dpsight is at work on this suite: wait for it, or stop it"}
+				Advice: "another dpsight is at work on this suite: wait for it, or stop it"}
 		case waiting != nil:
 			waiting(busy)
 			waiting = nil

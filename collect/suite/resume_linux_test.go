@@ -181,7 +181,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	_, err = s.Resume(store.Open(dir), ResumeOptions{Machine: &collect.Machine{}, ID: "nope"})
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "no suite nope in ") ||
-		!strings.Contains(usage.Hint, out.Suite.ID) {
+		!strings.Contains(usage.Hint(), out.Suite.ID) {
 		t.Error(err)
 	}
 }

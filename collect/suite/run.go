@@ -84,12 +84,7 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Outcome, error) {
 		absent[folder] = errors.Is(err, fs.ErrNotExist)
 	}
 	if err := r.store.WriteSuite(r.out.Suite); err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
-		return r.out, &collect.UsageError{Problem: fmt.Sprintf("the store %s cannot be written: %v", o.Template.Store,
-			err), Hint: "name another folder with --store"}
+		return r.out, collect.StoreError(o.Template.Store, err)
 	}
 	var workers sync.WaitGroup
 	signals, done := fanOut(o.Template.Signals, len(machines))

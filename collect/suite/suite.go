@@ -165,7 +165,7 @@ func Load(nameOrPath string) (*Suite, error) {
 	b, err := os.ReadFile(nameOrPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("no suite %s", nameOrPath),
-			Hint: "give a file, or one of the built-in suites: " + strings.Join(Names(), ", ")}
+			Advice: "give a file, or one of the built-in suites: " + strings.Join(Names(), ", ")}
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -173,7 +173,7 @@ func Load(nameOrPath string) (*Suite, error) {
 	}
 	if err != nil {
 		return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s cannot be read: %v", nameOrPath, err),
-			Hint: "a suite is a YAML file, or the name of a built-in one"}
+			Advice: "a suite is a YAML file, or the name of a built-in one"}
 	}
 	return Parse(filepath.Base(nameOrPath), b)
 }
@@ -198,7 +198,7 @@ func Parse(label string, text []byte) (*Suite, error) {
 	case errors.Is(err, errUnknownKey):
 		hint = documentKeys
 	}
-	return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s: %v", label, err), Hint: hint}
+	return nil, &collect.UsageError{Problem: fmt.Sprintf("suite %s: %v", label, err), Advice: hint}
 }
 
 func newSuite(d *document) (*Suite, error) {

@@ -166,11 +166,11 @@ func TestParseRefuses(t *testing.T) {
 		"matrix: {method: [vanila]}":                            "docs/suites.md",
 		"matrix: {method: [vanilla], physical_batch_size: [3]}": "exclude or where"} {
 		_, err := Parse("bad.yaml", []byte(text))
-		if usage := new(collect.UsageError); !errors.As(err, &usage) || !strings.Contains(usage.Hint, want) {
+		if usage := new(collect.UsageError); !errors.As(err, &usage) || !strings.Contains(usage.Hint(), want) {
 			t.Errorf("%s: %v, with another hint than %s", text, err, want)
 		}
 	}
-	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint,
+	if _, err := Load("no-such-suite"); err == nil || !strings.Contains(err.(*collect.UsageError).Hint(),
 		"give a file, or one of the built-in suites: headline") {
 		t.Errorf("an unknown suite: %v", err)
 	}

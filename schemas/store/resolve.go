@@ -171,7 +171,7 @@ func (s *Store) resolve(args []string, each bool) (*Selection, error) {
 	var own []Run // of this store, read once and only where an argument needs it
 	var damaged []Damaged
 	for _, arg := range args {
-		if isRun(arg) {
+		if schemas.IsRun(arg) {
 			r, err := OpenRun(arg)
 			if err != nil {
 				return nil, Damaged{arg, err}

@@ -62,7 +62,7 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 	var damaged []Damaged
 	for _, e := range entries {
 		dir := filepath.Join(s.dir, e.Name())
-		if !isRun(dir) {
+		if !schemas.IsRun(dir) {
 			continue
 		}
 		r, err := OpenRun(dir)
@@ -76,12 +76,6 @@ func (s *Store) Runs() ([]Run, []Damaged, error) {
 		return cmp.Or(a.Manifest.Start.Compare(b.Manifest.Start), cmp.Compare(a.ID, b.ID))
 	})
 	return runs, damaged, nil
-}
-
-// isRun reports whether dir is a folder with a manifest, readable or not.
-func isRun(dir string) bool {
-	st, err := os.Stat(filepath.Join(dir, schemas.ManifestFile))
-	return err == nil && !st.IsDir()
 }
 
 // OpenRun reads the manifest of a run folder.

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A predicted run whose tables were made and that was killed before it was judged is judged by the next ingest. Where
+// its report cannot be written, the error speaks of that alone.
+func TestIngestJudgesWhatIsKnown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "r")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := schemas.WriteManifest(dir, &schemas.Manifest{RunID: "r", Source: schemas.Predicted}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, schemas.IngestReportFile)
+	report := &schemas.IngestReport{RunID: "r", Prediction: &schemas.Prediction{}}
+	if err := schemas.WriteFile(path, report.Encode); err != nil {
+		t.Fatal(err)
+	}
+	blocked := path + schemas.PartialSuffix
+	if err := os.Mkdir(blocked, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := dpsight(t, "", "ingest", dir)
+	if r.code != exitUsage || strings.Contains(r.stderr, "the store ") ||
+		!strings.Contains(r.stderr, "dpsight: error: the confidence of the run in "+dir+" cannot be kept: ") ||
+		!strings.Contains(r.stderr, "\ndpsight: hint: its tables are there; dpsight ingest "+dir+" judges it ") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if r := dpsight(t, "", "ingest", dir); r.code != exitDone || !strings.Contains(r.stdout, schemas.IngestKnown) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if kept, err := schemas.ReadIngestReport(dir); err != nil || kept.Prediction.Confidence == nil {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}

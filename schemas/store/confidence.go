@@ -1,0 +1,32 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// SetConfidence adds to the ingest report of a predicted run how sure its peak is, as judge says. Ingest derives what a
+// report holds, and does not judge it. A report that has a judgement keeps it, and one of another run has none.
+func SetConfidence(dir string,
+	judge func(*schemas.Manifest, *schemas.IngestReport) *schemas.Confidence) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the confidence of the run in %s cannot be kept: %w", dir, err)
+		}
+	}()
+	m, err := schemas.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	report, err := schemas.ReadIngestReport(dir)
+	if err != nil {
+		return err
+	}
+	if report.Prediction == nil || report.Prediction.Confidence != nil {
+		return nil
+	}
+	report.Prediction.Confidence = judge(m, report)
+	return schemas.WriteFile(filepath.Join(dir, schemas.IngestReportFile), report.Encode)
+}
