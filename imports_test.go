@@ -2,10 +2,14 @@
 package dpsight_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,42 +41,44 @@ func isPure(dir string) bool {
 }
 
 func TestImportsGoOneWay(t *testing.T) {
-	seen := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	seen, pureFiles := map[string]bool{}, 0
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != "." || d.Name() == "testdata") {
 			return filepath.SkipDir
 		}
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+		if filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
-		path = filepath.ToSlash(path)
-		top, _, _ := strings.Cut(path, "/")
+		file = filepath.ToSlash(file)
+		top, _, _ := strings.Cut(file, "/")
 		allowed, ok := mayImport[top]
 		if !ok {
-			t.Errorf("%s lies in no folder of the layout", path)
+			t.Errorf("%s lies in no folder of the layout", file)
 			return nil
 		}
 		seen[top] = true
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			return err
 		}
+		if dir := path.Dir(file); isPure(dir) {
+			pureFiles++
+			for _, use := range impurities(f) {
+				t.Errorf("%s is pure and uses %s", file, use)
+			}
+		}
 		for _, im := range f.Imports {
 			p, _ := strconv.Unquote(im.Path.Value)
-			if isPure(filepath.ToSlash(filepath.Dir(path))) &&
-				(p == "os" || p == "os/exec" || p == "net" || p == "log") {
-				t.Errorf("%s is pure and imports %s", path, p)
-			}
 			rest, own := strings.CutPrefix(p, module)
 			if !own {
 				continue
 			}
 			to, _, _ := strings.Cut(rest, "/")
-			if !contains(allowed, to) {
-				t.Errorf("%s imports %s: %s may import %s", path, rest, top, strings.Join(allowed, ", "))
+			if !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s: %s may import %s", file, rest, top, strings.Join(allowed, ", "))
 			}
 		}
 		return nil
@@ -85,13 +91,83 @@ func TestImportsGoOneWay(t *testing.T) {
 			t.Errorf("the folder %s has no Go file: the test looks in the wrong place", top)
 		}
 	}
+	if pureFiles < 100 {
+		t.Errorf("%d files are pure: the test looks in the wrong place", pureFiles)
+	}
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
+// touching are the packages whose work is files, processes or the network. Packages below them are too.
+var touching = []string{"io/fs", "io/ioutil", "log", "net", "os", "path/filepath", "syscall",
+	module + "schemas/store"}
+
+// fileVerbs finds the functions of dpsight's own packages that read or write files, by the first word of their names.
+var fileVerbs = regexp.MustCompile(`^(Check|Open|Pack|Read|Request|Seal|Unpack|Write)([A-Z]|$)|` +
+	`^(IsRun|LiveJournals|Requested|SealedJournals)$`)
+
+// impurities are the imports and the functions of a file that a pure package must not use.
+func impurities(f *ast.File) (found []string) {
+	names := map[string]string{} // of the imported packages
+	for _, im := range f.Imports {
+		p, _ := strconv.Unquote(im.Path.Value)
+		names[path.Base(p)] = p
+		if im.Name != nil {
+			names[im.Name.Name] = p
+		}
+		if im.Name != nil && im.Name.Name == "." || slices.ContainsFunc(touching, func(t string) bool {
+			return p == t || strings.HasPrefix(p, t+"/")
+		}) {
+			found = append(found, p)
 		}
 	}
-	return false
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		from, ok := call.X.(*ast.Ident)
+		if !ok {
+			return true
+		}
+		p, name := names[from.Name], call.Sel.Name
+		prints := p == "fmt" && (strings.HasPrefix(name, "Print") || strings.HasPrefix(name, "Scan"))
+		if prints || strings.HasPrefix(p, module+"schemas") && fileVerbs.MatchString(name) {
+			found = append(found, from.Name+"."+name)
+		}
+		return true
+	})
+	return found
+}
+
+// A pure package cannot hide that it reads or writes: what it may not use is found under each name.
+func TestImpurities(t *testing.T) {
+	const source = `package pure
+
+import (
+	"fmt"
+	"io/fs"
+	"os/exec"
+
+	data "github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+var write = data.WriteFile
+
+func f(c data.Checkpoint, reader data.Reader, s spool.Request) {
+	fmt.Println(fmt.Sprint(c.Device))
+	data.ReadManifest("run")
+	spool.ReadDir("run")
+	reader.Read()
+}
+`
+	f, err := parser.ParseFile(token.NewFileSet(), "pure.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"io/fs", "os/exec", module + "schemas/store", "data.WriteFile", "spool.Request", "fmt.Println",
+		"data.ReadManifest", "spool.ReadDir"}
+	if got := impurities(f); !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
 }
