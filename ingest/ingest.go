@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/ingest/join"
+	"github.com/dpsight/dpsight/ingest/modelnames"
 	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/ingest/torchsnap"
 	"github.com/dpsight/dpsight/schemas"
@@ -101,11 +102,14 @@ func allThere(dir string, journals []*spool.Journal) error {
 // ingestJournal ingests one rank.
 func ingestJournal(m *schemas.Manifest, j *spool.Journal, t *tables, r *report) error {
 	modules := join.Modules(m.RunID, j.Rank, j.Modules) // roles are by the names that the model itself gives
-	named := labelsOf(j)
-	for i := range modules {
-		modules[i].Path = named.path(uint32(modules[i].ID), modules[i].Path)
+	modelnames.Disambiguate(j)
+	paths := map[int64]string{} // a module's last row counts
+	for _, m := range j.Modules {
+		paths[int64(m.ID)] = m.Path
 	}
-	named.relabel(j)
+	for i := range modules {
+		modules[i].Path = paths[modules[i].ID]
+	}
 	stacks := torchsnap.NewStacks()
 	recs := read(j, stacks)
 	s := steps.Derive(j.Marks, j.Names)

@@ -1,0 +1,110 @@
+package modelnames
+
+import (
+	"fmt"
+	"slices"
+)
+
+// labelAmbiguousRoots gives each ambiguous model its label in tables.
+func (m *models) labelAmbiguousRoots() {
+	byClass := map[string][]*root{}
+	for i, ambiguous := range m.ambiguousRoots() {
+		if r := &m.roots[i]; ambiguous {
+			byClass[r.class] = append(byClass[r.class], r)
+		}
+	}
+	for _, roots := range byClass {
+		numberSameClass(roots)
+		for _, r := range roots {
+			if r.agentLabel != "" {
+				m.tableLabels[r.agentLabel] = r.tableLabel
+			} else if r.rootParameters {
+				m.anyRootParameters = true
+			}
+		}
+	}
+}
+
+// ambiguousRoots tells by model whether another one has some of its names.
+func (m *models) ambiguousRoots() []bool {
+	ambiguous := make([]bool, len(m.roots))
+	for i := range m.roots {
+		r := &m.roots[i]
+		ambiguous[i] = r.agentLabel != ""
+		for k := i + 1; k < len(m.roots) && !ambiguous[i]; k++ { // the agent labels the later model
+			later := &m.roots[k]
+			ambiguous[i] = later.agentLabel != "" &&
+				(r.sharesNames(later) || r.rootParameters && m.labelledForRootParameters(k))
+		}
+	}
+	// The last trial may end before the agent has labelled any model of it.
+	for i := range m.roots {
+		for k := 0; k < i && !ambiguous[i]; k++ {
+			ambiguous[i] = ambiguous[k] && m.roots[i].sameModelRecreated(&m.roots[k])
+		}
+	}
+	return ambiguous
+}
+
+// numberSameClass labels models of one class, given in the order of their first calls. They get numbers if there are
+// several.
+func numberSameClass(roots []*root) {
+	numbers, last := make([]int, len(roots)), 0
+	for i, r := range roots {
+		if before := slices.IndexFunc(roots[:i], r.sameModelRecreated); before >= 0 {
+			numbers[i] = numbers[before]
+			continue
+		}
+		last++
+		numbers[i] = last
+	}
+	for i, r := range roots {
+		r.tableLabel = r.class
+		if last > 1 {
+			r.tableLabel = fmt.Sprintf("%s#%d", r.class, numbers[i])
+		}
+	}
+}
+
+// labelledForRootParameters reports whether only parameters of its root module can be why the agent labelled model k,
+// and whether all models before it that may have the same ones are of one class.
+func (m *models) labelledForRootParameters(k int) bool {
+	labelled := &m.roots[k]
+	class := "" // of the models before it that have parameters in the root module
+	for i := range m.roots[:k] {
+		r := &m.roots[i]
+		if r.agentLabel != "" {
+			continue
+		}
+		if r.sharesNames(labelled) {
+			return false
+		}
+		if r.rootParameters {
+			if class != "" && r.class != class {
+				return false
+			}
+			class = r.class
+		}
+	}
+	return labelled.rootParameters && class != ""
+}
+
+// sameModelRecreated reports whether two models have all names in common because one was gone when the other was
+// created.
+func (r *root) sameModelRecreated(o *root) bool {
+	if r.class != o.class || r.agentLabel != o.agentLabel {
+		return false
+	}
+	onlyRoots := r.rootParameters && o.rootParameters && len(r.paths) == 0 && len(o.paths) == 0
+	return r.agentLabel != "" || r.sharesNames(o) || onlyRoots
+}
+
+// sharesNames reports whether two models have a module of the same path.
+func (r *root) sharesNames(o *root) bool {
+	for path := range r.paths {
+		if o.paths[path] {
+			return true
+		}
+	}
+	return false
+}
