@@ -1,4 +1,4 @@
-// Package dpsight_test holds the rules for the repository as a whole: what may import what, which files the tree has and
+// Package dpsight_test holds the rules for the repository as a whole: what may import what, which files the tree has,
 // how long their lines are, how small the command line stays, and that documents name what exists.
 package dpsight_test
 

@@ -38,7 +38,7 @@ func TestBuckets(t *testing.T) {
 	make(false, func() { w.alloc(main, "broken", 3*mib) })
 	w.label("end")
 	j := w.join()
-	w.expect(j, [][4]any{
+	w.expect(j, []expectation{
 		{"bucket", 0, "made", "gradients/lifetime"}, {"bucket", 0, "first", "gradients/tagged"},
 		{"after", 0, "made", "other/phase"},
 		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "other/phase"},

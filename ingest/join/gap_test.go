@@ -82,19 +82,15 @@ func TestGap(t *testing.T) {
 	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
 		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
 	}
-	for _, c := range []struct{ name, label, want string }{
-		{"weight", "opened", "parameters/tagged"},
-		{"moment", "opened", "optimizer_state/tagged"},
-		{"workspace", "opened", "workspace/lifetime"},
-		{"meanwhile", "opened", "untraced/lifetime"},
-		{"late weight", "opened", "parameters/tagged"},
-		{"h", "forward", "activations/tagged"},
-		{"grad", "after hook", "gradients/tagged"},
-	} {
-		if got := w.category(j, c.name, len(w.blocks[c.name])-1, c.label); got != c.want {
-			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
-		}
-	}
+	w.expect(j, []expectation{ // labels are of the last step
+		{"weight", lastLife, "opened", "parameters/tagged"},
+		{"moment", lastLife, "opened", "optimizer_state/tagged"},
+		{"workspace", lastLife, "opened", "workspace/lifetime"},
+		{"meanwhile", lastLife, "opened", "untraced/lifetime"},
+		{"late weight", lastLife, "opened", "parameters/tagged"},
+		{"h", lastLife, "forward", "activations/tagged"},
+		{"grad", lastLife, "after hook", "gradients/tagged"},
+	})
 	steps := j.Steps()
 	if len(steps) != 5 {
 		t.Fatalf("%d steps", len(steps))

@@ -8,15 +8,6 @@ import (
 	"github.com/dpsight/dpsight/schemas/spool"
 )
 
-func (w *world) expect(j *Result, cases [][4]any) {
-	w.t.Helper()
-	for _, c := range cases {
-		if got := w.category(j, c[0].(string), c[1].(int), c[2].(string)); got != c[3].(string) {
-			w.t.Errorf("%s (%d) at %s: %s, want %s", c[0], c[1], c[2], got, c[3])
-		}
-	}
-}
-
 func (w *world) update() {
 	w.span(spool.OptimizerBegin, main, 1, func() {
 		w.alloc(main, "temporary", kib)
@@ -42,7 +33,7 @@ func TestNoActivationWithoutAGraph(t *testing.T) {
 	w.label("all gone")
 	w.update()
 	w.label("end")
-	w.expect(w.join(), [][4]any{
+	w.expect(w.join(), []expectation{
 		{"kept", 0, "forward", "activations/lifetime"}, {"kept", 0, "first", "other/phase"},
 		{"kept", 0, "end", "other/phase"},
 		{"dies", 0, "forward", "activations/lifetime"},
@@ -75,7 +66,7 @@ func TestNothingIsHeldBeforeForward(t *testing.T) {
 		w.label("updated")
 		w.drop(main, "batch")
 	}
-	w.expect(w.join(), [][4]any{
+	w.expect(w.join(), []expectation{
 		{"batch", 1, "loaded", "inputs/tagged"}, {"batch", 1, "forward", "activations/tagged"}, {"batch", 1, "backward",
 			"inputs/tagged"},
 		{"weights", 0, "loaded", "other/phase"}, {"weights", 0, "forward", "activations/tagged"},
@@ -110,7 +101,7 @@ func TestHeldByAnAttribute(t *testing.T) {
 	w.forward(func() {})
 	w.backward(0, func() {})
 	w.update()
-	w.expect(w.join(), [][4]any{
+	w.expect(w.join(), []expectation{
 		{"cache", 0, "forward instrumented", "other/tagged"},
 		{"cache", 1, "forward bare", "activations/lifetime"}, {"cache", 1, "end bare", "other/tagged"},
 	})
@@ -144,7 +135,7 @@ func TestBatchesMadeAhead(t *testing.T) {
 		if varies { // bare steps are not like instrumented ones
 			want = "activations/lifetime"
 		}
-		w.expect(w.join(), [][4]any{
+		w.expect(w.join(), []expectation{
 			{"batch 1", 0, "batch 1", want}, {"batch 2", 0, "batch 2", "inputs/tagged"}, {"batch 3", 0, "batch 3",
 				want},
 		})

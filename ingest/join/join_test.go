@@ -117,32 +117,27 @@ func TestCategories(t *testing.T) {
 	if j.AmbiguousTags != 0 || w.at["unbound"] != 0 {
 		t.Fatalf("%d ambiguous tags, %d unbound: %v", j.AmbiguousTags, w.at["unbound"], j.Ambiguous)
 	}
-	for _, c := range []struct{ name, label, want string }{
-		{"weight", "forward", "parameters/tagged"},
-		{"forgotten", "forward", "parameters/phase"},
-		{"loose", "forward", "other/phase"},
-		{"x", "forward", "inputs/tagged"},
-		{"h", "forward", "activations/tagged"},
-		{"mask", "forward", "activations/lifetime"},
-		{"logits", "forward", "activations/tagged"},
-		{"logits", "between", "outputs/tagged"}, // autograd has let go
-		{"dlogits", "backward", "activation_gradients/lifetime"},
-		{"scaled", "sampler", "clip_temporaries/lifetime"},
-		{"gs", "sampler", "per_sample_gradients/tagged"},
-		{"grad", "before hook", "activation_gradients/lifetime"},
-		{"grad", "after hook", "gradients/tagged"},
-		{"factor", "clip", "clip_temporaries/lifetime"},
-		{"summed", "clip", "summed_gradients/tagged"},
-		{"noise", "noise", "noise/tagged"},
-		{"moment", "optimizer", "optimizer_state/tagged"},
-		{"denominator", "optimizer", "optimizer_temporaries/lifetime"},
-		{"workspace", "optimizer", "workspace/lifetime"},
-	} {
-		n := len(w.blocks[c.name]) - 1 // labels are of the last step
-		if got := w.category(j, c.name, n, c.label); got != c.want {
-			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
-		}
-	}
+	w.expect(j, []expectation{ // labels are of the last step
+		{"weight", lastLife, "forward", "parameters/tagged"},
+		{"forgotten", lastLife, "forward", "parameters/phase"},
+		{"loose", lastLife, "forward", "other/phase"},
+		{"x", lastLife, "forward", "inputs/tagged"},
+		{"h", lastLife, "forward", "activations/tagged"},
+		{"mask", lastLife, "forward", "activations/lifetime"},
+		{"logits", lastLife, "forward", "activations/tagged"},
+		{"logits", lastLife, "between", "outputs/tagged"}, // autograd has let go
+		{"dlogits", lastLife, "backward", "activation_gradients/lifetime"},
+		{"scaled", lastLife, "sampler", "clip_temporaries/lifetime"},
+		{"gs", lastLife, "sampler", "per_sample_gradients/tagged"},
+		{"grad", lastLife, "before hook", "activation_gradients/lifetime"},
+		{"grad", lastLife, "after hook", "gradients/tagged"},
+		{"factor", lastLife, "clip", "clip_temporaries/lifetime"},
+		{"summed", lastLife, "clip", "summed_gradients/tagged"},
+		{"noise", lastLife, "noise", "noise/tagged"},
+		{"moment", lastLife, "optimizer", "optimizer_state/tagged"},
+		{"denominator", lastLife, "optimizer", "optimizer_temporaries/lifetime"},
+		{"workspace", lastLife, "optimizer", "workspace/lifetime"},
+	})
 }
 
 // Without a tag, lifetimes say less, and say how they know.
@@ -151,20 +146,16 @@ func TestLifetimes(t *testing.T) {
 	w.tags = nil
 	trainStep(w, false, false, instrumented)
 	j := w.join()
-	for _, c := range []struct{ name, label, want string }{
-		{"h", "forward", "activations/lifetime"},
-		{"dlogits", "backward", "activation_gradients/lifetime"},
-		{"gs", "after hook", "activation_gradients/phase"},
-		{"factor", "clip", "clip_temporaries/lifetime"},
-		{"moment", "optimizer", "optimizer_state/lifetime"},
-		{"denominator", "optimizer", "optimizer_temporaries/lifetime"},
-		{"noise", "noise", "optimizer_temporaries/lifetime"},
-		{"workspace", "optimizer", "workspace/lifetime"},
-	} {
-		if got := w.category(j, c.name, len(w.blocks[c.name])-1, c.label); got != c.want {
-			t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
-		}
-	}
+	w.expect(j, []expectation{ // labels are of the last step
+		{"h", lastLife, "forward", "activations/lifetime"},
+		{"dlogits", lastLife, "backward", "activation_gradients/lifetime"},
+		{"gs", lastLife, "after hook", "activation_gradients/phase"},
+		{"factor", lastLife, "clip", "clip_temporaries/lifetime"},
+		{"moment", lastLife, "optimizer", "optimizer_state/lifetime"},
+		{"denominator", lastLife, "optimizer", "optimizer_temporaries/lifetime"},
+		{"noise", lastLife, "noise", "optimizer_temporaries/lifetime"},
+		{"workspace", lastLife, "optimizer", "workspace/lifetime"},
+	})
 }
 
 // A bare step's blocks are what their matches in an instrumented step are, as far as that step saw. Where a step is
@@ -186,29 +177,24 @@ func TestMatches(t *testing.T) {
 			!steps[2].Recorded {
 			t.Fatalf("steps %+v", steps)
 		}
-		want := []struct{ name, label, want string }{
-			{"gs", "sampler", "per_sample_gradients/lifetime"},
-			{"grad", "before hook", "activation_gradients/lifetime"},
-			{"grad", "after hook", "gradients/lifetime"},
-			{"summed", "clip", "summed_gradients/lifetime"},
-			{"logits", "between", "outputs/lifetime"},
-			{"x", "forward", "inputs/lifetime"},
+		want := []expectation{
+			{"gs", lastLife, "sampler", "per_sample_gradients/lifetime"},
+			{"grad", lastLife, "before hook", "activation_gradients/lifetime"},
+			{"grad", lastLife, "after hook", "gradients/lifetime"},
+			{"summed", lastLife, "clip", "summed_gradients/lifetime"},
+			{"logits", lastLife, "between", "outputs/lifetime"},
+			{"x", lastLife, "forward", "inputs/lifetime"},
 		}
 		if more == 40 {
-			want = []struct{ name, label, want string }{
-				{"gs", "sampler", "other/phase"},
-				{"scaled", "sampler", "activation_gradients/phase"},
-				{"grad", "after hook", "other/phase"},
-				{"noise", "noise", "optimizer_temporaries/phase"},
-				{"logits", "forward", "activations/lifetime"},
+			want = []expectation{
+				{"gs", lastLife, "sampler", "other/phase"},
+				{"scaled", lastLife, "sampler", "activation_gradients/phase"},
+				{"grad", lastLife, "after hook", "other/phase"},
+				{"noise", lastLife, "noise", "optimizer_temporaries/phase"},
+				{"logits", lastLife, "forward", "activations/lifetime"},
 			}
 		}
-		for _, c := range want {
-			n := len(w.blocks[c.name]) - 1
-			if got := w.category(j, c.name, n, c.label); got != c.want {
-				t.Errorf("%s at %s: %s, want %s", c.name, c.label, got, c.want)
-			}
-		}
+		w.expect(j, want)
 		if j.InstrumentedPeakSeq == nil {
 			t.Error("an instrumented step reached the same peak")
 		}
@@ -237,7 +223,7 @@ func TestPerSampleGradientOfAnUnmatchedStep(t *testing.T) {
 	w.forward(func() {})
 	w.backward(0, func() {})
 	w.span(spool.OptimizerBegin, main, 1, func() {})
-	w.expect(w.join(), [][4]any{
+	w.expect(w.join(), []expectation{
 		{"gs", 1, "backward", "per_sample_gradients/lifetime"}, {"gs", 1, "tagged", "per_sample_gradients/tagged"},
 		{"kept", 0, "backward", "other/phase"},
 	})
@@ -475,7 +461,7 @@ func TestHookOutlivesAutograd(t *testing.T) {
 	w.drop(main, "released", "kept")
 	w.update()
 	w.at["before"] = w.at["let go"] - 1
-	w.expect(w.join(), [][4]any{
+	w.expect(w.join(), []expectation{
 		{"released", 0, "forward", "activations/tagged"}, {"released", 0, "before", "activations/tagged"},
 		{"released", 0, "let go", "hook_activations/tagged"},
 		{"released", 0, "clip", "hook_activations/tagged"},

@@ -56,7 +56,7 @@ func captured(t *testing.T, before, after func(*world)) (*world, *Result) {
 func TestWorkspacesOfACapture(t *testing.T) {
 	w, j := captured(t, func(*world) {}, func(*world) {})
 	for life := range 2 {
-		w.expect(j, [][4]any{
+		w.expect(j, []expectation{
 			{"cublas", life, "captured", "workspace/lifetime"}, {"cublaslt", life, "captured", "workspace/lifetime"},
 			{"engine's", life, "captured", "workspace/lifetime"},
 		})
@@ -85,7 +85,7 @@ func TestKeptTensorIsNoWorkspace(t *testing.T) {
 				}
 			}
 		}
-		w.expect(j, [][4]any{{"cublas", 0, "captured", "workspace/lifetime"}, {"engine's", 1, "captured",
+		w.expect(j, []expectation{{"cublas", 0, "captured", "workspace/lifetime"}, {"engine's", 1, "captured",
 			"workspace/lifetime"}})
 	}
 }
@@ -105,5 +105,5 @@ func TestOneWorkspaceOfAThreadAndStream(t *testing.T) {
 		w.update()
 		w.label("end")
 	}
-	w.expect(w.join(), [][4]any{{"workspace", 0, "end", "workspace/lifetime"}, {"kept", 0, "end", "other/phase"}})
+	w.expect(w.join(), []expectation{{"workspace", 0, "end", "workspace/lifetime"}, {"kept", 0, "end", "other/phase"}})
 }

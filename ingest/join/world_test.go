@@ -207,6 +207,29 @@ func (w *world) category(j *Result, name string, n int, label string) string {
 	return "no such block"
 }
 
+// expectation says what a name's block counts under at a label: "gradients/tagged". A name that is given several times
+// has as many lives, from 0; lastLife is the last.
+type expectation struct {
+	name        string
+	life        int
+	label, want string
+}
+
+const lastLife = -1
+
+func (w *world) expect(j *Result, all []expectation) {
+	w.t.Helper()
+	for _, e := range all {
+		life := e.life
+		if life == lastLife {
+			life = len(w.blocks[e.name]) - 1
+		}
+		if got := w.category(j, e.name, life, e.label); got != e.want {
+			w.t.Errorf("%s (%d) at %s: %s, want %s", e.name, life, e.label, got, e.want)
+		}
+	}
+}
+
 // ownerAt is the owner that an allocation counts under just after event seq, or nil.
 func ownerAt(j *Result, alloc int, seq int64) *owner {
 	for i, o := range j.owners.of(alloc) {
