@@ -18,6 +18,7 @@ const shownCategories = 5
 // CategoryTimelineTables prints two tables a device of each run, its categories' maxima and its points, and one that
 // lists the runs without any. All of them carry the whole document.
 func CategoryTimelineTables(doc timeline.CategoryTimelineDocument) []table.Table {
+	doc = tellTimelines(doc)
 	var tables []table.Table
 	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
@@ -109,6 +110,7 @@ func pointsTable(r *timeline.CategoryTimelineRun, d *timeline.DeviceTimeline) ta
 // CategoryTimelineRecords is the points for programs: a row a point, with two columns a category, the same whatever the
 // runs.
 func CategoryTimelineRecords(doc timeline.CategoryTimelineDocument) table.Table {
+	doc = tellTimelines(doc)
 	t := table.Table{Columns: slices.Clone(machineColumns), Document: doc}
 	for _, k := range []string{"from_event", "to_event", "step", "phase", "low_bytes", "low_event", "high_bytes",
 		"high_event"} {

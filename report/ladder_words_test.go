@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/ladder"
+	"github.com/dpsight/dpsight/analyze/memory"
 )
 
 // Every remark on a moment is in its notes, and every GPU without samples among the run's warnings.
@@ -22,7 +23,7 @@ func TestLadderWords(t *testing.T) {
 			{Kind: ladder.RemarkAlone, Device: "cuda:1"}, {Kind: ladder.RemarkNoSample},
 			{Kind: ladder.RemarkNearestSample, MS: 1.25, After: true},
 			{Kind: ladder.RemarkOtherSide, MS: 2, Bytes: 3 << 20},
-			{Kind: ladder.RemarkMemory, Text: "said of the moment"}}}}}}}}}
+			{Kind: ladder.RemarkUntagged, Untagged: &memory.Untagged{Step: 3, OnlyPeak: true}}}}}}}}}}
 	doc := tellLadders(was)
 	if want := []string{"before", "a phantom GPU has no NVML: nothing is known of its memory beyond torch's own",
 		"an imported file has no NVML samples: nothing is known of the GPU's memory beyond torch's own",
@@ -46,7 +47,8 @@ func TestLadderWords(t *testing.T) {
 		"no NVML sample can be set beside the allocator",
 		"what is outside torch is that of the sample 1.2 ms after the event, and device used the sum",
 		"2.0 ms before the event it was 3.00 MiB",
-		"said of the moment"}; !slices.Equal(doc.Runs[0].GPUs[0].Moments[0].Notes, want) {
+		"cuda:0: only step 3, which has no tags, reached the peak: what was made in it is known by lifetime and " +
+			"phase only"}; !slices.Equal(doc.Runs[0].GPUs[0].Moments[0].Notes, want) {
 		t.Errorf("%q", doc.Runs[0].GPUs[0].Moments[0].Notes)
 	}
 	if len(was.Runs[0].Warnings) != 1 || len(was.Runs[0].GPUs[0].Moments[0].Notes) != 0 {

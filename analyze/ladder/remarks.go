@@ -1,14 +1,16 @@
 package ladder
 
+import "github.com/dpsight/dpsight/analyze/memory"
+
 // A Remark is one thing to know of a moment beside its rungs. Kind says which of the other fields it has.
 type Remark struct {
-	Kind    string
-	Samples int     // of [RemarkPlateau]
-	MS      float64 // between the moment and the sample; of [RemarkUnsettled] and [RemarkCountersNear], at most so many
-	After   bool    // the sample lies after the moment
-	Bytes   int64   // of [RemarkOtherSide]
-	Device  string  // of [RemarkAlone]
-	Text    string  // of [RemarkMemory]
+	Kind     string
+	Samples  int              // of [RemarkPlateau]
+	MS       float64          // from the moment to the sample; of [RemarkUnsettled] and [RemarkCountersNear], at most
+	After    bool             // the sample lies after the moment
+	Bytes    int64            // of [RemarkOtherSide]
+	Device   string           // of [RemarkAlone]
+	Untagged *memory.Untagged // of [RemarkUntagged]
 }
 
 // The kinds of remarks.
@@ -23,7 +25,7 @@ const (
 	RemarkNoSample      = "no_sample"      // no sample can be set beside the allocator
 	RemarkNearestSample = "nearest_sample" // what is outside torch is that of a sample near the event
 	RemarkOtherSide     = "other_side"     // at the sample on the event's other side it was something else
-	RemarkMemory        = "memory"         // what the breakdown of the moment says
+	RemarkUntagged      = "untagged"       // the moment is in a step without tags
 )
 
 // Unsampled is why nothing is known of a GPU's memory beyond torch's own. Why says which of the other fields it has.

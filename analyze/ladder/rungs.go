@@ -95,11 +95,8 @@ func (g *gpu) allocatorPeak(d *allocator) *Moment {
 	seq := f.At.Event
 	m := &Moment{At: AllocatorPeak, Device: new(d.p.String()), Rank: new(d.p.Rank), Step: f.At.Step,
 		Phase: f.At.Phase, Rungs: []Rung{}, Notes: []string{}}
-	for _, text := range f.Warnings {
-		m.remark(Remark{Kind: RemarkMemory, Text: text})
-	}
-	if s := memory.BareNote(d.in, d.p, f.At); s != "" {
-		m.remark(Remark{Kind: RemarkMemory, Text: s})
+	if u := memory.UntaggedAt(d.in, d.p, f.At); u != nil {
+		m.remark(Remark{Kind: RemarkUntagged, Untagged: u})
 	}
 	states := []*torchState{{reserved: d.reservedAfter(seq), how: HowReplayed, settled: true, seq: seq}}
 	var near *reading

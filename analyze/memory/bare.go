@@ -9,26 +9,51 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// BareNote says how categories are known at a moment in a step without tags; empty for any other moment.
-func BareNote(in *schemas.Tables, p identity.Place, at Moment) string {
+// Untagged is how categories are known at a moment of a step without tags.
+type Untagged struct {
+	identity.Place
+	Step     int64
+	OnlyPeak bool // the moment is the peak, which no step with tags reached
+	Likeness
+}
+
+// UntaggedAt is nil for a moment of any other step.
+func UntaggedAt(in *schemas.Tables, p identity.Place, at Moment) *Untagged {
 	if at.Step == nil {
-		return ""
+		return nil
 	}
 	s := bareStep(in, p, *at.Step)
 	if s == nil {
-		return ""
+		return nil
 	}
-	lead := fmt.Sprintf("step %d has no tags", s.Step)
-	if v := identity.Verdict(in, p); v != nil && v.InstrumentedPeakSeq == nil && at.Event == v.PeakSeq {
-		lead = fmt.Sprintf("only step %d, which has no tags, reached the peak", s.Step)
+	u := UntaggedStep(in, p, s.Step)
+	v := identity.Verdict(in, p)
+	u.OnlyPeak = v != nil && v.InstrumentedPeakSeq == nil && at.Event == v.PeakSeq
+	return u
+}
+
+// UntaggedStep is that of any moment of a step that has no tags.
+func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
+	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
+}
+
+// Words say it in a sentence.
+func (u *Untagged) Words() string {
+	lead := fmt.Sprintf("step %d has no tags", u.Step)
+	if u.OnlyPeak {
+		lead = fmt.Sprintf("only step %d, which has no tags, reached the peak", u.Step)
 	}
-	return fmt.Sprintf("%s: %s: %s", p, lead, Likeness(in, p, s.Step))
+	return fmt.Sprintf("%s: %s: %s", u.Place, lead, u.Likeness.words())
 }
 
 // bareBreakdown adds to that how much is known by phase only, and where to look instead.
 func bareBreakdown(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) string {
-	note := BareNote(in, p, d.At)
-	if note == "" || d.AllocatedBytes == 0 {
+	u := UntaggedAt(in, p, d.At)
+	if u == nil {
+		return ""
+	}
+	note := u.Words()
+	if d.AllocatedBytes == 0 {
 		return note
 	}
 	var phaseOnly int64
@@ -58,33 +83,69 @@ func bareStep(in *schemas.Tables, p identity.Place, step int64) *schemas.Step {
 	return &in.Steps[i]
 }
 
-// Likeness says where the categories of a bare step come from.
-func Likeness(in *schemas.Tables, p identity.Place, step int64) string {
+// Likeness is where the categories of a step without tags come from.
+type Likeness struct {
+	From   LikenessFrom
+	Like   int64 // the step with tags, where one allocated alike
+	Blocks int64 // of the step
+	Known  int64 // of Blocks; the others are known by lifetime and phase only
+}
+
+// LikenessFrom says what the categories of a step without tags are made from.
+type LikenessFrom int
+
+// The first three name no step.
+const (
+	FromLifetimes    LikenessFrom = iota // from lifetime and phase: nothing was matched
+	FromAnyAlike                         // from a step with tags where one allocated alike: which one was not noted
+	FromNoneAlike                        // from lifetime and phase: no step with tags allocated alike
+	FromAlike                            // from Like, which made the same allocations
+	FromAlikeInSizes                     // from Like, which made the same allocations in other sizes
+	FromParts                            // from parts of Like and of steps around it
+)
+
+// likeness looks a step without tags up in the report.
+func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 	v := identity.Verdict(in, p)
 	if v == nil {
-		return "what was made in it is known by lifetime and phase only"
+		return Likeness{From: FromLifetimes}
 	}
 	i := slices.IndexFunc(v.BareSteps, func(b schemas.BareStep) bool { return b.Step == step })
 	if i < 0 { // an older recording, or a long one
-		return "its categories come from a step with tags, where one allocated alike, else from lifetime and phase"
+		return Likeness{From: FromAnyAlike}
 	}
 	b := &v.BareSteps[i]
 	if b.Like == nil {
-		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
+		return Likeness{From: FromNoneAlike}
 	}
-	var text string
+	l := Likeness{From: FromAlike, Like: *b.Like, Known: b.Known, Blocks: b.Blocks}
 	switch b.How {
 	case schemas.LikeScaled:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes",
-			*b.Like)
+		l.From = FromAlikeInSizes
 	case schemas.LikeParts:
-		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
-			"the same", *b.Like)
-	default:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", *b.Like)
+		l.From = FromParts
 	}
-	if b.Known < b.Blocks {
-		text += fmt.Sprintf(" (%d of %d blocks; the others are known by lifetime and phase only)", b.Known, b.Blocks)
+	return l
+}
+
+func (l *Likeness) words() (text string) {
+	switch l.From {
+	case FromLifetimes:
+		return "what was made in it is known by lifetime and phase only"
+	case FromAnyAlike:
+		return "its categories come from a step with tags, where one allocated alike, else from lifetime and phase"
+	case FromNoneAlike:
+		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
+	case FromAlike:
+		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", l.Like)
+	case FromAlikeInSizes:
+		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes", l.Like)
+	case FromParts:
+		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
+			"the same", l.Like)
+	}
+	if l.Known < l.Blocks {
+		text += fmt.Sprintf(" (%d of %d blocks; the others are known by lifetime and phase only)", l.Known, l.Blocks)
 	}
 	return text
 }

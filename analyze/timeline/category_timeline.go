@@ -58,7 +58,9 @@ type DeviceTimeline struct {
 	Categories   []CategoryMaximum   `json:"categories"`
 	Points       []TimelinePoint     `json:"points"` // in the order of events, without gaps
 	Conservation memory.Conservation `json:"conservation"`
-	Warnings     []string            `json:"warnings"`
+	Warnings     []string            `json:"warnings"` // report makes them of Untagged
+	// Untagged are the steps without tags that are shown: the peak's, then the range's where that is another.
+	Untagged []*memory.Untagged `json:"-"`
 }
 
 // CategoryMaximum is where one category counts most. Categories have theirs at different moments, so maxima sum to more
@@ -172,10 +174,10 @@ func deviceTimeline(in *schemas.Tables, p identity.Place, l *memory.Ledger, r Ev
 	d := DeviceTimeline{Device: p.String(), Rank: p.Rank, RunPeakAt: peak.At, Points: []TimelinePoint{},
 		Categories:   []CategoryMaximum{},
 		Conservation: memory.Conservation{Verdict: schemas.Unverifiable},
-		Warnings:     append([]string{}, peak.Warnings...)}
+		Warnings:     []string{}}
 	if v := identity.Verdict(in, p); v != nil {
-		if s := memory.BareNote(in, p, peak.At); s != "" {
-			d.Warnings = append(d.Warnings, s)
+		if u := memory.UntaggedAt(in, p, peak.At); u != nil {
+			d.Untagged = append(d.Untagged, u)
 		}
 		d.Conservation = memory.Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes,
 			AmbiguousTags: v.AmbiguousTags, Reason: v.Reason}
@@ -243,8 +245,7 @@ func bounds(in *schemas.Tables, p identity.Place, l *memory.Ledger, r EventRange
 		// The state that a step begins with is that of the event before; it stands for a step without events.
 		d.FromEvent, d.ToEvent = min(s.BeginSeq+1, s.EndSeq), s.EndSeq
 		if !s.Instrumented && (d.RunPeakAt.Step == nil || *d.RunPeakAt.Step != s.Step) {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: step %d has no tags: %s", p, s.Step,
-				memory.Likeness(in, p, s.Step)))
+			d.Untagged = append(d.Untagged, memory.UntaggedStep(in, p, s.Step))
 		}
 	default:
 		if r.From != nil {

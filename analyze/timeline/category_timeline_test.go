@@ -175,7 +175,8 @@ func TestCategoryTimelineRefuses(t *testing.T) {
 		}
 	}
 	run, err := CategoryTimeline(in, EventRange{Step: n(0)}, 0)
-	if err != nil || len(run.Devices[0].Warnings) != 1 || run.Devices[0].FromEvent != 1 || run.Devices[0].ToEvent != 4 {
+	if err != nil || len(run.Devices[0].Untagged) != 1 || run.Devices[0].Untagged[0].Step != 0 ||
+		run.Devices[0].FromEvent != 1 || run.Devices[0].ToEvent != 4 {
 		t.Errorf("%+v, %v", run, err)
 	}
 	// A step that a request failed in has phases and no row of its own: it can be asked for as a breakdown of it can.
