@@ -6,26 +6,19 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// NewModel begins the report of a selection: its title, and notes on what is not in it.
-func NewModel(sel *store.Selection) Model {
-	m := Model{Title: "dpsight report", Notes: sel.Gaps()}
+// NewModel begins the report of a selection: its title, and notes on what is not in it. leftOut says which of its runs
+// were taken out.
+func NewModel(sel *store.Selection, leftOut []string) Model {
+	m := Model{Title: "dpsight report", Notes: append(sel.Gaps(), leftOut...)}
 	if sel.Suite != nil {
 		m.Title += ": suite " + sel.Suite.Name
-	}
-	for _, note := range []string{TrialsNote(sel.Trials), SupersededNote(sel.Superseded)} {
-		if note != "" {
-			m.Notes = append(m.Notes, note)
-		}
 	}
 	return m
 }
 
-// SupersededNote says that runs were left out because they were made again; it is empty for none.
+// SupersededNote says that runs were left out because they were made again.
 func SupersededNote(runs int) string {
-	switch runs {
-	case 0:
-		return ""
-	case 1:
+	if runs == 1 {
 		return "1 superseded run is left out: it did not end well, and its experiment was run again; " +
 			"named by its id it is shown"
 	}
@@ -33,12 +26,9 @@ func SupersededNote(runs int) string {
 		"named by its id each is shown", runs)
 }
 
-// TrialsNote says that runs were left out because a search tried them; it is empty for none.
+// TrialsNote says that runs were left out because a search tried them.
 func TrialsNote(runs int) string {
-	switch runs {
-	case 0:
-		return ""
-	case 1:
+	if runs == 1 {
 		return "1 trial of a search of dpsight predict --vary is left out: it is a value that was tried, and no " +
 			"experiment; named by its id it is shown"
 	}

@@ -61,7 +61,7 @@ func TestFiguresOfRecordings(t *testing.T) {
 			t.Errorf("%s: ladder drawn: %t", c.name, drawn)
 		}
 		var last *explain.Input // of the run before
-		err = sel.Each(explain.Tables, true,
+		_, err = sel.Each(explain.Tables, true,
 			func(in schemas.Tables) error {
 				d := explain.NewInput(in)
 				if last != nil {

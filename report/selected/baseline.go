@@ -11,10 +11,11 @@ import (
 	"github.com/dpsight/dpsight/schemas/store"
 )
 
-// outlines reduces the other runs in the stores of the selected ones. One that cannot be read is none to compare with.
-func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool) []analyze.Summary {
+// outlines reduces the other runs in the stores of the selected ones and of what is also shown. One that cannot be read
+// is none to compare with.
+func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool, also ...store.Run) []analyze.Summary {
 	var out []analyze.Summary
-	for _, other := range r.Others(wanted) {
+	for _, other := range r.Others(wanted, also...) {
 		if t, err := store.LoadOrManifest(other, want); err == nil {
 			out = append(out, analyze.SummarizeForComparison(*t))
 		}
@@ -22,14 +23,15 @@ func (r *Runs) outlines(want schemas.Want, wanted func(*schemas.Manifest) bool) 
 	return out
 }
 
-// repeats are the other runs of the same names in the stores of the selected ones. Repeats have the same name, so the
-// tables of no other run need be read.
-func (r *Runs) repeats(runs ...*analyze.Summary) []analyze.Summary {
+// repeats are the other runs of the same names in the stores of the selected ones and of what is also shown. Repeats
+// have the same name, so the tables of no other run need be read.
+func (r *Runs) repeats(runs []*analyze.Summary, also ...store.Run) []analyze.Summary {
 	names := map[string]bool{}
 	for _, s := range runs {
 		names[s.Name] = true
 	}
-	return r.outlines(analyze.ComparisonTables, func(m *schemas.Manifest) bool { return names[m.Name] })
+	return r.outlines(analyze.ComparisonTables, func(m *schemas.Manifest) bool { return names[m.Name] },
+		also...)
 }
 
 // lendEnergy gives selected runs without energy that of a bare run in their stores: what a figure says must not depend
@@ -72,15 +74,15 @@ func (r *Runs) Baseline(name string, runs []analyze.Summary) (b Baseline, err er
 
 // noteRepeats says of the runs and of the baseline that their stores have more repeats of them.
 func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
-	taken := *r.Selection
 	var noted []*analyze.Summary
+	var also []store.Run
 	for i := range runs {
 		noted = append(noted, &runs[i])
 	}
 	if b.elsewhere != nil {
-		taken.Runs, noted = append(slices.Clip(r.Runs), *b.elsewhere), append(noted, b.Summary)
+		noted, also = append(noted, b.Summary), append(also, *b.elsewhere)
 	}
-	report.NoteRepeats(explain.OtherRepeats(noted, (&Runs{&taken, r.from}).repeats(noted...)))
+	report.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
 }
 
 // Study compares the runs with the baseline. Without one it is that of their suite, or the default.

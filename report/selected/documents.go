@@ -20,12 +20,15 @@ import (
 // List is the table of runs. Those without tables are in it.
 func (r *Runs) List() (analyze.RunsDocument, error) {
 	doc := analyze.RunsDocument{Schema: analyze.RunsSchema, Runs: []analyze.RunsRow{}}
-	err := r.Each(analyze.ListTables, true, func(in schemas.Tables) error {
+	read, err := r.Each(analyze.ListTables, true, func(in schemas.Tables) error {
 		doc.Runs = append(doc.Runs, analyze.ListRun(in))
 		return nil
 	})
-	doc.Supersede(r.Manifests())
-	return doc, err
+	if err != nil {
+		return doc, err
+	}
+	doc.Supersede(read.Manifests())
+	return doc, nil
 }
 
 // Breakdown is what the bytes of a moment are for.
@@ -82,7 +85,7 @@ func (r *Runs) Cost() (doc analyze.CostDocument, err error) {
 		return doc, err
 	}
 	var rows []analyze.CostRun
-	err = r.Each(analyze.CostTables, true, func(in schemas.Tables) error {
+	_, err = r.Each(analyze.CostTables, true, func(in schemas.Tables) error {
 		rows = append(rows, analyze.Cost(in))
 		return nil
 	})
@@ -105,8 +108,7 @@ func (r *Runs) Ladder() (ladder.Document, error) {
 
 // Findings is what is worth changing.
 func (r *Runs) Findings() (doc findings.Document, err error) {
-	leaveTrials(r)
-	leaveSuperseded(r)
+	r = leaveSuperseded(leaveTrials(r))
 	rows, err := rows(r, findings.Tables, always(findings.CheckRun))
 	if err != nil {
 		return doc, err

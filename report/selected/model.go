@@ -13,8 +13,7 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 	if err != nil {
 		return m, err
 	}
-	leaveTrials(r)
-	leaveSuperseded(r)
+	r = leaveSuperseded(leaveTrials(r))
 	if err := r.Ingested(); err != nil {
 		return m, err
 	}
@@ -26,7 +25,7 @@ func (s *Source) Report(names []string, baseline string) (m report.Model, err er
 func (r *Runs) Model(baseline string) (report.Model, error) {
 	var runs []analyze.Summary
 	ladders := map[string]ladder.Run{}
-	err := r.Each(analyze.SummaryTables|ladder.Tables, true, func(in schemas.Tables) error {
+	read, err := r.Each(analyze.SummaryTables|ladder.Tables, true, func(in schemas.Tables) error {
 		if len(in.Samples) == 0 {
 			runs = append(runs, analyze.Summarize(in))
 			return nil
@@ -38,12 +37,12 @@ func (r *Runs) Model(baseline string) (report.Model, error) {
 	if err != nil {
 		return report.Model{}, err
 	}
-	base, err := r.Baseline(baseline, runs)
+	base, err := read.Baseline(baseline, runs)
 	if err != nil {
 		return report.Model{}, err
 	}
-	r.lendEnergy(runs)
-	m := report.NewModel(r.Selection)
-	m.Study, m.Ladders = base.Study(r, runs), ladders
+	read.lendEnergy(runs)
+	m := report.NewModel(read.Selection, read.leftOut)
+	m.Study, m.Ladders = base.Study(read, runs), ladders
 	return m, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
@@ -36,7 +37,8 @@ func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err e
 		sides[i].As = label
 	}
 	a, b := &sides[0], &sides[1]
-	report.NoteRepeats(explain.TakeRepeats([2]*explain.Input{a, b}, r.repeats(&a.Summary, &b.Summary)))
+	around := r.repeats([]*analyze.Summary{&a.Summary, &b.Summary})
+	report.NoteRepeats(explain.TakeRepeats([2]*explain.Input{a, b}, around))
 	if doc, err = explain.Explain(*a, *b); err != nil {
 		return doc, schemas.WithHint(err, pairHint)
 	}

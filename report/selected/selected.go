@@ -2,6 +2,8 @@
 package selected
 
 import (
+	"slices"
+
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
@@ -20,7 +22,8 @@ type Source struct {
 // Runs are the selected runs of a source.
 type Runs struct {
 	*store.Selection
-	from *Source
+	from    *Source
+	leftOut []string // what was taken out of what was selected
 }
 
 // Select resolves RUN arguments.
@@ -36,14 +39,14 @@ func (s *Source) SelectEach(names []string) (*Runs, error) {
 // Folder selects one run by its folder, and says nothing of it.
 func (s *Source) Folder(dirs ...string) (*Runs, error) {
 	sel, err := store.Open(s.Store).Resolve(dirs)
-	return &Runs{sel, s}, err
+	return &Runs{Selection: sel, from: s}, err
 }
 
 func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runs{sel, s}
+	r := &Runs{Selection: sel, from: s}
 	notes, warnings := sel.Notes()
 	for _, n := range notes {
 		s.Say(n)
@@ -67,33 +70,36 @@ func (r *Runs) WarnPending() {
 // Ingested is an error where no run has tables.
 func (r *Runs) Ingested() error { return r.Pending(r.from.Recording).Err() }
 
-// A leaver takes out of a selection what a command does not look at, and says so.
-type leaver func(*Runs)
+// A leaver gives the runs without those that a command does not look at, and says so.
+type leaver func(*Runs) *Runs
 
 // leaveNone takes nothing out.
-func leaveNone(*Runs) {}
+func leaveNone(r *Runs) *Runs { return r }
 
 // leaveTrials takes out what searches tried.
-func leaveTrials(r *Runs) { leaveTrialsBut(nil)(r) }
+func leaveTrials(r *Runs) *Runs { return leaveTrialsBut(nil)(r) }
 
 // leaveTrialsBut takes out what searches tried and the baseline has not.
 func leaveTrialsBut(baseline *schemas.Baseline) leaver {
-	return func(r *Runs) {
-		kept := analyze.WithoutTrials(r.Runs, manifest, r.IsNamed, baseline)
-		r.Trials, r.Runs = len(r.Runs)-len(kept), kept
-		if r.Trials > 0 {
-			r.from.Note(report.TrialsNote(r.Trials))
-		}
+	return func(r *Runs) *Runs {
+		return r.without(analyze.WithoutTrials(r.Runs, manifest, r.IsNamed, baseline), report.TrialsNote)
 	}
 }
 
 // leaveSuperseded takes out the runs that did not end well and that were made again.
-func leaveSuperseded(r *Runs) {
-	kept := analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests)
-	r.Superseded, r.Runs = len(r.Runs)-len(kept), kept
-	if r.Superseded > 0 {
-		r.from.Note(report.SupersededNote(r.Superseded))
+func leaveSuperseded(r *Runs) *Runs {
+	return r.without(analyze.WithoutSuperseded(r.Runs, manifest, r.IsNamed, r.Manifests), report.SupersededNote)
+}
+
+// without is the runs that are kept; note says how many are not.
+func (r *Runs) without(kept []store.Run, note func(runs int) string) *Runs {
+	n := len(r.Runs) - len(kept)
+	if n == 0 {
+		return r
 	}
+	text := note(n)
+	r.from.Note(text)
+	return &Runs{r.Only(kept), r.from, append(slices.Clip(r.leftOut), text)}
 }
 
 func manifest(r store.Run) *schemas.Manifest { return r.Manifest }
@@ -107,20 +113,19 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 	return *t, nil
 }
 
-// Each is [store.Selection.Each] that warns of what cannot be read.
-func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) error {
-	known := len(r.Damaged)
-	err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
-	for _, d := range r.Damaged[known:] {
+// Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.
+func (r *Runs) Each(want schemas.Want, tolerant bool, use func(schemas.Tables) error) (read *Runs, err error) {
+	sel, damaged, err := r.Selection.Each(want, tolerant, func(t *schemas.Tables) error { return use(*t) })
+	for _, d := range damaged {
 		r.from.Warn(d.Error())
 	}
-	return err
+	return &Runs{sel, r.from, r.leftOut}, err
 }
 
 // rows analyses each run. Of several, those without tables are listed by their manifests.
 func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)) ([]T, error) {
 	var out []T
-	err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {
+	_, err := r.Each(want, len(r.Runs) > 1, func(in schemas.Tables) error {
 		row, err := one(in)
 		out = append(out, row)
 		return err
@@ -131,7 +136,7 @@ func rows[T any](r *Runs, want schemas.Want, one func(schemas.Tables) (T, error)
 // RowsOf analyses each run, and refuses those without tables.
 func RowsOf[T any](r *Runs, want schemas.Want, one func(schemas.Tables) T) ([]T, error) {
 	var out []T
-	err := r.Each(want, false, func(in schemas.Tables) error {
+	_, err := r.Each(want, false, func(in schemas.Tables) error {
 		out = append(out, one(in))
 		return nil
 	})
@@ -149,20 +154,24 @@ func (s *Source) Summaries(names []string, leave leaver) (*Runs, []analyze.Summa
 	if err != nil {
 		return nil, nil, err
 	}
-	leave(r)
-	leaveSuperseded(r)
+	r = leaveSuperseded(leave(r))
 	if err := r.Ingested(); err != nil {
 		return nil, nil, err
 	}
-	sums, err := r.Summaries()
-	return r, sums, err
+	return r.summarize()
 }
 
 // Summaries reduces the runs.
-func (r *Runs) Summaries() (sums []analyze.Summary, err error) {
-	err = r.Each(analyze.SummaryTables, true, func(in schemas.Tables) error {
+func (r *Runs) Summaries() ([]analyze.Summary, error) {
+	_, sums, err := r.summarize()
+	return sums, err
+}
+
+// summarize reduces the runs, and gives those that could be read.
+func (r *Runs) summarize() (read *Runs, sums []analyze.Summary, err error) {
+	read, err = r.Each(analyze.SummaryTables, true, func(in schemas.Tables) error {
 		sums = append(sums, analyze.Summarize(in))
 		return nil
 	})
-	return sums, err
+	return read, sums, err
 }

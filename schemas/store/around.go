@@ -42,10 +42,10 @@ func Folders(runs []Run) []string {
 	return dirs
 }
 
-// stores are the folders that the selected runs lie in, sorted.
-func (sel *Selection) stores() []string {
+// storesOf are the folders that some runs lie in, sorted.
+func storesOf(runs []Run) []string {
 	var dirs []string
-	for _, r := range sel.Runs {
+	for _, r := range runs {
 		dirs = append(dirs, filepath.Dir(r.Dir))
 	}
 	slices.Sort(dirs)
@@ -55,7 +55,7 @@ func (sel *Selection) stores() []string {
 // Manifests are those of all runs in the stores of the selected ones.
 func (sel *Selection) Manifests() []*schemas.Manifest {
 	var out []*schemas.Manifest
-	for _, dir := range sel.stores() {
+	for _, dir := range storesOf(sel.Runs) {
 		if runs, _, err := Open(dir).Runs(); err == nil {
 			for _, r := range runs {
 				out = append(out, r.Manifest)
@@ -66,13 +66,15 @@ func (sel *Selection) Manifests() []*schemas.Manifest {
 }
 
 // Others are the runs beside the selected ones in their stores, those that wanted accepts; a nil wanted accepts all.
-func (sel *Selection) Others(wanted func(*schemas.Manifest) bool) []Run {
+// What is also shown counts as selected.
+func (sel *Selection) Others(wanted func(*schemas.Manifest) bool, also ...Run) []Run {
+	shown := slices.Concat(sel.Runs, also)
 	selected := map[string]bool{}
-	for _, r := range sel.Runs {
+	for _, r := range shown {
 		selected[r.Dir] = true
 	}
 	var out []Run
-	for _, dir := range sel.stores() {
+	for _, dir := range storesOf(shown) {
 		all, err := Open(dir).All()
 		if err != nil {
 			continue

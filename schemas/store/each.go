@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -20,8 +21,9 @@ func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 
 // Each loads the selected runs, tolerant by [LoadOrManifest], and hands them to use one after another, so that the
 // tables of one run are in memory at a time. A run that cannot be read is an error where it was named. Where an
-// argument stood for many runs, the run goes to sel.Damaged instead, so that it does not hide the others.
-func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) error {
+// argument stood for many runs, it hides no others: read is the selection without such runs, which damaged lists.
+func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.Tables) error) (read *Selection,
+	damaged []Damaged, err error) {
 	load := Load
 	if tolerant {
 		load = LoadOrManifest
@@ -32,24 +34,25 @@ func (sel *Selection) Each(want schemas.Want, tolerant bool, use func(*schemas.T
 		if err != nil {
 			err = &TablesError{r.Dir, err}
 			if len(sel.Runs) <= max(1, sel.args) {
-				return err
+				return nil, damaged, err
 			}
-			sel.Damaged = append(sel.Damaged, Damaged{r.Dir, err})
+			damaged = append(damaged, Damaged{r.Dir, err})
 			continue
 		}
 		if err := use(t); err != nil {
-			return err
+			return nil, damaged, err
 		}
 		whole = append(whole, r)
 	}
 	if len(sel.Runs) == 0 && len(sel.Damaged) > 0 { // not even their manifests
-		return UnreadableError{sel.Damaged[0]}
+		return nil, damaged, UnreadableError{sel.Damaged[0]}
 	}
 	if len(whole) == 0 {
-		return &NoneReadableError{len(sel.Runs)}
+		return nil, damaged, &NoneReadableError{len(sel.Runs)}
 	}
-	sel.Runs = whole
-	return nil
+	read = sel.Only(whole)
+	read.Damaged = slices.Concat(sel.Damaged, damaged)
+	return read, damaged, nil
 }
 
 // A TablesError is a run whose tables cannot be read. They can be derived again.

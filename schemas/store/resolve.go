@@ -25,16 +25,19 @@ type Selection struct {
 	Damaged []Damaged
 	// Named are the folders of the runs that an argument of their own stood for, by id, name or folder.
 	Named map[string]bool
-	// Superseded is how many runs of stores were left out because they were made again; see analyze.WithoutSuperseded.
-	Superseded int
-	// Trials is how many were left out because a search tried them; see analyze.WithoutTrials.
-	Trials int
 	// Missing lists runs that the suite names and the store does not have.
 	Missing []string
 	// Newest lists, for each name that several runs of the store have, which one was taken.
 	Newest []Newest
 
 	args int // how many arguments it was resolved from
+}
+
+// Only is the selection with some of its runs, as if the others had not been selected.
+func (sel *Selection) Only(runs []Run) *Selection {
+	only := *sel
+	only.Runs = runs
+	return &only
 }
 
 // Newest is a name that stood for the newest of several runs.

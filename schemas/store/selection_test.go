@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,26 +65,30 @@ func TestEach(t *testing.T) {
 	var seen []string
 	use := func(tables *schemas.Tables) error { seen = append(seen, tables.Manifest.RunID); return nil }
 	all, _ := s.All()
-	if err := all.Each(0, false, use); err != nil || ids(all.Runs) != "r1" || len(all.Damaged) != 1 ||
-		all.Damaged[0].Dir != filepath.Join(s.Dir(), "r2") {
-		t.Errorf("a store: %v, %s, %v", err, ids(all.Runs), all.Damaged)
+	read, damaged, err := all.Each(0, false, use)
+	if err != nil || ids(read.Runs) != "r1" || len(damaged) != 1 || damaged[0].Dir != filepath.Join(s.Dir(), "r2") ||
+		len(read.Damaged) != 1 || read.Damaged[0].Dir != damaged[0].Dir {
+		t.Errorf("a store: %v, %+v, %v", err, read, damaged)
+	}
+	if ids(all.Runs) != "r1 r2" || len(all.Damaged) != 0 {
+		t.Errorf("reading changed the selection: %+v", all)
 	}
 	named, _ := s.Resolve([]string{"r1", "r2"})
 	var unread *TablesError
-	if err := named.Each(0, false, use); !errors.As(err, &unread) || unread.Dir != filepath.Join(s.Dir(), "r2") {
+	if _, _, err := named.Each(0, false, use); !errors.As(err, &unread) || unread.Dir != filepath.Join(s.Dir(), "r2") {
 		t.Errorf("named runs: %v", err)
 	}
-	if err := named.Each(0, true, use); err != nil || strings.Join(seen, " ") != "r1 r1 r1 r2" {
+	if _, _, err := named.Each(0, true, use); err != nil || strings.Join(seen, " ") != "r1 r1 r1 r2" {
 		t.Errorf("with what has no tables: %v, %v", err, seen)
 	}
 	empty := fill(t, "r3 a", "r4 b")
 	none, _ := empty.All()
 	var unreadable *NoneReadableError
-	if err := none.Each(0, false, use); !errors.As(err, &unreadable) || unreadable.Runs != 2 {
+	if _, _, err := none.Each(0, false, use); !errors.As(err, &unreadable) || unreadable.Runs != 2 {
 		t.Errorf("nothing can be read: %v", err)
 	}
 	failed := errors.New("no")
-	if err := named.Each(0, true, func(*schemas.Tables) error { return failed }); !errors.Is(err, failed) {
+	if _, _, err := named.Each(0, true, func(*schemas.Tables) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("an analysis that fails: %v", err)
 	}
 }
@@ -122,6 +127,15 @@ func TestOthers(t *testing.T) {
 	}
 	if got := len(sel.Others(nil)); got != 3 {
 		t.Errorf("all others: %d", got)
+	}
+	elsewhere := fill(t, "e1 a", "e2 b")
+	also, err := elsewhere.Resolve([]string{"e1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := strings.Fields(ids(sel.Others(nil, also.Runs...)))
+	if slices.Sort(beside); strings.Join(beside, " ") != "e2 f1 r2 r3" {
+		t.Errorf("others beside a run of another store: %s", beside)
 	}
 	if got := len(sel.Manifests()); got != 5 {
 		t.Errorf("manifests: %d", got)
