@@ -13,6 +13,7 @@ import (
 
 // AccuracyTable prints predictions beside what was measured, and in its notes how far off they are.
 func AccuracyTable(doc predict.AccuracyDocument) table.Table {
+	doc = tellAccuracy(doc)
 	t := table.Table{Title: "Predicted beside measured", Document: doc,
 		Columns: []table.Column{{Title: "Experiment", Key: "experiment"},
 			{Title: "Allocated MiB", Key: "peak_bytes", Right: true}, {Title: "Predicted", Key: "predicted_peak_bytes",

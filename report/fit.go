@@ -17,7 +17,7 @@ import (
 
 // FitTables prints by method and device the largest value that fits, then every value that was tried.
 func FitTables(doc predict.FitDocument) []table.Table {
-	doc = tellOddities(doc)
+	doc = tellFit(doc)
 	var tables []table.Table
 	if methods, devices := fitAxes(&doc); len(methods) > 1 && len(devices) > 1 {
 		tables = append(tables, fitGrid(&doc, methods, devices))
@@ -107,7 +107,7 @@ func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
 
 // FitFigure draws memory by the value that was varied.
 func FitFigure(doc predict.FitDocument) figure.Figure {
-	doc = tellOddities(doc)
+	doc = tellFit(doc)
 	m := &figure.Fit{Vary: doc.Vary.Name, Empty: "nothing was predicted"}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]

@@ -11,7 +11,7 @@ import (
 func FitProgress(done *predict.FitSearch, vary string, probes int) string {
 	run := &done.Runs[len(done.Runs)-1]
 	text := fmt.Sprintf("%s on %s, %s %d: ", done.Method, done.GPU, vary, run.Value)
-	switch fits, why := run.Verdict(); {
+	switch fits, why := run.Run.Fits, predictionWhy(&run.Run); {
 	case fits == nil:
 		text += "ended for another reason than memory"
 		if why != "" {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/analyze/prose"
@@ -16,11 +17,26 @@ func FitFailure(d *predict.FitDocument) string {
 	return fitSentence(&d.Cells[0], &d.Vary)
 }
 
-// tellOddities fills in the words for what is odd about each cell.
-func tellOddities(d predict.FitDocument) predict.FitDocument {
+// A Probe is what a search looks at of a run.
+type Probe struct{ predict.FitRun }
+
+// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the
+// reason where the run ended for another reason than memory.
+func (p Probe) Verdict() (fits *bool, why string) { return p.Run.Fits, predictionWhy(&p.Run) }
+
+// tellFit fills in the words for what is odd about each cell, and why its values do not fit.
+func tellFit(d predict.FitDocument) predict.FitDocument {
 	d.Cells = slices.Clone(d.Cells)
 	for i := range d.Cells {
 		c := &d.Cells[i]
+		c.Probes = slices.Clone(c.Probes)
+		for k := range c.Probes {
+			p := &c.Probes[k]
+			p.Why = whyWords(p.Why, p.Cause, p.CaughtOOMs)
+			if p.Fits == nil && strings.HasSuffix(c.Stopped, p.Why) {
+				p.Why = "" // Stopped says it
+			}
+		}
 		if len(c.Oddities) == 0 {
 			continue
 		}

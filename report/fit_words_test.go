@@ -82,7 +82,7 @@ func TestFitWords(t *testing.T) {
 			[]string{"batch_size 64 takes less than 2: 3.00 MiB reserved at most, and 9.00 MiB"},
 			"everything that was tried fits"},
 	} {
-		doc := tellOddities(predict.Fit(v, []predict.FitSearch{c.search}))
+		doc := tellFit(predict.Fit(v, []predict.FitSearch{c.search}))
 		got := &doc.Cells[0]
 		if s := fitSentence(got, &v); !strings.Contains(s, c.sentence) || !slices.Equal(got.Odd, append([]string{},
 			c.odd...)) {

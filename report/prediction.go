@@ -12,7 +12,7 @@ import (
 
 // PredictionTables prints a row a run, and what holds the memory of each.
 func PredictionTables(doc predict.PredictionDocument) []table.Table {
-	doc = tellSurvived(doc)
+	doc = tellPredictions(doc)
 	tables := []table.Table{predictionTable(doc)}
 	for i := range doc.Runs {
 		if r := &doc.Runs[i]; len(r.Ranks) > 1 {
@@ -105,7 +105,7 @@ const mostNamed = 10
 func restsOn(notes *runNotes, label string, r *predict.PredictionRun) {
 	if c := r.Confidence; c != nil {
 		for _, reason := range c.Reasons {
-			if reason == r.Why { // the sentence on whether it fits has it
+			if reason == predictionWhy(r) { // the sentence on whether it fits has it
 				continue
 			}
 			notes.add(label, c.Level+", because "+reason)

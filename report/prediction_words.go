@@ -12,13 +12,30 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// tellSurvived adds to the warnings of each run the requests that failed and that it went on without.
-func tellSurvived(doc predict.PredictionDocument) predict.PredictionDocument {
+// tellPredictions fills in why a run does not fit, and adds to the warnings of each run the requests that failed and
+// that it went on without.
+func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
 		doc.Runs[i].Warnings = append(slices.Clone(doc.Runs[i].Warnings), survivedWords(&doc.Runs[i])...)
+		doc.Runs[i].Why = predictionWhy(&doc.Runs[i])
 	}
 	return doc
+}
+
+// predictionWhy says what the status does not: why a run does not fit, or how it ended.
+func predictionWhy(p *predict.PredictionRun) string { return whyWords(p.Why, p.Cause, p.CaughtOOMs) }
+
+// whyWords are why itself where there is no cause.
+func whyWords(why string, cause predict.Cause, caught int) string {
+	switch cause {
+	case predict.CauseCaught:
+		return "the script caught " + prose.Plural(caught, "request that failed", "requests that failed") +
+			" for want of memory and went on"
+	case predict.CauseUnsaid:
+		return "a process did not live to say what it took"
+	}
+	return why
 }
 
 func survivedWords(p *predict.PredictionRun) (out []string) {
@@ -64,15 +81,15 @@ func predictionSentence(p *predict.PredictionRun) string {
 	}
 	switch {
 	case p.Fits == nil && p.Status == schemas.StatusOK:
-		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, p.Why)
+		return fmt.Sprintf("of %s it is not known whether it fits on %s: %s", p.Title(), on, predictionWhy(p))
 	case p.Fits == nil:
 		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
 	case *p.Fits && p.PeakReservedBytes != nil:
 		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes))
 	case *p.Fits:
 		return fmt.Sprintf("%s fits on %s", p.Title(), on)
-	case p.Why != "":
-		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, p.Why)
+	case predictionWhy(p) != "":
+		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, predictionWhy(p))
 	case p.Failure == nil:
 		return fmt.Sprintf("%s does not fit on %s", p.Title(), on)
 	}

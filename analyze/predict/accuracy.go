@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/gate"
 	"github.com/dpsight/dpsight/analyze/timing"
@@ -31,8 +30,22 @@ type AccuracyDocument struct {
 	// Unpredicted are measured experiments that no prediction is of; Unmeasured the reverse.
 	Unpredicted []string `json:"unpredicted"`
 	Unmeasured  []string `json:"unmeasured"`
-	Warnings    []string `json:"warnings"`
+	Warnings    []string `json:"warnings"` // report makes them of Unlike
+	Unlike      []Unlike `json:"-"`
 }
+
+// Unlike is what an experiment was predicted for and measured with otherwise.
+type Unlike struct {
+	What                string // [UnlikeGPU] or [UnlikeTorch]
+	Predicted, Measured string
+	Label               string // of the experiment
+}
+
+// The values of [Unlike.What].
+const (
+	UnlikeGPU   = "gpu"
+	UnlikeTorch = "torch"
+)
 
 // AccuracyExperiment is one experiment that was predicted and measured.
 type AccuracyExperiment struct {
@@ -106,7 +119,6 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	now = oneEnding(now)
 	pairs, labels, theirs := gate.MatchExperiments(base, now, false), gate.ExperimentLabels(now),
 		gate.ExperimentLabels(base)
-	warnings := compare.NewGrouped()
 	for i := range base {
 		j, matched := pairs[i]
 		switch {
@@ -124,10 +136,10 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 			doc.Experiments = append(doc.Experiments, x)
 		}
 		if was, is := base[i].Versions.GPU, now[j].Versions.GPU; was != nil && is != nil && *was != *is {
-			warnings.Add("predicted for "+*was+" and measured on "+*is, labels[j])
+			doc.Unlike = append(doc.Unlike, Unlike{UnlikeGPU, *was, *is, labels[j]})
 		}
 		if was, is := base[i].Versions.Torch, now[j].Versions.Torch; was != nil && is != nil && *was != *is {
-			warnings.Add("predicted with torch "+*was+" and measured with "+*is, labels[j])
+			doc.Unlike = append(doc.Unlike, Unlike{UnlikeTorch, *was, *is, labels[j]})
 		}
 	}
 	matched := slices.Collect(maps.Values(pairs))
@@ -138,7 +150,6 @@ func AccuracyOf(predicted, measured schemas.Baseline, name string) AccuracyDocum
 	}
 	doc.Allocated = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Allocated })
 	doc.Reserved = errorsOf(doc.Experiments, func(x *AccuracyExperiment) *Prediction { return &x.Reserved })
-	doc.Warnings = append(doc.Warnings, warnings.Lines()...)
 	return doc
 }
 

@@ -48,8 +48,8 @@ func TestAccuracy(t *testing.T) {
 		t.Errorf("reserved: %+v", got)
 	}
 	if !slices.Equal(doc.Unpredicted, []string{"alone"}) || !slices.Equal(doc.Unmeasured, []string{"failed"}) ||
-		!slices.Equal(doc.Warnings, []string{"low: predicted for Tesla T4 and measured on NVIDIA H200"}) {
-		t.Errorf("unpredicted %q, unmeasured %q, warnings %q", doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+		!slices.Equal(doc.Unlike, []Unlike{{UnlikeGPU, "Tesla T4", "NVIDIA H200", "low"}}) {
+		t.Errorf("unpredicted %q, unmeasured %q, unlike %+v", doc.Unpredicted, doc.Unmeasured, doc.Unlike)
 	}
 	// Runs that were reduced before say the same, the failed one among them.
 	reduced, _ := json.Marshal(AccuracyOf(predicted, gate.BaselineOf(measured, "test"), "predicted.json"))
@@ -107,9 +107,9 @@ func TestAccuracyFitting(t *testing.T) {
 	if !slices.Equal(compared, []string{"apart", "fits", "mixed"}) ||
 		!slices.Equal(doc.Unpredicted, []string{"alone"}) || len(doc.Unmeasured) > 0 ||
 		!slices.Equal(doc.Unended, []confidence.AccuracyUnended{{Name: "broken", Status: "failed"}}) ||
-		len(doc.Warnings) > 0 {
-		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, warnings %q", compared, doc.Unended,
-			doc.Unpredicted, doc.Unmeasured, doc.Warnings)
+		len(doc.Unlike) > 0 {
+		t.Errorf("compared %q, unended %v, unpredicted %q, unmeasured %q, unlike %+v", compared, doc.Unended,
+			doc.Unpredicted, doc.Unmeasured, doc.Unlike)
 	}
 	if known := KnownErrorsOf(doc); !slices.Equal(known.Unended, doc.Unended) {
 		t.Errorf("by doubt %v is left out, of all %v", known.Unended, doc.Unended)

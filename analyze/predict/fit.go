@@ -53,10 +53,6 @@ type FitRun struct {
 // NewFitRun reduces the run of a probe. It wants all tables, with detail.
 func NewFitRun(in schemas.Tables) FitRun { return FitRun{Run: Predict(in)} }
 
-// Verdict is the prediction's: whether the value fits, and why not where the run's end does not say it; nil with the
-// reason where the run ended for another reason than memory.
-func (r FitRun) Verdict() (fits *bool, why string) { return r.Run.Fits, r.Run.Why }
-
 // The outcomes of a search.
 const (
 	FitSome  = "some"       // the next value does not fit
@@ -110,8 +106,9 @@ type FitProbe struct {
 	// requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went
 	// on by itself
 	CaughtOOMs int `json:"caught_ooms"`
-	// a run that ended well does not fit, or, where Fits is null, how it ended
+	// a run that ended well does not fit, or, where Fits is null, how it ended; report words it where Cause has it
 	Why               string `json:"why,omitempty"`
+	Cause             Cause  `json:"-"`
 	PeakBytes         *int64 `json:"peak_bytes"`
 	PeakReservedBytes *int64 `json:"peak_reserved_bytes"`
 }
@@ -138,12 +135,12 @@ func fitCell(v Vary, s *FitSearch) FitCell {
 	var largest, refused *FitRun
 	for i := range runs {
 		r := &runs[i]
-		fits, why := r.Verdict()
+		fits, why := r.Run.Fits, r.Run.Why
 		if fits == nil && strings.HasSuffix(s.Stopped, why) {
 			why = "" // Stopped says it
 		}
 		c.Probes = append(c.Probes, FitProbe{Value: r.Value, RunID: r.Run.RunID, Kept: r.Kept, Status: r.Run.Status,
-			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why,
+			Fits: fits, CaughtOOMs: r.Run.CaughtOOMs, Why: why, Cause: r.Run.Cause,
 			PeakBytes: r.Run.PeakBytes, PeakReservedBytes: r.Run.PeakReservedBytes})
 		if fits != nil && *fits {
 			largest = r

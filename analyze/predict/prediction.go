@@ -9,7 +9,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -44,9 +43,10 @@ type PredictionRun struct {
 	// Fits is null where the script ended for another reason before its end, or took nothing of a device: what it would
 	// have taken is not known. A run that ended well after a request had failed does not fit: what it did then is not
 	// what was asked for, and a script that halves its batch until it goes through would make every batch fit. Why says
-	// what the status does not: that, or how the script ended.
+	// what the status does not: that, or how the script ended. Report words it where Cause has it.
 	Fits       *bool  `json:"fits"`
 	Why        string `json:"why,omitempty"`
+	Cause      Cause  `json:"-"`
 	CaughtOOMs int    `json:"caught_ooms"` // requests that failed, that the script caught
 	// that torch itself went on without: the run did all that it was to do
 	AbsorbedOOMs      int    `json:"absorbed_ooms"`
@@ -85,6 +85,14 @@ type PredictionRun struct {
 	// Survived are the requests that failed and that the script caught; report tells of them among Warnings.
 	Survived []schemas.OOM `json:"-"`
 }
+
+// Cause is why a run that ended well does not fit, or is not known to.
+type Cause string
+
+const (
+	CauseCaught Cause = "caught" // the script caught requests that failed, and went on
+	CauseUnsaid Cause = "unsaid" // a process did not live to say what it took
+)
 
 // RankPeaks is what a rank had of a device at its highest.
 type RankPeaks struct {
@@ -155,13 +163,13 @@ func Predict(in schemas.Tables) PredictionRun {
 	}
 	p.Survived, p.AbsorbedOOMs = survived(&in)
 	p.CaughtOOMs = len(p.Survived)
-	p.Fits, p.Why = p.verdict()
+	p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
 		p.Fits, p.Why = nil, confidence.NothingRecorded(in.Manifest)
 		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Told {
-			p.Why = "a process did not live to say what it took"
+			p.Why, p.Cause = "", CauseUnsaid
 		}
-		// there is nothing to break down, and Why says it
+		// there is nothing to break down, and Why or Cause says it
 		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool {
 			return strings.HasPrefix(w,
 				analyze.NotBrokenDown)
@@ -196,19 +204,18 @@ func Predict(in schemas.Tables) PredictionRun {
 	return p
 }
 
-// verdict says whether a run fits, by how it ended.
-func (p *PredictionRun) verdict() (fits *bool, why string) {
+// verdict finds out whether a run fits, by how it ended.
+func (p *PredictionRun) verdict() {
 	switch {
 	case p.Status == schemas.StatusOOM:
-		return new(false), ""
+		p.Fits = new(false)
 	case p.Status != schemas.StatusOK:
-		return nil, strings.TrimSpace(p.Status + ": " + p.Reason)
+		p.Why = strings.TrimSpace(p.Status + ": " + p.Reason)
 	case p.CaughtOOMs > 0:
-		return new(false), "the script caught " + prose.Plural(p.CaughtOOMs, "request that failed",
-			"requests that failed") +
-			" for want of memory and went on"
+		p.Fits, p.Cause = new(false), CauseCaught
+	default:
+		p.Fits = new(true)
 	}
-	return new(true), ""
 }
 
 // fatal is the request that ended the run, nil without one.

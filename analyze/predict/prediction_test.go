@@ -16,7 +16,8 @@ import (
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
-	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.CaughtOOMs != 0 || len(p.Warnings) != 0 {
+	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.Cause != "" || p.CaughtOOMs != 0 ||
+		len(p.Warnings) != 0 {
 		t.Errorf("%+v", p)
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
@@ -25,8 +26,8 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 		p.Survived[0].Step != 2 {
 		t.Errorf("fits %v, %d caught, survived %+v", *p.Fits, p.CaughtOOMs, p.Survived)
 	}
-	if fits, why := NewFitRun(in).Verdict(); *fits != *p.Fits || why != p.Why {
-		t.Errorf("a search says %v, %q of what a prediction says %v, %q", *fits, why, *p.Fits, p.Why)
+	if r := NewFitRun(in).Run; *r.Fits != *p.Fits || p.Cause != CauseCaught || r.Cause != p.Cause {
+		t.Errorf("a search says %v, %q of what a prediction says %v, %q", *r.Fits, r.Cause, *p.Fits, p.Cause)
 	}
 	in.Manifest.Status, in.Manifest.Reason = schemas.StatusFailed, "ValueError"
 	if p = Predict(in); p.Fits != nil || p.Why != "failed: ValueError" {
@@ -78,7 +79,7 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 		Source: schemas.Predicted},
 		Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
 	p := Predict(in)
-	if p.Fits != nil || p.Why != "a process did not live to say what it took" ||
+	if p.Fits != nil || p.Why != "" || p.Cause != CauseUnsaid ||
 		strings.Contains(strings.Join(p.Warnings, "\n"), "never allocated") {
 		t.Errorf("fits %v, %q, %q", p.Fits, p.Why, p.Warnings)
 	}

@@ -47,10 +47,10 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	if c.Out == "" {
 		out = filepath.Join(c.Store, "fit-"+collect.SafeName(vary.Name))
 	}
-	search := &fit.Search[predict.FitRun]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
+	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
 		Ours: report.FitOutputs(out),
-		Load: func(r store.Run) (predict.FitRun, error) { return readFit(r.Dir) },
-		Run:  func(e collect.Experiment) (predict.FitRun, error) { return runFit(console, e) }}
+		Load: func(r store.Run) (report.Probe, error) { return readFit(r.Dir) },
+		Run:  func(e collect.Experiment) (report.Probe, error) { return runFit(console, e) }}
 	cells, err := search.Cells()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	trails, err := search.All(context.Background(), cells,
 		func(cell *fit.Cell) { console.Println("dpsight: " + cell.Machine.Note) },
-		func(t *fit.Trail[predict.FitRun]) {
+		func(t *fit.Trail[report.Probe]) {
 			done := fitSearch(t)
 			console.Println("dpsight: " + oneLine(report.FitProgress(&done, vary.Name, t.Values.Probes())))
 		})
@@ -104,12 +104,12 @@ func (c *predictCmd) writeFit(s *streams, doc predict.FitDocument, out string) e
 }
 
 // fitSearch is what one search found so far.
-func fitSearch(t *fit.Trail[predict.FitRun]) predict.FitSearch {
+func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 	m := t.Machine
 	done := predict.FitSearch{Method: t.Method, Profile: m.Profile(), MemoryBytes: m.ProcessBytes(), GPU: m.GPUName(),
 		Only: t.Values.Only, Barred: t.Values.Barred, Top: t.Values.Top}
 	for _, f := range t.Found {
-		run := f.Answer
+		run := f.Answer.FitRun
 		run.Value, run.Kept = f.Value, f.Kept
 		done.Runs = append(done.Runs, run)
 	}
@@ -120,20 +120,20 @@ func fitSearch(t *fit.Trail[predict.FitRun]) predict.FitSearch {
 }
 
 // readFit reads a predicted run.
-func readFit(dir string) (predict.FitRun, error) {
+func readFit(dir string) (report.Probe, error) {
 	r, err := store.OpenRun(dir)
 	if err != nil {
-		return predict.FitRun{}, err
+		return report.Probe{}, err
 	}
 	in, err := selected.Read(r, predict.Tables)
 	if err != nil {
-		return predict.FitRun{}, err
+		return report.Probe{}, err
 	}
-	return predict.NewFitRun(in), nil
+	return report.Probe{FitRun: predict.NewFitRun(in)}, nil
 }
 
 // runFit makes a run and reads it.
-func runFit(console *collect.Console, e collect.Experiment) (none predict.FitRun, err error) {
+func runFit(console *collect.Console, e collect.Experiment) (none report.Probe, err error) {
 	r, err := collect.Run(context.Background(), e)
 	if r == nil {
 		return none, err

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/predict"
+)
+
+// What experiments were predicted for and measured with otherwise is among the document's warnings, alike ones once.
+func TestAccuracyWords(t *testing.T) {
+	was := predict.AccuracyDocument{Warnings: []string{}, Unlike: []predict.Unlike{
+		{What: predict.UnlikeGPU, Predicted: "Tesla T4", Measured: "NVIDIA H200", Label: "low"},
+		{What: predict.UnlikeTorch, Predicted: "2.10", Measured: "2.11", Label: "low"},
+		{What: predict.UnlikeGPU, Predicted: "Tesla T4", Measured: "NVIDIA H200", Label: "high"}}}
+	want := []string{"low, high: predicted for Tesla T4 and measured on NVIDIA H200",
+		"low: predicted with torch 2.10 and measured with 2.11"}
+	made := AccuracyTable(was)
+	if got := made.Document.(predict.AccuracyDocument).Warnings; !slices.Equal(got, want) ||
+		!slices.Contains(made.Notes, want[0]) {
+		t.Errorf("%q, notes %q", got, made.Notes)
+	}
+	if len(was.Warnings) > 0 {
+		t.Error("the document that was given is another now")
+	}
+}
+
+// Why a run does not fit is in the documents of predictions and of searches, and in their sentences.
+func TestWhyWords(t *testing.T) {
+	const caught = "the script caught 3 requests that failed for want of memory and went on"
+	const unsaid = "a process did not live to say what it took"
+	run := predict.PredictionRun{Fits: new(false), Cause: predict.CauseCaught, CaughtOOMs: 3}
+	doc := tellPredictions(predict.PredictionDocument{Runs: []predict.PredictionRun{run,
+		{Cause: predict.CauseUnsaid}, {Why: "failed: ValueError"}}})
+	if doc.Runs[0].Why != caught || doc.Runs[1].Why != unsaid || doc.Runs[2].Why != "failed: ValueError" {
+		t.Errorf("%q, %q, %q", doc.Runs[0].Why, doc.Runs[1].Why, doc.Runs[2].Why)
+	}
+	cell := predict.FitCell{Stopped: "stopped: " + unsaid, Probes: []predict.FitProbe{
+		{Fits: new(false), Cause: predict.CauseCaught, CaughtOOMs: 3}, {Cause: predict.CauseUnsaid}}}
+	probes := tellFit(predict.FitDocument{Cells: []predict.FitCell{cell}}).Cells[0].Probes
+	if probes[0].Why != caught || probes[1].Why != "" {
+		t.Errorf("%+v", probes)
+	}
+}
