@@ -19,14 +19,15 @@ var findingColumns = slices.Concat(machineColumns, []table.Column{{Title: "Findi
 
 // FindingsTables prints a table an experiment, with the sentences as notes, in the order of the rows. All of them carry
 // the whole document, which alone has the figures that each finding stands on, and each repeat's own.
-func FindingsTables(doc findings.Document) []table.Table {
+func FindingsTables(found findings.Found) []table.Table {
 	tables := []table.Table{}
-	for _, x := range doc.Experiments() {
+	for _, x := range found.Experiments() {
 		tables = append(tables, findingsTable(&x))
 	}
 	if len(tables) == 0 {
 		tables = append(tables, table.Table{Title: "Findings", Columns: findingColumns})
 	}
+	doc := NewFindingsDocument(found)
 	for i := range tables {
 		tables[i].Document = doc
 	}
@@ -42,6 +43,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 	saving := 0
 	for i := range x.Findings {
 		f := &x.Findings[i]
+		told := tellFinding(&f.Finding)
 		if f.SavesBytes != nil && *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
 			saving++
 		}
@@ -64,9 +66,9 @@ func findingsTable(x *findings.Experiment) table.Table {
 			table.Text(f.ID), table.Optional(f.Bytes, table.Bytes), table.Optional(f.MS, table.Milliseconds), share,
 			whole,
 			table.Optional(f.SavesBytes, table.Bytes), table.Optional(f.SavesMS, table.Milliseconds), event,
-			table.Text(f.Sentence), table.Text(f.Change), table.Text(f.Assumption), table.Count(int64(f.In)),
+			table.Text(told.Sentence), table.Text(told.Change), table.Text(told.Assumption), table.Count(int64(f.In)),
 			table.Count(int64(of))))
-		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+f.Sentence+advice(&f.Finding))
+		t.Notes = append(t.Notes, f.ID+inRepeats(f, x)+": "+told.Sentence+advice(&told, f.OfReserved()))
 	}
 	switch {
 	case len(x.Findings) > 0:
@@ -83,7 +85,7 @@ func findingsTable(x *findings.Experiment) table.Table {
 			"named, --format json has those of each", of, r.RunID))
 	}
 	for _, n := range r.NotLooked {
-		t.Notes = append(t.Notes, "not looked at: "+n)
+		t.Notes = append(t.Notes, "not looked at: "+notLookedWords(n))
 	}
 	for _, w := range r.Warnings {
 		if w != identity.NotIngested { // it was said of what was not looked at
@@ -123,14 +125,18 @@ var wholeTitles = map[string]string{findings.OfPeakAllocated: "peak allocated",
 	findings.OfPeakReserved: "peak reserved", findings.OfStep: "step", findings.OfLimit: "limit"}
 
 // advice is what to change, and what for.
-func advice(f *findings.Finding) string {
+func advice(f *Finding, reserved bool) string {
 	if f.Change == "" {
 		return ""
+	}
+	of := findings.OfPeakAllocated // bytes are saved of the peak, whatever the finding's own size is a share of
+	if reserved {
+		of = findings.OfPeakReserved
 	}
 	text := " What to change: " + f.Change
 	var saved []string
 	if f.SavesBytes != nil && *f.SavesBytes > 0 {
-		saved = append(saved, fmt.Sprintf("%s MiB of the %s", table.MiB(*f.SavesBytes), wholeTitles[ofBytes(f)]))
+		saved = append(saved, fmt.Sprintf("%s MiB of the %s", table.MiB(*f.SavesBytes), wholeTitles[of]))
 	}
 	if f.SavesMS != nil && *f.SavesMS > 0 {
 		saved = append(saved, table.Milliseconds(*f.SavesMS).Text+" ms of a step")
@@ -149,12 +155,4 @@ func advice(f *findings.Finding) string {
 		text += " and costs " + table.Milliseconds(*f.CostsMS).Text + " ms of a step"
 	}
 	return text + " (" + f.Assumption + ")."
-}
-
-// ofBytes is what bytes are saved of: of the peak, whatever the finding's own size is a share of.
-func ofBytes(f *findings.Finding) string {
-	if f.OfReserved() {
-		return findings.OfPeakReserved
-	}
-	return findings.OfPeakAllocated
 }

@@ -1,8 +1,7 @@
 package findings
 
-import (
-	"fmt"
-)
+// AmbiguousTagsFacts are those of [AmbiguousTags].
+type AmbiguousTagsFacts struct{ Tags int64 }
 
 // ambiguousTags looks for tags that count for nothing.
 func (x *evidence) ambiguousTags() []Finding {
@@ -11,7 +10,6 @@ func (x *evidence) ambiguousTags() []Finding {
 		return nil
 	}
 	f := x.finding(AmbiguousTags)
-	f.count("ambiguous tags", int(c.AmbiguousTags), "ingest.json: devices[].ambiguous_tags")
-	f.Sentence = fmt.Sprintf("%d tags fit no single life of their address, and count for nothing.", c.AmbiguousTags)
+	f.Facts = AmbiguousTagsFacts{int64(c.AmbiguousTags)}
 	return []Finding{f}
 }

@@ -2,12 +2,10 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -18,8 +16,11 @@ const (
 	leastCached = 64 << 20
 )
 
-const expandable = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow in place and free " +
-	"bytes are not split among them"
+// CachedFacts are those of [Cached]: the segments after an event.
+type CachedFacts struct {
+	Layout memory.Layout
+	Event  int64
+}
 
 // A highestReserved is the moment of the highest reserved, with what of the segments is free then.
 type highestReserved struct {
@@ -56,7 +57,7 @@ func (x *evidence) cached() []Finding {
 	}
 	lay := r.layout
 	if lay == nil {
-		x.notLooked = append(x.notLooked, "cached bytes: the segments of the highest reserved are not all known")
+		x.notLooked = append(x.notLooked, NotLooked{What: CachedBytes})
 		return nil
 	}
 	if !memory.AtLeast(lay.Free(), lay.Reserved, cachedPercent) ||
@@ -67,35 +68,28 @@ func (x *evidence) cached() []Finding {
 	f := x.finding(Cached)
 	f.At = &at
 	f.of(lay.Free(), lay.Reserved, r.of)
-	x.layoutFigures(&f, lay, r.seq)
-	f.Sentence = fmt.Sprintf("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments "+
-		"without any block, and %s between blocks, which no call of empty_cache gives back.",
-		r.words, prose.MiB(lay.Reserved), memory.When(&at), prose.MiB(lay.Free()),
-		prose.Share(float64(lay.Free()), float64(lay.Reserved)), prose.MiB(lay.Idle), prose.MiB(lay.Gaps))
-	f.Change = expandable
-	x.savesReserved(&f, r.spare+r.unseen, "at most: reserved would have to follow allocated to the byte, so that "+
-		"the highest of both are equal")
+	f.Facts = CachedFacts{Layout: *lay, Event: r.seq}
+	x.savesReserved(&f, r.spare+r.unseen)
 	return []Finding{f}
 }
 
-// A reservedPeak is the highest reserved that events show, and what it is called: it is not the peak where torch
+// A reservedPeak is the highest reserved that events show, and what it is: it is not the peak where torch
 // counted more.
 type reservedPeak struct {
 	bytes int64
 	// of it, above the highest allocated: no change of the allocator's settings saves more of it
-	spare                  int64
-	unseen                 int64 // by how much torch's own peak is above it
-	of, title, words, most string
+	spare  int64
+	unseen int64 // by how much torch's own peak is above it
+	of     string
 }
 
 func (x *evidence) reserved(recorded int64) reservedPeak {
-	r := reservedPeak{bytes: recorded, of: OfPeakReserved, title: "peak reserved", words: "highest", most: "at most"}
+	r := reservedPeak{bytes: recorded, of: OfPeakReserved}
 	allocated := x.d.AllocatedBytes
 	if v := identity.Verdict(x.in, x.p); v != nil {
 		if t := v.TorchPeakReservedBytes; t != nil && *t > recorded {
 			r.unseen = *t - recorded
-			r.of, r.title, r.words, r.most = OfRecordedReserved, "highest recorded reserved", "the highest recorded",
-				"at the highest recorded moment"
+			r.of = OfRecordedReserved
 		}
 		if t := v.TorchPeakAllocatedBytes; t != nil {
 			allocated = max(allocated, *t)
@@ -107,19 +101,10 @@ func (x *evidence) reserved(recorded int64) reservedPeak {
 
 // savesReserved says by how much the peak reserved would fall; nothing where the peak allocated was not recorded, for
 // then most was reserved when nobody looked.
-func (x *evidence) savesReserved(f *Finding, bytes int64, assumption string) {
+func (x *evidence) savesReserved(f *Finding, bytes int64) {
 	if x.run.BrokenDown() {
-		f.saves(bytes, assumption)
+		f.saves(bytes)
 	}
-}
-
-func (x *evidence) layoutFigures(f *Finding, lay *memory.Layout, seq int64) {
-	from := fmt.Sprintf("events.parquet: segments after event %d, less the blocks of allocations.parquet in them", seq)
-	f.bytes("reserved", lay.Reserved, from)
-	f.bytes("free in segments without blocks", lay.Idle, from)
-	f.bytes("free between blocks", lay.Gaps, from)
-	f.bytes("largest free piece", lay.Largest, from)
-	x.peakFigure(f)
 }
 
 // gaps are the events that stand for all that happened between two windows.

@@ -10,7 +10,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -24,19 +23,36 @@ const (
 // dpMethods are those that give the same clipped and noised sum.
 var dpMethods = append([]string{"loop", "dpsgd"}, oneLayer...)
 
-// A trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians
+// A Trial is all that a store has of one method of an experiment: repeats, recorded or bare. Its figures are medians
 // over them: a single run is compared with another at the mercy of which of their repeats was taken.
-type trial struct {
-	runs []*analyze.Summary
-	run  *analyze.Summary // that stands for them: recorded rather than bare, and nearest to the median step
-	peak int64
-	// step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil
+type Trial struct {
+	Run       *analyze.Summary // that stands for them: recorded rather than bare, and nearest to the median step
+	Runs      int              // how many there are
+	PeakBytes int64
+	// Step is over the runs, Low and High the smallest and the largest; of a single run it is over its steps. nil
 	// without times by the clock that is wanted.
-	step *timing.Interval
+	Step *timing.Interval
+
+	runs []*analyze.Summary
+}
+
+// CheaperMethodFacts are those of [CheaperMethod]: the run's own method, and the one that takes less.
+type CheaperMethodFacts struct {
+	Own, Best Trial
+	Overlap   bool // the ranges of their steps do
+}
+
+// Methods are what the runs of other methods tell of doing without what a finding is about.
+type Methods struct {
+	Own    Trial
+	Lowest Trial // of the methods that do without, the one of the lowest peak
+	// Best is the one that savings are by: the lowest, or the fastest where none is lower; nil where none is better.
+	Best  *Trial
+	Lower bool // the best peaks lower than the run
 }
 
 // trialsOf gives the trial that a run is of, and those of other methods of the same experiment, in the order of all.
-func trialsOf(s *analyze.Summary, all []analyze.Summary) (own trial, others []trial) {
+func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Trial) {
 	clock := ""
 	if s.StepMS != nil {
 		clock = s.StepMS.Clock
@@ -80,28 +96,28 @@ func trialKey(s *analyze.Summary) string {
 }
 
 // newTrial reduces runs, of which each has a peak.
-func newTrial(runs []*analyze.Summary, clock string) trial {
-	t := trial{runs: runs}
+func newTrial(runs []*analyze.Summary, clock string) Trial {
+	t := Trial{Runs: len(runs), runs: runs}
 	peaks := make([]int64, len(runs))
 	for i, r := range runs {
 		peaks[i] = *r.PeakBytes
 	}
 	slices.Sort(peaks)
-	t.peak = peaks[(len(peaks)-1)/2]
+	t.PeakBytes = peaks[(len(peaks)-1)/2]
 	steps := compare.Collect(runs, func(r *analyze.Summary) *float64 { return compare.StepBy(r, clock) })
 	switch i := slices.IndexFunc(runs, func(r *analyze.Summary) bool { return compare.StepBy(r, clock) != nil }); {
 	case len(steps) == 1: // a median of one has no range, its steps have
-		t.step = runs[i].StepMS
+		t.Step = runs[i].StepMS
 	case len(steps) > 1:
-		t.step = timing.Ranged(steps, timing.OverRepeats, clock)
+		t.Step = timing.Ranged(steps, timing.OverRepeats, clock)
 	}
 	far := func(r *analyze.Summary) float64 {
 		if v := compare.StepBy(r, clock); v != nil {
-			return math.Abs(*v - t.step.Median)
+			return math.Abs(*v - t.Step.Median)
 		}
 		return math.Inf(1)
 	}
-	t.run = slices.MinFunc(runs, func(a, b *analyze.Summary) int {
+	t.Run = slices.MinFunc(runs, func(a, b *analyze.Summary) int {
 		return cmp.Or(cmp.Compare(compare.B2i(a.Bare()), compare.B2i(b.Bare())), cmp.Compare(far(a), far(b)))
 	})
 	return t
@@ -109,48 +125,8 @@ func newTrial(runs []*analyze.Summary, clock string) trial {
 
 // fasterThan reports whether a trial's step is shorter than another's beyond doubt: where the ranges of their repeats
 // overlap, which of the two is the faster one depends on the repeat, and where those of single runs do, on the step.
-func (t *trial) fasterThan(o *trial) bool {
-	return t.step != nil && o.step != nil && t.step.Median < o.step.Median && t.step.High < o.step.Low
-}
-
-// stepText is the median step, with the range of the repeats, or of a single run's steps.
-func (t *trial) stepText() string {
-	text := prose.MS(t.step.Median) + " a step"
-	of := "runs"
-	switch {
-	case t.step.N < 2:
-		return text
-	case t.step.Of == timing.OfMedian:
-		return text + fmt.Sprintf(" (%s to %s with 95 %% confidence)", prose.MS(t.step.Low), prose.MS(t.step.High))
-	case t.step.Over == timing.OverSteps:
-		of = "steps"
-	}
-	return text + fmt.Sprintf(" (%s to %s in %d %s)", prose.MS(t.step.Low), prose.MS(t.step.High), t.step.N, of)
-}
-
-// from says which runs a trial's figures are of, and what they are.
-func (t *trial) from(what string) string {
-	if len(t.runs) == 1 {
-		return "run " + t.run.RunID + what
-	}
-	return fmt.Sprintf("medians of %d runs%s, %s among them", len(t.runs), what, t.run.RunID)
-}
-
-// how says whether a trial's figures were measured. Where they were not, who reads of a saving must know.
-func (t *trial) how() string {
-	if t.run.Source == schemas.Predicted {
-		return schemas.Predicted
-	}
-	return schemas.Measured
-}
-
-// peakFigure and stepFigure add a trial's figures to a finding.
-func (t *trial) peakFigure(f *Finding) {
-	f.bytes("peak of "+t.run.Title(), t.peak, t.from(""))
-}
-
-func (t *trial) stepFigure(f *Finding) {
-	f.milliseconds("step of "+t.run.Title(), t.step.Median, t.from("")+": steps.parquet")
+func (t *Trial) fasterThan(o *Trial) bool {
+	return t.Step != nil && o.Step != nil && t.Step.Median < o.Step.Median && t.Step.High < o.Step.Low
 }
 
 // cheaperMethod looks for a method of the same private step that takes less of one thing and no more of the other. It
@@ -164,20 +140,20 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 	if !speaksFor(s, own.runs, inspected) {
 		return nil
 	}
-	var best *trial
+	var best *Trial
 	for i := range others {
 		o := &others[i]
-		if o.step == nil {
+		if o.Step == nil {
 			continue
 		}
-		peak, step := float64(o.peak)/float64(own.peak), o.step.Median/own.step.Median
+		peak, step := float64(o.PeakBytes)/float64(own.PeakBytes), o.Step.Median/own.Step.Median
 		faster := step <= 1-cheaperTimePercent/100.0 && peak <= 1+samePeakPercent/100 && o.fasterThan(&own)
 		smaller := peak <= 1-cheaperPeakPercent/100.0 && step <= 1
 		if !faster && !smaller {
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(compare.B2i(best.fasterThan(&own)), compare.B2i(o.fasterThan(&own))),
-			cmp.Compare(o.step.Median, best.step.Median)) < 0 {
+			cmp.Compare(o.Step.Median, best.Step.Median)) < 0 {
 			best = o
 		}
 	}
@@ -185,25 +161,15 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 		return nil
 	}
 	f := Finding{ID: CheaperMethod}
-	bytes, ms := own.peak-best.peak, own.step.Median-best.step.Median
-	own.peakFigure(&f)
-	best.peakFigure(&f)
-	own.stepFigure(&f)
-	best.stepFigure(&f)
-	f.Sentence = fmt.Sprintf("With the same parameters %s takes %s and peaks at %s, where %s takes %s and peaks at %s.",
-		best.run.Title(), best.stepText(), prose.MiB(best.peak), own.run.Title(), own.stepText(), prose.MiB(own.peak))
-	f.saves(bytes, best.how()+": "+best.from(" of the same parameters"))
+	bytes, ms := own.PeakBytes-best.PeakBytes, own.Step.Median-best.Step.Median
+	f.Facts = CheaperMethodFacts{own, *best, !best.fasterThan(&own) && (own.Step.N > 1 || best.Step.N > 1)}
+	f.saves(bytes)
 	if best.fasterThan(&own) {
-		f.ofStep(ms, own.step.Median)
+		f.ofStep(ms, own.Step.Median)
 		f.SavesMS = new(ms)
 	} else {
-		f.of(bytes, own.peak, OfPeakAllocated)
-		if own.step.N > 1 || best.step.N > 1 {
-			f.Sentence += " The ranges of their steps overlap, so that no time is saved for certain."
-		}
+		f.of(bytes, own.PeakBytes, OfPeakAllocated)
 	}
-	f.Change = "use method " + best.run.Method() + ", which gives the same clipped sum; at other batch sizes the " +
-		"order may be another"
 	return []Finding{f}
 }
 
@@ -221,19 +187,6 @@ func speaksFor(s *analyze.Summary, runs []*analyze.Summary, inspected []analyze.
 	return first != nil && first.RunID == s.RunID
 }
 
-// noneLower says that none of the methods that do without peaks lower, the best of them neither, nor is it faster. What
-// remains to be advised is what has nothing to do with them; what that would save is not known.
-func (f *Finding) noneLower(best *trial, method string) {
-	f.Sentence += fmt.Sprintf(" Another method would save nothing: the lowest recorded peak of those that do without "+
-		"is %s, %s of the same parameters.", prose.MiB(best.peak), best.from(method))
-	best.peakFigure(f)
-	f.Change, f.SavesBytes, f.Assumption = f.besides, nil, ""
-	if f.Change == "" {
-		f.saves(0, "no recorded method of the same parameters peaks lower: the lowest is "+prose.MiB(best.peak)+", "+
-			best.from(method))
-	}
-}
-
 // measureAgainst replaces a saving that is a bound by one that was measured, or predicted where the run is: what the
 // method that does without and has the lowest peak takes less.
 func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
@@ -241,52 +194,49 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 		return
 	}
 	own, others := trialsOf(s, all)
-	var best *trial
+	var best *Trial
 	for i := range others {
-		if o := &others[i]; slices.Contains(f.instead, o.run.Method()) && (best == nil || o.peak < best.peak) {
+		o := &others[i]
+		if slices.Contains(f.instead, o.Run.Method()) && (best == nil || o.PeakBytes < best.PeakBytes) {
 			best = o
 		}
 	}
 	if best == nil {
 		return
 	}
-	named := func(t *trial) string { return " (method " + t.run.Method() + ")" }
 	lowest := best
-	if best.peak >= *s.PeakBytes && !best.fasterThan(&own) {
+	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
 		// None is lower: one may be faster.
 		for i := range others {
-			if o := &others[i]; slices.Contains(f.instead, o.run.Method()) && o.fasterThan(&own) &&
-				(!best.fasterThan(&own) || o.step.Median < best.step.Median) {
+			if o := &others[i]; slices.Contains(f.instead, o.Run.Method()) && o.fasterThan(&own) &&
+				(!best.fasterThan(&own) || o.Step.Median < best.Step.Median) {
 				best = o
 			}
 		}
 	}
-	if best.peak >= *s.PeakBytes && !best.fasterThan(&own) {
-		f.noneLower(lowest, named(lowest))
+	if best.PeakBytes >= *s.PeakBytes && !best.fasterThan(&own) {
+		f.Methods = &Methods{Own: own, Lowest: *lowest}
+		f.SavesBytes = nil
+		if !f.advisesMore() { // what remains to be advised saves what nobody knows
+			f.saves(0)
+		}
 		return
 	}
-	condition, it := fmt.Sprintf("%s: a peak of %s, %s", best.how(), prose.MiB(best.peak),
-		best.from(named(best)+" of the same parameters")), "it takes"
-	if best.peak >= *s.PeakBytes {
-		condition = "no recorded method of the same parameters peaks lower: the lowest is " + prose.MiB(lowest.peak) +
-			", " +
-			lowest.from(named(lowest))
-	}
-	f.saves(*s.PeakBytes-best.peak, condition)
-	lowest.peakFigure(f)
-	if best != lowest {
-		best.peakFigure(f)
-		it = fmt.Sprintf("method %s (a peak of %s, %s) takes", best.run.Method(), prose.MiB(best.peak), best.from(""))
-	}
-	if own.step == nil || best.step == nil {
-		return
-	}
+	f.Methods = &Methods{own, *lowest, best, best.PeakBytes < *s.PeakBytes}
+	f.saves(*s.PeakBytes - best.PeakBytes)
 	// A run that saves time beyond doubt, or costs it, does; else nothing is said of either.
-	switch saved := own.step.Median - best.step.Median; {
+	switch {
+	case own.Step == nil || best.Step == nil:
 	case best.fasterThan(&own):
-		f.SavesMS = &saved
+		f.SavesMS = new(own.Step.Median - best.Step.Median)
 	case own.fasterThan(best):
-		f.CostsMS = new(-saved)
+		f.CostsMS = new(best.Step.Median - own.Step.Median)
 	}
-	f.Assumption += fmt.Sprintf("; %s %s, this one %s", it, best.stepText(), own.stepText())
+}
+
+// advisesMore reports whether a part of the change has nothing to do with the methods that do without: their runs say
+// nothing of it.
+func (f *Finding) advisesMore() bool {
+	clip, is := f.Facts.(ClipTemporariesFacts)
+	return is && slices.Contains(clip.Advice, AdviseSum)
 }

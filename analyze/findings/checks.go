@@ -12,8 +12,24 @@ import (
 type Checked struct {
 	Summary   analyze.Summary
 	findings  []Finding
-	notLooked []string
+	notLooked []NotLooked
 }
+
+// NotLooked is what could not be looked at.
+type NotLooked struct {
+	What Unseen
+	Why  string // for [Bytes] the reason, for [Times] how the run is known
+}
+
+// Unseen is what of a run could not be looked at.
+type Unseen int
+
+const (
+	Anything    Unseen = iota // the run has not been ingested
+	Bytes                     // there are no events
+	CachedBytes               // the segments of the highest reserved are not all known
+	Times                     // the run was not measured
+)
 
 // A check looks for one thing in a run that has what it needs. It stands in a file of its own, with its threshold.
 type check struct {
@@ -64,17 +80,15 @@ const Tables = analyze.SummaryTables | schemas.WantDetail
 // CheckRun looks for everything that one run's tables tell.
 func CheckRun(in schemas.Tables) Checked {
 	ledgers := memory.NewLedgers(&in)
-	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers), notLooked: []string{}}
+	n := Checked{Summary: analyze.SummarizeWith(&in, ledgers)}
 	if in.Report == nil {
-		n.notLooked = append(n.notLooked, "anything: the run has not been ingested")
+		n.notLooked = append(n.notLooked, NotLooked{What: Anything})
 		return n
 	}
 	x := newEvidence(&in, &n.Summary, ledgers)
 	for need := tables; need <= times; need++ {
 		if has, why := x.has(need); !has {
-			if why != "" {
-				n.notLooked = append(n.notLooked, why)
-			}
+			n.notLooked = append(n.notLooked, why...)
 			continue
 		}
 		for _, c := range checks {
@@ -89,18 +103,18 @@ func CheckRun(in schemas.Tables) Checked {
 }
 
 // has reports whether the run has what checks need, and else what is not looked at and why.
-func (x *evidence) has(need needs) (has bool, why string) {
+func (x *evidence) has(need needs) (has bool, why []NotLooked) {
 	switch need {
 	case blocks:
 		var none *memory.NoEventsError
 		if err := memory.NoEvents(x.in); errors.As(err, &none) {
-			return false, "bytes: " + none.Reason
+			return false, []NotLooked{{Bytes, none.Reason}}
 		}
-		return x.d != nil, ""
+		return x.d != nil, nil
 	case times:
 		if source := x.in.Manifest.Source; source != schemas.Measured {
-			return false, "times: " + source + " runs have none"
+			return false, []NotLooked{{Times, source}}
 		}
 	}
-	return true, ""
+	return true, nil
 }

@@ -1,12 +1,7 @@
 package findings
 
 import (
-	"fmt"
-	"strings"
-
-	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -19,6 +14,12 @@ var (
 	oneLayer = append([]string{"fgc"}, noTable...)
 )
 
+// ClipTemporariesFacts are those of [ClipTemporaries].
+type ClipTemporariesFacts struct {
+	Largest ModulePart
+	Advice  []ClipAdvice // alternatives, none where norms are taken by tiles already
+}
+
 // clipping looks at what the computation of norms and clipped gradients holds for itself.
 func (x *evidence) clipping() []Finding {
 	held, whole := x.bytesOf(schemas.ClipTemporaries), x.d.AllocatedBytes
@@ -27,29 +28,13 @@ func (x *evidence) clipping() []Finding {
 	}
 	f := x.finding(ClipTemporaries)
 	x.of(&f, held)
-	f.bytes("clip temporaries", held, x.at(schemas.ClipTemporaries))
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s, %s, are temporaries of norms and clipping", prose.MiB(held),
-		prose.Share(float64(held), float64(whole)), x.peak, memory.When(&x.d.At))
+	facts := ClipTemporariesFacts{Largest: x.largestModule(schemas.ClipTemporaries)}
 	normBy := ""
-	if m, bytes := x.largestModule(schemas.ClipTemporaries); m != nil {
-		f.bytes("of them "+grouping.ModulePath(m, 0), bytes, x.at(schemas.ClipTemporaries)+", modules.parquet")
-		f.Sentence += fmt.Sprintf(", %s of them in %s", prose.MiB(bytes), grouping.ModuleWords(m))
-		switch normBy = m.NormBy; {
-		case normBy == normGhost:
-			f.Sentence += ", whose norm comes from two T×T Gram matrices for each sample"
-		case normBy == normPerSample:
-			f.Sentence += ", whose norm comes from its per-sample gradient"
-		case strings.HasPrefix(normBy, normTiled):
-			f.Sentence += ", whose norm is taken by tiles"
-		}
+	if m := facts.Largest.Module; m != nil {
+		normBy = m.NormBy
 	}
-	f.Sentence += "."
-	f.Change, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
-	if f.instead != nil {
-		f.besides = sumAdvice(x.run.Method(), x.in.Manifest.Privacy)
-	}
-	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked, "at most: norms and clipping would need no "+
-		"memory of their own")
+	facts.Advice, f.instead = clipAdvice(x.run.Method(), normBy, x.in.Manifest.Privacy)
+	f.Facts = facts
+	x.savesWithout(&f, x.held(schemas.ClipTemporaries, nil), x.looked)
 	return []Finding{f}
 }

@@ -9,62 +9,54 @@ import (
 
 // How a layer's norm was taken: norm_by of modules.parquet.
 const (
-	normGhost     = "ghost"
-	normPerSample = "per_sample"
-	normTiled     = "tiled_" // what the names of both tiled forms begin with
+	NormGhost     = "ghost"
+	NormPerSample = "per_sample"
+	NormTiled     = "tiled_" // what the names of both tiled forms begin with
 )
 
 // ownBackprops are the methods that scale by the batch on their own, and copy no output gradients for it.
 var ownBackprops = []string{"bk", "flash_bk"}
 
+// ClipAdvice is one way to smaller temporaries of norms and clipping.
+type ClipAdvice int
+
+const (
+	AdviseTiles       ClipAdvice = iota // for norms
+	AdviseTilesOfBoth                   // for norms and clipped gradients
+	AdviseOneLayer                      // clip without the per-sample gradients of all layers
+	AdviseGram                          // take the layer's norm from Gram matrices
+	AdviseOuter                         // take the layer's norm from its per-sample gradient
+	AdviseSum                           // take the sum of the losses: no output gradients are copied for their mean
+)
+
 // clipAdvice says what would make the temporaries of norms and clipping smaller, and which methods' runs tell by how
 // much. What the run does already is no advice: method and normBy, of the layer with the largest part, say what that
 // is; either may be empty.
-func clipAdvice(method, normBy string, privacy *schemas.Privacy) (change string, instead []string) {
-	var ways []string
-	tiles := "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient"
+func clipAdvice(method, normBy string, privacy *schemas.Privacy) (ways []ClipAdvice, instead []string) {
+	tiles := AdviseTiles
 	if method == "bk" {
-		tiles = "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T matrix nor a whole " +
-			"per-sample gradient"
+		tiles = AdviseTilesOfBoth
 	}
 	switch {
-	case strings.HasPrefix(normBy, normTiled), method == "flash", method == "flash_bk":
+	case strings.HasPrefix(normBy, NormTiled), method == "flash", method == "flash_bk":
 		// What is left are tiles, bounded whatever the layer, and what is copied for them.
 	case slices.Contains([]string{"dpsgd", "functorch", "ew"}, method):
-		ways = append(ways, "use a method that clips without the per-sample gradients of all layers: ghost clipping, "+
-			"tiles or book-keeping")
-		instead = oneLayer
-	case normBy == normPerSample && method != "mixed_ghost":
-		ways = append(ways, tiles, "this layer's from Gram matrices where 2T² is below the product of its dimensions "+
-			"(ghost clipping)")
-		instead = oneLayer
-	case normBy == normGhost && method != "mixed_ghost":
-		ways = append(ways, tiles, "this layer's from its per-sample gradient where 2T² exceeds the product of its "+
-			"dimensions (mixed ghost clipping)")
-		instead = oneLayer
+		ways, instead = []ClipAdvice{AdviseOneLayer}, oneLayer
+	case normBy == NormPerSample && method != "mixed_ghost":
+		ways, instead = []ClipAdvice{tiles, AdviseGram}, oneLayer
+	case normBy == NormGhost && method != "mixed_ghost":
+		ways, instead = []ClipAdvice{tiles, AdviseOuter}, oneLayer
 	default:
-		ways = append(ways, tiles)
-		instead = oneLayer
+		ways, instead = []ClipAdvice{tiles}, oneLayer
 	}
-	instead = slices.DeleteFunc(slices.Clone(instead), func(m string) bool { return m == method })
-	if sum := sumAdvice(method, privacy); sum != "" {
-		if len(ways) == 0 {
-			return sum + "; norms are taken by tiles already", nil
-		}
-		ways = append(ways, sum)
+	if copiesForMean(method, privacy) {
+		ways = append(ways, AdviseSum)
 	}
-	if len(ways) == 0 {
-		return "smaller physical batches; norms are taken by tiles already", nil
-	}
-	return strings.Join(ways, "; or "), instead
+	return ways, slices.DeleteFunc(slices.Clone(instead), func(m string) bool { return m == method })
 }
 
-// sumAdvice is the part of it that is of the loss, empty where nothing is copied for its mean.
-func sumAdvice(method string, privacy *schemas.Privacy) string {
-	if privacy == nil || privacy.LossReduction == nil || *privacy.LossReduction != "mean" ||
-		slices.Contains(ownBackprops, method) {
-		return ""
-	}
-	return `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output ` +
-		"gradients to scale them"
+// copiesForMean reports whether output gradients are copied for the mean of the losses.
+func copiesForMean(method string, privacy *schemas.Privacy) bool {
+	return privacy != nil && privacy.LossReduction != nil && *privacy.LossReduction == "mean" &&
+		!slices.Contains(ownBackprops, method)
 }

@@ -2,7 +2,6 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 
@@ -17,16 +16,16 @@ type evidence struct {
 	in        *schemas.Tables
 	run       *analyze.Summary
 	ledgers   *memory.Ledgers
-	notLooked []string
+	notLooked []NotLooked
 
 	// The rest is of the device, and empty where no bytes are known.
 	p       identity.Place
 	l       *memory.Ledger
 	d       *memory.DeviceBreakdown // at the highest recorded moment
 	modules *memory.ModuleIndex
-	// peak is what that moment is called, and whole what its bytes are: it is not the peak where that came when nothing
-	// was recorded. What a change would take off such a peak nobody knows.
-	peak, whole string
+	// whole is what the bytes of that moment are: it is not the peak where that came when nothing was recorded. What a
+	// change would take off such a peak nobody knows.
+	whole string
 	// looked are the stretches of events in which every owner is known: set-up, the instrumented steps, and what came
 	// after the last step that was completed where that is known to be instrumented.
 	looked []memory.Span
@@ -40,9 +39,9 @@ func newEvidence(in *schemas.Tables, s *analyze.Summary, ledgers *memory.Ledgers
 	}
 	x.p, x.d = memory.PlaceOf(in, d), d
 	x.l, x.modules, x.looked = ledgers.Of(x.p), memory.NewModuleIndex(in, x.p.Rank), knownEvents(in, x.p)
-	x.peak, x.whole = "the peak", OfPeakAllocated
+	x.whole = OfPeakAllocated
 	if !s.BrokenDown() {
-		x.peak, x.whole = "the highest recorded moment", OfHighestRecorded
+		x.whole = OfHighestRecorded
 	}
 	return x
 }
@@ -78,37 +77,24 @@ func (x *evidence) of(f *Finding, bytes int64) { f.of(bytes, x.d.AllocatedBytes,
 
 // finding begins one of the peak.
 func (x *evidence) finding(id string) Finding {
-	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At)}
+	return Finding{ID: id, Device: new(x.d.Device), Rank: new(x.d.Rank), At: new(x.d.At),
+		Highest: Highest{x.d.At, x.d.AllocatedBytes, x.run.BrokenDown()}}
 }
 
 // bytesOf is a category's bytes at the peak.
 func (x *evidence) bytesOf(c schemas.Category) int64 { return x.d.Category(c).Bytes }
 
-// at says where figures of the peak come from.
-func (x *evidence) at(c schemas.Category) string {
-	return fmt.Sprintf("owners.parquet and allocations.parquet: category %s after event %d", c, x.d.At.Event)
-}
-
-// peakFigure is what most findings are a share of.
-func (x *evidence) peakFigure(f *Finding) {
-	what := "peak allocated"
-	if !x.run.BrokenDown() {
-		what = "highest recorded allocated"
-	}
-	f.bytes(what, x.d.AllocatedBytes, fmt.Sprintf("allocations.parquet: block_bytes live after event %d", x.d.At.Event))
-}
-
 // savesWithout says by how much the run's highest allocated would fall if bytes had not been held in the voids. It
 // replays: where the peak moves to another moment, no more is saved than down to that, nor than down to the highest of
 // a phase that holds none of them, in the steps without tags too. Where the peak was not recorded, or only a step
 // without tags reached it, nothing is said, as nobody knows what else would have to go.
-func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span, assumption string) {
+func (x *evidence) savesWithout(f *Finding, voids []memory.Void, events []memory.Span) {
 	if v := identity.Verdict(x.in, x.p); v == nil || v.InstrumentedPeakSeq == nil || !x.run.BrokenDown() {
 		return
 	}
 	changes := x.l.Changes()
 	saved := memory.HighestWithout(changes, nil, events) - memory.HighestWithout(changes, voids, events)
-	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)), assumption)
+	f.saves(min(saved, x.d.AllocatedBytes-x.besidesVoids(voids)))
 }
 
 // besidesVoids is the highest allocated of the phases of all steps, but for those that in some step have a void in
@@ -200,8 +186,14 @@ func (x *evidence) moduleOf(i int) *schemas.Module {
 	return m
 }
 
+// A ModulePart is what belongs to one module; nil where none is known.
+type ModulePart struct {
+	Module *schemas.Module
+	Bytes  int64
+}
+
 // largestModule says which module most bytes of a category belong to at the peak.
-func (x *evidence) largestModule(c schemas.Category) (m *schemas.Module, bytes int64) {
+func (x *evidence) largestModule(c schemas.Category) (most ModulePart) {
 	by := map[*schemas.Module]int64{}
 	for i, a := range x.l.Allocs {
 		if !a.LiveAt(x.d.At.Event) {
@@ -212,9 +204,9 @@ func (x *evidence) largestModule(c schemas.Category) (m *schemas.Module, bytes i
 		}
 	}
 	for k, b := range by {
-		if k != nil && (b > bytes || b == bytes && m != nil && k.ID < m.ID) {
-			m, bytes = k, b
+		if k != nil && (b > most.Bytes || b == most.Bytes && most.Module != nil && k.ID < most.Module.ID) {
+			most = ModulePart{k, b}
 		}
 	}
-	return m, bytes
+	return most
 }

@@ -33,6 +33,19 @@ func theFinding(t *testing.T, list []Finding, id string) *Finding {
 	return out
 }
 
+// factsOf are what the check of a finding found.
+func factsOf[Facts any](t *testing.T, f *Finding) Facts {
+	t.Helper()
+	if f == nil {
+		t.Fatal("nothing is found")
+	}
+	facts, is := f.Facts.(Facts)
+	if !is {
+		t.Fatalf("%s has %T", f.ID, f.Facts)
+	}
+	return facts
+}
+
 // inspected looks at one run by itself.
 func inspected(in schemas.Tables) []Finding {
 	return Find([]Checked{CheckRun(in)}, nil).Runs[0].Findings
@@ -40,12 +53,10 @@ func inspected(in schemas.Tables) []Finding {
 
 func TestKeptGradientsAreFound(t *testing.T) {
 	f := theFinding(t, inspected(fixture.KeptRun(false)), KeptGradients)
-	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil ||
-		len(f.Figures) != 3 {
+	if f == nil || *f.Bytes != 100 || f.SavesBytes == nil || *f.SavesBytes != 100 || f.At == nil {
 		t.Errorf("%+v", f)
 	}
-	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts: the sentence says
-	// so.
+	// What the peak would lose are whole blocks, more than the gradients that the breakdown counts.
 	rounded := fixture.KeptRun(false)
 	for i := range rounded.Owners {
 		if rounded.Owners[i].Category == schemas.Gradients {
@@ -53,9 +64,7 @@ func TestKeptGradientsAreFound(t *testing.T) {
 		}
 	}
 	f = theFinding(t, inspected(rounded), KeptGradients)
-	if f == nil || *f.Bytes != 100 || f.Figures[1].Value != 112 ||
-		f.Figures[1].What != "blocks of them unused at the peak" ||
-		!strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
+	if x := factsOf[KeptGradientsFacts](t, f); *f.Bytes != 100 || x.AtPeakBytes != 112 || !f.Highest.IsPeak {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, inspected(fixture.KeptRun(true)), KeptGradients); f != nil {
@@ -63,7 +72,7 @@ func TestKeptGradientsAreFound(t *testing.T) {
 	}
 	// A rule of thumb that knows each part at its maximum: 100 + 100 + 0 + 50, of a peak of 350.
 	if f := theFinding(t, inspected(fixture.KeptRun(false)), RuleOfThumb); f == nil || *f.Bytes != 100 ||
-		!strings.Contains(f.Sentence, "the optimizer's state") {
+		factsOf[RuleOfThumbFacts](t, f).Adam {
 		t.Errorf("%+v", f)
 	}
 }
@@ -72,13 +81,14 @@ func TestFragmentationIsFound(t *testing.T) {
 	const piece = 64 << 20
 	list := inspected(fixture.Pieces(6, 2, 6*piece)) // 128 MiB are free in two pieces when 128 MiB in one are asked for
 	f := theFinding(t, list, Fragmentation)
-	if f == nil || *f.Bytes != 2*piece || *f.SavesBytes != 2*piece || f.Of != OfPeakReserved || *f.Share != 0.25 ||
-		!strings.Contains(f.Sentence, "pool: once, outside the steps with 128.00 MiB free.") {
+	if x := factsOf[FragmentationFacts](t, f); *f.Bytes != 2*piece || *f.SavesBytes != 2*piece ||
+		f.Of != OfPeakReserved || *f.Share != 0.25 || x.Times != 1 || x.FreeBytes != 2*piece ||
+		x.ReservedBytes != 8*piece {
 		t.Errorf("%+v", f)
 	}
 	c := theFinding(t, list, Cached)
-	if c == nil || *c.Bytes != 2*piece || *c.SavesBytes != 2*piece || c.Figures[1].Value != 2*piece ||
-		c.Figures[2].Value != 0 {
+	if lay := factsOf[CachedFacts](t, c).Layout; *c.Bytes != 2*piece || *c.SavesBytes != 2*piece ||
+		lay.Idle != 2*piece || lay.Gaps != 0 {
 		t.Errorf("%+v", c)
 	}
 	// With one piece free the new segment is needed: some is cached, nothing is fragmented.
@@ -93,30 +103,11 @@ func TestFragmentationIsFound(t *testing.T) {
 	}
 }
 
-// sampledRun has six timed steps of 10 ms, of which the last three are slowed down and take 14, with a sample in each.
-func sampledRun(id string, slowed int, others int32) schemas.Tables {
-	in := schemas.Tables{Manifest: &schemas.Manifest{RunID: id, Name: id, Status: schemas.StatusOK,
-		Source: schemas.Measured},
-		Report: &schemas.IngestReport{}}
-	now := int64(1)
-	for i := range 6 {
-		ms, reasons := int64(10e6), int64(0)
-		if i >= 6-slowed {
-			ms, reasons = 14e6, schemas.ThrottlePowerCap
-		}
-		in.Steps = append(in.Steps, schemas.Step{Step: int64(i), StartNS: now, EndNS: now + ms, WallNS: ms, GPUNS: ms})
-		in.Samples = append(in.Samples, schemas.Sample{TimeNS: now + ms/2, ThrottleReasons: &reasons,
-			OtherProcesses: others})
-		now += ms + 1
-	}
-	return in
-}
-
 func TestDisturbedStepsAreFound(t *testing.T) {
-	list := inspected(sampledRun("slow", 3, 0))
+	list := inspected(fixture.Sampled("slow", 3, 0))
 	f := theFinding(t, list, Throttled)
-	if f == nil || f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 ||
-		!strings.Contains(f.Sentence, "in 3 of 6 timed steps") || !strings.Contains(f.Sentence, "power cap") {
+	if x := factsOf[ThrottledFacts](t, f); f.SavesMS == nil || *f.SavesMS != 4 || *f.MS != 4 || x.Steps != 3 ||
+		x.Sampled != 6 || x.Reasons != schemas.ThrottlePowerCap || *x.Medians != [2]float64{14, 10} {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, list, UnsteadySteps); f == nil || *f.MS != 4 {
@@ -126,26 +117,27 @@ func TestDisturbedStepsAreFound(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	// A step without a sample is no step that was not slowed down.
-	unsampled := sampledRun("gaps", 3, 0)
+	unsampled := fixture.Sampled("gaps", 3, 0)
 	unsampled.Samples = unsampled.Samples[1:]
 	if f := theFinding(t, inspected(unsampled), Throttled); f == nil || f.SavesMS != nil ||
-		!strings.Contains(f.Sentence, "in 3 of 5 timed steps that were sampled") {
+		factsOf[ThrottledFacts](t, f).Steps != 3 || factsOf[ThrottledFacts](t, f).Sampled != 5 {
 		t.Errorf("%+v", f)
 	}
 	// Where every step was slowed, nobody knows by how much.
-	if f := theFinding(t, inspected(sampledRun("all", 6, 0)), Throttled); f == nil || f.SavesMS != nil ||
+	if f := theFinding(t, inspected(fixture.Sampled("all", 6, 0)), Throttled); f == nil || f.SavesMS != nil ||
 		f.MS != nil {
 		t.Errorf("%+v", f)
 	}
-	if f := theFinding(t, inspected(sampledRun("shared", 0, 1)), OtherProcess); f == nil || f.SavesMS != nil {
+	if f := theFinding(t, inspected(fixture.Sampled("shared", 0, 1)), OtherProcess); f == nil || f.SavesMS != nil {
 		t.Errorf("%+v", f)
 	}
-	if list := inspected(sampledRun("clean", 0, 0)); len(list) != 0 {
+	if list := inspected(fixture.Sampled("clean", 0, 0)); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
-	in := sampledRun("busy", 0, 0)
+	in := fixture.Sampled("busy", 0, 0)
 	in.Manifest.Isolation = &schemas.Isolation{Reason: "another process was there", OtherProcesses: new(2)}
-	if f := theFinding(t, inspected(in), NotIsolated); f == nil || f.Figures[0].Value != 2 {
+	if f := theFinding(t, inspected(in), NotIsolated); f == nil ||
+		*factsOf[NotIsolatedFacts](t, f).OtherProcesses != 2 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -163,10 +155,12 @@ func TestRunsAreComparedWithTheirStore(t *testing.T) {
 	}
 	list := look(ghost, flash, other, vanilla)
 	f := theFinding(t, list, CheaperMethod)
-	if f == nil || *f.SavesBytes != 100 || *f.SavesMS != 50 || !strings.Contains(f.Assumption, "f1") {
+	if f == nil || *f.SavesBytes != 100 || *f.SavesMS != 50 ||
+		factsOf[CheaperMethodFacts](t, f).Best.Run.RunID != "f1" {
 		t.Errorf("%+v", f)
 	}
-	if f := theFinding(t, list, ClipTemporaries); *f.SavesBytes != 100 || *f.SavesMS != 50 {
+	if f := theFinding(t, list, ClipTemporaries); *f.SavesBytes != 100 || *f.SavesMS != 50 ||
+		!f.Methods.Lower || f.Methods.Best.Run.RunID != "f1" {
 		t.Errorf("%+v", f)
 	}
 	if f := theFinding(t, look(ghost, other, vanilla), CheaperMethod); f != nil {
@@ -196,7 +190,7 @@ func TestSavingsOfPredictedRuns(t *testing.T) {
 		n := Checked{Summary: ghost, findings: []Finding{{ID: ClipTemporaries, Bytes: new(int64(300)),
 			instead: []string{"flash"}}}}
 		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{flash}).Runs[0].Findings, ClipTemporaries)
-		if *f.SavesBytes != 100 || !strings.HasPrefix(f.Assumption, source+": a peak of ") {
+		if *f.SavesBytes != 100 || f.Methods.Best.Run.Source != source {
 			t.Errorf("%s: %+v", source, f)
 		}
 	}
@@ -299,15 +293,15 @@ func TestFastestMethodIsNamed(t *testing.T) {
 		bare(summaries.Private("bk-bare", "bk", 900, 10))
 	twin, slow := summaries.Private("bk", "bk", 900, 12), summaries.Private("bk-slow", "bk", 900, 60)
 	for want, around := range map[string][]analyze.Summary{
-		"run bk-bare of the same parameters":                      {flash, quick},
-		"medians of 3 runs of the same parameters, bk among them": {slow, flash, quick, twin},
-		"run flash of the same parameters":                        {flash, summaries.Private("fgc", "fgc", 900, 95)},
+		"bk-bare": {flash, quick},
+		"bk":      {slow, flash, quick, twin},
+		"flash":   {flash, summaries.Private("fgc", "fgc", 900, 95)},
 	} {
 		for range 2 {
 			slices.Reverse(around)
 			f := theFinding(t, Find([]Checked{{Summary: ghost}}, around).Runs[0].Findings, CheaperMethod)
-			if f == nil || f.Assumption != "measured: "+want {
-				t.Errorf("%+v, want %s", f, want)
+			if best := factsOf[CheaperMethodFacts](t, f).Best; best.Run.RunID != want || best.Runs != len(around)-1 {
+				t.Errorf("%+v, want %s", best, want)
 			}
 		}
 	}
@@ -353,24 +347,26 @@ func TestMethodsAreComparedOverRepeats(t *testing.T) {
 				Param: true})
 	}
 	if f := at(dpsgd, apart)["dpsgd0"]; f == nil || *f.SavesBytes != 100 ||
-		!strings.Contains(f.Assumption, "medians of 3 runs") {
+		factsOf[CheaperMethodFacts](t, f).Best.Runs != 3 {
 		t.Errorf("%+v", f)
 	}
 	// Fewer bytes at a median that is no higher: nothing is said to save time.
 	found := at(repeats("dpsgd", 900, 31.3, 29.3, 25.4, 25.7, 26.2), bk)
 	f := found["bk0"]
 	if len(found) != 1 || f == nil || *f.SavesBytes != 100 || f.SavesMS != nil || f.MS != nil || *f.Bytes != 100 ||
-		f.Of != OfPeakAllocated ||
-		!strings.Contains(f.Sentence, "dpsgd takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)") ||
-		!strings.Contains(f.Sentence, "overlap") {
+		f.Of != OfPeakAllocated {
 		t.Errorf("%+v: %+v", found, f)
+	}
+	if x := factsOf[CheaperMethodFacts](t, f); x.Best.Run.Method() != "dpsgd" || x.Best.Step.Median != 26.2 ||
+		x.Best.Step.Low != 25.4 || x.Best.Step.High != 31.3 || x.Best.Runs != 5 || !x.Overlap {
+		t.Errorf("%+v", x)
 	}
 	// Ranges apart: one finding at the recorded run, wherever it stands among the repeats, of the medians.
 	slow := repeats("ghost", 1000, 52, 36, 38, 37, 40)
 	slices.Reverse(slow)
 	found = at(slow, dpsgd)
 	if f = found["ghost0"]; len(found) != 1 || f == nil || *f.SavesMS != 38-26.2 ||
-		f.Assumption != "measured: medians of 5 runs of the same parameters, dpsgd0 among them" {
+		factsOf[CheaperMethodFacts](t, f).Best.Run.RunID != "dpsgd0" {
 		t.Errorf("%+v: %+v", found, f)
 	}
 	if found = at(slow[:2]); len(found) != 0 {
@@ -410,21 +406,17 @@ func TestSingleRunsHaveRanges(t *testing.T) {
 	for _, c := range []struct {
 		theirs analyze.Summary
 		saves  bool
-		words  string
 	}{
-		{run("g", "ghost", 400, 4, 3.4, 7.2, timing.OfMedian), false,
-			"ghost takes 4.000 ms a step (3.400 ms to 7.200 ms " +
-				"with 95 % confidence)"},
-		{run("g", "ghost", 400, 4, 3.4, 5, timing.OfRange), true,
-			"ghost takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 " +
-				"steps)"},
+		{run("g", "ghost", 400, 4, 3.4, 7.2, timing.OfMedian), false},
+		{run("g", "ghost", 400, 4, 3.4, 5, timing.OfRange), true},
 	} {
 		n := Checked{Summary: ours, findings: []Finding{{ID: PerSample, Bytes: new(int64(300)),
 			instead: []string{"ghost"}}}}
 		list := Find([]Checked{n}, []analyze.Summary{c.theirs}).Runs[0].Findings
 		cheaper, measured := theFinding(t, list, CheaperMethod), theFinding(t, list, PerSample)
 		if cheaper == nil || *cheaper.SavesBytes != 600 || (cheaper.SavesMS != nil) != c.saves ||
-			!strings.Contains(cheaper.Sentence, c.words) || strings.Contains(cheaper.Sentence, "overlap") == c.saves {
+			*factsOf[CheaperMethodFacts](t, cheaper).Best.Step != *c.theirs.StepMS ||
+			factsOf[CheaperMethodFacts](t, cheaper).Overlap == c.saves {
 			t.Errorf("%+v", cheaper)
 		}
 		if *measured.SavesBytes != 600 || (measured.SavesMS != nil) != c.saves || measured.CostsMS != nil {
@@ -479,9 +471,7 @@ func TestFailureWithoutEvents(t *testing.T) {
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
 		Module: "head", Fatal: true}}
 	list := inspected(in)
-	if list[0].ID != OOM || list[0].At != nil ||
-		!strings.Contains(list[0].Sentence, "1,024.00 MiB by module head failed in forward of step 2, and the run "+
-			"died of it") {
+	if list[0].ID != OOM || list[0].At != nil || factsOf[OOMFacts](t, &list[0]).Request.Oom.Module != "head" {
 		t.Errorf("%+v", list[0])
 	}
 	at, err := memory.ParseAt("oom")
@@ -518,11 +508,9 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, " +
 		"so that 512.00 MiB were left for tensors"
 	f := theFinding(t, inspected(in), OOM)
-	if f == nil || !strings.Contains(f.Sentence, ". T"+both+": ") ||
-		!slices.ContainsFunc(f.Figures, func(g Figure) bool {
-			return g.What == "limit left for tensors" && g.Value == 512<<20
-		}) {
-		t.Errorf("%+v", f)
+	r := factsOf[OOMFacts](t, f).Request
+	if !r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 88<<20 {
+		t.Errorf("%+v", r)
 	}
 	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(1))})
 	if err != nil || !strings.Contains(at.Devices[0].Warnings[0], "; t"+both+", and ") {
@@ -533,21 +521,18 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	}
 	// A limit below what is free is one that the script has set: nothing is taken of it.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
-	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 400.00 MiB: ") ||
-		slices.ContainsFunc(f.Figures, func(g Figure) bool {
-			return strings.HasPrefix(g.What, "limit left")
-		}) {
-		t.Errorf("%+v", f)
+	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
+	if r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 0 {
+		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
 		t.Errorf("%+v", p)
 	}
 	// One above it, which is not all of the device: who took the rest is not said.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
-	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 550.00 MiB, of "+
-		"which 512.00 MiB were left for tensors: ") ||
-		slices.ContainsFunc(f.Figures, func(g Figure) bool { return strings.HasPrefix(g.What, "limit taken") }) {
-		t.Errorf("%+v", f)
+	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
+	if r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 38<<20 {
+		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 {
 		t.Errorf("%+v", p)
@@ -568,9 +553,9 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	}
 	in.Events, in.Reserved = nil, nil // what was reserved is not known
 	in.Report.OOMs = []schemas.OOM{o}
-	if f := theFinding(t, inspected(in), OOM); !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with "+
-		"what the CUDA context and others take of it: ") {
-		t.Errorf("%+v", f)
+	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
+	if !r.Whole || r.Breakdown.ReservedBytes != nil {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -640,8 +625,12 @@ func TestUnknownBytesAreFound(t *testing.T) {
 	v := &in.Report.Devices[0]
 	v.AmbiguousTags, v.Verdict, v.ResidueBytes = 3, schemas.Lossy, 512
 	list := inspected(in)
-	if f := theFinding(t, list, NotConserved); f == nil || !strings.Contains(f.Change, "record the run again") {
+	if f := theFinding(t, list, NotConserved); *f.Bytes != 512 ||
+		factsOf[NotConservedFacts](t, f).Verdict != schemas.Lossy {
 		t.Errorf("%+v", f)
+	}
+	if n := factsOf[AmbiguousTagsFacts](t, theFinding(t, list, AmbiguousTags)).Tags; n != 3 {
+		t.Errorf("%d tags", n)
 	}
 	for _, id := range []string{PhaseOnly, Unattributed, AmbiguousTags} {
 		if theFinding(t, list, id) == nil {

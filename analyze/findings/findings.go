@@ -10,66 +10,58 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
-// Schema is the version of [Document].
-const Schema = "dpsight.findings/1"
-
-// Document is what "dpsight analyze findings --format json" prints.
-type Document struct {
-	Schema string `json:"schema"`
-	Runs   []Run  `json:"runs"`
+// Found is what was found in runs.
+type Found struct {
+	Runs []Run
 }
 
 // Run is what is worth saying of one run, first what grows from step to step and what ended it, then by what it
 // would save, then by size.
 type Run struct {
 	identity.Identity
-	Findings []Finding `json:"findings"`
+	Findings []Finding
 	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
-	NotLooked []string `json:"not_looked"`
-	Warnings  []string `json:"warnings"`
+	NotLooked []NotLooked
+	Warnings  []string
 
-	experiment string // see [Document.Experiments]
+	experiment string // see [Found.Experiments]
 }
 
 // A Finding is an observation with the figures that it stands on. Thresholds are in docs/findings.md.
 type Finding struct {
-	ID     string         `json:"id"` // stable: one of the Finding… constants
-	Device *string        `json:"device"`
-	Rank   *int32         `json:"rank"`
-	At     *memory.Moment `json:"at"` // of a finding that is of a moment
+	ID     string // stable: one of the Finding… constants
+	Device *string
+	Rank   *int32
+	At     *memory.Moment // of a finding that is of a moment
+	// Highest is the highest recorded moment of the device, where the finding is of bytes held.
+	Highest Highest
 	// Bytes or MS is what the finding is about; both are null where it has no size.
-	Bytes *int64   `json:"bytes"`
-	MS    *float64 `json:"ms"`
+	Bytes *int64
+	MS    *float64
 	// Share is the size's share of Of: one of the Of… constants; null without a size.
-	Share *float64 `json:"share"`
-	Of    string   `json:"of,omitempty"`
-	// Sentence says what was found. It can be pasted into a paper.
-	Sentence string   `json:"sentence"`
-	Figures  []Figure `json:"figures"`
-	// Change is what to change; empty where nothing is to be.
-	Change string `json:"change,omitempty"`
+	Share *float64
+	Of    string
+	// Facts are the check's own: of the type that stands beside it, nil where all is said by the other fields.
+	Facts any
 	// SavesBytes is by how much the peak reserved would fall where Of is of what is reserved, else the peak allocated,
-	// SavesMS by how much a step would; null where that is not known. Assumption says under what condition, and goes
-	// with them.
-	SavesBytes *int64   `json:"saves_bytes"`
-	SavesMS    *float64 `json:"saves_ms"`
+	// SavesMS by how much a step would; null where that is not known.
+	SavesBytes *int64
+	SavesMS    *float64
 	// CostsMS is by how much a step would become longer, where a change that saves bytes is known to cost time.
-	CostsMS    *float64 `json:"costs_ms,omitempty"`
-	Assumption string   `json:"assumption,omitempty"`
+	CostsMS *float64
+	// Methods are the runs of other methods that SavesBytes and SavesMS are by; nil where they are bounds.
+	Methods *Methods
+	// Idle: a change would save nothing, as much is allocated at another moment.
+	Idle bool
 
-	failed *memory.FailedRequest // of a request that failed
-	// instead are the methods whose runs tell what doing without would save.
-	instead []string
-	// besides is the part of the change that no such method's run says anything of.
-	besides string
+	instead []string // the methods whose runs tell what doing without would save
 }
 
-// Figure is one figure of a finding. From says where it comes from: table, column, category, event, or a run.
-type Figure struct {
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // "bytes", "ms", "count", "percent"
-	From  string  `json:"from"`
+// Highest is the highest recorded moment of a device. It is not the peak where torch counted more.
+type Highest struct {
+	At             memory.Moment
+	AllocatedBytes int64
+	IsPeak         bool
 }
 
 // The findings.
@@ -119,8 +111,8 @@ const (
 // Find gathers what was found in each run and adds what only several runs tell: repeats that disagree, and what
 // other methods of the same experiment cost. around are the other runs to compare with, such as the rest of the store;
 // a run that is among inspected too counts once.
-func Find(inspected []Checked, around []analyze.Summary) Document {
-	doc := Document{Schema: Schema, Runs: []Run{}}
+func Find(inspected []Checked, around []analyze.Summary) Found {
+	var found Found
 	all := make([]analyze.Summary, 0, len(inspected)+len(around))
 	for i := range inspected {
 		all = append(all, inspected[i].Summary)
@@ -138,36 +130,30 @@ func Find(inspected []Checked, around []analyze.Summary) Document {
 		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {
 			run.Findings[k].measureAgainst(&n.Summary, all)
-			run.Findings[k].dropIdleAdvice()
-			if run.Findings[k].Figures == nil {
-				run.Findings[k].Figures = []Figure{}
-			}
+			run.Findings[k].Idle = run.Findings[k].idle()
 		}
 		slices.SortStableFunc(run.Findings, byWeight(&n.Summary))
-		doc.Runs = append(doc.Runs, run)
+		found.Runs = append(found.Runs, run)
 	}
-	identity.Distinguish(doc.Runs, func(r *Run) *identity.Identity { return &r.Identity })
-	return doc
+	identity.Distinguish(found.Runs, func(r *Run) *identity.Identity { return &r.Identity })
+	return found
 }
 
-// dropIdleAdvice says of a change that saves neither bytes nor time that it does not, in the place of advising it.
-func (f *Finding) dropIdleAdvice() {
-	if f.Change == "" || f.SavesBytes == nil || *f.SavesBytes > 0 || f.SavesMS != nil && *f.SavesMS > 0 {
-		return
-	}
-	f.Change = ""
-	f.Sentence += " Doing without would save nothing: as much is allocated at another moment."
+// idle reports whether a change saves neither bytes nor time. That no other method saves any is said by [Methods].
+func (f *Finding) idle() bool {
+	return f.SavesBytes != nil && *f.SavesBytes <= 0 && (f.SavesMS == nil || *f.SavesMS <= 0) &&
+		(f.Methods == nil || f.Methods.Best != nil)
 }
 
 // byWeight puts first what grows from step to step, which no setting of the allocator helps against, and what
 // ended the run, then what saves the larger share, be it of bytes or of a step, then the larger share.
 func byWeight(s *analyze.Summary) func(a, b Finding) int {
 	weight := func(f *Finding) (fatal int, saves, share float64) {
-		switch {
-		case f.ID == Growth:
-			fatal = 2
-		case f.failed != nil && f.failed.Fatal:
+		if failed, is := f.Facts.(OOMFacts); is && failed.Request.Fatal {
 			fatal = 1
+		}
+		if f.ID == Growth {
+			fatal = 2
 		}
 		return fatal, max(savedBytes(s, f), savedTime(s, f)), timing.OrZero(f.Share)
 	}
@@ -203,19 +189,6 @@ func savedTime(s *analyze.Summary, f *Finding) float64 {
 	return *f.SavesMS / s.StepMS.Median
 }
 
-// bytes adds a figure.
-func (f *Finding) bytes(what string, n int64, from string) {
-	f.Figures = append(f.Figures, Figure{what, float64(n), "bytes", from})
-}
-
-func (f *Finding) milliseconds(what string, ms float64, from string) {
-	f.Figures = append(f.Figures, Figure{what, ms, "ms", from})
-}
-
-func (f *Finding) count(what string, n int, from string) {
-	f.Figures = append(f.Figures, Figure{what, float64(n), "count", from})
-}
-
 // of says how large the finding is in bytes, and of what.
 func (f *Finding) of(bytes, whole int64, name string) {
 	f.Bytes, f.Of = new(bytes), name
@@ -233,6 +206,4 @@ func (f *Finding) ofStep(ms, step float64) {
 }
 
 // saves says what a change would bring. A saving of nothing is none.
-func (f *Finding) saves(bytes int64, assumption string) {
-	f.SavesBytes, f.Assumption = new(max(bytes, 0)), assumption
-}
+func (f *Finding) saves(bytes int64) { f.SavesBytes = new(max(bytes, 0)) }

@@ -2,12 +2,17 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 )
+
+// FragmentationFacts are those of [Fragmentation], whose bytes were reserved while as many were free.
+type FragmentationFacts struct {
+	Times            int
+	FreeBytes, Event int64 // at the last of these times
+	ReservedBytes    int64 // the highest
+}
 
 // fragmented adds up by how much the highest reserved rose when as many bytes as were reserved anew lay free in the
 // cache, but in no piece that would do.
@@ -45,22 +50,8 @@ func (x *evidence) fragmented() []Finding {
 	at := memory.MomentOf(x.in, x.p, last)
 	f.At = &at
 	f.of(grown, r.bytes, r.of)
-	from := "events.parquet: segment_alloc and segment_map; allocations.parquet: blocks not yet completely freed"
-	f.bytes("reserved anew while as much was free", grown, from)
-	f.count("times", times, from)
-	f.bytes("free at the last of them", freeThen, fmt.Sprintf("the same, before event %d", last))
-	f.bytes(r.title, r.bytes, "events.parquet: segments")
-	often := prose.Times(times) + ","
-	if times > 1 {
-		often += " the last time"
-	}
-	f.Sentence = fmt.Sprintf("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many "+
-		"free bytes, in pieces that were too small or of another stream or pool: %s %s with %s free.",
-		prose.MiB(grown), prose.Share(float64(grown), float64(r.bytes)), prose.MiB(r.bytes), r.most, often,
-		memory.When(&at), prose.MiB(freeThen))
-	f.Change = expandable
-	x.savesReserved(&f, min(grown, r.spare), "at most: every request that found its bytes free in pieces would "+
-		"have been served from them, and nothing reserved later for their sake")
+	f.Facts = FragmentationFacts{Times: times, FreeBytes: freeThen, Event: last, ReservedBytes: r.bytes}
+	x.savesReserved(&f, min(grown, r.spare))
 	return []Finding{f}
 }
 

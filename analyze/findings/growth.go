@@ -2,12 +2,10 @@ package findings
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -20,9 +18,23 @@ const (
 	growthPartPercent = 5  // of the growth: what is less is not named
 )
 
-// A low is the lowest that was allocated in a step, and the first event after which it was.
-type low struct {
-	step, seq, bytes int64
+// GrowthFacts are those of [Growth], whose bytes are all that the steps added.
+type GrowthFacts struct {
+	First, Last Low
+	Gaps        bool // there are steps between them that were not recorded
+	// the largest parts of it: what the categories count more, and what was made in between for modules
+	Categories, Modules []NamedBytes
+}
+
+// A Low is the lowest that was allocated in a step, and the first event after which it was.
+type Low struct {
+	Step, Event, Bytes int64
+}
+
+// NamedBytes are those of a category or of a module.
+type NamedBytes struct {
+	Name  string
+	Bytes int64
 }
 
 // growth looks at what every step leaves behind: where the lowest allocated of each is above that of the one before,
@@ -33,54 +45,22 @@ func (x *evidence) growth() []Finding {
 		return nil
 	}
 	first, last := lows[0], lows[len(lows)-1]
-	grown, steps := last.bytes-first.bytes, last.step-first.step
+	grown, steps := last.Bytes-first.Bytes, last.Step-first.Step
 	whole := x.d.AllocatedBytes
 	if !memory.AtLeast(grown, steps*whole, growthStepPercent) && !memory.AtLeast(grown, whole, growthPercent) {
 		return nil
 	}
 	f := x.finding(Growth)
-	f.At = new(memory.MomentOf(x.in, x.p, last.seq))
+	f.At = new(memory.MomentOf(x.in, x.p, last.Event))
 	x.of(&f, grown)
-	from := "allocations.parquet: block_bytes live after event %d, the lowest of step %d"
-	f.bytes("lowest of the first of these steps", first.bytes, fmt.Sprintf(from, first.seq, first.step))
-	f.bytes("lowest of the last", last.bytes, fmt.Sprintf(from, last.seq, last.step))
-	f.count("steps between", int(steps), "steps.parquet")
-	f.bytes("growth a step", grown/steps, "steps.parquet and allocations.parquet: the difference by the steps")
-	x.peakFigure(&f)
-	each := "each step"
-	if steps >= int64(len(lows)) {
-		each = "each recorded step"
-	}
-	f.Sentence = fmt.Sprintf("From step %d to step %d the lowest allocated of %s is above that of the one before: by "+
-		"%s a step, %s (%s of %s) in all",
-		first.step, last.step, each, prose.MiB(grown/steps), prose.MiB(grown),
-		prose.Share(float64(grown), float64(whole)), x.peak)
-	categories, modules := x.grown(first.seq, last.seq)
-	parts := named(categories, grown, func(c schemas.Category) string { return prose.Words(c) },
-		func(c schemas.Category,
-			n int64) {
-			f.bytes("of it "+prose.Words(c), n,
-				fmt.Sprintf("owners.parquet: category %s after event %d, less that after event %d", c, last.seq,
-					first.seq))
-		})
-	if len(parts) > 0 {
-		f.Sentence += ", of it " + prose.JoinWords(parts)
-	}
-	parts = named(modules, grown, func(m string) string { return "of module " + m }, func(m string, n int64) {
-		f.bytes("made in it for module "+m, n, fmt.Sprintf("allocations.parquet and owners.parquet: live after event "+
-			"%d, made after event %d", last.seq, first.seq))
-	})
-	if len(parts) > 0 {
-		f.Sentence += "; by module, " + prose.JoinWords(parts)
-	}
-	f.Sentence += ". Something keeps tensors or graphs of earlier steps alive."
-	f.Change = "keep numbers of a step and not its tensors: loss.item() or loss.detach() in what is summed or put " +
-		"into a list, which else keeps the step's whole graph, and torch.no_grad() around what trains nothing"
+	categories, modules := x.grown(first.Event, last.Event)
+	f.Facts = GrowthFacts{First: first, Last: last, Gaps: steps >= int64(len(lows)),
+		Categories: largest(categories, grown), Modules: largest(modules, grown)}
 	return []Finding{f}
 }
 
 // lows gives those of the recorded steps after warm-up, in order.
-func (x *evidence) lows() (lows []low) {
+func (x *evidence) lows() (lows []Low) {
 	var steps []*schemas.Step
 	for i := range x.in.Steps {
 		if s := &x.in.Steps[i]; s.Rank == x.p.Rank && s.Device == x.p.Device && s.Recorded && !s.Warmup {
@@ -94,13 +74,13 @@ func (x *evidence) lows() (lows []low) {
 	next := 0
 	var allocated, since int64 // as it is since that event
 	see := func(seq, bytes int64) {
-		if k := len(lows) - 1; bytes < lows[k].bytes {
-			lows[k].seq, lows[k].bytes = seq, bytes
+		if k := len(lows) - 1; bytes < lows[k].Bytes {
+			lows[k].Event, lows[k].Bytes = seq, bytes
 		}
 	}
 	begin := func(before int64) { // the steps that have begun before an event, with what was allocated then
 		for next < len(steps) && steps[next].BeginSeq < before {
-			lows = append(lows, low{steps[next].Step, max(since, steps[next].BeginSeq), allocated})
+			lows = append(lows, Low{steps[next].Step, max(since, steps[next].BeginSeq), allocated})
 			next++
 		}
 	}
@@ -116,10 +96,10 @@ func (x *evidence) lows() (lows []low) {
 }
 
 // rising is the longest stretch in which each is above the one before, of equals the last.
-func rising(lows []low) (longest []low) {
+func rising(lows []Low) (longest []Low) {
 	from := 0
 	for i := range lows {
-		if i > 0 && lows[i].bytes <= lows[i-1].bytes {
+		if i > 0 && lows[i].Bytes <= lows[i-1].Bytes {
 			from = i
 		}
 		if i+1-from >= len(longest) {
@@ -156,17 +136,16 @@ func (x *evidence) grown(from, to int64) (categories map[schemas.Category]int64,
 	return categories, modules
 }
 
-// named words the largest parts of a whole, and hands them to use.
-func named[K cmp.Ordered](parts map[K]int64, whole int64, name func(K) string, use func(K, int64)) (out []string) {
-	keys := slices.SortedFunc(maps.Keys(parts), func(a, b K) int {
+// largest are the largest parts of a whole.
+func largest(parts map[string]int64, whole int64) (out []NamedBytes) {
+	keys := slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(parts[b], parts[a]), cmp.Compare(a, b))
 	})
 	for _, k := range keys[:min(len(keys), growthNamed)] {
 		if !memory.AtLeast(parts[k], whole, growthPartPercent) {
 			break
 		}
-		out = append(out, prose.MiB(parts[k])+" "+name(k))
-		use(k, parts[k])
+		out = append(out, NamedBytes{k, parts[k]})
 	}
 	return out
 }

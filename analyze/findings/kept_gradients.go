@@ -1,16 +1,21 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 const keptPercent = 1 // of the peak, held by gradients of the step before when forward begins
+
+// KeptGradientsFacts are those of [KeptGradients], whose bytes are held after Event, when the forward pass of a step
+// begins.
+type KeptGradientsFacts struct {
+	Step, Event int64
+	AtPeakBytes int64 // of the blocks that are unused at the peak
+}
 
 // gradients looks for .grad that outlives its step: gradients that the optimizer has used, still there when the next
 // forward pass begins. Unlike what [memory.KeptGradients] counts, zero_grad may free them later.
@@ -47,22 +52,8 @@ func (x *evidence) gradients() []Finding {
 	}
 	f := x.finding(KeptGradients)
 	x.of(&f, held)
-	f.bytes("gradients when forward begins", held, fmt.Sprintf("owners.parquet: category gradients after event %d, "+
-		"step %d", at, step))
-	f.bytes("blocks of them unused at "+x.peak, atPeak, fmt.Sprintf("gradients.parquet and owners.parquet: not "+
-		"written since, after event %d", x.d.At.Event))
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s "+
-		"of gradients that were written before", step, prose.MiB(held))
-	if atPeak > 0 {
-		f.Sentence += fmt.Sprintf(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them "+
-			"included.", prose.MiB(atPeak), x.peak, prose.Share(float64(atPeak), float64(x.d.AllocatedBytes)))
-	} else {
-		f.Sentence += "; " + x.peak + " has none of them."
-	}
-	f.Change = "call zero_grad(set_to_none=True) before the forward pass; Opacus' optimizers keep .grad unless told so"
-	x.savesWithout(&f, voids, spans, "nothing reads .grad between the start of a forward pass and the next writing; "+
-		"all other allocations stay as they are")
+	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak}
+	x.savesWithout(&f, voids, spans)
 	return []Finding{f}
 }
 

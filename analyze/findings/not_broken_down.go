@@ -1,13 +1,13 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 )
 
 const latePercent = 0.1 // of the peak, that the breakdown does not reach
+
+// NotBrokenDownFacts are those of [PeakNotBrokenDown].
+type NotBrokenDownFacts struct{ PeakBytes int64 }
 
 // notBrokenDown looks for a peak that came when no event was recorded.
 func (x *evidence) notBrokenDown() []Finding {
@@ -17,10 +17,6 @@ func (x *evidence) notBrokenDown() []Finding {
 	}
 	f := x.finding(PeakNotBrokenDown)
 	f.of(*peak-whole, *peak, OfPeakAllocated)
-	f.bytes("peak by torch's counter", *peak, "ingest.json: devices[].torch_peak_allocated_bytes")
-	f.bytes("highest recorded moment", whole, fmt.Sprintf("allocations.parquet: after event %d", x.d.At.Event))
-	f.Sentence = fmt.Sprintf("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.",
-		prose.MiB(*peak), prose.MiB(whole), prose.MiB(*peak-whole))
-	f.Change = "record more steps, with --record-steps"
+	f.Facts = NotBrokenDownFacts{*peak}
 	return []Finding{f}
 }

@@ -1,12 +1,12 @@
 package findings
 
-import (
-	"fmt"
+import "github.com/dpsight/dpsight/schemas"
 
-	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
-	"github.com/dpsight/dpsight/schemas"
-)
+// NotConservedFacts are those of [NotConserved], whose bytes are the residue.
+type NotConservedFacts struct {
+	Verdict string
+	Reason  string
+}
 
 // notConserved looks for a recording that replay and the allocator's counters do not agree on.
 func (x *evidence) notConserved() []Finding {
@@ -15,18 +15,7 @@ func (x *evidence) notConserved() []Finding {
 		return nil
 	}
 	f := x.finding(NotConserved)
-	f.bytes("residue", c.ResidueBytes, "ingest.json: devices[].residue_bytes")
 	x.of(&f, c.ResidueBytes)
-	f.Sentence = fmt.Sprintf("The recording is not proved whole (%s): replay and the allocator's counters differ "+
-		"by up to %s.", conservationText(c), prose.MiB(c.ResidueBytes))
-	f.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its " +
-		"figures with the residue"
+	f.Facts = NotConservedFacts{c.Verdict, c.Reason}
 	return []Finding{f}
-}
-
-func conservationText(c *memory.Conservation) string {
-	if c.Reason != "" {
-		return c.Verdict + ": " + c.Reason
-	}
-	return c.Verdict
 }

@@ -1,10 +1,7 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -20,12 +17,6 @@ func (x *evidence) optimizer() []Finding {
 	}
 	f := x.finding(OptimizerPeak)
 	x.of(&f, held)
-	f.bytes("optimizer temporaries", held, x.at(schemas.OptimizerTemporaries)+", born in phase "+schemas.PhaseOptimizer)
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s are temporaries of the optimizer's step.", prose.MiB(held),
-		prose.Share(float64(held), float64(whole)), x.peak)
-	f.Change = "use the optimizer with fused=True, or with foreach=False, which updates one parameter after another"
-	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked, "at most: the step holds no temporary; "+
-		"all other allocations stay as they are")
+	x.savesWithout(&f, x.held(schemas.OptimizerTemporaries, own), x.looked)
 	return []Finding{f}
 }

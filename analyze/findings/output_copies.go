@@ -1,12 +1,10 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -19,6 +17,12 @@ const (
 var dependable = []schemas.Category{schemas.Activations, schemas.HookActivations, schemas.StoredBackprops,
 	schemas.ClipTemporaries, schemas.Outputs,
 	schemas.ActivationGradients, schemas.ForwardTemporaries, schemas.Other}
+
+// OutputCopiesFacts are those of [OutputCopies]. What it saves is by a loss that is computed in so many parts.
+type OutputCopiesFacts struct {
+	SizeBytes     int64 // of the largest output
+	Copies, Parts int
+}
 
 // outputs looks for several copies of the model's output at the peak: the logits of a language model, their softmax,
 // its gradient, each again where the loss computes in fp32. A copy is a block of the output's size, or twice that, that
@@ -58,19 +62,8 @@ func (x *evidence) outputs() []Finding {
 	}
 	f := x.finding(OutputCopies)
 	x.of(&f, held)
-	f.bytes("largest output", size, "owners.parquet: category outputs, tagged; allocations.parquet: requested_bytes")
-	f.count("blocks of its size, or twice that, at "+x.peak, copies, fmt.Sprintf("allocations.parquet: after event "+
-		"%d, of the loss, the head, the model itself or no module", x.d.At.Event))
-	f.bytes("in them", held, "the same")
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that "+
-		"are held by head and loss: %[5]s, %[6]s of %[1]s.",
-		x.peak, memory.When(&x.d.At), copies, prose.MiB(size), prose.MiB(held),
-		prose.Share(float64(held), float64(whole)))
-	f.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
-		"their gradients"
-	x.savesWithout(&f, voids, x.looked, fmt.Sprintf("the loss is computed in %[1]d parts, so that 1/%[1]d of each "+
-		"such block is held at a time; all other allocations stay as they are", lossChunks))
+	f.Facts = OutputCopiesFacts{SizeBytes: size, Copies: copies, Parts: lossChunks}
+	x.savesWithout(&f, voids, x.looked)
 	return []Finding{f}
 }
 

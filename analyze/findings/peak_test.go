@@ -2,7 +2,6 @@ package findings
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -71,8 +70,6 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("no %s", c.id)
 		case c.saves < 0 && f.SavesBytes != nil || c.saves >= 0 && (f.SavesBytes == nil || *f.SavesBytes != c.saves):
 			t.Errorf("%s does not save %d: %+v", c.id, c.saves, f)
-		case f.SavesBytes != nil && f.Assumption == "":
-			t.Errorf("%s saves without an assumption", c.id)
 		}
 		if f := theFinding(t, inspected(fixture.PeakOf(c.below...)), c.id); f != nil {
 			t.Errorf("%s is below its threshold: %+v", c.id, f)
@@ -144,21 +141,24 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 	v.Events, v.PeakSeq, v.PeakAllocatedBytes = 4, 2, 900
 	*v.InstrumentedPeakSeq = 2
 	f := theFinding(t, inspected(in), ClipTemporaries)
-	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || f.Change != "" ||
-		!strings.HasSuffix(f.Sentence, ". Doing without would save nothing: as much is allocated at another moment.") {
+	if f == nil || *f.Bytes != 400 || *f.SavesBytes != 0 || !f.Idle {
 		t.Errorf("%+v", f)
 	}
 
 	for _, c := range []struct {
-		peak          int64
-		step          float64
-		besides, want string
-		saves         int64
-	}{{900, 120, "sum", "tiles; or sum", 100}, {1000, 120, "sum", "sum", -1}, {1000, 120, "", "", 0},
-		{1100, 120, "", "", 0}, {1000, 80, "", "tiles; or sum", 0}} {
+		peak   int64
+		step   float64
+		sum    bool // the loss is advised on, too
+		better bool
+		saves  int64
+	}{{900, 120, true, true, 100}, {1000, 120, true, false, -1}, {1000, 120, false, false, 0},
+		{1100, 120, false, false, 0}, {1000, 80, false, true, 0}} {
+		facts := ClipTemporariesFacts{Advice: []ClipAdvice{AdviseTiles}}
+		if c.sum {
+			facts.Advice = append(facts.Advice, AdviseSum)
+		}
 		n := Checked{Summary: summaries.Private("g", "ghost", 1000, 100), findings: []Finding{{ID: ClipTemporaries,
-			Bytes: new(int64(300)), SavesBytes: new(int64(300)), Assumption: "at most",
-			Sentence: "So much is held.", Change: "tiles; or sum", besides: c.besides, instead: []string{"flash"}}}}
+			Bytes: new(int64(300)), SavesBytes: new(int64(300)), Facts: facts, instead: []string{"flash"}}}}
 		f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("f", "flash", c.peak,
 			c.step)}).Runs[0].Findings,
 			ClipTemporaries)
@@ -166,10 +166,7 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 		if f.SavesBytes != nil {
 			saves = *f.SavesBytes
 		}
-		if f.Change != c.want || saves != c.saves ||
-			strings.Contains(f.Sentence, "Another method would save nothing: the lowest recorded peak of those that "+
-				"do without is ") != (c.want != "tiles; or sum") ||
-			(f.Assumption == "") != (f.SavesBytes == nil) || strings.Contains(f.Sentence, "another moment") {
+		if saves != c.saves || (f.Methods.Best != nil) != c.better || f.Methods.Lowest.PeakBytes != c.peak || f.Idle {
 			t.Errorf("%+v: %+v", c, f)
 		}
 	}
@@ -178,13 +175,11 @@ func TestAdviceThatSavesNothingIsNotGiven(t *testing.T) {
 // Where the faster of two methods is not the one of the lowest peak, each is named with its own figures.
 func TestFasterMethodIsNotTheLowest(t *testing.T) {
 	n := Checked{Summary: summaries.Private("g", "ghost", 1000<<20, 100), findings: []Finding{{ID: ClipTemporaries,
-		Bytes: new(int64(300)), Change: "tiles", instead: []string{"flash", "bk"}}}}
+		Bytes: new(int64(300)), instead: []string{"flash", "bk"}}}}
 	f := theFinding(t, Find([]Checked{n}, []analyze.Summary{summaries.Private("run-flash", "flash", 1010<<20, 120),
 		summaries.Private("run-bk", "bk", 1200<<20, 60)}).Runs[0].Findings, ClipTemporaries)
-	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash " +
-		"(method flash); " +
-		"method bk (a peak of 1,200.00 MiB, run run-bk) takes 60.0 ms a step, this one 100.0 ms a step"
-	if f == nil || *f.SavesBytes != 0 || f.SavesMS == nil || *f.SavesMS != 40 || f.Assumption != want {
+	if f == nil || *f.SavesBytes != 0 || f.SavesMS == nil || *f.SavesMS != 40 || f.Methods.Lower ||
+		f.Methods.Lowest.Run.RunID != "run-flash" || f.Methods.Best.Run.RunID != "run-bk" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -194,7 +189,7 @@ func TestFindingsAreInOrder(t *testing.T) {
 	list := []Finding{{ID: "b", Bytes: new(int64(10)), Share: new(0.1)}, {ID: "a", Bytes: new(int64(90)),
 		Share: new(0.9)}, {ID: "none"},
 		{ID: "saves", Bytes: new(int64(20)), Share: new(0.2), SavesBytes: new(int64(10))}, {ID: "ms", MS: new(5.0),
-			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, failed: &memory.FailedRequest{Fatal: true}},
+			Share: new(0.5), SavesMS: new(5.0)}, {ID: OOM, Facts: OOMFacts{&memory.FailedRequest{Fatal: true}}},
 		// What saves bytes is weighed by them, whatever its own size is a share of.
 		{ID: "smaller", MS: new(0.0), Of: OfStep, Share: new(0.0), SavesMS: new(0.0), SavesBytes: new(int64(40))},
 		{ID: "reserved", Bytes: new(int64(500)), Of: OfPeakReserved, Share: new(0.5), SavesBytes: new(int64(300))}}

@@ -1,15 +1,14 @@
 package findings
 
 import (
-	"fmt"
-
-	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 const perSampleEmbedPercent = 2 // of the peak, those of embeddings
+
+// PerSampleEmbeddingFacts are those of [PerSampleEmbedding].
+type PerSampleEmbeddingFacts struct{ Largest *schemas.Module }
 
 // perSampleEmbedding is a finding of its own: an embedding's per-sample gradient has a whole table for each sample, of
 // which the sample touches as many rows as it has tokens.
@@ -40,20 +39,10 @@ func (x *evidence) perSampleEmbedding() []Finding {
 	}
 	f := x.finding(PerSampleEmbedding)
 	x.of(&f, held)
-	f.bytes("per-sample gradients of embeddings", held, x.at(schemas.PerSampleGradients)+
-		", modules.parquet: role embedding")
-	f.bytes("parameters of "+grouping.ModulePath(where, 0), where.ParameterBytes, "modules.parquet: parameter_bytes")
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample "+
-		"has a whole table (%s), of which it touches no more rows than it has tokens.",
-		prose.MiB(held), prose.Share(float64(held), float64(whole)), x.peak, grouping.ModuleWords(where),
-		prose.MiB(where.ParameterBytes))
-	f.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its " +
-		"per-sample gradient sparse"
+	f.Facts = PerSampleEmbeddingFacts{where}
 	f.instead = noTable
 	voids := x.held(schemas.PerSampleGradients, func(a *schemas.Allocation) bool { return mine[a.AllocID] })
-	x.savesWithout(&f, voids, x.looked, "the embedding's norm needs no table of gradients; all other allocations "+
-		"stay as they are")
+	x.savesWithout(&f, voids, x.looked)
 	return []Finding{f}
 }
 

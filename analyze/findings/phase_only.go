@@ -1,13 +1,13 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 )
 
 const phaseOnlyPercent = 5 // of the peak, known by the phase of birth only
+
+// PhaseOnlyFacts are those of [PhaseOnly].
+type PhaseOnlyFacts struct{ Largest NamedBytes }
 
 // phaseOnly looks at bytes of which nothing but the phase that they were born in is known.
 func (x *evidence) phaseOnly() []Finding {
@@ -25,15 +25,6 @@ func (x *evidence) phaseOnly() []Finding {
 	}
 	f := x.finding(PhaseOnly)
 	x.of(&f, phaseOnly)
-	f.bytes("known by phase only", phaseOnly, fmt.Sprintf("owners.parquet: evidence phase after event %d",
-		x.d.At.Event))
-	f.bytes("of them "+prose.Words(largest.Category), largest.PhaseOnlyBytes, x.at(largest.Category))
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of "+
-		"them as %s.",
-		x.peak, prose.MiB(phaseOnly), prose.Share(float64(phaseOnly), float64(whole)),
-		prose.MiB(largest.PhaseOnlyBytes),
-		prose.Words(largest.Category))
-	f.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
+	f.Facts = PhaseOnlyFacts{NamedBytes{largest.Category, largest.PhaseOnlyBytes}}
 	return []Finding{f}
 }

@@ -26,7 +26,7 @@ type Pooled struct {
 }
 
 // Experiments pools the findings of repeats: what is of all of them is no news each time. The runs keep what is theirs.
-func (d *Document) Experiments() []Experiment {
+func (d *Found) Experiments() []Experiment {
 	var out []Experiment
 	at := map[string]int{}
 	members := map[string][]*Run{}

@@ -18,7 +18,7 @@ func TestFindingsOfRepeatsArePooled(t *testing.T) {
 	cuda := func(device string) Finding {
 		return Finding{ID: "slack", Device: &device, Rank: new(int32(0)), Bytes: new(int64(5))}
 	}
-	doc := Document{Runs: []Run{
+	found := Found{Runs: []Run{
 		run("bare1", "x", true, ms("unsteady", 12), ms("repeats", 1)),
 		run("other", "y", false, ms("unsteady", 99)),
 		run("full", "x", false, cuda("cuda:0"), cuda("cuda:1"), ms("unsteady", 10)),
@@ -26,7 +26,7 @@ func TestFindingsOfRepeatsArePooled(t *testing.T) {
 		run("bare3", "x", true, ms("unsteady", 9)),
 		run("by itself", "", false),
 	}}
-	got := doc.Experiments()
+	got := found.Experiments()
 	if len(got) != 3 || got[0].Run.RunID != "full" || !slices.Equal(got[0].RunIDs, []string{"bare1", "full", "bare2",
 		"bare3"}) || got[1].Run.RunID != "other" || len(got[2].Findings) != 0 {
 		t.Fatalf("%+v", got)
@@ -42,7 +42,7 @@ func TestFindingsOfRepeatsArePooled(t *testing.T) {
 			t.Errorf("%d: %s of %s in %d, %v to %v", i, f.ID, f.RunID, f.In, *f.Low, *f.High)
 		}
 	}
-	if len(got[0].Findings) != 4 || got[1].Findings[0].In != 1 || len(doc.Runs[0].Findings) != 2 {
+	if len(got[0].Findings) != 4 || got[1].Findings[0].In != 1 || len(found.Runs[0].Findings) != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,13 +1,11 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -16,6 +14,19 @@ const (
 	repeatsPeakPercent = 0.1 // of the lowest peak, between repeats
 	repeatsTimePercent = 5   // of the median, between the repeats' medians
 )
+
+// RepeatsPeakFacts are those of [RepeatsPeak].
+type RepeatsPeakFacts struct {
+	Repeats             int
+	LowRun, HighRun     string
+	LowBytes, HighBytes int64
+}
+
+// RepeatsTimeFacts are those of [RepeatsTime]: over the repeats' medians, in milliseconds.
+type RepeatsTimeFacts struct {
+	Repeats           int
+	Low, High, Median float64
+}
 
 // repeatsDisagree compares a run with its repeats. The first of them has the finding.
 func repeatsDisagree(s *analyze.Summary, all []analyze.Summary) []Finding {
@@ -50,12 +61,8 @@ func repeatsDisagree(s *analyze.Summary, all []analyze.Summary) []Finding {
 		if d := *high.PeakBytes - *low.PeakBytes; memory.AtLeast(d, *low.PeakBytes, repeatsPeakPercent) {
 			f := Finding{ID: RepeatsPeak}
 			f.of(d, *low.PeakBytes, OfPeakAllocated)
-			f.bytes("lowest peak", *low.PeakBytes, "run "+low.RunID)
-			f.bytes("highest peak", *high.PeakBytes, "run "+high.RunID)
-			f.Sentence = fmt.Sprintf("The peaks of %d repeats differ: %s to %s, though memory does not depend on the "+
-				"clock.", peaks, prose.MiB(*low.PeakBytes), prose.MiB(*high.PeakBytes))
-			f.Change = "look for what differs between the repeats: dpsight analyze explain " + low.RunID + " " +
-				high.RunID + " (Poisson sampling, for one, draws batches of other sizes)"
+			f.Facts = RepeatsPeakFacts{Repeats: peaks, LowRun: low.RunID, HighRun: high.RunID,
+				LowBytes: *low.PeakBytes, HighBytes: *high.PeakBytes}
 			out = append(out, f)
 		}
 	}
@@ -70,14 +77,7 @@ func repeatsDisagree(s *analyze.Summary, all []analyze.Summary) []Finding {
 		if high-low >= repeatsTimePercent/100.0*v.Median {
 			f := Finding{ID: RepeatsTime}
 			f.ofStep(high-low, v.Median)
-			from := "steps.parquet of each repeat: median of timed steps"
-			f.milliseconds("fastest repeat", low, from)
-			f.milliseconds("slowest repeat", high, from)
-			f.milliseconds("median", v.Median, from)
-			f.Sentence = fmt.Sprintf("The step times of %d repeats disagree: their medians go from %s to %s, %s of "+
-				"their own median (%s) apart. A difference between methods that is smaller says nothing.",
-				v.N, prose.MS(low), prose.MS(high), prose.Share(high-low, v.Median), prose.MS(v.Median))
-			f.Change = "take more repeats and more steps, on a GPU with locked clocks"
+			f.Facts = RepeatsTimeFacts{Repeats: v.N, Low: low, High: high, Median: v.Median}
 			out = append(out, f)
 		}
 	}

@@ -1,10 +1,7 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -22,20 +19,13 @@ func (x *evidence) sharedHooks() []Finding {
 	}
 	f := x.finding(SharedHooks)
 	x.of(&f, c.SharedBytes)
-	x.hookFigures(&f, &c)
-	f.Sentence = fmt.Sprintf("The hooks of the DP method hold %s at %s, of which %s (%s) are held by others too "+
-		"(%s by autograd): what the hooks cost is %s, not what they hold.",
-		prose.MiB(c.HeldBytes), x.peak, prose.MiB(c.SharedBytes),
-		prose.Share(float64(c.SharedBytes), float64(c.HeldBytes)),
-		prose.MiB(c.SharedWith[schemas.Activations]), prose.MiB(c.HeldBytes-c.SharedBytes))
+	f.Facts = hookFacts(&c)
 	return []Finding{f}
 }
 
-func (x *evidence) hookFigures(f *Finding, c *memory.CategoryBytes) {
-	from := x.at(schemas.HookActivations)
-	f.bytes("held by hooks", c.HeldBytes, from)
-	f.bytes("held by others too", c.SharedBytes, from+", blocks with several tagged owners")
-	f.bytes("held by autograd too", c.SharedWith[schemas.Activations], from+", blocks that category activations "+
-		"owns too")
-	x.peakFigure(f)
+// HookFacts are those of [SharedHooks]: what the hooks hold, and what of it others hold too.
+type HookFacts struct{ HeldBytes, SharedBytes, AutogradBytes int64 }
+
+func hookFacts(c *memory.CategoryBytes) HookFacts {
+	return HookFacts{c.HeldBytes, c.SharedBytes, c.SharedWith[schemas.Activations]}
 }

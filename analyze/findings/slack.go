@@ -1,10 +1,7 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -18,14 +15,6 @@ func (x *evidence) slack() []Finding {
 	}
 	f := x.finding(Slack)
 	x.of(&f, held)
-	f.bytes("slack", held, fmt.Sprintf("allocations.parquet: block_bytes less requested_bytes after event %d",
-		x.d.At.Event))
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("%s (%s) of %s were never asked for: requests are rounded up, and a remainder of up to "+
-		"1 MiB stays with a large block.",
-		prose.MiB(held), prose.Share(float64(held), float64(whole)), x.peak)
-	f.Change = "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which splits off remainders from 512 bytes on; " +
-		"check roundup_power2_divisions if it is set"
 	var voids []memory.Void
 	for _, a := range x.l.Allocs {
 		end := a.FreeRequestedSeq
@@ -36,6 +25,6 @@ func (x *evidence) slack() []Finding {
 			voids = append(voids, memory.Void{From: a.AllocSeq, To: end, Bytes: a.BlockBytes - a.RequestedBytes})
 		}
 	}
-	x.savesWithout(&f, voids, x.looked, "at most: each block is as large as its request")
+	x.savesWithout(&f, voids, x.looked)
 	return []Finding{f}
 }

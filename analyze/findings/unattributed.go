@@ -1,15 +1,18 @@
 package findings
 
 import (
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 const unattributedPercent = 1 // of the peak, under other or untraced
+
+// UnattributedFacts are those of [Unattributed].
+type UnattributedFacts struct {
+	OtherBytes, UntracedBytes int64
+	BetweenBytes              int64 // of the untraced, made between windows; the rest was there before recording
+}
 
 // unattributed looks at what has no owner, and why: no rule fits, or nobody saw it made.
 func (x *evidence) unattributed() []Finding {
@@ -17,29 +20,9 @@ func (x *evidence) unattributed() []Finding {
 	if !memory.AtLeast(other+untraced, x.d.AllocatedBytes, unattributedPercent) {
 		return nil
 	}
-	between := x.untracedBetween()
-	before := untraced - between
 	f := x.finding(Unattributed)
 	x.of(&f, other+untraced)
-	f.bytes("other", other, x.at(schemas.Other))
-	f.bytes("untraced", untraced, x.at(schemas.Untraced))
-	f.Change = "name the tensors with dpsight.tag(tensor, category)"
-	var parts []string
-	if before > 0 {
-		parts = append(parts, prose.MiB(before)+" were live before recording began")
-		f.Change += "; start the script under dpsight collect, so that nothing is allocated before recording begins"
-	}
-	if between > 0 {
-		f.bytes("of it made between windows", between, "allocations.parquet: alloc_seq of the window, without a phase")
-		parts = append(parts, prose.MiB(between)+" were made in steps that were not recorded")
-		f.Change += "; record more steps, with --record-steps or --window-steps"
-	}
-	if other > 0 {
-		parts = append(parts, prose.MiB(other)+" fit no rule")
-	}
-	x.peakFigure(&f)
-	f.Sentence = fmt.Sprintf("Of %s, %s (%s) have no owner: %s.", x.peak, prose.MiB(other+untraced),
-		prose.Share(float64(other+untraced), float64(x.d.AllocatedBytes)), prose.JoinWords(parts))
+	f.Facts = UnattributedFacts{other, untraced, x.untracedBetween()}
 	return []Finding{f}
 }
 

@@ -1,10 +1,8 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
@@ -13,6 +11,13 @@ const (
 	leastUnsteady   = 5  // steps
 	leastCompared   = 3  // steps on each side of a comparison
 )
+
+// UnsteadyFacts are those of [UnsteadySteps]: the tenth and the ninetieth percentile, in milliseconds.
+type UnsteadyFacts struct {
+	Steps             int
+	Low, High, Median float64
+	Clock             string
+}
 
 // unsteady looks at how far the timed steps lie apart.
 func (x *evidence) unsteady() []Finding {
@@ -32,13 +37,7 @@ func (x *evidence) unsteady() []Finding {
 		return nil
 	}
 	f := Finding{ID: UnsteadySteps}
-	from := "steps.parquet: " + clockColumn(t.Clock) + " of the timed steps"
 	f.ofStep(high-low, median)
-	f.milliseconds("tenth percentile", low, from)
-	f.milliseconds("median", median, from)
-	f.milliseconds("ninetieth percentile", high, from)
-	f.Sentence = fmt.Sprintf("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median "+
-		"(%s) apart.", n, prose.MS(low), prose.MS(high), prose.Share(high-low, median), prose.MS(median))
-	f.Change = "time more steps, or look for what differs between them (batch sizes, data loading, evaluation)"
+	f.Facts = UnsteadyFacts{Steps: n, Low: low, High: high, Median: median, Clock: t.Clock}
 	return []Finding{f}
 }

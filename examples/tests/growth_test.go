@@ -11,7 +11,7 @@ func TestNoRecordingGrows(t *testing.T) {
 	for name, e := range recordings(t) {
 		for _, f := range findings.Find([]findings.Checked{findings.CheckRun(e.in)}, nil).Runs[0].Findings {
 			if f.ID == findings.Growth {
-				t.Errorf("%s: %s", name, f.Sentence)
+				t.Errorf("%s: %+v", name, f.Facts)
 			}
 		}
 	}

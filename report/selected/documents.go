@@ -107,11 +107,11 @@ func (r *Runs) Ladder() (ladder.Document, error) {
 }
 
 // Findings is what is worth changing.
-func (r *Runs) Findings() (doc findings.Document, err error) {
+func (r *Runs) Findings() (found findings.Found, err error) {
 	r = leaveSuperseded(leaveTrials(r))
 	rows, err := rows(r, findings.Tables, always(findings.CheckRun))
 	if err != nil {
-		return doc, err
+		return found, err
 	}
 	return findings.Find(rows, r.outlines(analyze.ComparisonTables, nil)), nil
 }

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
+	w.bytes("gradients when forward begins", *w.Bytes, fmt.Sprintf("owners.parquet: category gradients after event "+
+		"%d, step %d", x.Event, x.Step))
+	w.bytes("blocks of them unused at "+w.peak, x.AtPeakBytes, fmt.Sprintf("gradients.parquet and owners.parquet: not "+
+		"written since, after event %d", w.event()))
+	w.peakFigure()
+	w.say("Gradients outlive their step: when the forward pass of step %d begins, .grad holds %s of gradients that "+
+		"were written before", x.Step, prose.MiB(*w.Bytes))
+	if x.AtPeakBytes > 0 {
+		w.say(", and %s of %s (%s) are blocks of such gradients, what rounding adds to them included.",
+			prose.MiB(x.AtPeakBytes), w.peak, w.share(x.AtPeakBytes))
+	} else {
+		w.say("; %s has none of them.", w.peak)
+	}
+	w.Change = "call zero_grad(set_to_none=True) before the forward pass; Opacus' optimizers keep .grad unless told so"
+	w.Assumption = "nothing reads .grad between the start of a forward pass and the next writing; all other " +
+		"allocations stay as they are"
+}
+
+func perSampleWords(w *wording, x findings.PerSampleFacts) {
+	w.bytes("per-sample gradients", *w.Bytes, w.of(schemas.PerSampleGradients))
+	w.peakFigure()
+	w.say("Per-sample gradients are %s (%s) of %s", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak)
+	if m := x.Largest.Module; m != nil {
+		w.bytes("of them "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.PerSampleGradients)+
+			", modules.parquet")
+		w.say("; the largest part, %s, is of %s", prose.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
+	}
+	w.say(".")
+	w.Change = "use a method that never holds the per-sample gradients of all layers: fast gradient clipping, " +
+		"ghost clipping, tiles or book-keeping"
+	if x.Layerwise {
+		w.Change = "use a method that holds no layer's per-sample gradients: ghost clipping, tiles or book-keeping"
+	}
+	w.Assumption = "at most: no per-sample gradient is ever held, and the other method holds nothing in their place"
+}
+
+func perSampleEmbeddingWords(w *wording, x findings.PerSampleEmbeddingFacts) {
+	table := x.Largest.ParameterBytes
+	w.bytes("per-sample gradients of embeddings", *w.Bytes, w.of(schemas.PerSampleGradients)+
+		", modules.parquet: role embedding")
+	w.bytes("parameters of "+grouping.ModulePath(x.Largest, 0), table, "modules.parquet: parameter_bytes")
+	w.peakFigure()
+	w.say("%s (%s) of %s are per-sample gradients of embeddings, the largest of %s: each sample has a whole table "+
+		"(%s), of which it touches no more rows than it has tokens.",
+		prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak, grouping.ModuleWords(x.Largest), prose.MiB(table))
+	w.Change = "take the embedding's norm from ids and output gradients, as ghost clipping does, or keep its " +
+		"per-sample gradient sparse"
+	w.Assumption = "the embedding's norm needs no table of gradients; all other allocations stay as they are"
+}
+
+func clipTemporariesWords(w *wording, x findings.ClipTemporariesFacts) {
+	w.bytes("clip temporaries", *w.Bytes, w.of(schemas.ClipTemporaries))
+	w.peakFigure()
+	w.say("%s (%s) of %s, %s, are temporaries of norms and clipping", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak,
+		memory.When(&w.found.Highest.At))
+	if m := x.Largest.Module; m != nil {
+		w.bytes("of them "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.ClipTemporaries)+
+			", modules.parquet")
+		w.say(", %s of them in %s", prose.MiB(x.Largest.Bytes), grouping.ModuleWords(m))
+		switch {
+		case m.NormBy == findings.NormGhost:
+			w.say(", whose norm comes from two T×T Gram matrices for each sample")
+		case m.NormBy == findings.NormPerSample:
+			w.say(", whose norm comes from its per-sample gradient")
+		case strings.HasPrefix(m.NormBy, findings.NormTiled):
+			w.say(", whose norm is taken by tiles")
+		}
+	}
+	w.say(".")
+	w.Change = clipAdviceWords(x.Advice)
+	if slices.Contains(x.Advice, findings.AdviseSum) {
+		w.rest = clipAdvice[findings.AdviseSum]
+	}
+	w.Assumption = "at most: norms and clipping would need no memory of their own"
+}
+
+var clipAdvice = map[findings.ClipAdvice]string{
+	findings.AdviseTiles: "take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient",
+	findings.AdviseTilesOfBoth: "take norms and clipped gradients by tiles (flash_bk), which hold neither a T×T " +
+		"matrix nor a whole per-sample gradient",
+	findings.AdviseOneLayer: "use a method that clips without the per-sample gradients of all layers: ghost " +
+		"clipping, tiles or book-keeping",
+	findings.AdviseGram: "this layer's from Gram matrices where 2T² is below the product of its dimensions (ghost " +
+		"clipping)",
+	findings.AdviseOuter: "this layer's from its per-sample gradient where 2T² exceeds the product of its dimensions " +
+		"(mixed ghost clipping)",
+	findings.AdviseSum: `take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies ` +
+		"no output gradients to scale them",
+}
+
+// clipAdviceWords say what would make temporaries of norms and clipping smaller, of one way or another.
+func clipAdviceWords(ways []findings.ClipAdvice) string {
+	const tiled = "; norms are taken by tiles already"
+	switch {
+	case len(ways) == 0:
+		return "smaller physical batches" + tiled
+	case len(ways) == 1 && ways[0] == findings.AdviseSum:
+		return clipAdvice[findings.AdviseSum] + tiled
+	}
+	var out []string
+	for _, way := range ways {
+		out = append(out, clipAdvice[way])
+	}
+	return strings.Join(out, "; or ")
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func phaseOnlyWords(w *wording, x findings.PhaseOnlyFacts) {
+	w.bytes("known by phase only", *w.Bytes, fmt.Sprintf("owners.parquet: evidence phase after event %d", w.event()))
+	w.bytes("of them "+prose.Words(x.Largest.Name), x.Largest.Bytes, w.of(x.Largest.Name))
+	w.peakFigure()
+	w.say("Of %s, %s (%s) are known by nothing but the phase that they were born in, %s of them as %s.", w.peak,
+		prose.MiB(*w.Bytes), w.share(*w.Bytes), prose.MiB(x.Largest.Bytes), prose.Words(x.Largest.Name))
+	w.Change = "name the tensors with dpsight.tag(tensor, category), or the code with dpsight.phase(name)"
+}
+
+func unattributedWords(w *wording, x findings.UnattributedFacts) {
+	w.bytes("other", x.OtherBytes, w.of(schemas.Other))
+	w.bytes("untraced", x.UntracedBytes, w.of(schemas.Untraced))
+	w.Change = "name the tensors with dpsight.tag(tensor, category)"
+	var parts []string
+	if before := x.UntracedBytes - x.BetweenBytes; before > 0 {
+		parts = append(parts, prose.MiB(before)+" were live before recording began")
+		w.Change += "; start the script under dpsight collect, so that nothing is allocated before recording begins"
+	}
+	if x.BetweenBytes > 0 {
+		w.bytes("of it made between windows", x.BetweenBytes, "allocations.parquet: alloc_seq of the window, "+
+			"without a phase")
+		parts = append(parts, prose.MiB(x.BetweenBytes)+" were made in steps that were not recorded")
+		w.Change += "; record more steps, with --record-steps or --window-steps"
+	}
+	if x.OtherBytes > 0 {
+		parts = append(parts, prose.MiB(x.OtherBytes)+" fit no rule")
+	}
+	w.peakFigure()
+	w.say("Of %s, %s (%s) have no owner: %s.", w.peak, prose.MiB(*w.Bytes), w.share(*w.Bytes), prose.JoinWords(parts))
+}
+
+func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
+	w.count("ambiguous tags", int(x.Tags), "ingest.json: devices[].ambiguous_tags")
+	w.say("%d tags fit no single life of their address, and count for nothing.", x.Tags)
+}
+
+func notConservedWords(w *wording, x findings.NotConservedFacts) {
+	verdict := x.Verdict
+	if x.Reason != "" {
+		verdict += ": " + x.Reason
+	}
+	w.bytes("residue", *w.Bytes, "ingest.json: devices[].residue_bytes")
+	w.say("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", verdict,
+		prose.MiB(*w.Bytes))
+	w.Change = "record the run again: what is missing cannot be derived from the journal; until then quote its " +
+		"figures with the residue"
+}
+
+func notBrokenDownWords(w *wording, x findings.NotBrokenDownFacts) {
+	highest := w.found.Highest.AllocatedBytes
+	w.bytes("peak by torch's counter", x.PeakBytes, "ingest.json: devices[].torch_peak_allocated_bytes")
+	w.bytes("highest recorded moment", highest, fmt.Sprintf("allocations.parquet: after event %d", w.event()))
+	w.say("The peak, %s, came when no event was recorded; what is broken down is %s, %s less.", prose.MiB(x.PeakBytes),
+		prose.MiB(highest), prose.MiB(x.PeakBytes-highest))
+	w.Change = "record more steps, with --record-steps"
+}

@@ -1,0 +1,395 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/fixture"
+	runs "github.com/dpsight/dpsight/analyze/fixture/summaries"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// saidOf are the findings of one run by itself, in words.
+func saidOf(in schemas.Tables) map[string]report.Finding {
+	return saidIn(findings.Find([]findings.Checked{findings.CheckRun(in)}, nil))
+}
+
+// saidIn are the findings of the first run.
+func saidIn(found findings.Found) map[string]report.Finding {
+	said := map[string]report.Finding{}
+	for _, f := range report.NewFindingsDocument(found).Runs[0].Findings {
+		said[f.ID] = f
+	}
+	return said
+}
+
+// saidBy puts one finding into words.
+func saidBy(f findings.Finding) report.Finding {
+	return saidIn(findings.Found{Runs: []findings.Run{{Findings: []findings.Finding{f}}}})[f.ID]
+}
+
+// manyParts has something of what each finding on bytes held is about.
+func manyParts() schemas.Tables {
+	const mib = 1 << 20
+	part := func(c schemas.Category, mibs int64) fixture.Part { return fixture.Part{Category: c, Bytes: mibs * mib} }
+	embedding, clip, outputs := part(schemas.PerSampleGradients, 400), part(schemas.ClipTemporaries, 200),
+		part(schemas.Outputs, 100)
+	embedding.Module, clip.Module, outputs.Module = 1, 2, 2
+	optimizer, shared := part(schemas.OptimizerTemporaries, 100), part(schemas.Activations, 200)
+	optimizer.Phase, shared.More = schemas.PhaseOptimizer, schemas.HookActivations
+	slack, second := part(schemas.ActivationGradients, 100), part(schemas.Workspace, 64)
+	slack.Slack, second.Stream = 100*mib, 7
+	in := fixture.PeakOf(part(schemas.Parameters, 300), embedding, clip, optimizer, shared,
+		part(schemas.HookActivations, 100), outputs, slack, part(schemas.Other, 100), part(schemas.Workspace, 64),
+		part(schemas.Workspace, 64), second)
+	in.Report.Devices[0].AmbiguousTags = 3
+	in.Report.Devices[0].Verdict, in.Report.Devices[0].ResidueBytes = schemas.Lossy, 512
+	for i := range in.Owners {
+		if in.Owners[i].Category == schemas.Other {
+			in.Owners[i].Evidence = schemas.ByPhase
+		}
+	}
+	return in
+}
+
+// Every finding on what is held has its words, and a saving never stands without its assumption. Where torch counted a
+// higher peak than was recorded, no sentence and no figure speaks of the peak.
+func TestWordsOfWhatIsHeld(t *testing.T) {
+	in := manyParts()
+	held := []string{findings.PerSample, findings.PerSampleEmbedding, findings.ClipTemporaries, findings.OptimizerPeak,
+		findings.SharedHooks, findings.OwnHooks, findings.OutputCopies, findings.Slack, findings.StreamWorkspaces,
+		findings.ThreadWorkspaces, findings.PhaseOnly, findings.Unattributed, findings.RuleOfThumb,
+		findings.AmbiguousTags, findings.NotConserved}
+	said := saidOf(in)
+	for _, id := range held {
+		f, is := said[id]
+		if !is || !strings.HasSuffix(f.Sentence, ".") || len(f.Figures) == 0 ||
+			(f.SavesBytes != nil) != (f.Assumption != "") {
+			t.Errorf("%s: %+v", id, f)
+		}
+	}
+	in.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(5000 << 20))
+	said = saidOf(in)
+	if f := said[findings.PeakNotBrokenDown]; !strings.HasPrefix(f.Sentence, "The peak, 5,000.00 MiB, came when no "+
+		"event was recorded; what is broken down is ") {
+		t.Errorf("%+v", f)
+	}
+	delete(said, findings.PeakNotBrokenDown)
+	for _, id := range held {
+		f, is := said[id]
+		if !is || strings.Contains(strings.ToLower(f.Sentence), "the peak") || f.Assumption != "" {
+			t.Errorf("%s of a peak that was not recorded: %+v", id, f)
+		}
+		for _, g := range f.Figures {
+			if strings.Contains(g.What, "peak") {
+				t.Errorf("%s: %s", id, g.What)
+			}
+		}
+	}
+}
+
+func TestWordsOfKeptGradients(t *testing.T) {
+	in := fixture.KeptRun(false)
+	for i := range in.Owners {
+		if in.Owners[i].Category == schemas.Gradients {
+			in.Allocations[in.Owners[i].AllocID-1].BlockBytes += 12
+		}
+	}
+	said := saidOf(in)
+	f := said[findings.KeptGradients]
+	if len(f.Figures) != 3 || f.Figures[1].Value != 112 || f.Figures[1].What != "blocks of them unused at the peak" ||
+		!strings.Contains(f.Sentence, "are blocks of such gradients, what rounding adds to them included") {
+		t.Errorf("%+v", f)
+	}
+	if f := said[findings.RuleOfThumb]; !strings.Contains(f.Sentence, "the optimizer's state") {
+		t.Errorf("%+v", f)
+	}
+	in.Report.Devices[0].TorchPeakAllocatedBytes = new(int64(100000))
+	if f := saidOf(in)[findings.KeptGradients]; f.Sentence == "" || strings.Contains(f.Sentence, "the peak") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestWordsOfReserved(t *testing.T) {
+	in := fixture.Pieces(6, 2, 6*64<<20)
+	if f := saidOf(in)[findings.Fragmentation]; !strings.Contains(f.Sentence,
+		"pool: once, outside the steps with 128.00 MiB free.") {
+		t.Errorf("%+v", f)
+	}
+	if f := saidOf(in)[findings.Cached]; len(f.Figures) != 5 || f.Figures[1].Value != 128<<20 ||
+		f.Figures[2].Value != 0 || !strings.HasPrefix(f.Sentence, "When what torch reserved was highest, ") {
+		t.Errorf("%+v", f)
+	}
+	in.Report.Devices[0].TorchPeakReservedBytes = new(in.Report.Devices[0].PeakReservedBytes + 1000)
+	for _, id := range []string{findings.Cached, findings.Fragmentation} {
+		if f := saidOf(in)[id]; !strings.Contains(f.Sentence, "the highest recorded") {
+			t.Errorf("%s: %+v", id, f)
+		}
+	}
+}
+
+func TestWordsOfTimes(t *testing.T) {
+	f := saidOf(fixture.Sampled("slow", 3, 0))[findings.Throttled]
+	if f.Sentence != "The GPU ran slower than its set clock in 3 of 6 timed steps that were sampled (power cap). "+
+		"Their median is 14.0 ms, that of the others 10.0 ms." || len(f.Figures) != 4 || f.Figures[2].Value != 14 ||
+		f.Assumption != "all else is equal in the steps not slowed down" {
+		t.Errorf("%+v", f)
+	}
+	for id, in := range map[string]schemas.Tables{findings.Throttled: fixture.Sampled("all", 6, 0),
+		findings.OtherProcess: fixture.Sampled("shared", 0, 1)} {
+		f := saidOf(in)[id]
+		if !strings.Contains(f.Sentence, "in 6 of 6 timed steps that were sampled") || f.Assumption != "" ||
+			!strings.HasSuffix(f.Sentence, " All timed steps were alike in that, so what it cost cannot be told.") {
+			t.Errorf("%+v", f)
+		}
+	}
+	f = saidOf(fixture.Sampled("slow", 3, 0))[findings.UnsteadySteps]
+	if !strings.HasPrefix(f.Sentence, "Timed steps are not alike: of 6, four fifths take between 10.0 ms and 14.0 "+
+		"ms, ") ||
+		f.Figures[0].From != "steps.parquet: gpu_ns of the timed steps" {
+		t.Errorf("%+v", f)
+	}
+	in := fixture.Sampled("busy", 0, 0)
+	in.Manifest.Isolation = &schemas.Isolation{Reason: "another process was there", OtherProcesses: new(2)}
+	if f := saidOf(in)[findings.NotIsolated]; len(f.Figures) != 1 || f.Figures[0].Value != 2 ||
+		f.Sentence != "The GPU was not known to be free when the run began: another process was there." {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestWordsOfGrowth(t *testing.T) {
+	f := saidOf(fixture.Growing(0, slices.Repeat([]int64{100}, 10)...))[findings.Growth]
+	if f.Sentence != "From step 0 to step 9 the lowest allocated of each step is above that of the one before: by "+
+		"<0.01 "+
+		"MiB a step, <0.01 MiB (36 % of the peak) in all, of it <0.01 MiB activations; by module, <0.01 MiB of module "+
+		"mlp. Something keeps tensors or graphs of earlier steps alive." || f.Change == "" {
+		t.Errorf("%+v", f)
+	}
+	in := fixture.Growing(0, slices.Repeat([]int64{100}, 12)...)
+	for i := range in.Steps {
+		in.Steps[i].Step *= 10
+	}
+	if f := saidOf(in)[findings.Growth]; f.Figures[3].Value != 10 || !strings.Contains(f.Sentence,
+		"of each recorded step") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What was made between two windows is not what was there before recording began.
+func TestWordsOfUnattributed(t *testing.T) {
+	in := fixture.Windowed()
+	f := saidOf(in)[findings.Unattributed]
+	if !strings.Contains(f.Sentence, "were made in steps that were not recorded") ||
+		strings.Contains(f.Sentence, "before recording") || strings.Contains(f.Sentence, "fit no rule") ||
+		!strings.Contains(f.Change, "--window-steps") || strings.Contains(f.Change, "under dpsight collect") ||
+		!slices.ContainsFunc(f.Figures, func(g report.FindingFigure) bool {
+			return g.What == "of it made between windows" && g.Value == 300
+		}) {
+		t.Errorf("%+v", f)
+	}
+	in.Allocations[1].AllocSeq, in.Owners[1].BeginSeq = 0, 0
+	f = saidOf(in)[findings.Unattributed]
+	if !strings.Contains(f.Sentence, "were live before recording began") ||
+		strings.Contains(f.Change, "--window-steps") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What could not be looked at is said, and why.
+func TestWordsOfNotLooked(t *testing.T) {
+	said := func(in schemas.Tables) []string {
+		found := findings.Find([]findings.Checked{findings.CheckRun(in)}, nil)
+		return report.NewFindingsDocument(found).Runs[0].NotLooked
+	}
+	in := fixture.Windowed()
+	in.Segments = nil
+	if got := said(in); !slices.Contains(got, "cached bytes: the segments of the highest reserved are not all known") {
+		t.Errorf("%q", got)
+	}
+	in = fixture.Sampled("times", 0, 0)
+	in.Manifest.Source = schemas.Predicted
+	if got := said(in); !slices.Contains(got, "times: predicted runs have none") || len(got) != 2 ||
+		!strings.HasPrefix(got[0], "bytes: ") {
+		t.Errorf("%q", got)
+	}
+	in.Report = nil
+	if got := said(in); !slices.Equal(got, []string{"anything: the run has not been ingested"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// A failure says what its limit is of, and by how much the memory of predict differs from it.
+func TestWordsOfFailures(t *testing.T) {
+	in := fixture.Pieces(4, 2, 320<<20)
+	seq := in.Report.Devices[0].Events
+	in.Manifest.Status = schemas.StatusOOM
+	in.Manifest.Phantom, in.Manifest.GPUs = &schemas.Phantom{MemoryBytes: 512 << 20},
+		[]schemas.GPU{{TotalBytes: 600 << 20}}
+	reserved := *memory.ReservedAt(&in, identity.Place{}, seq)
+	in.Report.OOMs = []schemas.OOM{{Seq: seq, RequestedBytes: 1 << 30, DeviceFreeBytes: 512<<20 - reserved, Step: -1,
+		Fatal: true}}
+	for _, c := range []struct {
+		limit       int64
+		words       string
+		left, taken bool
+	}{
+		{600 << 20, ". The limit is 600.00 MiB, of which the CUDA context, the driver and other processes took " +
+			"88.00 MiB, so that 512.00 MiB were left for tensors: ", true, true},
+		{400 << 20, ". The limit is 400.00 MiB: ", false, false}, // which the script has set: nothing is taken of it
+		// above what is free, and not all of the device: who took the rest is not said
+		{550 << 20, ". The limit is 550.00 MiB, of which 512.00 MiB were left for tensors: ", true, false},
+	} {
+		in.Report.OOMs[0].LimitBytes = c.limit
+		f := saidOf(in)[findings.OOM]
+		has := func(what string) bool {
+			return slices.ContainsFunc(f.Figures, func(g report.FindingFigure) bool { return g.What == what })
+		}
+		if !strings.Contains(f.Sentence, c.words) || has("limit left for tensors") != c.left ||
+			has("limit taken by contexts, driver and others") != c.taken || f.Change == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	in.Report.OOMs[0].LimitBytes = 600 << 20
+	in.Events, in.Reserved = nil, nil // what was reserved is not known
+	if f := saidOf(in)[findings.OOM]; !strings.Contains(f.Sentence, ". The limit is 600.00 MiB, with what the CUDA "+
+		"context and others take of it: ") {
+		t.Errorf("%+v", f)
+	}
+	lost := fixture.KeptRun(false)
+	lost.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2,
+		Phase: schemas.PhaseForward, Module: "head", Fatal: true}}
+	if f := saidOf(lost)[findings.OOM]; !strings.Contains(f.Sentence, "1,024.00 MiB by module head failed in "+
+		"forward of step 2, and the run died of it") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Ways to smaller temporaries are alternatives, and what the run does already is said.
+func TestWordsOfClipAdvice(t *testing.T) {
+	for want, ways := range map[string][]findings.ClipAdvice{
+		"take norms by tiles, which hold neither a T×T matrix nor a whole per-sample gradient; or this layer's " +
+			"from Gram " +
+			"matrices where 2T² is below the product of its dimensions (ghost clipping)": {findings.AdviseTiles,
+			findings.AdviseGram},
+		`take the sum of the losses and not their mean (loss_reduction="sum"), so that Opacus copies no output ` +
+			"gradients to scale them; norms are taken by tiles already": {findings.AdviseSum},
+		"smaller physical batches; norms are taken by tiles already": nil,
+	} {
+		f := saidBy(findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)),
+			Facts: findings.ClipTemporariesFacts{Advice: ways}})
+		if f.Change != want {
+			t.Errorf("%q, want %q", f.Change, want)
+		}
+	}
+}
+
+// What saves nothing is no advice, and the sentence says why.
+func TestWordsOfIdleAdvice(t *testing.T) {
+	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)), Idle: true,
+		Facts: findings.ClipTemporariesFacts{Advice: []findings.ClipAdvice{findings.AdviseTiles, findings.AdviseSum}}}
+	if f := saidBy(clip); f.Change != "" || !strings.HasSuffix(f.Sentence,
+		". Doing without would save nothing: as much is allocated at another moment.") {
+		t.Errorf("%+v", f)
+	}
+	// No other method peaks lower: what has nothing to do with the method is still advised.
+	clip.Idle, clip.SavesBytes = false, nil
+	clip.Methods = &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100),
+		Lowest: trial("f", "flash", 1010<<20, 120)}
+	f := saidBy(clip)
+	if !strings.HasPrefix(f.Change, "take the sum of the losses") || f.Assumption != "" ||
+		!strings.HasSuffix(f.Sentence, " Another method would save nothing: the lowest recorded peak of those that "+
+			"do without is 1,010.00 MiB, run f "+
+			"(method flash) of the same parameters.") {
+		t.Errorf("%+v", f)
+	}
+	clip.SavesBytes = new(int64(0))
+	clip.Facts = findings.ClipTemporariesFacts{Advice: []findings.ClipAdvice{findings.AdviseTiles}}
+	if f := saidBy(clip); f.Change != "" || strings.Contains(f.Sentence, "another moment") || f.Assumption !=
+		"no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run f (method flash)" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func trial(id, method string, peak int64, ms float64) findings.Trial {
+	s := runs.Private(id, method, peak, ms)
+	return findings.Trial{Run: &s, Runs: 1, PeakBytes: peak, Step: s.StepMS}
+}
+
+// What other methods' runs tell is said with their figures, and whether they were measured.
+func TestWordsOfMethods(t *testing.T) {
+	best := trial("run-bk", "bk", 1200<<20, 60)
+	clip := findings.Finding{ID: findings.ClipTemporaries, Bytes: new(int64(1)), SavesBytes: new(int64(0)),
+		SavesMS: new(40.0), Facts: findings.ClipTemporariesFacts{},
+		Methods: &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100),
+			Lowest: trial("run-flash", "flash", 1010<<20, 120), Best: &best}}
+	const want = "no recorded method of the same parameters peaks lower: the lowest is 1,010.00 MiB, run run-flash " +
+		"(method flash); method bk (a peak of 1,200.00 MiB, run run-bk) takes 60.0 ms a step, this one 100.0 ms a step"
+	if f := saidBy(clip); f.Assumption != want || len(f.Figures) != 4 {
+		t.Errorf("%+v", f)
+	}
+	for _, source := range []string{schemas.Measured, schemas.Predicted} {
+		lower := trial("f", "flash", 900<<20, 50)
+		lower.Run.Source, lower.Step = source, nil
+		clip.Methods = &findings.Methods{Own: trial("g", "ghost", 1000<<20, 100), Lowest: lower, Best: &lower,
+			Lower: true}
+		if f := saidBy(clip); f.Assumption != source+": a peak of 900.00 MiB, run f (method flash) of the same "+
+			"parameters" {
+			t.Errorf("%s: %+v", source, f)
+		}
+	}
+}
+
+// A cheaper method is named with its runs, and with the range of their steps.
+func TestWordsOfCheaperMethod(t *testing.T) {
+	said := func(best findings.Trial, overlap bool) report.Finding {
+		return saidBy(findings.Finding{ID: findings.CheaperMethod, SavesBytes: new(int64(1)),
+			Facts: findings.CheaperMethodFacts{Own: trial("g", "ghost", 1000, 100), Best: best, Overlap: overlap}})
+	}
+	f := said(trial("bk-bare", "bk", 900, 10), false)
+	if f.Assumption != "measured: run bk-bare of the same parameters" || strings.Contains(f.Sentence, "overlap") {
+		t.Errorf("%+v", f)
+	}
+	many := trial("bk", "bk", 900, 12)
+	many.Runs = 3
+	if f := said(many, false); f.Assumption != "measured: medians of 3 runs of the same parameters, bk among them" {
+		t.Errorf("%+v", f)
+	}
+	for want, step := range map[string]timing.Interval{
+		"takes 26.2 ms a step (25.4 ms to 31.3 ms in 5 runs)": {Median: 26.2, Low: 25.4, High: 31.3, N: 5,
+			Over: timing.OverRepeats, Of: timing.OfRange},
+		"takes 4.000 ms a step (3.400 ms to 7.200 ms with 95 % confidence)": {Median: 4, Low: 3.4, High: 7.2, N: 10,
+			Of: timing.OfMedian, Over: timing.OverSteps},
+		"takes 4.000 ms a step (3.400 ms to 5.000 ms in 10 steps)": {Median: 4, Low: 3.4, High: 5, N: 10,
+			Of: timing.OfRange, Over: timing.OverSteps},
+	} {
+		many.Step = &step
+		f := said(many, true)
+		if !strings.Contains(f.Sentence, want) || !strings.HasSuffix(f.Sentence,
+			" The ranges of their steps overlap, so that no time is saved for certain.") {
+			t.Errorf("%q, want %q", f.Sentence, want)
+		}
+	}
+}
+
+func TestWordsOfRepeats(t *testing.T) {
+	repeat := func(id string, peak int64, ms float64) findings.Checked {
+		return findings.Checked{Summary: runs.Private(id, "ghost", peak, ms)}
+	}
+	said := saidIn(findings.Find([]findings.Checked{repeat("a", 100<<20, 100), repeat("b", 101<<20, 100), repeat("c",
+		100<<20, 106)}, []analyze.Summary{}))
+	if f := said[findings.RepeatsPeak]; f.Sentence != "The peaks of 3 repeats differ: 100.00 MiB to 101.00 MiB, "+
+		"though memory does not depend on the clock." || !strings.Contains(f.Change, "dpsight analyze explain a b ") {
+		t.Errorf("%+v", f)
+	}
+	if f := said[findings.RepeatsTime]; !strings.HasPrefix(f.Sentence, "The step times of 3 repeats disagree: their "+
+		"medians go from 100.0 ms to 106.0 ms, 6 % of their own median (100.0 ms) apart.") {
+		t.Errorf("%+v", f)
+	}
+}

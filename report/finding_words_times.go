@@ -1,0 +1,93 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/findings"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+func throttledWords(w *wording, x findings.ThrottledFacts) {
+	w.count("timed steps slowed down", x.Steps, "samples.parquet: throttle_reasons, within steps of steps.parquet")
+	w.count("timed steps sampled", x.Sampled, "the same")
+	w.say("The GPU ran slower than its set clock in %d of %d timed steps that were sampled (%s).", x.Steps, x.Sampled,
+		strings.Join(schemas.ThrottleNames(x.Reasons), ", "))
+	w.Change = "compare only runs with the same limits and temperatures, or lock the clocks (nvidia-smi " +
+		"--lock-gpu-clocks) below where the limit sets in"
+	w.besideOthers(&x.BesideFacts, "not slowed down")
+}
+
+func otherProcessWords(w *wording, x findings.BesideFacts) {
+	w.count("timed steps with another process", x.Steps, "samples.parquet: other_processes, within steps of "+
+		"steps.parquet")
+	w.count("timed steps sampled", x.Sampled, "the same")
+	w.say("Another process was on the GPU in %d of %d timed steps that were sampled.", x.Steps, x.Sampled)
+	w.Change = "time the run again on a GPU of its own"
+	w.besideOthers(&x, "without another process")
+}
+
+// besideOthers sets the median of steps beside that of the others.
+func (w *wording) besideOthers(x *findings.BesideFacts, others string) {
+	if x.Medians == nil {
+		if x.Steps == x.Sampled {
+			w.say(" All timed steps were alike in that, so what it cost cannot be told.")
+		}
+		return
+	}
+	from := "steps.parquet: " + clockColumn(x.Clock)
+	w.milliseconds("median of these", x.Medians[0], from)
+	w.milliseconds("median of the others", x.Medians[1], from)
+	w.say(" Their median is %s, that of the others %s.", prose.MS(x.Medians[0]), prose.MS(x.Medians[1]))
+	w.Assumption = "all else is equal in the steps " + others
+}
+
+func clockColumn(clock string) string {
+	if clock == timing.ClockGPU {
+		return "gpu_ns"
+	}
+	return "wall_ns"
+}
+
+func notIsolatedWords(w *wording, x findings.NotIsolatedFacts) {
+	w.say("The GPU was not known to be free when the run began: %s.", x.Reason)
+	if x.OtherProcesses != nil {
+		w.count("other processes", *x.OtherProcesses, "run.json: isolation.other_processes")
+	}
+	if x.IdleBytes != nil {
+		w.bytes("device memory in use before the run", *x.IdleBytes, "run.json: isolation.idle_bytes")
+	}
+	w.Change = "free the GPU before the run; dpsight collect waits for it"
+}
+
+func unsteadyWords(w *wording, x findings.UnsteadyFacts) {
+	from := "steps.parquet: " + clockColumn(x.Clock) + " of the timed steps"
+	w.milliseconds("tenth percentile", x.Low, from)
+	w.milliseconds("median", x.Median, from)
+	w.milliseconds("ninetieth percentile", x.High, from)
+	w.say("Timed steps are not alike: of %d, four fifths take between %s and %s, %s of the median (%s) apart.", x.Steps,
+		prose.MS(x.Low), prose.MS(x.High), prose.Share(x.High-x.Low, x.Median), prose.MS(x.Median))
+	w.Change = "time more steps, or look for what differs between them (batch sizes, data loading, evaluation)"
+}
+
+func repeatsPeakWords(w *wording, x findings.RepeatsPeakFacts) {
+	w.bytes("lowest peak", x.LowBytes, "run "+x.LowRun)
+	w.bytes("highest peak", x.HighBytes, "run "+x.HighRun)
+	w.say("The peaks of %d repeats differ: %s to %s, though memory does not depend on the clock.", x.Repeats,
+		prose.MiB(x.LowBytes), prose.MiB(x.HighBytes))
+	w.Change = "look for what differs between the repeats: dpsight analyze explain " + x.LowRun + " " + x.HighRun +
+		" (Poisson sampling, for one, draws batches of other sizes)"
+}
+
+func repeatsTimeWords(w *wording, x findings.RepeatsTimeFacts) {
+	from := "steps.parquet of each repeat: median of timed steps"
+	w.milliseconds("fastest repeat", x.Low, from)
+	w.milliseconds("slowest repeat", x.High, from)
+	w.milliseconds("median", x.Median, from)
+	w.say("The step times of %d repeats disagree: their medians go from %s to %s, %s of their own median (%s) "+
+		"apart. A "+
+		"difference between methods that is smaller says nothing.", x.Repeats, prose.MS(x.Low), prose.MS(x.High),
+		prose.Share(x.High-x.Low, x.Median), prose.MS(x.Median))
+	w.Change = "take more repeats and more steps, on a GPU with locked clocks"
+}
