@@ -125,21 +125,6 @@ func IdentitiesOf(list []schemas.BaselineExperiment) []Identity {
 	return ids
 }
 
-// CommandsDiffer says in which arguments a baseline's experiment and one of runs differ, nil where nothing is known of
-// one of them.
-func CommandsDiffer(base, now []string) []string {
-	if base == nil || now == nil || slices.Equal(base, now) {
-		return nil
-	}
-	texts := TellingArguments([]Identity{{Command: now}, {Command: base}}, []int{0, 1})
-	for i := range texts {
-		if texts[i] == "" {
-			texts[i] = "none"
-		}
-	}
-	return []string{fmt.Sprintf("arguments: %s, baseline %s", texts[0], texts[1])}
-}
-
 // ArgumentText shows arguments that one side has, each word cut to its end where it is long.
 func ArgumentText(arguments []string) string {
 	if len(arguments) == 0 {
