@@ -11,17 +11,18 @@ func TestInstrumentOfVaryingBatches(t *testing.T) {
 		}
 		return ns
 	}
-	times := [2][]int64{ms(30, 50, 40), ms(12, 36, 24)}
-	if got := instrumentOf(times, [2][]int64{{30, 50, 40}, {10, 30, 20}}); got == nil || *got != 8e6 {
+	bare, instrumented := ms(30, 50, 40), ms(12, 36, 24)
+	got := instrumentOf(stepTimes{bare, []int64{30, 50, 40}}, stepTimes{instrumented, []int64{10, 30, 20}})
+	if got == nil || *got != 8e6 {
 		t.Errorf("%v", got)
 	}
-	for what, samples := range map[string][2][]int64{"of one size": {{8, 8, 8}, {8, 8, 8}},
-		"not reported": {{30, 50, 40}, {10, 0, 20}}} {
-		if got := instrumentOf(times, samples); got != nil {
+	for what, c := range map[string][2]stepTimes{
+		"of one size":        {{bare, []int64{8, 8, 8}}, {instrumented, []int64{8, 8, 8}}},
+		"not reported":       {{bare, []int64{30, 50, 40}}, {instrumented, []int64{10, 0, 20}}},
+		"without bare steps": {{}, {instrumented, []int64{1, 2, 3}}},
+	} {
+		if got := instrumentOf(c[0], c[1]); got != nil {
 			t.Errorf("%s: %d ns", what, *got)
 		}
-	}
-	if got := instrumentOf([2][]int64{nil, times[1]}, [2][]int64{nil, {1, 2, 3}}); got != nil {
-		t.Errorf("without bare steps: %d ns", *got)
 	}
 }

@@ -166,48 +166,54 @@ func cost(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ctx *join.Cont
 	rows = slices.DeleteFunc(rows, func(r schemas.Step) bool {
 		return captured[schemas.RankStep{Rank: r.Rank, Step: r.Step}] || r.Unphased && r.GPUNS == 0
 	})
-	var times, samples [2][]int64 // GPU time where every such step has one, else wall time
-	for _, instrumented := range []bool{false, true} {
-		var gpu, wall, sizes []int64
-		for i := range rows {
-			if row := &rows[i]; !row.Warmup && row.Instrumented == instrumented {
-				wall, sizes = append(wall, row.WallNS), append(sizes, row.Samples)
-				if row.GPUNS > 0 {
-					gpu = append(gpu, row.GPUNS)
-				}
-			}
+	bare, instrumented := stepTimesOf(rows, false), stepTimesOf(rows, true)
+	c.InstrumentNS = instrumentOf(bare, instrumented)
+	c.BareStepNS, c.InstrumentedStepNS = median(bare.ns), median(instrumented.ns)
+	c.BareSteps, c.InstrumentedSteps = int64(len(bare.ns)), int64(len(instrumented.ns))
+	return c
+}
+
+// stepTimes are the times of several steps, and the samples that each took.
+type stepTimes struct{ ns, samples []int64 }
+
+// stepTimesOf gives the times of all bare or of all instrumented steps: GPU times where each step has one, else wall
+// times.
+func stepTimesOf(rows []schemas.Step, instrumented bool) stepTimes {
+	var gpu, wall, samples []int64
+	for i := range rows {
+		row := &rows[i]
+		if row.Warmup || row.Instrumented != instrumented {
+			continue
 		}
-		i := 0
-		if instrumented {
-			i = 1
-		}
-		if times[i], samples[i] = wall, sizes; len(gpu) == len(wall) {
-			times[i] = gpu
+		wall, samples = append(wall, row.WallNS), append(samples, row.Samples)
+		if row.GPUNS > 0 {
+			gpu = append(gpu, row.GPUNS)
 		}
 	}
-	c.InstrumentNS = instrumentOf(times, samples)
-	c.BareStepNS, c.InstrumentedStepNS = median(times[0]), median(times[1])
-	c.BareSteps, c.InstrumentedSteps = int64(len(times[0])), int64(len(times[1]))
-	return c
+	if len(gpu) == len(wall) {
+		return stepTimes{gpu, samples}
+	}
+	return stepTimes{wall, samples}
+}
+
+// medianFor is the median time of the steps if each had so many samples.
+func (t stepTimes) medianFor(samples int64) int64 {
+	scaled := make([]int64, len(t.ns))
+	for i, ns := range t.ns {
+		scaled[i] = int64(float64(ns) * float64(samples) / float64(t.samples[i]))
+	}
+	return *median(scaled)
 }
 
 // instrumentOf is what instrumented steps take more than bare ones if both had as many samples as the median bare step;
 // null where all have as many, or some did not report them. Medians of steps of different batches compare the batches.
-func instrumentOf(times, samples [2][]int64) *int64 {
-	all := slices.Concat(samples[0], samples[1])
-	if len(times[0]) == 0 || len(times[1]) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {
+func instrumentOf(bare, instrumented stepTimes) *int64 {
+	all := slices.Concat(bare.samples, instrumented.samples)
+	if len(bare.ns) == 0 || len(instrumented.ns) == 0 || slices.Min(all) <= 0 || slices.Min(all) == slices.Max(all) {
 		return nil
 	}
-	size := *median(samples[0])
-	var of [2]int64
-	for i := range times {
-		each := make([]int64, len(times[i]))
-		for k, ns := range times[i] {
-			each[k] = int64(float64(ns) * float64(size) / float64(samples[i][k]))
-		}
-		of[i] = *median(each)
-	}
-	return new(of[1] - of[0])
+	size := *median(bare.samples)
+	return new(instrumented.medianFor(size) - bare.medianFor(size))
 }
 
 func median(v []int64) *int64 {

@@ -62,13 +62,13 @@ func (r *Resumption) todo(x *Experiment) (n int, again []string) {
 
 // Resume finds out what of the suite a store holds. An experiment is known by its content and its repetition, so the
 // file may have been reordered and extended since; experiments that it lost keep their runs. Run folders decide, not
-// the document: a suite that was killed may have made a run that its document does not know. What is done:
+// the document: a suite that was killed may have made a run that its document does not know.
 //
-// - a run that ended by itself, well or not; with RetryFailed, well. One that ended well is done whatever signal it was
-// sent;
-//   - not one that an interruption ended, or whose collector was killed: it is made again.
+//   - A run that ended well is done, whatever signal it was sent.
+//   - A run that failed by itself is done too. With RetryFailed it is made again.
+//   - A run that an interruption ended, or whose collector was killed, is made again.
 //
-// It waits for a run that a killed collector left to its supervisor. Without a suite of the name it gives nil.
+// Resume waits for a run that a killed collector left to its supervisor. Without a suite of the name it gives nil.
 func (s *Suite) Resume(st *store.Store, o ResumeOptions) (*Resumption, error) {
 	if !o.LookOnly {
 		if err := st.SweepSuites(collect.SafeName(s.Name)); err != nil {
