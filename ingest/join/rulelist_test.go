@@ -1,10 +1,12 @@
 package join
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,56 +15,50 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// ruleTests names the test of each rule, in the order of ruleList.
-var ruleTests = []struct {
-	rule rule
-	name string
-	test func(*testing.T, rule)
-}{
-	{bucketOfGradients, "bucketOfGradients", testBucketOfGradients},
-	{untracedBlock, "untracedBlock", testUntracedBlock},
-	{libraryWorkspace, "libraryWorkspace", testLibraryWorkspace},
-	{bornInDPCode, "bornInDPCode", testBornInDPCode},
-	{lossTarget, "lossTarget", testLossTarget},
-	{forwardTemporary, "forwardTemporary", testForwardTemporary},
-	{activation, "activation", testActivation},
-	{bornInBackward, "bornInBackward", testBornInBackward},
-	{bornInUpdate, "bornInUpdate", testBornInUpdate},
-	{bornInSetup, "bornInSetup", testBornInSetup},
-	{anythingElse, "anythingElse", testAnythingElse},
-}
-
-// Each rule has a test of its own, and doc.go names it in its place.
+// Each rule has a test of its own, TestRule and its name, that applies it. doc.go names it in its place.
 func TestRules(t *testing.T) {
-	name := func(r rule) string {
-		full := runtime.FuncForPC(reflect.ValueOf(r).Pointer()).Name()
-		return full[strings.LastIndexByte(full, '.')+1:]
-	}
-	var list, tested []string
-	for _, r := range ruleList {
-		list = append(list, name(r))
-	}
-	for _, c := range ruleTests {
-		if name(c.rule) != c.name {
-			t.Errorf("the test of %s is called %s", name(c.rule), c.name)
-		}
-		tested = append(tested, c.name)
-		t.Run(c.name, func(t *testing.T) { c.test(t, c.rule) })
-	}
-	if !slices.Equal(list, tested) {
-		t.Errorf("rules %v, tests %v", list, tested)
+	file, err := parser.ParseFile(token.NewFileSet(), "rulelist_test.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(doc), "\n// # Rules\n")
-	for _, r := range list {
+	for _, r := range ruleList {
+		name := runtime.FuncForPC(reflect.ValueOf(r).Pointer()).Name()
+		name = name[strings.LastIndexByte(name, '.')+1:]
+		if test := "TestRule" + strings.ToUpper(name[:1]) + name[1:]; !applies(file, test, name) {
+			t.Errorf("no %s applies the rule %s", test, name)
+		}
 		found := false
-		if _, rest, found = strings.Cut(rest, "\n//   - "+r+": "); !found {
-			t.Errorf("doc.go does not name the rule %s in its place", r)
+		if _, rest, found = strings.Cut(rest, "\n//   - "+name+": "); !found {
+			t.Errorf("doc.go does not name the rule %s in its place", name)
 		}
 	}
+}
+
+// applies reports whether a file has a test that calls expect with a rule.
+func applies(file *ast.File, test, rule string) bool {
+	called := false
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Name.Name != test {
+			continue
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			name, _ := call.Fun.(*ast.Ident)
+			arg, _ := call.Args[1].(*ast.Ident)
+			called = called || name != nil && name.Name == "expect" && arg != nil && arg.Name == rule
+			return true
+		})
+	}
+	return called
 }
 
 // made is a time of an allocation that was made at event 10, in a phase of the first step.
@@ -92,7 +88,7 @@ func expect(t *testing.T, apply rule, r *rules, u *unowned, want string) verdict
 	return v
 }
 
-func testBucketOfGradients(t *testing.T, apply rule) {
+func TestRuleBucketOfGradients(t *testing.T) {
 	events := &schemas.EventColumns{}
 	for range 10 {
 		events.Append(schemas.ActionAlloc, 1, 1, 0, 0, 1, 0, 0)
@@ -100,40 +96,77 @@ func testBucketOfGradients(t *testing.T, apply rule) {
 	f := &facts{Context: &Context{span: make([]int32, 3), reducers: []reducer{{name: 7, done: 2}},
 		reducing: map[uint32]int{1: 1}}, positions: &positions{before: []int32{0, 0, 20}},
 		device: Device{Events: events}, actions: events.Action, allocs: []replay.Alloc{{AllocSeq: 10}}}
-	if v := expect(t, apply, &rules{f: f}, made(forwardFamily), "gradients/lifetime"); v.name != 7 {
+	if v := expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "gradients/lifetime"); v.name != 7 {
 		t.Errorf("its name is %d", v.name)
 	}
 	f.allocs[0].FreeRequestedSeq = 20 // the reducer let go of it while it made its buckets
-	expect(t, apply, &rules{f: f}, made(forwardFamily), "")
+	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 	f.allocs[0].FreeRequestedSeq, f.reducers[0].done = 0, 0 // the reducer's call never ended
-	expect(t, apply, &rules{f: f}, made(forwardFamily), "")
+	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 	f.reducers[0].done, f.reducing = 2, nil // made outside its call
-	expect(t, apply, &rules{f: f}, made(forwardFamily), "")
+	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 }
 
-func testUntracedBlock(t *testing.T, apply rule) {
-	expect(t, apply, nil, made(forwardFamily, func(u *unowned) { u.untraced = true }), "untraced/lifetime")
-	expect(t, apply, nil, made(forwardFamily), "")
+// forwardRules are rules for a device whose events lie in the forward pass of one step. The allocations are those of
+// the events, in order, and none is ever freed. One of them has an owner by tag.
+func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
+	result := &steps.Result{Spans: []steps.Span{{Under: schemas.PhaseForward}},
+		Steps: []steps.Step{{EndK: 1, Recorded: true, Instrumented: true}}}
+	f := &facts{Context: &Context{rank: &Rank{Steps: result}, span: make([]int32, 2), thread: make([]uint16, 2),
+		module: make([]uint32, 2), dp: make([]bool, 2)}}
+	events := &schemas.EventColumns{}
+	for i, a := range actions {
+		events.Append(a, uint64(i), sizes[i], 0, 0, 0, 0, 0)
+		f.allocs = append(f.allocs, replay.Alloc{Address: uint64(i), Requested: sizes[i], AllocSeq: int64(i) + 1})
+	}
+	n := int32(len(actions))
+	// The step's last event comes after the last allocation: a block that is never freed outlives the step.
+	f.positions, f.actions = &positions{before: []int32{0, n + 1}, events: int64(n) + 2}, events.Action
+	f.device, f.births = Device{Events: events}, make([]birth, n)
+	owned := listsOf(int(n), 1, func(all []owner, alloc int) []owner {
+		if alloc == tagged {
+			all = append(all, owner{category: activations})
+		}
+		return all
+	})
+	m := &matches{}
+	return &rules{f: f, matches: m, workspaces: findWorkspaces(f, owned, m)}
 }
 
-func testLibraryWorkspace(t *testing.T, apply rule) {
-	is, whole := func(u *unowned) { u.workspace = true }, func(u *unowned) { u.whole = true }
-	expect(t, apply, nil, made(forwardFamily, is, whole), "workspace/lifetime")
-	expect(t, apply, nil, made(forwardFamily, is), "") // something else is known of it
-	expect(t, apply, nil, made(forwardFamily, whole), "")
+func TestRuleUntracedBlock(t *testing.T) {
+	r := forwardRules(-1, []schemas.Action{schemas.ActionAlloc, schemas.ActionGap}, []int64{3 * mib, 3 * mib})
+	r.f.allocs = append(r.f.allocs, replay.Alloc{Requested: 3 * mib}) // it was alive before recording began
+	r.f.births, r.workspaces = make([]birth, 3), make([]bool, 3)
+	for alloc, want := range []string{"", "untraced/lifetime", "untraced/lifetime"} {
+		u := r.about(alloc, nil)
+		expect(t, untracedBlock, r, &u, want)
+	}
 }
 
-func testBornInDPCode(t *testing.T, apply rule) {
+func TestRuleLibraryWorkspace(t *testing.T) {
+	alloc := schemas.ActionAlloc
+	r := forwardRules(0, []schemas.Action{alloc, alloc, alloc, alloc}, []int64{32 * mib, 32 * mib, 32 * mib, 3 * mib})
+	// The first has an owner. The second is the workspace of its thread, so the third is none.
+	for alloc, want := range []string{"", "workspace/lifetime", "", ""} {
+		u := r.about(alloc, nil)
+		u.whole = true
+		expect(t, libraryWorkspace, r, &u, want)
+	}
+	u := r.about(1, nil) // of a part of its life something else is known
+	expect(t, libraryWorkspace, r, &u, "")
+}
+
+func TestRuleBornInDPCode(t *testing.T) {
 	hook := func(u *unowned) { u.birth.dp = true }
-	expect(t, apply, nil, made(backwardFamily, hook), "clip_temporaries/phase")
-	expect(t, apply, nil, made(backwardFamily, hook, inside), "clip_temporaries/lifetime")
-	expect(t, apply, nil, made(clipFamily, inside), "clip_temporaries/lifetime")
-	expect(t, apply, nil, made(backwardFamily, inside), "")
+	expect(t, bornInDPCode, nil, made(backwardFamily, hook), "clip_temporaries/phase")
+	expect(t, bornInDPCode, nil, made(backwardFamily, hook, inside), "clip_temporaries/lifetime")
+	expect(t, bornInDPCode, nil, made(clipFamily, inside), "clip_temporaries/lifetime")
+	expect(t, bornInDPCode, nil, made(backwardFamily, inside), "")
 }
 
-func testLossTarget(t *testing.T, apply rule) {
-	expect(t, apply, nil, made(otherFamily, func(u *unowned) { u.lossTarget = true }), "inputs/lifetime")
-	expect(t, apply, nil, made(otherFamily), "")
+func TestRuleLossTarget(t *testing.T) {
+	expect(t, lossTarget, nil, made(otherFamily, func(u *unowned) { u.lossTarget = true }), "inputs/lifetime")
+	expect(t, lossTarget, nil, made(otherFamily), "")
 
 	names := map[uint32]string{1: "MseLossBackward0", 2: "MulBackward0"}
 	r := &rules{calls: true, f: &facts{Context: &Context{rank: &Rank{Names: names}}}}
@@ -160,69 +193,69 @@ func testLossTarget(t *testing.T, apply rule) {
 	}
 }
 
-func testForwardTemporary(t *testing.T, apply rule) {
+func TestRuleForwardTemporary(t *testing.T) {
 	for _, in := range []family{forwardFamily, recomputeFamily, evalFamily} {
-		expect(t, apply, nil, made(in, inside), "forward_temporaries/lifetime")
-		expect(t, apply, nil, made(in), "")
+		expect(t, forwardTemporary, nil, made(in, inside), "forward_temporaries/lifetime")
+		expect(t, forwardTemporary, nil, made(in), "")
 	}
-	expect(t, apply, nil, made(backwardFamily, inside), "")
+	expect(t, forwardTemporary, nil, made(backwardFamily, inside), "")
 }
 
-func testActivation(t *testing.T, apply rule) {
+func TestRuleActivation(t *testing.T) {
 	f := &facts{Context: &Context{rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}},
 		allocs: []replay.Alloc{{AllocSeq: 10, FreeRequestedSeq: 90}}, births: []birth{{}}}
 	r := &rules{f: f, phaseEnd: []int64{50}, events: 100, graphs: &graphs{f: f, releases: []release{{seq: 80}}}}
 	freed := func(u *unowned) { u.Alloc.FreeRequestedSeq, u.end = 90, 90 }
 	for _, in := range []family{forwardFamily, recomputeFamily} {
-		if v := expect(t, apply, r, made(in, freed), "activations/lifetime"); v.until != 80 {
+		if v := expect(t, activation, r, made(in, freed), "activations/lifetime"); v.until != 80 {
 			t.Errorf("the graph is given up at 80, not at %d", v.until)
 		}
-		expect(t, apply, r, made(in, inside), "")
+		expect(t, activation, r, made(in, inside), "")
 	}
 	// Autograd was seen to hold it, and to let go.
-	expect(t, apply, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "other/phase")
-	expect(t, apply, r, made(evalFamily), "")
+	expect(t, activation, r, made(forwardFamily, func(u *unowned) { u.begin = 60 }), "other/phase")
+	expect(t, activation, r, made(evalFamily), "")
 	r.phaseEnd[0] = 100 // the recording ends in forward
-	expect(t, apply, r, made(forwardFamily), "activations/phase")
-	expect(t, apply, r, made(recomputeFamily), "activations/lifetime")
+	expect(t, activation, r, made(forwardFamily), "activations/phase")
+	expect(t, activation, r, made(recomputeFamily), "activations/lifetime")
 }
 
-func testBornInBackward(t *testing.T, apply rule) {
+func TestRuleBornInBackward(t *testing.T) {
 	plain, private := &rules{}, &rules{private: true}
-	expect(t, apply, plain, made(backwardFamily, inside), "activation_gradients/lifetime")
-	expect(t, apply, plain, made(backwardFamily), "activation_gradients/phase")
-	expect(t, apply, plain, made(backwardFamily, inside, unmatched), "activation_gradients/lifetime")
-	expect(t, apply, private, made(backwardFamily, inside, unmatched), "activation_gradients/phase")
-	expect(t, apply, private, made(backwardFamily, inside), "activation_gradients/lifetime")
-	expect(t, apply, plain, made(backwardFamily, unmatched), "other/phase")
-	expect(t, apply, plain, made(forwardFamily, inside), "")
+	expect(t, bornInBackward, plain, made(backwardFamily, inside), "activation_gradients/lifetime")
+	expect(t, bornInBackward, plain, made(backwardFamily), "activation_gradients/phase")
+	expect(t, bornInBackward, plain, made(backwardFamily, inside, unmatched), "activation_gradients/lifetime")
+	expect(t, bornInBackward, private, made(backwardFamily, inside, unmatched), "activation_gradients/phase")
+	expect(t, bornInBackward, private, made(backwardFamily, inside), "activation_gradients/lifetime")
+	expect(t, bornInBackward, plain, made(backwardFamily, unmatched), "other/phase")
+	expect(t, bornInBackward, plain, made(forwardFamily, inside), "")
 }
 
-func testBornInUpdate(t *testing.T, apply rule) {
+func TestRuleBornInUpdate(t *testing.T) {
 	r := &rules{stepEnd: []int64{20, 40, 60}}
 	in := func(step, free int64) func(*unowned) {
 		return func(u *unowned) { u.span.Step, u.Alloc.FreeRequestedSeq = step, free }
 	}
-	expect(t, apply, r, made(updateFamily, inside, in(1, 12)), "optimizer_temporaries/lifetime")
-	expect(t, apply, r, made(updateFamily, in(0, 0)), "optimizer_state/lifetime")
-	expect(t, apply, r, made(updateFamily, in(1, 61)), "optimizer_state/lifetime")
-	expect(t, apply, r, made(updateFamily, in(1, 60)), "optimizer_temporaries/phase")
-	expect(t, apply, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase") // no step follows that it outlives
-	expect(t, apply, r, made(forwardFamily, inside), "")
+	expect(t, bornInUpdate, r, made(updateFamily, inside, in(1, 12)), "optimizer_temporaries/lifetime")
+	expect(t, bornInUpdate, r, made(updateFamily, in(0, 0)), "optimizer_state/lifetime")
+	expect(t, bornInUpdate, r, made(updateFamily, in(1, 61)), "optimizer_state/lifetime")
+	expect(t, bornInUpdate, r, made(updateFamily, in(1, 60)), "optimizer_temporaries/phase")
+	expect(t, bornInUpdate, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase") // no step follows that it outlives
+	expect(t, bornInUpdate, r, made(forwardFamily, inside), "")
 	r.private = true
-	expect(t, apply, r, made(updateFamily, inside, in(1, 12), unmatched), "optimizer_temporaries/phase")
-	expect(t, apply, r, made(updateFamily, in(0, 0), unmatched), "optimizer_state/phase")
+	expect(t, bornInUpdate, r, made(updateFamily, inside, in(1, 12), unmatched), "optimizer_temporaries/phase")
+	expect(t, bornInUpdate, r, made(updateFamily, in(0, 0), unmatched), "optimizer_state/phase")
 }
 
-func testBornInSetup(t *testing.T, apply rule) {
+func TestRuleBornInSetup(t *testing.T) {
 	for in, want := range map[family]string{setupDataFamily: "inputs/phase", setupModelFamily: "parameters/phase",
 		setupOptimizerFamily: "optimizer_state/phase", otherFamily: ""} {
-		expect(t, apply, nil, made(in), want)
-		expect(t, apply, nil, made(in, inside), "")
+		expect(t, bornInSetup, nil, made(in), want)
+		expect(t, bornInSetup, nil, made(in, inside), "")
 	}
 }
 
-func testAnythingElse(t *testing.T, apply rule) {
-	expect(t, apply, nil, made(otherFamily), "other/phase")
-	expect(t, apply, nil, made(evalFamily), "other/phase")
+func TestRuleAnythingElse(t *testing.T) {
+	expect(t, anythingElse, nil, made(otherFamily), "other/phase")
+	expect(t, anythingElse, nil, made(evalFamily), "other/phase")
 }
