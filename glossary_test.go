@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dpsight/dpsight/schemas"
 )
 
 const glossary = "docs/glossary.md"
@@ -17,9 +19,47 @@ const (
 	maxTerms = 60
 )
 
+// glossaryValues are the values that the rows of some terms name, in order.
+var glossaryValues = map[string][]string{
+	"confidence":   {schemas.ExactExpected, schemas.Close, schemas.Indicative},
+	"conservation": {schemas.Exact, schemas.Lossy, schemas.Unverifiable},
+}
+
+// word matches a term, singular or plural, as whole words.
+func word(term string) *regexp.Regexp {
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.ToLower(term)), " ", `[\s-]`)
+	if stem, ok := strings.CutSuffix(pattern, "y"); ok {
+		pattern = stem + "(y|ies)"
+	} else {
+		pattern += "(s|es)?"
+	}
+	return regexp.MustCompile(`\b` + pattern + `\b`)
+}
+
+func TestGlossaryMatchesWholeWords(t *testing.T) {
+	for _, c := range []struct {
+		term, text string
+		want       bool
+	}{
+		{"mark", "a mark.", true},
+		{"mark", "the marks of a thread", true},
+		{"mark", "a markdown file", false},
+		{"mark", "a benchmark", false},
+		{"category", "ten categories", true},
+		{"category", "categorical", false},
+		{"batch", "two batches", true},
+		{"bare step", "bare-step times", true},
+		{"bare step", "a bare stepladder", false},
+	} {
+		if got := word(c.term).MatchString(c.text); got != c.want {
+			t.Errorf("%q in %q: %v", c.term, c.text, got)
+		}
+	}
+}
+
 // TestGlossary checks what can be checked of a glossary: each term has one row, in alphabetical order, a reader meets
-// it in another page, in a help text or in what writes reports, and the table, document or folder that is said to
-// define it exists.
+// it in another page, in a help text or in what writes reports, the table, document or folder that is said to define it
+// exists, and the values that it names are those of the code.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile(glossary)
 	if err != nil {
@@ -27,6 +67,7 @@ func TestGlossary(t *testing.T) {
 	}
 	used := strings.ToLower(readers(t))
 	var terms []string
+	checked := 0 // of glossaryValues
 	row := regexp.MustCompile("(?m)^\\| ([a-z].*?) \\| (.*?) \\| `(.*?)` \\|$")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		term, meaning, where := m[1], m[2], m[3]
@@ -34,15 +75,28 @@ func TestGlossary(t *testing.T) {
 		if !strings.HasSuffix(meaning, ".") {
 			t.Errorf("%s: the meaning is no sentence: %q", term, meaning)
 		}
-		if !regexp.MustCompile(`\b` + strings.ReplaceAll(strings.ToLower(term), " ", `[\s-]`)).MatchString(used) {
+		if !word(term).MatchString(used) {
 			t.Errorf("%s: no other page, no help text and no report uses the term", term)
 		}
 		if !defined(t, where) {
 			t.Errorf("%s: there is no %s", term, where)
 		}
+		if values, ok := glossaryValues[term]; ok {
+			checked++
+			var named []string
+			for _, value := range regexp.MustCompile("`(.*?)`").FindAllStringSubmatch(meaning, -1) {
+				named = append(named, value[1])
+			}
+			if !slices.Equal(named, values) {
+				t.Errorf("%s: names the values %q, the code has %q", term, named, values)
+			}
+		}
 	}
 	if rows := strings.Count(string(text), "\n| ") - 1; rows != len(terms) {
 		t.Errorf("%d of %d rows are a term, a meaning and a place in backquotes", len(terms), rows)
+	}
+	if checked != len(glossaryValues) {
+		t.Errorf("%d of the %d terms with values have a row", checked, len(glossaryValues))
 	}
 	if n := len(terms); n < minTerms || n > maxTerms {
 		t.Errorf("%d terms", n)

@@ -16,7 +16,7 @@ import (
 
 // Built is the code that this binary is made of.
 var Built = sync.OnceValue(func() schemas.Built {
-	b := schemas.Built{Agent: digestOf(agent.FS()), Phantom: digestOf(all(phantom.Files())...)}
+	b := schemas.Built{Agent: hashOfFiles(agent.FS()), Phantom: hashOfFiles(all(phantom.Files())...)}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Revision, b.Modified = revisionOf(info.Settings)
 	}
@@ -45,8 +45,8 @@ func revisionOf(settings []debug.BuildSetting) (revision *string, modified *bool
 	return revision, modified
 }
 
-// digestOf is a digest of files, their names included.
-func digestOf(files ...fs.FS) string {
+// hashOfFiles is a hash of files, their names included.
+func hashOfFiles(files ...fs.FS) string {
 	hash := sha256.New()
 	for _, f := range files {
 		err := fs.WalkDir(f, ".", func(path string, entry fs.DirEntry, err error) error {

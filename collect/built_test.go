@@ -10,31 +10,31 @@ import (
 	"github.com/dpsight/dpsight/collect/phantom"
 )
 
-// A digest changes with every file, its content and its name, and with nothing else; what go build says of the commit
+// A hash changes with every file, its content and its name, and with nothing else; what go build says of the commit
 // is read as it stands.
 func TestBuilt(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	first := fstest.MapFS{"a.py": file("x"), "b/c.py": file("y")}
-	digest := digestOf(first)
-	if digestOf(fstest.MapFS{"b/c.py": file("y"), "a.py": file("x")}) != digest {
-		t.Error("the same files, another digest")
+	want := hashOfFiles(first)
+	if hashOfFiles(fstest.MapFS{"b/c.py": file("y"), "a.py": file("x")}) != want {
+		t.Error("the same files, another hash")
 	}
 	for name, other := range map[string]fstest.MapFS{"a name": {"d.py": file("x"), "b/c.py": file("y")},
 		"content":  {"a.py": file("x"), "b/c.py": file("z")},
 		"one less": {"a.py": file("x")}, "one more": {"a.py": file("x"), "b/c.py": file("y"), "b/d.py": file("")}} {
-		if digestOf(other) == digest {
-			t.Errorf("%s is not in the digest", name)
+		if hashOfFiles(other) == want {
+			t.Errorf("%s is not in the hash", name)
 		}
 	}
 	b := Built()
-	for what, digest := range map[string]string{digestOf(agent.FS()): b.Agent,
-		digestOf(all(phantom.Files())...): b.Phantom} {
-		if hex, ok := strings.CutPrefix(digest, "sha256:"); what != digest || !ok || len(hex) != 16 {
-			t.Errorf("%q, not %q", digest, what)
+	for what, want := range map[string]string{hashOfFiles(agent.FS()): b.Agent,
+		hashOfFiles(all(phantom.Files())...): b.Phantom} {
+		if hex, ok := strings.CutPrefix(want, "sha256:"); what != want || !ok || len(hex) != 16 {
+			t.Errorf("%q, not %q", want, what)
 		}
 	}
 	if b.Agent == b.Phantom {
-		t.Error("one digest of two")
+		t.Error("two sources have one hash")
 	}
 	if revision, modified := revisionOf(nil); revision != nil || modified != nil {
 		t.Error("a build that says nothing has a revision")
@@ -50,7 +50,7 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
-// The phantom's digest is of all that it is made of.
+// The phantom's want is of all that it is made of.
 func TestPhantomFiles(t *testing.T) {
 	found := map[string]bool{}
 	for _, f := range phantom.Files() {

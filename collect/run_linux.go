@@ -108,7 +108,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	r.manifest = &schemas.Manifest{
 		RunID: id, Name: name, Source: schemas.Measured, Status: schemas.StatusPartial,
 		Reason:  "the collector did not finish",
-		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.Told(e)), Bare: e.Bare, Suite: e.Suite,
+		Command: r.secrets.Command(p.argv), Params: r.secrets.Params(m.ParamsWithMachine(e)), Bare: e.Bare, Suite: e.Suite,
 		Start: start, Host: host.Facts(), GPUs: m.gpus(), Driver: m.driver(), Interpreter: p.interpreter,
 		Collector: schemas.Collector{Version: e.Version, Built: new(Built()), SampleIntervalNS: int64(r.interval()),
 			NVML:       m.library != nil,

@@ -15,14 +15,14 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 		return nil
 	}
 	// Where no process used torch there was nothing to say.
-	p := &schemas.Prediction{Told: len(journals) > 0 || m.Status == schemas.StatusOK &&
+	p := &schemas.Prediction{Complete: len(journals) > 0 || m.Status == schemas.StatusOK &&
 		len(m.Collector.Uninjected) == 0, UnknownReads: []schemas.Counted{}, Guesses: []schemas.Counted{},
 		Notes: []string{}}
 	reads, guesses, assumptions, assumed, copied := map[string]int64{}, map[string]int64{}, map[string]int64{},
 		map[string]int64{}, map[string]int64{}
 	for _, j := range journals {
 		// Without its last word a process may have read more since.
-		p.Told = p.Told && j.Prediction != nil && j.End != nil
+		p.Complete = p.Complete && j.Prediction != nil && j.End != nil
 		if j.Prediction == nil {
 			continue
 		}

@@ -48,7 +48,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 
 func oomWords(w *wording, x findings.OOMFacts) {
 	r := x.Request
-	o, d, lay := r.Oom, r.Breakdown, r.Layout
+	o, d, lay := r.OOM, r.Breakdown, r.Layout
 	w.Sentence = r.Sentence
 	from := fmt.Sprintf("ingest.json: ooms[%d]", r.Index)
 	w.bytes("requested", o.RequestedBytes, from)

@@ -50,7 +50,7 @@ func predictionTable(doc predict.PredictionDocument) table.Table {
 			fits = table.Cell{Text: map[bool]string{true: "yes", false: "no"}[*r.Fits], Value: *r.Fits}
 		}
 		reads := table.Absent()
-		if r.Told {
+		if r.Complete {
 			reads = table.Count(r.Reads())
 		}
 		t.Rows = append(t.Rows, []table.Cell{table.Text(r.RunID), all.cell(r.Shown(), &r.Identity),

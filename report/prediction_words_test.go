@@ -52,7 +52,7 @@ func TestPredictionAdvice(t *testing.T) {
 	for _, uninjected := range [][]string{nil, {"python cpu.py"}} {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
-			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Told: uninjected == nil}}}
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: uninjected == nil}}}
 		in.Manifest.Collector.Uninjected = uninjected
 		if p := predict.Predict(in); !strings.Contains(predictionAdvice(&p), "--device cuda") {
 			t.Errorf("%q", predictionAdvice(&p))

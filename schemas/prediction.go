@@ -48,8 +48,8 @@ type Placement struct {
 // Prediction (in ingest.json) is what a predicted run rests on, as the phantom GPU said at its end; of several
 // processes together.
 type Prediction struct {
-	// Told is false where some process did not live to say: what it read is then not known.
-	Told bool `json:"told"`
+	// Complete is false where some process ended before it reported: what that one read is not known.
+	Complete bool `json:"told"`
 	// UnknownReads are the places in the script that read values which nobody had computed, times between CUDA events
 	// among them. They read as zeros, single floating-point numbers as ones that fall.
 	UnknownReads []Counted `json:"unknown_reads"`

@@ -208,7 +208,7 @@ func (j *judgement) run(m *schemas.Manifest, r *schemas.IngestReport) {
 				WithoutAgent)
 	}
 	switch {
-	case r.Prediction != nil && !r.Prediction.Told && (unheard == 0 || m.Status != schemas.StatusOK):
+	case r.Prediction != nil && !r.Prediction.Complete && (unheard == 0 || m.Status != schemas.StatusOK):
 		j.atMost(schemas.Indicative, "a process did not live to say what it had read")
 	case TookNothing(m, r):
 		j.atMost(schemas.Indicative, "%s", NothingRecorded(m))

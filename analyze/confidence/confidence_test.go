@@ -15,7 +15,7 @@ func exact() (*schemas.Manifest, *schemas.IngestReport) {
 			Environment: &schemas.Environment{Torch: "2.11.0+cu130"},
 			Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0", Assumed: []string{},
 				MemoryBytes: 1 << 30, Addresses: "h200", DefaultAddresses: "h200", ComputeCapability: "9.0"}},
-		&schemas.IngestReport{Prediction: &schemas.Prediction{Told: true},
+		&schemas.IngestReport{Prediction: &schemas.Prediction{Complete: true},
 			Devices: []schemas.DeviceVerdict{{Verdict: schemas.Exact, PeakAllocatedBytes: 1 << 20}}}
 }
 
@@ -120,10 +120,10 @@ func TestConfide(t *testing.T) {
 				Reserved: [2]int64{1 << 20, 2 << 20}}
 		}, schemas.ExactExpected, nil},
 		{"a process that was killed", func(m *schemas.Manifest, r *schemas.IngestReport) {
-			r.Prediction.Told = false
+			r.Prediction.Complete = false
 		}, schemas.Indicative, []string{"did not live to say"}},
 		{"memory ran out, and another process was killed", func(m *schemas.Manifest, r *schemas.IngestReport) {
-			m.Status, r.Prediction.Told = schemas.StatusOOM, false
+			m.Status, r.Prediction.Complete = schemas.StatusOOM, false
 		}, schemas.Indicative, []string{"did not live to say"}},
 		{"a process without the agent", func(m *schemas.Manifest, _ *schemas.IngestReport) {
 			m.Collector.Uninjected = []string{"python -I x.py"}

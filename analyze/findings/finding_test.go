@@ -471,7 +471,7 @@ func TestFailureWithoutEvents(t *testing.T) {
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 2, Phase: schemas.PhaseForward,
 		Module: "head", Fatal: true}}
 	list := inspected(in)
-	if list[0].ID != OOM || list[0].At != nil || factsOf[OOMFacts](t, &list[0]).Request.Oom.Module != "head" {
+	if list[0].ID != OOM || list[0].At != nil || factsOf[OOMFacts](t, &list[0]).Request.OOM.Module != "head" {
 		t.Errorf("%+v", list[0])
 	}
 	at, err := memory.ParseAt("oom")
@@ -509,7 +509,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 		"so that 512.00 MiB were left for tensors"
 	f := theFinding(t, inspected(in), OOM)
 	r := factsOf[OOMFacts](t, f).Request
-	if !r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 88<<20 {
+	if !r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 88<<20 {
 		t.Errorf("%+v", r)
 	}
 	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(1))})
@@ -522,7 +522,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	// A limit below what is free is one that the script has set: nothing is taken of it.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
-	if r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 0 {
+	if r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 0 {
 		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
@@ -531,7 +531,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	// One above it, which is not all of the device: who took the rest is not said.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
-	if r.Whole || memory.BesideTensors(r.Oom, r.Breakdown.ReservedBytes) != 38<<20 {
+	if r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 38<<20 {
 		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 {

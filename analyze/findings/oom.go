@@ -9,7 +9,7 @@ type OOMFacts struct{ Request *memory.FailedRequest }
 func (x *evidence) failures() (out []Finding) {
 	for _, r := range memory.FailedRequests(x.in, x.ledgers) {
 		f := Finding{ID: OOM, Device: &r.Device, Rank: &r.Rank, Facts: OOMFacts{&r}}
-		f.of(r.Oom.RequestedBytes, r.Oom.LimitBytes, OfLimit)
+		f.of(r.OOM.RequestedBytes, r.OOM.LimitBytes, OfLimit)
 		if r.Breakdown != nil {
 			f.At = &r.At
 		}

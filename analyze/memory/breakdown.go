@@ -181,7 +181,7 @@ func NoEvents(in *schemas.Tables) error {
 
 // unsaid is whether a process of a predicted run ended without its last word.
 func unsaid(in *schemas.Tables) bool {
-	return in.Report.Prediction != nil && !in.Report.Prediction.Told
+	return in.Report.Prediction != nil && !in.Report.Prediction.Complete
 }
 
 // Breakdown says what each device's bytes are for at a moment. A run without allocator events gives its identity, no
@@ -202,7 +202,7 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 	run.Confidence = identity.OrNull(run.Identity.Confidence)
 	if in.Report != nil && in.Report.Prediction != nil {
 		p := in.Report.Prediction
-		if p.Told {
+		if p.Complete {
 			run.UnknownReads = new(confidence.SumOf(confidence.UnknownReads(p)))
 		}
 		if p.Band != nil {

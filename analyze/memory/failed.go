@@ -28,7 +28,7 @@ type FailedRequest struct {
 	CachedBytes    *int64 `json:"cached_bytes"` // and free
 	Sentence       string `json:"sentence"`
 
-	Oom   *schemas.OOM `json:"-"`
+	OOM   *schemas.OOM `json:"-"`
 	Index int          `json:"-"` // in the report
 	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
 	Whole bool         `json:"-"` // the limit is all of the device
@@ -119,7 +119,7 @@ func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 		Absorbed: o.Absorbed(),
 		Requests: len(group), RequestedBytes: o.RequestedBytes, Module: identity.OrNull(o.Module),
 		At:  failureMoment(in, p, i),
-		Oom: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
+		OOM: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
 	if o.Seq != 0 { // else the process died before its last drain
 		d := BreakdownAt(in, p, ledgers.Of(p), r.At, -1)
 		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), o.Seq)
@@ -142,12 +142,12 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 // ShortOf is how much less would have had to be held or cached for the request to be served. What is left is by the
 // process's own limit, where it has set one, or what others and the context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
-	return r.Oom.RequestedBytes - min(r.Oom.LimitBytes-r.Layout.Reserved, r.Oom.DeviceFreeBytes)
+	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
 // sentence says what failed and what was in its way.
 func (r *FailedRequest) sentence() string {
-	o := r.Oom
+	o := r.OOM
 	ended := "and the script went on"
 	switch {
 	case o.Fatal:

@@ -69,7 +69,7 @@ type PredictionRun struct {
 	Failure        *schemas.OOM           `json:"failure"` // the request that ended the run
 	// Confidence is how sure the peak allocated is, with every reason; see [confidence.Assess].
 	Confidence   *schemas.Confidence `json:"confidence"`
-	Told         bool                `json:"told"` // all processes lived to say what they had read
+	Complete     bool                `json:"told"` // all processes lived to say what they had read
 	UnknownReads []schemas.Counted   `json:"unknown_reads"`
 	// where values that nobody had computed were taken for finite
 	AssumedAt []schemas.Counted `json:"assumed_at"`
@@ -154,7 +154,7 @@ func Predict(in schemas.Tables) PredictionRun {
 	if in.Report != nil && in.Report.Prediction != nil {
 		r := in.Report.Prediction
 		p.AssumedAt, p.CopiedReads = append(p.AssumedAt, r.AssumedAt...), r.CopiedReads
-		p.Told, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Told, confidence.UnknownReads(r), r.Guesses, r.Notes,
+		p.Complete, p.UnknownReads, p.Guesses, p.Notes, p.Band = r.Complete, confidence.UnknownReads(r), r.Guesses, r.Notes,
 			r.Band
 	}
 	p.Failure = fatal(&in)
@@ -166,7 +166,7 @@ func Predict(in schemas.Tables) PredictionRun {
 	p.verdict()
 	if p.Fits != nil && *p.Fits && in.Report != nil && confidence.TookNothing(in.Manifest, in.Report) {
 		p.Fits, p.Why = nil, confidence.NothingRecorded(in.Manifest)
-		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Told {
+		if len(in.Manifest.Collector.Uninjected) == 0 && !p.Complete {
 			p.Why, p.Cause = "", CauseUnsaid
 		}
 		// there is nothing to break down, and Why or Cause says it

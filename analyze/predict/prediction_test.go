@@ -60,7 +60,7 @@ func TestPredictListsWhatWasTakenForAllRanks(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source, in.Manifest.Environment = schemas.Predicted, &schemas.Environment{Torch: "2.11.0"}
 	in.Manifest.Phantom = &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}
-	in.Report.Prediction = &schemas.Prediction{Told: true}
+	in.Report.Prediction = &schemas.Prediction{Complete: true}
 	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.ExactExpected {
 		t.Fatalf("%+v", c)
 	}
@@ -98,7 +98,7 @@ func TestPredictOfNothingTaken(t *testing.T) {
 	} {
 		in := schemas.Tables{Manifest: &schemas.Manifest{RunID: "r", Name: "x", Status: schemas.StatusOK,
 			Source: schemas.Predicted, Phantom: &schemas.Phantom{Checked: true, CheckedTorch: "2.11.0"}},
-			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Told: c.told}}}
+			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: c.told}}}
 		in.Manifest.Collector.Uninjected = c.uninjected
 		p := Predict(in)
 		if p.Fits != nil || p.Why != c.want || len(p.Warnings) != 0 ||
@@ -142,7 +142,7 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 		in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 		in.Manifest.Source, in.Manifest.Phantom = schemas.Predicted, &schemas.Phantom{MemoryBytes: memory,
 			Devices: c.uses}
-		in.Report.Prediction = &schemas.Prediction{Told: true, Notes: []string{"NCCL: peers are copies of this rank"}}
+		in.Report.Prediction = &schemas.Prediction{Complete: true, Notes: []string{"NCCL: peers are copies of this rank"}}
 		v := in.Report.Devices[0]
 		v.PeakReservedBytes, in.Report.Devices = 1<<20, nil
 		for rank, ordinal := range c.ordinals {
@@ -170,7 +170,7 @@ func TestRanksOfSeveralSharedDevices(t *testing.T) {
 func TestPredictCountsDevices(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
-	in.Report.Prediction = &schemas.Prediction{Told: true}
+	in.Report.Prediction = &schemas.Prediction{Complete: true}
 	other := in.Report.Devices[0]
 	other.Rank = 1
 	in.Report.Devices = append(in.Report.Devices, other)

@@ -114,7 +114,7 @@ func TestPredict(t *testing.T) {
 	if sum != *p.PeakBytes || *p.At.Phase != schemas.PhaseOptimizer || *p.At.Step != 0 {
 		t.Errorf("the categories sum to %d of %d; %+v", sum, *p.PeakBytes, p.At)
 	}
-	if !p.Told || len(p.UnknownReads) != 1 || p.UnknownReads[0] != (schemas.Counted{Name: script + ":10", Count: 3}) {
+	if !p.Complete || len(p.UnknownReads) != 1 || p.UnknownReads[0] != (schemas.Counted{Name: script + ":10", Count: 3}) {
 		t.Errorf("read unknown: %+v", p.UnknownReads)
 	}
 	if p.Confidence == nil || p.Confidence.Level != schemas.Close || len(p.Confidence.Reasons) != 1 ||
@@ -243,7 +243,7 @@ func TestPredictedPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := i.Prediction
-		if !p.Told || p.Confidence.Level != levels[*m.Profile] ||
+		if !p.Complete || p.Confidence.Level != levels[*m.Profile] ||
 			len(p.Confidence.Unchecked) > 0 != (*m.Profile == "t4") {
 			t.Errorf("%s: %+v, %+v", *m.Profile, p, p.Confidence)
 		}

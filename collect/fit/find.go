@@ -117,7 +117,8 @@ func (s *Search[A]) key(ctx context.Context, e *collect.Experiment) (string, err
 	if basis == nil {
 		basis = e.Machine.Basis
 	}
-	p := Probe{Params: e.Machine.Told(e), Command: e.Command, Profile: e.Machine.Profile(), Version: e.Version}
+	p := Probe{Params: e.Machine.ParamsWithMachine(e), Command: e.Command, Profile: e.Machine.Profile(),
+		Version: e.Version}
 	var err error
 	if p.Basis, err = basis(ctx, e); err != nil {
 		return "", err

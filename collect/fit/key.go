@@ -13,7 +13,7 @@ import (
 
 // A Probe is the content of one predicted run of a search: the same content has the same answer.
 type Probe struct {
-	Params  map[string]any `json:"params"` // with what the machine was told (collect.Machine.Told)
+	Params  map[string]any `json:"params"` // of collect.Machine.ParamsWithMachine
 	Command []string       `json:"command,omitempty"`
 	Profile string         `json:"profile"`
 	Folder  string         `json:"folder,omitempty"` // that a command runs in

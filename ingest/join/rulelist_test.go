@@ -240,7 +240,8 @@ func TestRuleBornInUpdate(t *testing.T) {
 	expect(t, bornInUpdate, r, made(updateFamily, in(0, 0)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 61)), "optimizer_state/lifetime")
 	expect(t, bornInUpdate, r, made(updateFamily, in(1, 60)), "optimizer_temporaries/phase")
-	expect(t, bornInUpdate, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase") // no step follows that it outlives
+	// No step follows that it outlives.
+	expect(t, bornInUpdate, r, made(updateFamily, in(2, 0)), "optimizer_temporaries/phase")
 	expect(t, bornInUpdate, r, made(forwardFamily, inside), "")
 	r.private = true
 	expect(t, bornInUpdate, r, made(updateFamily, inside, in(1, 12), unmatched), "optimizer_temporaries/phase")

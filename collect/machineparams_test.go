@@ -7,7 +7,7 @@ import (
 
 // What was said of the machine is a parameter of the run; what was not said is not, and the experiment's own are left
 // as they are.
-func TestTold(t *testing.T) {
+func TestParamsWithMachine(t *testing.T) {
 	world, err := NewWorld(16, "0,15", 4)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := m.Told(&Experiment{Params: own, World: c.world}); !maps.Equal(got, c.want) {
+		if got := m.ParamsWithMachine(&Experiment{Params: own, World: c.world}); !maps.Equal(got, c.want) {
 			t.Errorf("%v, want %v", got, c.want)
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Told are an experiment's parameters, and with them what was said of the machine: the world that a script is a rank
-// of, and the memory of the GPU. Both decide what fits as much as the batch size does, so runs that differ in them are
-// no repeats of each other. What was not said is left out: a GPU's own memory is its profile's.
-func (m *Machine) Told(e *Experiment) map[string]any {
+// ParamsWithMachine are an experiment's parameters, and with them what the user said of the machine: the world that a
+// script is a rank of, and the memory of the GPU. Both decide what fits as much as the batch size does, so runs that
+// differ in them are no repeats of each other. What the user did not say is left out: a GPU's own memory is its
+// profile's.
+func (m *Machine) ParamsWithMachine(e *Experiment) map[string]any {
 	params := maps.Clone(e.Params)
 	if params == nil {
 		params = map[string]any{}
