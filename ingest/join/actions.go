@@ -99,11 +99,11 @@ func (s *stepMatcher) readPhases(i int) {
 	buffer.run, buffer.microbatch = grown(buffer.run, int(n)+1), grown(buffer.microbatch, int(n)+1)
 	phase, run, microbatch := buffer.phase, buffer.run, buffer.microbatch
 	runs := int32(0)
-	spans := f.rank.Steps.Spans
-	first := f.span[f.rank.Steps.Steps[i].BeginK]
+	spans := f.context.rank.Steps.Spans
+	first := f.context.span[f.context.rank.Steps.Steps[i].BeginK]
 	for k := int(first); k < len(spans) && spans[k].Step == spans[first].Step; k++ {
-		from := s.program.number[f.seqAt(spans[k].BeginK)] - at.from
-		to := s.program.number[f.seqAt(spans[k].EndK)] - at.from
+		from := s.program.number[f.marks.seqAt(spans[k].BeginK)] - at.from
+		to := s.program.number[f.marks.seqAt(spans[k].EndK)] - at.from
 		family := families[spans[k].Under].recorded()
 		for e := max(from, 0) + 1; e <= min(to, n); e++ {
 			if e == 1 || phase[e-1] != family {

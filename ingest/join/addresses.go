@@ -13,12 +13,12 @@ type addresses struct {
 
 func indexAddresses(f *facts) *addresses {
 	size := uint64(16)
-	for size < 2*uint64(len(f.tags))+1 {
+	for size < 2*uint64(len(f.context.tags))+1 {
 		size *= 2
 	}
 	a := &addresses{slots: make([]uint64, size), first: make([]int32, size+1), mask: size - 1}
-	for i := range f.tags {
-		if addr := f.tags[i].Address; addr != 0 {
+	for i := range f.context.tags {
+		if addr := f.context.tags[i].Address; addr != 0 {
 			slot, _ := a.find(addr)
 			a.slots[slot] = addr
 		}

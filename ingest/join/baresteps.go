@@ -29,13 +29,13 @@ func (m *matches) of(alloc int) (match int, ok bool) {
 // unmatched reports whether an allocation was made in a bare step and has no match: its phase alone tells what it was.
 func (m *matches) unmatched(f *facts, alloc int) bool {
 	_, ok := m.of(alloc)
-	return !ok && !f.instrumented(f.birthSpan(alloc))
+	return !ok && !f.context.instrumented(f.birthSpan(alloc))
 }
 
 // matchBareSteps finds to each bare step the instrumented ones that it is like, and matches their allocations. It also
 // says of each bare step what it found.
 func matchBareSteps(f *facts) (*matches, []schemas.BareStep) {
-	steps := f.rank.Steps.Steps
+	steps := f.context.rank.Steps.Steps
 	m := &matches{}
 	var all []schemas.BareStep
 	bare := false
@@ -101,11 +101,12 @@ type stepMatcher struct {
 }
 
 func newStepMatcher(f *facts) *stepMatcher {
-	steps := f.rank.Steps.Steps
+	steps := f.context.rank.Steps.Steps
 	s := &stepMatcher{f: f, program: newProgram(f.actions), at: make([]stretch, len(steps)),
 		hashes: make([]uint64, len(steps)), byHash: map[uint64][]int{}, beforeByHash: map[uint64][]int{}}
 	for i := range steps {
-		s.at[i] = stretch{s.program.number[f.seqAt(steps[i].BeginK)], s.program.number[f.seqAt(steps[i].EndK)]}
+		begin, end := f.marks.seqAt(steps[i].BeginK), f.marks.seqAt(steps[i].EndK)
+		s.at[i] = stretch{s.program.number[begin], s.program.number[end]}
 		if !s.comparable(i) {
 			continue
 		}
@@ -124,7 +125,7 @@ func newStepMatcher(f *facts) *stepMatcher {
 
 // comparable reports whether a step has events that can be compared.
 func (s *stepMatcher) comparable(i int) bool {
-	return s.f.rank.Steps.Steps[i].Recorded && s.at[i].to > s.at[i].from
+	return s.f.context.rank.Steps.Steps[i].Recorded && s.at[i].to > s.at[i].from
 }
 
 // firstAfter is the first allocation that was made after a program event: allocations are in order of birth.
@@ -171,7 +172,7 @@ func (s *stepMatcher) sameOrScaledStep(i int, byHash map[uint64][]int) *alignmen
 
 func (s *stepMatcher) newAlignment(i, o int, how string) *alignment {
 	return &alignment{step: s.at[i], other: s.at[o], otherStep: o, how: how,
-		limit: s.f.seqAt(s.f.rank.Steps.Steps[o].EndK)}
+		limit: s.f.marks.seqAt(s.f.context.rank.Steps.Steps[o].EndK)}
 }
 
 // nearest is the given steps that lie closest to step i, up to so many on either side. All of them would take a time

@@ -30,13 +30,13 @@ func bindTags(f *facts, known []bool) *bindings {
 	b := &bindings{}
 	var tags []boundTag
 	var index *addresses
-	if len(f.tags) > 0 {
+	if len(f.context.tags) > 0 {
 		index = indexAddresses(f)
 	}
 	w := newBindingWindow(f)
-	for i := range f.tags {
-		t := &f.tags[i]
-		if t.Address == 0 || !f.recordingAt(t.K) || t.Bytes <= 0 && !t.Untag {
+	for i := range f.context.tags {
+		t := &f.context.tags[i]
+		if t.Address == 0 || !f.context.recordingAt(t.K) || t.Bytes <= 0 && !t.Untag {
 			continue
 		}
 		candidates := index.of(t.Address)
@@ -44,11 +44,11 @@ func bindTags(f *facts, known []bool) *bindings {
 			continue
 		}
 		known[i] = true
-		hi := f.seqAt(t.K)
+		hi := f.marks.seqAt(t.K)
 		lo := min(w.doneBefore(t.K), hi)
 		if alloc, ok := named(f, candidates, t, lo, hi); ok {
 			tags = append(tags, boundTag{alloc, int32(i), hi})
-		} else if !t.Untag && !f.losingAt(t.K) {
+		} else if !t.Untag && !f.marks.losingAt(t.K) {
 			b.ambiguous++
 			if len(b.listed) < maxListed {
 				b.listed = append(b.listed, whyAmbiguous(f, candidates, t, lo, hi))
@@ -101,7 +101,7 @@ func whyAmbiguous(f *facts, candidates []int32, t *spool.Tag, lo, hi int64) stri
 			}
 		}
 	}
-	return fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind, f.rank.Names[t.Name], t.Bytes, t.K, why)
+	return fmt.Sprintf("tag %s %q of %d bytes at mark %d: %s", t.Kind, f.context.rank.Names[t.Name], t.Bytes, t.K, why)
 }
 
 // bindingWindow finds the last event that surely lies before a mark. It is asked for marks in order.
@@ -119,17 +119,17 @@ type bindingWindow struct {
 }
 
 func newBindingWindow(f *facts) *bindingWindow {
-	return &bindingWindow{f: f, k: 1, previous: make([]uint32, 1<<16), ends: f.backwardEnds, gaps: f.gaps}
+	return &bindingWindow{f: f, k: 1, previous: make([]uint32, 1<<16), ends: f.context.backwardEnds, gaps: f.marks.gaps}
 }
 
 func (w *bindingWindow) doneBefore(k uint32) int64 {
 	for ; w.k <= k; w.k++ {
-		th := w.f.thread[w.k]
+		th := w.f.context.thread[w.k]
 		if th == noThread {
 			continue
 		}
 		if p := w.previous[th]; p != 0 {
-			w.done = max(w.done, int64(w.f.last[p]))
+			w.done = max(w.done, int64(w.f.marks.last[p]))
 		} else {
 			w.threads = append(w.threads, th)
 		}
@@ -139,7 +139,7 @@ func (w *bindingWindow) doneBefore(k uint32) int64 {
 			w.backwardEnded()
 		}
 	}
-	for len(w.gaps) > 0 && w.gaps[0] <= w.f.seqAt(k) { // whatever was recorded before a gap is done with
+	for len(w.gaps) > 0 && w.gaps[0] <= w.f.marks.seqAt(k) { // whatever was recorded before a gap is done with
 		w.done = max(w.done, w.gaps[0])
 		w.gaps = w.gaps[1:]
 	}
@@ -149,7 +149,7 @@ func (w *bindingWindow) doneBefore(k uint32) int64 {
 func (w *bindingWindow) backwardEnded() {
 	for _, th := range w.threads {
 		// Events of a bare run without marks of its own carry the engine's mark of an earlier one.
-		if last := int64(w.f.last[w.previous[th]]); w.f.engine[th] && last <= w.f.seqAt(w.k) {
+		if last := int64(w.f.marks.last[w.previous[th]]); w.f.context.engine[th] && last <= w.f.marks.seqAt(w.k) {
 			w.done = max(w.done, last)
 		}
 	}

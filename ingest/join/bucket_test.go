@@ -44,8 +44,8 @@ func TestBuckets(t *testing.T) {
 		{"rebuilt", 0, "second", "gradients/tagged"}, {"broken", 0, "end", "other/phase"},
 	})
 	for _, o := range j.owners.all {
-		if o.category == gradients && o.evidence == lifetime && j.facts.rank.Names[o.name] != "DDP bucket" {
-			t.Errorf("%+v has the name %q", o, j.facts.rank.Names[o.name])
+		if o.category == gradients && o.evidence == lifetime && j.facts.context.rank.Names[o.name] != "DDP bucket" {
+			t.Errorf("%+v has the name %q", o, j.facts.context.rank.Names[o.name])
 		}
 	}
 }

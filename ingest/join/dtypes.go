@@ -25,7 +25,7 @@ func findDTypes(f *facts, tags lists[boundTag], m *matches, prefetched []bool) [
 	for alloc := range out {
 		d := &out[alloc]
 		for _, b := range tags.of(alloc) {
-			switch t := f.tags[b.tag].DType; {
+			switch t := f.context.tags[b.tag].DType; {
 			case t == 0 || t == d.of:
 			case d.of == 0:
 				d.of = t

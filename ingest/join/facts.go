@@ -8,8 +8,8 @@ import (
 
 // facts are what every pass may look up about one device. They are found first, and no pass changes them.
 type facts struct {
-	*Context
-	*positions
+	context *Context   // what holds at each mark
+	marks   *positions // where each mark lies among the events
 	device  Device
 	actions []schemas.Action // by event
 	allocs  []replay.Alloc   // in order of birth
@@ -24,7 +24,7 @@ type birth struct {
 }
 
 func newFacts(c *Context, d Device) *facts {
-	f := &facts{Context: c, positions: locateMarks(c, d), device: d, actions: d.Events.Action, allocs: d.Replay.Allocs}
+	f := &facts{context: c, marks: locateMarks(c, d), device: d, actions: d.Events.Action, allocs: d.Replay.Allocs}
 	f.births = findBirths(f)
 	return f
 }
@@ -33,20 +33,20 @@ func newFacts(c *Context, d Device) *facts {
 // module is that of its own thread's last mark, if the phase is still the same.
 func findBirths(f *facts) []birth {
 	births := make([]birth, len(f.allocs))
-	spans := f.rank.Steps.Spans
+	spans := f.context.rank.Steps.Spans
 	highest, event := uint32(0), 0
 	for i := range f.allocs {
 		seq := f.allocs[i].AllocSeq
 		for ; event < int(seq); event++ {
-			highest = max(highest, f.markOf(f.device.Events, event))
+			highest = max(highest, f.context.markOf(f.device.Events, event))
 		}
 		if f.untraced(i) {
 			continue
 		}
-		b := birth{span: f.span[highest]}
+		b := birth{span: f.context.span[highest]}
 		own := f.birthMark(i)
-		if own != 0 && spans[f.span[own]].Group == spans[b.span].Group {
-			b.module, b.dp = f.module[own], f.dp[own]
+		if own != 0 && spans[f.context.span[own]].Group == spans[b.span].Group {
+			b.module, b.dp = f.context.module[own], f.context.dp[own]
 		}
 		births[i] = b
 	}
@@ -61,11 +61,13 @@ func (f *facts) untraced(alloc int) bool {
 
 // birthMark is the mark that the event of a traced allocation's birth carries.
 func (f *facts) birthMark(alloc int) uint32 {
-	return f.markOf(f.device.Events, int(f.allocs[alloc].AllocSeq)-1)
+	return f.context.markOf(f.device.Events, int(f.allocs[alloc].AllocSeq)-1)
 }
 
 // birthSpan is the span that an allocation was made in.
-func (f *facts) birthSpan(alloc int) *steps.Span { return &f.rank.Steps.Spans[f.births[alloc].span] }
+func (f *facts) birthSpan(alloc int) *steps.Span {
+	return &f.context.rank.Steps.Spans[f.births[alloc].span]
+}
 
 // family is the family of the phase that an allocation was made in.
 func (f *facts) family(alloc int) family { return families[f.birthSpan(alloc).Under] }
@@ -88,12 +90,12 @@ func (f *facts) end(alloc int) int64 { return endOf(f.allocs[alloc].FreeRequeste
 // bare steps reach it.
 func instrumentedPeak(f *facts) *int64 {
 	r := f.device.Replay
-	spans := f.rank.Steps.Spans
+	spans := f.context.rank.Steps.Spans
 	for i := range spans {
-		if !f.instrumented(&spans[i]) {
+		if !f.context.instrumented(&spans[i]) {
 			continue
 		}
-		from, to := f.seqAt(spans[i].BeginK), f.seqAt(spans[i].EndK)
+		from, to := f.marks.seqAt(spans[i].BeginK), f.marks.seqAt(spans[i].EndK)
 		if i == 0 {
 			from = -1
 		}

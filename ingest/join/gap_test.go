@@ -166,7 +166,7 @@ func TestModuleTimes(t *testing.T) {
 		hook   bool
 	}
 	got, sums := map[row]int64{}, map[string]int64{}
-	for _, m := range j.facts.ModuleTimes() {
+	for _, m := range j.facts.context.ModuleTimes() {
 		if m.Step != 0 {
 			t.Errorf("a bare step has times of modules: %+v", m)
 		}
@@ -195,7 +195,8 @@ func TestModuleTimes(t *testing.T) {
 			t.Errorf("%s: the modules' times are %d ns from the phase's", phase, left)
 		}
 	}
-	if rows := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true }).facts.ModuleTimes(); len(rows) != 0 {
+	untimed := w.join(func(r *Rank) { r.Intervals, r.Untimed = intervals, true })
+	if len(untimed.facts.context.ModuleTimes()) != 0 {
 		t.Error("a phantom GPU has no times")
 	}
 }

@@ -26,18 +26,18 @@ type release struct {
 
 func findGraphs(f *facts) *graphs {
 	g := &graphs{f: f}
-	spans := f.rank.Steps.Spans
-	for _, ks := range f.releases {
+	spans := f.context.rank.Steps.Spans
+	for _, ks := range f.context.releases {
 		for _, k := range ks {
-			s := &spans[f.span[max(k, 1)-1]] // at k itself the backward phase is over
-			g.releases = append(g.releases, release{f.seqAt(k), s.Step, s.Microbatch})
+			s := &spans[f.context.span[max(k, 1)-1]] // at k itself the backward phase is over
+			g.releases = append(g.releases, release{f.marks.seqAt(k), s.Step, s.Microbatch})
 		}
 	}
 	slices.SortFunc(g.releases, func(a, b release) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.step, b.step), cmp.Compare(a.microbatch, b.microbatch))
 	})
 	for i := range spans {
-		p := pass{spans[i].Step, f.seqAt(spans[i].BeginK), f.seqAt(spans[i].EndK)}
+		p := pass{spans[i].Step, f.marks.seqAt(spans[i].BeginK), f.marks.seqAt(spans[i].EndK)}
 		switch families[spans[i].Under] {
 		case backwardFamily:
 			g.backward = append(g.backward, p)
@@ -71,7 +71,7 @@ func (g *graphs) givenUp(alloc int) int64 {
 
 // unseen reports whether the forward pass of a bare step made an allocation: nobody looked at what its graph held.
 func (g *graphs) unseen(alloc int) bool {
-	return g.f.family(alloc) == forwardFamily && !g.f.instrumented(g.f.birthSpan(alloc))
+	return g.f.family(alloc) == forwardFamily && !g.f.context.instrumented(g.f.birthSpan(alloc))
 }
 
 func (g *graphs) inBackward(seq int64) bool {
@@ -83,7 +83,7 @@ func (g *graphs) inBackward(seq int64) bool {
 // of that step that lies after a given state. The graph's nodes themselves have no time.
 func (g *graphs) heldFrom(k uint32, after int64) int64 {
 	f := g.f
-	step := f.rank.Steps.Spans[f.span[min(int(k), len(f.span)-1)]].Step
+	step := f.context.rank.Steps.Spans[f.context.span[min(int(k), len(f.context.span)-1)]].Step
 	n := sort.Search(len(g.forward), func(i int) bool { return g.forward[i].end > after })
 	for _, p := range g.forward[n:] {
 		if p.step == step {

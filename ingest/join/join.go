@@ -31,7 +31,7 @@ func Join(c *Context, devices []Device) (results []*Result, unbound int64) {
 	known := make([]bool, len(c.tags)) // by tag: some device had its address
 	for _, d := range devices {
 		if d.Events == nil || d.Replay == nil {
-			results = append(results, &Result{facts: &facts{Context: c, device: d}})
+			results = append(results, &Result{facts: &facts{context: c, device: d}})
 			continue
 		}
 		results = append(results, joinDevice(c, d, known))
@@ -68,11 +68,11 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 
 // StepAt is the step that an event lies in, or -1.
 func (r *Result) StepAt(seq int64) int64 {
-	if r.facts.positions == nil {
+	if r.facts.marks == nil {
 		return -1
 	}
-	for _, s := range r.facts.rank.Steps.Steps {
-		if r.facts.seqAt(s.BeginK) < seq && seq <= r.facts.seqAt(s.EndK) {
+	for _, s := range r.facts.context.rank.Steps.Steps {
+		if r.facts.marks.seqAt(s.BeginK) < seq && seq <= r.facts.marks.seqAt(s.EndK) {
 			return s.Number
 		}
 	}

@@ -34,7 +34,7 @@ func (p *prefetch) look(s *stepMatcher, i int) {
 	if o := al.otherStep; s.comparable(i+1) && s.comparable(o+1) && s.hashes[i+1] == s.hashes[o+1] {
 		by.end = s.at[o+1].to
 	}
-	p.by[s.f.rank.Steps.Steps[i].Number] = by
+	p.by[s.f.context.rank.Steps.Steps[i].Number] = by
 	al.pairAllocs(s, func(q matchedPair) { p.matchByAlloc[q.alloc] = int32(q.match) })
 }
 
@@ -57,8 +57,8 @@ func isPrefetched(prefetched []bool, alloc int) bool { return prefetched != nil 
 // it was made in.
 func givenInLaterStep(f *facts, alloc int, tags []boundTag) bool {
 	for _, b := range tags {
-		if t := &f.tags[b.tag]; t.Kind == spool.TagInput && !t.Untag {
-			return f.rank.Steps.Spans[f.span[t.K]].Step > f.birthSpan(alloc).Step
+		if t := &f.context.tags[b.tag]; t.Kind == spool.TagInput && !t.Untag {
+			return f.context.rank.Steps.Spans[f.context.span[t.K]].Step > f.birthSpan(alloc).Step
 		}
 	}
 	return false

@@ -17,7 +17,7 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 	}
 	return batches(len(f.allocs), emit, func(i int) schemas.Allocation {
 		a, b, s := &f.allocs[i], &f.births[i], f.birthSpan(i)
-		row := schemas.Allocation{RunID: f.rank.RunID, Rank: f.rank.Rank, Device: f.device.Device,
+		row := schemas.Allocation{RunID: f.context.rank.RunID, Rank: f.context.rank.Rank, Device: f.device.Device,
 			AllocID: int64(i) + 1, Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block,
 			Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
@@ -39,7 +39,7 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 
 // Owners makes the rows of owners.parquet and hands them to emit in batches, which it may not keep.
 func (r *Result) Owners(emit func([]schemas.Owner) error) error {
-	rank := r.facts.rank
+	rank := r.facts.context.rank
 	return batches(len(r.owners.all), emit, func(i int) schemas.Owner {
 		o := &r.owners.all[i]
 		return schemas.Owner{RunID: rank.RunID, Rank: rank.Rank, Device: r.facts.device.Device,
@@ -66,12 +66,12 @@ func batches[T any](n int, emit func([]T) error, row func(i int) T) error {
 // Phases are the rows of phases.parquet: the rank's, with the bytes of this device.
 func (r *Result) Phases() []schemas.Phase {
 	f, replayed := r.facts, r.facts.device.Replay
-	rows := make([]schemas.Phase, 0, len(f.times.Phases))
-	for i, row := range f.times.Phases {
+	rows := make([]schemas.Phase, 0, len(f.context.times.Phases))
+	for i, row := range f.context.times.Phases {
 		row.Device = f.device.Device
-		if s := &f.rank.Steps.Spans[i]; replayed != nil && !f.pausedIn(s) {
-			row.BeginSeq, row.EndSeq = f.seqAt(s.BeginK), f.seqAt(s.EndK)
-			if i == len(f.times.Phases)-1 {
+		if s := &f.context.rank.Steps.Spans[i]; replayed != nil && !f.context.pausedIn(s) {
+			row.BeginSeq, row.EndSeq = f.marks.seqAt(s.BeginK), f.marks.seqAt(s.EndK)
+			if i == len(f.context.times.Phases)-1 {
 				row.EndSeq = replayed.Events
 			}
 			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
@@ -85,12 +85,12 @@ func (r *Result) Phases() []schemas.Phase {
 // Steps are the rows of steps.parquet: the rank's, with the bytes of this device.
 func (r *Result) Steps() []schemas.Step {
 	f, replayed := r.facts, r.facts.device.Replay
-	rows := make([]schemas.Step, 0, len(f.times.Steps))
-	for i, row := range f.times.Steps {
-		s := &f.rank.Steps.Steps[i]
+	rows := make([]schemas.Step, 0, len(f.context.times.Steps))
+	for i, row := range f.context.times.Steps {
+		s := &f.context.rank.Steps.Steps[i]
 		row.Device = f.device.Device
 		if row.Recorded = s.Recorded && replayed != nil; row.Recorded {
-			row.BeginSeq, row.EndSeq = f.seqAt(s.BeginK), f.seqAt(s.EndK)
+			row.BeginSeq, row.EndSeq = f.marks.seqAt(s.BeginK), f.marks.seqAt(s.EndK)
 			row.AllocatedBegin, row.AllocatedEnd = replayed.Allocated[row.BeginSeq], replayed.Allocated[row.EndSeq]
 			row.ReservedBegin, row.ReservedEnd = replayed.Reserved.At(row.BeginSeq), replayed.Reserved.At(row.EndSeq)
 			row.PeakBytes, _ = replayed.PeakBetween(row.BeginSeq, row.EndSeq)
@@ -109,7 +109,7 @@ func (r *Result) Steps() []schemas.Step {
 
 // checkpointAt is the drain between the end of a step at mark k and whatever comes next; nil if there was none.
 func (f *facts) checkpointAt(k uint32) *schemas.Checkpoint {
-	if int(k) >= len(f.span) {
+	if int(k) >= len(f.context.span) {
 		return nil
 	}
 	checkpoints := f.device.Checkpoints
@@ -118,15 +118,15 @@ func (f *facts) checkpointAt(k uint32) *schemas.Checkpoint {
 		return nil
 	}
 	p := &checkpoints[at]
-	if p.K >= int64(len(f.span)) {
+	if p.K >= int64(len(f.context.span)) {
 		return nil
 	}
-	a, b := &f.rank.Steps.Spans[f.span[k]], &f.rank.Steps.Spans[f.span[p.K]]
+	a, b := &f.context.rank.Steps.Spans[f.context.span[k]], &f.context.rank.Steps.Spans[f.context.span[p.K]]
 	if a.Step != b.Step || a.Group != b.Group || b.Phase != schemas.PhaseBetween {
 		return nil
 	}
-	for i := f.span[k]; i <= f.span[p.K]; i++ {
-		if f.rank.Steps.Spans[i].Phase != schemas.PhaseBetween {
+	for i := f.context.span[k]; i <= f.context.span[p.K]; i++ {
+		if f.context.rank.Steps.Spans[i].Phase != schemas.PhaseBetween {
 			return nil
 		}
 	}

@@ -113,15 +113,15 @@ func anythingElse(*rules, *unowned) (verdict, bool) {
 
 // reducerBucket is the name of the reducer that made an allocation and kept it; false = none did.
 func reducerBucket(f *facts, alloc int) (name uint32, ok bool) {
-	if len(f.reducers) == 0 || f.untraced(alloc) {
+	if len(f.context.reducers) == 0 || f.untraced(alloc) {
 		return 0, false
 	}
-	n := f.reducing[f.birthMark(alloc)]
+	n := f.context.reducing[f.birthMark(alloc)]
 	if n == 0 {
 		return 0, false
 	}
-	made := f.reducers[n-1]
-	return made.name, made.done > 0 && f.end(alloc) > f.seqAt(made.done)
+	made := f.context.reducers[n-1]
+	return made.name, made.done > 0 && f.end(alloc) > f.marks.seqAt(made.done)
 }
 
 // lossNodes are parts of the names of autograd's nodes for losses.
@@ -135,7 +135,7 @@ func (r *rules) isLossTarget(u *unowned, owners []owner) bool {
 		return false
 	}
 	return slices.ContainsFunc(owners, func(o owner) bool {
-		node := r.f.rank.Names[o.name]
+		node := r.f.context.rank.Names[o.name]
 		return o.category == activations &&
 			slices.ContainsFunc(lossNodes, func(part string) bool { return strings.Contains(node, part) })
 	})

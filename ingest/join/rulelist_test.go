@@ -93,17 +93,17 @@ func TestRuleBucketOfGradients(t *testing.T) {
 	for range 10 {
 		events.Append(schemas.ActionAlloc, 1, 1, 0, 0, 1, 0, 0)
 	}
-	f := &facts{Context: &Context{span: make([]int32, 3), reducers: []reducer{{name: 7, done: 2}},
-		reducing: map[uint32]int{1: 1}}, positions: &positions{before: []int32{0, 0, 20}},
+	f := &facts{context: &Context{span: make([]int32, 3), reducers: []reducer{{name: 7, done: 2}},
+		reducing: map[uint32]int{1: 1}}, marks: &positions{before: []int32{0, 0, 20}},
 		device: Device{Events: events}, actions: events.Action, allocs: []replay.Alloc{{AllocSeq: 10}}}
 	if v := expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "gradients/lifetime"); v.name != 7 {
 		t.Errorf("its name is %d", v.name)
 	}
 	f.allocs[0].FreeRequestedSeq = 20 // the reducer let go of it while it made its buckets
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
-	f.allocs[0].FreeRequestedSeq, f.reducers[0].done = 0, 0 // the reducer's call never ended
+	f.allocs[0].FreeRequestedSeq, f.context.reducers[0].done = 0, 0 // the reducer's call never ended
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
-	f.reducers[0].done, f.reducing = 2, nil // made outside its call
+	f.context.reducers[0].done, f.context.reducing = 2, nil // made outside its call
 	expect(t, bucketOfGradients, &rules{f: f}, made(forwardFamily), "")
 }
 
@@ -112,7 +112,7 @@ func TestRuleBucketOfGradients(t *testing.T) {
 func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 	result := &steps.Result{Spans: []steps.Span{{Under: schemas.PhaseForward}},
 		Steps: []steps.Step{{EndK: 1, Recorded: true, Instrumented: true}}}
-	f := &facts{Context: &Context{rank: &Rank{Steps: result}, span: make([]int32, 2), thread: make([]uint16, 2),
+	f := &facts{context: &Context{rank: &Rank{Steps: result}, span: make([]int32, 2), thread: make([]uint16, 2),
 		module: make([]uint32, 2), dp: make([]bool, 2)}}
 	events := &schemas.EventColumns{}
 	for i, a := range actions {
@@ -121,7 +121,7 @@ func forwardRules(tagged int, actions []schemas.Action, sizes []int64) *rules {
 	}
 	n := int32(len(actions))
 	// The step's last event comes after the last allocation: a block that is never freed outlives the step.
-	f.positions, f.actions = &positions{before: []int32{0, n + 1}, events: int64(n) + 2}, events.Action
+	f.marks, f.actions = &positions{before: []int32{0, n + 1}, events: int64(n) + 2}, events.Action
 	f.device, f.births = Device{Events: events}, make([]birth, n)
 	owned := listsOf(int(n), 1, func(all []owner, alloc int) []owner {
 		if alloc == tagged {
@@ -169,7 +169,7 @@ func TestRuleLossTarget(t *testing.T) {
 	expect(t, lossTarget, nil, made(otherFamily), "")
 
 	names := map[uint32]string{1: "MseLossBackward0", 2: "MulBackward0"}
-	r := &rules{calls: true, f: &facts{Context: &Context{rank: &Rank{Names: names}}}}
+	r := &rules{calls: true, f: &facts{context: &Context{rank: &Rank{Names: names}}}}
 	saved := func(node uint32) []owner { return []owner{{category: activations, name: node}} }
 	for _, c := range []struct {
 		what   string
@@ -202,7 +202,7 @@ func TestRuleForwardTemporary(t *testing.T) {
 }
 
 func TestRuleActivation(t *testing.T) {
-	f := &facts{Context: &Context{rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}},
+	f := &facts{context: &Context{rank: &Rank{Steps: &steps.Result{Spans: []steps.Span{{}}}}},
 		allocs: []replay.Alloc{{AllocSeq: 10, FreeRequestedSeq: 90}}, births: []birth{{}}}
 	r := &rules{f: f, phaseEnd: []int64{50}, events: 100, graphs: &graphs{f: f, releases: []release{{seq: 80}}}}
 	freed := func(u *unowned) { u.Alloc.FreeRequestedSeq, u.end = 90, 90 }

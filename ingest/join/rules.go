@@ -70,20 +70,20 @@ type rules struct {
 
 func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 	r := &rules{f: f, graphs: g, matches: m, workspaces: workspaces, events: f.device.Replay.Events}
-	for _, s := range f.rank.Steps.Steps {
-		r.stepEnd = append(r.stepEnd, f.seqAt(s.EndK))
+	for _, s := range f.context.rank.Steps.Steps {
+		r.stepEnd = append(r.stepEnd, f.marks.seqAt(s.EndK))
 	}
-	for _, k := range f.groupEnd {
-		r.phaseEnd = append(r.phaseEnd, f.seqAt(k))
+	for _, k := range f.context.groupEnd {
+		r.phaseEnd = append(r.phaseEnd, f.marks.seqAt(k))
 	}
-	r.private = slices.ContainsFunc(f.tags, func(t spool.Tag) bool {
+	r.private = slices.ContainsFunc(f.context.tags, func(t spool.Tag) bool {
 		switch t.Kind {
 		case spool.TagGradSample, spool.TagNormSample, spool.TagHookActivation, spool.TagSummedGradient:
 			return true
 		}
 		return false
 	})
-	r.calls = slices.ContainsFunc(f.rank.Steps.Spans, func(s steps.Span) bool {
+	r.calls = slices.ContainsFunc(f.context.rank.Steps.Spans, func(s steps.Span) bool {
 		return s.Under == schemas.PhaseForward
 	})
 	return r

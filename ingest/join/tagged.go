@@ -32,12 +32,12 @@ type tagger struct {
 func (t *tagger) own(all []owner, alloc int, bound []boundTag) []owner {
 	f, first := t.f, len(all)
 	weight := slices.ContainsFunc(bound, func(b boundTag) bool {
-		kind := f.tags[b.tag].Kind
+		kind := f.context.tags[b.tag].Kind
 		return kind == spool.TagParameter || kind == spool.TagBuffer
 	})
 	clear(t.open)
 	for _, b := range bound {
-		tag := &f.tags[b.tag]
+		tag := &f.context.tags[b.tag]
 		category := categoryOf(f, tag)
 		if weight && category == activations { // autograd saved a weight
 			continue
@@ -87,7 +87,7 @@ func saidAgain(o *owner, tag *spool.Tag, birth int64) {
 
 // begin is the owner that a tag shows for the first time, or for the first time since it let go.
 func (t *tagger) begin(before []owner, alloc int, b boundTag, category categoryIndex) owner {
-	tag := &t.f.tags[b.tag]
+	tag := &t.f.context.tags[b.tag]
 	o := owner{alloc: int32(alloc), category: category, evidence: tagged, name: tag.Name}
 	if o.user = tag.Kind == spool.TagUser; !o.user {
 		o.module = tag.Module
@@ -144,13 +144,13 @@ func releaseGraph(f *facts, owners []owner, bound []boundTag, alloc int) {
 // graph was seen.
 func graphReleased(f *facts, bound []boundTag) int64 {
 	for _, b := range slices.Backward(bound) {
-		tag := &f.tags[b.tag]
+		tag := &f.context.tags[b.tag]
 		if tag.Kind != spool.TagSavedTensor || tag.Untag {
 			continue
 		}
-		released := f.releases[f.thread[tag.K]]
+		released := f.context.releases[f.context.thread[tag.K]]
 		if n, _ := slices.BinarySearch(released, tag.K+1); n < len(released) {
-			return f.seqAt(released[n])
+			return f.marks.seqAt(released[n])
 		}
 		return -1
 	}
@@ -180,7 +180,7 @@ func perSampleFromBirth(f *facts, m *matches, all []owner, first, alloc int) []o
 func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 	a, span := &f.allocs[alloc], f.birthSpan(alloc)
 	if f.untraced(alloc) || a.FreeRequestedSeq != 0 || f.family(alloc) != forwardFamily ||
-		f.seqAt(f.groupEnd[span.Group]) < f.device.Replay.Events {
+		f.marks.seqAt(f.context.groupEnd[span.Group]) < f.device.Replay.Events {
 		return all
 	}
 	hook := false
@@ -200,7 +200,7 @@ func heldByUnfinishedForward(f *facts, all []owner, first, alloc int) []owner {
 // categoryOf is the category that a tag names.
 func categoryOf(f *facts, t *spool.Tag) categoryIndex {
 	if t.Kind == spool.TagUser {
-		return index(f.rank.Names[t.Module])
+		return index(f.context.rank.Names[t.Module])
 	}
 	return tagIndex[t.Kind]
 }

@@ -154,7 +154,7 @@ func differing(t *testing.T, got, want *Result) (differ, all int, example string
 		t.Fatalf("%d lives, %d where all steps have tags", len(got.facts.device.Replay.Allocs), len(lives))
 	}
 	for l := range lives {
-		if got.facts.instrumented(got.facts.birthSpan(l)) {
+		if got.facts.context.instrumented(got.facts.birthSpan(l)) {
 			continue
 		}
 		all++

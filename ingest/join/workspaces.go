@@ -72,11 +72,11 @@ func findWorkspaces(f *facts, tagged lists[owner], m *matches) []bool {
 	for _, s := range perCallSizes {
 		w.perCall[s] = true
 	}
-	if s := f.rank.Workspace; s > 0 {
+	if s := f.context.rank.Workspace; s > 0 {
 		w.sizes[s], w.perCall[s] = true, true
 	}
-	if n := len(f.rank.Steps.Steps); n > 0 {
-		w.complete, w.lastEnd = true, f.seqAt(f.rank.Steps.Steps[n-1].EndK)
+	if n := len(f.context.rank.Steps.Steps); n > 0 {
+		w.complete, w.lastEnd = true, f.marks.seqAt(f.context.rank.Steps.Steps[n-1].EndK)
 	}
 	w.look()
 	out := make([]bool, len(f.allocs))
@@ -152,7 +152,7 @@ func (w *workspaceFinder) stays(alloc int) bool {
 
 func (w *workspaceFinder) key(alloc int) workspaceKey {
 	a := &w.f.allocs[alloc]
-	return workspaceKey{w.f.thread[w.f.birthMark(alloc)], a.Stream, a.Requested}
+	return workspaceKey{w.f.context.thread[w.f.birthMark(alloc)], a.Stream, a.Requested}
 }
 
 // site is where a block was made; false if no block was made just before it in the same call.
