@@ -17,7 +17,7 @@ func TestContributingNamesWhatThereIs(t *testing.T) {
 	}
 	text := string(b)
 	paths := 0
-	for _, m := range regexp.MustCompile("`([a-z_]+(?:/[a-z0-9_.-]+)+|[a-z_]+\\.go)`").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("`([a-z_]+(?:/[a-z0-9_.-]+)+|[a-z_]+\\.(?:go|py))`").FindAllStringSubmatch(text, -1) {
 		paths++
 		if _, err := os.Stat(m[1]); err != nil && !besideAgent(m[1]) {
 			t.Errorf("there is no %s", m[1])

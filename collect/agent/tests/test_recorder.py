@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -186,6 +187,35 @@ class TestLevels(Recorded):
         self.assertEqual((floor.drains.recording, history), (False, ["all", None]))
         floor.drains.record()  # as a thread that was draining would
         self.assertEqual(history, ["all", None, "all", None])
+
+
+class TestEvents(Recorded):
+    def test_a_listener_that_raises_stops_nobody(self) -> None:
+        def raising(*_what: Any) -> None:
+            raise ValueError("odd")
+
+        event, heard = events.Event(), []
+        event.subscribe(raising)
+        event.subscribe(heard.append)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            event.tell(1)
+            event.tell(2)
+        self.assertEqual((heard, recorder.level, recorder.tagging), ([1, 2], core.PHASES, False))
+        event.forget()
+        event.tell(3)
+        self.assertEqual(heard, [1, 2])
+        self.assertEqual(said.getvalue().count("raising failed, the agent tags no more"), 1, said.getvalue())
+
+    def test_a_signal_handlers_exception_is_the_scripts(self) -> None:
+        def handler(*_args: Any) -> None:
+            raise TimeoutError
+
+        event, usual = events.Event(), signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, usual)
+        event.subscribe(lambda: signal.raise_signal(signal.SIGUSR1))
+        self.assertRaises(TimeoutError, event.tell)
+        self.assertEqual(recorder.level, core.MODULES)
 
 
 class TestForks(Recorded):

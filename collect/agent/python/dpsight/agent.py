@@ -62,6 +62,7 @@ def install(torch: Any, callbacks: Callbacks) -> None:
     except Exception:
         recorder.silence()
         patches.undo()
+        events.forget_listeners()
         raise
     api.installed()
 

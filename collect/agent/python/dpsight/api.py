@@ -44,6 +44,25 @@ def _recording() -> bool:
     return bool(recorder.level)
 
 
+class _Sparing:
+    """What a script may call fails neither where it is recorded nor where it is not: arguments that cannot be recorded
+    are said on stderr, once."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        from dpsight.recorder import recorder
+
+        recorder.spared(f"dpsight.{self._what}()", error)
+        return True
+
+
 class phase:
     """A named phase of the run, as a context manager or a decorator: with dpsight.phase("setup.data"): …"""
 
@@ -57,8 +76,9 @@ class phase:
             from dpsight import kinds
             from dpsight.recorder import recorder, stamps, thread
 
-            number = recorder.name(self.name)
-            stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, number))
+            with _Sparing("phase"):
+                number = recorder.name(self.name)
+                stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, number))
         self._open.append(number)
         return self
 
@@ -68,7 +88,8 @@ class phase:
             from dpsight import kinds
             from dpsight.recorder import stamps, thread
 
-            stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, number))
+            with _Sparing("phase"):
+                stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, number))
 
     def __call__(self, function: _F) -> _F:
         import functools
@@ -88,7 +109,8 @@ def step(samples: int | None = None, tokens: int | None = None) -> None:
     if _recording():
         from dpsight.recorder import steps
 
-        steps.user(samples, tokens)
+        with _Sparing("step"):
+            steps.user(samples, tokens)
 
 
 def mark(name: str) -> None:
@@ -97,7 +119,8 @@ def mark(name: str) -> None:
         from dpsight import kinds
         from dpsight.recorder import recorder
 
-        recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
+        with _Sparing("mark"):
+            recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
 
 
 def tag(tensor: Any, category: str, name: str) -> None:
@@ -105,7 +128,8 @@ def tag(tensor: Any, category: str, name: str) -> None:
     if _recording():
         from dpsight.tags import tags
 
-        tags.user(tensor, category, name)
+        with _Sparing("tag"):
+            tags.user(tensor, category, name)
 
 
 def config(**params: Any) -> None:
@@ -115,7 +139,8 @@ def config(**params: Any) -> None:
         from dpsight import kinds
         from dpsight.recorder import recorder
 
-        recorder.frame(kinds.FRAME_CONFIG, params)
+        with _Sparing("config"):
+            recorder.frame(kinds.FRAME_CONFIG, params)
 
     _say(say)
 
@@ -128,9 +153,10 @@ def metric(name: str, value: float) -> None:
         from dpsight import kinds
         from dpsight.recorder import recorder
 
-        k = recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
-        known = {"k": k, "time_ns": time.time_ns(), "name": name, "value": float(value)}
-        recorder.frame(kinds.FRAME_METRIC, known)
+        with _Sparing("metric"):
+            known = {"time_ns": time.time_ns(), "name": str(name), "value": float(value)}
+            k = recorder.mark(kinds.USER_MARK, 0, recorder.name(name))
+            recorder.frame(kinds.FRAME_METRIC, {"k": k, **known})
 
 
 def plan(warmup: int, timed: int) -> int:
@@ -140,7 +166,8 @@ def plan(warmup: int, timed: int) -> int:
     def say() -> None:
         from dpsight.recorder import steps
 
-        steps.plan(warmup, timed)
+        with _Sparing("plan"):
+            steps.plan(warmup, timed)
 
     full = os.environ.get("DPSIGHT_MODE") != "bare" and _collecting() and (_recording() or not _waiting.installed)
     _say(say)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import get_ident
 from typing import Any
 
-from dpsight.recorder import COUNTERS, recorder, stamps, steps, thread
+from dpsight.recorder import COUNTERS, guarded, recorder, stamps, steps, thread
 
 _MISSING = object()
 
@@ -56,10 +56,27 @@ def bracket(
     phase: bool = False,
 ) -> Callable[..., Any]:
     """The function as a span of this kind. number gives the operand of its marks; after gives the flags of the second,
-    and the key of the optimizer if an update has ended with it, else 0. What before and after do is the agent's, and
-    never raises. phase: the marks tell of a phase and nothing else, so steps without phases have none.
+    and the key of the optimizer if an update has ended with it, else 0. phase: the marks tell of a phase and nothing
+    else, so steps without phases have none.
     """
     compiling = recorder.torch.compiler.is_dynamo_compiling
+    what = f"the hook of {function.__name__}"
+
+    @guarded(what, otherwise=0)
+    def begins(args: tuple[Any, ...]) -> int:
+        a = number if isinstance(number, int) else number(args)
+        stamps.stamp(thread.begin(kind, 0, a))
+        if before is not None:
+            before(args)
+        return a
+
+    @guarded(what)
+    def ended(args: tuple[Any, ...], a: int, whole: bool) -> None:
+        thread.leave(kind)
+        flags, key = after(args) if after is not None else (0, 0)
+        stamps.stamp(recorder.mark(kind + 1, flags, a))
+        if key and whole:
+            steps.updated(key)
 
     @functools.wraps(function)
     def bracketed(*args: Any, **kwargs: Any) -> Any:
@@ -67,20 +84,12 @@ def bracket(
             return function(*args, **kwargs)
         if phase and recorder.level == COUNTERS and recorder.unphased_thread == get_ident():
             return function(*args, **kwargs)
-        a = number if isinstance(number, int) else number(args)
-        stamps.stamp(thread.begin(kind, 0, a))
-        if before is not None:
-            before(args)
-        whole = False
+        a, whole = begins(args), False
         try:
             out = function(*args, **kwargs)
             whole = True
             return out
         finally:
-            thread.leave(kind)
-            flags, key = after(args) if after is not None else (0, 0)
-            stamps.stamp(recorder.mark(kind + 1, flags, a))
-            if key and whole:
-                steps.updated(key)
+            ended(args, a, whole)
 
     return bracketed

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches, method
-from dpsight.recorder import in_backward, recorder, stamps, steps, thread
+from dpsight.recorder import guarded, in_backward, recorder, stamps, steps, thread
 
 MODEL = "setup.model"
 WRAP = "setup.wrap"
@@ -53,6 +53,7 @@ def _sets_up() -> bool:
     return bool(recorder.level) and not in_backward() and not any(kind in thread.spans for kind in _NOT_INSIDE)
 
 
+@guarded("marking a stage")
 def _begin(name: str) -> None:
     thread.stage = name
     if recorder.journal is not None:
@@ -70,6 +71,7 @@ def mark_late() -> None:
         _mark()
 
 
+@guarded("marking a stage")
 def _end() -> None:
     number = thread.stage_number
     thread.stage, thread.stage_number = "", 0

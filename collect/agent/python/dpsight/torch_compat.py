@@ -293,6 +293,20 @@ def forget_gradient_hooks(p: Any) -> None:
         set_hooks(ctypes.byref(ctypes.c_void_p(p._cdata)), ctypes.byref(ctypes.c_void_p(None)))
 
 
+# Events.
+
+
+def lasting(event: Any) -> Any:
+    """Gives an event back with a reference that nobody gives up, not even an interpreter that ends.
+
+    What it buys: torch's destructor of an event asks for the current device, and where there is none to ask for (in a
+    forked child that exits, after an error that the device keeps) it ends the process. Python's own references would go
+    with the module that has them.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
+    return event
+
+
 # Tensors and storages.
 
 

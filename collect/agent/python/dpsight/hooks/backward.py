@@ -42,16 +42,13 @@ def install(patches: Patches) -> None:
             if recorder.level == COUNTERS and recorder.unphased_thread == _ident():
                 unphased.at, steps.trained = RAN, True
                 out = run(*args, **kwargs)
-                if runs.updates_inside:  # for the first time: from here on runs are marked
-                    thread.close_stale()
-                    stamps.stamp(recorder.mark(kinds.UPDATED, kinds.IN_BACKWARD))
-                    _updated_inside()
+                if runs.updates_inside:
+                    _first_updated_inside()
                 return out
             if not recorder.level or private.fake_mode() is not None:  # AOTAutograd traces a joint graph: nothing runs
                 return run(*args, **kwargs)
             nested = in_backward()
             releases = _enter(args, kwargs, nested)
-            _trains(nested)
             try:
                 out = run(*args, **kwargs)
             except BaseException:
@@ -101,6 +98,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
     # run would show in steps of a few milliseconds.
     if not functorch and drains.recording:
         _mark_engine(roots, k)
+    _trains(nested)
     return not nested and not keep and not create and not argument(4, "inputs")
 
 
@@ -129,6 +127,14 @@ def _leave(nested: bool, released: bool) -> None:
         _updated_inside()
 
 
+@guarded("the backward hook")
+def _first_updated_inside() -> None:
+    """From here on runs are marked."""
+    thread.close_stale()
+    stamps.stamp(recorder.mark(kinds.UPDATED, kinds.IN_BACKWARD))
+    _updated_inside()
+
+
 def _updated_inside() -> None:
     runs.updates_inside = 0
     if not thread.inside(kinds.OPTIMIZER_BEGIN):  # else the step ends with the update around it
@@ -153,6 +159,11 @@ def _mark_engine(roots: Any, k: int) -> None:
         _once(node, k)
 
 
+@guarded("the backward hook")
+def _arrives(k: int) -> None:
+    thread.arrives(k)
+
+
 def _once(node: Any, k: int) -> None:
     handle: Any = None
 
@@ -162,6 +173,6 @@ def _once(node: Any, k: int) -> None:
             handle.remove()
             handle = None
             if recorder.level:
-                thread.arrives(k)
+                _arrives(k)
 
     handle = node.register_prehook(first)

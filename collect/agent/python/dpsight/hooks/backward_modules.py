@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpsight import kinds
-from dpsight.recorder import MODULES, Call, events, in_backward, recorder, runs, stamps, thread
+from dpsight.recorder import MODULES, Call, events, guarded, in_backward, recorder, runs, stamps, thread
 from dpsight.tensors import grad_fns, quiet
 from dpsight.torch_compat import node_number, private
 
@@ -49,6 +49,7 @@ def _watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
             node.register_prehook(lambda _gradients: _entered(path))
 
 
+@guarded("following backward through modules", fatal=False)
 def _entered(path: tuple[tuple[int, int], ...]) -> None:
     """Backward is inside the last module of path: leaves those that are not on the path, and enters those that are."""
     if recorder.level < MODULES:
@@ -68,6 +69,7 @@ def _entered(path: tuple[tuple[int, int], ...]) -> None:
     stamps.module(k)  # nothing ran between these marks
 
 
+@guarded("following backward through modules", fatal=False)
 def _left(serial: int) -> None:
     inside = thread.backward_modules
     if recorder.level >= MODULES and any(s == serial for s, _ in inside):

@@ -36,20 +36,26 @@ def _recomputation(base: Any) -> type:
             return super().__enter__()
 
         def __exit__(self, *args: Any) -> Any:
-            if thread.recomputes:
-                thread.recomputes.pop()
-            if recorder.level >= TAGS:
-                _tag(self._frame, self._group)
-            stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 0))
+            _ended(self._frame, self._group)
             return super().__exit__(*args)
 
     return Recomputation
 
 
+@guarded("the hook of checkpoints")
 def _begins(reentrant: bool) -> None:
     steps.keep_phases()  # a recompute is a part of the run around it
     thread.recomputes.append(reentrant)
     stamps.module(thread.begin(kinds.RECOMPUTE_BEGIN, 0, int(reentrant)))
+
+
+@guarded("the hook of checkpoints")
+def _ended(frame: Any, group: Any) -> None:
+    if thread.recomputes:
+        thread.recomputes.pop()
+    if recorder.level >= TAGS:
+        _tag(frame, group)
+    stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 0))
 
 
 @guarded("tagging recomputed tensors", fatal=False)
@@ -68,9 +74,14 @@ def _reentrant(function: Any) -> Any:
         try:
             return function(ctx, *args)
         finally:
-            # Its own backward ends the recompute; without one, nothing else has.
-            if len(thread.recomputes) >= depth and thread.recomputes[-1]:
-                thread.recomputes.pop()
-                stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))
+            _reentrant_ended(depth)
 
     return backward
+
+
+@guarded("the hook of checkpoints")
+def _reentrant_ended(depth: int) -> None:
+    # Its own backward ends the recompute; without one, nothing else has.
+    if thread.recomputes and len(thread.recomputes) >= depth and thread.recomputes[-1]:
+        thread.recomputes.pop()
+        stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 1))

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches
-from dpsight.recorder import codes, events, recorder, runs, stamps, steps, thread
+from dpsight.recorder import codes, events, guarded, recorder, runs, stamps, steps, thread
 
 
 def install(patches: Patches) -> None:
@@ -40,20 +40,31 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
     def region(*args: Any, **kwargs: Any) -> Any:
         if compiling() or not recorder.level:
             return compiled(*args, **kwargs)
-        steps.keep_phases()  # an update may have vanished into the region: its backward tells
-        number = recorder.name(label)
         runs_before, updates_before = runs.count, steps.updates
-        thread.begin(kinds.COMPILED_BEGIN, kinds.GRAD if recorder.torch.is_grad_enabled() else 0, number)
+        _begins(label)
         try:
             return run(*args, **kwargs)
         finally:
-            k = thread.end(kinds.COMPILED_BEGIN, 0, number)
-            if runs.count > runs_before and steps.updates == updates_before:
-                # A whole step was compiled: its optimizer has vanished into the region.
-                stamps.stamp(k)
-                steps.updated(("compiled", number))
+            _ended(label, runs_before, updates_before)
 
     return region
+
+
+@guarded("the hook of compiled code")
+def _begins(label: str) -> None:
+    steps.keep_phases()  # an update may have vanished into the region: its backward tells
+    grad = kinds.GRAD if recorder.torch.is_grad_enabled() else 0
+    thread.begin(kinds.COMPILED_BEGIN, grad, recorder.name(label))
+
+
+@guarded("the hook of compiled code")
+def _ended(label: str, runs_before: int, updates_before: int) -> None:
+    number = recorder.name(label)
+    k = thread.end(kinds.COMPILED_BEGIN, 0, number)
+    if runs.count > runs_before and steps.updates == updates_before:
+        # A whole step was compiled: its optimizer has vanished into the region.
+        stamps.stamp(k)
+        steps.updated(("compiled", number))
 
 
 def _step(optimizer: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:

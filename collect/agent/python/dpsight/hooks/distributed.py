@@ -36,14 +36,20 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if compiling() or not recorder.level:
             return function(*args, **kwargs)
-        recorder.mark(kinds.REDUCER, 0, recorder.name("DDP bucket"))
+        _mark("DDP bucket")
         try:
             return function(*args, **kwargs)
         finally:
-            recorder.mark(kinds.REDUCER)
+            _mark("")
 
     # An instance method of C++ has neither a dictionary nor annotations.
     return functools.wraps(function, assigned=("__name__", "__doc__"), updated=())(make)
+
+
+@guarded("the hook of DDP's reducer")
+def _mark(name: str) -> None:
+    """What is allocated from here on has this name, or none again."""
+    recorder.mark(kinds.REDUCER, 0, recorder.name(name) if name else 0)
 
 
 def install_fsdp(module: Any, patches: Patches) -> None:

@@ -31,14 +31,24 @@ def _setting(function: Callable[..., None], expanded: type) -> Callable[..., Non
         passes = recorder.level < TAGS or thread.inside(kinds.SAMPLER_BEGIN)
         if passes or not isinstance(weight, expanded):
             return function(weight, *args, **kwargs)
-        stamps.module(thread.enter(kinds.SAMPLER_BEGIN))
+        _begins()
         try:
             return function(weight, *args, **kwargs)
         finally:
             _tag(weight)
-            stamps.module(thread.end(kinds.SAMPLER_BEGIN))
+            _ended()
 
     return setting
+
+
+@guarded("the hook of expanded weights")
+def _begins() -> None:
+    stamps.module(thread.enter(kinds.SAMPLER_BEGIN))
+
+
+@guarded("the hook of expanded weights")
+def _ended() -> None:
+    stamps.module(thread.end(kinds.SAMPLER_BEGIN))
 
 
 @guarded("tagging a per-sample gradient", fatal=False)

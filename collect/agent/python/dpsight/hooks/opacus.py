@@ -7,6 +7,7 @@ of Opacus right after its import, before another imports its functions by name.
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,19 +50,28 @@ _PHASES = {"clip_and_accumulate": "clip", "accumulate": "accumulate", "add_noise
 class Opacus:
     """What is known of Opacus in this process."""
 
-    __slots__ = ("calls", "current", "patched", "present", "reached")
+    __slots__ = ("calls", "patched", "present")
 
     def __init__(self) -> None:
         self.present = False
         self.patched: weakref.WeakSet[type] = weakref.WeakSet()
         # Phases and forward hooks under way, by object: an override and what it calls are one.
         self.calls: set[tuple[int, int | str]] = set()
-        # The parameters that the running phase works through, in order, and how many of them it has reached.
-        self.current: list[Any] = []
-        self.reached = 0
+
+
+class Work(threading.local):
+    """The parameters that the phase which runs on this thread works through."""
+
+    def __init__(self) -> None:
+        self.current: list[Any] = []  # in order
+        self.reached = 0  # how many of them
 
 
 _opacus = Opacus()
+_work = Work()
+
+# Address, bytes and a weak reference of each storage.
+_Held = Sequence[tuple[int, int, Weak | None]]
 
 
 def install(module: Any, patches: Patches) -> None:
@@ -157,21 +167,30 @@ def _phase(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
         call = (id(self), phase)
         if not recorder.level or call in _opacus.calls:
             return function(self, *args, **kwargs)
-        number = recorder.name(phase)
-        stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, number))
-        if phase == "noise" and recorder.level >= TAGS:
-            _opacus.current[:], _opacus.reached = self.params, 0
+        _phase_begins(self, phase)
         _opacus.calls.add(call)
         try:
             return function(self, *args, **kwargs)
         finally:
             _opacus.calls.discard(call)
-            _opacus.current.clear()
-            if recorder.level >= TAGS:
-                _tag_parameters(self)
-            stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, number))
+            _phase_ended(self, phase)
 
     return phased
+
+
+@guarded("the hook of Opacus' phases")
+def _phase_begins(optimizer: Any, phase: str) -> None:
+    stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, recorder.name(phase)))
+    if phase == "noise" and recorder.level >= TAGS:
+        _work.current[:], _work.reached = optimizer.params, 0
+
+
+@guarded("the hook of Opacus' phases")
+def _phase_ended(optimizer: Any, phase: str) -> None:
+    _work.current.clear()
+    if recorder.level >= TAGS:
+        _tag_parameters(optimizer)
+    stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, recorder.name(phase)))
 
 
 @guarded("tagging summed gradients", fatal=False)
@@ -201,12 +220,12 @@ def _flat(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @guarded("tagging a summed gradient", fatal=False)
 def _tag_previous_sum(p: Any) -> None:
-    if _opacus.current:
-        previous = _opacus.current.pop()
+    if _work.current:
+        previous = _work.current.pop()
         summed = previous.__dict__.get("summed_grad")
         if summed is not None:
             tags.emit(tags.of(kinds.SUMMED_GRADIENT, summed, registry.parameter(previous)))
-    _opacus.current.append(p)
+    _work.current.append(p)
 
 
 def _noise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -226,12 +245,12 @@ def _noise(function: Callable[..., Any]) -> Callable[..., Any]:
 def _tag_noise(noise: Any) -> None:
     named = 0
     out: list[Record] = []
-    current, reached = _opacus.current, _opacus.reached
+    current, reached = _work.current, _work.reached
     if reached < len(current):
         named = registry.parameter(current[reached])
         if reached:
             out = gradients.assigned([current[reached - 1]])
-        _opacus.reached += 1
+        _work.reached += 1
     tags.emit(out + tags.within(kinds.NOISE, noise, named))
 
 
@@ -289,29 +308,40 @@ def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
         passes = recorder.level < TAGS or thread.inside(kinds.SAMPLER_BEGIN)
         if passes or not getattr(self, "hooks_enabled", True):
             return function(self, module, *args, **kwargs)
-        number = registry.known(module)
-        held = _held(module)
-        stamps.module(thread.enter(kinds.SAMPLER_BEGIN, number))
+        number, held = _sampler_begins(module)
         try:
             return function(self, module, *args, **kwargs)
         finally:
-            _sampled(module, number, held)
-            stamps.module(thread.end(kinds.SAMPLER_BEGIN, 0, number))
+            _sampler_ended(module, number, held)
 
     return capture
 
 
+@guarded("the hook of Opacus' samplers", otherwise=(0, ()))
+def _sampler_begins(module: Any) -> tuple[int, _Held]:
+    number = registry.known(module)
+    held = _held(module)
+    stamps.module(thread.enter(kinds.SAMPLER_BEGIN, number))
+    return number, held
+
+
+@guarded("the hook of Opacus' samplers")
+def _sampler_ended(module: Any, number: int, held: _Held) -> None:
+    _sampled(module, number, held)
+    stamps.module(thread.end(kinds.SAMPLER_BEGIN, 0, number))
+
+
 @guarded("following hook activations", fatal=False, otherwise=())
 @quiet
-def _held(module: Any) -> Sequence[tuple[int, int, Weak | None]]:
-    """Address, bytes and a weak reference of each storage that the hook is about to let go."""
+def _held(module: Any) -> _Held:
+    """The storages that the hook is about to let go."""
     last = (module.__dict__.get("activations") or [[]])[-1]
     return [(s.data_ptr(), s.nbytes(), weak(s)) for t in last for s, _ in storages(t)]
 
 
 @guarded("tagging per-sample gradients", fatal=False)
 @quiet
-def _sampled(module: Any, number: int, held: Sequence[tuple[int, int, Weak | None]]) -> None:
+def _sampled(module: Any, number: int, held: _Held) -> None:
     own = module.__dict__
     kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
     alive = [(a, size) for a, size, ref in held if not expired(ref)]
@@ -344,15 +374,19 @@ def _staging(function: Callable[..., Any]) -> Callable[..., Any]:
         if recorder.level < TAGS or "param" not in kwargs:
             return function(*args, **kwargs)
         p = kwargs["param"]
-        named = registry.parameter(p)
-        _tag_sample(kwargs.get("grad_sample"), named)
+        _tag_sample(p, kwargs.get("grad_sample"))
         result = function(*args, **kwargs)
-        _tag_sample(p.__dict__.get("_current_grad_sample"), named)
+        _tag_current_sample(p)
         return result
 
     return create
 
 
 @guarded("tagging per-sample gradients", fatal=False)
-def _tag_sample(tensor: Any, named: int) -> None:
-    tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, named))
+def _tag_current_sample(p: Any) -> None:
+    _tag_sample(p, p.__dict__.get("_current_grad_sample"))
+
+
+@guarded("tagging per-sample gradients", fatal=False)
+def _tag_sample(p: Any, tensor: Any) -> None:
+    tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, registry.parameter(p)))

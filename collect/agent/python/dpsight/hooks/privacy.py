@@ -102,10 +102,15 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def get_epsilon(self: Any, delta: Any, *args: Any, **kwargs: Any) -> Any:
         epsilon = function(self, delta, *args, **kwargs)
-        _privacy.learn(delta=_number(delta), epsilon=_number(epsilon))
+        _asked(delta, epsilon)
         return epsilon
 
     return get_epsilon
+
+
+@guarded("reading the privacy accountant", fatal=False)
+def _asked(delta: Any, epsilon: Any) -> None:
+    _privacy.learn(delta=_number(delta), epsilon=_number(epsilon))
 
 
 @guarded("reading the privacy accountant", fatal=False)

@@ -275,10 +275,11 @@ class Recorder:
         """The number of a name for tags, written before the tags that use it."""
         number = self._names.get(text)
         if number is None:
+            written = str(text)  # a script may name a mark by a number
             with uninterrupted, self._lock:
                 number = self._names[text] = len(self._texts)
-                self._texts.append(text)
-                self._unwritten_names.append((number, mask(text)))
+                self._texts.append(written)
+                self._unwritten_names.append((number, mask(written)))
         return number
 
     def text(self, number: int) -> str:
@@ -337,6 +338,14 @@ class Recorder:
 
 
 recorder = Recorder()
+
+
+def _listener_failed(listener: Callable[..., Any], error: Exception) -> None:
+    """Tags are no more: what others make of an event that it has missed would not be true."""
+    recorder.failed(f"{listener.__module__}.{listener.__qualname__}", error, fatal=False)
+
+
+events.Event.failed = staticmethod(_listener_failed)
 
 
 def guarded(what: str, fatal: bool = True, otherwise: Any = None) -> Callable[[_F], _F]:

@@ -4,13 +4,15 @@ hook knows none of the listeners. They are called in the order in which agent.py
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Event:
     """Something that happens again and again."""
 
     __slots__ = ("_listeners",)
+
+    failed: ClassVar[Callable[[Callable[..., Any], Exception], None]]  # what becomes of a listener that fails
 
     def __init__(self) -> None:
         self._listeners: list[Callable[..., Any]] = []
@@ -19,10 +21,17 @@ class Event:
         """Has listener called whenever it happens."""
         self._listeners.append(listener)
 
+    def forget(self) -> None:
+        """Nobody listens any more."""
+        self._listeners.clear()
+
     def tell(self, *what: Any) -> None:
-        """It happens."""
+        """It happens. A listener that fails stops neither those after it nor the hook that tells."""
         for listener in self._listeners:
-            listener(*what)
+            try:
+                listener(*what)
+            except Exception as error:
+                self.failed(listener, error)
 
 
 # Of the recorder.
@@ -62,3 +71,10 @@ parameter_gathered = Event()  # (parameter) A whole one, of which this rank has 
 
 # Of the end.
 process_ends = Event()  # () The last drain is done.
+
+
+def forget_listeners() -> None:
+    """Takes back every subscription."""
+    for event in globals().values():
+        if isinstance(event, Event):
+            event.forget()

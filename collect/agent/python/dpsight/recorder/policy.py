@@ -214,8 +214,12 @@ class Steps:
 
 
 def _operand(count: int | None) -> int:
-    """0 says unknown, so counts are one higher."""
-    return 0 if count is None else max(0, int(count)) + 1
+    """0 says unknown, so counts are one higher. The step has ended even if the script's count is none."""
+    try:
+        return 0 if count is None else max(0, int(count)) + 1
+    except (TypeError, ValueError) as error:
+        recorder.spared("a count of dpsight.step()", error)
+        return 0
 
 
 steps = recorder.part(Steps)

@@ -10,7 +10,6 @@ calls of modules too, forward and backward, and what DP hooks compute for them, 
 
 from __future__ import annotations
 
-import ctypes
 import struct
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.interruptions import by_script
 from dpsight.recorder.core import COUNTERS, MODULES, recorder
-from dpsight.torch_compat import private
+from dpsight.torch_compat import lasting, private
 
 INTERVAL = struct.Struct("<IIq")
 # s, for the last work of the device: steps of tens of seconds may still be queued. A script that ends at once may do so
@@ -108,7 +107,7 @@ class Stamps:
             stream = streams.get(raw)
             if stream is None:
                 stream = streams[raw] = recorder.torch.cuda.current_stream()
-            event = pool.pop() if pool else _lasting(recorder.torch.cuda.Event(enable_timing=True))
+            event = pool.pop() if pool else lasting(recorder.torch.cuda.Event(enable_timing=True))
             self._record_event(event, stream)
         except RuntimeError as error:
             self._give_up(error)
@@ -165,12 +164,6 @@ class Stamps:
             recorder.mark(kinds.TIMED_OUT)
             if "CUDA" not in str(error):
                 recorder.failed("timing", error, fatal=False)
-
-
-def _lasting(event: Any) -> Any:
-    """Takes a reference that nobody gives back, not even an interpreter that ends."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(event))
-    return event
 
 
 stamps = recorder.part(Stamps)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dpsight import kinds
-from dpsight.interruptions import by_script
 from dpsight.parameters import ATTRIBUTES
 from dpsight.recorder import MODULES, drains, events, guarded, recorder
 from dpsight.registry import plain, registry
@@ -126,8 +125,7 @@ def _walked(walk: Callable[[], Iterable[Any]]) -> list[Any]:
     try:
         return list(walk())
     except Exception as error:
-        if by_script(error):
-            raise
+        recorder.spared("walking a module", error)
         return []
 
 

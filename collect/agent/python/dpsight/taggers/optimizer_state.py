@@ -6,7 +6,6 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.graph_safety import Safe
-from dpsight.interruptions import by_script
 from dpsight.parameters import name_of
 from dpsight.recorder import events, recorder
 from dpsight.taggers.gradient_hooks import gradient_hooks
@@ -53,8 +52,7 @@ class OptimizerState:
         try:
             return out + _own_state(optimizer)
         except Exception as error:  # what others hang on their optimizers may refuse to be looked at
-            if by_script(error):
-                raise
+            recorder.spared("looking at what an optimizer keeps", error)
             return out
 
     def _of_parameter(self, state: Any, named: int) -> list[Record]:

@@ -18,7 +18,6 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from dpsight import kinds
-from dpsight.interruptions import by_script
 from dpsight.recorder import recorder
 from dpsight.registry import registry
 from dpsight.taggers.tensor_hooks import tensor_hooks
@@ -58,8 +57,7 @@ class ScriptTensors:
             lasting = tags.known_places() if found else ()
             return [r for r in found if r[1] not in lasting]
         except Exception as error:
-            if by_script(error):
-                raise
+            recorder.spared("looking at the script's tensors", error)
             self._failed = True
             return []
 
