@@ -1,7 +1,12 @@
 package report
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,5 +50,32 @@ func TestFindingsNotes(t *testing.T) {
 	of := slices.IndexFunc(findingColumns, func(c table.Column) bool { return c.Key == "of" })
 	if got := FindingsTables(found)[0].Rows[0][of].Text; got != "highest recorded" {
 		t.Errorf("of %q", got)
+	}
+}
+
+// Every finding that analyze names has its words.
+func TestEveryFindingHasWords(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "../analyze/findings/findings.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, decl := range f.Decls {
+		consts, is := decl.(*ast.GenDecl)
+		if !is || consts.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range consts.Specs { // the first block has them
+			id, err := strconv.Unquote(spec.(*ast.ValueSpec).Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			named = append(named, id)
+		}
+		break
+	}
+	slices.Sort(named)
+	if worded := slices.Sorted(maps.Keys(findingWords)); len(named) < 20 || !slices.Equal(named, worded) {
+		t.Errorf("named %q, with words %q", named, worded)
 	}
 }

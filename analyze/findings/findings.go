@@ -29,7 +29,7 @@ type Run struct {
 
 // A Finding is an observation with the figures that it stands on. Thresholds are in docs/findings.md.
 type Finding struct {
-	ID     string // stable: one of the Finding… constants
+	ID     string // stable: one of the constants below
 	Device *string
 	Rank   *int32
 	At     *memory.Moment // of a finding that is of a moment
