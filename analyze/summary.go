@@ -56,7 +56,9 @@ type Summary struct {
 	JoulesPerSample *float64
 	// NoEnergy says why a run whose GPU was sampled has no energy; else it is empty.
 	NoEnergy timing.NoEnergy
-	Warnings []string
+	// EnergyLent says that the energy is that of a bare run of the same experiment.
+	EnergyLent bool
+	Warnings   []string
 
 	PhaseTimes  map[string]timing.PhaseTime
 	RunFacts    []identity.Fact

@@ -308,7 +308,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 					"those of the highest recorded moment, %s MiB", table.MiB(d.AllocatedBytes)))
 			}
 		} else {
-			notes.add(label, failure(&r.Summary))
+			notes.add(label, ended(r))
 		}
 		for _, n := range sourceNotes(&r.Identity) {
 			notes.say(n)

@@ -13,6 +13,7 @@ import (
 
 // CompareTables prints a comparison: two runs side by side, or a pivot.
 func CompareTables(doc compare.Document) []table.Table {
+	doc.Warnings = compareWarnings(&doc)
 	if len(doc.Differences) > 0 {
 		return []table.Table{differenceTable(&doc)}
 	}

@@ -37,7 +37,10 @@ func explainWarnings(e *explain.Explanation) []string {
 			out = append(out, e.Runs[i].Label+": "+timeWords(*idling))
 		}
 	}
-	return append(out, e.Warnings...)
+	for i := range e.Said {
+		out = append(out, e.Said[i].Place[0]+": "+comparisonWord(&e.Said[i].Remark))
+	}
+	return out
 }
 
 // sentences are written one after another. Each says what was recorded, with its figure: that one thing is there and
@@ -97,7 +100,7 @@ func peakSentences(e *explain.Explanation) []string {
 			prose.MiB(h.AutogradBytes), cost)
 	}
 	if e.HeldByHooks != nil {
-		s.say("At %s's peak %s.", b.Label, e.HeldByHooks.Words(a.Label))
+		s.say("At %s's peak %s.", b.Label, heldWords(e.HeldByHooks, a.Label))
 	}
 	return s
 }

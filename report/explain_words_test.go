@@ -199,7 +199,7 @@ func TestKeptGradientsAreExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(append(told(doc), doc.Warnings...), " ")
+		return strings.Join(append(told(doc), report.NewExplainDocument(doc).Warnings...), " ")
 	}
 	if got := words(); !strings.Contains(got, ".grad") {
 		t.Error(got)
@@ -306,8 +306,8 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 		}
 	}
 	if want := "plain: times are medians over 3 repeats in the store, whose steps take 1,500.0 ms to 2,500.0 ms; " +
-		"that of run plain takes 2,500.0 ms"; !slices.Contains(doc.Warnings, want) {
-		t.Errorf("no %q in %q", want, doc.Warnings)
+		"that of run plain takes 2,500.0 ms"; !slices.Contains(report.NewExplainDocument(doc).Warnings, want) {
+		t.Errorf("no %q in %q", want, report.NewExplainDocument(doc).Warnings)
 	}
 }
 

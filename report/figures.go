@@ -51,10 +51,10 @@ func (m *Model) Figures() []figure.Figure {
 }
 
 func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
-	f := &figure.MemoryBreakdown{Baseline: m.Study.BaselineLabel, Notes: m.figureNotes()}
+	f := &figure.MemoryBreakdown{Baseline: overWhat(&m.Study), Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		row := figure.Row{Label: c.Label, Badge: m.badge(c), Failure: failure(&c.Summary), PeakBytes: c.PeakBytes,
+		row := figure.Row{Label: c.Label, Badge: m.badge(c), Failure: ended(c), PeakBytes: c.PeakBytes,
 			Overhead: c.Overhead, Baseline: c.IsBaseline()}
 		if c.BrokenDown() {
 			row.Breakdown = c.Main()
@@ -72,7 +72,7 @@ func (m *Model) memoryBreakdown() *figure.MemoryBreakdown {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s: median of %d repeats, %s to %s", c.Label, n,
 				table.Size(*c.PeakLow), table.Size(*c.PeakHigh)))
 		}
-		if w := c.UnlikeBaseline(); len(w) > 0 {
+		if w := comparisonWords(c.UnlikeBaseline()); len(w) > 0 {
 			f.Notes = append(f.Notes, fmt.Sprintf("%s is compared with %s, though %s", c.Label, c.Baseline.Label,
 				strings.Join(w, "; ")))
 		}
@@ -84,7 +84,7 @@ func (m *Model) memoryTimeline() *figure.MemoryTimeline {
 	f := &figure.MemoryTimeline{AllSteps: m.AllSteps, Notes: m.figureNotes()}
 	for i := range m.Study.Cells {
 		c := &m.Study.Cells[i]
-		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: failure(&c.Summary),
+		f.Rows = append(f.Rows, figure.TimelineRow{Label: c.Label, Badge: m.badge(c), Failure: ended(c),
 			PeakBytes: c.PeakBytes,
 			Timeline:  c.Timeline, Breakdown: c.Main()})
 	}

@@ -219,14 +219,6 @@ func reasonWords(r *gate.Reason) string {
 	return side + " has none"
 }
 
-// metricName is a metric in a sentence.
-func metricName(metric string) string {
-	if m, err := compare.ParseMetric(metric); err == nil {
-		return m.Title()
-	}
-	return metric
-}
-
 // quantity prints a value with its unit in a sentence. Bytes too few to show in MiB are printed as bytes.
 func quantity(v float64, u compare.Unit) string {
 	switch u {

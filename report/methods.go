@@ -240,12 +240,12 @@ func methodsTable(s *compare.Study) table.Table {
 			table.Optional(c.SamplesPerS, rate), table.Optional(c.TokensPerS, rate), table.Optional(c.JoulesPerStep,
 				rate), table.Optional(c.JoulesPerSample, rate)})
 		if c.PeakBytes == nil {
-			notes.add(label, failure(&c.Summary))
+			notes.add(label, ended(c))
 		}
 		if c.NoEnergy != "" && metered {
 			notes.add(label, noEnergyWords(c.NoEnergy))
 		}
-		for _, w := range c.Warnings {
+		for _, w := range comparisonWords(c.Remarks) {
 			notes.add(label, w)
 		}
 		spread = spread || c.PeakLow != nil && *c.PeakLow != *c.PeakHigh

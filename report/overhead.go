@@ -23,7 +23,7 @@ func OverheadTables(s compare.Study) []table.Table {
 		}
 	}
 	for i := range tables {
-		tables[i].Document = *s.Overhead
+		tables[i].Document = tellOverhead(*s.Overhead)
 	}
 	return tables
 }
@@ -37,7 +37,7 @@ func Gist(s compare.Study) table.Table {
 }
 
 func overheadTable(s *compare.Study) table.Table {
-	t := table.Table{Title: "Overhead over " + s.BaselineLabel, Columns: []table.Column{
+	t := table.Table{Title: "Overhead over " + overWhat(s), Columns: []table.Column{
 		{Title: "Run", Key: "run"}, {Title: "Baseline", Key: "baseline"}, {Title: "Peak MiB", Key: "peak_bytes",
 			Right: true}, {Title: "Δ MiB", Key: "peak_delta_bytes", Right: true}, {Title: "Ratio", Key: "peak_ratio",
 			Right: true},
@@ -68,12 +68,12 @@ func overheadTable(s *compare.Study) table.Table {
 		if c.NoEnergy != "" && metered {
 			notes.add(label, noEnergyWords(c.NoEnergy))
 		}
-		for _, w := range o.Warnings {
+		for _, w := range comparisonWords(o.Remarks) {
 			notes.add(label, w)
 		}
 	}
-	for _, w := range s.Overhead.BaselineWarnings {
-		notes.add("baseline "+s.BaselineLabel, w)
+	for _, w := range comparisonWords(s.Overhead.BaselineRemarks) {
+		notes.add("baseline "+overWhat(s), w)
 	}
 	t.Notes = append(t.Notes, notes.all()...)
 	if !s.SeveralBaselines {
@@ -130,7 +130,7 @@ func cellColumns(s *compare.Study, first table.Column, from, to int) []table.Col
 }
 
 func categoryDeltaTable(s *compare.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + s.BaselineLabel +
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Difference of the peak to " + overWhat(s) +
 		" by category (MiB, % of its peak)",
 		Columns: cellColumns(s, table.Column{Title: "Category", Key: "category"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "percent")...)
@@ -215,7 +215,7 @@ func percentColumns(s *compare.Study, from, to int, keys ...string) (columns []t
 // phaseDeltaTable lists the phases that have a time; a run's cell is its time and, in brackets, the difference. Where
 // methods divide a phase differently, the parts have nothing to be compared with, and their sum stands below them.
 func phaseDeltaTable(s *compare.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + s.BaselineLabel +
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Time by phase (ms a step, difference to " + overWhat(s) +
 		", % of its step)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_ms", "delta_step_percent")...)

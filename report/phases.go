@@ -101,7 +101,7 @@ func phasePeakTable(s *compare.Study, from, to int) table.Table {
 // difference to the baseline's peak in the same phase. Where methods divide a phase differently, the highest of the
 // parts stands below them.
 func phasePeakDeltaTable(s *compare.Study, from, to int) table.Table {
-	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + s.BaselineLabel + " (MiB, %)",
+	t := table.Table{Notes: ofStudy(s).notes(), Title: "Peak by phase, difference to " + overWhat(s) + " (MiB, %)",
 		Columns: cellColumns(s, table.Column{Title: "Phase", Key: "phase"}, from, to)}
 	t.Columns = append(t.Columns, percentColumns(s, from, to, "delta_bytes", "delta_percent")...)
 	families, members, divided := phaseFamilies(s, from, to, func(p *compare.PhaseDelta) bool {

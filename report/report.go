@@ -45,7 +45,7 @@ func Write(dir string, m Model) (written []string, err error) {
 	files := []output{
 		{"summary.txt", func(w io.Writer) error { return m.writeSummary(w, sets) }},
 		{"results.json", func(w io.Writer) error {
-			return table.Write(w, "json", table.Table{Document: m.Study.Document()})
+			return table.Write(w, "json", table.Table{Document: tellStudy(&m.Study)})
 		}},
 		{"results.csv", func(w io.Writer) error { return table.Write(w, "csv", results) }},
 	}

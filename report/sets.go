@@ -158,9 +158,9 @@ func (m *Model) writeSummary(w io.Writer, sets []tableSet) error {
 		b.WriteByte('\n')
 	}
 	if m.Study.Baseline != nil {
-		fmt.Fprintf(&b, "baseline: %s\n", m.Study.BaselineLabel)
+		fmt.Fprintf(&b, "baseline: %s\n", overWhat(&m.Study))
 	}
-	for _, n := range slices.Concat(all.notes(), m.Study.Notes, m.Notes, m.undrawn()) {
+	for _, n := range slices.Concat(all.notes(), studyNotes(&m.Study), m.Notes, m.undrawn()) {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

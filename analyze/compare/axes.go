@@ -195,8 +195,11 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 		for i := range keys {
 			switch {
 			case x[i] == nil || y[i] == nil:
-				if c := cmp.Compare(B2i(x[i] == nil), B2i(y[i] == nil)); c != 0 {
-					return c
+				if (x[i] == nil) != (y[i] == nil) { // what has none comes last
+					if x[i] == nil {
+						return 1
+					}
+					return -1
 				}
 			case numeric[i]:
 				f, _ := strconv.ParseFloat(*x[i], 64)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -28,6 +27,7 @@ type Cell struct {
 	// parameters, or the run that somebody named.
 	Baseline *Cell
 	Overhead *OverheadRun // nil without a baseline
+	Remarks  []Remark     // on its runs and their differences
 }
 
 // IsBaseline reports whether others are compared with the cell.
@@ -96,7 +96,7 @@ func NewCell(runs []*analyze.Summary) Cell {
 		good = runs
 	}
 	c.Summary = *middleRun(good)
-	c.Warnings = mergeWarnings(likeFirst(good, c.Bare()))
+	c.Remarks = mergeRemarks(likeFirst(good, c.Bare()))
 	c.Throttled = timing.Throttle{}
 	for _, r := range good {
 		c.Throttled.Add(r.Throttled)
@@ -117,16 +117,14 @@ func NewCell(runs []*analyze.Summary) Cell {
 		c.repeatTimes(good)
 	}
 	if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down "+
-			"is the median one", len(good), prose.MiB(*c.PeakLow), prose.MiB(*c.PeakHigh)))
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkPeaksDiffer, N: len(good), Low: *c.PeakLow, High: *c.PeakHigh})
 	}
 	if c.Good > 0 && c.Good < len(runs) {
-		var how []string
+		bad := Remark{Kind: RemarkBadRepeats, N: len(runs) - c.Good, Of: len(runs)}
 		for _, s := range identity.SortedKeys(endings) {
-			how = append(how, fmt.Sprintf("%d %s", endings[s], s))
+			bad.Endings = append(bad.Endings, Ending{s, endings[s]})
 		}
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others",
-			len(runs)-c.Good, len(runs), strings.Join(how, ", ")))
+		c.Remarks = append(c.Remarks, bad)
 	}
 	return c
 }
@@ -184,8 +182,7 @@ func (c *Cell) repeatTimes(runs []*analyze.Summary) {
 		return r.StepMS == nil || r.StepMS.Clock != clock
 	})
 	if n := len(runs) - len(alike); n > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("times and rates are of %d of %d repeats: the others have none "+
-			"by the same clock (%s)", len(alike), len(runs), clock))
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkClocks, N: len(alike), Of: len(runs), What: clock})
 	}
 	runs = alike
 	c.SamplesPerS = median(func(r *analyze.Summary) *float64 { return r.SamplesPerS })
@@ -211,19 +208,6 @@ func likeFirst(runs []*analyze.Summary, bare bool) []*analyze.Summary {
 	return slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Bare() && !bare })
 }
 
-// mergeWarnings lists each warning of the runs once.
-func mergeWarnings(runs []*analyze.Summary) []string {
-	out := []string{}
-	for _, r := range runs {
-		for _, w := range r.Warnings {
-			if !slices.Contains(out, w) {
-				out = append(out, w)
-			}
-		}
-	}
-	return out
-}
-
 // LendEnergy gives runs whose timed steps are too short for the GPU's energy counter the energy of a bare run of the
 // same experiment among others, as a study does with those that are in it.
 func LendEnergy(runs, others []analyze.Summary) {
@@ -237,8 +221,8 @@ func LendEnergy(runs, others []analyze.Summary) {
 	for i := range runs {
 		r := &runs[i]
 		if c := bare[identity.TwinKey(&r.Identity, r.Key, r.Script, r.RunFacts)]; c != nil && wantsEnergy(r) {
-			r.Warnings = slices.Clone(r.Warnings)
 			borrowEnergy(r, &c.Summary)
+			r.EnergyLent = true
 		}
 	}
 }
@@ -250,7 +234,6 @@ func wantsEnergy(s *analyze.Summary) bool {
 
 func borrowEnergy(s *analyze.Summary, bare *analyze.Summary) {
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = bare.JoulesPerStep, bare.JoulesPerSample, ""
-	s.Warnings = append(s.Warnings, "energy is that of the bare run of the same experiment")
 }
 
 // withoutTwins takes out the bare runs of experiments that are there in full, and names them. What a bare run is for,
@@ -272,6 +255,7 @@ func withoutTwins(cells []Cell) (kept []Cell, left []string) {
 		left = append(left, c.Label)
 		if twin.JoulesPerStep == nil && c.JoulesPerStep != nil && c.Good > 0 {
 			borrowEnergy(&twin.Summary, &c.Summary)
+			twin.Remarks = append(twin.Remarks, Remark{Kind: RemarkEnergyLent})
 		}
 	}
 	for i := range cells {

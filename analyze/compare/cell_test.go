@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -27,7 +28,7 @@ func TestRepeatsAreOneCell(t *testing.T) {
 	}
 	failed := summaries.SuiteRun("g4", "g", g, 1<<30, 1)
 	failed.Status = schemas.StatusOOM
-	s := NewMatchedStudy(append(runs, failed), nil, "")
+	s := told(NewMatchedStudy(append(runs, failed), nil, ""))
 	if len(s.Cells) != 2 || !slices.Equal(s.Cells[0].RunIDs, []string{"v1", "v2", "v3", "v4", "v5"}) {
 		t.Fatalf("%d cells, the first of %v", len(s.Cells), s.Cells[0].RunIDs)
 	}
@@ -36,14 +37,14 @@ func TestRepeatsAreOneCell(t *testing.T) {
 		Over: timing.OverRepeats, Clock: timing.ClockGPU}); *plain.StepMS != want {
 		t.Errorf("vanilla: %+v, want %+v", *plain.StepMS, want)
 	}
-	if *plain.PeakLow != *plain.PeakHigh || strings.Contains(strings.Join(plain.Warnings, ";"), "differ") {
-		t.Errorf("equal peaks: %d to %d, %v", *plain.PeakLow, *plain.PeakHigh, plain.Warnings)
+	if *plain.PeakLow != *plain.PeakHigh || slices.Contains(kinds(plain.Remarks), RemarkPeaksDiffer) {
+		t.Errorf("equal peaks: %d to %d, %+v", *plain.PeakLow, *plain.PeakHigh, plain.Remarks)
 	}
 	if ghost.RunID != "g2" || *ghost.PeakHigh-*ghost.PeakLow != 1536 || ghost.Good != 3 || ghost.StepMS.Median != 211 {
 		t.Errorf("ghost is shown as %s, %d to %d, %d good, %+v", ghost.RunID, *ghost.PeakLow, *ghost.PeakHigh,
 			ghost.Good, *ghost.StepMS)
 	}
-	w := strings.Join(ghost.Warnings, "; ")
+	w := strings.Join(ghost.Overhead.Warnings, "; ")
 	if !strings.Contains(w, "peaks of 3 repeats differ") ||
 		!strings.Contains(w, "1 of 4 repeats did not end well (1 oom)") {
 		t.Errorf("warnings %q", w)
@@ -74,7 +75,7 @@ func TestPhaseOfSomeRepeats(t *testing.T) {
 	}
 	for range runs {
 		runs = append(runs[1:], runs[0])
-		times := NewMatchedStudy(runs, nil, "").Cells[0].PhaseTimes[schemas.PhaseNoise]
+		times := told(NewMatchedStudy(runs, nil, "")).Cells[0].PhaseTimes[schemas.PhaseNoise]
 		if times.GPU == nil || times.GPU.Median != 6 || times.GPU.Low != 0 || times.GPU.High != 8 || times.GPU.N != 3 ||
 			times.Wall != nil {
 			t.Errorf("%s first: %+v", runs[0].RunID, times.GPU)
@@ -136,7 +137,7 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 		summaries.SuiteRun("v8", "v8", params("vanilla", "transformer", 8), 0, 10),
 		summaries.SuiteRun("m", "m", params("ghost", "mlp", 4), 0, 10),
 	}
-	s := NewMatchedStudy(runs, map[string]any{"method": "vanilla"}, "")
+	s := told(NewMatchedStudy(runs, map[string]any{"method": "vanilla"}, ""))
 	for i, want := range []string{"v4", "v4", "v8", "v8", "v4"} {
 		if got := s.Cells[i].Baseline.RunID; got != want {
 			t.Errorf("%s is compared with %s, want %s", s.Cells[i].RunID, got, want)
@@ -155,7 +156,7 @@ func TestEachCellHasTheBaselineOfItsParameters(t *testing.T) {
 	if c := s.Configuration; !slices.Equal(c.Varying, []string{"method", "model", "batch_size"}) || len(c.Common) != 0 {
 		t.Errorf("configuration %+v", c)
 	}
-	one := NewStudy(runs, &runs[3])
+	one := told(NewStudy(runs, &runs[3]))
 	for i := range one.Cells {
 		if one.Cells[i].Baseline.RunID != "v8" {
 			t.Error("a baseline that was named is everybody's")
@@ -173,24 +174,24 @@ func TestBareTwins(t *testing.T) {
 	bare := analyze.Summarize(in)
 	j := 7.0
 	bare.JoulesPerStep, bare.JoulesPerSample = &j, &j
-	s := NewMatchedStudy([]analyze.Summary{full, bare}, nil, "")
+	s := told(NewMatchedStudy([]analyze.Summary{full, bare}, nil, ""))
 	if len(s.Cells) != 1 || s.Cells[0].RunID != "v" || *s.Cells[0].JoulesPerSample != 7 || len(s.Overhead.Runs) != 2 {
-		t.Errorf("%d cells, %+v", len(s.Cells), s.Notes)
+		t.Errorf("%d cells, %+v", len(s.Cells), s.Twins)
 	}
-	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "v-bare") {
-		t.Errorf("notes %q", s.Notes)
+	if !slices.Equal(s.Twins, []string{"v-bare"}) {
+		t.Errorf("twins %q", s.Twins)
 	}
-	if s := NewMatchedStudy([]analyze.Summary{bare}, nil, ""); len(s.Cells) != 1 {
+	if s := told(NewMatchedStudy([]analyze.Summary{bare}, nil, "")); len(s.Cells) != 1 {
 		t.Error("a bare run by itself is left out")
 	}
 	named := []analyze.Summary{full} // without its bare twin
 	named[0].NoEnergy = timing.EnergyTooShort
 	LendEnergy(named, []analyze.Summary{bare})
 	if n := &named[0]; n.JoulesPerSample == nil || *n.JoulesPerSample != 7 || n.NoEnergy != "" ||
-		!slices.Contains(n.Warnings, "energy is that of the bare run of the same experiment") {
-		t.Errorf("%v J, %q, %q", n.JoulesPerSample, n.NoEnergy, n.Warnings)
+		!slices.Equal(kinds(RemarksOf(n)), []RemarkKind{RemarkEnergyLent}) {
+		t.Errorf("%v J, %q, %q", n.JoulesPerSample, n.NoEnergy, kinds(RemarksOf(n)))
 	}
-	if slices.Contains(full.Warnings, "energy is that of the bare run of the same experiment") {
+	if full.EnergyLent {
 		t.Error("the run itself was changed")
 	}
 	other := bare
@@ -216,20 +217,20 @@ func TestBareTwins(t *testing.T) {
 	}
 	failed := full
 	failed.Status = schemas.StatusOOM
-	if s := NewMatchedStudy([]analyze.Summary{failed, bare}, nil, ""); len(s.Cells) != 2 || len(s.Notes) != 0 {
-		t.Errorf("a bare run is left out for one that failed: %d cells, %q", len(s.Cells), s.Notes)
+	if s := told(NewMatchedStudy([]analyze.Summary{failed, bare}, nil, "")); len(s.Cells) != 2 || len(s.Twins) != 0 {
+		t.Errorf("a bare run is left out for one that failed: %d cells, %q", len(s.Cells), s.Twins)
 	}
 	bare.Status = schemas.StatusOOM
-	if s := NewMatchedStudy([]analyze.Summary{full, bare}, nil, ""); len(s.Cells) != 1 ||
+	if s := told(NewMatchedStudy([]analyze.Summary{full, bare}, nil, "")); len(s.Cells) != 1 ||
 		s.Cells[0].JoulesPerSample != nil {
 		t.Errorf("the energy of a run that failed: %v", s.Cells[0].JoulesPerSample)
 	}
 }
 
 func TestRateIntervals(t *testing.T) {
-	s := NewMatchedStudy([]analyze.Summary{summaries.SuiteRun("a", "a",
+	s := told(NewMatchedStudy([]analyze.Summary{summaries.SuiteRun("a", "a",
 		map[string]any{"method": "vanilla", "batch_size": 1.0}, 0, 100),
-		summaries.SuiteRun("b", "b", map[string]any{"method": "vanilla", "batch_size": 2.0}, 0, 100)}, nil, "")
+		summaries.SuiteRun("b", "b", map[string]any{"method": "vanilla", "batch_size": 2.0}, 0, 100)}, nil, ""))
 	if s.Cost() != CostTokens {
 		t.Errorf("steps of two sizes are compared by %s", s.Cost())
 	}

@@ -1,10 +1,12 @@
-package compare
+package compare_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture"
 )
 
@@ -51,7 +53,9 @@ func TestClocksAreNotMixed(t *testing.T) {
 	cells := Cells([]analyze.Summary{clocked("g", "ghost", 100, true), clocked("w", "ghost", 900, false),
 		clocked("h", "ghost", 100, true)})
 	if len(cells) != 1 || cells[0].StepMS.Median != 100 || *cells[0].SamplesPerS != 80 ||
-		!strings.Contains(strings.Join(cells[0].Warnings, "\n"), "times and rates are of 2 of 3 repeats") {
-		t.Errorf("%d cells, %+v, %v, %q", len(cells), cells[0].StepMS, *cells[0].SamplesPerS, cells[0].Warnings)
+		!slices.ContainsFunc(cells[0].Remarks, func(r Remark) bool {
+			return r.Kind == RemarkClocks && r.N == 2 && r.Of == 3
+		}) {
+		t.Errorf("%d cells, %+v, %v, %+v", len(cells), cells[0].StepMS, *cells[0].SamplesPerS, cells[0].Remarks)
 	}
 }

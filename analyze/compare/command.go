@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,9 +9,9 @@ import (
 	"github.com/dpsight/dpsight/schemas/launch"
 )
 
-// argumentsDiffer says in which arguments the commands of a run and of its baseline differ that run the same script,
+// argumentsDiffer remarks in which arguments the commands of a run and of its baseline differ that run the same script,
 // but for those that a parameter says, which is a note of its own.
-func argumentsDiffer(baseline, run *analyze.Summary) []string {
+func argumentsDiffer(baseline, run *analyze.Summary) []Remark {
 	if baseline.Script != run.Script {
 		return nil
 	}
@@ -20,8 +19,7 @@ func argumentsDiffer(baseline, run *analyze.Summary) []string {
 	if len(ours)+len(theirs) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s",
-		identity.ArgumentText(ours), identity.ArgumentText(theirs))}
+	return []Remark{{Kind: RemarkArguments, Now: identity.ArgumentText(ours), Baseline: identity.ArgumentText(theirs)}}
 }
 
 // unaccounted are, for each of two runs, the arguments of its command that the other's lacks and that no parameter in

@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 	"github.com/dpsight/dpsight/analyze/timing"
 )
@@ -35,7 +36,7 @@ func TestComparedThoughArgumentsDiffer(t *testing.T) {
 				t.Errorf("%s of %q: %q", where, c.run, list)
 			}
 		}
-		study := NewStudy([]analyze.Summary{base, other}, &base)
+		study := told(NewStudy([]analyze.Summary{base, other}, &base))
 		said("overhead", study.Overhead.Cells[1].Warnings)
 		said("compare", compare(t, Options{}, base, other).Warnings)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -30,7 +29,11 @@ type Document struct {
 	// Differences is for two runs; else empty.
 	Differences []Difference        `json:"differences"`
 	Runs        []identity.Identity `json:"runs"`
-	Warnings    []string            `json:"warnings"`
+	Warnings    []string            `json:"warnings"` // report makes them of what follows
+	Twins       []string            `json:"-"`        // bare runs whose experiments are here in full
+	Mixed       []string            `json:"-"`        // in what the runs of one cell differ
+	Said        []Said              `json:"-"`        // of the cells
+	SaidOfBase  []Said              `json:"-"`        // of a baseline that is none of the runs
 }
 
 // Baseline is a run, or values of parameters.
@@ -81,7 +84,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	doc := Document{Schema: Schema, Value: o.Value.String(), Unit: o.Value.Unit(), Rows: []string{},
 		Cols: []string{}, Cells: []CompareCell{},
 		Differences: []Difference{}, Runs: []identity.Identity{}, Warnings: []string{}}
-	runs, left := besideTwins(summaries, o.Value)
+	runs, left, lent := besideTwins(summaries, o.Value)
 	tellCommands(runs)
 	for _, r := range runs {
 		doc.Runs = append(doc.Runs, r.Identity)
@@ -100,7 +103,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		doc.Differences = differencesOf(two[0], two[1])
 		o.Run = two[0]
 	}
-	p := pivot{value: o.Value, run: o.Run, pair: len(doc.Differences) > 0}
+	p := pivot{value: o.Value, run: o.Run, lent: lent, pair: len(doc.Differences) > 0}
 	rows, cols, mixed := chooseAxes(runs, o.Rows, o.Cols)
 	p.rows, p.cols = newAxis(runs, rows), newAxis(runs, cols)
 	doc.Rows, doc.Cols = append(doc.Rows, rows...), append(doc.Cols, cols...)
@@ -114,18 +117,10 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	}
 	p.fill(runs)
 	doc.Cells = append(doc.Cells, p.cells...)
-	if len(left) > 0 {
-		doc.Warnings = append(doc.Warnings, "bare runs of experiments that are here in full are left out: "+
-			strings.Join(left, ", "))
-	}
-	if len(mixed) > 0 {
-		doc.Warnings = append(doc.Warnings,
-			fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols", strings.Join(mixed, ", ")))
-	}
-	doc.Warnings = append(append(doc.Warnings, p.warnings.Lines()...), identity.ArgumentNotes(doc.Runs)...)
+	doc.Twins, doc.Mixed, doc.Said = left, mixed, p.said
 	if b := o.Run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
-		for _, w := range b.Warnings { // no cell of its own says them
-			doc.Warnings = append(doc.Warnings, "baseline "+b.Title()+": "+w)
+		for _, r := range RemarksOf(b) { // no cell of its own says them
+			doc.SaidOfBase = append(doc.SaidOfBase, Said{r, []string{b.Title()}})
 		}
 	}
 	return doc, nil
@@ -133,8 +128,10 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 
 // besideTwins takes out the bare runs of experiments that are there in full, whose purpose is the proof of what
 // recording costs, and names them. Energy needs an unbroken series of steps, which only they have: it goes to the full
-// runs.
-func besideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string) {
+// runs, and lent has their cells.
+func besideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Summary, left []string,
+	lent map[string]*Cell) {
+	lent = map[string]*Cell{}
 	cells, twins := withoutTwins(Cells(summaries))
 	of := map[string]*Cell{}
 	for i := range cells {
@@ -151,11 +148,11 @@ func besideTwins(summaries []analyze.Summary, value Metric) (runs []*analyze.Sum
 			continue
 		}
 		if c != nil && value.Name == MetricEnergy && s.JoulesPerSample == nil && c.JoulesPerSample != nil {
-			s.JoulesPerSample, s.Warnings = c.JoulesPerSample, c.Warnings
+			s.JoulesPerSample, lent[s.RunID] = c.JoulesPerSample, c
 		}
 		runs = append(runs, &s)
 	}
-	return runs, twins
+	return runs, twins, lent
 }
 
 // chooseAxes completes what was asked for with what else tells the runs apart: the first becomes the rows, the next
@@ -208,7 +205,7 @@ func noValue(runs []*analyze.Summary, m Metric) error {
 	if !slices.ContainsFunc(runs, func(r *analyze.Summary) bool {
 		return r.Source == schemas.Measured
 	}) && m.Unit() != UnitBytes {
-		return fmt.Errorf("no run has a %s: none was measured, and only measured runs have times", m.Title())
+		return fmt.Errorf("no run has a value for %s: none was measured, and only measured runs have times", m)
 	}
-	return fmt.Errorf("no run has a %s", m.Title())
+	return fmt.Errorf("no run has a value for %s", m)
 }

@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -22,11 +24,11 @@ func compare(t *testing.T, o Options, runs ...analyze.Summary) Document {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return doc
+	return report.CompareTables(doc)[0].Document.(Document)
 }
 
 // text prints a pivot in one line: "vanilla,8: 100 | ghost,8: 150 +50".
-func (d *Document) text() string {
+func text(d *Document) string {
 	var cells []string
 	for _, c := range d.Cells {
 		var words []string
@@ -69,7 +71,7 @@ func TestPivot(t *testing.T) {
 	// Chosen: what differs, without what the method settles; numbers sorted as numbers, each column with a baseline of
 	// its own.
 	want := "ghost,8: 1500 +500 | ghost,32: 3000 +1000 | vanilla,8: 1000 base | vanilla,32: 2000 base"
-	if got := doc.text(); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
+	if got := text(&doc); got != want || fmt.Sprint(doc.Rows, doc.Cols) != "[method] [batch_size]" ||
 		doc.Baseline.Label != "method=vanilla" {
 		t.Errorf("%v %v %s", doc.Rows, doc.Cols, got)
 	}
@@ -98,12 +100,12 @@ func TestPivot(t *testing.T) {
 			"8,vanilla: 1000 base | 32,ghost: 3000 +1000 | 32,vanilla: 2000 base"},
 	} {
 		doc := compare(t, c.o, runs...)
-		if got := doc.text(); got != c.want {
+		if got := text(&doc); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}
 	doc = compare(t, Options{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
-	if got := doc.text(); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" ||
+	if got := text(&doc); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" ||
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
@@ -126,7 +128,7 @@ func TestPivotWithWhatTheBaselineLacks(t *testing.T) {
 	}{{"2", 500}, {"3", 200}, {"4", 0}, {"5", 0}} {
 		i := slices.IndexFunc(doc.Cells, func(c CompareCell) bool { return slices.Contains(c.RunIDs, want.run) })
 		if c := &doc.Cells[i]; (c.Delta != nil) != (want.delta != 0) || c.Delta != nil && *c.Delta != want.delta {
-			t.Errorf("run %s: %s", want.run, doc.text())
+			t.Errorf("run %s: %s", want.run, text(&doc))
 		}
 	}
 	if doc.Baseline.Label != "method=vanilla" || !slices.Contains(slices.Concat(doc.Rows, doc.Cols), "clipping") {
@@ -174,17 +176,17 @@ func TestPivotWithBareTwins(t *testing.T) {
 	a, b := summaries.Ran("a", "vanilla", 1000), summaries.Ran("b", "ghost", 1500)
 	all := []analyze.Summary{a, bare(a, 10), b, bare(b, 25)}
 	doc := compare(t, Options{}, all...)
-	if got := doc.text(); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 ||
+	if got := text(&doc); got != "vanilla: 1000 base | ghost: 1500 +500" || len(doc.Differences) == 0 ||
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "bare runs of experiments that are here in full are "+
 			"left out") {
 		t.Errorf("%s, %q", got, doc.Warnings)
 	}
 	if doc = compare(t, Options{Value: Metric{Name: MetricEnergy}},
-		all...); doc.text() != "vanilla: 10 base | ghost: 25 +15" {
-		t.Errorf("%s, %q", doc.text(), doc.Warnings)
+		all...); text(&doc) != "vanilla: 10 base | ghost: 25 +15" {
+		t.Errorf("%s, %q", text(&doc), doc.Warnings)
 	}
 	if doc = compare(t, Options{}, a, bare(a, 10)); len(doc.Cells) != 2 || fmt.Sprint(doc.Rows) != "[bare]" {
-		t.Errorf("a run beside its own twin: %v %s", doc.Rows, doc.text())
+		t.Errorf("a run beside its own twin: %v %s", doc.Rows, text(&doc))
 	}
 }
 
@@ -229,7 +231,7 @@ func TestPivotOfCommands(t *testing.T) {
 		return s
 	}
 	doc := compare(t, Options{}, summaries.Ran("1", "vanilla", 1000), command("a", 300), command("b", 400))
-	if got := doc.text(); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" ||
+	if got := text(&doc); got != "vanilla: 1000 base | a: 300 -700 | b: 400 -600" ||
 		!strings.Contains(strings.Join(doc.Warnings, "\n"), "a, b: odd") {
 		t.Errorf("%v %s, %q", doc.Rows, got, doc.Warnings)
 	}
@@ -243,13 +245,13 @@ func TestPivotOfCommands(t *testing.T) {
 		script("3", "pois.py", 400))
 	if w := strings.Join(doc.Warnings, "\n"); !strings.Contains(w, "different scripts (bmm.py, pois.py), which are "+
 		"no repeats") {
-		t.Errorf("%s, %q", doc.text(), w)
+		t.Errorf("%s, %q", text(&doc), w)
 	}
 	// A cell whose row says nothing of its runs is named by them.
 	doc = compare(t, Options{Rows: []string{"batch_size"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 1000,
 		"batch_size", 8), command("a", 300))
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "a: odd") {
-		t.Errorf("%s, %q", doc.text(), doc.Warnings)
+		t.Errorf("%s, %q", text(&doc), doc.Warnings)
 	}
 }
 
@@ -267,11 +269,11 @@ func TestPivotLosesNoRun(t *testing.T) {
 		r.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
 		for _, o := range []Options{{}, {Rows: keys[:1]}, {Cols: keys[:2]}, {Rows: keys[:2], Cols: keys[2:4]},
 			{Run: &runs[0]}} {
-			if checkAxes(pointers(runs), slices.Concat(o.Rows, o.Cols)) != nil {
-				continue
-			}
 			o.Value = Metric{Name: MetricPeak}
 			doc, err := Compare(runs, o)
+			if err != nil && strings.Contains(err.Error(), "no run has") { // a key that is in none
+				continue
+			}
 			if err != nil {
 				t.Fatalf("%+v: %v", o, err)
 			}
@@ -285,13 +287,6 @@ func TestPivotLosesNoRun(t *testing.T) {
 			}
 		}
 	}
-}
-
-func pointers(runs []analyze.Summary) (out []*analyze.Summary) {
-	for i := range runs {
-		out = append(out, &runs[i])
-	}
-	return out
 }
 
 func TestTwoRunsSideBySide(t *testing.T) {
@@ -352,8 +347,8 @@ func TestComparisonsThatAreNone(t *testing.T) {
 			"column; these are method"},
 		{[]analyze.Summary{a, b}, Options{Match: map[string]string{"method": "flash"}},
 			"baseline method=flash: no run has that"},
-		{[]analyze.Summary{a, b}, Options{Value: Metric{Name: MetricTime}}, "no run has a step time"},
-		{[]analyze.Summary{a, b}, Options{Value: Metric{MetricPhase, "forward"}}, "no run has a forward time"},
+		{[]analyze.Summary{a, b}, Options{Value: Metric{Name: MetricTime}}, "no run has a value for time"},
+		{[]analyze.Summary{a, b}, Options{Value: Metric{MetricPhase, "forward"}}, "no run has a value for phase:forward"},
 	} {
 		if c.o.Value.Name == "" {
 			c.o.Value = Metric{Name: MetricPeak}
@@ -368,7 +363,7 @@ func TestMetrics(t *testing.T) {
 	for _, text := range MetricNames() {
 		text = strings.Replace(text, "NAME", schemas.Gradients, 1)
 		m, err := ParseMetric(text)
-		if err != nil || m.String() != text || m.Title() == "" || m.Unit() == "" {
+		if err != nil || m.String() != text || m.Unit() == "" {
 			t.Errorf("%s: %+v, %v", text, m, err)
 		}
 	}

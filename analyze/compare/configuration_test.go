@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"fmt"
@@ -6,18 +6,20 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
+	"github.com/dpsight/dpsight/report"
 )
 
 // What only some runs have is not said of all, and what differs is neither.
 func TestConfiguration(t *testing.T) {
-	s := NewMatchedStudy([]analyze.Summary{
+	s := told(NewMatchedStudy([]analyze.Summary{
 		summaries.Ran("1", "vanilla", 1000, "model", "lm", "batch_size", 16, "seq_len", 512, "precision", "fp32"),
 		summaries.Ran("2", "ghost", 1500, "model", "lm", "batch_size", 8, "seq_len", 512, "precision", "fp32",
 			"max_grad_norm",
 			1),
 		summaries.Ran("3", "vanilla", 800, "model", "mlp", "batch_size", 16, "precision", "fp32"),
-	}, nil, "")
+	}, nil, ""))
 	c := s.Configuration
 	var common, some []string
 	for _, f := range c.Common {
@@ -57,14 +59,15 @@ func TestBaselinesThatAreNotOfTheSameParameters(t *testing.T) {
 		for i := range c.runs {
 			c.runs[i].Name = c.runs[i].RunID
 		}
-		s := NewMatchedStudy(c.runs, nil, "")
+		s := told(NewMatchedStudy(c.runs, nil, ""))
 		last := &s.Cells[len(s.Cells)-1]
 		said := strings.Join(last.Overhead.Warnings, "; ")
-		if s.BaselineLabel != c.label || c.said == "" && said != "" || !strings.Contains(said, c.said) {
-			t.Errorf("over %q, said %q, want %q, %q", s.BaselineLabel, said, c.label, c.said)
+		over := report.OverheadTables(s)[0].Title
+		if over != "Overhead over "+c.label || c.said == "" && said != "" || !strings.Contains(said, c.said) {
+			t.Errorf("%q, said %q, want %q, %q", over, said, c.label, c.said)
 		}
-		if unlike := strings.Join(last.UnlikeBaseline(), "; "); (unlike != "") != strings.Contains(c.said, "differs") {
-			t.Errorf("unlike its baseline in %q, said %q", unlike, c.said)
+		if unlike := last.UnlikeBaseline(); (len(unlike) > 0) != strings.Contains(c.said, "differs") {
+			t.Errorf("unlike its baseline in %+v, said %q", unlike, c.said)
 		}
 	}
 }

@@ -2,76 +2,57 @@ package compare
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
 
 // unfair says why a run should not be compared with the baseline as they are.
-func unfair(baseline, run *analyze.Summary) []string {
-	var w []string
+func unfair(baseline, run *analyze.Summary) (out []Remark) {
+	say := func(r Remark) { out = append(out, r) }
 	if baseline.Source != run.Source {
-		w = append(w, fmt.Sprintf("%s beside a baseline that is %s", run.Source, baseline.Source))
+		say(Remark{Kind: RemarkSource, Now: run.Source, Baseline: baseline.Source})
 	}
 	if baseline.Bare() != run.Bare() {
-		which := "a bare run beside a full one"
-		if baseline.Bare() {
-			which = "a full run beside a bare one"
-		}
-		w = append(w, which+": only peak and time can be compared")
+		say(Remark{Kind: RemarkBare, OfBaseline: baseline.Bare()})
 	}
 	if baseline.Status != schemas.StatusOK {
-		w = append(w, fmt.Sprintf("the baseline ended early (%s)", baseline.Status))
+		say(Remark{Kind: RemarkBaseEnded, Baseline: baseline.Status})
 	}
-	w = append(w, unlike(baseline, run)...)
+	out = append(out, unlike(baseline, run)...)
 	if baseline.Script != run.Script && baseline.Script != "" && run.Script != "" {
-		w = append(w, fmt.Sprintf("script differs: %s, baseline %s", run.Script, baseline.Script))
+		say(Remark{Kind: RemarkFact, What: "script", Now: run.Script, Baseline: baseline.Script})
 	}
-	w = append(w, argumentsDiffer(baseline, run)...)
+	out = append(out, argumentsDiffer(baseline, run)...)
 	ours, theirs := run.Method(), baseline.Method()
 	switch {
 	case ours == theirs:
 	case ours == "" || theirs == "":
-		w = append(w, "only one of the two says which method it is: nothing says that they train the same model with "+
-			"the same batch")
-	case ours == identity.MethodNormOnly:
-		w = append(w, "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not "+
-			"private; its overhead is not that of a DP-SGD step")
-	case theirs == identity.MethodNormOnly:
-		w = append(w, "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step")
+		say(Remark{Kind: RemarkOneMethod})
+	case ours == identity.MethodNormOnly || theirs == identity.MethodNormOnly:
+		say(Remark{Kind: RemarkNormOnly, OfBaseline: theirs == identity.MethodNormOnly})
 	}
-	w = append(w, poissonBeside(baseline, run)...)
-	switch slowed, theirs := throttleWords(run.Throttled), throttleWords(baseline.Throttled); {
-	case slowed != "" && theirs != "":
-		w = append(w, fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", slowed, theirs))
-	case slowed != "":
-		w = append(w, "the GPU was slowed down in "+slowed)
-	case theirs != "":
-		w = append(w, "the baseline's GPU was slowed down in "+theirs)
+	out = append(out, poissonBeside(baseline, run)...)
+	if run.Throttled.Slowed > 0 || baseline.Throttled.Slowed > 0 {
+		say(Remark{Kind: RemarkThrottled, Throttled: [2]timing.Throttle{run.Throttled, baseline.Throttled}})
 	}
-	return append(w, keptGradients(baseline, run)...)
+	return append(out, keptGradients(baseline, run)...)
 }
 
-// poissonBeside says that only one of two runs draws batches of sizes of its own, unless their parameters have said so.
-func poissonBeside(baseline, run *analyze.Summary) []string {
+// poissonBeside remarks that only one of two runs draws batches of sizes of its own, unless their parameters have said
+// so.
+func poissonBeside(baseline, run *analyze.Summary) []Remark {
 	if a, b := run.RunFact("poisson"), baseline.RunFact("poisson"); run.Poisson == baseline.Poisson || a != nil &&
 		b != nil {
 		return nil
 	}
-	who, other := "the run", "the baseline"
-	if baseline.Poisson {
-		who, other = other, who
-	}
-	return []string{fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its "+
-		"peak is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)}
+	return []Remark{{Kind: RemarkPoisson, OfBaseline: baseline.Poisson}}
 }
 
 // unlike lists the conditions in which a run differs from the baseline, where both have them.
-func unlike(baseline, run *analyze.Summary) []string {
-	var w []string
+func unlike(baseline, run *analyze.Summary) (out []Remark) {
 	for _, f := range run.RunFacts {
 		// What GPU and driver a prediction ran beside does not matter; that it is one is said already.
 		if !f.Condition || baseline.Source != run.Source && (f.What == "GPU" || f.What == "driver") {
@@ -80,18 +61,18 @@ func unlike(baseline, run *analyze.Summary) []string {
 		switch theirs := baseline.RunFact(f.What); {
 		case theirs == nil || f.Equals(theirs):
 		case f.Whole != "": // both are long, and alike but for one
-			w = append(w, f.What+" differ: "+differences(f.Whole, theirs.Whole))
+			out = append(out, settingsDiffer(f.What, f.Whole, theirs.Whole))
 		default:
-			w = append(w, fmt.Sprintf("%s differs: %s, baseline %s", f.What, f.Value, theirs.Value))
+			out = append(out, Remark{Kind: RemarkFact, What: f.What, Now: f.Value, Baseline: theirs.Value})
 		}
 	}
-	return w
+	return out
 }
 
-// keptGradients says that one of two runs keeps .grad between steps, and what the difference would be without. A loop
-// that frees it between forward and backward keeps it too, and its peak in backward has none: nothing is said of what
-// does not stand at the peak.
-func keptGradients(baseline, run *analyze.Summary) []string {
+// keptGradients remarks that one of two runs keeps .grad between steps, and what the difference would be without. A
+// loop that frees it between forward and backward keeps it too, and its peak in backward has none: nothing is said of
+// what does not stand at the peak.
+func keptGradients(baseline, run *analyze.Summary) []Remark {
 	a, b := baseline.KeptGradientBytes, run.KeptGradientBytes
 	if a == nil || b == nil || (*a == 0) == (*b == 0) {
 		return nil
@@ -103,21 +84,12 @@ func keptGradients(baseline, run *analyze.Summary) []string {
 	if at := keptAtPeak(keeper); at != nil && *at == 0 {
 		return nil
 	}
-	who := "the run keeps .grad between steps and the baseline frees it"
-	if *b == 0 {
-		who = "the baseline keeps .grad between steps and the run frees it"
-	}
+	r := Remark{Kind: RemarkKept, OfBaseline: *b == 0, High: max(*a, *b)}
 	if ours, theirs := freedPeak(run), freedPeak(baseline); ours != nil && theirs != nil && run.PeakBytes != nil &&
 		baseline.PeakBytes != nil {
-		freed, kept := prose.SignedMiB(*ours-*theirs), prose.SignedMiB(*run.PeakBytes-*baseline.PeakBytes)
-		if freed == kept {
-			return []string{who + ", which hardly moves the peaks: they differ by " + kept + " either way"}
-		}
-		return []string{fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed,
-			kept)}
+		r.Freed, r.Kept = new(*ours-*theirs), new(*run.PeakBytes-*baseline.PeakBytes)
 	}
-	return []string{fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who,
-		prose.MiB(max(*a, *b)))}
+	return []Remark{r}
 }
 
 // keptAtPeak is at most what .grad kept between steps holds at the peak: without a replay all gradients there, some of
@@ -132,13 +104,14 @@ func keptAtPeak(s *analyze.Summary) *int64 {
 	return nil
 }
 
-// differences lists the keys in which two JSON objects differ, as "key=ours (baseline theirs)".
-func differences(ours, theirs string) string {
+// settingsDiffer lists the keys in which two JSON objects differ.
+func settingsDiffer(what, ours, theirs string) Remark {
+	r := Remark{Kind: RemarkSettings, What: what}
 	var a, b map[string]any
 	if json.Unmarshal([]byte(ours), &a) != nil || json.Unmarshal([]byte(theirs), &b) != nil {
-		return ours + ", baseline " + theirs
+		r.Now, r.Baseline = ours, theirs
+		return r
 	}
-	text := ""
 	value := func(m map[string]any, key string) string {
 		if v, ok := m[key]; ok && v != nil {
 			return identity.TextOf(v)
@@ -147,11 +120,8 @@ func differences(ours, theirs string) string {
 	}
 	for _, k := range identity.SortedKeys(a, b) {
 		if x, y := value(a, k), value(b, k); x != y {
-			if text != "" {
-				text += ", "
-			}
-			text += fmt.Sprintf("%s=%s (baseline %s)", k, x, y)
+			r.Settings = append(r.Settings, Setting{k, x, y})
 		}
 	}
-	return text
+	return r
 }

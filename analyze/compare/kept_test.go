@@ -2,7 +2,6 @@ package compare
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -23,7 +22,7 @@ func TestFreedPeakIsThatOfALoopThatFrees(t *testing.T) {
 	if kept.Kept == nil || kept.Kept.FreedPeakBytes != 250 || kept.Kept.AtPeakBytes != 100 || fresh.Kept != nil {
 		t.Errorf("%+v, %+v", kept.Kept, fresh.Kept)
 	}
-	o := overheads(fresh, []analyze.Summary{kept}).Runs[0]
+	o := OverheadOf(&fresh, &kept)
 	if *o.PeakDeltaBytes != 100 || *o.FreedDeltaBytes != 0 || *o.KeptGradientBytes != 100 {
 		t.Errorf("differences %d, freed %d", *o.PeakDeltaBytes, *o.FreedDeltaBytes)
 	}
@@ -46,24 +45,24 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 	fresh, kept := analyze.Summarize(fixture.KeptRun(true)), analyze.Summarize(fixture.KeptRun(false))
 	fresh.RunID = "fresh"
 	if got := keptGradients(&fresh, &kept); len(got) != 1 {
-		t.Errorf("kept at the peak: %q", got)
+		t.Errorf("kept at the peak: %+v", got)
 	}
 	died := kept
 	died.Status = schemas.StatusOOM
-	if o := besideBaseline(&fresh, &died); slices.ContainsFunc(o.Warnings, func(w string) bool {
-		return strings.Contains(w, ".grad")
+	if o := besideBaseline(&fresh, &died, nil); slices.ContainsFunc(o.Remarks, func(r Remark) bool {
+		return r.Kind == RemarkKept
 	}) || o.PeakDeltaBytes != nil {
-		t.Errorf("no difference is given: %q", o.Warnings)
+		t.Errorf("no difference is given: %+v", o.Remarks)
 	}
 	early := kept
 	early.Kept = &memory.KeptGradients{FreedPeakBytes: *kept.PeakBytes}
 	if got := keptGradients(&fresh, &early); got != nil {
-		t.Errorf("none of it at the peak: %q", got)
+		t.Errorf("none of it at the peak: %+v", got)
 	}
 	// Where the recording cannot say what was kept there, all gradients at the peak are the most that it can be.
 	early.Kept = nil
-	if got := keptGradients(&fresh, &early); len(got) != 1 || !strings.Contains(got[0], "up to") {
-		t.Errorf("gradients at the peak: %q", got)
+	if got := keptGradients(&fresh, &early); len(got) != 1 || got[0].Freed != nil || got[0].High == 0 {
+		t.Errorf("gradients at the peak: %+v", got)
 	}
 	early.Breakdown.Devices = slices.Clone(kept.Breakdown.Devices)
 	d := &early.Breakdown.Devices[0]
@@ -71,7 +70,7 @@ func TestKeptGradientsAreToldWhereTheyStandAtThePeak(t *testing.T) {
 		return c.Category == schemas.Gradients
 	})
 	if got := keptGradients(&fresh, &early); got != nil {
-		t.Errorf("no gradients at the peak: %q", got)
+		t.Errorf("no gradients at the peak: %+v", got)
 	}
 }
 

@@ -44,20 +44,20 @@ const (
 
 // metricKinds are all that [ParseMetric] knows, in the order in which they are listed.
 var metricKinds = []struct {
-	name, title string
-	unit        Unit
-	of          string // what the part after the colon is; empty = none
+	name string
+	unit Unit
+	of   string // what the part after the colon is; empty = none
 }{
-	{MetricPeak, "peak allocated", UnitBytes, ""},
-	{MetricReserved, "peak reserved", UnitBytes, ""},
-	{MetricDevice, "peak on the device", UnitBytes, ""},
-	{MetricTime, "step time", UnitMS, ""},
-	{MetricSamples, "samples a second", UnitPerSecond, ""},
-	{MetricTokens, "tokens a second", UnitPerSecond, ""},
-	{MetricEnergy, "energy a sample", UnitJoules, ""},
-	{MetricCategory, "at the peak", UnitBytes, "NAME"},
-	{MetricPhase, "time", UnitMS, "NAME"},
-	{MetricPhasePeak, "peak allocated in", UnitBytes, "NAME"},
+	{MetricPeak, UnitBytes, ""},
+	{MetricReserved, UnitBytes, ""},
+	{MetricDevice, UnitBytes, ""},
+	{MetricTime, UnitMS, ""},
+	{MetricSamples, UnitPerSecond, ""},
+	{MetricTokens, UnitPerSecond, ""},
+	{MetricEnergy, UnitJoules, ""},
+	{MetricCategory, UnitBytes, "NAME"},
+	{MetricPhase, UnitMS, "NAME"},
+	{MetricPhasePeak, UnitBytes, "NAME"},
 }
 
 // MetricNames lists what a command line can name, for help and errors.
@@ -133,26 +133,6 @@ func (m Metric) Unit() Unit {
 		}
 	}
 	return ""
-}
-
-// Title names the metric for people, without its unit.
-func (m Metric) Title() string {
-	for _, k := range metricKinds {
-		if k.name != m.Name {
-			continue
-		}
-		switch m.Name {
-		case MetricCategory, MetricPhase:
-			if m.Of == EveryCategory {
-				return "each category " + k.title
-			}
-			return m.Of + " " + k.title
-		case MetricPhasePeak:
-			return k.title + " " + m.Of
-		}
-		return k.title
-	}
-	return m.String()
 }
 
 // More reports whether more of it is better.

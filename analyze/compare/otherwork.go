@@ -1,38 +1,43 @@
 package compare
 
 import (
-	"fmt"
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
-	// otherWork says why two runs are not one experiment done in two ways, empty where nothing says so: they name
-	// different
 )
 
-// models, or methods on models of other sizes, or run different scripts of which one does not say its method, or is a
-// built-in experiment, whose model is its own. A study compares such runs only where somebody asked for it; a GAN has
-// no overhead over a ResNet.
-func otherWork(a, b *analyze.Summary) string {
+// OtherWork is why two runs are not one experiment done in two ways: their models, scripts or presets are not the same.
+type OtherWork struct {
+	What          string // "models", "scripts" or "presets"
+	Param         string // by which the models differ, empty where that is their name
+	Now, Baseline string
+}
+
+// otherWork is nil where nothing says that two runs do different work. They do where they name different models, or are
+// methods on models of other sizes, or run different scripts of which one does not say its method, or is a built-in
+// experiment, whose model is its own. A study compares such runs only where somebody asked for it; a GAN has no
+// overhead over a ResNet.
+func otherWork(a, b *analyze.Summary) *OtherWork {
 	if m, n := a.Params["model"], b.Params["model"]; m != nil && n != nil && identity.TextOf(m) != identity.TextOf(n) {
-		return fmt.Sprintf("models (%s and %s)", identity.TextOf(n), identity.TextOf(m))
+		return &OtherWork{What: "models", Now: identity.TextOf(n), Baseline: identity.TextOf(m)}
 	}
-	if text := otherSize(a, b); text != "" {
-		return text
+	if w := otherSize(a, b); w != nil {
+		return w
 	}
 	if a.Script != "" && b.Script != "" && a.Script != b.Script && (a.Method() == "" || b.Method() == "" ||
 		builtin(a) != builtin(b)) {
-		return fmt.Sprintf("scripts (%s and %s)", b.Script, a.Script)
+		return &OtherWork{What: "scripts", Now: b.Script, Baseline: a.Script}
 	}
-	return ""
+	return nil
 }
 
 // sizeParams make a model of the built-in experiments another one; how large its batches are does not.
 var sizeParams = []string{"mlp_dims", "hidden_dim", "num_layers", "num_heads", "vocab_size"}
 
-// otherSize says in what the models of two methods differ, empty where nothing says so. Who varies the size of a model
+// otherSize is in what the models of two methods differ, nil where nothing says so. Who varies the size of a model
 // of a script's own has no method that says what is to be compared: the size is what is compared.
-func otherSize(a, b *analyze.Summary) string {
+func otherSize(a, b *analyze.Summary) *OtherWork {
 	if a.Method() == "" || b.Method() == "" {
-		return ""
+		return nil
 	}
 	for _, k := range sizeParams {
 		m, n := a.Params[k], b.Params[k]
@@ -41,11 +46,11 @@ func otherSize(a, b *analyze.Summary) string {
 		}
 		if p, q := a.Params["preset"], b.Params["preset"]; p != nil && q != nil &&
 			identity.TextOf(p) != identity.TextOf(q) {
-			return fmt.Sprintf("presets (%s and %s)", identity.TextOf(q), identity.TextOf(p))
+			return &OtherWork{What: "presets", Now: identity.TextOf(q), Baseline: identity.TextOf(p)}
 		}
-		return fmt.Sprintf("models (%s %s and %s)", k, identity.TextOf(n), identity.TextOf(m))
+		return &OtherWork{What: "models", Param: k, Now: identity.TextOf(n), Baseline: identity.TextOf(m)}
 	}
-	return ""
+	return nil
 }
 
 // builtin is whether the run is a built-in experiment.

@@ -1,13 +1,11 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -20,8 +18,10 @@ type OverheadDocument struct {
 	Schema   string        `json:"schema"`
 	Baseline string        `json:"baseline"` // run id
 	Runs     []OverheadRun `json:"runs"`
-	// BaselineWarnings are those of a baseline that is none of Runs, where it would have its own.
+	// BaselineWarnings are those of a baseline that is none of Runs, where it would have its own: report makes them of
+	// BaselineRemarks.
 	BaselineWarnings []string `json:"baseline_warnings"`
+	BaselineRemarks  []Remark `json:"-"`
 	// Cells has an entry an experiment, over all its repeats.
 	Cells []OverheadCell `json:"cells"`
 }
@@ -59,7 +59,8 @@ type OverheadRun struct {
 	TokensPerS        *float64         `json:"tokens_per_s"`
 	JoulesPerStep     *float64         `json:"joules_per_step"`
 	JoulesPerSample   *float64         `json:"joules_per_sample"`
-	Warnings          []string         `json:"warnings"`
+	Warnings          []string         `json:"warnings"` // report makes them of Remarks
+	Remarks           []Remark         `json:"-"`
 	// Categories sum to PeakDeltaBytes: each at its own run's peak. Empty where either run has no breakdown.
 	Categories []CategoryDelta `json:"categories"`
 	Phases     []PhaseDelta    `json:"phases"`
@@ -91,12 +92,16 @@ type PhaseDelta struct {
 }
 
 // OverheadOf compares a run with a baseline, which may be itself: then its deltas are zero.
-func OverheadOf(base, run *analyze.Summary) OverheadRun {
+func OverheadOf(base, run *analyze.Summary) OverheadRun { return overheadOf(base, run, RemarksOf(run)) }
+
+// overheadOf is [OverheadOf] for a run with those remarks of its own.
+func overheadOf(base, run *analyze.Summary, remarks []Remark) OverheadRun {
 	o := OverheadRun{Identity: run.Identity, Baseline: base.RunID, PeakBytes: run.PeakBytes,
 		PeakReservedBytes: run.PeakReservedBytes, PeakDeviceBytes: run.PeakDeviceBytes,
 		StepMS: run.StepMS, SamplesPerS: run.SamplesPerS, TokensPerS: run.TokensPerS, JoulesPerStep: run.JoulesPerStep,
 		JoulesPerSample: run.JoulesPerSample,
-		Warnings:        slices.Clone(run.Warnings), Categories: []CategoryDelta{}, Phases: []PhaseDelta{}}
+		Warnings:        []string{}, Remarks: slices.Clone(remarks), Categories: []CategoryDelta{},
+		Phases: []PhaseDelta{}}
 	if base.PeakBytes != nil && run.PeakBytes != nil {
 		delta := *run.PeakBytes - *base.PeakBytes
 		o.PeakDeltaBytes = &delta
@@ -109,7 +114,7 @@ func OverheadOf(base, run *analyze.Summary) OverheadRun {
 			o.StepDeltaMS = &delta
 			o.StepRatio = timing.Ratio(run.StepMS.Median, base.StepMS.Median)
 		} else {
-			o.Warnings = append(o.Warnings, "GPU time cannot be compared with wall time: no difference is given")
+			o.Remarks = append(o.Remarks, Remark{Kind: RemarkTimes})
 		}
 	}
 	if a, b := base.Main(), run.Main(); base.BrokenDown() && run.BrokenDown() {
@@ -122,25 +127,25 @@ func OverheadOf(base, run *analyze.Summary) OverheadRun {
 	}
 	o.Phases = phaseDeltas(base, run)
 	if base.RunID != run.RunID {
-		o.Warnings = append(o.Warnings, unfair(base, run)...)
+		o.Remarks = append(o.Remarks, unfair(base, run)...)
 		if held := HooksInsteadOfAutograd(base, run); held != nil {
-			o.Warnings = append(o.Warnings, held.Words("the baseline"))
+			o.Remarks = append(o.Remarks, Remark{Kind: RemarkHeldByHooks, Held: held})
 		}
 	}
 	return o
 }
 
-// besideBaseline is [OverheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one
+// besideBaseline is [overheadOf] for a table of overheads. A run that did not end well reached a peak, but not the one
 // of its experiment: its figures are given and not compared, whatever they were until then.
-func besideBaseline(base, run *analyze.Summary) OverheadRun {
-	o := OverheadOf(base, run)
+func besideBaseline(base, run *analyze.Summary, remarks []Remark) OverheadRun {
+	o := overheadOf(base, run, remarks)
 	if run.Status == schemas.StatusOK {
 		return o
 	}
 	o.PeakDeltaBytes, o.PeakRatio, o.FreedDeltaBytes, o.StepDeltaMS, o.StepRatio = nil, nil, nil, nil, nil
 	o.Categories = []CategoryDelta{}
-	unsaid := keptGradients(base, run) // explains a difference, and none is given
-	o.Warnings = slices.DeleteFunc(o.Warnings, func(w string) bool { return slices.Contains(unsaid, w) })
+	// what explains a difference, where none is given
+	o.Remarks = slices.DeleteFunc(o.Remarks, func(r Remark) bool { return r.Kind == RemarkKept })
 	// the baseline's alone
 	o.Phases = slices.DeleteFunc(o.Phases, func(p PhaseDelta) bool { return p.PeakBytes == nil && p.MS == nil })
 	for i := range o.Phases {
@@ -148,7 +153,7 @@ func besideBaseline(base, run *analyze.Summary) OverheadRun {
 		*p = PhaseDelta{Phase: p.Phase, MS: p.MS, PeakBytes: p.PeakBytes}
 	}
 	if o.PeakBytes != nil || o.StepMS != nil {
-		o.Warnings = append(o.Warnings, "no overhead: what ended early is not compared")
+		o.Remarks = append(o.Remarks, Remark{Kind: RemarkEndedEarly})
 	}
 	return o
 }
@@ -364,11 +369,4 @@ func HooksInsteadOfAutograd(base, run *analyze.Summary) *HeldByHooks {
 		return nil
 	}
 	return &held
-}
-
-// Words say it beside a baseline.
-func (h *HeldByHooks) Words(baseline string) string {
-	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
-		"what autograd does not: together they differ by %s", prose.MiB(h.Activations), baseline,
-		prose.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
 }

@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"maps"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/prose"
@@ -23,7 +24,7 @@ func overheads(baseline analyze.Summary, runs []analyze.Summary) (doc OverheadDo
 	for i := range runs {
 		doc.Runs = append(doc.Runs, OverheadOf(&baseline, &runs[i]))
 	}
-	return doc
+	return inWords(doc)
 }
 
 func TestDeltasSumToThePeaksDifference(t *testing.T) {
@@ -220,7 +221,7 @@ func TestTwoClocks(t *testing.T) {
 			t.Errorf("%s: GPU time beside wall time: %+v", o.RunID, p)
 		}
 	}
-	for _, d := range differencesOf(&gpu, &wall) {
+	for _, d := range compare(t, Options{}, gpu, wall).Differences {
 		if d.Unit != UnitBytes && (d.Value == nil || d.Delta != nil) {
 			t.Errorf("%s: %+v", d.Metric, d)
 		}
@@ -237,16 +238,15 @@ func TestThrottledSteps(t *testing.T) {
 	in.Samples = []schemas.Sample{{TimeNS: 1, ThrottleReasons: new(schemas.ThrottlePowerCap)},
 		{TimeNS: 21, ThrottleReasons: new(int64(0))}}
 	s := analyze.Summarize(in)
-	if got := throttleWords(s.Throttled); got != "1 of 2 timed steps that were sampled (power cap)" {
-		t.Error(got)
+	if want := (timing.Throttle{Slowed: 1, Sampled: 2, Steps: 3, Reasons: schemas.ThrottlePowerCap}); s.Throttled != want {
+		t.Errorf("%+v, want %+v", s.Throttled, want)
 	}
 	// The middle one of three repeats is not the one that was slowed down.
 	calm := s
 	calm.Throttled = timing.Throttle{Sampled: 3, Steps: 3}
-	if c := NewCell([]*analyze.Summary{&calm, &calm, &s}); throttleWords(c.Throttled) != "1 of 8 timed steps that were "+
-		"sampled "+
-		"(power cap)" {
-		t.Error(c.Throttled)
+	want := timing.Throttle{Slowed: 1, Sampled: 8, Steps: 9, Reasons: schemas.ThrottlePowerCap}
+	if c := NewCell([]*analyze.Summary{&calm, &calm, &s}); c.Throttled != want {
+		t.Errorf("%+v, want %+v", c.Throttled, want)
 	}
 }
 
@@ -328,7 +328,9 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 		if len(r.Steps) == 3 {
 			keep(&r, false)
 		}
-		w := strings.Join(unfair(new(analyze.Summarize(b)), new(analyze.Summarize(r))), "; ")
+		was, now := analyze.Summarize(b), analyze.Summarize(r)
+		now.Warnings = nil
+		w := strings.Join(overheads(was, []analyze.Summary{now}).Runs[0].Warnings, "; ")
 		if c.want == "" && w != "" || !strings.Contains(w, c.want) {
 			t.Errorf("warned %q, want %q", w, c.want)
 		}
@@ -488,13 +490,13 @@ func TestNoOverheadOfWhatEndedEarly(t *testing.T) {
 		base.StepMS, run.StepMS = &timing.Interval{Median: 2, Clock: timing.ClockWall},
 			&timing.Interval{Median: 1, Clock: timing.ClockWall}
 		base.RunID, run.RunID, run.Status = "v", "g", status
-		s := NewMatchedStudy([]analyze.Summary{base, run}, nil, "")
+		s := told(NewMatchedStudy([]analyze.Summary{base, run}, nil, ""))
 		for _, o := range []*OverheadRun{s.Cells[1].Overhead, &s.Overhead.Runs[1], &s.Overhead.Cells[1].OverheadRun} {
 			given := o.PeakDeltaBytes != nil && o.PeakRatio != nil && o.StepDeltaMS != nil && o.StepRatio != nil &&
 				len(o.Categories) > 0
 			none := o.PeakDeltaBytes == nil && o.PeakRatio == nil && o.StepDeltaMS == nil && o.StepRatio == nil &&
 				len(o.Categories) == 0
-			noted := slices.Contains(o.Warnings, "no overhead: what ended early is not compared")
+			noted := slices.Contains(kinds(o.Remarks), RemarkEndedEarly)
 			if *o.PeakBytes != 700 || o.StepMS == nil || status == schemas.StatusOK && (!given || noted) ||
 				status != schemas.StatusOK && (!none || !noted) {
 				t.Errorf("%s: %+v", status, o)

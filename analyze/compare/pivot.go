@@ -19,7 +19,8 @@ type pivot struct {
 	pair       bool              // two runs, whose names say more than their places
 	match      map[string]string // else
 	cells      []CompareCell
-	warnings   *grouped
+	said       []Said
+	lent       map[string]*Cell // of runs whose energy is a bare run's, by run
 }
 
 // baseline settles what the cells are compared with.
@@ -91,7 +92,6 @@ func (p *pivot) firstPlace() map[string]string {
 
 // fill computes the cells and what must be said of them.
 func (p *pivot) fill(runs []*analyze.Summary) {
-	p.warnings = NewGrouped()
 	at := map[string][]*analyze.Summary{}
 	for _, r := range runs {
 		id := keyOf(r, p.rows.keys) + "\x01" + keyOf(r, p.cols.keys)
@@ -132,7 +132,7 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 				}
 			}
 			p.difference(c, theirs)
-			p.caution(c, at[id], base, placeLabel(row, col))
+			p.caution(c, at[id], base, place(row, col))
 		}
 	}
 }
@@ -223,28 +223,29 @@ func (p *pivot) difference(c *CompareCell, theirs *float64) {
 
 // caution collects why the cell's value should not be taken at face value, or not be compared with the baseline's. What
 // rows and columns say differs is no caution.
-func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.Summary, label string) {
+func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.Summary, place []string) {
 	run := p.speaker(runs)
 	if run == nil {
 		return
 	}
-	if p.pair || label == "" { // commands have no parameters
-		label = run.Title()
+	if p.pair || len(place) == 0 { // commands have no parameters
+		place = []string{run.Title()}
+	}
+	say := func(remarks ...Remark) {
+		for _, r := range remarks {
+			p.said = append(p.said, Said{r, place})
+		}
 	}
 	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
-		p.warnings.Add(fmt.Sprintf("GPU time and wall time have no median: left out are the runs with wall times "+
-			"only, %s", strings.Join(left, ", ")), label)
+		say(Remark{Kind: RemarkWallLeftOut, Names: left})
 	}
 	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys),
 		"name") {
-		p.warnings.Add(fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one "+
-			"experiment: --rows name tells them apart", strings.Join(scripts, ", ")), label)
+		say(Remark{Kind: RemarkScripts, Names: scripts})
 	}
 	for _, r := range likeFirst(runs, run.Bare()) {
-		for _, w := range r.Warnings {
-			if r.Status == schemas.StatusOK { // what did not end well counts in no cell
-				p.warnings.Add(w, label)
-			}
+		if r.Status == schemas.StatusOK { // what did not end well counts in no cell
+			say(p.remarksOf(r)...)
 		}
 	}
 	if base == nil || c.IsBaseline || base.RunID == run.RunID || c.Delta == nil && !p.pair {
@@ -253,12 +254,10 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	a, b := p.withoutAxes(base), p.withoutAxes(run)
 	if p.value.clock(&a) != p.value.clock(&b) {
 		c.Delta, c.Ratio = nil, nil
-		p.warnings.Add("GPU time cannot be compared with wall time: no difference is given", label)
+		say(Remark{Kind: RemarkTimes})
 		return
 	}
-	for _, w := range unfair(&a, &b) {
-		p.warnings.Add(w, label)
-	}
+	say(unfair(&a, &b)...)
 }
 
 // scriptsOf lists what the runs' commands run, each once.
@@ -320,13 +319,20 @@ func (p *pivot) otherClock(runs []*analyze.Summary, clock string) (names []strin
 	return names
 }
 
-// placeLabel names a cell: "ghost × 32".
-func placeLabel(row, col axisPlace) string {
-	var words []string
+// place names a cell by what its row and its column have.
+func place(row, col axisPlace) (values []string) {
 	for _, v := range slices.Concat(row, col) {
 		if v != nil {
-			words = append(words, *v)
+			values = append(values, *v)
 		}
 	}
-	return strings.Join(words, " × ")
+	return values
+}
+
+// remarksOf are those on a run, or those on its cell whose energy it was lent.
+func (p *pivot) remarksOf(r *analyze.Summary) []Remark {
+	if c := p.lent[r.RunID]; c != nil {
+		return c.Remarks
+	}
+	return RemarksOf(r)
 }

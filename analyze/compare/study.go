@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -21,16 +20,17 @@ type Study struct {
 	// Cells are the experiments: runs of the same content are one. Bare twins of experiments are not among them.
 	Cells    []Cell
 	Baseline *Cell // of most cells; nil: nothing to compare with
-	// BaselineLabel is the baseline's label, with its badge where that is not said of all, or says that each cell has
-	// the one of its own parameters.
+	// BaselineLabel is the baseline's label, with its badge where that is not said of all.
 	BaselineLabel string
 	Overhead      *OverheadDocument // as many runs as Runs; nil without a baseline
 	// SeveralBaselines says that not all cells are compared with the same one.
 	SeveralBaselines bool
-	// Uncompared says why no run is compared with another, where what they do differs; else it is empty.
-	Uncompared    string
+	// Nearest says that of several baselines some do not have all of their cell's parameters.
+	Nearest bool
+	// Uncompared is why no run is compared with another, where what they do differs; else it is nil.
+	Uncompared    *OtherWork
 	Configuration Configuration
-	Notes         []string
+	Twins         []string // bare runs, which stand in the table of costs only
 }
 
 // NewStudy compares runs with one baseline, which may be nil.
@@ -78,7 +78,7 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 	if !said {
 		match = map[string]any{"method": s.Cells[first].Params["method"]}
 	}
-	differ, compared := "", false
+	differ, compared := (*OtherWork)(nil), false
 	for i := range s.Cells {
 		c := &s.Cells[i]
 		best, bestBare, bestFar := (*Cell)(nil), true, [2]int{1 << 30, 1 << 30}
@@ -88,7 +88,7 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 			if b.Status != schemas.StatusOK || b.PeakBytes == nil {
 				continue
 			}
-			if other := otherWork(&b.Summary, &c.Summary); other != "" && !(asked(b) && asked(c)) {
+			if other := otherWork(&b.Summary, &c.Summary); other != nil && !(asked(b) && asked(c)) {
 				differ = cmp.Or(differ, other)
 				continue
 			}
@@ -110,35 +110,34 @@ func NewMatchedStudy(runs []analyze.Summary, match map[string]any, suite string)
 		}
 		compared = compared || c.Baseline != c && c.PeakBytes != nil && (best != nil || like != nil)
 	}
-	if differ != "" && !compared {
+	if differ != nil && !compared {
 		for i := range s.Cells {
 			s.Cells[i].Baseline = nil
 		}
-		s.Uncompared = "the runs are of different " + differ
-		s.Notes = append(s.Notes, "no overhead: "+s.Uncompared+", and no baseline was named")
+		s.Uncompared = differ
 		return s
 	}
 	s.compare(&s.Cells[first], baseline)
 	return s
 }
 
-// alone says why a cell is compared with itself, and no other with it, where there are others; empty where it is not
-// so. match is what was said of a baseline.
-func (s *Study) alone(c *Cell, match map[string]any) string {
+// alone remarks on a cell that is compared with itself, and no other with it, where there are others; nil where it is
+// not so. match is what was said of a baseline.
+func (s *Study) alone(c *Cell, match map[string]any) []Remark {
 	if !c.IsBaseline() || len(s.Cells) < 2 || slices.ContainsFunc(s.Cells, func(o Cell) bool {
 		return o.RunID != c.RunID && o.Baseline.RunID == c.RunID
 	}) {
-		return ""
+		return nil
 	}
 	switch {
 	case !slices.ContainsFunc(s.Cells, func(o Cell) bool {
-		return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == ""
+		return o.RunID != c.RunID && otherWork(&o.Summary, &c.Summary) == nil
 	}):
-		return "no other run here is of its work"
+		return []Remark{{Kind: RemarkOtherWork}}
 	case c.Method() == "vanilla" || holds(c.Params, match):
-		return "it is a baseline itself, and none of the other runs here has it for its own"
+		return []Remark{{Kind: RemarkIsBaseline}}
 	}
-	return "no vanilla run of its work is here; --baseline names a run to compare with"
+	return []Remark{{Kind: RemarkNoBaseline}}
 }
 
 // distance counts the conditions and the other parameters in which a cell differs from a baseline, but for those that
@@ -174,16 +173,7 @@ func newStudy(runs []analyze.Summary) Study {
 	for i := range runs {
 		s.Labels = append(s.Labels, byRun[runs[i].RunID])
 	}
-	var twins []string
-	s.Cells, twins = withoutTwins(all)
-	if len(twins) > 0 {
-		s.Notes = append(s.Notes, "bare runs stand in the table of costs only: "+strings.Join(twins, ", "))
-	}
-	ids := make([]identity.Identity, len(s.Cells))
-	for i := range s.Cells {
-		ids[i] = s.Cells[i].Identity
-	}
-	s.Notes = append(s.Notes, identity.ArgumentNotes(ids)...)
+	s.Cells, s.Twins = withoutTwins(all)
 	s.Configuration = configure(s.Cells)
 	return s
 }
@@ -195,15 +185,13 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 	doc := OverheadDocument{Schema: OverheadSchema, Baseline: main.RunID, Runs: []OverheadRun{},
 		BaselineWarnings: []string{}, Cells: []OverheadCell{}}
 	if !slices.ContainsFunc(s.Runs, func(r analyze.Summary) bool { return r.RunID == main.RunID }) {
-		doc.BaselineWarnings = append(doc.BaselineWarnings, main.Warnings...)
+		doc.BaselineRemarks = main.Remarks
 	}
 	ofRun := map[string]*Cell{}
 	for i := range s.Cells {
 		c := &s.Cells[i]
-		o := besideBaseline(&c.Baseline.Summary, &c.Summary)
-		if why := s.alone(c, match); why != "" {
-			o.Warnings = append(o.Warnings, "compared with nothing: "+why)
-		}
+		o := besideBaseline(&c.Baseline.Summary, &c.Summary, c.Remarks)
+		o.Remarks = append(o.Remarks, s.alone(c, match)...)
 		c.Overhead = &o
 		doc.Cells = append(doc.Cells, OverheadCell{Label: c.Label, RunIDs: c.RunIDs, PeakLowBytes: c.PeakLow,
 			PeakHighBytes: c.PeakHigh, OverheadRun: o})
@@ -222,25 +210,22 @@ func (s *Study) compare(main *Cell, match map[string]any) {
 				}
 			}
 		}
-		doc.Runs = append(doc.Runs, besideBaseline(&base.Summary, &s.Runs[i]))
+		doc.Runs = append(doc.Runs, besideBaseline(&base.Summary, &s.Runs[i], RemarksOf(&s.Runs[i])))
 	}
 	s.Overhead = &doc
 	s.BaselineLabel = main.Label
 	if badge := StatusBadge(&main.Summary.Identity); badge != "" && badge != s.CommonBadge() {
 		s.BaselineLabel += " [" + badge + "]"
 	}
-	if s.SeveralBaselines {
-		s.BaselineLabel = "the baseline of the same parameters"
-		for i := range s.Cells {
-			if c := &s.Cells[i]; len(c.UnlikeBaseline()) > 0 || (c.Method() == "") != (c.Baseline.Method() == "") {
-				s.BaselineLabel = "the baseline of the nearest parameters"
-			}
-		}
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		s.Nearest = s.Nearest || s.SeveralBaselines && (len(c.UnlikeBaseline()) > 0 ||
+			(c.Method() == "") != (c.Baseline.Method() == ""))
 	}
 }
 
-// UnlikeBaseline says in which conditions the cell differs from its baseline: "batch_size differs: 8, baseline 16".
-func (c *Cell) UnlikeBaseline() []string {
+// UnlikeBaseline are the conditions in which the cell differs from its baseline.
+func (c *Cell) UnlikeBaseline() []Remark {
 	if c.Baseline == nil {
 		return nil
 	}
@@ -298,7 +283,7 @@ type StudyDocument struct {
 	// of runs with many; dpsight analyze findings has them
 	FailedMore int                       `json:"failed_requests_left_out"`
 	Shared     []memory.SharedActivation `json:"shared_hook_activations"`
-	Notes      []string                  `json:"notes"`
+	Notes      []string                  `json:"notes"` // report makes them
 }
 
 // Document gathers the study's documents.
@@ -306,7 +291,7 @@ func (s *Study) Document() StudyDocument {
 	doc := StudyDocument{Schema: StudySchema, Configuration: s.Configuration, Runs: analyze.Runs(s.Runs).Runs,
 		Breakdown: []memory.BreakdownRun{}, Phases: []analyze.PhasesRun{},
 		Overhead: s.Overhead, Cost: []analyze.CostRun{}, Success: Success(s.Runs), Failed: []memory.FailedRequest{},
-		Shared: []memory.SharedActivation{}, Notes: append([]string{}, s.Notes...)}
+		Shared: []memory.SharedActivation{}, Notes: []string{}}
 	for i := range s.Runs {
 		doc.Breakdown = append(doc.Breakdown, s.Runs[i].Breakdown)
 		doc.Phases = append(doc.Phases, s.Runs[i].Phases)

@@ -1,4 +1,4 @@
-package compare
+package compare_test
 
 import (
 	"slices"
@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
+	. "github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -60,7 +62,7 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 			scriptRun("g2", "gan.py", none), scriptRun("r2", "resnet.py", none)},
 			[]string{"r", "g", "g", "r"}},
 	} {
-		s := NewMatchedStudy(c.runs, nil, "")
+		s := told(NewMatchedStudy(c.runs, nil, ""))
 		var got []string
 		for i := range s.Cells {
 			if b := s.Cells[i].Baseline; b != nil {
@@ -68,19 +70,19 @@ func TestOtherWorkIsNotCompared(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, c.want) || (s.Baseline == nil) != (c.want == nil) ||
-			(s.Overhead == nil) != (c.want == nil) || (s.Uncompared == "") != (c.want != nil) ||
-			(len(s.Notes) == 0) != (c.want != nil) {
-			t.Errorf("%s: compared with %v, want %v (%q, %q)", c.what, got, c.want, s.Uncompared, s.Notes)
+			(s.Overhead == nil) != (c.want == nil) || (s.Uncompared == nil) != (c.want != nil) {
+			t.Errorf("%s: compared with %v, want %v (%+v)", c.what, got, c.want, s.Uncompared)
 		}
-		if asked := NewStudy(c.runs, &c.runs[0]); asked.Overhead == nil || len(asked.Overhead.Runs) != len(c.runs) {
+		if asked := told(NewStudy(c.runs, &c.runs[0])); asked.Overhead == nil || len(asked.Overhead.Runs) != len(c.runs) {
 			t.Errorf("%s: not compared though somebody asked for it", c.what)
 		}
 	}
 	runs := []analyze.Summary{scriptRun("resnet", "resnet.py", none), scriptRun("gan", "gan.py", none)}
-	if s := NewMatchedStudy(runs, nil, ""); s.Uncompared != "the runs are of different scripts (resnet.py and gan.py)" {
-		t.Errorf("%q", s.Uncompared)
+	if got := report.OtherWork(NewMatchedStudy(runs, nil, "").Uncompared); got !=
+		"the runs are of different scripts (resnet.py and gan.py)" {
+		t.Error(got)
 	}
-	if s := NewStudy(runs, &runs[0]); !slices.Contains(s.Overhead.Runs[1].Warnings, "script differs: gan.py, "+
+	if s := told(NewStudy(runs, &runs[0])); !slices.Contains(s.Overhead.Runs[1].Warnings, "script differs: gan.py, "+
 		"baseline resnet.py") {
 		t.Errorf("%q", s.Overhead.Runs[1].Warnings)
 	}
@@ -121,7 +123,7 @@ func TestMixedStore(t *testing.T) {
 					Param:     true})
 			}
 		}
-		s := NewMatchedStudy(c.runs, map[string]any{"method": "vanilla"}, "s")
+		s := told(NewMatchedStudy(c.runs, map[string]any{"method": "vanilla"}, "s"))
 		var got []string
 		for i := range s.Cells {
 			x := &s.Cells[i]
@@ -140,14 +142,14 @@ func TestMixedStore(t *testing.T) {
 		}
 	}
 	s := NewMatchedStudy([]analyze.Summary{method("vanilla", "tiny", 64, 8), method("ghost", "small", 256, 8)}, nil, "")
-	if s.Uncompared != "the runs are of different presets (tiny and small)" {
-		t.Errorf("%q", s.Uncompared)
+	if report.OtherWork(s.Uncompared) != "the runs are of different presets (tiny and small)" {
+		t.Errorf("%+v", s.Uncompared)
 	}
 	sizes := []analyze.Summary{scriptRun("a", "train.py", map[string]any{"hidden_dim": 64.0}),
 		scriptRun("b", "train.py",
 			map[string]any{"hidden_dim": 128.0})}
-	if s := NewMatchedStudy(sizes, nil, ""); s.Uncompared != "" {
-		t.Errorf("a script's own sizes: %q", s.Uncompared)
+	if s := told(NewMatchedStudy(sizes, nil, "")); s.Uncompared != nil {
+		t.Errorf("a script's own sizes: %+v", s.Uncompared)
 	}
 }
 
@@ -163,15 +165,15 @@ func TestVariantsWithoutBaseline(t *testing.T) {
 	hooks, flat := run("hooks", "dpsgd", "grad_sample_mode", "hooks"), run("layers", "dpsgd", "clipping", "per_layer")
 	hooks.RunFacts, flat.RunFacts = append(hooks.RunFacts, identity.Fact{What: "clipping", Value: "flat", Param: true}),
 		append(flat.RunFacts, identity.Fact{What: "grad_sample_mode", Value: "ew", Param: true})
-	s := NewMatchedStudy([]analyze.Summary{hooks, flat}, nil, "")
+	s := told(NewMatchedStudy([]analyze.Summary{hooks, flat}, nil, ""))
 	for i := range s.Cells {
 		if got := s.Cells[i].Overhead.Warnings; !slices.Contains(got, none) {
 			t.Errorf("%s: %q", s.Cells[i].Name, got)
 		}
 	}
-	named := NewStudy([]analyze.Summary{hooks, flat}, &hooks)
+	named := told(NewStudy([]analyze.Summary{hooks, flat}, &hooks))
 	small, large := run("small", "vanilla", "batch_size", "8"), run("large", "vanilla", "batch_size", "16")
-	vanilla := NewMatchedStudy([]analyze.Summary{small, large, run("ghost", "ghost", "batch_size", "8")}, nil, "")
+	vanilla := told(NewMatchedStudy([]analyze.Summary{small, large, run("ghost", "ghost", "batch_size", "8")}, nil, ""))
 	for i, want := range []string{"", "compared with nothing: it is a baseline itself, and none of the other runs " +
 		"here has it for its own", ""} {
 		if got := strings.Join(vanilla.Cells[i].Overhead.Warnings, "; "); got != want {

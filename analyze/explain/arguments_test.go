@@ -2,9 +2,9 @@ package explain
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/fixture/summaries"
 )
 
@@ -20,8 +20,9 @@ func TestExplainedThoughArgumentsDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const note = "compared though the commands differ in their arguments: --batch-size 32, baseline --batch-size 4"
-	if !slices.ContainsFunc(doc.Warnings, func(w string) bool { return strings.HasSuffix(w, note) }) {
-		t.Errorf("%q", doc.Warnings)
+	if !slices.ContainsFunc(doc.Said, func(s compare.Said) bool {
+		return s.Kind == compare.RemarkArguments && s.Now == "--batch-size 32" && s.Baseline == "--batch-size 4"
+	}) {
+		t.Errorf("%+v", doc.Said)
 	}
 }

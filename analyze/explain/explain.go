@@ -35,7 +35,7 @@ type Explanation struct {
 	// HeldByHooks is what To's hooks hold at its peak and From's autograd at From's; nil without.
 	HeldByHooks *compare.HeldByHooks
 	Idling      [2]*timing.Remark // of each run whose times by module are compared, see [timing.ScaledTimes]
-	Warnings    []string          // of the runs and of their comparison
+	Said        []compare.Said    // of the runs and of their comparison
 }
 
 // Differences are To's value less From's, in the order of the document.
@@ -194,16 +194,17 @@ func Explain(from, to Input) (Explanation, error) {
 	}
 	doc.explainPhases(&from.Summary, &to.Summary, o.Phases)
 	doc.explainModuleTimes(&from, &to)
-	for _, w := range from.Warnings {
-		doc.Warnings = append(doc.Warnings, labels[0]+": "+w)
+	say := func(i int, remarks ...compare.Remark) {
+		for _, r := range remarks {
+			doc.Said = append(doc.Said, compare.Said{Remark: r, Place: labels[i : i+1]})
+		}
 	}
-	for _, w := range o.Warnings {
-		doc.Warnings = append(doc.Warnings, labels[1]+": "+w)
-	}
+	say(0, compare.RemarksOf(&from.Summary)...)
+	say(1, o.Remarks...)
 	for i, s := range []*Input{&from, &to} {
 		if main := s.Main(); main != nil {
 			for _, w := range main.Warnings {
-				doc.Warnings = append(doc.Warnings, labels[i]+": "+w)
+				say(i, compare.Remark{Kind: compare.RemarkOfRun, Text: w})
 			}
 		}
 	}

@@ -197,7 +197,7 @@ func TestExplainWithoutBreakdown(t *testing.T) {
 	bare.Report.Devices = []schemas.DeviceVerdict{{TorchPeakAllocatedBytes: &peak}}
 	doc, err := Explain(NewInput(full), NewInput(bare))
 	if err != nil || len(doc.Categories) != 0 || *doc.PeakDeltaBytes != 4096 || doc.StepDeltaMS != nil ||
-		doc.PhaseResidueMS != nil || len(doc.Warnings) == 0 {
+		doc.PhaseResidueMS != nil || len(doc.Said) == 0 {
 		t.Errorf("%+v, %v", doc, err)
 	}
 }

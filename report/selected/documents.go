@@ -2,6 +2,7 @@ package selected
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -12,6 +13,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -130,8 +132,9 @@ func (s *Source) Overhead(names []string, baseline string) (study compare.Study,
 	r.lendEnergy(runs)
 	study = base.Study(r, runs)
 	switch {
-	case study.Uncompared != "":
-		err = schemas.WithHint(errors.New(study.Uncompared+": an overhead of one over the other says nothing"),
+	case study.Uncompared != nil:
+		err = schemas.WithHint(fmt.Errorf("%s: an overhead of one over the other says nothing",
+			report.OtherWork(study.Uncompared)),
 			"name the run to compare with by --baseline")
 	case study.Baseline == nil:
 		err = schemas.WithHint(errors.New("no run to compare with: none ended well"), "name one with --baseline")

@@ -1,0 +1,99 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/timing"
+)
+
+// A Remark is why figures should not be taken at face value, or not be compared with a baseline's. Each kind says which
+// of the fields it has.
+type Remark struct {
+	Kind RemarkKind
+	// Text is what a run itself warns of.
+	Text string
+	// What the run has as Now, its baseline has as Baseline.
+	What, Now, Baseline string
+	// OfBaseline says that the remark is on the baseline and not on the run.
+	OfBaseline bool
+	N, Of      int // so many of so many repeats
+	// Low and High are in bytes, and so are Freed and Kept: by how much two peaks differ if both loops free .grad, and
+	// as they are. Those are nil where that is not known, and High is at most what .grad holds.
+	Low, High   int64
+	Freed, Kept *int64
+	Names       []string // of scripts or runs
+	Endings     []Ending
+	Settings    []Setting
+	Throttled   [2]timing.Throttle // of the run and of its baseline
+	Held        *HeldByHooks
+}
+
+// An Ending is how often a status ended repeats.
+type Ending struct {
+	Status string
+	N      int
+}
+
+// A Setting is one key in which two values that are both long differ.
+type Setting struct{ Key, Now, Baseline string }
+
+// A RemarkKind says what a remark is about.
+type RemarkKind string
+
+// Of runs and their repeats.
+const (
+	RemarkOfRun       RemarkKind = "run"         // Text
+	RemarkEnergyLent  RemarkKind = "energy"      // by a bare run of the same experiment
+	RemarkPeaksDiffer RemarkKind = "peaks"       // N, Low, High
+	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
+	RemarkClocks      RemarkKind = "clocks"      // N, Of, What: the clock
+	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times beside others with GPU times
+	RemarkScripts     RemarkKind = "scripts"     // Names: of the runs of one cell
+	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
+	RemarkOtherWork   RemarkKind = "other work"  // no other run here is of its work
+	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own
+	RemarkNoBaseline  RemarkKind = "no baseline" // no vanilla run of its work is here
+	RemarkHeldByHooks RemarkKind = "held"        // Held
+	RemarkTimes       RemarkKind = "times"       // by other clocks than the baseline's
+	RemarkArguments   RemarkKind = "arguments"   // Now, Baseline
+	RemarkSource      RemarkKind = "source"      // Now, Baseline
+	RemarkBare        RemarkKind = "bare"        // OfBaseline: one of the two is
+	RemarkBaseEnded   RemarkKind = "base ended"  // Baseline: its status
+	RemarkFact        RemarkKind = "fact"        // What, Now, Baseline
+	RemarkSettings    RemarkKind = "settings"    // What; Settings, or where they cannot be read Now and Baseline
+	RemarkOneMethod   RemarkKind = "one method"  // the other run does not say its own
+	RemarkNormOnly    RemarkKind = "norms"       // OfBaseline
+	RemarkPoisson     RemarkKind = "poisson"     // OfBaseline
+	RemarkThrottled   RemarkKind = "throttled"   // Throttled
+	RemarkKept        RemarkKind = "kept .grad"  // OfBaseline; Freed and Kept, or High
+)
+
+// A Said is a remark on a place: the values of a row and a column, or a label.
+type Said struct {
+	Remark
+	Place []string
+}
+
+// RemarksOf are those on a run by itself.
+func RemarksOf(s *analyze.Summary) (out []Remark) {
+	for _, w := range s.Warnings {
+		out = append(out, Remark{Kind: RemarkOfRun, Text: w})
+	}
+	if s.EnergyLent {
+		out = append(out, Remark{Kind: RemarkEnergyLent})
+	}
+	return out
+}
+
+// mergeRemarks lists each remark on the runs once.
+func mergeRemarks(runs []*analyze.Summary) (out []Remark) {
+	for _, r := range runs {
+		for _, m := range RemarksOf(r) {
+			if !slices.ContainsFunc(out, func(o Remark) bool { return o.Kind == m.Kind && o.Text == m.Text }) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}

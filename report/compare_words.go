@@ -1,0 +1,286 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// otherClocks is said where two runs are not timed by the same clock.
+const otherClocks = "GPU time cannot be compared with wall time: no difference is given"
+
+// comparisonWords are a sentence a remark.
+func comparisonWords(remarks []compare.Remark) []string {
+	out := make([]string, len(remarks))
+	for i := range remarks {
+		out[i] = comparisonWord(&remarks[i])
+	}
+	return out
+}
+
+// comparisonWord says a remark in a sentence.
+func comparisonWord(r *compare.Remark) string {
+	switch r.Kind {
+	case compare.RemarkOfRun:
+		return r.Text
+	case compare.RemarkEnergyLent:
+		return "energy is that of the bare run of the same experiment"
+	case compare.RemarkPeaksDiffer:
+		return fmt.Sprintf("the peaks of %d repeats differ: %s to %s; what is broken down is the median one", r.N,
+			prose.MiB(r.Low), prose.MiB(r.High))
+	case compare.RemarkBadRepeats:
+		var how []string
+		for _, e := range r.Endings {
+			how = append(how, fmt.Sprintf("%d %s", e.N, e.Status))
+		}
+		return fmt.Sprintf("%d of %d repeats did not end well (%s): figures are of the others", r.N, r.Of,
+			strings.Join(how, ", "))
+	case compare.RemarkClocks:
+		return fmt.Sprintf("times and rates are of %d of %d repeats: the others have none by the same clock (%s)", r.N,
+			r.Of, r.What)
+	case compare.RemarkWallLeftOut:
+		return "GPU time and wall time have no median: left out are the runs with wall times only, " +
+			strings.Join(r.Names, ", ")
+	case compare.RemarkScripts:
+		return fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one experiment: "+
+			"--rows name tells them apart", strings.Join(r.Names, ", "))
+	case compare.RemarkEndedEarly:
+		return "no overhead: what ended early is not compared"
+	case compare.RemarkOtherWork:
+		return "compared with nothing: no other run here is of its work"
+	case compare.RemarkIsBaseline:
+		return "compared with nothing: it is a baseline itself, and none of the other runs here has it for its own"
+	case compare.RemarkNoBaseline:
+		return "compared with nothing: no vanilla run of its work is here; --baseline names a run to compare with"
+	case compare.RemarkHeldByHooks:
+		return heldWords(r.Held, "the baseline")
+	case compare.RemarkTimes:
+		return otherClocks
+	}
+	return unfairWords(r)
+}
+
+// unfairWords say why a run should not be compared with its baseline as they are.
+func unfairWords(r *compare.Remark) string {
+	switch r.Kind {
+	case compare.RemarkArguments:
+		return fmt.Sprintf("compared though the commands differ in their arguments: %s, baseline %s", r.Now, r.Baseline)
+	case compare.RemarkSource:
+		return fmt.Sprintf("%s beside a baseline that is %s", r.Now, r.Baseline)
+	case compare.RemarkBare:
+		which := "a bare run beside a full one"
+		if r.OfBaseline {
+			which = "a full run beside a bare one"
+		}
+		return which + ": only peak and time can be compared"
+	case compare.RemarkBaseEnded:
+		return fmt.Sprintf("the baseline ended early (%s)", r.Baseline)
+	case compare.RemarkFact:
+		return fmt.Sprintf("%s differs: %s, baseline %s", r.What, r.Now, r.Baseline)
+	case compare.RemarkSettings:
+		return r.What + " differ: " + settingWords(r)
+	case compare.RemarkOneMethod:
+		return "only one of the two says which method it is: nothing says that they train the same model with the " +
+			"same batch"
+	case compare.RemarkNormOnly:
+		if r.OfBaseline {
+			return "the baseline (norm_only) computes norms and nothing else: it is no DP-SGD step"
+		}
+		return "norm_only computes norms and nothing else: it clips nothing, adds no noise and is not private; its " +
+			"overhead is not that of a DP-SGD step"
+	case compare.RemarkPoisson:
+		who, other := "the run", "the baseline"
+		if r.OfBaseline {
+			who, other = other, who
+		}
+		return fmt.Sprintf("Poisson sampling draws batches of other sizes at each step of %s and not of %s: its peak "+
+			"is that of the largest batch drawn, and a larger batch is no overhead of the method", who, other)
+	case compare.RemarkThrottled:
+		switch slowed, theirs := throttleWords(r.Throttled[0]), throttleWords(r.Throttled[1]); {
+		case slowed != "" && theirs != "":
+			return fmt.Sprintf("the GPU was slowed down in %s, the baseline's in %s", slowed, theirs)
+		case slowed != "":
+			return "the GPU was slowed down in " + slowed
+		default:
+			return "the baseline's GPU was slowed down in " + theirs
+		}
+	}
+	return keptWords(r)
+}
+
+// keptWords say what the gradients that one of two loops keeps do to the difference of the peaks.
+func keptWords(r *compare.Remark) string {
+	who := "the run keeps .grad between steps and the baseline frees it"
+	if r.OfBaseline {
+		who = "the baseline keeps .grad between steps and the run frees it"
+	}
+	if r.Freed == nil {
+		return fmt.Sprintf("%s: up to %s of the difference is zero_grad's doing, not the method's", who,
+			prose.MiB(r.High))
+	}
+	freed, kept := prose.SignedMiB(*r.Freed), prose.SignedMiB(*r.Kept)
+	if freed == kept {
+		return who + ", which hardly moves the peaks: they differ by " + kept + " either way"
+	}
+	return fmt.Sprintf("%s: if both freed it, the peaks would differ by %s and not by %s", who, freed, kept)
+}
+
+// settingWords are "key=ours (baseline theirs)", one after another.
+func settingWords(r *compare.Remark) string {
+	if r.Now != "" || r.Baseline != "" {
+		return r.Now + ", baseline " + r.Baseline
+	}
+	var words []string
+	for _, s := range r.Settings {
+		words = append(words, fmt.Sprintf("%s=%s (baseline %s)", s.Key, s.Now, s.Baseline))
+	}
+	return strings.Join(words, ", ")
+}
+
+// heldWords say what hooks hold instead of autograd, beside a baseline.
+func heldWords(h *compare.HeldByHooks, baseline string) string {
+	return fmt.Sprintf("activations are %s less than at %s's peak and hook activations %s more, since hooks hold "+
+		"what autograd does not: together they differ by %s", prose.MiB(h.Activations), baseline,
+		prose.MiB(h.HookActivations), prose.SignedMiB(h.HookActivations-h.Activations))
+}
+
+// compareWarnings are all that is to be known of a comparison.
+func compareWarnings(doc *compare.Document) []string {
+	out := []string{}
+	if len(doc.Twins) > 0 {
+		out = append(out, "bare runs of experiments that are here in full are left out: "+
+			strings.Join(doc.Twins, ", "))
+	}
+	if len(doc.Mixed) > 0 {
+		out = append(out, fmt.Sprintf("the runs of a cell differ in %s: name it with --rows or --cols",
+			strings.Join(doc.Mixed, ", ")))
+	}
+	cells := compare.NewGrouped()
+	for i := range doc.Said {
+		s := &doc.Said[i]
+		cells.Add(comparisonWord(&s.Remark), strings.Join(s.Place, " × "))
+	}
+	out = append(append(out, cells.Lines()...), identity.ArgumentNotes(doc.Runs)...)
+	for i := range doc.SaidOfBase {
+		s := &doc.SaidOfBase[i]
+		out = append(out, "baseline "+s.Place[0]+": "+comparisonWord(&s.Remark))
+	}
+	return out
+}
+
+// tellOverhead fills in the warnings of each run and each cell.
+func tellOverhead(doc compare.OverheadDocument) compare.OverheadDocument {
+	doc.BaselineWarnings = comparisonWords(doc.BaselineRemarks)
+	doc.Runs, doc.Cells = slices.Clone(doc.Runs), slices.Clone(doc.Cells)
+	for i := range doc.Runs {
+		doc.Runs[i].Warnings = comparisonWords(doc.Runs[i].Remarks)
+	}
+	for i := range doc.Cells {
+		doc.Cells[i].Warnings = comparisonWords(doc.Cells[i].Remarks)
+	}
+	return doc
+}
+
+// tellStudy is the study's document with its notes, and the warnings of its runs.
+func tellStudy(s *compare.Study) compare.StudyDocument {
+	doc := s.Document()
+	doc.Notes = append(doc.Notes, studyNotes(s)...)
+	for i := range doc.Runs {
+		doc.Runs[i].Warnings = runWarnings(&s.Runs[i])
+	}
+	if doc.Overhead != nil {
+		told := tellOverhead(*doc.Overhead)
+		doc.Overhead = &told
+	}
+	return doc
+}
+
+// studyNotes are what is to be known of a study.
+func studyNotes(s *compare.Study) (notes []string) {
+	if len(s.Twins) > 0 {
+		notes = append(notes, "bare runs stand in the table of costs only: "+strings.Join(s.Twins, ", "))
+	}
+	ids := make([]identity.Identity, len(s.Cells))
+	for i := range s.Cells {
+		ids[i] = s.Cells[i].Identity
+	}
+	notes = append(notes, identity.ArgumentNotes(ids)...)
+	if s.Uncompared != nil {
+		notes = append(notes, "no overhead: "+OtherWork(s.Uncompared)+", and no baseline was named")
+	}
+	return notes
+}
+
+// OtherWork says why runs are not compared where nobody asked for it.
+func OtherWork(w *compare.OtherWork) string {
+	by := ""
+	if w.Param != "" {
+		by = w.Param + " "
+	}
+	return fmt.Sprintf("the runs are of different %s (%s%s and %s)", w.What, by, w.Now, w.Baseline)
+}
+
+// overWhat is what a study's cells are compared with.
+func overWhat(s *compare.Study) string {
+	switch {
+	case s.Nearest:
+		return "the baseline of the nearest parameters"
+	case s.SeveralBaselines:
+		return "the baseline of the same parameters"
+	}
+	return s.BaselineLabel
+}
+
+// metricTitles name the metrics for people. Those of categories and times of phases stand behind a name.
+var metricTitles = map[string]string{compare.MetricPeak: "peak allocated", compare.MetricReserved: "peak reserved",
+	compare.MetricDevice: "peak on the device", compare.MetricTime: "step time",
+	compare.MetricSamples: "samples a second", compare.MetricTokens: "tokens a second",
+	compare.MetricEnergy: "energy a sample", compare.MetricCategory: "at the peak", compare.MetricPhase: "time",
+	compare.MetricPhasePeak: "peak allocated in"}
+
+// metricName is a metric in a sentence, without its unit.
+func metricName(metric string) string {
+	m, err := compare.ParseMetric(metric)
+	if err != nil {
+		return metric
+	}
+	title := metricTitles[m.Name]
+	switch {
+	case m.Name == compare.MetricCategory && m.Of == compare.EveryCategory:
+		return "each category " + title
+	case m.Name == compare.MetricCategory || m.Name == compare.MetricPhase:
+		return m.Of + " " + title
+	case m.Name == compare.MetricPhasePeak:
+		return title + " " + m.Of
+	}
+	return title
+}
+
+// ended says in one line why a cell has nothing to show.
+func ended(c *compare.Cell) string {
+	s := c.Summary
+	s.Warnings = comparisonWords(c.Remarks)
+	return failure(&s)
+}
+
+// runWarnings are those of a run by itself.
+func runWarnings(s *analyze.Summary) []string { return comparisonWords(compare.RemarksOf(s)) }
+
+// throttleWords say in how many timed steps a GPU was slowed down, and why; empty where in none, or in none known.
+func throttleWords(t timing.Throttle) string {
+	if t.Slowed == 0 {
+		return ""
+	}
+	of := fmt.Sprintf("%d timed steps", t.Steps)
+	if t.Sampled < t.Steps {
+		of = fmt.Sprintf("%d timed steps that were sampled", t.Sampled)
+	}
+	return fmt.Sprintf("%d of %s (%s)", t.Slowed, of, strings.Join(schemas.ThrottleNames(t.Reasons), ", "))
+}
