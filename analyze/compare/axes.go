@@ -218,13 +218,6 @@ func newAxis(runs []*analyze.Summary, keys []string) axis {
 	return a
 }
 
-func B2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // id is the place as [keyOf] gives it.
 func (p axisPlace) id() string {
 	var b strings.Builder

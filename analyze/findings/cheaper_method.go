@@ -118,7 +118,7 @@ func newTrial(runs []*analyze.Summary, clock string) Trial {
 		return math.Inf(1)
 	}
 	t.Run = slices.MinFunc(runs, func(a, b *analyze.Summary) int {
-		return cmp.Or(cmp.Compare(compare.B2i(a.Bare()), compare.B2i(b.Bare())), cmp.Compare(far(a), far(b)))
+		return cmp.Or(cmp.Compare(trueLast(a.Bare()), trueLast(b.Bare())), cmp.Compare(far(a), far(b)))
 	})
 	return t
 }
@@ -152,7 +152,7 @@ func cheaperMethod(s *analyze.Summary, inspected, all []analyze.Summary) []Findi
 		if !faster && !smaller {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(compare.B2i(best.fasterThan(&own)), compare.B2i(o.fasterThan(&own))),
+		if best == nil || cmp.Or(cmp.Compare(trueLast(best.fasterThan(&own)), trueLast(o.fasterThan(&own))),
 			cmp.Compare(o.Step.Median, best.Step.Median)) < 0 {
 			best = o
 		}
@@ -239,4 +239,12 @@ func (f *Finding) measureAgainst(s *analyze.Summary, all []analyze.Summary) {
 func (f *Finding) advisesMore() bool {
 	clip, is := f.Facts.(ClipTemporariesFacts)
 	return is && slices.Contains(clip.Advice, AdviseSum)
+}
+
+// trueLast orders false before true.
+func trueLast(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
