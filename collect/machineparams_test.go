@@ -8,7 +8,7 @@ import (
 // What was said of the machine is a parameter of the run; what was not said is not, and the experiment's own are left
 // as they are.
 func TestParamsWithMachine(t *testing.T) {
-	world, err := NewWorld(16, "0,15", 4)
+	world, err := newWorld(16, "0,15", 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,8 +82,8 @@ func (m *Machine) GPUName() string { return m.profile.Name }
 // ProcessBytes is what one process can take of the phantom GPU.
 func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(nil).MemoryBytes }
 
-// Placed is the same machine with another policy of addresses (see phantom.Library). It shares what was looked at.
-func (m *Machine) Placed(addresses string) *Machine {
+// placed is the same machine with another policy of addresses (see phantom.Library). It shares what was looked at.
+func (m *Machine) placed(addresses string) *Machine {
 	m.found = m.shared()
 	other := *m
 	other.addresses = addresses

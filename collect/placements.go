@@ -19,17 +19,17 @@ type Placements struct {
 	End func(*Result) (schemas.Placement, error)
 }
 
-// RunPlacements makes the runs on a phantom GPU and gives the last: its manifest knows of the others. A run that was
+// runPlacements makes the runs on a phantom GPU and gives the last: its manifest knows of the others. A run that was
 // interrupted, or not recorded as it should have been, is the last; the error is of that recording. Where the result is
 // nil no run can be looked at.
-func RunPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
+func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, error) {
 	m := e.Machine
 	policies := m.Policies(p.Runs)
 	for i, policy := range policies {
 		x, last := e, i == len(policies)-1
 		if !last {
 			p.Begin(i, len(policies), policy)
-			x.Machine, x.Params = m.Placed(policy), maps.Clone(e.Params)
+			x.Machine, x.Params = m.placed(policy), maps.Clone(e.Params)
 			x.Params["placement"] = policy
 		}
 		r, recording := Run(ctx, x)
@@ -63,7 +63,7 @@ func RunOn(ctx context.Context, e Experiment, machines []*Machine, p Placements,
 	for _, m := range machines {
 		tell(m, nil)
 		e.Machine = m
-		r, err := RunPlacements(ctx, e, p)
+		r, err := runPlacements(ctx, e, p)
 		if r == nil {
 			return made, err
 		}

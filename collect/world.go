@@ -28,26 +28,26 @@ type World struct {
 
 // What --ranks and --gpus-per-node are where they are left out.
 const (
-	DefaultRanks   = "0"
-	DefaultPerNode = 8
+	defaultRanks   = "0"
+	defaultPerNode = 8
 )
 
-// WorldOf is [NewWorld] where --world-size was given, else nil: the other options then have no effect.
+// WorldOf is newWorld where --world-size was given, else nil: the other options then have no effect.
 func WorldOf(size *int, ranks string, perNode int) (*World, error) {
 	switch {
 	case size != nil:
-		return NewWorld(*size, ranks, perNode)
-	case ranks != DefaultRanks:
+		return newWorld(*size, ranks, perNode)
+	case ranks != defaultRanks:
 		return nil, &UsageError{"--ranks has no effect without --world-size", "as in --world-size 8 --ranks 0,7"}
-	case perNode != DefaultPerNode:
+	case perNode != defaultPerNode:
 		return nil, &UsageError{"--gpus-per-node has no effect without --world-size",
 			"as in --world-size 8 --gpus-per-node 4"}
 	}
 	return nil, nil
 }
 
-// NewWorld reads --world-size, --ranks and --gpus-per-node.
-func NewWorld(size int, ranks string, perNode int) (*World, error) {
+// newWorld reads --world-size, --ranks and --gpus-per-node.
+func newWorld(size int, ranks string, perNode int) (*World, error) {
 	if size < 1 || size > maxWorld {
 		return nil, &UsageError{fmt.Sprintf("--world-size must be 1 to %d, not %d", maxWorld, size),
 			"it is the number of processes that torchrun would start in all"}

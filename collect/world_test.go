@@ -27,7 +27,7 @@ func TestNewWorld(t *testing.T) {
 		{4, "1,1", 8, "--ranks 1,1 names rank 1 twice"},
 	} {
 		var usage *UsageError
-		if _, err := NewWorld(test.size, test.ranks, test.perNode); !errors.As(err, &usage) ||
+		if _, err := newWorld(test.size, test.ranks, test.perNode); !errors.As(err, &usage) ||
 			usage.Error() != test.says {
 			t.Errorf("%d %s %d: %v", test.size, test.ranks, test.perNode, err)
 		}
@@ -35,7 +35,7 @@ func TestNewWorld(t *testing.T) {
 }
 
 func TestWorldOfARank(t *testing.T) {
-	w, err := NewWorld(10, "9, 2", 4)
+	w, err := newWorld(10, "9, 2", 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestWorldOfARank(t *testing.T) {
 // A rank whose script forgot which device is its own, or loaded something onto another's, is told of; one on its own
 // device is not.
 func TestWorldSaysWhoIsAstray(t *testing.T) {
-	w, err := NewWorld(16, "0,3,8,12", 8)
+	w, err := newWorld(16, "0,3,8,12", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWorldSaysWhoIsAstray(t *testing.T) {
 }
 
 func TestWorldRefusals(t *testing.T) {
-	w, err := NewWorld(2, "0", 8)
+	w, err := newWorld(2, "0", 8)
 	if err != nil {
 		t.Fatal(err)
 	}

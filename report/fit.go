@@ -29,9 +29,9 @@ func FitTables(doc predict.FitDocument) []table.Table {
 	return tables
 }
 
-// FitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2,
+// fitFolders are the folders that searches with the output dir have written, and the next one: dir itself, then dir-2,
 // dir-3, …
-func FitFolders(dir string) []string {
+func fitFolders(dir string) []string {
 	dir = filepath.Clean(dir)
 	for folders := []string{dir}; ; {
 		last := folders[len(folders)-1]
@@ -45,19 +45,19 @@ func FitFolders(dir string) []string {
 // FitOutputs are all files and folders that searches with the output dir have written or write next.
 func FitOutputs(dir string) []string {
 	var out []string
-	for _, folder := range FitFolders(dir) {
+	for _, folder := range fitFolders(dir) {
 		out = append(out, folder, filepath.Join(folder, fitFile))
 	}
 	return out
 }
 
-// fitFile is the document in a folder that [WriteFit] wrote.
+// fitFile is the document in a folder that writeFit wrote.
 const fitFile = "fit.json"
 
-// FitFolder is the first of [FitFolders] in which nothing is lost: it has no search, or one whose every run the new
+// fitFolder is the first of fitFolders in which nothing is lost: it has no search, or one whose every run the new
 // search has too, as where the same command goes on from what was interrupted.
-func FitFolder(dir string, doc *predict.FitDocument) string {
-	folders, has := FitFolders(dir), map[string]bool{}
+func fitFolder(dir string, doc *predict.FitDocument) string {
+	folders, has := fitFolders(dir), map[string]bool{}
 	for i := range doc.Cells {
 		for _, p := range doc.Cells[i].Probes {
 			has[p.RunID] = true
@@ -79,11 +79,11 @@ func FitFolder(dir string, doc *predict.FitDocument) string {
 	return folders[len(folders)-1]
 }
 
-// WriteFit writes the tables and the picture of a search into a folder, and gives the paths.
-func WriteFit(dir string, doc predict.FitDocument) (written []string, err error) {
+// writeFit writes the tables and the picture of a search into a folder.
+func writeFit(dir string, doc predict.FitDocument) (err error) {
 	defer func() { err = unwritable(err) }()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder: %w", err)
+		return fmt.Errorf("making the folder: %w", err)
 	}
 	f, tables := FitFigure(doc), FitTables(doc)
 	files := []output{{f.Name + ".png", f.WritePNG}, {f.Name + ".svg", f.WriteSVG},
@@ -95,14 +95,14 @@ func WriteFit(dir string, doc predict.FitDocument) (written []string, err error)
 			return table.Write(w, "latex", tables[i])
 		}})
 	}
-	return writeAll(filepath.Clean(dir), files)
+	_, err = writeAll(filepath.Clean(dir), files)
+	return err
 }
 
-// SaveFit writes a search to the first of [FitFolders] where nothing is lost, and gives the folder.
+// SaveFit writes a search to the first of fitFolders where nothing is lost, and gives the folder.
 func SaveFit(dir string, doc predict.FitDocument) (folder string, err error) {
-	folder = FitFolder(dir, &doc)
-	_, err = WriteFit(folder, doc)
-	return folder, err
+	folder = fitFolder(dir, &doc)
+	return folder, writeFit(folder, doc)
 }
 
 // FitFigure draws memory by the value that was varied.

@@ -214,22 +214,26 @@ func TestFitFolder(t *testing.T) {
 		{"the first again", dir, doc("r1", "r2", "r3")},
 		{"both", dir, doc("r1", "r2", "r3", "r4")},
 	} {
-		got := report.FitFolder(dir, c.doc)
+		got, err := report.SaveFit(dir, *c.doc)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got != c.folder {
 			t.Errorf("%s: %s, want %s", c.what, got, c.folder)
 		}
-		if _, err := report.WriteFit(got, *c.doc); err != nil {
-			t.Fatal(err)
-		}
 	}
-	if got := report.FitFolders(dir); !slices.Equal(got, []string{dir, dir + "-2", dir + "-3", dir + "-4"}) {
+	var outputs []string
+	for _, folder := range []string{dir, dir + "-2", dir + "-3", dir + "-4"} {
+		outputs = append(outputs, folder, filepath.Join(folder, "fit.json"))
+	}
+	if got := report.FitOutputs(dir); !slices.Equal(got, outputs) {
 		t.Errorf("%q", got)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "fit.json"), []byte("no search"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := report.FitFolder(dir, doc("r9")); got != dir+"-4" {
-		t.Errorf("beside a file that is no search's: %s", got)
+	if got, err := report.SaveFit(dir, *doc("r9")); err != nil || got != dir+"-4" {
+		t.Errorf("beside a file that is no search's: %s, %v", got, err)
 	}
 }
 
@@ -293,13 +297,16 @@ func TestFitTables(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "out")
-	written, err := report.WriteFit(dir, searches()["grid"])
+	if folder, err := report.SaveFit(dir, searches()["grid"]); err != nil || folder != dir {
+		t.Fatalf("%s, %v", folder, err)
+	}
+	written, err := os.ReadDir(dir)
 	if err != nil || len(written) != 8 {
 		t.Fatalf("%q, %v", written, err)
 	}
 	for _, f := range written {
-		if st, err := os.Stat(f); err != nil || st.Size() == 0 {
-			t.Errorf("%s: %v", f, err)
+		if st, err := f.Info(); err != nil || st.Size() == 0 {
+			t.Errorf("%s: %v", f.Name(), err)
 		}
 	}
 }

@@ -1,20 +1,30 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
 )
 
-// FitFailure says that nothing fits, with no method on no device; empty where something does, or may.
-func FitFailure(d *predict.FitDocument) string {
-	if !d.Nothing() {
-		return ""
+// FitFailure says that a search was stopped, or that nothing fits, with no method on no device; nil where something
+// does, or may.
+func FitFailure(d *predict.FitDocument) error {
+	for i := range d.Cells {
+		if c := &d.Cells[i]; c.Stopped != "" {
+			return schemas.WithHint(fmt.Errorf("the search did not come to its end: %s on %s: %s", c.Method, c.GPU,
+				c.Stopped), "what was predicted is kept: the same command goes on from there")
+		}
 	}
-	return fitSentence(&d.Cells[0], &d.Vary)
+	if !d.Nothing() {
+		return nil
+	}
+	return schemas.WithHint(errors.New(fitSentence(&d.Cells[0], &d.Vary)),
+		"dpsight analyze findings on its run says what was in the way")
 }
 
 // A Probe is what a search looks at of a run.

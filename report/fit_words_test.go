@@ -88,8 +88,13 @@ func TestFitWords(t *testing.T) {
 			c.odd...)) {
 			t.Errorf("%s: %q, %q", c.what, s, got.Odd)
 		}
-		if nothing := FitFailure(&doc); nothing != "" != (got.Outcome == predict.FitNone) {
-			t.Errorf("%s: %q", c.what, nothing)
+		switch err := FitFailure(&doc); {
+		case c.search.Stopped != "":
+			if err == nil || !strings.HasSuffix(err.Error(), c.search.Stopped) {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		case err != nil != (got.Outcome == predict.FitNone):
+			t.Errorf("%s: %v", c.what, err)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/dpsight/dpsight/report/table"
@@ -24,4 +26,18 @@ func IngestedTable(doc schemas.Ingested) table.Table {
 			table.Text(strconv.FormatBool(in.Again)), table.Optional(in.Reason, table.Text)})
 	}
 	return t
+}
+
+// IngestFailure says which inputs of ingest were refused; nil for none.
+func IngestFailure(doc schemas.Ingested) error {
+	refused := doc.Refused()
+	if len(refused) == 0 {
+		return nil
+	}
+	first := refused[0].Path + ": " + *refused[0].Reason
+	if n := len(refused); n > 1 {
+		first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
+	}
+	return schemas.WithHint(errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or "+
+		"later recorded from the start; nothing was written for what it refused")
 }

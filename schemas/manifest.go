@@ -179,6 +179,17 @@ type Built struct {
 	Phantom string `json:"phantom"` // likewise
 }
 
+// Commit names the commit, to stand before what else is said of the build; it is empty where the commit is not known.
+func (b *Built) Commit() string {
+	switch {
+	case b.Revision == nil:
+		return ""
+	case b.Modified != nil && *b.Modified:
+		return "commit " + *b.Revision + " and changes, "
+	}
+	return "commit " + *b.Revision + ", "
+}
+
 // Import is the provenance of an imported run.
 type Import struct {
 	Kind   string `json:"kind"` // "torch snapshot"

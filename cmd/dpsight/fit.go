@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -45,12 +44,15 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	out := filepath.Clean(c.Out)
 	if c.Out == "" {
-		out = filepath.Join(c.Store, "fit-"+collect.SafeName(vary.Name))
+		out = vary.Folder(c.Store)
 	}
 	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
 		Ours: report.FitOutputs(out),
-		Load: func(r store.Run) (report.Probe, error) { return readFit(r.Dir) },
-		Run:  func(e collect.Experiment) (report.Probe, error) { return runFit(console, e) }}
+		Load: func(r store.Run) (report.Probe, error) { return selected.Prediction(r.Dir) },
+		Run: fit.Record(context.Background(), func(r *collect.Result) error {
+			_, err := makeTables(console, r)
+			return err
+		}, selected.Prediction)}
 	cells, err := search.Cells()
 	if err != nil {
 		return err
@@ -75,14 +77,8 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	if err := c.writeFit(s, doc, out); err != nil {
 		return err
 	}
-	for _, done := range searches {
-		if done.Stopped != "" {
-			return failure{withHint(fmt.Errorf("the search did not come to its end: %s on %s: %s", done.Method, done.GPU,
-				done.Stopped), "what was predicted is kept: the same command goes on from there")}
-		}
-	}
-	if nothing := report.FitFailure(&doc); nothing != "" {
-		return failure{withHint(errors.New(nothing), "dpsight analyze findings on its run says what was in the way")}
+	if err := report.FitFailure(&doc); err != nil {
+		return failure{err}
 	}
 	return nil
 }
@@ -117,35 +113,4 @@ func fitSearch(t *fit.Trail[report.Probe]) predict.FitSearch {
 		done.Stopped = oneLine(t.Stopped.Error())
 	}
 	return done
-}
-
-// readFit reads a predicted run.
-func readFit(dir string) (report.Probe, error) {
-	r, err := store.OpenRun(dir)
-	if err != nil {
-		return report.Probe{}, err
-	}
-	in, err := selected.Read(r, predict.Tables)
-	if err != nil {
-		return report.Probe{}, err
-	}
-	return report.Probe{FitRun: predict.NewFitRun(in)}, nil
-}
-
-// runFit makes a run and reads it.
-func runFit(console *collect.Console, e collect.Experiment) (none report.Probe, err error) {
-	r, err := collect.Run(context.Background(), e)
-	if r == nil {
-		return none, err
-	}
-	if _, unmade := makeTables(console, r); unmade != nil {
-		return none, unmade
-	}
-	switch {
-	case r.Interrupted:
-		return none, fit.ErrInterrupted
-	case err != nil:
-		return none, fmt.Errorf("the run %s was not recorded as it should have been: %w", r.Manifest.RunID, err)
-	}
-	return readFit(r.Dir)
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
@@ -38,15 +35,7 @@ func (c *ingestCmd) Run(s *streams) error {
 	if err := table.Write(s.out, c.Format, report.IngestedTable(doc)); err != nil {
 		return err
 	}
-	if refused := doc.Refused(); len(refused) > 0 {
-		first := refused[0].Path + ": " + *refused[0].Reason
-		if n := len(refused); n > 1 {
-			first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
-		}
-		return withHint(errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or later "+
-			"recorded from the start; nothing was written for what it refused")
-	}
-	return nil
+	return report.IngestFailure(doc)
 }
 
 // judge adds to the reports of predicted runs, by their folders, how sure their peaks are.

@@ -10,6 +10,7 @@ import (
 	"github.com/dpsight/dpsight/collect"
 	"github.com/dpsight/dpsight/ingest"
 	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/report/selected"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -91,7 +92,7 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 	}
 	var runs []predict.PredictionRun
 	for _, dir := range made.Dirs {
-		run, err := readFit(dir)
+		run, err := selected.Prediction(dir)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -39,21 +38,14 @@ func drawReport(s *streams, m report.Model, out string, quiet bool) error {
 	if quiet {
 		err = table.Write(s.out, "table", report.Gist(m.Study))
 	} else {
-		err = copyFile(s.out, written[0])
+		var summary []byte
+		if summary, err = os.ReadFile(written[0]); err == nil {
+			_, err = s.out.Write(summary)
+		}
 	}
 	if err != nil {
 		return err
 	}
 	s.say(fmt.Sprintf("report in %s (%d files)", filepath.Clean(out), len(written)))
 	return nil
-}
-
-func copyFile(to io.Writer, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = io.Copy(to, f)
-	return err
 }

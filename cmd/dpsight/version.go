@@ -41,17 +41,6 @@ func (c *versionCmd) Run(s *streams) error {
 	if c.JSON {
 		return json.NewEncoder(s.out).Encode(v)
 	}
-	_, err := fmt.Fprintf(s.out, "dpsight %s (%s%s, %s)\n", v.Version, commit(v.Built), v.Go, v.Platform)
+	_, err := fmt.Fprintf(s.out, "dpsight %s (%s%s, %s)\n", v.Version, v.Commit(), v.Go, v.Platform)
 	return err
-}
-
-// commit names the commit of a build, empty where it is not known.
-func commit(b schemas.Built) string {
-	switch {
-	case b.Revision == nil:
-		return ""
-	case b.Modified != nil && *b.Modified:
-		return "commit " + *b.Revision + " and changes, "
-	}
-	return "commit " + *b.Revision + ", "
 }

@@ -70,7 +70,7 @@ func TestKeyOfWhatTheMachineWasTold(t *testing.T) {
 		}
 		e := collect.Experiment{Machine: m, Command: []string{"python", "train.py"}}
 		if c.size > 0 {
-			if e.World, err = collect.NewWorld(c.size, c.ranks, c.nodes); err != nil {
+			if e.World, err = collect.WorldOf(&c.size, c.ranks, c.nodes); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -3,6 +3,7 @@ package fit
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,11 @@ import (
 type Range struct {
 	Name            string
 	Low, High, Step int64
+}
+
+// Folder is where the tables of the search go in a store if nobody says otherwise.
+func (r *Range) Folder(store string) string {
+	return filepath.Join(store, "fit-"+collect.SafeName(r.Name))
 }
 
 const varyHint = "as in --vary batch_size=1..512, or --vary seq_len=512..16384:512 in steps of 512"

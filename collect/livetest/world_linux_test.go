@@ -27,7 +27,7 @@ func peaksOf(r *recorded) (peaks []rankPeak) {
 
 func world(t *testing.T, size int, ranks string, perNode int, python, kind string) *recorded {
 	t.Helper()
-	w, err := collect.NewWorld(size, ranks, perNode)
+	w, err := collect.WorldOf(&size, ranks, perNode)
 	if err != nil {
 		t.Fatal(err)
 	}

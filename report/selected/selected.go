@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
@@ -111,6 +112,19 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 		return schemas.Tables{}, &store.TablesError{Dir: r.Dir, Err: err}
 	}
 	return *t, nil
+}
+
+// Prediction reads the predicted run in a folder.
+func Prediction(dir string) (run report.Probe, err error) {
+	r, err := store.OpenRun(dir)
+	if err != nil {
+		return run, err
+	}
+	in, err := Read(r, predict.Tables)
+	if err != nil {
+		return run, err
+	}
+	return report.Probe{FitRun: predict.NewFitRun(in)}, nil
 }
 
 // Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.

@@ -67,7 +67,8 @@ func TestOverhead(t *testing.T) {
 		}
 	}
 	_, err = s.Overhead([]string{"vanilla"}, "")
-	if err == nil || err.Error() != "one run has nothing to be compared with" || !strings.Contains(hint(err), "--baseline") {
+	if err == nil || err.Error() != "one run has nothing to be compared with" ||
+		!strings.Contains(hint(err), "--baseline") {
 		t.Errorf("one run: %v, %q", err, hint(err))
 	}
 }
