@@ -1,6 +1,7 @@
-"""What a step costs the host under two agents, on the phantom GPU:
+"""What a step costs the host under two agents, on the phantom GPU or, without its launcher, on a GPU:
 
     go run ./scripts/onphantom PYTHON scripts/measure_agents.py OLD/python NEW/python
+    PYTHON scripts/measure_agents.py OLD/python NEW/python
 
 Both train the same small model in processes of their own that are alive at once and take turns, a block of steps each
 in random order, so that a host that is slower for a while is so for both. Of each block the processor time of all its
@@ -62,7 +63,8 @@ class Training:
     def __init__(self, agent: str, kind: str, folder: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
         env.update(KINDS[kind], PYTHONPATH=os.path.abspath(agent), PYTHONDONTWRITEBYTECODE="1", DPSIGHT_SPOOL=folder)
-        env["DPSIGHT_PLUGIN"] = os.path.join(os.environ["PHANTOM_MODULE"], "phantom_values.py")
+        if "PHANTOM_MODULE" in os.environ:
+            env["DPSIGHT_PLUGIN"] = os.path.join(os.environ["PHANTOM_MODULE"], "phantom_values.py")
         command = [sys.executable, os.path.abspath(__file__), "train"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True)

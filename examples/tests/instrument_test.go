@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,6 +91,39 @@ func TestInstrumentCosts(t *testing.T) {
 			if !strings.Contains(page, say) {
 				t.Errorf("README has no %q of %s", say, part)
 			}
+		}
+	}
+}
+
+// A change of how the agent is built did not make steps dearer for the host: by the median over blocks at most 3 %, on a
+// GPU and on the phantom GPU.
+func TestAgentsCostAlike(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("instrument", "agents.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "{") {
+			continue
+		}
+		var row struct {
+			Kind     string
+			Steps    int
+			Ratio    float64
+			Interval [2]float64
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		seen[row.Kind]++
+		if row.Steps < 1000 || row.Ratio > 1.03 || row.Ratio < row.Interval[0] || row.Ratio > row.Interval[1] {
+			t.Errorf("%s steps: new beside old %.4f %v, in %d steps", row.Kind, row.Ratio, row.Interval, row.Steps)
+		}
+	}
+	for _, kind := range []string{"instrumented", "bare", "unphased"} {
+		if seen[kind] < 2 {
+			t.Errorf("%s steps were measured %d times, not on a GPU and on the phantom GPU", kind, seen[kind])
 		}
 	}
 }
