@@ -63,8 +63,9 @@ class Training:
     def __init__(self, agent: str, kind: str, folder: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("DPSIGHT_")}
         env.update(KINDS[kind], PYTHONPATH=os.path.abspath(agent), PYTHONDONTWRITEBYTECODE="1", DPSIGHT_SPOOL=folder)
-        if "PHANTOM_MODULE" in os.environ:
-            env["DPSIGHT_PLUGIN"] = os.path.join(os.environ["PHANTOM_MODULE"], "phantom_values.py")
+        if module := os.environ.get("PHANTOM_MODULE"):
+            env["PYTHONPATH"] += os.pathsep + module
+            env["DPSIGHT_PLUGIN"] = os.path.join(module, "phantom_values.py")
         command = [sys.executable, os.path.abspath(__file__), "train"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, text=True)
