@@ -51,6 +51,7 @@ hoard.clear()
 const pressing = `
 import os, signal, sys, torch
 files = tuple(os.path.join(os.path.dirname(sys.modules["dpsight"].__file__), n + ".py") for n in sys.argv[1:])
+assert all(map(os.path.isfile, files)), files
 seen = line = 0
 def trace(frame, event, arg):
     global seen
@@ -216,7 +217,7 @@ func TestInterrupted(t *testing.T) {
 func TestInterruptedAnywhere(t *testing.T) {
 	testkit.Rest(t)
 	t.Parallel()
-	e := record(t, pressing, nil, []string{"allocator", "history", "journal", "tags"}, "", nil)
+	e := record(t, pressing, nil, []string{"recorder/allocator", "hooks/script_history", "journal", "tags"}, "", nil)
 	e.expect(t, schemas.StatusOK, exitDone)
 	if n := e.number(t, "interrupted"); n < 100 {
 		t.Errorf("only %d interruptions", n)
@@ -226,7 +227,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 // Wherever the agent is in counting steps when Python raises, each step that ends is followed by the next.
 func TestStepsEndWhole(t *testing.T) {
 	t.Parallel()
-	e := record(t, pressing, nil, []string{"steps", "windows"}, "", nil)
+	e := record(t, pressing, nil, []string{"recorder/policy", "recorder/boundary", "recorder/windows"}, "", nil)
 	e.expect(t, schemas.StatusOK, exitDone)
 	marks, err := schemas.Marks.Read(e.dir)
 	if err != nil {

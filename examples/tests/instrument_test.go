@@ -95,8 +95,8 @@ func TestInstrumentCosts(t *testing.T) {
 	}
 }
 
-// A change of how the agent is built did not make steps dearer for the host: by the median over blocks at most 3 %, on a
-// GPU and on the phantom GPU.
+// The agent in its present rooms costs the host as much as before: at most 3 % more of a step, by the median over
+// blocks.
 func TestAgentsCostAlike(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("instrument", "agents.txt"))
 	if err != nil {
@@ -122,8 +122,8 @@ func TestAgentsCostAlike(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"instrumented", "bare", "unphased"} {
-		if seen[kind] < 2 {
-			t.Errorf("%s steps were measured %d times, not on a GPU and on the phantom GPU", kind, seen[kind])
+		if seen[kind] == 0 {
+			t.Errorf("%s steps were not measured", kind)
 		}
 	}
 }
