@@ -13,7 +13,8 @@ import (
 // engineSays are the calls by which the engine's thread says once in a backward what it is, while events are recorded:
 // theirs carry its marks.
 var engineSays = []string{"hooks/backward.py:_mark_engine", "hooks/backward.py:_once", "hooks/backward.py:first",
-	"recorder/spans.py:arrives", "recorder/timing.py:engine_arrives", "recorder/core.py:mark"}
+	"hooks/backward.py:_arrives", "recorder/core.py:guard", "recorder/spans.py:arrives",
+	"recorder/timing.py:engine_arrives", "recorder/core.py:mark"}
 
 // remembering are the files of what notes the inputs and outputs of models.
 var remembering = []string{"taggers/step_io.py", "taggers/models.py", "nodes.py", "tensors.py",
