@@ -18,6 +18,17 @@ type matches struct {
 	prefetch     prefetch
 }
 
+// count is how many allocations have a match.
+func (m *matches) count() int {
+	n := 0
+	for _, match := range m.matchByAlloc {
+		if match >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // of is the match of an allocation.
 func (m *matches) of(alloc int) (match int, ok bool) {
 	if m.matchByAlloc == nil || m.matchByAlloc[alloc] < 0 {

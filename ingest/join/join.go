@@ -55,6 +55,7 @@ func joinDevice(c *Context, d Device, known []bool) *Result {
 	workspaces := findWorkspaces(f, tagged, matches)
 	prefetched := findPrefetched(f, bound.tags, tagged, matches)
 	dtypes := findDTypes(f, bound.tags, matches, prefetched)
+	bound.tags = lists[boundTag]{} // a long run's are large, and no pass below looks at them
 
 	r := newRules(f, graphs, matches, workspaces)
 	owners := applyRules(r, tagged)

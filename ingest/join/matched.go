@@ -6,7 +6,8 @@ func ownLikeMatches(r *rules, owners lists[owner], prefetched []bool) lists[owne
 	if r.matches.matchByAlloc == nil && r.matches.prefetch.matchByAlloc == nil {
 		return owners
 	}
-	return listsOf(len(r.f.allocs), len(owners.all)+len(owners.all)/4, func(all []owner, alloc int) []owner {
+	n := len(r.f.allocs)
+	return listsOf(n, n+n/8, func(all []owner, alloc int) []owner { // most have one owner each
 		if isPrefetched(prefetched, alloc) {
 			return ownPrefetched(r, all, owners, alloc)
 		}

@@ -93,7 +93,7 @@ func newRules(f *facts, g *graphs, m *matches, workspaces []bool) *rules {
 // owners.
 func applyRules(r *rules, tagged lists[owner]) lists[owner] {
 	n := len(r.f.allocs)
-	return listsOf(n, n+len(tagged.all)/2, func(all []owner, alloc int) []owner {
+	return listsOf(n, len(tagged.all)+n-r.matches.count(), func(all []owner, alloc int) []owner {
 		first := len(all)
 		all = append(all, tagged.of(alloc)...)
 		if _, ok := r.matches.of(alloc); ok {
