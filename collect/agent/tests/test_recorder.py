@@ -94,16 +94,35 @@ class TestSpans(Recorded):
     def test_what_begins_closes_a_call_whose_end_was_interrupted(self) -> None:
         def call() -> None:
             floor.codes.call = sys._getframe().f_code
+            alive, gone = (id(sys._getframe()), 7, 0, 0), (1, 8, 0, 0)
             thread.begin(K.FORWARD_BEGIN, 0, 7)
-            thread.calls += [(1, 7, 0, 0), (2, 8, 0, 0)]
+            thread.calls += [alive, gone]
             thread.close_stale()
-            self.assertEqual(thread.calls, [(1, 7, 0, 0)], "of two calls one frame is alive")
+            self.assertEqual(thread.calls, [alive], "of two calls one frame is alive")
 
         call()
         thread.begin(K.BACKWARD_BEGIN)
         repaired = (K.FORWARD_END, K.REPAIRED)
         self.assertEqual(self.marks(), [(K.FORWARD_BEGIN, 0), repaired, (K.BACKWARD_BEGIN, 0)])
         self.assertEqual((thread.calls, thread.spans), ([], [K.BACKWARD_BEGIN]))
+
+    def test_of_two_calls_the_one_that_is_gone_is_closed(self) -> None:
+        """Though it is the outer one; and one whose frame's address has been given to another since."""
+
+        def call() -> None:
+            floor.codes.call = sys._getframe().f_code
+            here = id(sys._getframe())
+            for gone, alive in (((1, 7, 0, 0), (here, 8, 0, 0)), ((here, 7, 0, 0), (here, 8, 0, 0))):
+                thread.begin(K.FORWARD_BEGIN, 0, 7)
+                thread.calls[:] = [gone, alive]
+                thread.close_stale()
+                self.assertEqual(thread.calls, [alive])
+                thread.end(K.FORWARD_BEGIN)
+                thread.calls.clear()
+
+        call()
+        ends = [(K.FORWARD_END, K.REPAIRED), (K.FORWARD_END, 0)]
+        self.assertEqual(self.marks(), 2 * [(K.FORWARD_BEGIN, 0), *ends])
 
     def test_an_unmarked_update_is_marked_when_more_is(self) -> None:
         def step() -> None:

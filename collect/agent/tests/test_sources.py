@@ -8,18 +8,38 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "python" / "dpsight"
-# From the ground up: a module imports from lower floors, and from its own where that is one house.
-FLOORS = (
-    {"kinds", "masking", "interruptions", "journal", "torch_compat", "torch_probes"},
-    {"recorder"},
-    {"tensors", "tags", "patch", "registry", "parameters", "nodes", "stages", "graph_safety"},
-    {"hooks"},
-    {"taggers"},
-    {"oom", "endings", "environment", "prediction"},
-    {"api"},
-    {"agent"},
-)
-BY_ITSELF = {"hooks"}  # no module of these floors imports another of its own
+GROUND = {"kinds", "interruptions", "masking", "journal", "torch_compat"}
+LOOKING = {"tensors", "tags", "registry", "parameters", "nodes", "graph_safety"}
+# What a module may import, by the room that it is in: the first part of its name.
+MAY_IMPORT: dict[str, set[str]] = {
+    "kinds": set(),
+    "masking": set(),
+    "interruptions": set(),
+    "journal": {"kinds", "interruptions", "masking"},
+    "torch_compat": {"interruptions"},
+    "torch_probes": {"torch_compat"},
+    "recorder": {*GROUND, "recorder"},
+    # How the recorder is told of what it cannot see itself, and who has which number: below hooks and taggers.
+    "patch": {"recorder"},
+    "stages": {"kinds", "recorder", "patch"},
+    "tensors": {"kinds", "interruptions", "torch_compat", "recorder"},
+    "nodes": {"torch_compat", "recorder"},
+    "registry": {"kinds", "torch_compat", "recorder", "tensors"},
+    # Where tensors lie is said above the hooks, which report what happens and no more.
+    "tags": {"kinds", "interruptions", "torch_compat", "recorder", "tensors"},
+    "parameters": {"kinds", "recorder", "tensors", "registry", "tags"},
+    "graph_safety": {"torch_compat", "recorder", "registry"},
+    "hooks": {"kinds", "interruptions", "torch_compat", "recorder", "tensors", "registry", "nodes", "patch", "stages"},
+    "taggers": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING, "taggers"},
+    "oom": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING - {"parameters"}, "taggers", "oom"},
+    "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
+    "environment": {"kinds", "torch_compat", "recorder"},
+    "prediction": {"kinds", "torch_compat", "recorder"},
+    "api": {"kinds", "recorder", "tags"},
+}
+ANYTHING = {"agent", "__main__"}  # what installs all of it
+# What owns its fields: who reports to it calls its methods.
+OWNERS = {"recorder", "thread", "runs", "steps", "unphased", "stamps", "drains", "codes", "registry", "tags", "nodes"}
 MOST_LINES = 500
 
 
@@ -76,19 +96,34 @@ class TestSources(unittest.TestCase):
             visit(name)
 
     def test_floors(self) -> None:
-        floor_of = {name: i for i, names in enumerate(FLOORS) for name in names}
-        wrong = []
+        wrong, used = [], set()
         for name, others in self.imports.items():
             room = name.split(".")[0]
-            if not room:
+            if not room or room in ANYTHING:
                 continue  # the package itself exports what a script may call
             for other in others:
                 to = other.split(".")[0]
-                lower = floor_of[to] < floor_of[room]
-                same = floor_of[to] == floor_of[room] and not (room in BY_ITSELF and name != room)
-                tagger_of_hook = FLOORS[floor_of[room]] == {"taggers"} and to == "hooks"
-                if not (lower or same) or tagger_of_hook:
+                used.add((room, to))
+                if to not in MAY_IMPORT[room]:
                     wrong.append(f"{name} imports {other}")
+        self.assertEqual(wrong, [])
+        allowed = {(room, to) for room, others in MAY_IMPORT.items() for to in others}
+        self.assertEqual(allowed - used, set(), "allowed, and nobody needs it")
+
+    def test_fields_are_written_by_their_owner(self) -> None:
+        wrong = []
+        for name, tree in self.modules.items():
+            if name.split(".")[0] == "recorder":
+                continue  # one house
+            for node in ast.walk(tree):
+                targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+                if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+                    continue
+                for target in targets:
+                    for part in ast.walk(target):
+                        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                            if isinstance(part.value, ast.Name) and part.value.id in OWNERS:
+                                wrong.append(f"{name}:{part.lineno} sets {part.value.id}.{part.attr}")
         self.assertEqual(wrong, [])
 
     def test_functions_import_nothing(self) -> None:

@@ -30,6 +30,7 @@ from dpsight.oom.requests import requests
 from dpsight.patch import Patches
 from dpsight.prediction import prediction
 from dpsight.recorder import drains, events, recorder, stamps, steps
+from dpsight.taggers import per_sample, shards
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.taggers.models import models
 from dpsight.taggers.module_attrs import module_attrs
@@ -45,13 +46,13 @@ Install = Callable[[Any, Patches], None]
 
 def install(torch: Any, callbacks: Callbacks) -> None:
     """Hooks into torch. callbacks: what to run when another module has been imported."""
-    recorder.torch = torch
+    recorder.installs_into(torch)
     _check(torch)
     patches = Patches()
     try:
         torch_compat.private.bind(torch)
         _install_hooks(patches)
-        if not recorder.settings.bare:
+        if recorder.tagging:
             _install_taggers(patches)
         _install_reports(torch, patches)
         for module, install_into in _LATER.items():
@@ -97,6 +98,8 @@ def _install_taggers(patches: Patches) -> None:
     gradient_hooks.install()
     module_attrs.install()
     tensor_hooks.install(patches)
+    per_sample.install()
+    shards.install()
 
 
 def _install_reports(torch: Any, patches: Patches) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from threading import get_ident
 from typing import Any
 
-from dpsight.recorder import COUNTERS, guarded, recorder, stamps, steps, thread
+from dpsight.recorder import guarded, recorder, stamps, steps, thread
 
 _MISSING = object()
 
@@ -82,7 +81,7 @@ def bracket(
     def bracketed(*args: Any, **kwargs: Any) -> Any:
         if compiling() or not recorder.level:
             return function(*args, **kwargs)
-        if phase and recorder.level == COUNTERS and recorder.unphased_thread == get_ident():
+        if phase and recorder.without_phases():
             return function(*args, **kwargs)
         a, whole = begins(args), False
         try:

@@ -55,25 +55,19 @@ def _sets_up() -> bool:
 
 @guarded("marking a stage")
 def _begin(name: str) -> None:
-    thread.stage = name
+    thread.begin_stage(name)
     if recorder.journal is not None:
-        _mark()
-
-
-def _mark() -> None:
-    thread.stage_number = recorder.name(thread.stage)
-    stamps.stamp(recorder.mark(kinds.PHASE_BEGIN, kinds.SETUP, thread.stage_number))
+        stamps.stamp(thread.mark_stage())
 
 
 def mark_late() -> None:
     """The journal was opened inside a stage."""
     if thread.stage and not thread.stage_number:
-        _mark()
+        stamps.stamp(thread.mark_stage())
 
 
 @guarded("marking a stage")
 def _end() -> None:
-    number = thread.stage_number
-    thread.stage, thread.stage_number = "", 0
+    number = thread.end_stage()
     if number and recorder.level:
         stamps.stamp(recorder.mark(kinds.PHASE_END, kinds.SETUP, number))

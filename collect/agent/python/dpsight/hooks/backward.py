@@ -3,16 +3,12 @@ On a GPU the work is done by the engine's own thread, so a hook on the first nod
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches
 from dpsight.recorder import (
-    COUNTERS,
-    RAN,
     TAGS,
-    Trainer,
     codes,
     drains,
     events,
@@ -28,8 +24,6 @@ from dpsight.recorder import (
 from dpsight.tensors import quiet
 from dpsight.torch_compat import ENGINE, private
 
-_ident = threading.get_ident
-
 
 def install(patches: Patches) -> None:
     """Puts our engine in place of torch's, as its subclass."""
@@ -39,8 +33,9 @@ def install(patches: Patches) -> None:
     class Engine(base):  # type: ignore[misc, valid-type]
         def run_backward(self, *args: Any, **kwargs: Any) -> Any:
             run = super().run_backward
-            if recorder.level == COUNTERS and recorder.unphased_thread == _ident():
-                unphased.at, steps.trained = RAN, True
+            if recorder.without_phases():
+                unphased.runs()
+                steps.trains()
                 out = run(*args, **kwargs)
                 if runs.updates_inside:
                     _first_updated_inside()
@@ -57,7 +52,7 @@ def install(patches: Patches) -> None:
             _leave(nested, releases)
             return out
 
-    codes.run = Engine.run_backward.__code__
+    codes.know(run=Engine.run_backward.__code__)
     patches.set(variable, ENGINE, Engine())
 
 
@@ -85,32 +80,21 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
     flags |= kinds.IN_FORWARD if thread.calls else 0
     flags |= kinds.FUNCTORCH if functorch else 0
     if not nested and not functorch:
-        steps.trained = True
-        runs.count += 1
+        steps.trains()
+        runs.count_one()
         if recorder.level >= TAGS:
             events.backward_begins.tell(roots)
     k = thread.begin(kinds.BACKWARD_BEGIN, flags, len(roots))
     if not nested:
-        runs.latest = k
+        runs.begins(k)
         stamps.stamp(k)
         stamps.backward_begins()
     # Where nothing is recorded a thread that makes marks of its own arrives with the first of them: a hook in every
     # run would show in steps of a few milliseconds.
     if not functorch and drains.recording:
         _mark_engine(roots, k)
-    _trains(nested)
+    thread.trained(nested)
     return not nested and not keep and not create and not argument(4, "inputs")
-
-
-def _trains(nested: bool) -> None:
-    """Notes that this thread has run a backward."""
-    if not nested and thread.trainer is None:
-        trainer = Trainer()
-        runs.trainers.add(trainer)
-        thread.trainer = trainer
-    if not thread.trains:
-        thread.trains = True
-        runs.threads += 1
 
 
 @guarded("the backward hook")
@@ -136,7 +120,7 @@ def _first_updated_inside() -> None:
 
 
 def _updated_inside() -> None:
-    runs.updates_inside = 0
+    runs.forget_updates()
     if not thread.inside(kinds.OPTIMIZER_BEGIN):  # else the step ends with the update around it
         steps.updated("in backward")
 

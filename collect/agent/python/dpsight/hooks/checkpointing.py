@@ -8,9 +8,7 @@ from typing import Any
 
 from dpsight import kinds, torch_compat
 from dpsight.patch import Patches
-from dpsight.recorder import TAGS, guarded, recorder, stamps, steps, thread
-from dpsight.tags import tags
-from dpsight.tensors import quiet
+from dpsight.recorder import TAGS, events, guarded, recorder, stamps, steps, thread
 
 
 def install(checkpoint: Any, patches: Patches) -> None:
@@ -54,16 +52,8 @@ def _ended(frame: Any, group: Any) -> None:
     if thread.recomputes:
         thread.recomputes.pop()
     if recorder.level >= TAGS:
-        _tag(frame, group)
+        events.block_recomputed.tell(torch_compat.recomputed(frame(), group))
     stamps.module(thread.end(kinds.RECOMPUTE_BEGIN, 0, 0))
-
-
-@guarded("tagging recomputed tensors", fatal=False)
-@quiet
-def _tag(frame: Any, group: Any) -> None:
-    """Tags what was recomputed: backward holds it, though no node does."""
-    recomputed = torch_compat.recomputed(frame(), group)
-    tags.emit(tags.within(kinds.SAVED_TENSOR, recomputed, recorder.tag_name("recomputed")))
 
 
 def _reentrant(function: Any) -> Any:

@@ -77,5 +77,5 @@ def _step(optimizer: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             events.compiled_update_ended.tell(optimizer)
 
-    codes.compiled_step = step.__code__
+    codes.know(compiled_step=step.__code__)
     return step

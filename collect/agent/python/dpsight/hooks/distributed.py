@@ -12,12 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds, stages, torch_compat
-from dpsight.parameters import name_of
 from dpsight.patch import Patches, method
 from dpsight.recorder import TAGS, events, guarded, recorder
-from dpsight.registry import registry
-from dpsight.tags import Record, tags
-from dpsight.tensors import quiet
 
 DDP = "torch.nn.parallel.distributed"
 
@@ -55,59 +51,23 @@ def _mark(name: str) -> None:
 def install_fsdp(module: Any, patches: Patches) -> None:
     """Watches groups of parameters being gathered, and their gradients being scattered."""
     cls = module.FSDPParamGroup
-    for attribute, look in ((torch_compat.GATHER, _gathered), (torch_compat.SCATTER, _scattered)):
+    for attribute, event in (
+        (torch_compat.GATHER, events.group_gathered),
+        (torch_compat.SCATTER, events.group_scattered),
+    ):
         function = method(cls, attribute)
         if function is not None:
-            patches.set(cls, attribute, _looking(function, look))
+            patches.set(cls, attribute, _telling(function, event))
 
 
-def _looking(function: Callable[..., Any], look: Callable[[Any], list[Record]]) -> Callable[..., Any]:
+def _telling(function: Callable[..., Any], event: events.Event) -> Callable[..., Any]:
     compiling = recorder.torch.compiler.is_dynamo_compiling
 
     @functools.wraps(function)
-    def looking(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def telling(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = function(self, *args, **kwargs)
         if not compiling() and recorder.level >= TAGS:
-            _tag(look, self)
+            event.tell(self)
         return result
 
-    return looking
-
-
-@guarded("looking at what ranks share", fatal=False)
-def _tag(look: Callable[[Any], list[Record]], group: Any) -> None:
-    tags.emit(look(group))
-
-
-@quiet
-def _gathered(group: Any) -> list[Record]:
-    """Records of the parameters that a group has gathered, under the names of their shards, and of the flat tensor that
-    they came in. Their gradients are watched as any parameter's."""
-    out: list[Record] = []
-    for whole, shard, name in torch_compat.gathered(group):
-        named = name_of(shard, name)
-        registry.rename_parameter(whole, named)
-        events.parameter_gathered.tell(whole)
-        out += tags.of(kinds.PARAMETER, whole, named)
-    flat = torch_compat.gathered_flat(group)
-    if flat is not None:
-        out += tags.of(kinds.PARAMETER, flat, _flat(group, "gathered"))
-    return out
-
-
-@quiet
-def _scattered(group: Any) -> list[Record]:
-    """Records of the flat tensor that a group's gradients were put into, and of the shards that came out."""
-    out: list[Record] = []
-    sent = torch_compat.scattered_flat(group)
-    if sent is not None:
-        out += tags.of(kinds.GRADIENT, sent, _flat(group, "scattered"))
-    for shard in torch_compat.shards(group):
-        if shard.grad is not None:
-            out += tags.of(kinds.GRADIENT, shard.grad, name_of(shard, "sharded"))
-    return out
-
-
-def _flat(group: Any, what: str) -> int:
-    path = torch_compat.group_path(group)
-    return recorder.tag_name(f"{path}.{what}" if path else what)
+    return telling

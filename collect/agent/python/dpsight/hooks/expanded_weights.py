@@ -1,7 +1,7 @@
 """Looks into torch's expanded weights (Opacus' grad_sample_mode "ew"), which hang per-sample gradients on parameters.
 
 There are no hooks that Opacus could be seen by: torch's own autograd functions compute a parameter's per-sample
-gradient and set it. Without these tags it would count as an activation gradient until Opacus clips.
+gradient and set it. Were that not told, it would count as an activation gradient until Opacus clips.
 """
 
 from __future__ import annotations
@@ -11,12 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds
-from dpsight.parameters import attached
 from dpsight.patch import Patches
-from dpsight.recorder import TAGS, guarded, recorder, stamps, thread
-from dpsight.registry import registry
-from dpsight.tags import tags
-from dpsight.tensors import quiet
+from dpsight.recorder import TAGS, events, guarded, recorder, stamps, thread
 
 
 def install(module: Any, patches: Patches) -> None:
@@ -35,8 +31,7 @@ def _setting(function: Callable[..., None], expanded: type) -> Callable[..., Non
         try:
             return function(weight, *args, **kwargs)
         finally:
-            _tag(weight)
-            _ended()
+            _ended(weight)
 
     return setting
 
@@ -47,12 +42,6 @@ def _begins() -> None:
 
 
 @guarded("the hook of expanded weights")
-def _ended() -> None:
+def _ended(weight: Any) -> None:
+    events.sample_set.tell(weight.orig_weight)
     stamps.module(thread.end(kinds.SAMPLER_BEGIN))
-
-
-@guarded("tagging a per-sample gradient", fatal=False)
-@quiet
-def _tag(weight: Any) -> None:
-    p = weight.orig_weight
-    tags.emit([r for r in attached(p, registry.parameter(p)) if r[0] == kinds.GRAD_SAMPLE])

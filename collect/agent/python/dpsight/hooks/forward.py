@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -20,10 +19,9 @@ from dpsight import kinds
 from dpsight.nodes import nodes
 from dpsight.patch import Patches
 from dpsight.recorder import (
-    CALLED,
-    COUNTERS,
     MODULES,
     Call,
+    calling,
     codes,
     drains,
     events,
@@ -40,7 +38,7 @@ from dpsight.tensors import needs_grad
 from dpsight.torch_compat import CALL, compile_with, private, set_compiled
 
 _serial = itertools.count(1).__next__
-_ident = threading.get_ident
+_frame = sys._getframe
 
 
 class Torch:
@@ -66,7 +64,7 @@ def install(patches: Patches) -> None:
     _torch.GraphModule = torch.fx.GraphModule
     _torch.impl = getattr(module, CALL)
     ours = watched(_torch.impl)
-    codes.call = ours.__code__
+    codes.know(call=ours.__code__)
     patches.set(module, CALL, functools.wraps(_torch.impl)(ours))
     patches.set(module, "compile", _compile(module.compile))
 
@@ -80,14 +78,15 @@ def watched(impl: Callable[..., Any]) -> Any:
     def _call_impl(*args: Any, **kwargs: Any) -> Any:
         if compiling():
             passes = True
-        elif recorder.level == COUNTERS and recorder.unphased_thread == _ident():
+        elif recorder.without_phases():
             passes = unphased.calling
             if not passes and args and not _evaluates(args[0]):
                 try:
-                    unphased.calling = steps.trained = True
+                    unphased.call_begins()
+                    steps.trains()
                     return impl(*args, **kwargs) if kwargs else impl(*args)
                 finally:
-                    unphased.calling, unphased.at = False, CALLED
+                    unphased.call_ended()
         else:
             level = recorder.level
             passes = not level or (level < MODULES and thread.calls)
@@ -95,12 +94,12 @@ def watched(impl: Callable[..., Any]) -> Any:
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
         try:
-            _begins(args[0], args[1:], kwargs)
+            _begins(id(_frame()), args[0], args[1:], kwargs)
             out = impl(*args, **kwargs)
             return out
         finally:
             if recorder.level:
-                _ended(args[0], kwargs, out)
+                _ended(id(_frame()), args[0], kwargs, out)
 
     return _call_impl
 
@@ -122,10 +121,12 @@ def _within() -> bool:
 
 
 @guarded("the forward hook")
-def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+def _begins(frame: int, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
     calls = thread.calls
+    if calls and calling() != calls[-1][0]:
+        thread.close_calls()
     if not calls:
-        _outermost(module, args)
+        _outermost(frame, module, args)
         return
     number = registry.number(module, outermost=False)
     serial = _serial()
@@ -133,10 +134,10 @@ def _begins(module: Any, args: Any, kwargs: dict[str, Any]) -> None:
     # A recompute runs on another thread, which counts nodes for itself.
     first = 0 if in_backward() else nodes.enter(number)
     events.module_called.tell(args, kwargs, serial)
-    calls.append((id(module), number, serial, first))
+    calls.append((frame, number, serial, first))
 
 
-def _outermost(module: Any, args: Any) -> None:
+def _outermost(frame: int, module: Any, args: Any) -> None:
     inside_backward = in_backward()
     number = registry.number(module, outermost=True)
     flags = kinds.GRAD if _torch.grad_enabled() else 0
@@ -145,14 +146,14 @@ def _outermost(module: Any, args: Any) -> None:
     flags |= kinds.IN_BACKWARD if inside_backward else 0
     flags |= kinds.GRAPH_MODULE if isinstance(module, _torch.GraphModule) else 0
     flags |= kinds.FAKE if private.fake_mode() is not None else 0
-    steps.trained = True
+    steps.trains()
     instrumented = recorder.level >= MODULES
     serial = _serial() if instrumented else 0
     k = thread.begin(kinds.FORWARD_BEGIN, flags, number)
     first = 0
     if not inside_backward:
         first = nodes.enter(number) if instrumented else private.sequence_number()
-    thread.calls.append((id(module), number, serial, first))
+    thread.calls.append((frame, number, serial, first))
     if inside_backward:
         stamps.module(k)
         return
@@ -162,12 +163,12 @@ def _outermost(module: Any, args: Any) -> None:
 
 
 @guarded("the forward hook")
-def _ended(module: Any, kwargs: dict[str, Any], out: Any) -> None:
+def _ended(frame: int, module: Any, kwargs: dict[str, Any], out: Any) -> None:
     """Runs after each call that began with marks. out is None if it raised."""
-    calls, key = thread.calls, id(module)
-    if not any(c[0] == key for c in calls):
+    calls = thread.calls
+    if not any(c[0] == frame for c in calls):
         return  # closed before
-    while calls[-1][0] != key:
+    while calls[-1][0] != frame:
         calls.pop()  # an interrupt came while we were marking its end
     if len(calls) == 1:
         _outermost_ended(module, kwargs, out, calls)

@@ -1,4 +1,4 @@
-"""Looks into Opacus: what its hooks hold, where they compute norms and per-sample gradients, and the parts of its step.
+"""Looks into Opacus: when its hooks keep inputs and compute norms and per-sample gradients, and the parts of its step.
 
 Its hooks are bound to modules when they are registered, so classes are patched as soon as they are defined: each module
 of Opacus right after its import, before another imports its functions by name.
@@ -7,19 +7,14 @@ of Opacus right after its import, before another imports its functions by name.
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from dpsight import kinds, stages
-from dpsight.parameters import attached, gradients
 from dpsight.patch import Patches, bracket, method
 from dpsight.recorder import TAGS, events, guarded, recorder, stamps, steps, thread
 from dpsight.registry import registry
-from dpsight.tags import Record, tags
-from dpsight.tensors import quiet, storages
-from dpsight.torch_compat import Weak, expired, weak
 
 _OPTIMIZERS = (
     "optimizer",
@@ -59,26 +54,14 @@ class Opacus:
         self.calls: set[tuple[int, int | str]] = set()
 
 
-class Work(threading.local):
-    """The parameters that the phase which runs on this thread works through."""
-
-    def __init__(self) -> None:
-        self.current: list[Any] = []  # in order
-        self.reached = 0  # how many of them
-
-
 _opacus = Opacus()
-_work = Work()
-
-# Address, bytes and a weak reference of each storage.
-_Held = Sequence[tuple[int, int, Weak | None]]
 
 
 def install(module: Any, patches: Patches) -> None:
     """Patches the classes and functions that one of Opacus' modules defines."""
     if not _opacus.present:
         _opacus.present = True
-        events.backward_ended.subscribe(_tag_samples)
+        events.dp_imported.tell()
     steps.keep_phases()  # what it brackets is told by the runs inside
     for cls in [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]:
         _patch(cls, patches)
@@ -150,7 +133,7 @@ def _optimizer(args: tuple[Any, ...]) -> int:
 
 def _step_begins(_args: tuple[Any, ...]) -> None:
     if thread.spans.count(kinds.DP_STEP_BEGIN) == 1:
-        thread.updated = 0
+        thread.note_update(0)
 
 
 def _step_ended(args: tuple[Any, ...]) -> tuple[int, int]:
@@ -181,77 +164,36 @@ def _phase(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
 @guarded("the hook of Opacus' phases")
 def _phase_begins(optimizer: Any, phase: str) -> None:
     stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, recorder.name(phase)))
-    if phase == "noise" and recorder.level >= TAGS:
-        _work.current[:], _work.reached = optimizer.params, 0
+    if recorder.level >= TAGS:
+        events.dp_phase_begins.tell(optimizer, phase)
 
 
 @guarded("the hook of Opacus' phases")
 def _phase_ended(optimizer: Any, phase: str) -> None:
-    _work.current.clear()
     if recorder.level >= TAGS:
-        _tag_parameters(optimizer)
+        events.dp_phase_ended.tell(optimizer, phase)
     stamps.stamp(thread.end(kinds.PHASE_BEGIN, 0, recorder.name(phase)))
 
 
-@guarded("tagging summed gradients", fatal=False)
-@quiet
-def _tag_parameters(optimizer: Any) -> None:
-    """Tags what clipping, accumulating and noising have left on the parameters."""
-    out: list[Record] = []
-    parameters = optimizer.params
-    for p in parameters:
-        summed = p.__dict__.get("summed_grad")
-        if summed is not None:
-            out += tags.of(kinds.SUMMED_GRADIENT, summed, registry.parameter(p))
-    tags.emit(out + gradients.assigned(parameters))
-
-
 def _flat(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Clipping asks for each parameter's per-sample gradients in turn: by then the sum of the one before is there."""
-
     @functools.wraps(function)
     def flat(self: Any, p: Any) -> Any:
         if recorder.level >= TAGS and thread.inside(kinds.DP_STEP_BEGIN):
-            _tag_previous_sum(p)
+            events.dp_clips.tell(p)
         return function(self, p)
 
     return flat
 
 
-@guarded("tagging a summed gradient", fatal=False)
-def _tag_previous_sum(p: Any) -> None:
-    if _work.current:
-        previous = _work.current.pop()
-        summed = previous.__dict__.get("summed_grad")
-        if summed is not None:
-            tags.emit(tags.of(kinds.SUMMED_GRADIENT, summed, registry.parameter(previous)))
-    _work.current.append(p)
-
-
 def _noise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Noise is made for each parameter in turn: by then the one before has its new gradient."""
-
     @functools.wraps(function)
     def noise(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         if recorder.level >= TAGS:
-            _tag_noise(result)
+            events.dp_noise_made.tell(result)
         return result
 
     return noise
-
-
-@guarded("tagging noise", fatal=False)
-def _tag_noise(noise: Any) -> None:
-    named = 0
-    out: list[Record] = []
-    current, reached = _work.current, _work.reached
-    if reached < len(current):
-        named = registry.parameter(current[reached])
-        if reached:
-            out = gradients.assigned([current[reached - 1]])
-        _work.reached += 1
-    tags.emit(out + tags.within(kinds.NOISE, noise, named))
 
 
 def _patch_hooks(cls: type, patches: Patches) -> None:
@@ -286,17 +228,10 @@ def _activations(function: Callable[..., Any]) -> Callable[..., Any]:
             result = function(self, module, *args, **kwargs)
         finally:
             _opacus.calls.discard(call)
-        _tag_activations(module)
+        events.activations_kept.tell(module)
         return result
 
     return capture
-
-
-@guarded("tagging hook activations", fatal=False)
-def _tag_activations(module: Any) -> None:
-    held = module.__dict__.get("activations")
-    if held:
-        tags.emit(tags.within(kinds.HOOK_ACTIVATION, held[-1], 0, registry.known(module)))
 
 
 def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -308,62 +243,25 @@ def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
         passes = recorder.level < TAGS or thread.inside(kinds.SAMPLER_BEGIN)
         if passes or not getattr(self, "hooks_enabled", True):
             return function(self, module, *args, **kwargs)
-        number, held = _sampler_begins(module)
+        _sampler_begins(module)
         try:
             return function(self, module, *args, **kwargs)
         finally:
-            _sampler_ended(module, number, held)
+            _sampler_ended(module)
 
     return capture
 
 
-@guarded("the hook of Opacus' samplers", otherwise=(0, ()))
-def _sampler_begins(module: Any) -> tuple[int, _Held]:
-    number = registry.known(module)
-    held = _held(module)
-    stamps.module(thread.enter(kinds.SAMPLER_BEGIN, number))
-    return number, held
+@guarded("the hook of Opacus' samplers")
+def _sampler_begins(module: Any) -> None:
+    events.sampler_begins.tell(module)
+    stamps.module(thread.enter(kinds.SAMPLER_BEGIN, registry.known(module)))
 
 
 @guarded("the hook of Opacus' samplers")
-def _sampler_ended(module: Any, number: int, held: _Held) -> None:
-    _sampled(module, number, held)
-    stamps.module(thread.end(kinds.SAMPLER_BEGIN, 0, number))
-
-
-@guarded("following hook activations", fatal=False, otherwise=())
-@quiet
-def _held(module: Any) -> _Held:
-    """The storages that the hook is about to let go."""
-    last = (module.__dict__.get("activations") or [[]])[-1]
-    return [(s.data_ptr(), s.nbytes(), weak(s)) for t in last for s, _ in storages(t)]
-
-
-@guarded("tagging per-sample gradients", fatal=False)
-@quiet
-def _sampled(module: Any, number: int, held: _Held) -> None:
-    own = module.__dict__
-    kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
-    alive = [(a, size) for a, size, ref in held if not expired(ref)]
-    tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number, 0) for at in alive if at not in kept], untag=True)
-    out: list[Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
-    for p in module.parameters():
-        if p.__dict__:
-            named = registry.parameter(p)
-            out += [r for r in attached(p, named) if r[0] in (kinds.GRAD_SAMPLE, kinds.NORM_SAMPLE)]
-    tags.emit(out)
-    registry.normed(module)
-
-
-@quiet
-def _tag_samples(_released: bool) -> None:
-    """Tags what a per-sample method left on parameters without passing our hooks (expanded weights)."""
-    out: list[Record] = []
-    for root in registry.roots():
-        for p in root.parameters():
-            if p.__dict__:
-                out += [r for r in attached(p, registry.parameter(p)) if r[0] != kinds.GRADIENT]
-    tags.emit(out)
+def _sampler_ended(module: Any) -> None:
+    events.sampler_ended.tell(module)
+    stamps.module(thread.end(kinds.SAMPLER_BEGIN, 0, registry.known(module)))
 
 
 def _staging(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -374,19 +272,9 @@ def _staging(function: Callable[..., Any]) -> Callable[..., Any]:
         if recorder.level < TAGS or "param" not in kwargs:
             return function(*args, **kwargs)
         p = kwargs["param"]
-        _tag_sample(p, kwargs.get("grad_sample"))
+        events.sample_made.tell(p, kwargs.get("grad_sample"))
         result = function(*args, **kwargs)
-        _tag_current_sample(p)
+        events.sample_made.tell(p, p.__dict__.get("_current_grad_sample"))
         return result
 
     return create
-
-
-@guarded("tagging per-sample gradients", fatal=False)
-def _tag_current_sample(p: Any) -> None:
-    _tag_sample(p, p.__dict__.get("_current_grad_sample"))
-
-
-@guarded("tagging per-sample gradients", fatal=False)
-def _tag_sample(p: Any, tensor: Any) -> None:
-    tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, registry.parameter(p)))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from threading import get_ident as _ident
 from typing import Any
 
 from dpsight import kinds
 from dpsight.patch import Patches, bracket, method
 from dpsight.recorder import (
-    COUNTERS,
     TAGS,
     codes,
     events,
@@ -32,7 +30,7 @@ def install(patches: Patches) -> None:
     compiling = torch.compiler.is_dynamo_compiling
     module = sys.modules["torch.optim.optimizer"]  # torch.optim deletes the attribute
     cls = module.Optimizer
-    codes.step = step_code(cls)
+    codes.know(step=step_code(cls))
 
     def before(optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not compiling():
@@ -65,29 +63,26 @@ def install(patches: Patches) -> None:
 
 def _update_begins(optimizer: Any) -> None:
     """An optimizer's step begins."""
-    level, identity, here = recorder.level, id(optimizer), _ident()
-    if not level:
+    if not recorder.level:
         return
-    unmarked = level == COUNTERS and recorder.unphased_thread == here
-    if unmarked and unphased.optimizer == identity and not unphased.updating and not in_backward():
-        unphased.updating_thread = here
-        unphased.updating = identity
+    without = recorder.without_phases()
+    if without and not in_backward() and unphased.update_begins(id(optimizer)):
         return
-    _mark_begin(optimizer, unmarked)
+    _mark_begin(optimizer, without)
 
 
 @guarded("the optimizer hook")
-def _mark_begin(optimizer: Any, unmarked: bool) -> None:
+def _mark_begin(optimizer: Any, without_phases: bool) -> None:
     thread.close_stale(own=1)
-    if unmarked:
-        unphased.optimizer = 0
+    if without_phases:
+        unphased.mark_both_ends()
     nested = thread.inside(kinds.OPTIMIZER_BEGIN)
     if nested:
         steps.mark_both_ends()  # one mark would not tell which of two updates is inside the other
     inside_backward = in_backward()
     flags = kinds.NESTED if nested else 0
     flags |= kinds.IN_BACKWARD if inside_backward else 0
-    steps.trained = True
+    steps.trains()
     k = thread.begin(kinds.OPTIMIZER_BEGIN, flags, registry.optimizer(optimizer), own=1)
     if not inside_backward:
         stamps.stamp(k)
@@ -100,10 +95,9 @@ def _update_ended(optimizer: Any) -> None:
     """An optimizer's step has ended, the innermost of those under way."""
     if not recorder.level:
         return
-    steps.updates += 1
+    steps.count_update()
     identity = id(optimizer)
-    if unphased.updating == identity and unphased.updating_thread == _ident():
-        unphased.updating = 0
+    if unphased.update_ended(identity):
         if unphased.optimizer == identity and steps.updated_alone():
             return
         number = registry.optimizer(optimizer)
@@ -120,27 +114,27 @@ def _update_ended(optimizer: Any) -> None:
     number = registry.optimizer(optimizer)
     k = recorder.mark(kinds.OPTIMIZER_END, flags, number)
     if inside_backward:
-        runs.updates_inside += 1
+        runs.update_inside()
         steps.keep_phases()  # the run around it tells of such an update
         return
     stamps.stamp(k)
     if nested:
         return
     if thread.inside(kinds.DP_STEP_BEGIN) or thread.inside(kinds.SCALER_BEGIN):
-        thread.updated = number
+        thread.note_update(number)
     else:
         _updated(optimizer, number)
 
 
 def _updated(optimizer: Any, number: int) -> None:
     steps.updated(number)
-    if codes.step is not None and recorder.level == COUNTERS and recorder.unphased_thread == _ident():
+    if codes.step is not None and recorder.without_phases():
         steps.mark_next_at_end(id(optimizer), number)
 
 
 def _scaler_begins(_args: tuple[Any, ...]) -> None:
     steps.mark_both_ends()
-    thread.updated = 0
+    thread.note_update(0)
 
 
 @guarded("the scaler hook", otherwise=(0, 0))

@@ -84,9 +84,7 @@ def _recording(function: Callable[..., Any]) -> Callable[..., Any]:
         if not drains.recording or not recorder.level:
             result = function(enabled, *args, **kwargs)
             if recorder.cuda and recorder.level:  # between two windows
-                drains.user_options = _options(enabled, args, kwargs) if enabled else None
-                if not enabled:
-                    drains.user_traces.clear()  # torch forgets too
+                drains.script_records(_options(enabled, args, kwargs) if enabled else None, keep=bool(enabled))
             return result
         with uninterrupted, freeze_threads():
             drains.drain("script")
@@ -110,8 +108,7 @@ def _goes_on() -> None:
 @guarded("sharing the recording")
 def _shares(enabled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Records at least as much as we need, with the script's own options if it has any."""
-    drains.user_traces.clear()
-    drains.user_options = _options(enabled, args, kwargs) if enabled else None
+    drains.script_records(_options(enabled, args, kwargs) if enabled else None)
     drains.resume_after_script()
 
 

@@ -150,7 +150,7 @@ def _begin_late() -> int:
     has: the kind of that mark, 0 = there is none to mark. The pass is the one whose functions are under way; the loss
     is part of forward."""
     inside_backward = in_backward()
-    if recorder.level != COUNTERS or not (inside_backward or recorder.unphased_thread == threading.get_ident()):
+    if recorder.level != COUNTERS or not (inside_backward or recorder.without_phases()):
         return 0
     thread.close_stale()
     if any(kind in thread.spans for kind in (kinds.OPTIMIZER_BEGIN, kinds.FORWARD_BEGIN, kinds.BACKWARD_BEGIN)):

@@ -17,20 +17,19 @@ from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import COUNTERS, MODULES, PHASES, SILENT, TAGS, guarded, recorder
 from dpsight.recorder.freeze import freeze_threads
 from dpsight.recorder.policy import steps
-from dpsight.recorder.spans import Call, Trainer, codes, in_backward, runs, thread
+from dpsight.recorder.spans import Call, calling, codes, in_backward, runs, thread
 from dpsight.recorder.timing import stamps
-from dpsight.recorder.unphased_steps import CALLED, RAN, unphased
+from dpsight.recorder.unphased_steps import CALLED, unphased
 
 __all__ = [
     "CALLED",
     "COUNTERS",
     "MODULES",
     "PHASES",
-    "RAN",
     "SILENT",
     "TAGS",
     "Call",
-    "Trainer",
+    "calling",
     "codes",
     "drains",
     "events",

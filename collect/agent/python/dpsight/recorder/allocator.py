@@ -228,6 +228,13 @@ class Drains:
         recorder.mark(kinds.DRAIN_END, 0, self.count)
         return complete
 
+    def script_records(self, options: dict[str, Any] | None, keep: bool = False) -> None:
+        """The script records for itself with these options, or no longer. keep: what was drained since it began is a
+        part of its own recording still; torch forgets the rest with each new one."""
+        if not keep:
+            self.user_traces.clear()
+        self.user_options = options
+
     def resume_after_script(self) -> None:
         """Empties the ring where it was drained a moment ago and a script's own call came between."""
         with uninterrupted:

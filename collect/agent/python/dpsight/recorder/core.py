@@ -84,7 +84,8 @@ class Recorder:
         self.cuda = False  # CUDA is initialised
         self.tagging = not self.settings.bare  # tags are possible at all
         self.level = PHASES if self.settings.bare else MODULES
-        self.unphased_thread = 0  # at level COUNTERS: the thread that trains; other threads are recorded as at PHASES
+        # The thread that trains, at level COUNTERS, at which the others are recorded as at PHASES; else 0.
+        self.unphased_thread = 0
         self.journal: Journal | None = None
         self._map: Any = None
         self._limit = 0  # marks that there is room for; 0 = no journal is open
@@ -109,6 +110,10 @@ class Recorder:
             self.unphased_thread = unphased_thread
             self.level = level
 
+    def without_phases(self) -> bool:
+        """Whether this thread passes over its marks: it is the one that trains, in a step without phases."""
+        return self.unphased_thread == _ident()
+
     def cuda_starts(self, tagging: bool) -> None:
         """CUDA is initialised. tagging: its allocator tells which block is which."""
         self.cuda = True
@@ -126,6 +131,10 @@ class Recorder:
             self.unphased_thread = 0
             self._limit = 0
             self._set_metadata = None
+
+    def installs_into(self, torch: Any) -> None:
+        """This is the torch that is recorded."""
+        self.torch = torch
 
     # Failures.
 

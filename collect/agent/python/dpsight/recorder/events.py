@@ -58,6 +58,7 @@ module_returned = Event()  # (out, call, calls) A call has ended, at level MODUL
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
 backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
 recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
+block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.
 
 # Of optimizers.
 update_begins = Event()  # (optimizer) At level TAGS.
@@ -65,9 +66,22 @@ update_ended = Event()  # (optimizer) At level TAGS, before its mark.
 compiled_update_begins = Event()  # (optimizer) A compiled step begins: torch runs none of its hooks around it.
 compiled_update_ended = Event()  # (optimizer)
 
-# Of libraries.
-dp_optimizer_made = Event()  # (optimizer) One of Opacus'.
-parameter_gathered = Event()  # (parameter) A whole one, of which this rank has a shard.
+# Of Opacus and of torch's expanded weights; all but the first two at level TAGS.
+dp_imported = Event()  # () Opacus is there.
+dp_optimizer_made = Event()  # (optimizer)
+dp_phase_begins = Event()  # (optimizer, phase) "clip", "accumulate" or "noise" has begun.
+dp_phase_ended = Event()  # (optimizer, phase) Its end is about to be marked.
+dp_clips = Event()  # (parameter) Clipping asks for its per-sample gradients.
+dp_noise_made = Event()  # (noise) For one parameter after the other.
+activations_kept = Event()  # (module) A forward hook has kept the inputs of a layer.
+sampler_begins = Event()  # (module) Norms or per-sample gradients of a layer are about to be computed.
+sampler_ended = Event()  # (module) They have been.
+sample_made = Event()  # (parameter, tensor) Per-sample gradients of a parameter, which may be copied to another place.
+sample_set = Event()  # (parameter) They hang on the parameter now.
+
+# Of ranks, at level TAGS.
+group_gathered = Event()  # (group) FSDP2 has gathered a group's parameters.
+group_scattered = Event()  # (group) It has scattered their gradients.
 
 # Of the end.
 process_ends = Event()  # () The last drain is done.

@@ -56,6 +56,14 @@ class Steps:
         self._thread = 0  # that ended the last step
         self._both_ends = False  # updates have two marks always
 
+    def trains(self) -> None:
+        """Something trains."""
+        self.trained = True
+
+    def count_update(self) -> None:
+        """An update of any optimizer has ended."""
+        self.updates += 1
+
     # Ends of steps.
 
     def updated(self, key: Hashable) -> None:

@@ -1,7 +1,8 @@
 """What each thread is inside of: its open spans. An exception leaves spans open whose end no hook sees: torch runs no
 hook after an optimizer's step that raised, and an interrupt may come while the end of a call is being marked. So spans
 of both kinds are closed by what is marked next, and whether one is alive its frame tells: torch's wrapper around each
-optimizer's step, and our function around each module's call."""
+optimizer's step, and our function around each module's call. A call has the identity of its frame, so that of two, one
+inside the other, it is known which is gone."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from dpsight.torch_compat import private
 _CALL, _STEP, _RUN = kinds.FORWARD_BEGIN, kinds.OPTIMIZER_BEGIN, kinds.BACKWARD_BEGIN
 
 Call = tuple[int, int, int, int]
-"""A module's call: its id(), its number, the call's serial, the sequence number of the first node made in it."""
+"""A module's call: the id() of its frame, the module's number, the call's serial, the sequence number of the first node
+made in it."""
 
 
 class Codes:
-    """Whose frames tell what a thread is inside of. Hooks set them; None = it cannot be told."""
+    """Whose frames tell what a thread is inside of. Hooks say which; None = it cannot be told."""
 
     __slots__ = ("call", "compiled_step", "run", "step")
 
@@ -32,6 +34,11 @@ class Codes:
         self.step: CodeType | None = None  # an optimizer's step
         self.compiled_step: CodeType | None = None  # one that was compiled
         self.run: CodeType | None = None  # a run of autograd's engine, where it is waited for
+
+    def know(self, **codes: CodeType | None) -> None:
+        """Sets some of them, by name."""
+        for name, code in codes.items():
+            setattr(self, name, code)
 
 
 class Trainer:
@@ -50,6 +57,22 @@ class Runs:
         self.updates_inside = 0  # updates in the run under way
         self.threads = 0  # that have run a backward
         self.trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()  # of the threads that are alive
+
+    def count_one(self) -> None:
+        """An outermost run is about to begin."""
+        self.count += 1
+
+    def begins(self, k: int) -> None:
+        """An outermost run has begun, with this mark."""
+        self.latest = k
+
+    def update_inside(self) -> None:
+        """The run under way has updated parameters."""
+        self.updates_inside += 1
+
+    def forget_updates(self) -> None:
+        """The run is over, and its updates were told."""
+        self.updates_inside = 0
 
 
 class Thread(threading.local):
@@ -93,6 +116,35 @@ class Thread(threading.local):
         self.leave(kind)
         return recorder.mark(kind + 1, flags, a)
 
+    def trained(self, nested: bool) -> None:
+        """This thread runs a backward."""
+        if not nested and self.trainer is None:
+            trainer = Trainer()
+            runs.trainers.add(trainer)
+            self.trainer = trainer
+        if not self.trains:
+            self.trains = True
+            runs.threads += 1
+
+    def begin_stage(self, name: str) -> None:
+        """A stage of the set-up begins, without a mark."""
+        self.stage, self.stage_number = name, 0
+
+    def mark_stage(self) -> int:
+        """Marks the beginning of the stage of the set-up that is under way."""
+        self.stage_number = recorder.name(self.stage)
+        return recorder.mark(kinds.PHASE_BEGIN, kinds.SETUP, self.stage_number)
+
+    def end_stage(self) -> int:
+        """Ends the stage: the number of its name, 0 if its beginning was not marked."""
+        number = self.stage_number
+        self.stage, self.stage_number = "", 0
+        return number
+
+    def note_update(self, number: int) -> None:
+        """The optimizer of this number has stepped inside a DP step or a scaler; 0 = none has yet."""
+        self.updated = number
+
     def inside(self, kind: int) -> bool:
         """Whether a span of this kind is open."""
         return kind in self.spans
@@ -117,16 +169,16 @@ class Thread(threading.local):
             self._close_steps(own)
 
     def close_calls(self) -> None:
-        """Shortens the stack of calls to those that are alive."""
-        alive = _alive(codes.call)
+        """Takes the calls that are gone off the stack."""
         calls = self.calls
-        if not alive and calls:
-            number = calls[0][1]
-            calls.clear()
+        alive = _calls_alive(calls)
+        if len(alive) == len(calls):
+            return
+        outermost = calls[0]
+        calls[:] = alive
+        if outermost not in alive:
             self._forget(_CALL)
-            recorder.mark(kinds.FORWARD_END, kinds.REPAIRED, number)
-        elif len(calls) > alive:
-            del calls[alive:]
+            recorder.mark(kinds.FORWARD_END, kinds.REPAIRED, outermost[1])
 
     def _mark_update(self, own: int) -> None:
         if unphased.updating_thread == threading.get_ident():
@@ -170,6 +222,28 @@ class Thread(threading.local):
 def in_backward() -> bool:
     """Whether this thread is inside a run of the engine."""
     return private.graph_task() != -1
+
+
+def _calls_alive(calls: list[Call]) -> list[Call]:
+    """Those calls whose frames this thread is inside of. An address is used again, so of two calls with the same the
+    later one has the frame."""
+    by_frame = {call[0]: call for call in calls}
+    alive = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and by_frame:
+        if frame.f_code is codes.call and (call := by_frame.pop(id(frame), None)) is not None:
+            alive.append(call)
+        frame = frame.f_back
+    return alive[::-1]
+
+
+def calling() -> int:
+    """The id() of the frame of the innermost call of a module that this thread is inside of, but for the one whose
+    beginning is about to be marked; 0 = there is none."""
+    frame: FrameType | None = sys._getframe(4)
+    while frame is not None and frame.f_code is not codes.call:
+        frame = frame.f_back
+    return id(frame) if frame is not None else 0
 
 
 def _alive(code: CodeType | None, other: CodeType | None = None) -> int:

@@ -15,6 +15,8 @@ saved what, and the module in backward, are not.
 
 from __future__ import annotations
 
+import threading
+
 from dpsight.recorder.allocator import drains
 from dpsight.recorder.core import recorder
 from dpsight.recorder.windows import windows
@@ -41,6 +43,38 @@ class Unphased:
         self.number = 0  # of that optimizer, or of the one that did so last
         self.updating = 0  # id() of the optimizer whose update has begun so; stays if it raised, until the next
         self.updating_thread = 0  # in which it began
+
+    def call_begins(self) -> None:
+        """A module is called; what it calls is a part of it."""
+        self.calling = True
+
+    def call_ended(self) -> None:
+        """The call is over."""
+        self.calling, self.at = False, CALLED
+
+    def runs(self) -> None:
+        """Backward runs."""
+        self.at = RAN
+
+    def update_begins(self, identity: int) -> bool:
+        """An optimizer's update begins. Returns whether it goes without a mark: it is of the one that makes them all,
+        and inside no other."""
+        if self.optimizer != identity or self.updating:
+            return False
+        self.updating_thread = threading.get_ident()
+        self.updating = identity
+        return True
+
+    def update_ended(self, identity: int) -> bool:
+        """An optimizer's update ends. Returns whether it began without a mark, in this thread."""
+        if self.updating != identity or self.updating_thread != threading.get_ident():
+            return False
+        self.updating = 0
+        return True
+
+    def mark_both_ends(self) -> None:
+        """The update that is next, or under way, has two marks."""
+        self.optimizer = 0
 
     def forget_optimizer(self, identity: int) -> None:
         """An optimizer is gone, and its id() is free for another."""

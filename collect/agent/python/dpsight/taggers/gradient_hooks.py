@@ -48,10 +48,9 @@ class GradientHooks:
         self._watched: list[tuple[Any, Any]] = []
 
     def install(self) -> None:
-        """Waits for steps, updates and what ranks gather."""
+        """Waits for steps and updates."""
         events.step_begins.subscribe(self._step_begins)
         events.update_begins.subscribe(_tag_assigned)
-        events.parameter_gathered.subscribe(lambda p: self.watch(p, owned=False))
 
     def watch(self, p: Any, owned: bool = True) -> None:
         """Sets the hook on a parameter that lies on a GPU, once. Not where a bare step fails: the engine may be at

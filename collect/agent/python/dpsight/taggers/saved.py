@@ -48,6 +48,7 @@ class Saved:
         events.step_ended.subscribe(lambda _number: self._held.clear())
         events.backward_begins.subscribe(self._tag)
         events.recompute_ended.subscribe(self._tag)
+        events.block_recomputed.subscribe(_tag_recomputed)
         events.backward_ended.subscribe(lambda released: self._untag() if released else None)
 
     @quiet
@@ -160,6 +161,10 @@ class Saved:
             elif self._held.get(address) is held:
                 self._held.pop(address, None)
         return alive
+
+
+def _tag_recomputed(tensors: list[Any]) -> None:
+    tags.emit(tags.within(kinds.SAVED_TENSOR, tensors, recorder.tag_name("recomputed")))
 
 
 def _node(root: Any) -> Any:

@@ -1,0 +1,144 @@
+"""Tags what per-sample methods keep: the inputs and output gradients that Opacus' hooks hold, per-sample gradients and
+norms, their sums, and the noise."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from dpsight import kinds
+from dpsight.parameters import attached, gradients
+from dpsight.recorder import events
+from dpsight.registry import registry
+from dpsight.tags import Record, tags
+from dpsight.tensors import quiet, storages
+from dpsight.torch_compat import Weak, expired, weak
+
+# Address, bytes and a weak reference of each storage.
+_Held = Sequence[tuple[int, int, Weak | None]]
+
+
+class Work(threading.local):
+    """What this thread is in the middle of."""
+
+    def __init__(self) -> None:
+        self.parameters: list[Any] = []  # that clipping or noise works through
+        self.reached = 0  # how many of them have their noise
+        self.held: _Held = ()  # what the hook of the layer under way holds
+
+
+_work = Work()
+
+
+def install() -> None:
+    """Waits for Opacus and expanded weights."""
+    events.dp_imported.subscribe(lambda: events.backward_ended.subscribe(_tag_left))
+    events.dp_phase_begins.subscribe(_phase_begins)
+    events.dp_phase_ended.subscribe(_phase_ended)
+    events.dp_clips.subscribe(_clips)
+    events.dp_noise_made.subscribe(_noise_made)
+    events.activations_kept.subscribe(_activations_kept)
+    events.sampler_begins.subscribe(_sampler_begins)
+    events.sampler_ended.subscribe(_sampler_ended)
+    events.sample_made.subscribe(_sample_made)
+    events.sample_set.subscribe(_sample_set)
+
+
+# The optimizer's phases.
+
+
+def _phase_begins(optimizer: Any, phase: str) -> None:
+    if phase == "noise":
+        _work.parameters[:], _work.reached = optimizer.params, 0
+
+
+@quiet
+def _phase_ended(optimizer: Any, _phase: str) -> None:
+    """Tags what clipping, accumulating and noising have left on the parameters."""
+    _work.parameters.clear()
+    out: list[Record] = []
+    parameters = optimizer.params
+    for p in parameters:
+        out += _summed(p)
+    tags.emit(out + gradients.assigned(parameters))
+
+
+def _summed(p: Any) -> list[Record]:
+    summed = p.__dict__.get("summed_grad")
+    return [] if summed is None else tags.of(kinds.SUMMED_GRADIENT, summed, registry.parameter(p))
+
+
+def _clips(p: Any) -> None:
+    """Clipping takes the parameters in turn: by now the sum of the one before is there."""
+    if _work.parameters:
+        tags.emit(_summed(_work.parameters.pop()))
+    _work.parameters.append(p)
+
+
+def _noise_made(noise: Any) -> None:
+    """Noise is made for each parameter in turn: by now the one before has its new gradient."""
+    named = 0
+    out: list[Record] = []
+    parameters, reached = _work.parameters, _work.reached
+    if reached < len(parameters):
+        named = registry.parameter(parameters[reached])
+        if reached:
+            out = gradients.assigned([parameters[reached - 1]])
+        _work.reached += 1
+    tags.emit(out + tags.within(kinds.NOISE, noise, named))
+
+
+# The hooks of layers.
+
+
+def _activations_kept(module: Any) -> None:
+    held = module.__dict__.get("activations")
+    if held:
+        tags.emit(tags.within(kinds.HOOK_ACTIVATION, held[-1], 0, registry.known(module)))
+
+
+@quiet
+def _sampler_begins(module: Any) -> None:
+    """Notes the storages that the hook is about to let go. A book-keeping one goes on holding them."""
+    last = (module.__dict__.get("activations") or [[]])[-1]
+    _work.held = [(s.data_ptr(), s.nbytes(), weak(s)) for t in last for s, _ in storages(t)]
+
+
+@quiet
+def _sampler_ended(module: Any) -> None:
+    own, number = module.__dict__, registry.known(module)
+    held, _work.held = _work.held, ()
+    kept = {(a, size) for _, a, size, *_ in tags.within(kinds.HOOK_ACTIVATION, own.get("activations"))}
+    alive = [(a, size) for a, size, ref in held if not expired(ref)]
+    tags.emit([(kinds.HOOK_ACTIVATION, *at, 0, number, 0) for at in alive if at not in kept], untag=True)
+    out: list[Record] = tags.within(kinds.STORED_BACKPROP, own.get("backprops"), 0, number)
+    for p in module.parameters():
+        if p.__dict__:
+            named = registry.parameter(p)
+            out += [r for r in attached(p, named) if r[0] in (kinds.GRAD_SAMPLE, kinds.NORM_SAMPLE)]
+    tags.emit(out)
+    registry.normed(module)
+
+
+# Per-sample gradients.
+
+
+def _sample_made(p: Any, tensor: Any) -> None:
+    """They are copied into a second tensor of their size: both are there at once."""
+    tags.emit(tags.within(kinds.GRAD_SAMPLE, tensor, registry.parameter(p)))
+
+
+def _sample_set(p: Any) -> None:
+    tags.emit([r for r in attached(p, registry.parameter(p)) if r[0] == kinds.GRAD_SAMPLE])
+
+
+@quiet
+def _tag_left(_released: bool) -> None:
+    """Tags what a per-sample method has left on parameters without passing our hooks."""
+    out: list[Record] = []
+    for root in registry.roots():
+        for p in root.parameters():
+            if p.__dict__:
+                out += [r for r in attached(p, registry.parameter(p)) if r[0] != kinds.GRADIENT]
+    tags.emit(out)

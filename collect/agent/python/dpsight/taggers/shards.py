@@ -1,0 +1,54 @@
+"""Tags what FSDP2 gathers and scatters: whole parameters under the names of their shards, the flat tensors that travel,
+and the shards of gradients that come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpsight import kinds, torch_compat
+from dpsight.parameters import name_of
+from dpsight.recorder import events, recorder
+from dpsight.registry import registry
+from dpsight.taggers.gradient_hooks import gradient_hooks
+from dpsight.tags import Record, tags
+from dpsight.tensors import quiet
+
+
+def install() -> None:
+    """Waits for groups of parameters."""
+    events.group_gathered.subscribe(_gathered)
+    events.group_scattered.subscribe(_scattered)
+
+
+@quiet
+def _gathered(group: Any) -> None:
+    """Tags the parameters that a group has gathered, and the flat tensor that they came in. Their gradients are watched
+    as any parameter's."""
+    out: list[Record] = []
+    for whole, shard, name in torch_compat.gathered(group):
+        named = name_of(shard, name)
+        registry.rename_parameter(whole, named)
+        gradient_hooks.watch(whole, owned=False)
+        out += tags.of(kinds.PARAMETER, whole, named)
+    flat = torch_compat.gathered_flat(group)
+    if flat is not None:
+        out += tags.of(kinds.PARAMETER, flat, _flat(group, "gathered"))
+    tags.emit(out)
+
+
+@quiet
+def _scattered(group: Any) -> None:
+    """Tags the flat tensor that a group's gradients were put into, and the shards that came out."""
+    out: list[Record] = []
+    sent = torch_compat.scattered_flat(group)
+    if sent is not None:
+        out += tags.of(kinds.GRADIENT, sent, _flat(group, "scattered"))
+    for shard in torch_compat.shards(group):
+        if shard.grad is not None:
+            out += tags.of(kinds.GRADIENT, shard.grad, name_of(shard, "sharded"))
+    tags.emit(out)
+
+
+def _flat(group: Any, what: str) -> int:
+    path = torch_compat.group_path(group)
+    return recorder.tag_name(f"{path}.{what}" if path else what)
