@@ -22,7 +22,7 @@ const (
 // glossaryValues are the values that the rows of some terms name, in order.
 var glossaryValues = map[string][]string{
 	"confidence":   {schemas.ExactExpected, schemas.Close, schemas.Indicative},
-	"conservation": {schemas.Exact, schemas.Lossy, schemas.Unverifiable},
+	"conservation": {schemas.Exact, schemas.Bounded, schemas.Lossy, schemas.Unverifiable},
 }
 
 // word matches a term, singular or plural, as whole words.

@@ -29,6 +29,8 @@ type recording struct {
 	settings    replay.Settings
 	unverified  int64 // events after the last drain that has counters
 	broken      error // a chunk that could not be read; what comes after it is lost
+	unknown     int64 // events whose action this version does not know
+	backwards   int64 // events that are earlier than the one before
 	everUsed    bool
 	resetPeaks  bool
 }

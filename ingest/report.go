@@ -32,6 +32,13 @@ func (r *report) anomalies(rank int32, rec *recording, res *replay.Result) {
 	if s := res.Anomalies.Reason(); s != "" {
 		r.warn("rank %d, device %d: %s", rank, rec.device, s)
 	}
+	if rec.unknown > 0 {
+		r.warn("rank %d, device %d: %d events have actions that this dpsight does not know; what they did is not "+
+			"counted", rank, rec.device, rec.unknown)
+	}
+	if rec.backwards > 0 {
+		r.warn("rank %d, device %d: times run backwards at %d events", rank, rec.device, rec.backwards)
+	}
 	if rec.unverified > 0 {
 		r.warn("rank %d, device %d: the last %d events have no counters to be checked against", rank, rec.device,
 			rec.unverified)

@@ -21,6 +21,7 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 			at = append(at, rec.checkpoints[i].Seq)
 		}
 	}
+	rec.doubt()
 	res, err := replay.RunWithGaps(&rec.events, rec.settings, rec.gaps, rec.final, at...)
 	if err != nil {
 		return nil, v, err
@@ -56,6 +57,9 @@ func (rec *recording) replayed() (*replay.Result, schemas.DeviceVerdict, error) 
 		v.DifferingBlocks = res.Final.Differing
 	}
 	v.Verdict, v.Reason = rec.judge(res, v, checked, disagree)
+	if v.Verdict == schemas.Bounded {
+		v.PeakLowBytes, v.PeakHighBytes = &res.PeakAllocated, &res.PeakHigh
+	}
 	return res, v, nil
 }
 
@@ -76,8 +80,18 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 		return schemas.Lossy, "replayed totals differ from those of the allocator's own list"
 	case res.Anomalies.Lost() > 0:
 		return schemas.Lossy, res.Anomalies.Reason()
+	case rec.unknown > 0:
+		return schemas.Lossy, fmt.Sprintf("this dpsight does not know the actions of %d of %d events", rec.unknown,
+			rec.events.Len())
 	case checked == 0 && (res.Final == nil || res.Final.Blocks == 0):
 		return schemas.Unverifiable, "the recording holds no counters and no list of torch's to check against"
+	case checked == 0 && rec.backwards > 0:
+		return schemas.Unverifiable, fmt.Sprintf("times run backwards at %d events, so their order is in doubt",
+			rec.backwards)
+	case res.Anomalies.LateSlack > 0 && res.Rewound:
+		return schemas.Bounded, res.Anomalies.Reason()
+	case res.Anomalies.LateSlack > 0, checked == 0 && (res.Anomalies.Inexact() || res.Anomalies.Late() && !res.Rewound):
+		return schemas.Unverifiable, res.Anomalies.Reason()
 	case rec.unverified > 0:
 		return schemas.Exact, fmt.Sprintf("up to the last drain with counters; %d events after it are unchecked",
 			rec.unverified)
@@ -85,6 +99,23 @@ func (rec *recording) judge(res *replay.Result, v schemas.DeviceVerdict, checked
 		return schemas.Exact, res.Anomalies.Reason()
 	}
 	return schemas.Exact, ""
+}
+
+// doubt counts events that torch cannot have written so, or that this version cannot read.
+func (rec *recording) doubt() {
+	last := int64(0)
+	for i, a := range rec.events.Action {
+		switch t := rec.events.TimeNS[i]; {
+		case a == schemas.ActionUnknown:
+			rec.unknown++
+		case a == schemas.ActionGap: // by the collector's clock
+		case t > 0 && t < last:
+			rec.backwards++
+			last = t
+		default:
+			last = t
+		}
+	}
 }
 
 // torchPeaks takes the highest values that torch's own counters ever showed. A script's reset loses nothing: the agent

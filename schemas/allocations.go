@@ -10,8 +10,10 @@ type Allocation struct {
 	Address        uint64 `parquet:"address"`              // on the device; places are used again
 	RequestedBytes int64  `parquet:"requested_bytes,dict"` // that the script asked for
 	// what the allocator counts; >= RequestedBytes
-	BlockBytes int64  `parquet:"block_bytes,dict"`
-	Stream     uint64 `parquet:"stream,dict"` // CUDA stream handle; 0 = the default stream
+	BlockBytes int64 `parquet:"block_bytes,dict"`
+	// by how much BlockBytes may be more, of a block from before recording began; null = by nothing
+	OpenBytes int64  `parquet:"open_bytes,dict,optional"`
+	Stream    uint64 `parquet:"stream,dict"` // CUDA stream handle; 0 = the default stream
 	// private pool; null = the default one, or unknown
 	Pool uint64 `parquet:"pool_id,dict,optional"`
 	// 0 = before recording began; that of a gap: before recording went on
@@ -33,7 +35,7 @@ type Allocation struct {
 
 // Allocations is allocations.parquet. Older files of this version have one more column, category_at_peak; what is
 // allocated at the peak follows from owners.parquet, and nothing reads it.
-var Allocations = Table[Allocation]{Name: "allocations", Version: 2}
+var Allocations = Table[Allocation]{Name: "allocations", Version: 2, Added: []string{"open_bytes"}}
 
 // MixedDTypes is the dtype of a block in which tensors of several were seen.
 const MixedDTypes = "mixed"

@@ -124,7 +124,7 @@ func encodeDocument(w io.Writer, v any) error {
 
 // readDocument decodes a JSON document after checking its schema. Unknown keys are allowed: adding a key is no new
 // version.
-func readDocument(path, schema string, v any) error {
+func readDocument(path, schema string, v any, older ...string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func readDocument(path, schema string, v any) error {
 	if err := json.Unmarshal(b, &head); err != nil {
 		return fmt.Errorf("%s: not a JSON document: %w", filepath.Base(path), err)
 	}
-	if head.Schema != schema {
+	if head.Schema != schema && !slices.Contains(older, head.Schema) {
 		return &SchemaError{File: filepath.Base(path), Got: head.Schema, Want: schema}
 	}
 	if err := json.Unmarshal(b, v); err != nil {
@@ -168,7 +168,8 @@ func WriteManifest(dir string, m *Manifest) error {
 // ReadIngestReport reads ingest.json of a run folder; a run that was never ingested gives fs.ErrNotExist.
 func ReadIngestReport(dir string) (*IngestReport, error) {
 	r := new(IngestReport)
-	if err := readDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r); err != nil {
+	if err := readDocument(filepath.Join(dir, IngestReportFile), IngestReportSchema, r,
+		olderIngestReports...); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -36,7 +36,7 @@ func (a Action) String() string {
 // ParseAction is the inverse of [Action.String]; words that this package does not know give [ActionUnknown].
 // torch's older "free" is a completed free.
 func ParseAction(s string) Action {
-	for i, n := range actionNames {
+	for i, n := range actionNames[:ActionGap] { // torch has no gaps
 		if n == s {
 			return Action(i)
 		}

@@ -4,7 +4,10 @@ package schemas
 const IngestReportFile = "ingest.json"
 
 // IngestReportSchema is the version that this package writes.
-const IngestReportSchema = "dpsight.ingested/1"
+const IngestReportSchema = "dpsight.ingested/2"
+
+// olderIngestReports are the versions that are read too. Version 1 has no verdict bounded.
+var olderIngestReports = []string{"dpsight.ingested/1"}
 
 // IngestReport (ingest.json) is ingest's verdict on a run: whether the tables beside it can be believed.
 type IngestReport struct {
@@ -29,7 +32,7 @@ type DeviceVerdict struct {
 	Rank    int32  `json:"rank"`    // the process's RANK, from 0
 	Device  int32  `json:"device"`  // torch's ordinal, from 0
 	Events  int64  `json:"events"`  // in the journal
-	Verdict string `json:"verdict"` // [Exact], [Lossy] or [Unverifiable]
+	Verdict string `json:"verdict"` // [Exact], [Bounded], [Lossy] or [Unverifiable]
 	Reason  string `json:"reason,omitempty"`
 	// ResidueBytes is the largest absolute difference between replayed and counted live bytes over all checkpoints.
 	ResidueBytes  int64 `json:"residue_bytes"`  // bytes
@@ -37,10 +40,13 @@ type DeviceVerdict struct {
 	AmbiguousTags int64 `json:"ambiguous_tags"` // tags that fit several blocks
 	UnboundTags   int64 `json:"unbound_tags"`   // tags of an address that no traced block ever had
 	// DifferingBlocks counts blocks of the allocator's last own list that replay has differently.
-	DifferingBlocks         int64  `json:"differing_blocks"`           // number of blocks
-	PeakSeq                 int64  `json:"peak_seq"`                   // first event at the highest allocated
-	PeakAllocatedBytes      int64  `json:"peak_allocated_bytes"`       // replayed
-	PeakReservedBytes       int64  `json:"peak_reserved_bytes"`        // replayed
+	DifferingBlocks    int64 `json:"differing_blocks"`     // number of blocks
+	PeakSeq            int64 `json:"peak_seq"`             // first event at the highest allocated
+	PeakAllocatedBytes int64 `json:"peak_allocated_bytes"` // replayed
+	PeakReservedBytes  int64 `json:"peak_reserved_bytes"`  // replayed
+	// PeakLowBytes and PeakHighBytes are what the peak is at least and at most; null unless the verdict is [Bounded].
+	PeakLowBytes            *int64 `json:"peak_low_bytes,omitempty"`   // replayed
+	PeakHighBytes           *int64 `json:"peak_high_bytes,omitempty"`  // replayed
 	TorchPeakAllocatedBytes *int64 `json:"torch_peak_allocated_bytes"` // by torch's counter; null = not told
 	TorchPeakReservedBytes  *int64 `json:"torch_peak_reserved_bytes"`  // by torch's counter; null = not told
 	// InstrumentedPeakSeq is the first event of the peak's height in an instrumented step or in set-up; null when only

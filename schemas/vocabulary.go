@@ -102,7 +102,9 @@ const (
 // The verdicts of conservation.
 const (
 	// replayed bytes equal the allocator's own at every checkpoint, and no event is missing
-	Exact        = "exact"
+	Exact = "exact"
+	// nothing is missing, but the sizes of some blocks from before recording are known within bounds only
+	Bounded      = "bounded"
 	Lossy        = "lossy"        // events are missing, or replay and allocator disagree
 	Unverifiable = "unverifiable" // nothing to check against
 )

@@ -18,7 +18,7 @@ func (r *Result) Allocations(emit func([]schemas.Allocation) error) error {
 	return batches(len(f.allocs), emit, func(i int) schemas.Allocation {
 		a, b, s := &f.allocs[i], &f.births[i], f.birthSpan(i)
 		row := schemas.Allocation{RunID: f.context.rank.RunID, Rank: f.context.rank.Rank, Device: f.device.Device,
-			AllocID: int64(i) + 1, Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block,
+			AllocID: int64(i) + 1, Address: a.Address, RequestedBytes: a.Requested, BlockBytes: a.Block, OpenBytes: a.Open,
 			Stream: a.Stream, Pool: a.Pool,
 			AllocSeq: a.AllocSeq, FreeRequestedSeq: a.FreeRequestedSeq, FreeCompletedSeq: a.FreeCompletedSeq,
 			Step: s.Step, Microbatch: s.Microbatch, Phase: s.Phase, Module: int64(b.module), DType: r.dtypes[i].name()}

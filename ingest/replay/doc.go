@@ -9,11 +9,20 @@
 //
 // # Recording that began late
 //
-// A block whose free is seen but not its alloc, in memory that no event reserved, was alive before recording began: it
-// is untraced, and counts from seq 0 on. So is a live block of the allocator's own list that the trace neither created
-// nor freed. Inside such memory block boundaries are unknown; blocks get their rounded size there, and
-// [Anomalies].LateBlocks counts them. A free that no alloc can explain, in memory that was reserved while recording, is
-// a sign of lost events. Nothing of this stops the replay: it is counted, and [Anomalies.Reason] says it.
+// What was in use before event 1 is given back by an event or still in the allocator's own list after the last one, so
+// the events undone from that list ([rewind]) give every block and segment that was there before event 1, and the
+// replay begins with them. What was alive then is untraced, and counts from seq 0 on.
+//
+// Of a block that was made before event 1 and given back later nothing tells the size but its surroundings. It ends
+// where its neighbour begins if less room lies between than the smallest free block needs, and it ends where a later
+// alloc finds a free block just behind it, for free neighbours merge. Otherwise [Alloc].Open says by how much it may be
+// larger than its rounded request: at most 1 MiB, what torch does not split off. Such blocks bound the peak
+// ([Result].PeakHigh).
+//
+// Without a last list blocks whose free is seen but not their alloc are untraced, in memory that no event reserved;
+// block boundaries are unknown there, and blocks get their rounded size. A free that no alloc can explain, in memory
+// that was reserved while recording, is a sign of lost events. Nothing of this stops the replay: it is counted, and
+// [Anomalies.Reason] says it.
 //
 // # Gaps
 //

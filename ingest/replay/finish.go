@@ -17,15 +17,16 @@ const before = int64(-1)
 func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 	final, dropped := byAddress(final)
 	r.anomalies.MalformedBlocks += dropped
-	last := len(final) > 0 && (final[0].Seq == 0 || final[0].Seq >= r.seq)
+	last := isLast(final, r.seq)
 	r.settleEarlyFrees()
 	if last {
 		r.adopt(final)
 	}
 	res := &Result{Events: r.seq, Allocated: r.allocated, Reserved: r.reserved, Checkpoints: r.checkpoints,
-		Anomalies:     r.anomalies,
-		UntracedBytes: r.before.Allocated, UntracedReserved: r.before.Reserved}
+		UntracedReserved: r.before.Reserved}
 	r.shift(res)
+	r.bound(res)
+	res.Anomalies = r.anomalies
 	r.lives(res)
 	if last {
 		namePools(res.Allocs, &r.heap, final)
@@ -39,6 +40,11 @@ func (r *Replay) Finish(final []schemas.SegmentBlock) *Result {
 		res.Final = res.compare(final, h, seq)
 	}
 	return res
+}
+
+// isLast reports whether a list was taken after the last event; a list without a seq is.
+func isLast(list []schemas.SegmentBlock, seq int64) bool {
+	return len(list) > 0 && (list[0].Seq == 0 || list[0].Seq >= seq)
 }
 
 // settleEarlyFrees decides what a completed free without a request was: in a trace that knows requests, the end of a
@@ -174,6 +180,7 @@ func (r *Replay) lives(res *Result) {
 			}
 		} else {
 			untraced = append(untraced, a)
+			res.UntracedBytes += a.Block
 		}
 	}
 	res.Anomalies.UntracedBlocks = int64(len(untraced))

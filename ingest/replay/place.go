@@ -86,6 +86,9 @@ func (r *Replay) uncover(addr uint64, need int64, i int32) int32 {
 	}
 	b := &h.blocks[i]
 	if b.life == free {
+		if r.grow(i, addr) {
+			return i
+		}
 		r.anomalies.SplitInside++
 		return h.split(i, int64(addr-b.addr))
 	}

@@ -220,42 +220,6 @@ func TestLateRecordingWithStart(t *testing.T) {
 	}
 }
 
-// Without it, requested bytes are still conserved to the byte at every event, and allocated is right but for the slack
-// of large blocks that were allocated in segments from before and freed again.
-func TestLateRecording(t *testing.T) {
-	for _, v := range variants {
-		for _, cut := range []int{1, 50, 700, 2000} {
-			m := v.simulate(12, 2500, 60, nil)
-			e := tail(m, cut)
-			final := m.list()
-			for i := range final {
-				final[i].Seq -= int64(cut)
-			}
-			res, err := Run(e, v.settings, final, every(e.Len())...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkResult(t, res, e)
-			if res.Final.Requested != 0 || res.Final.Reserved != 0 || res.Anomalies.Lost() > 0 ||
-				!res.Anomalies.Late() {
-				t.Errorf("%s, from event %d: %s: %+v", v.name, cut, res.Anomalies.Reason(), res.Final)
-			}
-			for i, c := range res.Checkpoints {
-				want := m.history[cut+i]
-				low := want.Allocated - (res.Anomalies.LateSlack+res.Anomalies.UntracedBlocks)<<20
-				if c.Requested != want.Requested || c.Reserved != want.Reserved || c.Allocated > want.Allocated ||
-					c.Allocated < low {
-					t.Fatalf("%s, from event %d: after event %d: %+v, want %+v", v.name, cut, i, c, want)
-				}
-			}
-			if v.settings.ExpandableSegments && res.Checkpoints[0].Allocated != m.history[cut].Allocated {
-				t.Errorf("%s, from event %d: expandable blocks have no slack, yet %d is not %d", v.name, cut,
-					res.Checkpoints[0].Allocated, m.history[cut].Allocated)
-			}
-		}
-	}
-}
-
 // A list taken in the middle (an OOM's) can be compared afterwards.
 func TestCompareInTheMiddle(t *testing.T) {
 	v := variants[1]

@@ -35,6 +35,7 @@ type Replay struct {
 	early                    []earlyFree
 	requests                 int64               // free_requested events
 	gone                     map[uint64]struct{} // addresses of orphans that were freed
+	open                     map[int32]int64     // by life: how much larger a block from before event 1 may be
 	anomalies                Anomalies
 }
 
@@ -55,7 +56,8 @@ type earlyFree struct {
 // New begins a replay. start is the allocator's own list before event 1, if it was taken: it makes a recording that
 // began late exact. Without it the allocator is taken to be empty, as it is when recording begins before its first use.
 func New(settings Settings, start []schemas.SegmentBlock) (*Replay, error) {
-	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{}}
+	r := &Replay{settings: settings, heap: newHeap(), allocated: []int64{0}, gone: map[uint64]struct{}{},
+		open: map[int32]int64{}}
 	r.reserved = Steps{Seq: []int64{0}, Value: []int64{0}}
 	if err := r.seed(start); err != nil {
 		return nil, err
@@ -79,6 +81,23 @@ func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, fi
 	if err != nil {
 		return nil, err
 	}
+	if err := r.through(events, gaps, at); err != nil {
+		return nil, err
+	}
+	res := r.Finish(final)
+	if len(gaps) > 0 || !res.Anomalies.Late() || !isLast(final, r.seq) {
+		return res, nil
+	}
+	late, err := replayLate(events, settings, final, at)
+	if err != nil {
+		res.Anomalies.Contradictions++
+		return res, nil
+	}
+	return late, nil
+}
+
+// through applies all events, and keeps the counters at the seqs that are named.
+func (r *Replay) through(events *schemas.EventColumns, gaps []Gap, at []int64) (err error) {
 	n := 0
 	for _, a := range events.Action {
 		if a == schemas.ActionAlloc {
@@ -89,22 +108,22 @@ func RunWithGaps(events *schemas.EventColumns, settings Settings, gaps []Gap, fi
 	r.allocated = append(make([]int64, 0, events.Len()+1), r.allocated...)
 	for _, seq := range at {
 		if seq < r.seq || seq > int64(events.Len()) {
-			return nil, fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq,
+			return fmt.Errorf("counters wanted at event %d: not in order, or beyond the last of %d events", seq,
 				events.Len())
 		}
 		if gaps, err = r.until(events, gaps, seq); err != nil {
-			return nil, err
+			return err
 		}
 		r.Checkpoint()
 	}
 	if gaps, err = r.until(events, gaps, int64(events.Len())); err != nil {
-		return nil, err
+		return err
 	}
 	if len(gaps) > 0 {
-		return nil, fmt.Errorf("a gap at event %d: not in order, or beyond the last of %d events", gaps[0].Seq,
+		return fmt.Errorf("a gap at event %d: not in order, or beyond the last of %d events", gaps[0].Seq,
 			events.Len())
 	}
-	return r.Finish(final), nil
+	return nil
 }
 
 // until applies events up to seq, and gives the gaps that are left.

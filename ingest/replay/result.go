@@ -16,6 +16,8 @@ type Alloc struct {
 	AllocSeq         int64  // 0 = alive before recording began
 	FreeRequestedSeq int64  // 0 = never
 	FreeCompletedSeq int64  // 0 = never
+	// Open is by how much Block may be larger: its alloc came before recording began, and nothing told its size.
+	Open int64
 }
 
 // LiveAt reports whether the block counts as allocated just after event seq.
@@ -38,8 +40,12 @@ type Result struct {
 	// Reserved is the same for reserved bytes; they change with segments only, so a step for each change.
 	Reserved Steps
 	// The highest values since recording began, and the first event at that height.
-	PeakAllocated, PeakSeq          int64
-	PeakReserved, PeakReservedSeq   int64
+	PeakAllocated, PeakSeq        int64
+	PeakReserved, PeakReservedSeq int64
+	// PeakHigh is what the peak cannot exceed; it is PeakAllocated unless the size of some block is open. It holds where
+	// Rewound says that all blocks of a recording that began late are known.
+	PeakHigh                        int64
+	Rewound                         bool
 	UntracedBytes, UntracedReserved int64 // in blocks and in segments that were there before recording
 	// Checkpoints are the counters at the seqs that were asked for.
 	Checkpoints []Counters
@@ -96,7 +102,8 @@ type Anomalies struct {
 	PendingBefore  int64 // blocks whose free had been requested before the first event: never allocated here
 	LateSegments   int64 // reserved before the first event
 	LateBlocks     int64 // allocated in such a segment
-	LateSlack      int64 // those of them that may be larger than the rounded request, by less than 1 MiB
+	LateSlack      int64 // blocks that may be larger than is known: see [Alloc].Open
+	Contradictions int64 // the events cannot have led to the allocator's own list
 
 	// Events are missing, or of another device.
 	LostAllocs      int64 // frees of blocks that no event created, in memory that was reserved while recording
@@ -121,7 +128,7 @@ func (a *Anomalies) Late() bool {
 // Lost is the number of events that show that others are missing.
 func (a *Anomalies) Lost() int64 {
 	return a.LostAllocs + a.LostFrees + a.LostSegments + a.SizeMismatches + a.Overlaps + a.TooSmall +
-		a.MalformedEvents + a.MalformedBlocks
+		a.MalformedEvents + a.MalformedBlocks + a.Contradictions
 }
 
 // Inexact reports whether the size of some block had to be guessed.
@@ -139,7 +146,7 @@ func (a *Anomalies) Reason() string {
 	say(a.PendingBefore, "blocks pending free before recording began")
 	say(a.LateSegments, "segments reserved before recording began")
 	say(a.LateBlocks, "blocks allocated in such segments")
-	say(a.LateSlack, "of them with unknown slack")
+	say(a.LateSlack, "blocks of unknown size")
 	say(a.LostAllocs, "frees without an alloc")
 	say(a.LostFrees, "allocs or frees of a block that an unseen free must have ended")
 	say(a.LostSegments, "segments that overlap others or were given back in use")
@@ -148,6 +155,7 @@ func (a *Anomalies) Reason() string {
 	say(a.TooSmall, "allocs in a block too small for them")
 	say(a.MalformedEvents, "malformed events")
 	say(a.MalformedBlocks, "malformed blocks in the allocator's list")
+	say(a.Contradictions, "contradictions between the events and the allocator's list")
 	say(a.SplitInside, "allocs inside a free block")
 	say(a.SlackSplit, "allocs in another block's slack")
 	return strings.Join(parts, "; ")

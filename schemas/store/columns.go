@@ -20,7 +20,7 @@ type column[R any] struct {
 // set takes value i of a piece.
 func (c *column[R]) set(r *R, p *piece, i int) {
 	switch {
-	case p.isNull(i):
+	case p == nil || p.isNull(i):
 	case c.int != nil:
 		c.int(r, p.ints[i])
 	default:
@@ -72,7 +72,7 @@ func readColumns[T, R any](dir string, table schemas.Table[T], cols []column[R],
 const batchRows = 1024
 
 // columns hands out a table's columns side by side, some rows at a time, valid during the call. size is told the number
-// of rows before.
+// of rows before. A column that the file is too old to have is nil.
 func columns[T any](dir string, table schemas.Table[T], names []string, size func(rows int64),
 	each func(pieces []*piece, rows int)) (err error) {
 	name := table.File()
@@ -88,8 +88,12 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 	}()
 	want := parquet.SchemaOf(new(T))
 	index := make([]int, len(names))
+	var present []int
 	for i, c := range names {
 		leaf, ok := pf.Schema().Lookup(c)
+		if !ok && slices.Contains(table.Added, c) { // the file is older than the column
+			continue
+		}
 		if !ok {
 			return &schemas.SchemaError{File: name, Column: c, Problem: "is absent"}
 		}
@@ -97,6 +101,7 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 			return &schemas.SchemaError{File: name, Column: c, Problem: fmt.Sprintf("has type %s, not %s", is, should)}
 		}
 		index[i] = leaf.ColumnIndex
+		present = append(present, i)
 	}
 	var total int64
 	for _, group := range pf.RowGroups() {
@@ -114,12 +119,12 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 		}
 	}()
 	for _, group := range pf.RowGroups() {
-		for i := range readers {
+		for _, i := range present {
 			readers[i].open(group.ColumnChunks()[index[i]])
 		}
 		for left := group.NumRows(); left > 0; {
 			n := int(min(left, batchRows))
-			for i := range readers {
+			for _, i := range present {
 				if pieces[i], err = readers[i].next(n); err != nil {
 					return fmt.Errorf("%s: damaged Parquet file: column %s: %w", name, names[i], err)
 				}
@@ -127,7 +132,7 @@ func columns[T any](dir string, table schemas.Table[T], names []string, size fun
 			each(pieces, n)
 			left -= int64(n)
 		}
-		for i := range readers {
+		for _, i := range present {
 			if err := readers[i].end(); err != nil {
 				return fmt.Errorf("%s: damaged Parquet file: column %s: %w", name, names[i], err)
 			}

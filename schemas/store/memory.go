@@ -18,6 +18,7 @@ func allocations(dir string, needed, detail bool) ([]schemas.Allocation, error) 
 		{name: "address", int: func(a *row, v int64) { a.Address = uint64(v) }},
 		{name: "requested_bytes", int: func(a *row, v int64) { a.RequestedBytes = v }},
 		{name: "block_bytes", int: func(a *row, v int64) { a.BlockBytes = v }},
+		{name: "open_bytes", int: func(a *row, v int64) { a.OpenBytes = v }},
 		{name: "alloc_seq", int: func(a *row, v int64) { a.AllocSeq = v }},
 		{name: "free_requested_seq", int: func(a *row, v int64) { a.FreeRequestedSeq = v }},
 		{name: "free_completed_seq", int: func(a *row, v int64) { a.FreeCompletedSeq = v }},
