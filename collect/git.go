@@ -4,17 +4,37 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/launch"
 )
 
 // gitTime bounds the look at a repository: one on a slow network file system must not delay the run.
 const gitTime = 3 * time.Second
 
-// gitRevision is the revision of the repository that dir is in; nil if it is in none, or there is no git.
-func gitRevision(ctx context.Context, dir string) *schemas.Git {
+// sources are the folders in which the code of the experiment may lie: that of its script, then the one it runs in.
+func (p *plan) sources() []string {
+	if script, _ := launch.Work(p.argv); script != "" && !p.builtin {
+		return []string{filepath.Dir(inFolder(p.dir, script)), p.dir}
+	}
+	return []string{p.dir}
+}
+
+// gitRevision is the revision of the repository that the first of some folders is in that is in one; nil if none is, or
+// there is no git.
+func gitRevision(ctx context.Context, dirs ...string) *schemas.Git {
+	for _, dir := range dirs {
+		if git := revisionIn(ctx, dir); git != nil {
+			return git
+		}
+	}
+	return nil
+}
+
+func revisionIn(ctx context.Context, dir string) *schemas.Git {
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
 	git := func(args ...string) (string, error) {

@@ -59,7 +59,7 @@ func maskFrames(b []byte, secrets *mask.Secrets) ([]byte, error) {
 		payload := f.Payload
 		switch f.Type {
 		case spool.FrameNames, spool.FrameModules, spool.FrameConfig, spool.FrameMetric, spool.FramePrivacy,
-			spool.FrameException, spool.FramePrediction:
+			spool.FrameException, spool.FramePrediction, spool.FrameCode:
 			payload = maskJSON(payload, secrets, "")
 		case spool.FrameEnvironment:
 			payload = maskJSON(payload, secrets, "variables")
@@ -117,6 +117,7 @@ func maskText(v any, secrets *mask.Secrets) any {
 
 // recorded fills a manifest from what the agents wrote.
 func recorded(m *schemas.Manifest, journals []*spool.Journal) {
+	m.Code = codeOf(journals)
 	for _, j := range journals {
 		if m.Environment == nil {
 			m.Environment = j.Environment

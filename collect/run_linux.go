@@ -139,7 +139,7 @@ func (r *recording) interval() time.Duration {
 
 // record runs the experiment and finishes the run, whatever happens in between.
 func (r *recording) record(ctx context.Context) error {
-	r.manifest.Git = gitRevision(ctx, r.plan.dir)
+	r.manifest.Git = gitRevision(ctx, r.plan.sources()...)
 	if !r.isolate(ctx) {
 		r.why.cancelled = ctx.Err() != nil
 		r.manifest.Status, r.manifest.Reason = schemas.StatusKilled, "interrupted before it began"

@@ -41,8 +41,11 @@ type Manifest struct {
 	Environment *Environment `json:"environment"` // as the agent reported it
 	Privacy     *Privacy     `json:"privacy"`     // as the agent saw it
 	Git         *Git         `json:"git"`
-	Isolation   *Isolation   `json:"isolation"`
-	Collector   Collector    `json:"collector"`
+	// Code is what the run's Python processes executed of the user's own; null where an older version recorded, and
+	// where no process could say.
+	Code      *Code      `json:"code,omitempty"`
+	Isolation *Isolation `json:"isolation"`
+	Collector Collector  `json:"collector"`
 	// Import names the source file of an imported run.
 	Import   *Import  `json:"import"`
 	Warnings []string `json:"warnings"`
@@ -117,7 +120,7 @@ type Privacy struct {
 	Epsilon         *float64 `json:"epsilon"` // of (ε, δ)
 }
 
-// Git is the revision of the working folder's repository.
+// Git is the revision of the repository that the script lies in, else of the one that it was started in.
 type Git struct {
 	Revision string `json:"revision"`
 	Dirty    bool   `json:"dirty"`

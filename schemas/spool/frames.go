@@ -29,6 +29,7 @@ const (
 	FramePlan        FrameType = 15 // JSON {"warmup":, "timed":}
 	FrameDevices     FrameType = 16 // JSON {"devices": [DeviceInfo, …]}: devices used since the last such frame
 	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
+	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
 )
 
 const (

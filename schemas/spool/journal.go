@@ -131,6 +131,7 @@ type Journal struct {
 	Header      MarksHeader
 	Process     *ProcessInfo // nil when the process died before its first frame
 	Environment *schemas.Environment
+	Code        []schemas.CodeFile // absent from journals of older agents
 	Privacy     *schemas.Privacy
 	Names       map[uint32]string
 	Modules     []ModuleInfo
@@ -186,6 +187,11 @@ func (j *Journal) add(f Frame) (err error) {
 		j.Process, err = decode[ProcessInfo](f.Payload)
 	case FrameEnvironment:
 		j.Environment, err = decode[schemas.Environment](f.Payload)
+	case FrameCode:
+		var v *struct{ Files []schemas.CodeFile }
+		if v, err = decode[struct{ Files []schemas.CodeFile }](f.Payload); err == nil {
+			j.Code = v.Files
+		}
 	case FramePrivacy:
 		j.Privacy, err = decode[schemas.Privacy](f.Payload)
 	case FrameException:

@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
     "environment": {"kinds", "torch_compat", "recorder"},
     "prediction": {"kinds", "torch_compat", "recorder"},
+    "script_code": {"kinds", "recorder"},
     "api": {"kinds", "recorder", "tags"},
 }
 ANYTHING = {"agent", "__main__"}  # what installs all of it

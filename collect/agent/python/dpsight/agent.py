@@ -30,6 +30,7 @@ from dpsight.oom.requests import requests
 from dpsight.patch import Patches
 from dpsight.prediction import prediction
 from dpsight.recorder import drains, events, recorder, stamps, steps
+from dpsight.script_code import script_code
 from dpsight.taggers import per_sample, shards
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.taggers.models import models
@@ -106,6 +107,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     ending.install(patches)
     requests.install(patches)
     environment.install()
+    script_code.install()
     prediction.install()
     privacy.watch_optimizers()
     events.journal_opened.subscribe(steps.choose_mode)

@@ -27,6 +27,7 @@ TEXTS = frozenset(
         kinds.FRAME_PRIVACY,
         kinds.FRAME_EXCEPTION,
         kinds.FRAME_PREDICTION,
+        kinds.FRAME_CODE,
     )
 )
 REQUEST_OFFSET = 12

@@ -1,0 +1,145 @@
+"""Which code this process ran that is the user's own: the script, and the modules that came from its repository or from
+a folder that the user named (PYTHONPATH, an editable install). Each file's contents are hashed as early as possible,
+since whoever trains for hours edits the script meanwhile. The standard library and what is installed are not read:
+their versions say what they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from dpsight import kinds
+from dpsight.recorder import events, recorder
+
+MAIN = "__main__"
+COMMAND_TEXT = "-c"
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+
+
+class ScriptCode:
+    """What is known so far. A forked child keeps it: its parent has imported what it has."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], dict[str, Any]] = {}  # by module and path
+        self._written = (0, 0)  # how many of them, in which process's journal
+        self._began = 0
+        self._folder = ""
+        self._not_own: tuple[str, ...] = ()
+
+    def install(self) -> None:
+        """Reads what has been imported by now; again when recording begins, after the first step and at the end."""
+        self._began = _process_start_ns()
+        try:
+            self._folder = os.getcwd()  # scripts change it later; relative paths are relative to this one
+        except OSError:
+            self._folder = os.sep
+        agent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.dirname(os.__file__)}
+        self._not_own = tuple(os.path.join(path, "") for path in (agent, *standard) if path)
+        self._read()
+        events.journal_opened.subscribe(self._write)
+        events.step_ended.subscribe(self._step_ended)
+        events.process_ends.subscribe(self._write)
+
+    def _step_ended(self, number: int) -> None:
+        if number == 1:
+            self._write()
+
+    def _write(self) -> None:
+        """Writes all that is known, if that is more than was written: a later frame replaces an earlier one."""
+        self._read()
+        now = (len(self._known), recorder.pid)
+        if self._known and now != self._written:
+            self._written = now
+            recorder.frame(kinds.FRAME_CODE, {"files": list(self._known.values())})
+
+    def _read(self) -> None:
+        try:
+            if COMMAND_TEXT in getattr(sys, "orig_argv", ()) and self._path_of(sys.modules.get(MAIN)) is None:
+                self._read_command_text()
+            for module, path, root in self._own_files():
+                if (module, path) not in self._known:
+                    self._known[module, path] = self._entry(module, path, root)
+        except Exception as error:
+            recorder.spared("noting which code the script is", error)
+
+    def _read_command_text(self) -> None:
+        """The text behind -c is the script where there is no file."""
+        text = sys.orig_argv[sys.orig_argv.index(COMMAND_TEXT) + 1]
+        digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+        self._known[MAIN, COMMAND_TEXT] = {"module": MAIN, "file": COMMAND_TEXT, "sha256": digest, "changed": False}
+
+    def _entry(self, module: str, path: str, root: str) -> dict[str, Any]:
+        """One file. It has no hash if it may no longer be what was imported."""
+        name = os.path.relpath(path, root).encode(errors="backslashreplace").decode()
+        entry = {"module": module, "file": name, "sha256": None, "changed": False}
+        try:
+            with open(path, "rb") as file:
+                contents = file.read()
+                entry["changed"] = os.fstat(file.fileno()).st_mtime_ns > self._began
+        except OSError:
+            return entry
+        if not entry["changed"]:
+            entry["sha256"] = hashlib.sha256(contents).hexdigest()
+        return entry
+
+    def _own_files(self) -> Iterator[tuple[str, str, str]]:
+        """The module, the path and the repository of each file that is the user's own, the script first."""
+        main = sys.modules.get(MAIN)
+        script = self._path_of(main)
+        roots = self._roots(script)
+        for name, module in [(MAIN, main), *sorted(sys.modules.copy().items())]:
+            path = self._path_of(module)
+            if path is None or (module is main and name != MAIN) or name.startswith("dpsight_plugin_"):
+                continue
+            root = next((root for root in roots if path.startswith(root)), None)
+            if root is not None and not self._installed(path):
+                yield name, path, root
+
+    def _roots(self, script: str | None) -> list[str]:
+        """The repository of the script and of each folder that modules are imported from, the innermost first."""
+        folders = [os.path.abspath(os.path.join(self._folder, path)) for path in sys.path]
+        if script is not None and not any(script.startswith(os.path.join(path, "")) for path in folders):
+            folders.append(os.path.dirname(script))  # python -P, or the script has changed sys.path
+        own = {_repository(path) for path in folders if os.path.isdir(path) and not self._installed(path)}
+        return sorted((os.path.join(path, "") for path in own), key=len, reverse=True)
+
+    def _path_of(self, module: ModuleType | None) -> str | None:
+        """Where a module came from. Scripts put any object among the modules."""
+        path = getattr(module, "__dict__", {}).get("__file__")
+        return os.path.abspath(os.path.join(self._folder, path)) if isinstance(path, str) else None
+
+    def _installed(self, path: str) -> bool:
+        return os.path.join(path, "").startswith(self._not_own) or not _INSTALLED.isdisjoint(path.split(os.sep))
+
+
+def _repository(folder: str) -> str:
+    """The repository that a folder is in, else the folder."""
+    at = folder
+    while not os.path.exists(os.path.join(at, ".git")):
+        above = os.path.dirname(at)
+        if above == at:
+            return folder
+        at = above
+    return at
+
+
+def _process_start_ns() -> int:
+    """When this process began, by the clock of files; now where the system does not say."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        return time.time_ns() - max(int(age * 1e9), 0)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time_ns()
+
+
+script_code = ScriptCode()
