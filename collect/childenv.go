@@ -41,6 +41,9 @@ func childEnv(base []string, e *Experiment, runID, spoolDir string, pythonPath [
 			set["DPSIGHT_STACK_STEPS"] = strconv.Itoa(*e.StackSteps)
 		}
 	}
+	if e.Garbage != "" {
+		set["DPSIGHT_GARBAGE"] = e.Garbage
+	}
 	if plugin != "" {
 		set["DPSIGHT_PLUGIN"] = plugin
 	}

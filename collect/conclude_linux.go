@@ -23,6 +23,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 		m.Status, m.Reason = schemas.StatusKilled, "the process that holds the experiment was killed"
 	}
 	recorded(m, journals)
+	r.garbage = spool.GarbageOf(journals)
 	m.Params = r.secrets.Params(m.Params)
 	m.Collector.Uninjected = watch.uninjected(journals, r.secrets)
 	for _, command := range m.Collector.Uninjected {

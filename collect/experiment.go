@@ -39,6 +39,7 @@ type Experiment struct {
 	World          *World        // play ranks of a script that torchrun would start; nil = run the command as it is
 	Suite          *schemas.SuiteRef
 	Placements     []schemas.Placement // earlier runs of the same experiment that placed segments otherwise
+	Garbage        string              // when Python's garbage is collected, as schemas.GarbageNever; "" = by Python
 	Version        string              // of dpsight
 
 	Stdin          *os.File  // nil, or a terminal, is no input: an experiment in the background cannot read a terminal
@@ -76,6 +77,8 @@ const DefaultGrace = 10 * time.Second
 type Result struct {
 	Manifest *schemas.Manifest
 	Dir      string // the run's folder
+	// Garbage is what only Python's garbage collector frees, on the phantom GPU; nil elsewhere.
+	Garbage *schemas.Garbage
 	// Interrupted is set when a signal or the context ended the run: what was to come after it should not be run.
 	Interrupted bool
 }

@@ -80,7 +80,7 @@ func (m *Machine) Profile() string { return m.profile.ID }
 func (m *Machine) GPUName() string { return m.profile.Name }
 
 // ProcessBytes is what one process can take of the phantom GPU.
-func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(nil).MemoryBytes }
+func (m *Machine) ProcessBytes() int64 { return m.phantomFacts(&Experiment{}).MemoryBytes }
 
 // placed is the same machine with another policy of addresses (see phantom.Library). It shares what was looked at.
 func (m *Machine) placed(addresses string) *Machine {
@@ -103,12 +103,13 @@ func (m *Machine) Policies(n int) []string {
 }
 
 // phantomFacts describes the phantom GPU for the manifest.
-func (m *Machine) phantomFacts(placements []schemas.Placement) *schemas.Phantom {
+func (m *Machine) phantomFacts(e *Experiment) *schemas.Phantom {
 	p := m.profile.Properties
 	f := &schemas.Phantom{Checked: m.profile.Checked, CheckedTorch: m.profile.CheckedTorch,
 		Assumed:     slices.Sorted(maps.Keys(m.profile.Assumed)),
 		MemoryBytes: m.memory, MemoryGiven: m.memory > 0, Addresses: m.addresses, DefaultAddresses: m.profile.Addresses,
-		ComputeCapability: fmt.Sprintf("%d.%d", p["compute_major"], p["compute_minor"]), Placements: placements}
+		ComputeCapability: fmt.Sprintf("%d.%d", p["compute_major"], p["compute_minor"]),
+		Placements:        e.Placements, Garbage: e.Garbage}
 	if f.Assumed == nil {
 		f.Assumed = []string{}
 	}

@@ -13,6 +13,8 @@ import (
 // Placements says how to make one experiment several times, each time with the allocator's segments in other places.
 type Placements struct {
 	Runs int // how many; the last one has the profile's own policy of addresses
+	// Collections are made of the last run.
+	Collections Collections
 	// Begin is told of each run but the last before it is made.
 	Begin func(i, of int, policy string)
 	// End makes the tables of a run and gives what it adds to the range of what is reserved.
@@ -35,6 +37,11 @@ func runPlacements(ctx context.Context, e Experiment, p Placements) (*Result, er
 		r, recording := Run(ctx, x)
 		if r == nil {
 			return nil, recording
+		}
+		if last && recording == nil {
+			if err := runCollections(ctx, e, p.Collections, r); err != nil {
+				return nil, err
+			}
 		}
 		placement, err := p.End(r)
 		if err != nil {

@@ -53,7 +53,8 @@ func Run(ctx context.Context, e Experiment) (*Result, error) {
 	r.cpu = cpu
 	defer r.lock.Close()
 	err = r.record(ctx)
-	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.manifest.Interrupted}, err
+	return &Result{Manifest: r.manifest, Dir: r.dir, Interrupted: r.manifest.Interrupted,
+		Garbage: r.garbage}, err
 }
 
 // A recording is a run in progress.
@@ -71,6 +72,7 @@ type recording struct {
 	steps    int64
 	why      cause
 	signals  int // received so far
+	garbage  *schemas.Garbage
 }
 
 // begin makes the run's folder and its first manifest.
@@ -117,7 +119,7 @@ func begin(m *Machine, e *Experiment, p *plan) (*recording, error) {
 	}
 	if m.Predicted {
 		r.manifest.Source, r.manifest.Profile = schemas.Predicted, &m.profile.ID
-		r.manifest.Phantom = m.phantomFacts(e.Placements)
+		r.manifest.Phantom = m.phantomFacts(e)
 	}
 	if e.Bare {
 		r.manifest.Params["bare"] = true

@@ -50,7 +50,7 @@ func prediction(m *schemas.Manifest, journals []*spool.Journal) *schemas.Predict
 	}
 	p.UnknownReads, p.Guesses, p.Assumptions, p.AssumedAt = tallied(reads), tallied(guesses), tallied(assumptions),
 		tallied(assumed)
-	p.CopiedReads = tallied(copied)
+	p.CopiedReads, p.Garbage = tallied(copied), spool.GarbageOf(journals)
 	return p
 }
 
@@ -83,6 +83,13 @@ func Placement(m *schemas.Manifest, r *schemas.IngestReport) schemas.Placement {
 		}
 	}
 	return p
+}
+
+// Collection is what a run whose garbage was collected at other moments adds to the range of its peak.
+func Collection(m *schemas.Manifest, r *schemas.IngestReport) schemas.Collection {
+	p := Placement(m, r)
+	return schemas.Collection{When: m.Phantom.Garbage, RunID: p.RunID, Status: p.Status,
+		PeakAllocatedBytes: p.PeakAllocatedBytes, PeakReservedBytes: p.PeakReservedBytes}
 }
 
 func known(n *int64) int64 {

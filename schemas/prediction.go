@@ -23,7 +23,37 @@ type Phantom struct {
 	Placements []Placement `json:"placements,omitempty"`
 	// Devices are those that processes held memory of; absent from runs of older versions.
 	Devices []DeviceUse `json:"devices,omitempty"`
+	// Garbage is when Python's garbage collector ran: [GarbageNever] or [GarbageAtOnce], or empty where Python chose.
+	Garbage string `json:"garbage,omitempty"`
+	// Collections are runs of the same experiment with a collector that runs at other moments: with this run they are
+	// the range of its peak.
+	Collections []Collection `json:"collections,omitempty"`
 }
+
+// When Python's cyclic garbage collector runs, other than when Python chooses.
+const (
+	GarbageNever  = "never"
+	GarbageAtOnce = "at once"
+)
+
+// Collection is a run whose garbage was collected at other moments.
+type Collection struct {
+	When               string `json:"when"` // [GarbageNever] or [GarbageAtOnce]
+	RunID              string `json:"run_id"`
+	Status             string `json:"status"`
+	PeakAllocatedBytes int64  `json:"peak_allocated_bytes"` // highest allocated
+	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
+}
+
+// Garbage is what only Python's cyclic garbage collector frees of the device's memory: tensors in reference cycles. When
+// it runs depends on how many objects there are, so equal runs may differ.
+type Garbage struct {
+	CollectedBytes int64 `json:"collected"` // that collections freed
+	LeftBytes      int64 `json:"left"`      // that were garbage at the end, and not yet freed
+}
+
+// Any is whether there was some.
+func (g Garbage) Any() bool { return g.CollectedBytes > 0 || g.LeftBytes > 0 }
 
 // DeviceUse is what the processes of a predicted run held of one device together.
 type DeviceUse struct {
@@ -67,6 +97,8 @@ type Prediction struct {
 	Notes []string `json:"notes"`
 	// Compiled is whether the script used torch.compile's code generator.
 	Compiled bool `json:"compiled"`
+	// Garbage is of all processes together; null where the agent did not look.
+	Garbage *Garbage `json:"garbage,omitempty"`
 	// Confidence is the judgement on these facts, which is made after ingest; null until then.
 	Confidence *Confidence `json:"confidence"`
 	// Band is the range of the peaks over policies of addresses; null where only one was tried.

@@ -122,5 +122,17 @@ func (c *predictCmd) placements(console *collect.Console) collect.Placements {
 			}
 			return ingest.Placement(r.Manifest, tables), nil
 		},
+		Collections: collect.Collections{
+			Begin: func(when string, g schemas.Garbage) {
+				console.Println("dpsight: " + report.CollectionProgress(when, g))
+			},
+			End: func(r *collect.Result) (schemas.Collection, error) {
+				tables, err := makeTables(console, r)
+				if err != nil {
+					return schemas.Collection{}, err
+				}
+				return ingest.Collection(r.Manifest, tables), nil
+			},
+		},
 	}
 }

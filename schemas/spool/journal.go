@@ -99,6 +99,23 @@ type PredictionInfo struct {
 	Copied      []schemas.Counted `json:"copied"`      // likewise
 	Notes       []string          `json:"notes"`
 	Compiled    bool              `json:"compiled"`
+	Garbage     *schemas.Garbage  `json:"garbage"` // absent from journals of older agents
+}
+
+// GarbageOf is what the garbage collectors of all processes freed, nil where no agent looked.
+func GarbageOf(journals []*Journal) *schemas.Garbage {
+	var all *schemas.Garbage
+	for _, j := range journals {
+		if j.Prediction == nil || j.Prediction.Garbage == nil {
+			continue
+		}
+		if all == nil {
+			all = new(schemas.Garbage)
+		}
+		all.CollectedBytes += j.Prediction.Garbage.CollectedBytes
+		all.LeftBytes += j.Prediction.Garbage.LeftBytes
+	}
+	return all
 }
 
 // PlanInfo is what dpsight.plan announced.

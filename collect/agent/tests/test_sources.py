@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "oom": {"kinds", "interruptions", "torch_compat", "recorder", "patch", *LOOKING - {"parameters"}, "taggers", "oom"},
     "endings": {"kinds", "interruptions", "masking", "recorder", "patch", "tags"},
     "environment": {"kinds", "torch_compat", "recorder"},
-    "prediction": {"kinds", "torch_compat", "recorder"},
+    "garbage": {"recorder"},
+    "prediction": {"kinds", "torch_compat", "recorder", "patch", "garbage"},
     "script_code": {"kinds", "recorder"},
     "api": {"kinds", "recorder", "tags"},
 }

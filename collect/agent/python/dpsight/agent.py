@@ -108,7 +108,7 @@ def _install_reports(torch: Any, patches: Patches) -> None:
     requests.install(patches)
     environment.install()
     script_code.install()
-    prediction.install()
+    prediction.install(patches)
     privacy.watch_optimizers()
     events.journal_opened.subscribe(steps.choose_mode)
     events.drain_begins.subscribe(tags.flush)

@@ -4,12 +4,19 @@ killed has said what it had read by its last drain."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from typing import Any
 
 from dpsight import kinds
+from dpsight.garbage import garbage
+from dpsight.patch import Patches
 from dpsight.recorder import events, recorder
-from dpsight.torch_compat import INDUCTOR
+from dpsight.torch_compat import ENGINE, ENGINE_THREADS, INDUCTOR
+
+_PAUSE = 100e-6  # s, between two looks at autograd's threads
+_LOOKS = 100  # at most, after each run
 
 
 class Prediction:
@@ -25,9 +32,11 @@ class Prediction:
             if hasattr(values, "grown"):
                 values.grown = self._write_between
 
-    def install(self) -> None:
+    def install(self, patches: Patches) -> None:
         """Writes at every drain."""
         if _phantom:
+            _settle_runs(patches)
+            garbage.install()  # before what writes at the end
             events.counters_written.subscribe(self._write)
             events.process_ends.subscribe(self._write)
 
@@ -61,6 +70,7 @@ def _gather(values: Any) -> dict[str, Any]:
         "notes": list(values.notes()),
         # The module that TorchInductor compiles a graph with is imported for the first graph.
         "compiled": INDUCTOR in sys.modules,
+        "garbage": garbage.facts(),
     }
 
 
@@ -72,6 +82,47 @@ def _short(name: str) -> str:
     """The built-in experiments lie in a folder that has another name in each run."""
     before, package, within = name.partition("dpsight_experiments/")
     return package + within if package and before.endswith("/experiments/") else name
+
+
+def _settle_runs(patches: Patches) -> None:
+    """Has each run of autograd wait until its threads rest. They let go of a run's graph after the run has returned; on
+    a phantom GPU, whose kernels take no time, that may be after the next forward, and equal runs would have other
+    peaks."""
+    variable = recorder.torch.autograd.variable.Variable
+    base = type(getattr(variable, ENGINE))
+
+    class Settled(base):  # type: ignore[misc, valid-type]
+        def run_backward(self, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().run_backward(*args, **kwargs)
+            finally:
+                _wait_for_engine()
+
+    patches.set(variable, ENGINE, Settled())
+
+
+def _wait_for_engine() -> None:
+    """Gives autograd's threads time until they sleep in two looks, one after the other."""
+    if not recorder.cuda:
+        return
+    rested = 0
+    for _ in range(_LOOKS):
+        time.sleep(_PAUSE)
+        rested = rested + 1 if _engine_rests() else 0
+        if rested == 2:
+            return
+
+
+def _engine_rests() -> bool:
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/stat", encoding="ascii", errors="replace") as file:
+                name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if name.startswith(ENGINE_THREADS) and rest.split()[0] != "S":
+                return False
+    except OSError:  # a thread that has ended meanwhile
+        return False
+    return True
 
 
 _phantom: list[Any] = []  # its module, if there is one

@@ -31,6 +31,7 @@ OPS = "torch._ops"  # calls an operator that its caller names
 # Attributes that hooks take the place of.
 CALL = "_call_impl"  # of Module: every call goes through it
 ENGINE = "_execution_engine"  # of Variable: every backward goes through it
+ENGINE_THREADS = "pt_autograd"  # how the names of its threads begin
 RECOMPUTATION = "_recomputation_hook"  # of torch.utils.checkpoint: the context of a recompute
 RECORD_HISTORY = "_record_memory_history"  # of torch.cuda.memory
 SNAPSHOT = "_snapshot"  # of torch.cuda.memory

@@ -77,6 +77,12 @@ def allocations() -> int:
     return private.memory_stats(private.current_device())["allocation"]["all"]["allocated"]
 
 
+def freed() -> int:
+    """The bytes that were given back so far, on all devices."""
+    everywhere = range(recorder.torch.cuda.device_count())
+    return sum(private.memory_stats(device)["allocated_bytes"]["all"]["freed"] for device in everywhere)
+
+
 def none_since(before: Acts, after: Acts) -> bool:
     """Whether no memory was taken or given back in between."""
     never = (0,) * len(_ACTS)

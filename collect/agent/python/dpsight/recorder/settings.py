@@ -8,11 +8,12 @@ from collections.abc import Mapping
 class Settings:
     """The collector's wishes. plan() changes how many steps warm up."""
 
-    __slots__ = ("bare", "record_steps", "source", "spool", "stack_steps", "warmup", "window_steps")
+    __slots__ = ("bare", "garbage", "record_steps", "source", "spool", "stack_steps", "warmup", "window_steps")
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.spool = env.get("DPSIGHT_SPOOL", "")  # the folder of the journals; "" = nobody collects
         self.bare = env.get("DPSIGHT_MODE") == "bare"  # counters and times of phases only
+        self.garbage = env.get("DPSIGHT_GARBAGE", "")  # when it is collected; "" = when Python does it (garbage.py)
         self.source = env.get("DPSIGHT_SOURCE") or "measured"
         self.warmup = whole_number(env.get("DPSIGHT_WARMUP"), 3)
         self.record_steps = whole_number(env.get("DPSIGHT_RECORD_STEPS"), 100)
