@@ -103,6 +103,7 @@ func Assess(m *schemas.Manifest, r *schemas.IngestReport) *schemas.Confidence {
 		j.atMost(schemas.Close, "where the driver puts segments moves the peak allocated: from %s to %s",
 			prose.MiB(b.Allocated[0]), prose.MiB(b.Allocated[1]))
 	}
+	j.garbage(m, r)
 	if j.level == 0 {
 		j.reasons = []string{"nothing was read that nobody had computed", "no library was estimated or left out",
 			fmt.Sprintf("predictions for %s under torch %s were compared with recordings", device, f.CheckedTorch)}
