@@ -45,8 +45,8 @@ type Collection struct {
 	PeakReservedBytes  int64  `json:"peak_reserved_bytes"`  // highest reserved
 }
 
-// Garbage is what only Python's cyclic garbage collector frees of the device's memory: tensors in reference cycles. When
-// it runs depends on how many objects there are, so equal runs may differ.
+// Garbage is what only Python's cyclic garbage collector frees of the device's memory: tensors in reference cycles.
+// When it runs depends on how many objects there are, so equal runs may differ.
 type Garbage struct {
 	CollectedBytes int64 `json:"collected"` // that collections freed
 	LeftBytes      int64 `json:"left"`      // that were garbage at the end, and not yet freed
