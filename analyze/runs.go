@@ -20,14 +20,14 @@ type RunsDocument struct {
 	Runs   []RunsRow `json:"runs"`
 }
 
-// ArgumentNotes say which of the runs share name and parameters and are different experiments all the same: their
+// UnlikeArguments are the runs that share name and parameters and are different experiments all the same: their
 // commands differ.
-func (d *RunsDocument) ArgumentNotes() []string {
+func (d *RunsDocument) UnlikeArguments() []identity.Unlike {
 	ids := make([]identity.Identity, len(d.Runs))
 	for i := range d.Runs {
 		ids[i] = d.Runs[i].Identity
 	}
-	return identity.ArgumentNotes(ids)
+	return identity.UnlikeArguments(ids)
 }
 
 // Differing says of each run by which parameters, or else arguments, it differs from others of its name; how it ended,

@@ -167,7 +167,7 @@ func compareWarnings(doc *compare.Document) []string {
 		s := &doc.Said[i]
 		cells.Add(comparisonWord(&s.Remark), strings.Join(s.Place, " × "))
 	}
-	out = append(append(out, cells.Lines()...), identity.ArgumentNotes(doc.Runs)...)
+	out = append(append(out, cells.Lines()...), unlikeWords(identity.UnlikeArguments(doc.Runs))...)
 	for i := range doc.SaidOfBase {
 		s := &doc.SaidOfBase[i]
 		out = append(out, "baseline "+s.Place[0]+": "+comparisonWord(&s.Remark))
@@ -211,7 +211,7 @@ func studyNotes(s *compare.Study) (notes []string) {
 	for i := range s.Cells {
 		ids[i] = s.Cells[i].Identity
 	}
-	notes = append(notes, identity.ArgumentNotes(ids)...)
+	notes = append(notes, unlikeWords(identity.UnlikeArguments(ids))...)
 	if s.Uncompared != nil {
 		notes = append(notes, "no overhead: "+OtherWork(s.Uncompared)+", and no baseline was named")
 	}

@@ -70,7 +70,7 @@ func NewCheckDocument(r gate.Result) CheckDocument {
 	if r.Nothing != nil {
 		doc.Failures = append(doc.Failures, "nothing was compared: "+reasonWords(r.Nothing))
 	}
-	doc.Warnings = append(warnings.Lines(), identity.ArgumentNotes(r.Identities)...)
+	doc.Warnings = append(warnings.Lines(), unlikeWords(identity.UnlikeArguments(r.Identities))...)
 	return doc
 }
 

@@ -70,7 +70,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		t.Notes = append(t.Notes, "trial: a value that a search of dpsight predict --vary tried; where no run is "+
 			"named, none is taken while there are others")
 	}
-	t.Notes = append(t.Notes, doc.ArgumentNotes()...)
+	t.Notes = append(t.Notes, unlikeWords(doc.UnlikeArguments())...)
 	if differing := doc.Differing(); slices.ContainsFunc(differing, func(text string) bool { return text != "" }) {
 		const name = 1
 		t.Columns = slices.Insert(t.Columns, name+1, table.Column{Title: "Differs in", For: table.People})

@@ -53,7 +53,8 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 	}
 
 	listed := analyze.Runs(runs)
-	if got := listed.ArgumentNotes(); !slices.Equal(got, []string{note}) {
+	if got := listed.UnlikeArguments(); len(got) != 1 || got[0].Title != "train" ||
+		!slices.Equal(got[0].Arguments, []string{"--bs 8", "--bs 16 --fast"}) {
 		t.Errorf("runs: %q", got)
 	}
 

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -80,9 +79,14 @@ func TellingArguments(ids []Identity, group []int) []string {
 	return out
 }
 
-// ArgumentNotes says of runs that share name and parameters, but not their commands, that they are different
-// experiments.
-func ArgumentNotes(ids []Identity) []string {
+// Unlike are the experiments of one name and parameters whose commands differ.
+type Unlike struct {
+	Title     string
+	Arguments []string // those that not all have, of each experiment once; empty of one that has no others
+}
+
+// UnlikeArguments finds the runs that share name and parameters, but not their commands: different experiments.
+func UnlikeArguments(ids []Identity) (found []Unlike) {
 	groups, order := map[string][]int{}, []string{}
 	for i := range ids {
 		id := &ids[i]
@@ -95,24 +99,18 @@ func ArgumentNotes(ids []Identity) []string {
 		}
 		groups[key] = append(groups[key], i)
 	}
-	var notes []string
 	for _, key := range order {
-		var differ []string
+		u := Unlike{Title: ids[groups[key][0]].Title()}
 		for _, text := range TellingArguments(ids, groups[key]) {
-			if text == "" {
-				text = "none"
-			}
-			if !slices.Contains(differ, text) {
-				differ = append(differ, text)
+			if !slices.Contains(u.Arguments, text) {
+				u.Arguments = append(u.Arguments, text)
 			}
 		}
-		if len(differ) > 1 {
-			const most = 4
-			notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
-				"collect --param says what varies", ids[groups[key][0]].Title(), schemas.Shortlist(differ, most)))
+		if len(u.Arguments) > 1 {
+			found = append(found, u)
 		}
 	}
-	return notes
+	return found
 }
 
 // IdentitiesOf are experiments of a gate by what tells them apart.

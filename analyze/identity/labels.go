@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Distinguish gives the runs of a document that share a name what tells their experiments apart. Repeats go on sharing
@@ -139,12 +141,11 @@ func TellingParams(ids []Identity, group []int) []string {
 	return chosen
 }
 
-// shownText prints a parameter's value where a reader sees it: the memory of a GPU in MiB, as bytes of it mostly are a
-// whole number of.
+// shownText prints a parameter's value where a reader sees it: the memory of a GPU as it may be given to an option.
 func shownText(key string, v any) string {
 	text := TextOf(v)
-	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil && bytes%(1<<20) == 0 {
-		return strconv.FormatInt(bytes>>20, 10) + " MiB"
+	if bytes, err := strconv.ParseInt(text, 10, 64); key == "gpu_memory" && err == nil {
+		return units.FormatBytes(bytes)
 	}
 	return text
 }

@@ -4,6 +4,7 @@ package units
 import (
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -29,6 +30,14 @@ func ParseBytes(s string) (int64, error) {
 		return 0, fmt.Errorf("size %q is larger than any memory", s)
 	}
 	return n.Int64(), nil
+}
+
+// FormatBytes writes a size so that [ParseBytes] reads it: in MiB where it is a whole number of them.
+func FormatBytes(n int64) string {
+	if n%(1<<20) == 0 {
+		return strconv.FormatInt(n>>20, 10) + " MiB"
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // ParseDecimal reads "1.05" exactly. Fractions, exponents and signs, which big.Rat would read too, are not numbers that

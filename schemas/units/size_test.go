@@ -15,3 +15,12 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatBytesIsRead(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 MiB", 300 << 20: "300 MiB", 24<<30 + 1: "25769803777", 7: "7"} {
+		text := FormatBytes(n)
+		if got, err := ParseBytes(text); text != want || got != n || err != nil {
+			t.Errorf("%d is %q, which is read as %d, %v", n, text, got, err)
+		}
+	}
+}

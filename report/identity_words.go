@@ -1,0 +1,25 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// unlikeWords say of runs that share name and parameters that they are different experiments: by their arguments.
+func unlikeWords(list []identity.Unlike) (notes []string) {
+	for _, u := range list {
+		var differ []string
+		for _, text := range u.Arguments {
+			if text == "" {
+				text = "none"
+			}
+			differ = append(differ, text)
+		}
+		const most = 4
+		notes = append(notes, fmt.Sprintf("%s: runs whose arguments differ (%s) are different experiments; "+
+			"collect --param says what varies", u.Title, schemas.Shortlist(differ, most)))
+	}
+	return notes
+}
