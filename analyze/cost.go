@@ -1,11 +1,9 @@
 package analyze
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -54,8 +52,8 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 		if said { // of the other repeats the same could be said
 			continue
 		}
-		warnings := c.differences(twin)
-		c.Warnings, said = append(slices.Clone(c.Warnings), warnings...), len(warnings) > 0
+		differences := c.differences(twin)
+		c.Remarks, said = append(slices.Clone(c.Remarks), differences...), len(differences) > 0
 	}
 	// One of several repeats may be the fastest of all: only their median is the experiment's.
 	slices.Sort(steps)
@@ -65,31 +63,19 @@ func (c *CostRun) besideTwins(runs []CostRun) {
 }
 
 // differences says how far the peaks are from those of a bare run; it is empty where they are the same.
-func (c *CostRun) differences(twin *CostRun) []string {
-	differ := func(what string, ours, theirs *int64) string {
+func (c *CostRun) differences(twin *CostRun) (out []Remark) {
+	differ := func(kind RemarkKind, ours, theirs *int64) bool {
 		if ours == nil || theirs == nil || *ours == *theirs {
-			return ""
+			return false
 		}
-		way := "more"
-		if *ours < *theirs {
-			way = "less"
-		}
-		return fmt.Sprintf("it %s %s %s than its bare twin %s (%s, and %s)", what,
-			prose.MiB(prose.Magnitude(*ours-*theirs)), way,
-			twin.Title(), prose.MiB(*ours), prose.MiB(*theirs))
+		out = append(out, Remark{Kind: kind, Bytes: *ours, OtherBytes: *theirs, Name: twin.Title()})
+		return true
 	}
-	allocated, reserved := differ("allocated", c.TorchPeakBytes, twin.TorchPeakBytes),
-		differ("reserved", c.PeakReservedBytes, twin.PeakReservedBytes)
-	var out []string
-	if allocated != "" {
-		out = append(out, "at its peak "+allocated)
-	} else if reserved != "" {
-		reserved += ", with the same peak allocated: the difference is memory that the allocator cached, not what " +
-			"the run holds"
+	reserved := RemarkCachedDiff
+	if differ(RemarkAllocatedDiff, c.TorchPeakBytes, twin.TorchPeakBytes) {
+		reserved = RemarkReservedDiff
 	}
-	if reserved != "" {
-		out = append(out, "at its highest "+reserved)
-	}
+	differ(reserved, c.PeakReservedBytes, twin.PeakReservedBytes)
 	return out
 }
 
@@ -134,7 +120,8 @@ type CostRun struct {
 	CollectorSealMS  *float64 `json:"collector_seal_ms"`
 	Warnings         []string `json:"warnings"`
 
-	experiment string // that a bare twin shares
+	Remarks    []Remark `json:"-"`
+	experiment string   // that a bare twin shares
 }
 
 // Cost tabulates the instrument's cost. It needs no tables beside the manifest and ingest's report.
@@ -157,7 +144,7 @@ func Cost(in schemas.Tables) CostRun {
 		}
 	}
 	if in.Report == nil {
-		c.Warnings = append(c.Warnings, identity.NotIngested)
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkNotIngested})
 		return c
 	}
 	for i := range in.Report.Devices {
@@ -194,8 +181,8 @@ func Cost(in schemas.Tables) CostRun {
 			ns := *k.InstrumentedStepNS - *k.BareStepNS
 			if k.InstrumentNS != nil {
 				ns = *k.InstrumentNS
-				c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), "batches vary: Δ is by time a "+
-					"sample, for a bare step of median size"))
+				c.Remarks = append(c.Remarks, Remark{Kind: RemarkBatchesVary,
+					Rank: oneOf(len(in.Report.Cost), k.Rank)})
 			}
 			if ms := float64(ns) / 1e6; c.InstrumentMS == nil || ms > *c.InstrumentMS {
 				c.InstrumentMS, c.InstrumentShare = &ms, new(1e6*ms/float64(*k.BareStepNS))
@@ -213,18 +200,15 @@ func Cost(in schemas.Tables) CostRun {
 	}
 	for _, k := range in.Report.Cost {
 		if n := k.CapturedSteps; n > 0 {
-			c.Warnings = append(c.Warnings, withRank(k.Rank, len(in.Report.Cost), prose.Plural(int(n), "step", "steps")+
-				" in no median: forward and backward took no time on the GPU, as where a CUDA graph captures them"))
+			c.Remarks = append(c.Remarks, Remark{Kind: RemarkUntimedSteps, Rank: oneOf(len(in.Report.Cost), k.Rank),
+				N: int(n)})
 		}
 	}
 	if c.InstrumentShare != nil && *c.InstrumentShare < -leastFaster {
-		c.Warnings = append(c.Warnings, "instrumented steps took less time than bare ones: steps differ by more than "+
-			"hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large each is)")
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkFasterSteps})
 	}
-	if c.DrainShare != nil && *c.DrainShare > mostDraining {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("drains took %.1f %% of the recorded time, more than %.0f %%: a "+
-			"longer run, or fewer --record-steps, makes it less",
-			100**c.DrainShare, 100*mostDraining))
+	if c.DrainShare != nil && *c.DrainShare > MostDraining {
+		c.Remarks = append(c.Remarks, Remark{Kind: RemarkDrains, Share: *c.DrainShare})
 	}
 	return c
 }
@@ -233,14 +217,6 @@ func Cost(in schemas.Tables) CostRun {
 // something else differs.
 const leastFaster = 0.05
 
-// mostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed
+// MostDraining is the share of wall time that drains should take at most. The agent opens no window that would exceed
 // it; the first steps are recorded in any case.
-const mostDraining = 0.05
-
-// withRank says of which rank a line is, where there are several.
-func withRank(rank int32, ranks int, line string) string {
-	if ranks < 2 {
-		return line
-	}
-	return fmt.Sprintf("rank %d: %s", rank, line)
-}
+const MostDraining = 0.05

@@ -3,7 +3,6 @@ package analyze
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +37,7 @@ func TestCost(t *testing.T) {
 			*c.DrainMS, *c.DrainShare, *c.CollectorShare)
 	}
 	if *c.InstrumentMS != 3 || *c.InstrumentShare != 0.03 || c.BareSteps != 3 || c.InstrumentedSteps != 4 ||
-		c.RecordedSteps != 9 || c.Windows != 2 || len(c.Warnings) != 0 {
+		c.RecordedSteps != 9 || c.Windows != 2 || len(c.Remarks) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if c.CollectorSetupMS != nil || c.CollectorSealMS != nil {
@@ -51,27 +50,25 @@ func TestCost(t *testing.T) {
 	}
 	in.Report.Cost[0].InstrumentNS = new(int64(5e6))
 	if c := Cost(in); *c.InstrumentMS != 5 || *c.InstrumentShare != 0.05 ||
-		!slices.Equal(c.Warnings, []string{"batches vary: Δ is by time a sample, for a bare step of median size"}) {
-		t.Errorf("%v ms (%v): %q", *c.InstrumentMS, *c.InstrumentShare, c.Warnings)
+		!slices.Equal(c.Remarks, []Remark{{Kind: RemarkBatchesVary}}) {
+		t.Errorf("%v ms (%v): %+v", *c.InstrumentMS, *c.InstrumentShare, c.Remarks)
 	}
 	in.Report.Cost[0].InstrumentNS, inst = nil, 80e6
-	if c := Cost(in); *c.InstrumentMS != -20 || len(c.Warnings) != 1 ||
-		!strings.HasPrefix(c.Warnings[0], "instrumented steps took less time than bare ones") {
-		t.Errorf("%v ms: %q", *c.InstrumentMS, c.Warnings)
+	if c := Cost(in); *c.InstrumentMS != -20 || !slices.Equal(c.Remarks, []Remark{{Kind: RemarkFasterSteps}}) {
+		t.Errorf("%v ms: %+v", *c.InstrumentMS, c.Remarks)
 	}
-	if inst = 97e6; len(Cost(in).Warnings) != 0 { // as steps differ by themselves
-		t.Errorf("%q", Cost(in).Warnings)
+	if inst = 97e6; len(Cost(in).Remarks) != 0 { // as steps differ by themselves
+		t.Errorf("%+v", Cost(in).Remarks)
 	}
 	inst = 103e6
-	for n, want := range map[int64]string{1: "1 step in no median: ", 3: "3 steps in no median: "} {
-		in.Report.Cost[0].CapturedSteps = n
-		if w := Cost(in).Warnings; len(w) != 1 || !strings.HasPrefix(w[0], want) {
-			t.Errorf("%d captured steps: %q", n, w)
-		}
+	in.Report.Cost[0].CapturedSteps = 3
+	if r := Cost(in).Remarks; !slices.Equal(r, []Remark{{Kind: RemarkUntimedSteps, N: 3}}) {
+		t.Errorf("%+v", r)
 	}
 	in.Report.Cost[0].CapturedSteps = 0
 	in.Report.Cost = append(in.Report.Cost, schemas.InstrumentCost{DrainNS: 10e6, RecordedNS: 100e6})
-	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 || len(c.Warnings) != 1 {
+	if c := Cost(in); *c.DrainMS != 10 || *c.DrainShare != 0.1 ||
+		!slices.Equal(c.Remarks, []Remark{{Kind: RemarkDrains, Share: 0.1}}) {
 		t.Errorf("the drains of one process in the time of another: %v (%v)", *c.DrainMS, *c.DrainShare)
 	}
 	in.Manifest.Source = schemas.Predicted
@@ -79,7 +76,7 @@ func TestCost(t *testing.T) {
 		t.Errorf("a prediction has times: %+v", c)
 	}
 	in.Report = nil
-	if c := Cost(in); len(c.Warnings) != 1 {
+	if c := Cost(in); !slices.Equal(c.Remarks, []Remark{{Kind: RemarkNotIngested}}) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -99,25 +96,26 @@ func TestCostBesideTheBareTwin(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		runs []CostRun
-		want []string
+		want []Remark
 	}{
 		{"alike", []CostRun{run("full", false, 3, 4<<20, 8<<20), run("bare", true, 5, 4<<20, 8<<20)}, nil},
 		{"another experiment", []CostRun{run("full", false, 3, 4<<20, 8<<20), other}, nil},
 		{"reserved", []CostRun{run("full", false, 3, 4<<20, 9<<20), other, run("bare", true, 3, 4<<20, 8<<20)},
-			[]string{"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), " +
-				"with the same peak allocated: the difference is memory that the allocator cached, not what the run " +
-				"holds"}},
+			[]Remark{{Kind: RemarkCachedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"}}},
+		{"both", []CostRun{run("full", false, 3, 5<<20, 9<<20), run("bare", true, 3, 4<<20, 8<<20)},
+			[]Remark{{Kind: RemarkAllocatedDiff, Bytes: 5 << 20, OtherBytes: 4 << 20, Name: "bare"},
+				{Kind: RemarkReservedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"}}},
 		{"allocated", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 4<<20, 8<<20)},
-			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"}},
+			[]Remark{{Kind: RemarkAllocatedDiff, Bytes: 3 << 20, OtherBytes: 4 << 20, Name: "bare"}}},
 		{"one of two", []CostRun{run("full", false, 3, 3<<20, 8<<20), run("bare", true, 3, 3<<20, 8<<20),
 			run("bare2", true, 3, 4<<20, 8<<20), run("bare3", true, 3, 5<<20, 8<<20)},
-			[]string{"at its peak it allocated 1.00 MiB less than its bare twin bare2 (3.00 MiB, and 4.00 MiB)"}},
+			[]Remark{{Kind: RemarkAllocatedDiff, Bytes: 3 << 20, OtherBytes: 4 << 20, Name: "bare2"}}},
 	} {
-		if got := NewCostDocument(c.runs...).Runs[0].Warnings; !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", c.what, got)
+		if got := NewCostDocument(c.runs...).Runs[0].Remarks; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v", c.what, got)
 		}
 		if again := NewCostDocument(NewCostDocument(c.runs...).Runs[1:]...); len(
-			again.Runs[len(again.Runs)-1].Warnings) > 0 {
+			again.Runs[len(again.Runs)-1].Remarks) > 0 {
 			t.Errorf("%s: the bare run has warnings", c.what)
 		}
 	}

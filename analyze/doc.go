@@ -11,5 +11,6 @@
 // but bytes and nanoseconds (and milliseconds in the documents, whose keys say so). The result types are the JSON
 // documents of the command line; their keys change only with their schema's version.
 //
-// A result that should not be taken at face value carries its reasons (Warnings), which end as footnotes.
+// A result that should not be taken at face value carries its reasons (Remarks). Report puts them into words: the
+// Warnings of a document, the notes under a table. No room makes sentences but those of errors.
 package analyze

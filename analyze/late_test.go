@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,24 +16,23 @@ func TestLatePeak(t *testing.T) {
 	if *late.PeakBytes != 150 || *late.PeakReservedBytes != 300 || late.BrokenDown() {
 		t.Errorf("peak %d, reserved %d, broken down %v", *late.PeakBytes, *late.PeakReservedBytes, late.BrokenDown())
 	}
-	if !strings.Contains(strings.Join(late.Warnings, "\n"), "outside the recorded steps") {
-		t.Errorf("warnings %q", late.Warnings)
+	if !slices.Contains(late.Remarks, Remark{Kind: RemarkLatePeak, Bytes: 150, OtherBytes: 100}) {
+		t.Errorf("%+v", late.Remarks)
 	}
 	if row := ListRun(fixture.LateInput(150)); *row.PeakBytes != 150 || *row.PeakReservedBytes != 300 {
 		t.Errorf("the list has a peak of %d, reserved %d", *row.PeakBytes, *row.PeakReservedBytes)
 	}
 	lossy := fixture.LateInput(150)
 	lossy.Report.Devices[0].Verdict = schemas.Lossy
-	if w := strings.Join(Summarize(lossy).Warnings, "\n"); strings.Contains(w, "outside the recorded steps") ||
-		!strings.Contains(w, "some are missing") {
-		t.Errorf("where events are missing the peak's place is not known: %q", w)
+	if r := Summarize(lossy).Remarks; !slices.Equal(r, []Remark{{Kind: RemarkMissedPeak, Bytes: 150, OtherBytes: 100}}) {
+		t.Errorf("where events are missing the peak's place is not known: %+v", r)
 	}
 	// What was reserved may rise after the recorded steps though no more was allocated than in them.
 	grown := fixture.LateInput(100)
 	grown.Report.Devices[0].TorchPeakReservedBytes = new(int64(700))
 	if s, row := Summarize(grown), ListRun(grown); *s.PeakReservedBytes != 700 || *row.PeakReservedBytes != 700 ||
-		!s.BrokenDown() || len(s.Warnings) != 0 {
-		t.Errorf("reserved %d, in the list %d, warnings %q", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Warnings)
+		!s.BrokenDown() || len(s.Remarks) != 0 {
+		t.Errorf("reserved %d, in the list %d, %+v", *s.PeakReservedBytes, *row.PeakReservedBytes, s.Remarks)
 	}
 	// On another device than the one whose breakdown is the highest.
 	other := fixture.LateInput(100)

@@ -15,7 +15,7 @@ const (
 // SummarizeForComparison is what other runs are compared with: peaks and times, from manifest, report and steps alone;
 // and energy, where there are samples too.
 func SummarizeForComparison(in schemas.Tables) Summary {
-	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start, Warnings: []string{},
+	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest)}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.SuiteID, s.Key = in.Manifest.Suite.Name, in.Manifest.Suite.ID, in.Manifest.Suite.Key

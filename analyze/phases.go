@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
@@ -37,6 +36,7 @@ type PhasesRun struct {
 	identity.Identity
 	Phases   []PhaseRow `json:"phases"`
 	Warnings []string   `json:"warnings"`
+	Remarks  []Remark   `json:"-"`
 }
 
 // PhaseRow is one phase on one device. Bytes are null for a run without allocator events.
@@ -66,13 +66,13 @@ type PhaseRow struct {
 func Phases(in schemas.Tables) PhasesRun {
 	t := timing.Of(&in)
 	run := phasesRun(&in, &t)
-	run.Warnings = append(run.Warnings, recomputing(&in, run.Phases)...)
+	run.Remarks = append(run.Remarks, recomputing(&in, run.Phases)...)
 	return run
 }
 
-// recomputing says where the time of recompute is, a line a rank: only instrumented steps time it on the GPU, and the
+// recomputing says where the time of recompute is, a remark a rank: only instrumented steps time it on the GPU, and the
 // table's times are of bare ones.
-func recomputing(in *schemas.Tables, rows []PhaseRow) (lines []string) {
+func recomputing(in *schemas.Tables, rows []PhaseRow) (out []Remark) {
 	timed := slices.ContainsFunc(rows, func(r PhaseRow) bool { return r.GPUMS != nil })
 	modules := timing.ByRank(in.ModuleTimes)
 	for i := range rows {
@@ -83,22 +83,17 @@ func recomputing(in *schemas.Tables, rows []PhaseRow) (lines []string) {
 			}) {
 			continue
 		}
-		line := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
+		remark := Remark{Kind: RemarkRecompute, Rank: oneOf(len(modules), r.Rank)}
 		if s, _ := timing.ScaleTimes(in, r.Rank, modules[r.Rank]); s.BareSteps > 0 {
-			ms, known := 0.0, false
 			for _, x := range s.Shares {
 				if x.Phase == schemas.PhaseRecompute {
-					ms, known = ms+x.MS, true
+					remark.MS = new(timing.OrZero(remark.MS) + x.MS)
 				}
 			}
-			if known {
-				line += fmt.Sprintf("; of that it is %.1f ms a step, by its share of instrumented steps (dpsight "+
-					"analyze time)", ms)
-			}
 		}
-		lines = append(lines, withRank(r.Rank, len(modules), line))
+		out = append(out, remark)
 	}
-	return lines
+	return out
 }
 
 func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
@@ -147,9 +142,9 @@ func phasesRun(in *schemas.Tables, t *timing.Times) PhasesRun {
 	}
 	switch {
 	case in.Report == nil:
-		run.Warnings = append(run.Warnings, identity.NotIngested)
+		run.Remarks = append(run.Remarks, Remark{Kind: RemarkNotIngested})
 	case len(run.Phases) > 0:
-		run.Warnings = append(run.Warnings, TimeWords(t.Remarks...)...)
+		run.Remarks = append(run.Remarks, timeRemarks(t.Remarks)...)
 	}
 	return run
 }

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -12,15 +13,13 @@ import (
 func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	in := fixture.TimedModules()
 	// 24 of 88, of 74
-	want := "recompute has no GPU ms of its own: in bare steps it is part of backward's; of that it is 20.2 ms a " +
-		"step, by its share of instrumented steps (dpsight analyze time)"
-	if got := Phases(in).Warnings; !slices.Equal(got, []string{want}) {
-		t.Errorf("%q", got)
+	if got := Phases(in).Remarks; len(got) != 1 || got[0].Kind != RemarkRecompute || got[0].Rank != nil ||
+		math.Abs(*got[0].MS-20.18) > 0.01 {
+		t.Errorf("%+v", got)
 	}
 	in.ModuleTimes = nil
-	if got := Phases(in).Warnings; !slices.Equal(got, []string{"recompute has no GPU ms of its own: in bare steps it " +
-		"is part of backward's"}) {
-		t.Errorf("without times of modules %q", got)
+	if got := Phases(in).Remarks; !slices.Equal(got, []Remark{{Kind: RemarkRecompute}}) {
+		t.Errorf("without times of modules %+v", got)
 	}
 	for i := range in.Steps {
 		in.Steps[i].GPUNS = 0
@@ -28,7 +27,7 @@ func TestPhasesSayWhereRecomputeIs(t *testing.T) {
 	for i := range in.Phases {
 		in.Phases[i].GPUNS = 0
 	}
-	if got := Phases(in).Warnings; len(got) > 0 {
-		t.Errorf("without any times %q", got)
+	if got := Phases(in).Remarks; len(got) > 0 {
+		t.Errorf("without any times %+v", got)
 	}
 }

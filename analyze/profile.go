@@ -26,7 +26,7 @@ type ComponentProfile struct {
 	// EndAllocated and EndReserved are of the end of the last step.
 	EndAllocated, EndReserved *int64
 	Points                    []MemoryPoint // by iteration, then in the order of [Point]
-	Warnings                  []string
+	Remarks                   []Remark
 }
 
 // Components are the bytes of the components at the peak.
@@ -64,7 +64,7 @@ const (
 // Profile reduces a run to components.
 func Profile(in schemas.Tables) ComponentProfile {
 	s := Summarize(in)
-	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Warnings: s.Warnings}
+	c := ComponentProfile{Identity: s.Identity, PeakBytes: s.PeakBytes, Points: []MemoryPoint{}, Remarks: s.Remarks}
 	if s.Status != schemas.StatusOK {
 		c.PeakBytes = nil // what it held until it ended is not what it needs
 	} else if s.BrokenDown() {

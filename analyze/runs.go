@@ -65,6 +65,7 @@ type RunsRow struct {
 	// nobody looked (see [RunsDocument.Supersede]).
 	SupersededBy *string  `json:"superseded_by"`
 	Warnings     []string `json:"warnings"`
+	Remarks      []Remark `json:"-"`
 }
 
 // Runs tabulates summaries.
@@ -74,7 +75,8 @@ func Runs(runs []Summary) RunsDocument {
 		s := &runs[i]
 		row := RunsRow{Identity: s.Identity, Suite: identity.OrNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
 			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.ReservedAlone != nil,
-			SamplesPerS: s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started, Warnings: s.Warnings}
+			SamplesPerS: s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started,
+			Warnings: []string{}, Remarks: s.Remarks}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median
 		}
@@ -86,7 +88,7 @@ func Runs(runs []Summary) RunsDocument {
 // ListRun is the row of a run in the store's table. It needs no allocations: a store of many runs is listed from their
 // manifests, reports and steps alone.
 func ListRun(in schemas.Tables) RunsRow {
-	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start, Warnings: []string{}}
+	s := Summary{Identity: identity.Of(&in), Started: in.Manifest.Start}
 	if in.Manifest.Suite != nil {
 		s.Suite, s.Trial = in.Manifest.Suite.Name, in.Manifest.Suite.Search
 	}
@@ -97,9 +99,9 @@ func ListRun(in schemas.Tables) RunsRow {
 	t := timing.Of(&in)
 	s.StepMS = t.Step()
 	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })
-	s.Warnings = append(s.Warnings, TimeWords(t.Remarks...)...)
+	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
 	if in.Report == nil {
-		s.Warnings = append(s.Warnings, identity.NotIngested)
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNotIngested})
 	}
 	return Runs([]Summary{s}).Runs[0]
 }

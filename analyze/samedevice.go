@@ -1,12 +1,10 @@
 package analyze
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -14,28 +12,25 @@ import (
 // fit: of a predicted run as it was; of a measured one, whose processes have counters of their own only, as the sum of
 // the most that each had.
 func (s *Summary) peaksOfShared(in *schemas.Tables) {
-	bytes, processes, how := int64(0), 0, "the most that they had together"
+	bytes, processes, remark := int64(0), 0, RemarkTogether
 	if u := confidence.SharedDevice(in.Manifest); u != nil {
 		bytes, processes = u.ReservedBytes, u.Processes
 	} else if in.Manifest.Source == schemas.Measured {
 		bytes, processes = reservedBeside(in)
-		how = "the sum of the most that each had"
+		remark = RemarkSumReserved
 	}
 	if s.PeakReservedBytes == nil {
 		return
 	}
 	if processes < 2 {
 		if in.Manifest.Source == schemas.Measured && s.devicesUsed > gpusOf(in, s.devicesUsed) { // one after the other
-			s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d processes, which had a "+
-				"device one after the other", s.devicesUsed))
+			s.Remarks = append(s.Remarks, Remark{Kind: RemarkInTurn, N: s.devicesUsed})
 		}
 		return
 	}
 	s.ReservedAlone = s.PeakReservedBytes
 	s.PeakReservedBytes = new(max(*s.PeakReservedBytes, bytes))
-	s.Warnings = append(s.Warnings, fmt.Sprintf("%s had memory of one device at once: what is reserved is %s, the "+
-		"peak is that of the fullest process, and a breakdown is of one process alone",
-		prose.Plural(processes, "process", "processes"), how))
+	s.Remarks = append(s.Remarks, Remark{Kind: remark, N: processes})
 }
 
 // gpusOf is how many GPUs a run's devices are, where each is known; else each counts for itself.

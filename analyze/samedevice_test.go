@@ -1,7 +1,7 @@
 package analyze
 
 import (
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/fixture"
@@ -32,20 +32,18 @@ func TestReservedBesideOthers(t *testing.T) {
 		in.Processes = []schemas.Process{{Rank: 0, UUID: "GPU-a", StartNS: 10, EndNS: 20},
 			{Rank: 1, UUID: c.uuid, StartNS: c.start, EndNS: c.end}}
 		s := Summarize(in)
-		for text, want := range map[string]bool{"the fullest of 2 devices": c.uuid != "GPU-a",
-			"the fullest of 2 processes": name == "later"} {
-			if said := strings.Contains(strings.Join(s.Warnings, "\n"), text); said != want {
-				t.Errorf("%s: %q", name, s.Warnings)
+		for kind, want := range map[RemarkKind]bool{RemarkOfFullest: c.uuid != "GPU-a", RemarkInTurn: name == "later"} {
+			if said := slices.Contains(s.Remarks, Remark{Kind: kind, N: 2}); said != want {
+				t.Errorf("%s: %+v", name, s.Remarks)
 			}
 		}
 		if *s.PeakReservedBytes != c.want {
 			t.Errorf("%s: %d reserved, want %d", name, *s.PeakReservedBytes, c.want)
 		}
 		together := c.want > 300<<20
-		if said := strings.Contains(strings.Join(s.Warnings, "\n"),
-			"2 processes had memory of one device at once"); said != together ||
+		if said := slices.Contains(s.Remarks, Remark{Kind: RemarkSumReserved, N: 2}); said != together ||
 			ListRun(in).ReservedTogether != together {
-			t.Errorf("%s: %q, %+v", name, s.Warnings, ListRun(in))
+			t.Errorf("%s: %+v, %+v", name, s.Remarks, ListRun(in))
 		}
 	}
 }

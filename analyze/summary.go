@@ -2,14 +2,12 @@ package analyze
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
 	"github.com/dpsight/dpsight/analyze/memory"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timeline"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
@@ -58,7 +56,7 @@ type Summary struct {
 	NoEnergy timing.NoEnergy
 	// EnergyLent says that the energy is that of a bare run of the same experiment.
 	EnergyLent bool
-	Warnings   []string
+	Remarks    []Remark
 
 	PhaseTimes  map[string]timing.PhaseTime
 	RunFacts    []identity.Fact
@@ -72,7 +70,7 @@ type Summary struct {
 	ReservedAlone *int64
 }
 
-// Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Warnings.
+// Summarize reduces one run. It fails on nothing: what a run lacks is null, and why stands in Remarks.
 func Summarize(in schemas.Tables) Summary { return SummarizeWith(&in, memory.NewLedgers(&in)) }
 
 // SummarizeWithLadder is [Summarize] and [ladder.Of] of one run, whose blocks and owners are put together once for
@@ -85,7 +83,7 @@ func SummarizeWithLadder(in schemas.Tables) (Summary, ladder.Run, error) {
 }
 
 func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
-	s := Summary{Identity: identity.Of(in), Started: in.Manifest.Start, Warnings: []string{},
+	s := Summary{Identity: identity.Of(in), Started: in.Manifest.Start,
 		RunFacts: identity.FactsOf(in.Manifest),
 		Doubts:   confidence.Doubts(in.Manifest, in.Report), Poisson: confidence.Poisson(in.Manifest),
 		Script: identity.ScriptOf(in.Manifest.Command),
@@ -102,11 +100,11 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 	var none *memory.NoEventsError
 	switch {
 	case in.Report == nil:
-		s.Warnings = append(s.Warnings, identity.NotIngested)
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNotIngested})
 	case errors.As(err, &none):
-		s.Warnings = append(s.Warnings, NotBrokenDown+none.Reason)
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNoBlocks, Err: none.Reason})
 	case err != nil:
-		s.Warnings = append(s.Warnings, err.Error())
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNoPeak, Err: err})
 	}
 	s.Failed, s.FailedMore = memory.Failed(in, ledgers)
 	s.peaks(in)
@@ -124,10 +122,9 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 	s.TokensPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Tokens })
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = timing.Energy(in, &t)
 	s.Throttled = timing.Throttled(in, &t)
-	s.Warnings = append(s.Warnings, TimeWords(t.Remarks...)...)
+	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the run ended early (%s): its peak and times are of what it did "+
-			"until then", s.Status))
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkEndedEarly, Status: s.Status})
 	}
 	return s
 }
@@ -175,7 +172,7 @@ func (s *Summary) peaks(in *schemas.Tables) {
 		devices = len(f.Devices)
 	}
 	if devices > 1 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("memory is that of the fullest of %d devices", devices))
+		s.Remarks = append(s.Remarks, Remark{Kind: RemarkOfFullest, N: devices})
 	}
 	s.peaksOfShared(in)
 	s.PeakDeviceBytes = timing.PeakDevice(in)
@@ -184,13 +181,11 @@ func (s *Summary) peaks(in *schemas.Tables) {
 // latePeak takes torch's own counter of the fullest device, which is above all that d, the highest breakdown, explains.
 func (s *Summary) latePeak(fullest *schemas.DeviceVerdict, d *memory.DeviceBreakdown) {
 	s.PeakBytes = fullest.TorchPeakAllocatedBytes
-	why := "came outside the recorded steps and"
-	if fullest.Verdict == schemas.Lossy { // whether it was in them cannot be told
-		why = "is above all recorded events, of which some are missing, and"
+	kind := RemarkLatePeak
+	if fullest.Verdict == schemas.Lossy { // whether it was in the recorded steps cannot be told
+		kind = RemarkMissedPeak
 	}
-	s.Warnings = append(s.Warnings, fmt.Sprintf("the peak of %s %s is torch's counter: it is not broken down; the "+
-		"highest recorded moment is %s",
-		prose.MiB(*s.PeakBytes), why, prose.MiB(d.AllocatedBytes)))
+	s.Remarks = append(s.Remarks, Remark{Kind: kind, Bytes: *s.PeakBytes, OtherBytes: d.AllocatedBytes})
 }
 
 // BrokenDown reports whether the peak is one that the breakdown explains.
@@ -198,9 +193,6 @@ func (s *Summary) BrokenDown() bool {
 	d := s.Main()
 	return d != nil && s.PeakBytes != nil && d.AllocatedBytes == *s.PeakBytes
 }
-
-// NotBrokenDown begins what is said of a run without a breakdown.
-const NotBrokenDown = "not broken down: "
 
 // Main is the breakdown of the device with the highest peak, nil without any.
 func (s *Summary) Main() *memory.DeviceBreakdown {

@@ -16,11 +16,11 @@ import (
 // otherClocks is said where two runs are not timed by the same clock.
 const otherClocks = "GPU time cannot be compared with wall time: no difference is given"
 
-// comparisonWords are a sentence a remark.
+// comparisonWords say each remark in a sentence, and each sentence once.
 func comparisonWords(remarks []compare.Remark) []string {
-	out := make([]string, len(remarks))
+	out := []string{}
 	for i := range remarks {
-		out[i] = comparisonWord(&remarks[i])
+		out = include(out, comparisonWord(&remarks[i]))
 	}
 	return out
 }
@@ -29,6 +29,8 @@ func comparisonWords(remarks []compare.Remark) []string {
 func comparisonWord(r *compare.Remark) string {
 	switch r.Kind {
 	case compare.RemarkOfRun:
+		return RunWords([]analyze.Remark{*r.Run})[0]
+	case compare.RemarkOfBreakdown:
 		return r.Text
 	case compare.RemarkEnergyLent:
 		return "energy is that of the bare run of the same experiment"
@@ -195,6 +197,7 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	for i := range doc.Runs {
 		doc.Runs[i].Warnings = runWarnings(&s.Runs[i])
 	}
+	doc.Phases, doc.Cost = tellPhases(doc.Phases), tellCosts(doc.Cost)
 	if doc.Overhead != nil {
 		told := tellOverhead(*doc.Overhead)
 		doc.Overhead = &told
@@ -264,11 +267,7 @@ func metricName(metric string) string {
 }
 
 // ended says in one line why a cell has nothing to show.
-func ended(c *compare.Cell) string {
-	s := c.Summary
-	s.Warnings = comparisonWords(c.Remarks)
-	return failure(&s)
-}
+func ended(c *compare.Cell) string { return failure(&c.Identity, comparisonWords(c.Remarks)) }
 
 // runWarnings are those of a run by itself.
 func runWarnings(s *analyze.Summary) []string { return comparisonWords(compare.RemarksOf(s)) }

@@ -10,6 +10,7 @@ import (
 
 // CostTable prints what the instrument cost each run, beside the proof that it lost and moved nothing.
 func CostTable(doc analyze.CostDocument) table.Table {
+	doc.Runs = tellCosts(doc.Runs)
 	t := table.Table{Title: "What recording cost", Document: doc, Columns: []table.Column{{Title: "Run", Key: "name"},
 		{Title: "Replayed peak B", Key: "peak_bytes", Right: true},
 		{Title: "torch's peak B", Key: "torch_peak_bytes", Right: true},

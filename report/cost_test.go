@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze"
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -26,7 +25,7 @@ func TestCostColumnsAndNotes(t *testing.T) {
 		shown []string
 		notes []string // their beginnings
 	}{
-		{"not ingested", analyze.CostRun{Warnings: []string{identity.NotIngested}}, []string{"name"},
+		{"not ingested", analyze.CostRun{Remarks: []analyze.Remark{{Kind: analyze.RemarkNotIngested}}}, []string{"name"},
 			[]string{"not ingested yet: "}},
 		{"predicted", run, []string{"name", "peak_bytes", "torch_peak_bytes", "events", "missing_events",
 			"residue_bytes"}, nil},

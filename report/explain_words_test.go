@@ -291,7 +291,7 @@ func TestExplainedRepeatsAreTold(t *testing.T) {
 	from, to := fixture.PlainTimes(), fixture.GhostTimes()
 	around := append(runs.Repeats(from, 0.75, 0.6), runs.Repeats(to, 0.5, 0.3, 0.15)...)
 	a, b := explain.NewInput(from), explain.NewInput(to)
-	report.NoteRepeats(explain.TakeRepeats([2]*explain.Input{&a, &b}, around))
+	explain.NoteRepeats(explain.TakeRepeats([2]*explain.Input{&a, &b}, around))
 	doc, err := explain.Explain(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -320,17 +320,17 @@ func TestRepeatsAreNoted(t *testing.T) {
 	}
 	around := []analyze.Summary{repeat("c", 30), repeat("b", 20)}
 	a, b := repeat("a", 10), repeat("d", 5)
-	before := []string{"before"}
-	a.Warnings = before
-	report.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a}, around))
-	if want := []string{"before", "one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median " +
-		"20.0 ms"}; !slices.Equal(a.Warnings, want) || len(before) != 1 {
-		t.Errorf("%q", a.Warnings)
+	before := []analyze.Remark{{Kind: analyze.RemarkNotIngested}}
+	a.Remarks = before
+	explain.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a}, around))
+	if want := []string{"not ingested yet", "one of 3 repeats in the store: their medians go from 10.0 ms " +
+		"to 30.0 ms, median 20.0 ms"}; !slices.Equal(report.RunWords(a.Remarks), want) || len(before) != 1 {
+		t.Errorf("%+v", a.Remarks)
 	}
-	a.Warnings = nil
-	report.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a, &b}, around))
+	a.Remarks = nil
+	explain.NoteRepeats(explain.OtherRepeats([]*analyze.Summary{&a, &b}, around))
 	want := []string{"2 of 4 repeats in the store: their medians go from 5.000 ms to 30.0 ms, median 15.0 ms"}
-	if !slices.Equal(a.Warnings, want) || !slices.Equal(b.Warnings, want) {
-		t.Errorf("%q, %q", a.Warnings, b.Warnings)
+	if !slices.Equal(report.RunWords(a.Remarks), want) || !slices.Equal(report.RunWords(b.Remarks), want) {
+		t.Errorf("%+v, %+v", a.Remarks, b.Remarks)
 	}
 }

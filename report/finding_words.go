@@ -62,7 +62,7 @@ func NewFindingsDocument(found findings.Found) FindingsDocument {
 	doc := FindingsDocument{Schema: FindingsSchema, Runs: []FindingsRun{}}
 	for i := range found.Runs {
 		r := &found.Runs[i]
-		told := FindingsRun{Identity: r.Identity, Findings: []Finding{}, NotLooked: []string{}, Warnings: r.Warnings}
+		told := FindingsRun{Identity: r.Identity, Findings: []Finding{}, NotLooked: []string{}, Warnings: RunWords(r.Remarks)}
 		for k := range r.Findings {
 			told.Findings = append(told.Findings, tellFinding(&r.Findings[k]))
 		}

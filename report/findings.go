@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/report/table"
 )
 
@@ -87,11 +87,9 @@ func findingsTable(x *findings.Experiment) table.Table {
 	for _, n := range r.NotLooked {
 		t.Notes = append(t.Notes, "not looked at: "+notLookedWords(n))
 	}
-	for _, w := range r.Warnings {
-		if w != identity.NotIngested { // it was said of what was not looked at
-			t.Notes = append(t.Notes, w)
-		}
-	}
+	t.Notes = append(t.Notes, RunWords(slices.DeleteFunc(slices.Clone(r.Remarks), func(w analyze.Remark) bool {
+		return w.Kind == analyze.RemarkNotIngested // it was said of what was not looked at
+	}))...)
 	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
 	return t
 }

@@ -10,17 +10,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // What makes a run's figures doubtful stands below its findings, and what a saving costs beside it.
 func TestFindingsNotes(t *testing.T) {
 	lay := memory.Layout{Reserved: 8 << 20, Idle: 3 << 20}
 	found := findings.Found{Runs: []findings.Run{{Identity: identity.Identity{RunID: "r", Name: "r"},
-		Warnings: []string{"the run ended early (oom)"}, NotLooked: []findings.NotLooked{{What: findings.Times,
+		Remarks: []analyze.Remark{{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM}},
+		NotLooked: []findings.NotLooked{{What: findings.Times,
 			Why: "predicted"}},
 		Findings: []findings.Finding{
 			{ID: findings.ClipTemporaries, Of: findings.OfHighestRecorded, Bytes: new(int64(5 << 20)),
@@ -41,7 +44,7 @@ func TestFindingsNotes(t *testing.T) {
 			"empty_cache gives back. What to change: " + expandable + ". It saves 3.00 MiB of the peak reserved (at " +
 			"most: reserved would have to follow allocated to the byte, so that the highest of both are equal).",
 		"not looked at: times: predicted runs have none",
-		"the run ended early (oom)",
+		"the run ended early (oom): its peak and times are of what it did until then",
 	} {
 		if !slices.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, strings.Join(notes, "\n"))

@@ -25,6 +25,7 @@ var phaseColumns = slices.Concat(machineColumns, []table.Column{{Title: "Phase",
 
 // PhasesTables prints a table a run. All of them carry the whole document.
 func PhasesTables(doc analyze.PhasesDocument) []table.Table {
+	doc.Runs = tellPhases(doc.Runs)
 	tables := []table.Table{}
 	for i := range doc.Runs {
 		t := phasesTable(&doc.Runs[i])
@@ -58,10 +59,10 @@ func phasesTable(r *analyze.PhasesRun) table.Table {
 	case len(r.Phases) > 0:
 		t.Notes = append(t.Notes, "begin and end are of the occurrence with the highest peak; % of peak is of the "+
 			"device's over the whole run; times are medians a step, of bare steps")
-	case len(r.Warnings) == 0: // else they say why
+	case len(r.Remarks) == 0: // else they say why
 		t.Notes = append(t.Notes, "the run has no phases")
 	}
-	t.Notes = append(t.Notes, r.Warnings...)
+	t.Notes = append(t.Notes, RunWords(r.Remarks)...)
 	t.Notes = append(t.Notes, sourceNotes(&r.Identity)...)
 	return t
 }

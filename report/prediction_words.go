@@ -17,7 +17,7 @@ import (
 func tellPredictions(doc predict.PredictionDocument) predict.PredictionDocument {
 	doc.Runs = slices.Clone(doc.Runs)
 	for i := range doc.Runs {
-		doc.Runs[i].Warnings = append(slices.Clone(doc.Runs[i].Warnings), survivedWords(&doc.Runs[i])...)
+		doc.Runs[i].Warnings = append(RunWords(doc.Runs[i].Remarks), survivedWords(&doc.Runs[i])...)
 		doc.Runs[i].Why = predictionWhy(&doc.Runs[i])
 	}
 	return doc

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/ladder"
@@ -104,16 +103,16 @@ const (
 	importedNote = "imported: taken from a file that dpsight did not record"
 )
 
-// failure says in one line why a run has nothing to show.
-func failure(s *analyze.Summary) string {
+// failure says in one line why a run of these warnings has nothing to show.
+func failure(s *identity.Identity, warnings []string) string {
 	if s.Status != schemas.StatusOK {
 		if s.Reason != "" {
 			return s.Status + ": " + s.Reason
 		}
 		return s.Status
 	}
-	if len(s.Warnings) > 0 {
-		return s.Warnings[0]
+	if len(warnings) > 0 {
+		return warnings[0]
 	}
 	return "no peak is known"
 }

@@ -21,7 +21,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 			Right: true},
 		{Title: "Samples/s", Key: "samples_per_s", Right: true}, {Title: "GPU", Key: "gpu"}, {Title: "Started (UTC)",
 			Key: "started"},
-		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}, Document: doc}
+		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}}
+	doc.Runs = tellRuns(doc.Runs)
+	t.Document = doc
 	superseded, trials, together := false, false, []string{}
 	if all := sameBadge(doc.Runs, func(r *analyze.RunsRow) string { return r.Badge() }); all != "" {
 		t.Columns[4].For, t.Notes = table.Programs, all.notes()

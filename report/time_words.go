@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
@@ -27,6 +26,8 @@ func tellModuleTimes(doc timing.ModuleTimeDocument) timing.ModuleTimeDocument {
 // timeWords say what is to be known beside times.
 func timeWords(r timing.Remark) string {
 	switch r.Kind {
+	case timing.RemarkOnlyInstrumented:
+		return "times come from instrumented steps: there is no bare one"
 	case timing.RemarkNoInstrumented:
 		return "no instrumented step after warm-up: the times of modules are not known"
 	case timing.RemarkUnscaled:
@@ -44,7 +45,17 @@ func timeWords(r timing.Remark) string {
 	case timing.RemarkModulesNotRecorded:
 		return "the recording has no times of modules"
 	}
-	return analyze.TimeWords(r)[0]
+	return capturedWords(r.Steps)
+}
+
+// capturedWords say why captured steps have no time.
+func capturedWords(steps []int64) string {
+	who, has := fmt.Sprintf("step %d", steps[0]), "has"
+	if n := len(steps); n > 1 {
+		who, has = fmt.Sprintf("%d steps (%d to %d)", n, steps[0], steps[n-1]), "have"
+	}
+	return fmt.Sprintf("%s %s no time: forward and backward took none on the GPU, as where a CUDA graph captures them; "+
+		"replays of a graph are steps only where the script calls dpsight.step() after each", who, has)
 }
 
 // noEnergyWords say why a run whose GPU was sampled has no energy.

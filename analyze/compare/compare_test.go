@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -153,7 +154,7 @@ func TestCellsOfSeveralRuns(t *testing.T) {
 		t.Errorf("a report says %d, a comparison %v", *cell[0].PeakBytes, *c.Value)
 	}
 	odd := summaries.Ran("3", "ghost", 1498)
-	odd.Warnings = []string{"something is odd"}
+	odd.Remarks = []analyze.Remark{{Kind: analyze.RemarkNoPeak, Err: errors.New("something is odd")}}
 	doc = compare(t, Options{}, summaries.Ran("1", "vanilla", 1000), summaries.Ran("2", "ghost", 1501), odd)
 	if w := strings.Join(doc.Warnings, "; "); !strings.Contains(w, "ghost: something is odd") {
 		t.Errorf("a warning of a cell's second run: %q", w)
@@ -199,7 +200,7 @@ func TestPivotOfRepeats(t *testing.T) {
 			s.Params["grad_sample_mode"] = mode
 		}
 		if s.Suite = "batch"; bare {
-			s.Warnings = []string{"a bare run is not broken down"}
+			s.Remarks = []analyze.Remark{{Kind: analyze.RemarkNoBlocks, Err: errors.New("it is a bare run")}}
 		}
 		s.Key = method + mode
 		return s
@@ -227,7 +228,7 @@ func TestPivotOfCommands(t *testing.T) {
 	command := func(name string, bytes int64) analyze.Summary {
 		s := summaries.Ran(name, "", bytes)
 		s.Params, s.Name, s.RunFacts = map[string]any{}, name, nil
-		s.Warnings = []string{"odd"}
+		s.Remarks = []analyze.Remark{{Kind: analyze.RemarkNoPeak, Err: errors.New("odd")}}
 		return s
 	}
 	doc := compare(t, Options{}, summaries.Ran("1", "vanilla", 1000), command("a", 300), command("b", 400))

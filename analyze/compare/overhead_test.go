@@ -89,10 +89,9 @@ func TestTimesComeFromBareSteps(t *testing.T) {
 		t.Errorf("without GPU time in one step: %+v", s.StepMS)
 	}
 	in = fixture.TimedRun("i")
-	if s := analyze.Summarize(in); s.StepMS.Median != 5555 || !slices.ContainsFunc(s.Warnings, func(w string) bool {
-		return strings.Contains(w, "instrumented steps")
-	}) {
-		t.Errorf("no bare step: %+v %v", s.StepMS, s.Warnings)
+	if s := analyze.Summarize(in); s.StepMS.Median != 5555 || len(s.Remarks) != 1 ||
+		s.Remarks[0].Times.Kind != timing.RemarkOnlyInstrumented {
+		t.Errorf("no bare step: %+v %+v", s.StepMS, s.Remarks)
 	}
 }
 
@@ -329,7 +328,7 @@ func TestUnfairComparisonsAreNamed(t *testing.T) {
 			keep(&r, false)
 		}
 		was, now := analyze.Summarize(b), analyze.Summarize(r)
-		now.Warnings = nil
+		now.Remarks = nil
 		w := strings.Join(overheads(was, []analyze.Summary{now}).Runs[0].Warnings, "; ")
 		if c.want == "" && w != "" || !strings.Contains(w, c.want) {
 			t.Errorf("warned %q, want %q", w, c.want)

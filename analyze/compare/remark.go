@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -11,7 +12,8 @@ import (
 // of the fields it has.
 type Remark struct {
 	Kind RemarkKind
-	// Text is what a run itself warns of.
+	// Run is what is to be known of a run by itself, Text what its breakdown warns of.
+	Run  *analyze.Remark
 	Text string
 	// What the run has as Now, its baseline has as Baseline.
 	What, Now, Baseline string
@@ -43,7 +45,8 @@ type RemarkKind string
 
 // Of runs and their repeats.
 const (
-	RemarkOfRun       RemarkKind = "run"         // Text
+	RemarkOfRun       RemarkKind = "run"         // Run
+	RemarkOfBreakdown RemarkKind = "breakdown"   // Text
 	RemarkEnergyLent  RemarkKind = "energy"      // by a bare run of the same experiment
 	RemarkPeaksDiffer RemarkKind = "peaks"       // N, Low, High
 	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
@@ -77,8 +80,8 @@ type Said struct {
 
 // RemarksOf are those on a run by itself.
 func RemarksOf(s *analyze.Summary) (out []Remark) {
-	for _, w := range s.Warnings {
-		out = append(out, Remark{Kind: RemarkOfRun, Text: w})
+	for i := range s.Remarks {
+		out = append(out, Remark{Kind: RemarkOfRun, Run: &s.Remarks[i]})
 	}
 	if s.EnergyLent {
 		out = append(out, Remark{Kind: RemarkEnergyLent})
@@ -90,7 +93,7 @@ func RemarksOf(s *analyze.Summary) (out []Remark) {
 func mergeRemarks(runs []*analyze.Summary) (out []Remark) {
 	for _, r := range runs {
 		for _, m := range RemarksOf(r) {
-			if !slices.ContainsFunc(out, func(o Remark) bool { return o.Kind == m.Kind && o.Text == m.Text }) {
+			if !slices.ContainsFunc(out, func(o Remark) bool { return reflect.DeepEqual(o, m) }) {
 				out = append(out, m)
 			}
 		}

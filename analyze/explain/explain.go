@@ -204,7 +204,7 @@ func Explain(from, to Input) (Explanation, error) {
 	for i, s := range []*Input{&from, &to} {
 		if main := s.Main(); main != nil {
 			for _, w := range main.Warnings {
-				say(i, compare.Remark{Kind: compare.RemarkOfRun, Text: w})
+				say(i, compare.Remark{Kind: compare.RemarkOfBreakdown, Text: w})
 			}
 		}
 	}

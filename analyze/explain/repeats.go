@@ -18,6 +18,18 @@ type Repeats struct {
 	InPlace bool             // StepMS and the phases of all of them stand in the place of the run's own
 }
 
+// NoteRepeats adds to the remarks on runs that their stores have more repeats of them.
+func NoteRepeats(found []Repeats) {
+	for i := range found {
+		r := &found[i]
+		remark := analyze.Remark{Kind: analyze.RemarkOneOfMany, N: r.Here, StepMS: r.StepMS}
+		if r.InPlace {
+			remark = analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: r.StepMS, MS: &r.OwnMS, Name: r.Run.RunID}
+		}
+		r.Run.Remarks = append(slices.Clone(r.Run.Remarks), remark)
+	}
+}
+
 // OtherRepeats finds the runs that were taken out of more repeats of their experiments, of which around are the others:
 // the time of the one that was taken may be that of none of the others, and a table of medians over all of them says
 // something else.

@@ -108,7 +108,7 @@ func (x *evidence) has(need needs) (has bool, why []NotLooked) {
 	case blocks:
 		var none *memory.NoEventsError
 		if err := memory.NoEvents(x.in); errors.As(err, &none) {
-			return false, []NotLooked{{Bytes, none.Reason}}
+			return false, []NotLooked{{Bytes, none.Reason.Error()}}
 		}
 		return x.d != nil, nil
 	case times:

@@ -22,7 +22,7 @@ type Run struct {
 	Findings []Finding
 	// NotLooked says what could not be looked at, and why: without allocator events no finding on bytes is possible.
 	NotLooked []NotLooked
-	Warnings  []string
+	Remarks   []analyze.Remark
 
 	experiment string // see [Found.Experiments]
 }
@@ -125,7 +125,7 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 	for i := range inspected {
 		n := &inspected[i]
 		run := Run{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...),
-			NotLooked: n.notLooked, Warnings: n.Summary.Warnings, experiment: experimentOfFindings(&n.Summary)}
+			NotLooked: n.notLooked, Remarks: n.Summary.Remarks, experiment: experimentOfFindings(&n.Summary)}
 		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, all)...)
 		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {

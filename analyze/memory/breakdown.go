@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
@@ -142,11 +143,16 @@ func (d *DeviceBreakdown) Known() (k Known) {
 }
 
 // A NoEventsError says why a run has nothing to break down.
-type NoEventsError struct{ RunID, Reason string }
+type NoEventsError struct {
+	RunID  string
+	Reason error
+}
 
 func (e *NoEventsError) Error() string {
 	return fmt.Sprintf("run %s has no allocator events: %s", e.RunID, e.Reason)
 }
+
+func (e *NoEventsError) Unwrap() error { return e.Reason }
 
 // A NoMomentError says why a run with allocator events has nothing at the moment asked for: others may.
 type NoMomentError struct {
@@ -159,24 +165,26 @@ func (e *NoMomentError) Error() string { return fmt.Sprintf("run %s: %s", e.RunI
 
 // NoEvents gives the error if the run has nothing to break down.
 func NoEvents(in *schemas.Tables) error {
-	reason := ""
-	switch {
-	case len(in.Allocations) > 0:
+	if len(in.Allocations) > 0 {
 		return nil
-	case in.Manifest.Bare:
-		reason = "it is a bare run, which has counters and timers only"
-	case in.Report == nil:
-		reason = "it has not been ingested"
-	case in.Manifest.Status != schemas.StatusOK:
-		reason = "it ended (" + in.Manifest.Status + ") before it allocated anything"
-	case len(in.Manifest.Collector.Uninjected) > 0:
-		reason = confidence.NothingRecorded(in.Manifest)
-	case unsaid(in):
-		reason = "a process did not live to say what it had allocated"
-	default:
-		reason = "it never allocated on a CUDA device"
 	}
-	return &NoEventsError{in.Manifest.RunID, reason}
+	return &NoEventsError{in.Manifest.RunID, withoutEvents(in)}
+}
+
+func withoutEvents(in *schemas.Tables) error {
+	switch {
+	case in.Manifest.Bare:
+		return errors.New("it is a bare run, which has counters and timers only")
+	case in.Report == nil:
+		return errors.New("it has not been ingested")
+	case in.Manifest.Status != schemas.StatusOK:
+		return fmt.Errorf("it ended (%s) before it allocated anything", in.Manifest.Status)
+	case len(in.Manifest.Collector.Uninjected) > 0:
+		return errors.New(confidence.NothingRecorded(in.Manifest))
+	case unsaid(in):
+		return errors.New("a process did not live to say what it had allocated")
+	}
+	return errors.New("it never allocated on a CUDA device")
 }
 
 // unsaid is whether a process of a predicted run ended without its last word.

@@ -78,11 +78,12 @@ type PredictionRun struct {
 	Guesses     []schemas.Counted      `json:"guesses"`
 	Notes       []string               `json:"notes"`
 	Band        *schemas.PlacementBand `json:"band"`
-	Warnings    []string               `json:"warnings"`
+	Warnings    []string               `json:"warnings"` // report fills them in, from Remarks and Survived
 
+	Remarks []analyze.Remark `json:"-"`
 	// OfDeviceBytes is Failure's limit where that is all of the device; 0 elsewhere.
 	OfDeviceBytes int64 `json:"-"`
-	// Survived are the requests that failed and that the script caught; report tells of them among Warnings.
+	// Survived are the requests that failed and that the script caught.
 	Survived []schemas.OOM `json:"-"`
 }
 
@@ -142,7 +143,7 @@ func Predict(in schemas.Tables) PredictionRun {
 	p := PredictionRun{Identity: s.Identity, Confidence: confidence.Of(&in), GPU: s.GPU, PeakBytes: s.PeakBytes,
 		PeakReservedBytes: s.PeakReservedBytes, Categories: []memory.CategoryBytes{},
 		UnknownReads: []schemas.Counted{}, AssumedAt: []schemas.Counted{}, Guesses: []schemas.Counted{},
-		Notes: []string{}, Warnings: slices.Clone(s.Warnings)}
+		Notes: []string{}, Warnings: []string{}, Remarks: s.Remarks}
 	if f := in.Manifest.Phantom; f != nil {
 		p.MemoryBytes, p.MemoryGiven = &f.MemoryBytes, f.MemoryGiven
 	}
@@ -170,9 +171,8 @@ func Predict(in schemas.Tables) PredictionRun {
 			p.Why, p.Cause = "", CauseUnsaid
 		}
 		// there is nothing to break down, and Why or Cause says it
-		p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool {
-			return strings.HasPrefix(w,
-				analyze.NotBrokenDown)
+		p.Remarks = slices.DeleteFunc(slices.Clone(p.Remarks), func(r analyze.Remark) bool {
+			return r.Kind == analyze.RemarkNoBlocks
 		})
 	}
 	if p.Fits == nil || !*p.Fits { // more would have been needed, or nobody knows

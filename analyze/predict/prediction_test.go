@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/confidence"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/memory"
@@ -17,7 +18,7 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
 	if p := Predict(in); p.Fits == nil || !*p.Fits || p.Why != "" || p.Cause != "" || p.CaughtOOMs != 0 ||
-		len(p.Warnings) != 0 {
+		len(p.Remarks) != 0 {
 		t.Errorf("%+v", p)
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
@@ -79,9 +80,8 @@ func TestPredictDoesNotKnowWhatWasNotSaid(t *testing.T) {
 		Source: schemas.Predicted},
 		Report: &schemas.IngestReport{Prediction: &schemas.Prediction{}}}
 	p := Predict(in)
-	if p.Fits != nil || p.Why != "" || p.Cause != CauseUnsaid ||
-		strings.Contains(strings.Join(p.Warnings, "\n"), "never allocated") {
-		t.Errorf("fits %v, %q, %q", p.Fits, p.Why, p.Warnings)
+	if p.Fits != nil || p.Why != "" || p.Cause != CauseUnsaid || len(p.Remarks) != 0 {
+		t.Errorf("fits %v, %q, %+v", p.Fits, p.Why, p.Remarks)
 	}
 }
 
@@ -101,9 +101,9 @@ func TestPredictOfNothingTaken(t *testing.T) {
 			Report: &schemas.IngestReport{Prediction: &schemas.Prediction{Complete: c.told}}}
 		in.Manifest.Collector.Uninjected = c.uninjected
 		p := Predict(in)
-		if p.Fits != nil || p.Why != c.want || len(p.Warnings) != 0 ||
+		if p.Fits != nil || p.Why != c.want || len(p.Remarks) != 0 ||
 			!slices.Equal(p.Confidence.Reasons, []string{c.want}) || p.Confidence.Level != schemas.Indicative {
-			t.Errorf("fits %v, %q, %q, %+v", p.Fits, p.Why, p.Warnings, p.Confidence)
+			t.Errorf("fits %v, %q, %+v, %+v", p.Fits, p.Why, p.Remarks, p.Confidence)
 		}
 		if _, err := memory.Breakdown(in, memory.At{}); err == nil || strings.Contains(err.Error(), "live to say") {
 			t.Error(err)
@@ -174,21 +174,19 @@ func TestPredictCountsDevices(t *testing.T) {
 	other := in.Report.Devices[0]
 	other.Rank = 1
 	in.Report.Devices = append(in.Report.Devices, other)
-	warnings := func(p PredictionRun) string { return strings.Join(p.Warnings, "\n") }
 	in.Manifest.Phantom = &schemas.Phantom{MemoryBytes: 1 << 30}
-	if p := Predict(in); !strings.Contains(warnings(p), "fullest of 2 devices") {
-		t.Errorf("%q", p.Warnings)
+	if p := Predict(in); !slices.Equal(p.Remarks, []analyze.Remark{{Kind: analyze.RemarkOfFullest, N: 2}}) {
+		t.Errorf("%+v", p.Remarks)
 	}
 	in.Manifest.Phantom.Devices = []schemas.DeviceUse{{Processes: 1, ReservedBytes: 1 << 20, TakenBytes: 1 << 20}}
-	if p := Predict(in); strings.Contains(warnings(p), "devices") || strings.Contains(warnings(p), "at once") {
-		t.Errorf("one after the other: %q", p.Warnings)
+	if p := Predict(in); len(p.Remarks) != 0 {
+		t.Errorf("one after the other: %+v", p.Remarks)
 	}
 	in.Manifest.Phantom.Devices[0] = schemas.DeviceUse{Processes: 2, ReservedBytes: 600 << 20, TakenBytes: 900 << 20}
 	p := Predict(in)
-	if strings.Contains(warnings(p), "devices") ||
-		!strings.Contains(warnings(p), "2 processes had memory of one device at once") ||
+	if !slices.Equal(p.Remarks, []analyze.Remark{{Kind: analyze.RemarkTogether, N: 2}}) ||
 		*p.PeakReservedBytes != 600<<20 || *p.SpareBytes != 124<<20 {
-		t.Errorf("%d reserved, %d spare, %q", *p.PeakReservedBytes, *p.SpareBytes, p.Warnings)
+		t.Errorf("%d reserved, %d spare, %+v", *p.PeakReservedBytes, *p.SpareBytes, p.Remarks)
 	}
 	reasons := func() string { return strings.Join(confidence.Assess(in.Manifest, in.Report).Reasons, "\n") }
 	if c := confidence.Assess(in.Manifest, in.Report); c.Level != schemas.Indicative ||

@@ -156,7 +156,7 @@ func (c *collectCmd) show(s *streams, r *collect.Result) error {
 	if b := runs[0].Breakdown; len(b.Devices) > 0 {
 		tables = append(tables, report.BreakdownTables(memory.NewBreakdownDocument(b))...)
 	} else if len(r.Manifest.Warnings) == 0 && !r.Manifest.Bare { // a script that trains on the CPU, say
-		for _, w := range runs[0].Warnings {
+		for _, w := range report.RunWords(runs[0].Remarks) {
 			s.warn(w)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -82,7 +83,7 @@ func New(p analyze.ComponentProfile) Document {
 		Breakdown: breakdown{TotalAllocatedMB: mb(p.EndAllocated), TotalReservedMB: mb(p.EndReserved),
 			PeakAllocatedMB: mb(p.PeakBytes)},
 		Dpsight: provenance{RunID: p.RunID, Status: p.Status, Source: p.Source, Profile: p.Profile,
-			ActivationHooksHeldMB: mb(p.HeldByHooks), Warnings: append([]string{}, p.Warnings...)}}
+			ActivationHooksHeldMB: mb(p.HeldByHooks), Warnings: report.RunWords(p.Remarks)}}
 	if c := p.Components; c != nil {
 		b := &d.Breakdown
 		b.ModelParametersMB, b.GradientsMB, b.ActivationHooksMB = mb(&c.Parameters), mb(&c.Gradients),

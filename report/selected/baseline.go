@@ -6,7 +6,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/explain"
-	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/store"
 )
@@ -82,7 +81,7 @@ func (b Baseline) noteRepeats(r *Runs, runs []analyze.Summary) {
 	if b.elsewhere != nil {
 		noted, also = append(noted, b.Summary), append(also, *b.elsewhere)
 	}
-	report.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
+	explain.NoteRepeats(explain.OtherRepeats(noted, r.repeats(noted, also...)))
 }
 
 // Study compares the runs with the baseline. Without one it is that of their suite, or the default.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/explain"
-	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -38,7 +37,7 @@ func (s *Source) Explain(names, labels []string) (doc explain.Explanation, err e
 	}
 	a, b := &sides[0], &sides[1]
 	around := r.repeats([]*analyze.Summary{&a.Summary, &b.Summary})
-	report.NoteRepeats(explain.TakeRepeats([2]*explain.Input{a, b}, around))
+	explain.NoteRepeats(explain.TakeRepeats([2]*explain.Input{a, b}, around))
 	if doc, err = explain.Explain(*a, *b); err != nil {
 		return doc, schemas.WithHint(err, pairHint)
 	}

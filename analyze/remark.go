@@ -1,0 +1,70 @@
+package analyze
+
+import "github.com/dpsight/dpsight/analyze/timing"
+
+// A Remark is what should be known of a run before its figures are taken at face value. Report finds the words.
+type Remark struct {
+	Kind              RemarkKind
+	Rank              *int32 // that it is on, nil where there is one alone
+	N                 int    // of the steps, devices or processes that it is on
+	Bytes, OtherBytes int64  // what the run has, and what that is held against
+	MS                *float64
+	StepMS            *timing.Interval
+	Share             float64
+	Name              string // of another run
+	Status            string
+	Times             *timing.Remark
+	Err               error
+}
+
+// RemarkKind says what a [Remark] is about, and so which of the other fields it has.
+type RemarkKind string
+
+// Of a run.
+const (
+	RemarkNotIngested RemarkKind = "not ingested" // it has no tables
+	RemarkNoBlocks    RemarkKind = "no blocks"    // Err says why nothing is broken down
+	RemarkNoPeak      RemarkKind = "no peak"      // Err says why there is no moment to break down
+	RemarkOfTimes     RemarkKind = "times"        // Times
+	RemarkEndedEarly  RemarkKind = "ended early"  // Status
+	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS a step, nil where modules were not timed
+	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
+	RemarkOverRepeats RemarkKind = "over repeats" // StepMS stands in place of MS, which the run Name has
+)
+
+// Of its peak. Where it lies above OtherBytes, the highest recorded moment, it is not broken down.
+const (
+	RemarkLatePeak    RemarkKind = "late peak"    // Bytes, outside the recorded steps
+	RemarkMissedPeak  RemarkKind = "missed peak"  // Bytes, where events are missing
+	RemarkOfFullest   RemarkKind = "fullest"      // of N devices
+	RemarkInTurn      RemarkKind = "in turn"      // of N processes, which had a device one after the other
+	RemarkTogether    RemarkKind = "together"     // N processes had a device at once, and reserved is what they had
+	RemarkSumReserved RemarkKind = "sum reserved" // the same, and reserved is the sum of the most that each had
+)
+
+// Of what recording cost.
+const (
+	RemarkBatchesVary   RemarkKind = "batches vary"   // Rank
+	RemarkUntimedSteps  RemarkKind = "untimed steps"  // Rank, N: nothing took time on the GPU in them
+	RemarkFasterSteps   RemarkKind = "faster steps"   // those that are instrumented
+	RemarkDrains        RemarkKind = "drains"         // Share of the recorded time, above [MostDraining]
+	RemarkAllocatedDiff RemarkKind = "allocated diff" // Bytes at the peak, OtherBytes in the bare run Name
+	RemarkReservedDiff  RemarkKind = "reserved diff"  // the same of what was reserved
+	RemarkCachedDiff    RemarkKind = "cached diff"    // the same, where as much was allocated
+)
+
+// timeRemarks are those on the times of a run.
+func timeRemarks(of []timing.Remark) (out []Remark) {
+	for i := range of {
+		out = append(out, Remark{Kind: RemarkOfTimes, Times: &of[i]})
+	}
+	return out
+}
+
+// oneOf is the rank that a remark is on, nil where there is one alone.
+func oneOf(ranks int, rank int32) *int32 {
+	if ranks < 2 {
+		return nil
+	}
+	return &rank
+}

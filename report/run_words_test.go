@@ -1,0 +1,103 @@
+package report
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Each remark on a run is one sentence, in every document that has it.
+func TestRunWords(t *testing.T) {
+	const captured = "forward and backward took none on the GPU, as where a CUDA graph captures them; replays of a " +
+		"graph are steps only where the script calls dpsight.step() after each"
+	const recompute = "recompute has no GPU ms of its own: in bare steps it is part of backward's"
+	const shared = "2 processes had memory of one device at once: what is reserved is "
+	const alone = ", the peak is that of the fullest process, and a breakdown is of one process alone"
+	repeats := &timing.Interval{N: 3, Low: 10, Median: 20, High: 30}
+	told := []struct {
+		remark analyze.Remark
+		want   string
+	}{
+		{analyze.Remark{Kind: analyze.RemarkNotIngested}, "not ingested yet"},
+		{analyze.Remark{Kind: analyze.RemarkNoBlocks, Err: errors.New("it is a bare run")},
+			"not broken down: it is a bare run"},
+		{analyze.Remark{Kind: analyze.RemarkNoPeak, Err: errors.New("cuda:0 has no peak")}, "cuda:0 has no peak"},
+		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkOnlyInstrumented}},
+			"times come from instrumented steps: there is no bare one"},
+		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkCaptured,
+			Steps: []int64{3}}}, "step 3 has no time: " + captured},
+		{analyze.Remark{Kind: analyze.RemarkOfTimes, Times: &timing.Remark{Kind: timing.RemarkCaptured,
+			Steps: []int64{4, 5}}}, "2 steps (4 to 5) have no time: " + captured},
+		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM},
+			"the run ended early (oom): its peak and times are of what it did until then"},
+		{analyze.Remark{Kind: analyze.RemarkRecompute}, recompute},
+		{analyze.Remark{Kind: analyze.RemarkRecompute, MS: new(20.18), Rank: new(int32(1))}, "rank 1: " + recompute +
+			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight analyze time)"},
+		{analyze.Remark{Kind: analyze.RemarkOneOfMany, N: 1, StepMS: repeats},
+			"one of 3 repeats in the store: their medians go from 10.0 ms to 30.0 ms, median 20.0 ms"},
+		{analyze.Remark{Kind: analyze.RemarkOverRepeats, StepMS: repeats, MS: new(25.0), Name: "r"}, "times are " +
+			"medians over 3 repeats in the store, whose steps take 10.0 ms to 30.0 ms; that of run r takes 25.0 ms"},
+		{analyze.Remark{Kind: analyze.RemarkLatePeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
+			"the peak of 3.00 MiB came outside the recorded steps and is torch's counter: it is not broken down; the " +
+				"highest recorded moment is 2.00 MiB"},
+		{analyze.Remark{Kind: analyze.RemarkMissedPeak, Bytes: 3 << 20, OtherBytes: 2 << 20},
+			"the peak of 3.00 MiB is above all recorded events, of which some are missing, and is torch's counter: it " +
+				"is not broken down; the highest recorded moment is 2.00 MiB"},
+		{analyze.Remark{Kind: analyze.RemarkOfFullest, N: 2}, "memory is that of the fullest of 2 devices"},
+		{analyze.Remark{Kind: analyze.RemarkInTurn, N: 2},
+			"memory is that of the fullest of 2 processes, which had a device one after the other"},
+		{analyze.Remark{Kind: analyze.RemarkTogether, N: 2}, shared + "the most that they had together" + alone},
+		{analyze.Remark{Kind: analyze.RemarkSumReserved, N: 2}, shared + "the sum of the most that each had" + alone},
+		{analyze.Remark{Kind: analyze.RemarkBatchesVary},
+			"batches vary: Δ is by time a sample, for a bare step of median size"},
+		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 1}, "1 step in no median: forward and backward took no " +
+			"time on the GPU, as where a CUDA graph captures them"},
+		{analyze.Remark{Kind: analyze.RemarkUntimedSteps, N: 3, Rank: new(int32(0))}, "rank 0: 3 steps in no median: " +
+			"forward and backward took no time on the GPU, as where a CUDA graph captures them"},
+		{analyze.Remark{Kind: analyze.RemarkFasterSteps}, "instrumented steps took less time than bare ones: steps " +
+			"differ by more than hooks and tags take, as where batches vary (dpsight.step(samples=…) says how large " +
+			"each is)"},
+		{analyze.Remark{Kind: analyze.RemarkDrains, Share: 0.1}, "drains took 10.0 % of the recorded time, more than " +
+			"5 %: a longer run, or fewer --record-steps, makes it less"},
+		{analyze.Remark{Kind: analyze.RemarkAllocatedDiff, Bytes: 3 << 20, OtherBytes: 4 << 20, Name: "bare"},
+			"at its peak it allocated 1.00 MiB less than its bare twin bare (3.00 MiB, and 4.00 MiB)"},
+		{analyze.Remark{Kind: analyze.RemarkReservedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"},
+			"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB)"},
+		{analyze.Remark{Kind: analyze.RemarkCachedDiff, Bytes: 9 << 20, OtherBytes: 8 << 20, Name: "bare"},
+			"at its highest it reserved 1.00 MiB more than its bare twin bare (9.00 MiB, and 8.00 MiB), with the same " +
+				"peak allocated: the difference is memory that the allocator cached, not what the run holds"},
+	}
+	var remarks []analyze.Remark
+	var want []string
+	for _, c := range told {
+		remarks, want = append(remarks, c.remark), append(want, c.want)
+	}
+	if got := RunWords(remarks); !slices.Equal(got, want) {
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("%q, want %q", got[i], want[i])
+			}
+		}
+	}
+	rows := RunsTable(analyze.RunsDocument{Runs: []analyze.RunsRow{{Remarks: remarks}}})
+	phases := PhasesTables(analyze.PhasesDocument{Runs: []analyze.PhasesRun{{Remarks: remarks}}})[0]
+	costs := CostTable(analyze.CostDocument{Runs: []analyze.CostRun{{Remarks: remarks}}})
+	study := tellStudy(&compare.Study{Runs: []analyze.Summary{{Remarks: remarks,
+		Phases: analyze.PhasesRun{Remarks: remarks}, Cost: analyze.CostRun{Remarks: remarks}}}})
+	for what, got := range map[string][]string{
+		"runs": rows.Document.(analyze.RunsDocument).Runs[0].Warnings, "runs of a study": study.Runs[0].Warnings,
+		"phases":            phases.Document.(analyze.PhasesDocument).Runs[0].Warnings,
+		"phases of a study": study.Phases[0].Warnings,
+		"costs":             costs.Document.(analyze.CostDocument).Runs[0].Warnings,
+		"costs of a study":  study.Cost[0].Warnings,
+	} {
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
