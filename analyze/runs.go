@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -63,9 +64,12 @@ type RunsRow struct {
 	Started          time.Time `json:"started"`
 	// SupersededBy is the newer run of the same experiment as one that did not end well, null where there is none or
 	// nobody looked (see [RunsDocument.Supersede]).
-	SupersededBy *string  `json:"superseded_by"`
-	Warnings     []string `json:"warnings"`
-	Remarks      []Remark `json:"-"`
+	SupersededBy *string `json:"superseded_by"`
+	// FailedRequests are those for memory that failed, but for what torch itself went on without; null where nobody
+	// looked for them.
+	FailedRequests *int     `json:"failed_requests"`
+	Warnings       []string `json:"warnings"`
+	Remarks        []Remark `json:"-"`
 }
 
 // Runs tabulates summaries.
@@ -76,7 +80,7 @@ func Runs(runs []Summary) RunsDocument {
 		row := RunsRow{Identity: s.Identity, Suite: identity.OrNull(s.Suite), Trial: s.Trial, PeakBytes: s.PeakBytes,
 			PeakReservedBytes: s.PeakReservedBytes, ReservedTogether: s.ReservedAlone != nil,
 			SamplesPerS: s.SamplesPerS, GPU: identity.OrNull(s.GPU), Started: s.Started,
-			Warnings: []string{}, Remarks: s.Remarks}
+			FailedRequests: s.FailedRequests, Warnings: []string{}, Remarks: s.Remarks}
 		if s.StepMS != nil {
 			row.StepMS = &s.StepMS.Median
 		}
@@ -96,6 +100,7 @@ func ListRun(in schemas.Tables) RunsRow {
 		s.GPU = in.Manifest.GPUs[0].Name
 	}
 	s.peaks(&in)
+	s.FailedRequests = memory.FailedCount(&in)
 	t := timing.Of(&in)
 	s.StepMS = t.Step()
 	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })

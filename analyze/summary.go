@@ -34,6 +34,8 @@ type Summary struct {
 	// Failed are requests that failed for want of memory, FailedMore how many more there were.
 	Failed     []memory.FailedRequest
 	FailedMore int
+	// FailedRequests is how many of them torch did not go on without; nil where nobody looked for any.
+	FailedRequests *int
 
 	// PeakBytes and PeakReservedBytes are the highest of the busiest device over the whole run: replayed, or torch's
 	// counter for a bare run and where that is above what the recorded steps show. PeakDeviceBytes is NVML's.
@@ -107,6 +109,7 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNoPeak, Err: err})
 	}
 	s.Failed, s.FailedMore = memory.Failed(in, ledgers)
+	s.FailedRequests = memory.FailedCount(in)
 	s.peaks(in)
 	if d := s.Main(); d != nil {
 		p := memory.PlaceOf(in, d)

@@ -266,3 +266,32 @@ func TestRulesHash(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A trace's out-of-memory events are failures of the run. It says neither torch's limit nor how the run ended.
+func TestImportedFailures(t *testing.T) {
+	const file = "replay/testdata/torch-2.11-pools.pickle.zst"
+	outs, err := Import(file, t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := schemas.ReadIngestReport(outs[0].Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []schemas.Event
+	for _, e := range rows(t, schemas.Events, outs[0].Dir) {
+		if schemas.Action(e.Action) == schemas.ActionOOM {
+			events = append(events, e)
+		}
+	}
+	if len(events) == 0 || len(r.OOMs) != len(events) {
+		t.Fatalf("%d failures of %d out-of-memory events", len(r.OOMs), len(events))
+	}
+	for i, o := range r.OOMs {
+		want := schemas.OOM{Seq: events[i].Seq, RequestedBytes: events[i].Size, DeviceFreeBytes: int64(events[i].Addr),
+			Step: -1, EndUnknown: true}
+		if o != want || o.DeviceFreeBytes <= 0 {
+			t.Errorf("%+v, want %+v", o, want)
+		}
+	}
+}

@@ -291,6 +291,18 @@ func (r *report) outOfMemory(j *spool.Journal, ctx *join.Context, recs []*record
 	}
 }
 
+// failuresOf adds the allocations that failed of a trace that torch wrote. It says neither what the script was doing
+// nor whether it went on.
+func (r *report) failuresOf(rec *recording) {
+	for i, a := range rec.events.Action {
+		if a == schemas.ActionOOM {
+			r.OOMs = append(r.OOMs, schemas.OOM{Device: rec.device, Seq: int64(i) + 1,
+				RequestedBytes: max(rec.events.Size[i], 0), DeviceFreeBytes: int64(rec.events.Addr[i]), Step: -1,
+				EndUnknown: true})
+		}
+	}
+}
+
 // listedAfter is the last event before the drain of the failure at mark k, which lists the blocks; 0 if there is none.
 // What it is the list of was tagged by then.
 func (rec *recording) listedAfter(k uint32) int64 {

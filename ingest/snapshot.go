@@ -237,6 +237,7 @@ func snapshotTables(dir string, m *schemas.Manifest, s *torchsnap.Snapshot, o Op
 				return fmt.Errorf("device %d: %w", d, err)
 			}
 			r.anomalies(0, rec, res)
+			r.failuresOf(rec)
 			r.Devices = append(r.Devices, v)
 			recs = append(recs, rec)
 			devices = append(devices, join.Device{Device: rec.device, Events: &rec.events, Replay: res})

@@ -28,6 +28,8 @@ func failedTable(s *compare.Study) table.Table {
 			switch {
 			case f.Fatal:
 				on = "nothing: the run died"
+			case f.EndUnknown:
+				on = "not known"
 			case f.Absorbed:
 				on = "torch, with less"
 			}

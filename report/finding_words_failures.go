@@ -52,7 +52,9 @@ func oomWords(w *wording, x findings.OOMFacts) {
 	w.Sentence = r.Sentence
 	from := fmt.Sprintf("ingest.json: ooms[%d]", r.Index)
 	w.bytes("requested", o.RequestedBytes, from)
-	w.bytes("limit of the process", o.LimitBytes, from)
+	if o.LimitBytes > 0 {
+		w.bytes("limit of the process", o.LimitBytes, from)
+	}
 	w.bytes("free on the device", o.DeviceFreeBytes, from)
 	if d == nil {
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/report/table"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -24,7 +25,7 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		{Title: "Superseded by", Key: "superseded_by", For: table.Programs}}}
 	doc.Runs = tellRuns(doc.Runs)
 	t.Document = doc
-	superseded, trials, together := false, false, []string{}
+	superseded, trials, imported, together := false, false, false, []string{}
 	if all := sameBadge(doc.Runs, func(r *analyze.RunsRow) string { return r.Badge() }); all != "" {
 		t.Columns[4].For, t.Notes = table.Programs, all.notes()
 	}
@@ -40,6 +41,13 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 				Value: r.Started.UTC().Format(time.RFC3339Nano)}
 		}
 		status := table.Text(r.Status)
+		if r.Source == schemas.Imported { // nobody saw it end
+			status, imported = table.Absent(), true
+			if n := r.FailedRequests; n != nil && *n > 0 {
+				t.Notes = append(t.Notes, fmt.Sprintf("%s: %s for memory failed; dpsight analyze findings names them",
+					r.RunID, prose.Plural(*n, "request", "requests")))
+			}
+		}
 		if r.SupersededBy != nil {
 			status.Text += ", superseded"
 			superseded = true
@@ -60,6 +68,9 @@ func RunsTable(doc analyze.RunsDocument) table.Table {
 		if r.Reason != "" && r.Status != schemas.StatusOK {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: %s", r.RunID, r.Status, r.Reason))
 		}
+	}
+	if imported {
+		t.Notes = append(t.Notes, "no status: a memory snapshot does not say how its run ended")
 	}
 	if len(together) > 0 {
 		t.Notes = append(t.Notes, "reserved: of several processes on one device together: "+strings.Join(together,

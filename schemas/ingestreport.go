@@ -124,12 +124,15 @@ type OOM struct {
 	Seq             int64 `json:"seq"`               // events 1..Seq came before it
 	RequestedBytes  int64 `json:"requested_bytes"`   // of the request that failed
 	DeviceFreeBytes int64 `json:"device_free_bytes"` // as the driver said then
-	// as torch has it: of the whole device, its CUDA context included, or what the process has set
+	// as torch has it: of the whole device, its CUDA context included, or what the process has set; 0 = an imported
+	// trace, which does not have it
 	LimitBytes int64  `json:"limit_bytes"`
 	Step       int64  `json:"step"` // from 0; -1 = before the first
 	Phase      string `json:"phase"`
 	Module     string `json:"module"`
 	Fatal      bool   `json:"fatal"`
+	// EndUnknown: nothing says whether the run ended with it, as in an imported trace.
+	EndUnknown bool `json:"end_unknown,omitempty"`
 	// Raised says of a convolution's request whether the error reached Python, where the script could catch it; null of
 	// all others, and in recordings of older agents. One that did not was torch's own to deal with: it tries cuDNN's
 	// algorithms one after the other, and goes on with the first whose workspace can be had.
@@ -138,6 +141,12 @@ type OOM struct {
 
 // Absorbed is whether torch itself went on without what was asked for: the script has nothing less.
 func (o *OOM) Absorbed() bool { return !o.Fatal && o.Raised != nil && !*o.Raised }
+
+// FailuresUnread reports whether nobody has looked for requests that failed for want of memory: version 1 did not read
+// them in imported traces.
+func (r *IngestReport) FailuresUnread(m *Manifest) bool {
+	return m.Import != nil && r.Schema == "dpsight.ingested/1"
+}
 
 // Metric is a value that the script reported with dpsight.metric.
 type Metric struct {

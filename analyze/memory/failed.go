@@ -13,11 +13,13 @@ import (
 
 // A FailedRequest is an allocation that failed for want of memory, and what was in its way.
 type FailedRequest struct {
-	RunID    string `json:"run_id"`
-	Device   string `json:"device"`
-	Rank     int32  `json:"rank"`
-	Fatal    bool   `json:"fatal"`    // the run died of it; else something went on
-	Absorbed bool   `json:"absorbed"` // that was torch itself, which took less; else the script
+	RunID  string `json:"run_id"`
+	Device string `json:"device"`
+	Rank   int32  `json:"rank"`
+	Fatal  bool   `json:"fatal"` // the run died of it; else something went on
+	// EndUnknown: nothing says whether something went on
+	EndUnknown bool `json:"end_unknown,omitempty"`
+	Absorbed   bool `json:"absorbed"` // that was torch itself, which took less; else the script
 	// several only of what torch went on without at one place; the largest is told
 	Requests       int     `json:"requests"`
 	RequestedBytes int64   `json:"requested_bytes"`
@@ -56,6 +58,20 @@ func Failed(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest, more int
 		}
 	}
 	return out, more
+}
+
+// FailedCount is how many requests failed that torch did not go on without; nil where nobody looked for any.
+func FailedCount(in *schemas.Tables) *int {
+	if in.Report == nil || in.Report.FailuresUnread(in.Manifest) {
+		return nil
+	}
+	n := 0
+	for i := range in.Report.OOMs {
+		if !in.Report.OOMs[i].Absorbed() {
+			n++
+		}
+	}
+	return &n
 }
 
 // weight puts first what ended the run, and last what it did not notice.
@@ -116,7 +132,7 @@ func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
 	o := &in.Report.OOMs[i]
 	p := identity.Place{Rank: o.Rank, Device: o.Device}
 	r := FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal,
-		Absorbed: o.Absorbed(),
+		EndUnknown: o.EndUnknown, Absorbed: o.Absorbed(),
 		Requests: len(group), RequestedBytes: o.RequestedBytes, Module: identity.OrNull(o.Module),
 		At:  failureMoment(in, p, i),
 		OOM: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
@@ -142,6 +158,9 @@ func (r *FailedRequest) Holders() []CategoryBytes {
 // ShortOf is how much less would have had to be held or cached for the request to be served. What is left is by the
 // process's own limit, where it has set one, or what others and the context leave of the device.
 func (r *FailedRequest) ShortOf() int64 {
+	if r.OOM.LimitBytes == 0 { // then nothing says what stood in the way
+		return 0
+	}
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
@@ -152,6 +171,8 @@ func (r *FailedRequest) sentence() string {
 	switch {
 	case o.Fatal:
 		ended = "and the run died of it"
+	case o.EndUnknown:
+		ended = "and nothing says whether the run went on"
 	case o.Absorbed():
 		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
 			"first whose workspace can be had"
@@ -286,6 +307,9 @@ func WholeDevice(in *schemas.Tables, limit int64) bool {
 // limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the
 // device: of a limit that the script has set others take nothing.
 func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
+	if o.LimitBytes == 0 {
+		return "limit is not known, and " + prose.MiB(o.DeviceFreeBytes) + " were free on the device"
+	}
 	text := "limit is " + prose.MiB(o.LimitBytes)
 	taken := BesideTensors(o, reserved)
 	switch {
@@ -318,14 +342,34 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
 			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p,
 				When(new(failureMoment(in, p, i))))
 		}
-		note := fmt.Sprintf("%s: a %s failed here; the %s, and %s were free on the device", p, requestWords(o),
-			limitWords(o, ReservedAt(in, p, o.Seq), WholeDevice(in, o.LimitBytes)), prose.MiB(o.DeviceFreeBytes))
+		note := fmt.Sprintf("%s: a %s failed here; the %s", p, requestWords(o),
+			limitWords(o, ReservedAt(in, p, o.Seq), WholeDevice(in, o.LimitBytes)))
+		if o.LimitBytes > 0 {
+			note += fmt.Sprintf(", and %s were free on the device", prose.MiB(o.DeviceFreeBytes))
+		}
 		return found{At: failureMoment(in, p, i), Allocated: -1, Warnings: []string{note}}, nil
 	}
 	if seen == 0 {
-		return found{}, fmt.Errorf("%s did not run out of memory", p)
+		return found{}, noFailure(in, p)
 	}
 	return found{}, fmt.Errorf("%s ran out of memory %s, not %d times", p, prose.Times(int(seen)), n)
+}
+
+// noFailure says that no request of a device is known to have failed, and no more than was looked at.
+func noFailure(in *schemas.Tables, p identity.Place) error {
+	switch {
+	case in.Report.FailuresUnread(in.Manifest):
+		return fmt.Errorf("%s was imported by an older dpsight, which did not read out-of-memory events: dpsight ingest "+
+			"--again reads them", p)
+	case in.Manifest.Import != nil:
+		return fmt.Errorf("the trace of %s has no out-of-memory event; what happened before it began or after it ended "+
+			"is not known", p)
+	case slices.ContainsFunc(in.Report.Ranks, func(r schemas.RankVerdict) bool {
+		return r.Rank == p.Rank && !r.Complete
+	}):
+		return fmt.Errorf("%s did not run out of memory as far as its journal goes, which ends before the process did", p)
+	}
+	return fmt.Errorf("%s did not run out of memory", p)
 }
 
 // AtLeast reports whether part is at least so many percent of whole.

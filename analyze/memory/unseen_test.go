@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// A request is said not to have failed only where somebody looked for it.
+func TestNoFailureIsSaidOfWhatNobodySaw(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*schemas.Tables)
+		says   string
+		looked bool
+	}{
+		"a whole journal": {func(*schemas.Tables) {}, "did not run out of memory", true},
+		"a journal that ends early": {func(in *schemas.Tables) {
+			in.Report.Ranks = []schemas.RankVerdict{{Complete: false}}
+		}, "as far as its journal goes", true},
+		"a trace": {func(in *schemas.Tables) {
+			in.Manifest.Import, in.Report.Schema = &schemas.Import{}, schemas.IngestReportSchema
+		}, "has no out-of-memory event", true},
+		"a trace that an older version read": {func(in *schemas.Tables) {
+			in.Manifest.Import, in.Report.Schema = &schemas.Import{}, "dpsight.ingested/1"
+		}, "ingest --again", false},
+	} {
+		in := fixture.Hooked()
+		c.change(&in)
+		_, err := FindMoment(&in, identity.Place{}, At{OOM: new(int64(1))})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+		if n := FailedCount(&in); (n != nil) != c.looked || n != nil && *n != 0 {
+			t.Errorf("%s: %v failures", name, n)
+		}
+	}
+}
+
+// What a trace says of a failed request is said, and no limit of zero bytes, nor that the script went on.
+func TestFailureOfATrace(t *testing.T) {
+	in := fixture.Hooked()
+	in.Report.OOMs = []schemas.OOM{{Seq: 4, RequestedBytes: 64 << 20, DeviceFreeBytes: 16 << 20, Step: -1,
+		EndUnknown: true}}
+	failed, _ := Failed(&in, NewLedgers(&in))
+	if len(failed) != 1 || !failed[0].EndUnknown || failed[0].Fatal || failed[0].AllocatedBytes == nil {
+		t.Fatalf("%+v", failed)
+	}
+	s := failed[0].Sentence
+	for _, want := range []string{"64.00 MiB", "16.00 MiB were free", "limit is not known", "nothing says whether"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("%q does not say %q", s, want)
+		}
+	}
+	for _, not := range []string{"script went on", "would have been served", "limit is 0"} {
+		if strings.Contains(s, not) {
+			t.Errorf("%q says %q", s, not)
+		}
+	}
+}
