@@ -8,7 +8,7 @@
 #                 or 2.13
 # make lint       gofmt, go vet, staticcheck, ruff, builds for Linux, macOS and Windows, and a report by a build that
 #                 has nothing else
-.PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch lint alone clean
+.PHONY: build setup demo test test-more test-rest test-edges test-next test-long test-torch repeat lint alone clean
 
 SHELL := /bin/bash
 VENV := scripts/venv.sh requirements
@@ -39,7 +39,14 @@ WITH = python=$$($(VENV)/torch-$(1).txt) && DPSIGHT_TEST_PYTHON=$$python
 
 # Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from
 # the others.
-test test-rest test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
+test test-rest test-edges test-next test-long 	$(MAKE) --no-print-directory repeat
+
+# Ten predictions of each script have one peak, or are not called exact.
+repeat: setup
+	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" examples/scripts/gan.py \
+	  collect/livetest/testdata/cases/*.py
+
+test-torch: export OMP_WAIT_POLICY := PASSIVE
 
 test: setup
 	$(call WITH,2.11) go test -timeout 40m ./...
