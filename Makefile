@@ -39,14 +39,7 @@ WITH = python=$$($(VENV)/torch-$(1).txt) && DPSIGHT_TEST_PYTHON=$$python
 
 # Tests of several packages run at once: OpenMP's threads that spin between parallel regions would take the cores from
 # the others.
-test test-rest test-edges test-next test-long 	$(MAKE) --no-print-directory repeat
-
-# Ten predictions of each script have one peak, or are not called exact.
-repeat: setup
-	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" examples/scripts/gan.py \
-	  collect/livetest/testdata/cases/*.py
-
-test-torch: export OMP_WAIT_POLICY := PASSIVE
+test test-rest test-edges test-next test-long test-torch: export OMP_WAIT_POLICY := PASSIVE
 
 test: setup
 	$(call WITH,2.11) go test -timeout 40m ./...
@@ -79,6 +72,13 @@ test-long: setup
 	$(call WITH,2.15) go test -timeout 40m -run '$(TORCH)' ./cmd/... ./examples/tests
 	scripts=$$($(VENV)/scripts.txt) && $(call WITH,2.11) DPSIGHT_TEST_LONG=1 DPSIGHT_TEST_SCRIPTS_PYTHON=$$scripts \
 	  go test -timeout 60m -count=1 -run '$(LONGER)' ./collect/livetest ./collect/suite ./examples/tests
+
+	$(MAKE) --no-print-directory repeat
+
+# Ten predictions of each script have one peak, or are not called exact.
+repeat: setup
+	scripts/repeat_predictions.py ./dpsight "$$($(VENV)/torch-2.11.txt)" examples/scripts/gan.py \
+	  collect/livetest/testdata/cases/*.py
 
 test-torch: export DPSIGHT_TEST_PART := all
 test-torch:
