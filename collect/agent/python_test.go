@@ -34,7 +34,8 @@ func TestPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"test_recorder", "test_cases", "test_phantom", "test_extensions", "test_torch_compat", "test_script_code",
+		"test_recorder", "test_cases", "test_phantom", "test_extensions", "test_transforms", "test_torch_compat",
+		"test_script_code",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

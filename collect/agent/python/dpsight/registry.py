@@ -6,13 +6,13 @@ import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpsight import kinds
 from dpsight.recorder import recorder, unphased
 from dpsight.tensors import quiet
-from dpsight.torch_compat import WRAPPERS, forward_hooks
+from dpsight.torch_compat import WRAPPERS, forward_hooks, private
 
 # What wrappers put into a path, Opacus' and torch's: the same layer keeps its name under every method.
 _WRAPPERS = {"_module", *WRAPPERS}
@@ -33,6 +33,7 @@ class Registry:
         # id(module) of roots → what its paths begin with: nothing, but for a second model of such paths
         self._labels: dict[int, str] = {}
         self._parameters: dict[int, int] = {}  # id(parameter) → number of its name; written anew at every walk
+        self._named: dict[int, set[int]] = {}  # id(module) of roots → id() of the parameters that its walk has named
         self._optimizer_ids: dict[int, int] = {}  # id(optimizer) → number
         self._optimizers: dict[int, Any] = {}  # id(optimizer) → weak reference
         self._next_optimizer = itertools.count(1).__next__
@@ -103,6 +104,7 @@ class Registry:
     def _forget(self, key: int, _ref: Any) -> None:
         for known in (self._ids, self._alive, self._infos, self._roots, self._callers, self._labels):
             known.pop(key, None)
+        self._forget_names(self._named.pop(key, ()))
 
     def normed(self, module: Any) -> None:
         """Writes how the norm of a module's gradients was just taken, if that is news."""
@@ -133,10 +135,25 @@ class Registry:
         label, rest = self._labels.get(id(root), ""), plain(path, root)
         return f"{label}.{rest}" if label and rest else label or rest
 
-    def name_parameter(self, p: Any, path: str, root: Any) -> int:
-        """Names a parameter by its path, and returns the number of its name."""
-        name = self._parameters[id(p)] = recorder.tag_name(self.labelled(path, root))
-        return name
+    def name_parameters(self, root: Any) -> Iterator[tuple[Any, int]]:
+        """Names the parameters of a root by their paths: each with the number of its name. Those that it has no more
+        lose theirs, for addresses are used again. Inside torch.func a model's parameters may be wrappers, which stand
+        for them until its next walk."""
+        named: set[int] = set()
+        for path, p in root.named_parameters():
+            name = self._parameters[id(p)] = recorder.tag_name(self.labelled(path, root))
+            named.add(id(p))
+            yield p, name
+        before = self._named.get(id(root), set())
+        if private.functorch_level() is not None:
+            named |= before
+        else:
+            self._forget_names(before - named)
+        self._named[id(root)] = named
+
+    def _forget_names(self, gone: Iterable[int]) -> None:
+        for key in gone:
+            self._parameters.pop(key, None)
 
     def rename_parameter(self, p: Any, name: int) -> None:
         """Gives a parameter the name of this number."""

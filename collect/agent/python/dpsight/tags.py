@@ -12,7 +12,7 @@ from dpsight import kinds
 from dpsight.interruptions import by_script, uninterrupted
 from dpsight.recorder import TAGS, drains, recorder
 from dpsight.tensors import addresses, inside, plain_types, quiet
-from dpsight.torch_compat import Weak, expired, weak
+from dpsight.torch_compat import Weak, expired, private, weak
 
 _TAG = struct.Struct("<IBBBxQQII")
 _FLUSH = 64 << 10
@@ -107,7 +107,8 @@ class Tags:
         """The records of a tensor that lives from step to step. Call it with __torch_function__ off, if its place is
         not known."""
         records = self.of(kind, tensor, name)
-        if len(records) == 1 and type(tensor) in plain_types():
+        # What torch.func wraps lives as long as its transform.
+        if len(records) == 1 and type(tensor) in plain_types() and not private.functorch_wraps(tensor):
             key, pointer = (id(tensor), kind), tensor.data_ptr()
             known, ref, times = self._lasting.get(key, (0, None, 0))
             if expired(ref) or known != pointer:

@@ -36,10 +36,10 @@ def storages(tensor: Any) -> Iterator[tuple[Any, int]]:
     """The CUDA storages behind a tensor and their dtypes: one, but for subclasses that wrap several."""
     torch = recorder.torch
     kind = type(tensor)
+    if private.functorch_wraps(tensor):  # of whatever type: inside torch.func a plain tensor may be a wrapper
+        yield from storages(private.functorch_unwrapped(tensor))
+        return
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        if private.functorch_wraps(tensor):
-            yield from storages(private.functorch_unwrapped(tensor))
-            return
         inner = local_tensor(tensor)
         if inner is not None:
             yield from storages(inner)
@@ -81,13 +81,14 @@ def numbers() -> dict[Any, int]:
 
 def addresses(tensor: Any) -> list[tuple[int, int, int]]:
     """Base address, bytes and dtype of each CUDA storage behind a tensor. Fake and meta tensors have none."""
-    if type(tensor) in plain_types():  # the common case, without a generator
-        if not tensor.is_cuda or tensor.layout is not recorder.torch.strided:
-            return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor)] if tensor.is_cuda else []
-        storage = tensor.untyped_storage()
-        n = storage.nbytes()
-        return [(storage.data_ptr(), n, dtype(tensor))] if n else []
     try:
+        if type(tensor) in plain_types():  # the common case, without a generator
+            if not tensor.is_cuda:
+                return []
+            if tensor.layout is recorder.torch.strided and not private.functorch_wraps(tensor):
+                storage = tensor.untyped_storage()
+                n = storage.nbytes()
+                return [(storage.data_ptr(), n, dtype(tensor))] if n else []
         return [(s.data_ptr(), s.nbytes(), d) for s, d in storages(tensor) if s.nbytes()]
     except RuntimeError as error:  # NotImplementedError is one
         if by_script(error):
@@ -97,8 +98,17 @@ def addresses(tensor: Any) -> list[tuple[int, int, int]]:
 
 @functools.cache
 def plain_types() -> tuple[type, ...]:
-    """The types of tensors that are no wrappers: they have one storage."""
+    """The types of tensors that have one storage, but for what torch.func wraps."""
     return (recorder.torch.Tensor, recorder.torch.nn.Parameter)
+
+
+def batched(tensor: Any) -> bool:
+    """Whether vmap has the tensor for several samples at once."""
+    while private.functorch_wraps(tensor):
+        if private.functorch_batched(tensor):
+            return True
+        tensor = private.functorch_unwrapped(tensor)
+    return False
 
 
 def inside(value: Any, depth: int = 0) -> Iterator[Any]:

@@ -83,6 +83,7 @@ _FUNCTIONS = {
     "functorch_level": "_C._functorch.peek_interpreter_stack",
     "functorch_wraps": "_C._functorch.is_functorch_wrapped_tensor",
     "functorch_unwrapped": "_C._functorch.get_unwrapped",
+    "functorch_batched": "_C._functorch.is_batchedtensor",
     "dispatch_mode": "_C._get_dispatch_mode",
     "fake_key": "_C._TorchDispatchModeKey.FAKE",
     "disable_dynamo": "_disable_dynamo",
@@ -118,6 +119,7 @@ class Private:
     functorch_level: Callable[[], Any]  # None outside of torch.func
     functorch_wraps: Callable[[Any], bool]
     functorch_unwrapped: Callable[[Any], Any]
+    functorch_batched: Callable[[Any], bool]  # of a wrapper: vmap's
     dispatch_mode: Callable[[Any], Any]
     fake_key: Any
     fake_mode: Callable[[], Any]  # None unless something traces with fake tensors

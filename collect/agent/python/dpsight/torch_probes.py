@@ -297,7 +297,8 @@ def _functorch(torch: Any) -> bool:
 
     def look(row: Any) -> Any:
         inner = private.functorch_unwrapped(row)
-        found.append((private.functorch_level() is not None, private.functorch_wraps(row), inner.data_ptr()))
+        wraps = private.functorch_wraps(row) and private.functorch_batched(row)
+        found.append((private.functorch_level() is not None, wraps, inner.data_ptr()))
         return row
 
     torch.func.vmap(look)(x)

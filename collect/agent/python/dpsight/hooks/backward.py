@@ -3,6 +3,7 @@ On a GPU the work is done by the engine's own thread, so a hook on the first nod
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from dpsight import kinds
@@ -50,19 +51,23 @@ def install(patches: Patches) -> None:
                 _leave(nested, released=False)
                 raise
             _leave(nested, releases)
+            if recorder.level >= TAGS and private.functorch_level() is not None:
+                # After the end's mark: the engine's threads are done by then, so it is known what lies where.
+                events.transform_ran.tell(_argument(args, kwargs, 4, "inputs", ()), out)
             return out
 
     codes.know(run=Engine.run_backward.__code__)
     patches.set(variable, ENGINE, Engine())
 
 
+def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], i: int, name: str, default: Any = None) -> Any:
+    return args[i] if len(args) > i else kwargs.get(name, default)
+
+
 @guarded("the backward hook", otherwise=False)
 def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
     """Marks the beginning of a run. Returns whether it releases the whole graph."""
-
-    def argument(i: int, name: str, default: Any = None) -> Any:
-        return args[i] if len(args) > i else kwargs.get(name, default)
-
+    argument = functools.partial(_argument, args, kwargs)
     roots = argument(0, "tensors", ())
     keep, create = bool(argument(2, "keep_graph")), bool(argument(3, "create_graph"))
     functorch = private.functorch_level() is not None
@@ -91,7 +96,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
         stamps.backward_begins()
     # Where nothing is recorded a thread that makes marks of its own arrives with the first of them: a hook in every
     # run would show in steps of a few milliseconds.
-    if not functorch and drains.recording:
+    if drains.recording:
         _mark_engine(roots, k)
     thread.trained(nested)
     return not nested and not keep and not create and not argument(4, "inputs")

@@ -57,6 +57,7 @@ module_returned = Event()  # (out, call, calls) A call has ended, at level MODUL
 # Of backward.
 backward_begins = Event()  # (roots) An outermost run is about to be marked, at level TAGS.
 backward_ended = Event()  # (released) It has ended, at level TAGS; released: it has let go of its whole graph.
+transform_ran = Event()  # (inputs, gradients) A run inside torch.func has made these gradients of these, at level TAGS.
 recompute_ended = Event()  # (roots) A reentrant checkpoint has computed these anew, at level TAGS.
 block_recomputed = Event()  # (tensors) Another checkpoint has, at level TAGS: backward holds them, though no node does.
 

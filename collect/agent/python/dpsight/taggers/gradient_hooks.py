@@ -13,7 +13,7 @@ from dpsight.recorder import MODULES, TAGS, events, freeze_threads, guarded, rec
 from dpsight.registry import registry
 from dpsight.tags import tags
 from dpsight.tensors import quiet
-from dpsight.torch_compat import forget_gradient_hooks, forgets_gradient_hooks
+from dpsight.torch_compat import forget_gradient_hooks, forgets_gradient_hooks, private
 from dpsight.torch_compat import gradient_hooks as hooks_of
 
 
@@ -57,6 +57,8 @@ class GradientHooks:
         work. owned: a model or an optimizer has the parameter."""
         if recorder.level < MODULES or not p.is_cuda or not p.requires_grad or not p.is_leaf:
             return
+        if private.functorch_wraps(p):
+            return  # backward writes no gradient of a transform's
         hooks = hooks_of(p)
         if hooks is None or not any(type(h) is GradientHook for h in hooks.values()):
             handle = p.register_post_accumulate_grad_hook(self._hook)

@@ -13,6 +13,7 @@ from dpsight.registry import registry
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.tags import Record, tags
 from dpsight.tensors import quiet
+from dpsight.torch_compat import private
 
 
 class Models:
@@ -29,7 +30,9 @@ class Models:
 
     def _called(self, root: Any, args: Any) -> None:
         if recorder.level >= TAGS:
-            tags.emit(tags.within(kinds.INPUT, args) + ([] if id(root) in self._tagged else self.records(root)))
+            # Inside torch.func a model may have other parameters at each call: what it is lent for that call.
+            known = id(root) in self._tagged and private.functorch_level() is None
+            tags.emit(tags.within(kinds.INPUT, args) + ([] if known else self.records(root)))
 
     @guarded("tagging the model", fatal=False)
     def _step_begins(self, _number: int, recorded: bool) -> None:
@@ -47,11 +50,10 @@ class Models:
     def records(self, root: Any, safe: Safe | None = None) -> list[Record]:
         """Records of a model's parameters and buffers, and of all that hangs on its parameters; hooks these on the way.
         Where it is not safe, gradients and hooks are let alone."""
-        if safe is None:
+        if safe is None and private.functorch_level() is None:
             self._tagged.add(id(root))
         out: list[Record] = []
-        for path, p in root.named_parameters():
-            name = registry.name_parameter(p, path, root)
+        for p, name in registry.name_parameters(root):
             readable = safe is None or safe(p.device)
             if readable:
                 gradient_hooks.watch(p)

@@ -12,7 +12,7 @@ from dpsight.parameters import attached, gradients
 from dpsight.recorder import events
 from dpsight.registry import registry
 from dpsight.tags import Record, tags
-from dpsight.tensors import quiet, storages
+from dpsight.tensors import batched, quiet, storages
 from dpsight.torch_compat import Weak, expired, weak
 
 # Address, bytes and a weak reference of each storage.
@@ -43,6 +43,7 @@ def install() -> None:
     events.sampler_ended.subscribe(_sampler_ended)
     events.sample_made.subscribe(_sample_made)
     events.sample_set.subscribe(_sample_set)
+    events.transform_ran.subscribe(_transform_ran)
 
 
 # The optimizer's phases.
@@ -131,6 +132,18 @@ def _sample_made(p: Any, tensor: Any) -> None:
 
 def _sample_set(p: Any) -> None:
     tags.emit([r for r in attached(p, registry.parameter(p)) if r[0] == kinds.GRAD_SAMPLE])
+
+
+@quiet
+def _transform_ran(inputs: Any, gradients_of: Any) -> None:
+    """Where vmap has one tensor for all samples and its gradient for each, these are per-sample gradients, of a model's
+    parameter if it is one by name."""
+    out: list[Record] = []
+    for p, gradient in zip(inputs, gradients_of, strict=False):
+        named = registry.parameter(p)
+        if named and gradient is not None and batched(gradient) and not batched(p):
+            out += tags.of(kinds.GRAD_SAMPLE, gradient, named)
+    tags.emit(out)
 
 
 @quiet

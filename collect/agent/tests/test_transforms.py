@@ -1,0 +1,41 @@
+"""What scripts put around their models: torch.func's transforms, traces, captures. They end as they do without us."""
+
+from __future__ import annotations
+
+import unittest
+
+from dpsight_kinds import K
+from harness import run
+from test_phantom import Phantom, Replay, lossless
+
+_SIZES = {"0.weight": 64 * 128, "0.bias": 128, "2.weight": 128 * 10, "2.bias": 10}
+
+
+class TestTransforms(Phantom):
+    def test_per_sample_gradients_by_vmap(self) -> None:
+        """The wrappers of torch.func are looked through: to the parameters, and to each sample's gradient of them."""
+        for mode in ("func", "module"):
+            with self.subTest(mode):
+                with (
+                    run("transforms", mode, env=self.env) as r,
+                    run("transforms", mode, agent=False, env=self.plain) as a,
+                ):
+                    self.assertEqual((r.code, r.complaints(), r.out), (0, [], a.out), r.err[-2000:])
+                    j = r.journal
+                self.assertEqual(lossless(j), [])
+                samples = {(t.name, t.bytes) for t in j.tags if t.kind == K.GRAD_SAMPLE}
+                self.assertEqual(samples, {(name, 16 * 4 * n) for name, n in _SIZES.items()})
+                parameters = {(t.name, t.bytes) for t in j.tags if t.kind == K.PARAMETER}
+                self.assertLessEqual({(name, 4 * n) for name, n in _SIZES.items()}, parameters)
+                replay = Replay(j)
+                for tag in sorted(t for t in j.tags if t.kind in (K.GRAD_SAMPLE, K.PARAMETER)):
+                    self.assertEqual(replay.until(tag.k).get(tag.address), tag.bytes, tag)
+
+    @property
+    def plain(self) -> dict[str, str]:
+        """The phantom GPU without the agent."""
+        return {k: v for k, v in self.env.items() if not k.startswith("DPSIGHT")}
+
+
+if __name__ == "__main__":
+    unittest.main()
