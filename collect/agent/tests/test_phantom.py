@@ -694,33 +694,62 @@ class TestEnds(Phantom):
             self.assertGreater(frames, 10)  # its own options hold
             self.assertEqual(j.count(K.STEP_END), 7)
 
-    def test_a_broken_agent_leaves_the_script_alone(self) -> None:
-        with run("broken", "listeners", env=self.env) as r:
+    def broken(self, what: str) -> tuple[Journal, set[str]]:
+        """The journal of a run whose agent was broken in one place after the other, and what was reached."""
+        env = {**self.env, "DPSIGHT_WARMUP": "10000", "DPSIGHT_RECORD_STEPS": "10000"}
+        with run("broken", what, env=env) as r:
             self.assertEqual((r.code, r.out.splitlines()[-1]), (0, "end"), r.err[-2000:])
-            self.assertIn("dpsight: __main__.breaks failed, the agent tags no more", r.err)
-            j = r.journal
-            self.assertEqual(lossless(j), [], "the allocator's events go on")
-            self.assertTrue(j.json(K.FRAME_CHECKPOINT)[-1]["recording"])
-            self.assertEqual((j.count(K.EXIT), j.count(K.USER_STEP), j.tags), (1, 6, []))
-        with run("broken", "hooks", env=self.env) as r:
-            self.assertEqual((r.code, r.out.splitlines()[-1]), (0, "end"), r.err[-2000:])
-            told, caught = r.out.splitlines()[-3:-1]
-            for event in ("backward_begins", "dp_optimizer_made", "step_ended", "update_ended"):
-                self.assertIn(f"'{event}'", told)
-            for hook in (
-                "forward hook",
-                "backward hook",
-                "optimizer hook",
-                "hook of checkpoints",
-                "hook of compiled code",
-                "hook of step",
-                "hook of zero_grad",
-                "hook of Opacus' phases",
-                "hook of Opacus' samplers",
-                "marking a stage",
-                "__main__.breaks",
-            ):
-                self.assertIn(hook, caught)
+            self.assertEqual([line for line in r.out.splitlines() if line.startswith("left ")], [])
+            said = [line for line in r.complaints() if "broken" in line]
+            self.assertEqual(len(said), len(set(said)))
+            failures = {f["hook"]: f for f in r.journal.json(K.FRAME_FAILURE)}
+            self.assertEqual(len(said), len(failures), r.err)
+            for hook, failure in failures.items():
+                self.assertEqual((failure["error"], failure["fatal"]), ("ValueError: broken", what == "drain"), hook)
+                self.assertTrue(any(line.startswith(f"dpsight: {hook} failed, ") for line in said), hook)
+            reached = {line.removeprefix("reached ") for line in r.out.splitlines() if line.startswith("reached ")}
+            return r.journal, reached
+
+    def test_each_hook_may_fail(self) -> None:
+        """One at a time is taken out, and said: the script, the allocator's events and the other hooks go on."""
+        j, reached = self.broken("hooks")
+        hooks = {each.split(" | ")[0] for each in reached}
+        self.assertEqual({f["hook"] for f in j.json(K.FRAME_FAILURE)}, hooks)
+        for hook in (
+            "the forward hook",
+            "the backward hook",
+            "the optimizer hook",
+            "the scaler hook",
+            "the hook of checkpoints",
+            "the hook of compiled code",
+            "the hook of GradScaler.step",
+            "the hook of Optimizer.zero_grad",
+            "the hook of DPOptimizer.step",
+            "the hook of Opacus' phases",
+            "the hook of Opacus' samplers",
+            "tagging a gradient",
+            "following backward through modules",
+        ):
+            self.assertIn(hook, hooks)
+        self.assertGreater(len(reached), 28, reached)
+        self.assertEqual(lossless(j), [])
+        # What one hook had open and another saw the end of has an end too many, which does no harm.
+        self.assertEqual([m for m in j.unclosed() if m.kind % 2], [])
+        self.assertEqual(j.count(K.EXIT), 1)
+        self.assertTrue(j.json(K.FRAME_CHECKPOINT)[-1]["recording"])
+        end = [m.k for m in j.marks if m.kind == K.USER_STEP][-2]
+        after = {m.kind for m in j.marks if m.k > end}
+        self.assertLessEqual({K.FORWARD_BEGIN, K.MODULE_BEGIN, K.BACKWARD_BEGIN, K.OPTIMIZER_BEGIN, K.TAGS}, after)
+
+    def test_each_listener_may_fail(self) -> None:
+        j, reached = self.broken("listeners")
+        self.assertEqual(lossless(j), [])
+        self.assertEqual((j.count(K.EXIT), len(j.json(K.FRAME_END))), (1, 1))
+        self.assertGreater(len(reached), 28, reached)
+
+    def test_without_drains_nothing_is_recorded(self) -> None:
+        j, reached = self.broken("drain")
+        self.assertEqual((len(reached), j.count(K.EXIT)), (1, 0))
 
     @rest
     def test_killed_at_any_moment(self) -> None:

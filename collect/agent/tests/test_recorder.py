@@ -38,6 +38,8 @@ class Recorded(unittest.TestCase):
         private.graph_task = lambda: -1
         recorder.cuda, recorder.level = False, core.MODULES  # what an earlier test has left would silence a child
         recorder.settings = Settings({"DPSIGHT_SPOOL": folder.name})
+        for failed in (recorder.out, recorder._failures, recorder._reported):
+            failed.clear()
         recorder.after_fork()
         self.addCleanup(recorder.after_fork)
         self.addCleanup(setattr, recorder, "settings", Settings({}))
@@ -169,23 +171,37 @@ class TestLevels(Recorded):
         recorder.cuda_starts(tagging=True)
         self.assertEqual(recorder.level, core.TAGS)
 
-    def test_hooks_that_fail(self) -> None:
-        for fatal, level, what in ((False, core.PHASES, "tags no more"), (True, core.SILENT, "records no more")):
+    def test_a_hook_that_fails_is_taken_out_alone(self) -> None:
+        calls = []
 
-            @core.guarded(f"hook {fatal}", fatal=fatal, otherwise=7)
-            def hook() -> int:
-                raise ValueError("odd")
+        def hook(what: str, fatal: bool = False) -> Any:
+            @core.guarded(what, fatal=fatal, otherwise=7, opens=(K.COMPILED_BEGIN,))
+            def function(*, fails: bool) -> int:
+                calls.append(what)
+                thread.begin(K.COMPILED_BEGIN)
+                if fails:
+                    raise ValueError("odd")
+                return thread.end(K.COMPILED_BEGIN)
 
-            said = io.StringIO()
-            with self.subTest(fatal=fatal), contextlib.redirect_stderr(said):
-                self.assertGreater(recorder.mark(K.USER_MARK), 0)
-                self.assertEqual((hook(), hook()), (7, 7))
-                self.assertEqual(recorder.level, level)
-                recorder.set_level(core.TAGS)
-                self.assertEqual(recorder.level, level, "a later step does not raise it")
-                self.assertEqual(recorder.mark(K.USER_MARK) > 0, not fatal)
-            self.assertEqual(said.getvalue().count(what), 1, said.getvalue())
-        self.assertEqual(self.marks(), 3 * [(K.USER_MARK, 0)])
+            return function
+
+        one, other = hook("one"), hook("other")
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.assertEqual((one(fails=True), one(fails=False)), (7, 7))
+            self.assertGreater(other(fails=False), 0)
+        self.assertEqual((calls, thread.spans, recorder.level), (["one", "other"], [], core.MODULES))
+        span = [(K.COMPILED_BEGIN, 0), (K.COMPILED_END, 0)]
+        self.assertEqual(self.marks(), 2 * span)
+        self.assertEqual(said.getvalue().count("one failed, it is taken out"), 1, said.getvalue())
+        (failure,) = self.journal().json(K.FRAME_FAILURE)
+        self.assertEqual((failure["hook"], failure["error"], failure["fatal"]), ("one", "ValueError: odd", False))
+
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(hook("all", fatal=True)(fails=True), 7)
+        self.assertIn("all failed, the agent records no more", said.getvalue())
+        self.assertEqual((recorder.level, recorder.mark(K.USER_MARK)), (core.SILENT, 0))
+        self.assertEqual([f["fatal"] for f in self.journal().json(K.FRAME_FAILURE)], [False, True])
 
     def test_nothing_goes_on_in_silence(self) -> None:
         history: list[Any] = []
@@ -200,7 +216,7 @@ class TestLevels(Recorded):
         floor.drains.recording = True
         k = recorder.mark(K.USER_MARK)
         with contextlib.redirect_stderr(io.StringIO()):
-            recorder.failed("a hook", ValueError("odd"))
+            recorder.failed("a drain", ValueError("odd"))
         recorder.set_metadata(metadata.append)  # as a thread that was starting the recording would
         self.assertEqual((recorder.mark(K.USER_MARK), metadata), (0, [str(k)]))
         self.assertEqual((floor.drains.recording, history), (False, ["all", None]))
@@ -220,11 +236,11 @@ class TestEvents(Recorded):
         with contextlib.redirect_stderr(said):
             event.tell(1)
             event.tell(2)
-        self.assertEqual((heard, recorder.level, recorder.tagging), ([1, 2], core.PHASES, False))
+        self.assertEqual((heard, recorder.level, recorder.tagging), ([1, 2], core.MODULES, True))
         event.forget()
         event.tell(3)
         self.assertEqual(heard, [1, 2])
-        self.assertEqual(said.getvalue().count("raising failed, the agent tags no more"), 1, said.getvalue())
+        self.assertEqual(said.getvalue().count("raising failed, it is taken out"), 1, said.getvalue())
 
     def test_a_signal_handlers_exception_is_the_scripts(self) -> None:
         def handler(*_args: Any) -> None:

@@ -150,7 +150,7 @@ def _late(install_into: Install, module: Any) -> None:
         install_into(module, patches)
     except Exception as error:
         patches.undo()
-        recorder.failed(f"hooking {module.__name__}", error, fatal=False)
+        recorder.hook_failed(f"hooking {module.__name__}", error)
 
 
 def _forked() -> None:

@@ -59,9 +59,9 @@ def bracket(
     else, so steps without phases have none.
     """
     compiling = recorder.torch.compiler.is_dynamo_compiling
-    what = f"the hook of {function.__name__}"
+    what = f"the hook of {function.__qualname__}"
 
-    @guarded(what, otherwise=0)
+    @guarded(what, otherwise=0, opens=(kind,))
     def begins(args: tuple[Any, ...]) -> int:
         a = number if isinstance(number, int) else number(args)
         stamps.stamp(thread.begin(kind, 0, a))
@@ -69,7 +69,7 @@ def bracket(
             before(args)
         return a
 
-    @guarded(what)
+    @guarded(what, opens=(kind,))
     def ended(args: tuple[Any, ...], a: int, whole: bool) -> None:
         thread.leave(kind)
         flags, key = after(args) if after is not None else (0, 0)

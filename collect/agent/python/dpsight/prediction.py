@@ -52,7 +52,7 @@ class Prediction:
         try:
             facts = _gather(_phantom[-1])
         except Exception as error:
-            recorder.failed("asking the phantom GPU what it guessed", error, fatal=False)
+            recorder.hook_failed("asking the phantom GPU what it guessed", error)
             return
         if facts != self._written:
             self._written = facts

@@ -66,7 +66,7 @@ def mark_late() -> None:
         stamps.stamp(thread.mark_stage())
 
 
-@guarded("marking a stage")
+@guarded("marking the end of a stage")
 def _end() -> None:
     number = thread.end_stage()
     if number and recorder.level:

@@ -64,7 +64,7 @@ def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], i: int, name: str, 
     return args[i] if len(args) > i else kwargs.get(name, default)
 
 
-@guarded("the backward hook", otherwise=False)
+@guarded("the backward hook", otherwise=False, opens=(kinds.BACKWARD_BEGIN,))
 def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
     """Marks the beginning of a run. Returns whether it releases the whole graph."""
     argument = functools.partial(_argument, args, kwargs)
@@ -102,7 +102,7 @@ def _enter(args: tuple[Any, ...], kwargs: dict[str, Any], nested: bool) -> bool:
     return not nested and not keep and not create and not argument(4, "inputs")
 
 
-@guarded("the backward hook")
+@guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _leave(nested: bool, released: bool) -> None:
     """Marks the end of a run. released: it was whole, and has let go of its graph."""
     k = thread.end(kinds.BACKWARD_BEGIN, kinds.NESTED_RUN if nested else 0)
@@ -116,7 +116,7 @@ def _leave(nested: bool, released: bool) -> None:
         _updated_inside()
 
 
-@guarded("the backward hook")
+@guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _first_updated_inside() -> None:
     """From here on runs are marked."""
     thread.close_stale()
@@ -148,7 +148,7 @@ def _mark_engine(roots: Any, k: int) -> None:
         _once(node, k)
 
 
-@guarded("the backward hook")
+@guarded("the backward hook", opens=(kinds.BACKWARD_BEGIN,))
 def _arrives(k: int) -> None:
     thread.arrives(k)
 

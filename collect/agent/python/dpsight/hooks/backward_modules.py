@@ -49,7 +49,7 @@ def _watch_outputs(out: Any, call: Call, calls: list[Call]) -> None:
             node.register_prehook(lambda _gradients: _entered(path))
 
 
-@guarded("following backward through modules", fatal=False)
+@guarded("following backward through modules")
 def _entered(path: tuple[tuple[int, int], ...]) -> None:
     """Backward is inside the last module of path: leaves those that are not on the path, and enters those that are."""
     if recorder.level < MODULES:
@@ -69,7 +69,7 @@ def _entered(path: tuple[tuple[int, int], ...]) -> None:
     stamps.module(k)  # nothing ran between these marks
 
 
-@guarded("following backward through modules", fatal=False)
+@guarded("following backward through modules")
 def _left(serial: int) -> None:
     inside = thread.backward_modules
     if recorder.level >= MODULES and any(s == serial for s, _ in inside):

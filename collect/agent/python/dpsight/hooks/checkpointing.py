@@ -40,14 +40,14 @@ def _recomputation(base: Any) -> type:
     return Recomputation
 
 
-@guarded("the hook of checkpoints")
+@guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _begins(reentrant: bool) -> None:
     steps.keep_phases()  # a recompute is a part of the run around it
     thread.recomputes.append(reentrant)
     stamps.module(thread.begin(kinds.RECOMPUTE_BEGIN, 0, int(reentrant)))
 
 
-@guarded("the hook of checkpoints")
+@guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _ended(frame: Any, group: Any) -> None:
     if thread.recomputes:
         thread.recomputes.pop()
@@ -69,7 +69,7 @@ def _reentrant(function: Any) -> Any:
     return backward
 
 
-@guarded("the hook of checkpoints")
+@guarded("the hook of checkpoints", opens=(kinds.RECOMPUTE_BEGIN,))
 def _reentrant_ended(depth: int) -> None:
     # Its own backward ends the recompute; without one, nothing else has.
     if thread.recomputes and len(thread.recomputes) >= depth and thread.recomputes[-1]:

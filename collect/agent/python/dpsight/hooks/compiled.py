@@ -50,14 +50,14 @@ def _region(function: Any, compiled: Callable[..., Any]) -> Callable[..., Any]:
     return region
 
 
-@guarded("the hook of compiled code")
+@guarded("the hook of compiled code", opens=(kinds.COMPILED_BEGIN,))
 def _begins(label: str) -> None:
     steps.keep_phases()  # an update may have vanished into the region: its backward tells
     grad = kinds.GRAD if recorder.torch.is_grad_enabled() else 0
     thread.begin(kinds.COMPILED_BEGIN, grad, recorder.name(label))
 
 
-@guarded("the hook of compiled code")
+@guarded("the hook of compiled code", opens=(kinds.COMPILED_BEGIN,))
 def _ended(label: str, runs_before: int, updates_before: int) -> None:
     number = recorder.name(label)
     k = thread.end(kinds.COMPILED_BEGIN, 0, number)

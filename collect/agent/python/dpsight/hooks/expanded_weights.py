@@ -36,12 +36,12 @@ def _setting(function: Callable[..., None], expanded: type) -> Callable[..., Non
     return setting
 
 
-@guarded("the hook of expanded weights")
+@guarded("the hook of expanded weights", opens=(kinds.SAMPLER_BEGIN,))
 def _begins() -> None:
     stamps.module(thread.enter(kinds.SAMPLER_BEGIN))
 
 
-@guarded("the hook of expanded weights")
+@guarded("the hook of expanded weights", opens=(kinds.SAMPLER_BEGIN,))
 def _ended(weight: Any) -> None:
     events.sample_set.tell(weight.orig_weight)
     stamps.module(thread.end(kinds.SAMPLER_BEGIN))

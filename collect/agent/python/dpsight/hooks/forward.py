@@ -120,7 +120,7 @@ def _within() -> bool:
     return frame is not None
 
 
-@guarded("the forward hook")
+@guarded("the forward hook", opens=(kinds.FORWARD_BEGIN,))
 def _begins(frame: int, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
     calls = thread.calls
     if calls and calling() != calls[-1][0]:
@@ -162,7 +162,7 @@ def _outermost(frame: int, module: Any, args: Any) -> None:
     events.model_called.tell(module, args)
 
 
-@guarded("the forward hook")
+@guarded("the forward hook", opens=(kinds.FORWARD_BEGIN,))
 def _ended(frame: int, module: Any, kwargs: dict[str, Any], out: Any) -> None:
     """Runs after each call that began with marks. out is None if it raised."""
     calls = thread.calls

@@ -91,7 +91,7 @@ def _patch_subclasses(base: type, made: type) -> None:
                 _patch(cls, patches)
     except Exception as error:
         patches.undo()
-        recorder.failed(f"hooking {made.__name__}", error, fatal=False)
+        recorder.hook_failed(f"hooking {made.__name__}", error)
 
 
 def _patch_optimizer(cls: type, patches: Patches) -> None:
@@ -122,7 +122,7 @@ def _made(cls: type, function: Callable[..., Any]) -> Callable[..., Any]:
     return init
 
 
-@guarded("reading the privacy configuration", fatal=False)
+@guarded("reading the privacy configuration")
 def _report(optimizer: Any) -> None:
     events.dp_optimizer_made.tell(optimizer)
 
@@ -161,14 +161,14 @@ def _phase(function: Callable[..., Any], phase: str) -> Callable[..., Any]:
     return phased
 
 
-@guarded("the hook of Opacus' phases")
+@guarded("the hook of Opacus' phases", opens=(kinds.PHASE_BEGIN,))
 def _phase_begins(optimizer: Any, phase: str) -> None:
     stamps.stamp(thread.begin(kinds.PHASE_BEGIN, 0, recorder.name(phase)))
     if recorder.level >= TAGS:
         events.dp_phase_begins.tell(optimizer, phase)
 
 
-@guarded("the hook of Opacus' phases")
+@guarded("the hook of Opacus' phases", opens=(kinds.PHASE_BEGIN,))
 def _phase_ended(optimizer: Any, phase: str) -> None:
     if recorder.level >= TAGS:
         events.dp_phase_ended.tell(optimizer, phase)
@@ -252,13 +252,13 @@ def _sampler(function: Callable[..., Any]) -> Callable[..., Any]:
     return capture
 
 
-@guarded("the hook of Opacus' samplers")
+@guarded("the hook of Opacus' samplers", opens=(kinds.SAMPLER_BEGIN,))
 def _sampler_begins(module: Any) -> None:
     events.sampler_begins.tell(module)
     stamps.module(thread.enter(kinds.SAMPLER_BEGIN, registry.known(module)))
 
 
-@guarded("the hook of Opacus' samplers")
+@guarded("the hook of Opacus' samplers", opens=(kinds.SAMPLER_BEGIN,))
 def _sampler_ended(module: Any) -> None:
     events.sampler_ended.tell(module)
     stamps.module(thread.end(kinds.SAMPLER_BEGIN, 0, registry.known(module)))

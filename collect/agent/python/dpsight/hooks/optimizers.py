@@ -71,7 +71,7 @@ def _update_begins(optimizer: Any) -> None:
     _mark_begin(optimizer, without)
 
 
-@guarded("the optimizer hook")
+@guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _mark_begin(optimizer: Any, without_phases: bool) -> None:
     thread.close_stale(own=1)
     if without_phases:
@@ -90,7 +90,7 @@ def _mark_begin(optimizer: Any, without_phases: bool) -> None:
         events.update_begins.tell(optimizer)
 
 
-@guarded("the optimizer hook")
+@guarded("the optimizer hook", opens=(kinds.OPTIMIZER_BEGIN,))
 def _update_ended(optimizer: Any) -> None:
     """An optimizer's step has ended, the innermost of those under way."""
     if not recorder.level:

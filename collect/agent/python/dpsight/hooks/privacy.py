@@ -77,7 +77,7 @@ def _making(function: Callable[..., Any]) -> Callable[..., Any]:
     return make_private
 
 
-@guarded("reading the privacy configuration", fatal=False)
+@guarded("reading the privacy configuration")
 def _made(engine: Any, given: dict[str, Any], function: Any) -> None:
     _privacy.engine = weakref.ref(engine)
     default = dict(function.__kwdefaults__ or {}) if hasattr(function, "__kwdefaults__") else {}
@@ -108,12 +108,12 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     return get_epsilon
 
 
-@guarded("reading the privacy accountant", fatal=False)
+@guarded("reading the privacy accountant")
 def _asked(delta: Any, epsilon: Any) -> None:
     _privacy.learn(delta=_number(delta), epsilon=_number(epsilon))
 
 
-@guarded("reading the privacy accountant", fatal=False)
+@guarded("reading the privacy accountant")
 def _ended() -> None:
     """The ε reached, if the script named a δ and the accountant answers within milliseconds: RDP does, PRV may not."""
     engine, facts = _privacy.engine(), _privacy.facts

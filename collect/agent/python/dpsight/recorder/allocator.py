@@ -59,7 +59,7 @@ class Drains:
         events.silenced.subscribe(self._silenced)
         private.lazy_call(self._ready)
 
-    @guarded("starting the recording")
+    @guarded("starting the recording", fatal=True)
     def _ready(self) -> None:
         if recorder.level != SILENT and recorder.open_journal():
             with uninterrupted:
@@ -205,7 +205,7 @@ class Drains:
             self._last_ns = time.monotonic_ns()
             self.spent_ns += self._last_ns - began
 
-    @guarded("a drain", otherwise=True)
+    @guarded("a drain", fatal=True, otherwise=True)
     def _take(self, reason: str, began: int) -> bool:
         if recorder.torch.cuda.is_current_stream_capturing():
             return True

@@ -7,6 +7,7 @@ every allocation carries the number of the last mark in its thread. No clock is 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -40,6 +41,7 @@ _ident = threading.get_ident
 # Until a journal is open, numbers are too high for any: a thread that took one then, and looks at the limit only after
 # another has opened the journal, must not write over the first marks.
 _UNOPENED = 1 << 40
+_LONGEST = 500  # characters of an error
 
 
 class Recorder:
@@ -47,6 +49,8 @@ class Recorder:
 
     __slots__ = (
         "_count",
+        "_failures",
+        "_failures_written",
         "_limit",
         "_lock",
         "_map",
@@ -62,6 +66,7 @@ class Recorder:
         "forks",
         "journal",
         "level",
+        "out",
         "pid",
         "settings",
         "tagging",
@@ -76,6 +81,8 @@ class Recorder:
         self._parts: list[Any] = []
         self._on_request: list[Callable[[], bool]] = []
         self._reported: set[str] = set()
+        self.out: set[str] = set()  # hooks that have failed
+        self._failures: list[dict[str, Any]] = []  # of hooks
         self._begin()
 
     def _begin(self) -> None:
@@ -87,6 +94,7 @@ class Recorder:
         # The thread that trains, at level COUNTERS, at which the others are recorded as at PHASES; else 0.
         self.unphased_thread = 0
         self.journal: Journal | None = None
+        self._failures_written = 0
         self._map: Any = None
         self._limit = 0  # marks that there is room for; 0 = no journal is open
         self._count = itertools.count(_UNOPENED).__next__
@@ -138,16 +146,42 @@ class Recorder:
 
     # Failures.
 
-    def failed(self, what: str, error: BaseException, fatal: bool = True) -> None:
-        """Says once what went wrong inside the agent, which then goes quiet: all of it, or only its tags."""
+    def hook_failed(self, what: str, error: BaseException, opens: tuple[int, ...] = ()) -> None:
+        """Takes a hook out that has failed, with all that is guarded by its name: the rest goes on. It is said once, on
+        stderr and in the journal. opens: the kinds of the spans that it would have closed."""
         if by_script(error):
             raise error
+        if what in self.out:
+            return
+        self.out.add(what)
+        self._say(what, "it is taken out, and the rest goes on", error)
+        self._failures.append(self._failure(what, error, fatal=False))
+        if self.journal is not None:
+            self._write_failures()
+        if opens:
+            events.hook_failed.tell(opens)
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """Says once what went wrong inside the agent without which nothing can be recorded: it goes quiet."""
+        if by_script(error):
+            raise error
+        if self.journal is not None and self.level != SILENT:
+            with contextlib.suppress(Exception):  # it may be the journal that has failed
+                self.journal.json(kinds.FRAME_FAILURE, self._failure(what, error, fatal=True))
         with self._lock:
             self.tagging = False
-            self.level = min(self.level, PHASES)
-        if fatal:
-            self.silence()
-        self._say(what, "the agent records no more" if fatal else "the agent tags no more", error)
+        self.silence()
+        self._say(what, "the agent records no more", error)
+
+    def _failure(self, what: str, error: BaseException, fatal: bool) -> dict[str, Any]:
+        text = f"{type(error).__name__}: {error}"
+        return {"hook": what, "error": text[:_LONGEST], "time_ns": _now(), "fatal": fatal}
+
+    def _write_failures(self) -> None:
+        """Writes of the failures what is not written yet: a forked child's journal has its parent's too."""
+        while self._failures_written < len(self._failures):
+            self._failures_written += 1
+            self.frame(kinds.FRAME_FAILURE, self._failures[self._failures_written - 1])
 
     def spared(self, what: str, error: BaseException) -> None:
         """Says once that something failed which the rest goes on without."""
@@ -234,6 +268,7 @@ class Recorder:
                 return False
             self._map, self._limit, self._count = journal.map, journal.records, itertools.count(1).__next__
             self.mark(kinds.START)
+            self._write_failures()
             events.journal_opened.tell()
             return True
 
@@ -350,24 +385,33 @@ recorder = Recorder()
 
 
 def _listener_failed(listener: Callable[..., Any], error: Exception) -> None:
-    """Tags are no more: what others make of an event that it has missed would not be true."""
-    recorder.failed(f"{listener.__module__}.{listener.__qualname__}", error, fatal=False)
+    module, name = listener.__module__.removeprefix("dpsight."), listener.__qualname__.replace(".<locals>.<lambda>", "")
+    recorder.hook_failed(f"{module}.{name}", error)
 
 
 events.Event.failed = staticmethod(_listener_failed)
 
 
-def guarded(what: str, fatal: bool = True, otherwise: Any = None) -> Callable[[_F], _F]:
-    """Decorates a hook, which must not break the script: where one fails, the recorder says so once and records no
-    more; with fatal=False, tags no more. The hook then gives back otherwise."""
+def guarded(what: str, fatal: bool = False, otherwise: Any = None, opens: tuple[int, ...] = ()) -> Callable[[_F], _F]:
+    """Decorates a hook, which must not break the script: where one fails, the recorder says so once, and all that is
+    guarded by the same name is taken out: it gives back otherwise from then on. opens: the kinds of the spans that it
+    opens and closes. fatal=True: without it there is no recording, so none goes on."""
+    out = recorder.out
 
     def decorate(function: _F) -> _F:
         @functools.wraps(function)
         def guard(*args: Any, **kwargs: Any) -> Any:
+            if what in out:
+                if opens:  # on this thread too, if it has failed on another
+                    events.hook_failed.tell(opens)
+                return otherwise
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                recorder.failed(what, error, fatal)
+                if fatal:
+                    recorder.failed(what, error)
+                else:
+                    recorder.hook_failed(what, error, opens)
                 return otherwise
 
         return guard  # type: ignore[return-value]

@@ -26,12 +26,14 @@ class Event:
         self._listeners.clear()
 
     def tell(self, *what: Any) -> None:
-        """It happens. A listener that fails stops neither those after it nor the hook that tells."""
+        """It happens. A listener that fails stops neither those after it nor the hook that tells; it is told no
+        more."""
         for listener in self._listeners:
             try:
                 listener(*what)
             except Exception as error:
                 self.failed(listener, error)
+                self._listeners = [other for other in self._listeners if other is not listener]
 
 
 # Of the recorder.
@@ -41,6 +43,7 @@ cuda_ready = Event()  # () The first checkpoint is written.
 drain_begins = Event()  # () The mark of a drain is written: what is buffered goes to the journal.
 counters_written = Event()  # () So are the events and the counters.
 devices_seen = Event()  # (ordinals) These devices are in use for the first time.
+hook_failed = Event()  # (kinds) A hook that opens spans of these kinds has failed, and will close none of them.
 silenced = Event()  # () Nothing is recorded from here on: this process is not, or its recording has failed.
 window_opened = Event()  # () Recording has begun again: what was tagged before is not known to the journal.
 

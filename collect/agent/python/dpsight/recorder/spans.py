@@ -12,6 +12,7 @@ import weakref
 from types import CodeType, FrameType
 
 from dpsight import kinds
+from dpsight.recorder import events
 from dpsight.recorder.core import recorder
 from dpsight.recorder.timing import stamps
 from dpsight.recorder.unphased_steps import unphased
@@ -156,6 +157,17 @@ class Thread(threading.local):
                 del spans[i]
                 return
 
+    def close_failed(self, failed: tuple[int, ...]) -> None:
+        """Closes what a hook has left open that has failed: of the phases, which others mark too, the innermost."""
+        for kind in failed:
+            if kind == _CALL:
+                self.calls.clear()
+            while kind in self.spans:
+                self._forget(kind)
+                recorder.mark(kind + 1, kinds.REPAIRED if kind in (_CALL, _STEP) else 0)
+                if kind == kinds.PHASE_BEGIN:
+                    break
+
     # What is stale.
 
     def close_stale(self, own: int = 0) -> None:
@@ -259,3 +271,4 @@ def _alive(code: CodeType | None, other: CodeType | None = None) -> int:
 codes = Codes()
 runs = recorder.part(Runs)
 thread = recorder.part(Thread)
+events.hook_failed.subscribe(thread.close_failed)

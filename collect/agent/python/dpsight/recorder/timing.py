@@ -163,7 +163,7 @@ class Stamps:
             self.on = False
             recorder.mark(kinds.TIMED_OUT)
             if "CUDA" not in str(error):
-                recorder.failed("timing", error, fatal=False)
+                recorder.hook_failed("timing", error)
 
 
 stamps = recorder.part(Stamps)

@@ -32,7 +32,7 @@ class GradientHook:
             _accumulated(p)
 
 
-@guarded("tagging a gradient", fatal=False)
+@guarded("tagging a gradient")
 @quiet
 def _accumulated(p: Any) -> None:
     tags.emit(gradients.accumulated(p))
@@ -64,7 +64,6 @@ class GradientHooks:
             handle = p.register_post_accumulate_grad_hook(self._hook)
             self._watched.append((handle, None if owned else weakref.ref(p)))
 
-    @guarded("tagging the model", fatal=False)
     def _step_begins(self, _number: int, recorded: bool) -> None:
         if recorded:
             gradients.forget()

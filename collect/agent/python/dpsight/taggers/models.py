@@ -8,7 +8,7 @@ from typing import Any
 from dpsight import kinds
 from dpsight.graph_safety import Safe
 from dpsight.parameters import attached
-from dpsight.recorder import TAGS, events, guarded, recorder, runs
+from dpsight.recorder import TAGS, events, recorder, runs
 from dpsight.registry import registry
 from dpsight.taggers.gradient_hooks import gradient_hooks
 from dpsight.tags import Record, tags
@@ -34,7 +34,6 @@ class Models:
             known = id(root) in self._tagged and private.functorch_level() is None
             tags.emit(tags.within(kinds.INPUT, args) + ([] if known else self.records(root)))
 
-    @guarded("tagging the model", fatal=False)
     def _step_begins(self, _number: int, recorded: bool) -> None:
         """Tags all models that were seen. Where several threads train, each tags its own: the engine replaces the
         others' gradients meanwhile, and holds no lock that would keep them from being read."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from dpsight import kinds
 from dpsight.parameters import ATTRIBUTES
-from dpsight.recorder import MODULES, drains, events, guarded, recorder
+from dpsight.recorder import MODULES, drains, events, recorder
 from dpsight.registry import plain, registry
 from dpsight.taggers.script_tensors import script_tensors
 from dpsight.tags import Record, tags
@@ -37,7 +37,6 @@ class ModuleAttrs:
         """Waits for steps."""
         events.step_begins.subscribe(self._step_begins)
 
-    @guarded("tagging the model", fatal=False)
     def _step_begins(self, number: int, recorded: bool) -> None:
         """Tags what is kept at the end of a step. What an instrumented step has made is looked at even if the next one
         is bare: it may not outlive that one."""
