@@ -1,6 +1,9 @@
 package analyze
 
-import "github.com/dpsight/dpsight/analyze/timing"
+import (
+	"github.com/dpsight/dpsight/analyze/timing"
+	"github.com/dpsight/dpsight/schemas"
+)
 
 // A Remark is what should be known of a run before its figures are taken at face value. Report finds the words.
 type Remark struct {
@@ -13,6 +16,7 @@ type Remark struct {
 	Share             float64
 	Name              string // of another run
 	Status            string
+	Hook              *schemas.FailedHook
 	Times             *timing.Remark
 	Err               error
 }
@@ -27,6 +31,7 @@ const (
 	RemarkNoPeak      RemarkKind = "no peak"      // Err says why there is no moment to break down
 	RemarkOfTimes     RemarkKind = "times"        // Times
 	RemarkEndedEarly  RemarkKind = "ended early"  // Status
+	RemarkHookFailed  RemarkKind = "hook failed"  // Hook, of the agent; Rank
 	RemarkRecompute   RemarkKind = "recompute"    // Rank; MS a step, nil where modules were not timed
 	RemarkOneOfMany   RemarkKind = "repeats"      // N repeats that are shown; StepMS of all in the store
 	RemarkOverRepeats RemarkKind = "over repeats" // StepMS stands in place of MS, which the run Name has
@@ -57,6 +62,20 @@ const (
 func timeRemarks(of []timing.Remark) (out []Remark) {
 	for i := range of {
 		out = append(out, Remark{Kind: RemarkOfTimes, Times: &of[i]})
+	}
+	return out
+}
+
+// hookRemarks are those on hooks of the agent that failed.
+func hookRemarks(of *schemas.IngestReport) (out []Remark) {
+	if of == nil {
+		return nil
+	}
+	for i := range of.Ranks {
+		r := &of.Ranks[i]
+		for k := range r.FailedHooks {
+			out = append(out, Remark{Kind: RemarkHookFailed, Rank: oneOf(len(of.Ranks), r.Rank), Hook: &r.FailedHooks[k]})
+		}
 	}
 	return out
 }

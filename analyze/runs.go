@@ -105,6 +105,7 @@ func ListRun(in schemas.Tables) RunsRow {
 	s.StepMS = t.Step()
 	s.SamplesPerS = t.Rate(func(s *timing.StepTime) int64 { return s.Samples })
 	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
+	s.Remarks = append(s.Remarks, hookRemarks(in.Report)...)
 	if in.Report == nil {
 		s.Remarks = append(s.Remarks, Remark{Kind: RemarkNotIngested})
 	}

@@ -126,6 +126,7 @@ func SummarizeWith(in *schemas.Tables, ledgers *memory.Ledgers) Summary {
 	s.JoulesPerStep, s.JoulesPerSample, s.NoEnergy = timing.Energy(in, &t)
 	s.Throttled = timing.Throttled(in, &t)
 	s.Remarks = append(s.Remarks, timeRemarks(t.Remarks)...)
+	s.Remarks = append(s.Remarks, hookRemarks(in.Report)...)
 	if s.Status != schemas.StatusOK && (s.PeakBytes != nil || s.StepMS != nil) {
 		s.Remarks = append(s.Remarks, Remark{Kind: RemarkEndedEarly, Status: s.Status})
 	}

@@ -39,7 +39,36 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	}
 	sealed, sealing := spool.Seal(r.spool)
 	m.Collector.SealedJournals = sealed
-	return errors.Join(reading, sealing)
+	r.journals = len(journals)
+	return errors.Join(reading, sealing, silenced(journals))
+}
+
+// silenced is the error of a run in which an agent could record no more.
+func silenced(journals []*spool.Journal) error {
+	for _, j := range journals {
+		for i := range j.Failures {
+			if f := &j.Failures[i]; f.Fatal {
+				return fmt.Errorf("rank %d: %s failed (%s), and nothing was recorded from there", j.Rank, f.Hook,
+					f.Error)
+			}
+		}
+	}
+	return nil
+}
+
+// unseen is the error of a run that used a device and ended well, and of which nothing was recorded.
+func (r *recording) unseen() error {
+	m := r.manifest
+	if m.Status != schemas.StatusOK || m.Phantom == nil || r.journals > 0 {
+		return nil
+	}
+	for _, d := range m.Phantom.Devices {
+		if d.ReservedBytes > 0 {
+			return fmt.Errorf("the experiment took memory of device %d, and nothing was recorded of it: its output says "+
+				"why the agent was not in place", d.Device)
+		}
+	}
+	return nil
 }
 
 // finish writes the last manifest.

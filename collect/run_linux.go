@@ -70,6 +70,7 @@ type recording struct {
 	started  time.Time // of the experiment
 	cpu      cpuMeter
 	steps    int64
+	journals int // that the run has
 	why      cause
 	signals  int // received so far
 	garbage  *schemas.Garbage
@@ -148,7 +149,7 @@ func (r *recording) record(ctx context.Context) error {
 		return r.finish(nil)
 	}
 	errs := r.run(ctx)
-	return r.finish(errs)
+	return r.finish(errors.Join(errs, r.unseen()))
 }
 
 // isolate waits for the device to be free; false means that it was interrupted.

@@ -58,6 +58,10 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 	if j.Torn != nil {
 		v.Torn, v.TornReason = true, j.Torn.Error()
 	}
+	v.FailedHooks = failedHooks(j, s)
+	for _, f := range v.FailedHooks {
+		r.warn("rank %d: %s", j.Rank, f.Words())
+	}
 	r.Ranks = append(r.Ranks, v)
 	for i, err := range j.Damaged {
 		if i == maxDamaged {
@@ -88,6 +92,20 @@ func (r *report) rank(m *schemas.Manifest, j *spool.Journal, s *steps.Result, ct
 		r.Metrics = append(r.Metrics, schemas.Metric{Rank: j.Rank, K: int64(x.K), TimeNS: x.TimeNS, Name: x.Name,
 			Value: x.Value})
 	}
+}
+
+// failedHooks are the agent's hooks that failed, with the step that each failed in.
+func failedHooks(j *spool.Journal, s *steps.Result) (out []schemas.FailedHook) {
+	for i := range j.Failures {
+		f := schemas.FailedHook{Hook: j.Failures[i].Hook, Error: j.Failures[i].Error, Step: -1, Fatal: j.Failures[i].Fatal}
+		for k := range s.Steps {
+			if s.Steps[k].StartNS <= j.Failures[i].TimeNS {
+				f.Step = s.Steps[k].Number
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // maxBareSteps bounds the bare steps that are listed: a recording may have any number.

@@ -35,6 +35,8 @@ func runWord(r *analyze.Remark) string {
 		return timeWords(*r.Times)
 	case analyze.RemarkEndedEarly:
 		return fmt.Sprintf("the run ended early (%s): its peak and times are of what it did until then", r.Status)
+	case analyze.RemarkHookFailed:
+		return r.Hook.Words()
 	case analyze.RemarkRecompute:
 		text := "recompute has no GPU ms of its own: in bare steps it is part of backward's"
 		if r.MS != nil {

@@ -35,6 +35,12 @@ func TestRunWords(t *testing.T) {
 			Steps: []int64{4, 5}}}, "2 steps (4 to 5) have no time: " + captured},
 		{analyze.Remark{Kind: analyze.RemarkEndedEarly, Status: schemas.StatusOOM},
 			"the run ended early (oom): its peak and times are of what it did until then"},
+		{analyze.Remark{Kind: analyze.RemarkHookFailed, Rank: new(int32(1)), Hook: &schemas.FailedHook{
+			Hook: "the forward hook", Error: "ValueError: odd", Step: 3}}, "rank 1: the forward hook failed at step 3 " +
+			"(ValueError: odd): forward passes and their modules are not known from there"},
+		{analyze.Remark{Kind: analyze.RemarkHookFailed, Hook: &schemas.FailedHook{Hook: "taggers.saved.Saved._tag",
+			Error: "ValueError: odd", Step: -1}}, "taggers.saved.Saved._tag failed before the first step (ValueError: " +
+			"odd): what some of the memory is for is not known from there"},
 		{analyze.Remark{Kind: analyze.RemarkRecompute}, recompute},
 		{analyze.Remark{Kind: analyze.RemarkRecompute, MS: new(20.18), Rank: new(int32(1))}, "rank 1: " + recompute +
 			"; of that it is 20.2 ms a step, by its share of instrumented steps (dpsight analyze time)"},

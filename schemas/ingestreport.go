@@ -1,5 +1,10 @@
 package schemas
 
+import (
+	"fmt"
+	"strings"
+)
+
 // IngestReportFile is the name of ingest's own report in a run folder.
 const IngestReportFile = "ingest.json"
 
@@ -84,6 +89,57 @@ type RankVerdict struct {
 	Torn       bool   `json:"torn"`
 	TornReason string `json:"torn_reason,omitempty"`
 	Complete   bool   `json:"complete"` // the agent wrote its last frame
+	// FailedHooks are the hooks of the agent that failed and were taken out; the allocator's events went on.
+	FailedHooks []FailedHook `json:"failed_hooks,omitempty"`
+}
+
+// FailedHook is a hook of the agent that failed: what it looks at is not known from there.
+type FailedHook struct {
+	Hook  string `json:"hook"`  // as the agent names it: "the forward hook"
+	Error string `json:"error"` // one line
+	Step  int64  `json:"step"`  // from 0; -1 = before the first
+	Fatal bool   `json:"fatal"` // nothing at all was recorded from there
+}
+
+// lostWith is what is not known from the moment on in which a hook of the agent failed.
+var lostWith = map[string]string{
+	"the forward hook":                       "forward passes and their modules are not known from there",
+	"following backward through modules":     "the modules of backward are not known from there",
+	"the backward hook":                      "backward passes are not known from there",
+	"the optimizer hook":                     "updates, and so steps, are not known from there",
+	"the scaler hook":                        "steps that a GradScaler skips are not known from there",
+	"the hook of checkpoints":                "recomputes count as backward from there",
+	"the hook of compiled code":              "compiled code is not told from the rest from there",
+	"the hook of Opacus' phases":             "clipping, accumulating and noise are not told apart from there",
+	"the hook of Opacus' samplers":           "what Opacus' hooks compute counts as backward from there",
+	"the hook of expanded weights":           "per-sample gradients may count as activation gradients from there",
+	"tagging a gradient":                     "gradients may count as activation gradients from there",
+	"recording an out-of-memory error":       "requests that fail are not broken down from there",
+	"timing":                                 "there are no GPU times from there",
+	"reading the privacy configuration":      "the privacy configuration may not be whole",
+	"reading the privacy accountant":         "the privacy spent is not known",
+	"recording an exception":                 "the exception that ended the script is not known",
+	"ending the recording":                   "what came after the last drain is lost",
+	"marking a stage":                        "the stages of the set-up are not known from there",
+	"asking the phantom GPU what it guessed": "what the prediction rests on is not known from there",
+}
+
+// Words say that it failed, where, and what is lost with it.
+func (f *FailedHook) Words() string {
+	where := "before the first step"
+	if f.Step >= 0 {
+		where = fmt.Sprintf("at step %d", f.Step)
+	}
+	lost := lostWith[f.Hook]
+	switch {
+	case f.Fatal:
+		lost = "nothing was recorded from there"
+	case strings.HasPrefix(f.Hook, "taggers."):
+		lost = "what some of the memory is for is not known from there"
+	case lost == "":
+		lost = "what it would have reported is not known from there"
+	}
+	return fmt.Sprintf("%s failed %s (%s): %s", f.Hook, where, f.Error, lost)
 }
 
 // StepDerivation says how steps were found.

@@ -30,6 +30,7 @@ const (
 	FrameDevices     FrameType = 16 // JSON {"devices": [DeviceInfo, …]}: devices used since the last such frame
 	FramePrediction  FrameType = 17 // JSON [PredictionInfo]; later ones replace earlier ones
 	FrameCode        FrameType = 18 // JSON {"files": [schemas.CodeFile, …]}; later ones replace earlier ones
+	FrameFailure     FrameType = 19 // JSON [FailureInfo]
 )
 
 const (

@@ -82,6 +82,14 @@ type ExceptionInfo struct {
 	OOM     bool   `json:"oom"`
 }
 
+// FailureInfo is a hook of the agent that has failed, and is out from then on.
+type FailureInfo struct {
+	Hook   string `json:"hook"`
+	Error  string `json:"error"` // one line, secrets masked
+	TimeNS int64  `json:"time_ns"`
+	Fatal  bool   `json:"fatal"` // nothing was recorded from there
+}
+
 // MetricInfo is one value of dpsight.metric.
 type MetricInfo struct {
 	K      uint32  `json:"k"`
@@ -160,6 +168,7 @@ type Journal struct {
 	Metrics     []MetricInfo
 	OOMs        []OOMInfo
 	Exception   *ExceptionInfo
+	Failures    []FailureInfo // of the agent
 	Plan        *PlanInfo
 	Devices     []DeviceInfo    // absent from journals of older agents
 	Prediction  *PredictionInfo // nil on a real GPU, and in journals of older agents
@@ -211,6 +220,11 @@ func (j *Journal) add(f Frame) (err error) {
 		}
 	case FramePrivacy:
 		j.Privacy, err = decode[schemas.Privacy](f.Payload)
+	case FrameFailure:
+		var v *FailureInfo
+		if v, err = decode[FailureInfo](f.Payload); err == nil {
+			j.Failures = append(j.Failures, *v)
+		}
 	case FrameException:
 		j.Exception, err = decode[ExceptionInfo](f.Payload)
 	case FrameEnd:

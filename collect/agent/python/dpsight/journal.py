@@ -27,6 +27,7 @@ TEXTS = frozenset(
         kinds.FRAME_PRIVACY,
         kinds.FRAME_EXCEPTION,
         kinds.FRAME_PREDICTION,
+        kinds.FRAME_FAILURE,
         kinds.FRAME_CODE,
     )
 )

@@ -174,7 +174,7 @@ class Recorder:
         self._say(what, "the agent records no more", error)
 
     def _failure(self, what: str, error: BaseException, fatal: bool) -> dict[str, Any]:
-        text = f"{type(error).__name__}: {error}"
+        text = " ".join(f"{type(error).__name__}: {error}".split())
         return {"hook": what, "error": text[:_LONGEST], "time_ns": _now(), "fatal": fatal}
 
     def _write_failures(self) -> None:

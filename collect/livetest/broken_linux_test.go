@@ -1,0 +1,89 @@
+package livetest_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/collect"
+	"github.com/dpsight/dpsight/collect/testkit"
+	"github.com/dpsight/dpsight/report"
+	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
+)
+
+// A hook of the agent that fails is taken out alone: the script ends well, the allocator's events are exact, and the
+// verdict names the hook wherever the run is shown.
+func TestAHookThatFailsIsNamed(t *testing.T) {
+	python := testkit.Python(t)
+	for hook, want := range map[string]string{
+		"the forward hook": "the forward hook failed at step 2 (ValueError: broken): forward passes and their modules " +
+			"are not known from there",
+		"the backward hook": "the backward hook failed at step 2 (ValueError: broken): backward passes are not known " +
+			"from there",
+	} {
+		t.Run(hook, func(t *testing.T) {
+			testkit.Part(t, hook != "the forward hook")
+			t.Parallel()
+			takeSlot(t)
+			r := record(t, environment(), python, script(t, "broken.py"), hook)
+			if r.manifest.Status != schemas.StatusOK || len(factsOf(t, r.stdout)) != 1 {
+				t.Errorf("status %s (%s)", r.manifest.Status, r.manifest.Reason)
+			}
+			if said := complaints(r.stderr); len(said) != 1 || !strings.HasPrefix(said[0], "dpsight: "+hook+" failed, ") {
+				t.Errorf("the agent says %q", said)
+			}
+			expectConserved(t, r.dir, r.report)
+			if failed := r.report.Ranks[0].FailedHooks; len(failed) != 1 || failed[0].Words() != want {
+				t.Errorf("failed hooks %+v", failed)
+			}
+			if !strings.Contains(strings.Join(r.report.Warnings, "\n"), want) { // a breakdown repeats them
+				t.Errorf("ingest warns of %q", r.report.Warnings)
+			}
+			run, err := store.OpenRun(r.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := store.Load(run, analyze.SummaryTables)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row, summary := analyze.ListRun(*in), analyze.Summarize(*in)
+			for where, remarks := range map[string][]analyze.Remark{"runs": row.Remarks, "findings": summary.Remarks} {
+				if words := report.RunWords(remarks); !strings.Contains(strings.Join(words, "\n"), want) {
+					t.Errorf("%s has the remarks %q", where, words)
+				}
+			}
+		})
+	}
+}
+
+// Where nothing is recorded of a script that used the device, or no more, the run's recording has failed, though the
+// script ended well.
+func TestNothingRecordedIsAnError(t *testing.T) {
+	python := testkit.Python(t)
+	for name, c := range map[string]struct {
+		command []string
+		want    string
+	}{
+		"a drain fails": {[]string{python, script(t, "broken.py"), "a drain"},
+			"rank 0: a drain failed (ValueError: broken), and nothing was recorded from there"},
+		"no agent": {[]string{python, "-E", script(t, "broken.py"), "none"},
+			"the experiment took memory of device 0, and nothing was recorded of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			takeSlot(t)
+			var stderr output
+			r, err := collect.Run(t.Context(), collect.Experiment{Store: t.TempDir(), Name: "live", Command: c.command,
+				Device: "phantom", Grace: 2 * time.Second, Stderr: &stderr, Environ: environment()})
+			if r == nil || r.Manifest.Status != schemas.StatusOK {
+				t.Fatalf("%v\n%s", err, stderr.String())
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}

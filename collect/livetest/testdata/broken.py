@@ -1,0 +1,35 @@
+"""Training under an agent that breaks in its third step: broken.py WHAT, which is what the agent's hook is called."""
+
+import gc
+import sys
+from types import FunctionType
+
+import torch
+from facts import say
+from torch import nn
+
+if "dpsight" in sys.modules:
+    from dpsight.recorder import core
+
+
+def breaks(*args, **kwargs):
+    raise ValueError("broken")
+
+
+def break_hook(what):
+    for f in [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_name == "guard"]:
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+        if f.__module__.startswith("dpsight.") and cells["what"].cell_contents == what:
+            cells["function"].cell_contents = breaks
+
+
+model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)).to("cuda")
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(6):
+    if step == 2 and "dpsight" in sys.modules:
+        assert core.recorder.level
+        break_hook(sys.argv[1])
+    optimizer.zero_grad()
+    model(torch.randn(16, 64).to("cuda")).sum().backward()
+    optimizer.step()
+say(6)
