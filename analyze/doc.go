@@ -4,7 +4,7 @@
 //   - identity, confidence: which run a figure is of, and how sure it is.
 //   - memory, grouping, timeline, ladder: what held the memory at a moment, over time, and below torch's allocator.
 //   - timing: steps, phases, modules, energy.
-//   - compare, gate, explain: several runs beside each other.
+//   - repeats, compare, gate, explain: several runs beside each other.
 //   - findings, predict: what is worth saying of a run, and what a prediction says.
 //
 // Every function is pure: the tables of a run in ([schemas.Tables]), a result type out. No files, no printing, no units

@@ -15,7 +15,7 @@ import (
 
 // rooms are the packages of analyze, in order: each may import those above it. The packages for tests come last.
 var rooms = []string{"prose", "confidence", "identity", "memory", "grouping", "timeline", "timing", "ladder", ".",
-	"compare", "gate", "explain", "findings", "predict", "fixture", "fixture/summaries"}
+	"repeats", "compare", "gate", "explain", "findings", "predict", "fixture", "fixture/summaries"}
 
 // What one room holds at most.
 const (
@@ -79,7 +79,8 @@ func TestRoomsAreInOrder(t *testing.T) {
 }
 
 // wordless are the rooms that give figures alone: report finds the words.
-var wordless = []string{".", "compare", "explain", "findings", "gate", "ladder", "predict", "timeline", "timing"}
+var wordless = []string{".", "compare", "explain", "findings", "gate", "ladder", "predict", "repeats", "timeline",
+	"timing"}
 
 // TestRoomsWithoutWords finds in those rooms no unit, no sentence that is formatted, and nothing of prose. What is said
 // of bad input is an error and may be a sentence.

@@ -66,6 +66,7 @@ type Summary struct {
 	Poisson     bool     // batches are drawn by Poisson sampling
 	Script      string   // that the command runs, empty where none can be seen
 	Arguments   string   // see [compare.tellCommands]
+	Made        string   // see [compare.tellOrigins]
 	Throttled   timing.Throttle
 	devicesUsed int
 	// reservedAlone is the peak reserved of the fullest process where PeakReservedBytes is that of several, else nil.

@@ -132,6 +132,8 @@ func pivotCells(c *compare.CompareCell, unit compare.Unit) []table.Cell {
 	switch {
 	case c.Value != nil && *c.Low != *c.High:
 		v.Text += fmt.Sprintf(" (%s to %s, n=%d)", value(*c.Low).Text, value(*c.High).Text, c.N)
+	case c.Experiments > 1:
+		v.Text = fmt.Sprintf("%d experiments", c.Experiments)
 	case c.Value == nil && len(c.Failed) > 0:
 		v.Text = c.Failed[0].Status
 	}
@@ -149,10 +151,10 @@ func compareNotes(doc *compare.Document) []string {
 	failed, several, lower := 0, 0, ""
 	for _, c := range doc.Cells {
 		failed += len(c.Failed)
-		if doc.Unit == compare.UnitBytes && c.N > 0 && c.N%2 == 0 && *c.Low != *c.High {
+		if doc.Unit == compare.UnitBytes && c.Value != nil && c.N%2 == 0 && *c.Low != *c.High {
 			lower = ", of two in the middle the lower one: bytes that a run had"
 		}
-		if c.N > 1 {
+		if c.N > 1 && c.Value != nil {
 			several = max(several, c.N)
 		}
 	}

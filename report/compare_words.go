@@ -50,9 +50,8 @@ func comparisonWord(r *compare.Remark) string {
 	case compare.RemarkWallLeftOut:
 		return "GPU time and wall time have no median: left out are the runs with wall times only, " +
 			strings.Join(r.Names, ", ")
-	case compare.RemarkScripts:
-		return fmt.Sprintf("the runs of a cell are of different scripts (%s), which are no repeats of one experiment: "+
-			"--rows name tells them apart", strings.Join(r.Names, ", "))
+	case compare.RemarkExperiments, compare.RemarkPooled, compare.RemarkCodeUnknown, compare.RemarkCode:
+		return originWords(r)
 	case compare.RemarkEndedEarly:
 		return "no overhead: what ended early is not compared"
 	case compare.RemarkOtherWork:

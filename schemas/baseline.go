@@ -73,6 +73,12 @@ type Versions struct {
 	Opacus *string `json:"opacus"`
 	GPU    *string `json:"gpu"` // of a predicted run, the one that was pretended
 	Driver *string `json:"driver"`
+	// Revision is that of the script's repository, with a plus where files were changed since, Code the digest of what
+	// was executed, and Agent that of the agent that recorded it. Absent where unknown, and in documents of before they
+	// were kept.
+	Revision *string `json:"revision,omitempty"`
+	Code     *string `json:"code,omitempty"`
+	Agent    *string `json:"agent,omitempty"`
 }
 
 // ReadBaseline reads a baseline document.

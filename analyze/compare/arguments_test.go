@@ -48,7 +48,7 @@ func TestArgumentsTellExperimentsApart(t *testing.T) {
 	}
 
 	if _, err := Compare(runs, Options{Value: Metric{Name: MetricPeak}, Rows: []string{"nope"}}); err == nil ||
-		!strings.HasSuffix(err.Error(), "there are source, name, arguments, suite, status, run") {
+		!strings.HasSuffix(err.Error(), "there are source, name, arguments, script, suite, status, run") {
 		t.Errorf("what there is: %v", err)
 	}
 

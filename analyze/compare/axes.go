@@ -14,6 +14,9 @@ import (
 // argumentsKey is what a script's command has that those of other runs of its name have not; see [tellCommands].
 const argumentsKey = "arguments"
 
+// originKey is by what the origins of runs of one experiment differ; see [tellOrigins].
+const originKey = "origin"
+
 // axisValue is what a run has of a parameter, of a fact like torch or GPU, or of its identity: name, suite, source,
 // run. The method of a command that names none is the run's name, as in [SuccessRow]. Case does not matter where the
 // parameter itself has none.
@@ -29,6 +32,8 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 	switch key {
 	case argumentsKey:
 		return s.Arguments, s.Arguments != ""
+	case originKey:
+		return s.Made, s.Made != ""
 	case "name", "method": // commands without methods would all be one row, and are nobody's repeats
 		return s.Title(), true
 	case "run":
@@ -39,6 +44,8 @@ func axisValue(s *analyze.Summary, key string) (string, bool) {
 		return s.Status, true
 	case "suite":
 		return s.Suite, s.Suite != ""
+	case "script":
+		return s.Script, s.Script != ""
 	case "bare":
 		return strconv.FormatBool(s.Bare()), true
 	}
@@ -84,7 +91,10 @@ func axisKeys(runs []*analyze.Summary) []string {
 			keys = append(keys, k)
 		}
 	}
-	for _, k := range append(facts, "name", "suite", "status", "run") {
+	for _, k := range append(facts, "name", "script", originKey, "suite", "status", "run") {
+		if k == originKey && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Made != "" }) {
+			continue
+		}
 		if !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
@@ -115,30 +125,35 @@ func axisNames(runs []*analyze.Summary) []string {
 }
 
 // differing chooses what tells runs apart beyond the keys already taken: each key in turn whose value is not settled by
-// the ones before it. (The clipping norm that only DP methods have is settled by the method.)
+// the ones before it. (The clipping norm that only DP methods have is settled by the method.) The last ones tell
+// experiments apart that all the others leave together.
 func differing(runs []*analyze.Summary, taken []string) []string {
 	var out []string
-	chosen := slices.Clone(taken)
+	chosen, experiment := slices.Clone(taken), experimentOf(runs)
 	for _, k := range axisKeys(runs) {
-		if slices.Contains(chosen, k) || k == "run" || k == "status" || k == "suite" {
+		if slices.Contains(chosen, k) || k == "status" || k == "suite" {
 			continue
 		}
 		// A name says again what the parameters say, but of commands with other arguments, and repeats are repeats
 		// whether bare or not.
-		if (k == "bare" || k == "name" && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool {
-			return r.Arguments != ""
-		})) && len(chosen) > 0 {
+		last := k == "run" || k == "script" || k == "bare" && len(chosen) > 0 || k == "name" && len(chosen) > 0 &&
+			!slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.Arguments != "" })
+		if k == "bare" && last {
 			continue
 		}
-		values := map[string]string{}
+		values := map[string]*analyze.Summary{}
 		for _, r := range runs {
 			v, _ := axisValue(r, k)
 			group := keyOf(r, chosen)
-			if old, ok := values[group]; ok && old != v {
+			old, ok := values[group]
+			if !ok {
+				values[group] = r
+				continue
+			}
+			if was, _ := axisValue(old, k); was != v && (!last || experiment[old] != experiment[r]) {
 				out, chosen = append(out, k), append(chosen, k)
 				break
 			}
-			values[group] = v
 		}
 	}
 	return out

@@ -2,13 +2,12 @@ package compare
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/repeats"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -33,44 +32,18 @@ type Cell struct {
 // IsBaseline reports whether others are compared with the cell.
 func (c *Cell) IsBaseline() bool { return c.Baseline != nil && c.Baseline.RunID == c.RunID }
 
-// Content tells experiments apart: what a suite hashed, else name, parameters and command; and what the run was made
-// on. Without a suite and without a method it is the run: nobody knows what a script did the second time.
-func Content(s *analyze.Summary) string {
-	key := s.Key
-	switch {
-	case key != "":
-	case s.Method() != "":
-		key = s.Name + "\x00" + identity.CommandText(s.Command)
-	default:
-		return s.RunID
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\x00%s", key, s.Source)
-	if s.Key == "" { // a suite's key says what was asked for; further repetitions may be bare to save disk
-		fmt.Fprintf(&b, "\x00%v", s.Bare())
-	}
-	for _, f := range s.RunFacts {
-		fmt.Fprintf(&b, "\x00%s=%s%s", f.What, f.Value, f.Whole)
-	}
-	return b.String()
-}
-
 // Cells groups runs by experiment, in the order in which each first came.
 func Cells(runs []analyze.Summary) []Cell {
-	groups := map[string][]*analyze.Summary{}
-	var order []string
+	all := make([]*analyze.Summary, len(runs))
 	for i := range runs {
-		k := Content(&runs[i])
-		if groups[k] == nil {
-			order = append(order, k)
-		}
-		groups[k] = append(groups[k], &runs[i])
+		all[i] = &runs[i]
 	}
-	cells := make([]Cell, len(order))
-	ids, started := make([]identity.Identity, len(order)), make([]time.Time, len(order))
-	for i, k := range order {
-		cells[i] = NewCell(groups[k])
-		ids[i], started[i] = cells[i].Identity, groups[k][0].Started
+	groups := repeats.Experiments(all)
+	cells := make([]Cell, len(groups))
+	ids, started := make([]identity.Identity, len(groups)), make([]time.Time, len(groups))
+	for i, group := range groups {
+		cells[i] = NewCell(group)
+		ids[i], started[i] = cells[i].Identity, group[0].Started
 	}
 	for i, label := range identity.Labels(ids, started) {
 		cells[i].Label = label
@@ -115,6 +88,7 @@ func NewCell(runs []*analyze.Summary) Cell {
 	}
 	if len(good) > 1 {
 		c.repeatTimes(good)
+		c.Remarks = append(c.Remarks, poolingRemarks(good)...)
 	}
 	if c.PeakLow != nil && *c.PeakLow != *c.PeakHigh {
 		c.Remarks = append(c.Remarks, Remark{Kind: RemarkPeaksDiffer, N: len(good), Low: *c.PeakLow, High: *c.PeakHigh})

@@ -46,18 +46,20 @@ type Baseline struct {
 // CompareCell is one place of the pivot. Value is the median over its runs that ended well; of bytes, of which a run
 // has had exactly so many, the lower one of two in the middle, as in a [Cell].
 type CompareCell struct {
-	Row        map[string]*string `json:"row"` // null where the runs lack the parameter
-	Col        map[string]*string `json:"col"`
-	RunIDs     []string           `json:"run_ids"` // none in a place that no run has
-	Failed     []FailedRun        `json:"failed"`
-	N          int                `json:"n"` // runs that have the value
-	Value      *float64           `json:"value"`
-	Low        *float64           `json:"low"`
-	High       *float64           `json:"high"`
-	Delta      *float64           `json:"delta"`
-	Ratio      *float64           `json:"ratio"`
-	IsBaseline bool               `json:"is_baseline"`
-	Marks      []string           `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
+	Row    map[string]*string `json:"row"` // null where the runs lack the parameter
+	Col    map[string]*string `json:"col"`
+	RunIDs []string           `json:"run_ids"` // none in a place that no run has
+	Failed []FailedRun        `json:"failed"`
+	N      int                `json:"n"` // runs that have the value
+	// Experiments is how many experiments these runs are of; more than one have no value together.
+	Experiments int      `json:"experiments,omitempty"`
+	Value       *float64 `json:"value"`
+	Low         *float64 `json:"low"`
+	High        *float64 `json:"high"`
+	Delta       *float64 `json:"delta"`
+	Ratio       *float64 `json:"ratio"`
+	IsBaseline  bool     `json:"is_baseline"`
+	Marks       []string `json:"marks"` // how its runs are known: "predicted (phantom h200)", "bare"
 }
 
 // FailedRun is a run of a cell that did not end well: its figures are of what it did until then, and not counted.
@@ -71,6 +73,8 @@ type Options struct {
 	Value Metric
 	// Rows and Cols are parameters or facts (torch, GPU, source, name); nil chooses among those that differ.
 	Rows, Cols []string
+	// Each gives each run a row of its own, where neither rows nor columns are asked for.
+	Each bool
 	// Run compares every cell with one run. Else Match, a value of a row's or column's parameter, names the row or
 	// column that the others are compared with. Where neither is given it is what Prefer (a suite's baseline) says of a
 	// row's or column's parameter, else the vanilla row, else the first.
@@ -86,6 +90,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		Differences: []Difference{}, Runs: []identity.Identity{}, Warnings: []string{}}
 	runs, left, lent := besideTwins(summaries, o.Value)
 	tellCommands(runs)
+	tellOrigins(runs)
 	for _, r := range runs {
 		doc.Runs = append(doc.Runs, r.Identity)
 	}
@@ -105,6 +110,12 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	}
 	p := pivot{value: o.Value, run: o.Run, lent: lent, pair: len(doc.Differences) > 0}
 	rows, cols, mixed := chooseAxes(runs, o.Rows, o.Cols)
+	if o.Each && o.Rows == nil && o.Cols == nil {
+		rows, cols, mixed = eachRun(runs), nil, nil
+		if o.Run == nil && o.Match == nil {
+			p.run = ownBaseline(runs, o.Prefer)
+		}
+	}
 	p.rows, p.cols = newAxis(runs, rows), newAxis(runs, cols)
 	doc.Rows, doc.Cols = append(doc.Rows, rows...), append(doc.Cols, cols...)
 	var err error
@@ -118,7 +129,7 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 	p.fill(runs)
 	doc.Cells = append(doc.Cells, p.cells...)
 	doc.Twins, doc.Mixed, doc.Said = left, mixed, p.said
-	if b := o.Run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
+	if b := p.run; b != nil && !slices.ContainsFunc(runs, func(r *analyze.Summary) bool { return r.RunID == b.RunID }) {
 		for _, r := range RemarksOf(b) { // no cell of its own says them
 			doc.SaidOfBase = append(doc.SaidOfBase, Said{r, []string{b.Title()}})
 		}
@@ -174,6 +185,32 @@ func chooseAxes(runs []*analyze.Summary, rows, cols []string) (r, c, mixed []str
 		rows = []string{"name"}
 	}
 	return rows, cols, more
+}
+
+// eachRun are rows that tell all runs apart, by their names if that is enough.
+func eachRun(runs []*analyze.Summary) []string {
+	rows := []string{"name"}
+	rows = append(rows, differing(runs, rows)...)
+	seen := map[string]bool{}
+	for _, r := range runs {
+		seen[keyOf(r, rows)] = true
+	}
+	if len(seen) < len(runs) && !slices.Contains(rows, "run") {
+		rows = append(rows, "run")
+	}
+	return rows
+}
+
+// ownBaseline is the run that others are compared with where nobody said.
+func ownBaseline(runs []*analyze.Summary, match map[string]any) *analyze.Summary {
+	all := make([]analyze.Summary, len(runs))
+	for i, r := range runs {
+		all[i] = *r
+	}
+	if i := DefaultBaseline(all, match); i >= 0 {
+		return runs[i]
+	}
+	return nil
 }
 
 // fills says whether columns by key would have runs in at least half of the cells. A parameter that only one method has

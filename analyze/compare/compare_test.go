@@ -106,8 +106,9 @@ func TestPivot(t *testing.T) {
 		}
 	}
 	doc = compare(t, Options{Rows: []string{"method"}, Cols: []string{"clipping"}}, runs...)
-	if got := text(&doc); got != "ghost,flat: 1500 +500 | ghost,-: | vanilla,flat: | vanilla,-: 1000 base" ||
-		!strings.Contains(strings.Join(doc.Warnings, "\n"), "the runs of a cell differ in batch_size") {
+	if got, w := text(&doc), strings.Join(doc.Warnings, "\n"); got != "ghost,flat: | ghost,-: | vanilla,flat: | "+
+		"vanilla,-: base" || !strings.Contains(w, "the runs of a cell differ in batch_size") ||
+		!strings.Contains(w, "2 experiments, which have no median together: batch_size=32 | batch_size=8;") {
 		t.Errorf("mixed cells: %s, %q", got, doc.Warnings)
 	}
 }
@@ -244,9 +245,15 @@ func TestPivotOfCommands(t *testing.T) {
 	}
 	doc = compare(t, Options{}, summaries.Ran("1", "vanilla", 100), script("2", "bmm.py", 300),
 		script("3", "pois.py", 400))
-	if w := strings.Join(doc.Warnings, "\n"); !strings.Contains(w, "different scripts (bmm.py, pois.py), which are "+
-		"no repeats") {
-		t.Errorf("%s, %q", text(&doc), w)
+	if got := text(&doc); got != "vanilla,bmm.py: | vanilla,pois.py: | vanilla,-: 100 base | "+
+		"dpsgd,bmm.py: 300 +200 | dpsgd,pois.py: 400 +300 | dpsgd,-:" {
+		t.Errorf("%s, %q", got, doc.Warnings)
+	}
+	doc = compare(t, Options{Rows: []string{"method"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 100),
+		script("2", "bmm.py", 300), script("3", "pois.py", 400))
+	if got, w := text(&doc), strings.Join(doc.Warnings, "\n"); got != "vanilla: 100 base | dpsgd:" ||
+		!strings.Contains(w, "dpsgd: 2 experiments, which have no median together: ") {
+		t.Errorf("%s, %q", got, w)
 	}
 	// A cell whose row says nothing of its runs is named by them.
 	doc = compare(t, Options{Rows: []string{"batch_size"}, Cols: []string{}}, summaries.Ran("1", "vanilla", 1000,

@@ -25,6 +25,7 @@ func unfair(baseline, run *analyze.Summary) (out []Remark) {
 	if baseline.Script != run.Script && baseline.Script != "" && run.Script != "" {
 		say(Remark{Kind: RemarkFact, What: "script", Now: run.Script, Baseline: baseline.Script})
 	}
+	out = append(out, otherOrigin(baseline, run)...)
 	out = append(out, argumentsDiffer(baseline, run)...)
 	ours, theirs := run.Method(), baseline.Method()
 	switch {

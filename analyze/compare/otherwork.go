@@ -54,4 +54,4 @@ func otherSize(a, b *analyze.Summary) *OtherWork {
 }
 
 // builtin is whether the run is a built-in experiment.
-func builtin(s *analyze.Summary) bool { return s.Script == "-m "+identity.BuiltinModule }
+func builtin(s *analyze.Summary) bool { return identity.Builtin(s.Script) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/repeats"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -126,6 +127,9 @@ func (p *pivot) fill(runs []*analyze.Summary) {
 						break
 					}
 				}
+				if len(at[home]) == 0 {
+					home = p.ofAnotherOrigin(at, row, col)
+				}
 				if k, ok := index[home]; ok {
 					theirs, c.IsBaseline = p.cells[k].Value, home == id
 					base = p.speaker(at[home])
@@ -151,6 +155,30 @@ func (p *pivot) replaced(a *axis, at axisPlace, without func(key string) bool) a
 	return out
 }
 
+// ofAnotherOrigin is the first place with runs that a place is compared with where none has its origin.
+func (p *pivot) ofAnotherOrigin(at map[string][]*analyze.Summary, row, col axisPlace) string {
+	match := func(a *axis, have, want axisPlace) bool {
+		for i, k := range a.keys {
+			if k != originKey && (have[i] == nil) != (want[i] == nil) || k != originKey && have[i] != nil &&
+				*have[i] != *want[i] {
+				return false
+			}
+		}
+		return true
+	}
+	wantRow := p.replaced(&p.rows, row, func(string) bool { return false })
+	wantCol := p.replaced(&p.cols, col, func(string) bool { return false })
+	for _, r := range p.rows.places {
+		for _, c := range p.cols.places {
+			id := r.id() + "\x01" + c.id()
+			if len(at[id]) > 0 && match(&p.rows, r, wantRow) && match(&p.cols, c, wantCol) {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
 // lacking tells the parameters that no run of the baseline has, as plain training has no clipping whatever its preset
 // is.
 func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
@@ -174,6 +202,7 @@ func (p *pivot) lacking(runs []*analyze.Summary) func(key string) bool {
 func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 	c := CompareCell{RunIDs: []string{}, Failed: []FailedRun{}, Marks: []string{}}
 	var values []float64
+	var counted []*analyze.Summary
 	clock := p.clockOf(runs)
 	for _, r := range runs {
 		c.RunIDs = append(c.RunIDs, r.RunID)
@@ -183,10 +212,14 @@ func (p *pivot) cell(runs []*analyze.Summary) CompareCell {
 		if r.Status != schemas.StatusOK {
 			c.Failed = append(c.Failed, FailedRun{r.RunID, r.Status})
 		} else if v := p.value.ValueIn(r); v != nil && p.value.clock(r) == clock {
-			values = append(values, *v)
+			values, counted = append(values, *v), append(counted, r)
 		}
 	}
 	if c.N = len(values); c.N == 0 {
+		return c
+	}
+	if groups := repeats.By(counted, repeats.Placed); len(groups) > 1 {
+		c.Experiments = len(groups)
 		return c
 	}
 	slices.Sort(values)
@@ -239,9 +272,11 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	if left := p.otherClock(runs, p.value.clock(run)); len(left) > 0 {
 		say(Remark{Kind: RemarkWallLeftOut, Names: left})
 	}
-	if scripts := scriptsOf(runs); len(scripts) > 1 && !slices.Contains(slices.Concat(p.rows.keys, p.cols.keys),
-		"name") {
-		say(Remark{Kind: RemarkScripts, Names: scripts})
+	good := slices.DeleteFunc(slices.Clone(runs), func(r *analyze.Summary) bool { return r.Status != schemas.StatusOK })
+	if groups := repeats.By(good, repeats.Placed); len(groups) > 1 {
+		say(Remark{Kind: RemarkExperiments, N: len(groups), Names: tellExperiments(groups)})
+	} else {
+		say(poolingRemarks(good)...)
 	}
 	for _, r := range likeFirst(runs, run.Bare()) {
 		if r.Status == schemas.StatusOK { // what did not end well counts in no cell
@@ -260,17 +295,6 @@ func (p *pivot) caution(c *CompareCell, runs []*analyze.Summary, base *analyze.S
 	say(unfair(&a, &b)...)
 }
 
-// scriptsOf lists what the runs' commands run, each once.
-func scriptsOf(runs []*analyze.Summary) []string {
-	var out []string
-	for _, r := range runs {
-		if r.Script != "" && !slices.Contains(out, r.Script) {
-			out = append(out, r.Script)
-		}
-	}
-	return out
-}
-
 // withoutAxes is the run without the facts that rows and columns name, nor what does not move the value: a slow clock
 // moves no byte, and kept gradients hardly any time.
 func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
@@ -278,6 +302,9 @@ func (p *pivot) withoutAxes(s *analyze.Summary) analyze.Summary {
 	keys := slices.Concat(p.rows.keys, p.cols.keys)
 	if slices.Contains(keys, argumentsKey) {
 		out.Command = nil
+	}
+	if slices.Contains(keys, originKey) {
+		out.Origin = identity.Origin{}
 	}
 	if p.pair { // all values are shown, and no row or column says what differs
 		return out

@@ -52,7 +52,10 @@ const (
 	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings
 	RemarkClocks      RemarkKind = "clocks"      // N, Of, What: the clock
 	RemarkWallLeftOut RemarkKind = "wall"        // Names: runs with wall times beside others with GPU times
-	RemarkScripts     RemarkKind = "scripts"     // Names: of the runs of one cell
+	RemarkExperiments RemarkKind = "experiments" // N of one cell, Names: by what they differ
+	RemarkPooled      RemarkKind = "pooled"      // What: revision or dpsight; Names: of N repeats whose content is one
+	RemarkCodeUnknown RemarkKind = "code"        // of N of Of repeats
+	RemarkCode        RemarkKind = "other code"  // Names: files that differ from the baseline's; Now, Baseline: revisions
 	RemarkEndedEarly  RemarkKind = "ended early" // and is not compared
 	RemarkOtherWork   RemarkKind = "other work"  // no other run here is of its work
 	RemarkIsBaseline  RemarkKind = "is baseline" // and no other run has it for its own

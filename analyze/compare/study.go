@@ -158,6 +158,7 @@ func distance(c, b *Cell, match map[string]any) (far [2]int) {
 	if b.Source != c.Source {
 		far[0]++
 	}
+	far[0] += len(otherOrigin(&b.Summary, &c.Summary))
 	return far
 }
 

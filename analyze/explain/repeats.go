@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/repeats"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -34,27 +35,28 @@ func NoteRepeats(found []Repeats) {
 // the time of the one that was taken may be that of none of the others, and a table of medians over all of them says
 // something else.
 func OtherRepeats(runs []*analyze.Summary, around []analyze.Summary) (found []Repeats) {
-	times := map[string][]float64{} // of repeats, by what they repeat and their clock
-	here := map[string]int{}        // how many of them are among runs
-	add := func(o *analyze.Summary) string {
-		if o.StepMS == nil || o.Status != schemas.StatusOK {
-			return ""
+	timed := slices.DeleteFunc(slices.Concat(runs, besides(runs, around)), func(s *analyze.Summary) bool {
+		return s.StepMS == nil || s.Status != schemas.StatusOK
+	})
+	groups := map[*analyze.Summary][]*analyze.Summary{}
+	for _, group := range repeats.Experiments(timed) {
+		for _, s := range group {
+			groups[s] = group
 		}
-		key := o.StepMS.Clock + "\x00" + compare.Content(o)
-		times[key] = append(times[key], o.StepMS.Median)
-		return key
 	}
-	keys := make([]string, len(runs))
-	for i, s := range runs {
-		keys[i] = add(s)
-		here[keys[i]]++
-	}
-	for _, o := range besides(runs, around) {
-		add(o)
-	}
-	for i, s := range runs {
-		if ms := times[keys[i]]; len(ms) > here[keys[i]] {
-			found = append(found, Repeats{Run: s, Here: here[keys[i]],
+	for _, s := range runs {
+		var ms []float64
+		here := 0
+		for _, o := range groups[s] {
+			if o.StepMS.Clock == s.StepMS.Clock {
+				ms = append(ms, o.StepMS.Median)
+				if slices.Contains(runs, o) {
+					here++
+				}
+			}
+		}
+		if len(ms) > here {
+			found = append(found, Repeats{Run: s, Here: here,
 				StepMS: timing.Ranged(ms, timing.OverRepeats, s.StepMS.Clock), OwnMS: s.StepMS.Median})
 		}
 	}
@@ -81,7 +83,7 @@ func besides(runs []*analyze.Summary, around []analyze.Summary) (out []*analyze.
 // not the fastest: a bare step takes longer in it than in a bare repeat. What modules have of a phase stays their share
 // of it. Of two repeats of one experiment each keeps its own times.
 func TakeRepeats(runs [2]*Input, around []analyze.Summary) (found []Repeats) {
-	if compare.Content(&runs[0].Summary) == compare.Content(&runs[1].Summary) {
+	if repeats.Same(&runs[0].Summary, &runs[1].Summary) {
 		return OtherRepeats([]*analyze.Summary{&runs[0].Summary, &runs[1].Summary}, around)
 	}
 	for _, d := range runs {
@@ -96,18 +98,19 @@ func (d *Input) takeRepeats(around []analyze.Summary) *Repeats {
 	if d.StepMS == nil || d.Status != schemas.StatusOK {
 		return nil
 	}
-	repeats, mine := []*analyze.Summary{&d.Summary}, compare.Content(&d.Summary)
-	for _, o := range besides(repeats, around) {
-		if o.Status == schemas.StatusOK && compare.StepBy(o, d.StepMS.Clock) != nil && compare.Content(o) == mine {
-			repeats = append(repeats, o)
+	all := []*analyze.Summary{&d.Summary}
+	for _, o := range besides(all, around) {
+		if o.Status == schemas.StatusOK && compare.StepBy(o, d.StepMS.Clock) != nil &&
+			repeats.Same(o, &d.Summary) {
+			all = append(all, o)
 		}
 	}
-	if len(repeats) < 2 {
+	if len(all) < 2 {
 		return nil
 	}
-	own, phases := d.StepMS, compare.PhaseTimesOver(repeats, d.StepMS.Clock, timing.Ranged)
-	d.times = d.times.scaledTo(d.PhaseTimes, phases, len(repeats))
-	d.StepMS, d.PhaseTimes = timing.Ranged(compare.Collect(repeats, func(r *analyze.Summary) *float64 {
+	own, phases := d.StepMS, compare.PhaseTimesOver(all, d.StepMS.Clock, timing.Ranged)
+	d.times = d.times.scaledTo(d.PhaseTimes, phases, len(all))
+	d.StepMS, d.PhaseTimes = timing.Ranged(compare.Collect(all, func(r *analyze.Summary) *float64 {
 		return compare.StepBy(r, own.Clock)
 	}), timing.OverRepeats, own.Clock), phases
 	return &Repeats{Run: &d.Summary, Here: 1, StepMS: d.StepMS, OwnMS: own.Median, InPlace: true}

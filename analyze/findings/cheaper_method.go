@@ -64,7 +64,8 @@ func trialsOf(s *analyze.Summary, all []analyze.Summary) (own Trial, others []Tr
 		o := &all[i]
 		key := trialKey(o)
 		switch {
-		case o.RunID == s.RunID || o.Status != schemas.StatusOK || o.PeakBytes == nil:
+		case o.RunID == s.RunID || o.Status != schemas.StatusOK || o.PeakBytes == nil ||
+			len(s.Origin.DiffersBeside(&o.Origin)) > 0:
 		case key == mine && s.Status == schemas.StatusOK:
 			runs[mine] = append(runs[mine], o)
 		case o.Method() != s.Method() && slices.Contains(dpMethods, o.Method()) && compare.Alike(s, o):

@@ -122,11 +122,15 @@ func Find(inspected []Checked, around []analyze.Summary) Found {
 			all = append(all, around[i])
 		}
 	}
+	repeats := repeatsOf(all)
 	for i := range inspected {
 		n := &inspected[i]
 		run := Run{Identity: n.Summary.Identity, Findings: append([]Finding{}, n.findings...),
-			NotLooked: n.notLooked, Remarks: n.Summary.Remarks, experiment: experimentOfFindings(&n.Summary)}
-		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, all)...)
+			NotLooked: n.notLooked, Remarks: n.Summary.Remarks, experiment: n.Summary.RunID}
+		if group := repeats[n.Summary.RunID]; group != nil {
+			run.experiment = group[0].RunID
+		}
+		run.Findings = append(run.Findings, repeatsDisagree(&n.Summary, repeats[n.Summary.RunID])...)
 		run.Findings = append(run.Findings, cheaperMethod(&n.Summary, all[:len(inspected)], all)...)
 		for k := range run.Findings {
 			run.Findings[k].measureAgainst(&n.Summary, all)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/repeats"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -95,11 +96,20 @@ func (f *Finding) size() *float64 {
 	return compare.Whole(f.Bytes)
 }
 
-// experimentOfFindings is what repeats share whose findings are pooled. A bare run of an experiment whose suite did not
-// say so is none of them: it was made to be looked at by itself.
-func experimentOfFindings(s *analyze.Summary) string {
-	if s.Status == schemas.StatusOK {
-		return compare.Content(s)
+// repeatsOf gives, by the id of each run that ended well, the runs of its experiment that did: their findings are
+// pooled. A bare run of an experiment whose suite did not say so is none of them: it was made to be looked at by itself.
+func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
+	var good []*analyze.Summary
+	for i := range all {
+		if all[i].Status == schemas.StatusOK {
+			good = append(good, &all[i])
+		}
 	}
-	return s.RunID
+	out := map[string][]*analyze.Summary{}
+	for _, group := range repeats.Experiments(good) {
+		for _, r := range group {
+			out[r.RunID] = group
+		}
+	}
+	return out
 }

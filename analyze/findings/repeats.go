@@ -7,7 +7,6 @@ import (
 	"github.com/dpsight/dpsight/analyze/compare"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
-	"github.com/dpsight/dpsight/schemas"
 )
 
 const (
@@ -28,17 +27,9 @@ type RepeatsTimeFacts struct {
 	Low, High, Median float64
 }
 
-// repeatsDisagree compares a run with its repeats. The first of them has the finding.
-func repeatsDisagree(s *analyze.Summary, all []analyze.Summary) []Finding {
-	if s.Status != schemas.StatusOK {
-		return nil
-	}
-	var repeats []*analyze.Summary
-	for i := range all {
-		if r := &all[i]; r.Status == schemas.StatusOK && compare.Content(r) == compare.Content(s) {
-			repeats = append(repeats, r)
-		}
-	}
+// repeatsDisagree compares a run with the repeats of its experiment, of which it is one. The first of them has the
+// finding.
+func repeatsDisagree(s *analyze.Summary, repeats []*analyze.Summary) []Finding {
 	if len(repeats) < 2 || repeats[0].RunID != s.RunID {
 		return nil
 	}

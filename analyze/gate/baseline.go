@@ -59,8 +59,8 @@ type LeftOut struct {
 }
 
 // Newest leaves the newest run of each experiment, with its repeats where a suite made it, and says what it left out. A
-// store that is kept from one check to the next holds the runs before and after a change: their median would hide what
-// grew.
+// store that is kept from one check to the next holds the runs before and after a change, and so does a suite that was
+// resumed after one: their median would hide what grew.
 func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	newest := map[string]*analyze.Summary{}
 	for i := range runs {
@@ -72,7 +72,7 @@ func Newest(runs []analyze.Summary) (kept []analyze.Summary, left []LeftOut) {
 	older := map[string]int{}
 	for i := range runs {
 		r, n := &runs[i], newest[gated(&runs[i])]
-		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID {
+		if r == n || r.SuiteID != "" && r.SuiteID == n.SuiteID && len(r.Origin.Differs(&n.Origin)) == 0 {
 			kept = append(kept, *r)
 		} else {
 			older[r.Title()]++
@@ -91,7 +91,8 @@ func experimentOf(runs []*analyze.Summary) schemas.BaselineExperiment {
 		Source: c.Source, Profile: c.Profile, Confidence: c.Confidence, Doubts: c.Doubts, Status: schemas.StatusOK,
 		Runs: c.Good,
 		Versions: schemas.Versions{Torch: c.FactOrNull("torch"), CUDA: c.FactOrNull("CUDA"),
-			Opacus: c.FactOrNull("Opacus"), GPU: c.FactOrNull("GPU"), Driver: c.FactOrNull("driver")}}
+			Opacus: c.FactOrNull("Opacus"), GPU: c.FactOrNull("GPU"), Driver: c.FactOrNull("driver"),
+			Revision: c.Origin.Revision(), Code: c.Origin.Digest(), Agent: c.Origin.Agent()}}
 	for _, r := range runs {
 		if r.Status != schemas.StatusOK {
 			e.Status, e.Reason = r.Status, r.Reason

@@ -47,6 +47,11 @@ func cautions(base, now *schemas.BaselineExperiment, o *Options) (out []Caution)
 	if base.Source == schemas.Measured && now.Source == schemas.Measured { // of a prediction the driver says nothing
 		differs(CautionVersion, "driver", ours.Driver, theirs.Driver)
 	}
+	differs(CautionVersion, "revision", ours.Revision, theirs.Revision)
+	if ours.Revision == nil || theirs.Revision == nil || *ours.Revision == *theirs.Revision { // else that says it
+		differs(CautionVersion, "code", ours.Code, theirs.Code)
+	}
+	differs(CautionVersion, "dpsight's agent", ours.Agent, theirs.Agent)
 	if differ := differingParams(base.Params, now.Params, true); len(differ) > 0 {
 		out = append(out, Caution{Kind: CautionParameters, Differ: differ})
 	}

@@ -114,3 +114,6 @@ var LengthParams = []string{"num_iter", "warmup_iter", "seed"}
 // BuiltinModule runs the built-in experiments. Their parameters say all that their command says, and a later dpsight
 // writes more options for the same parameters.
 const BuiltinModule = "dpsight_experiments"
+
+// Builtin reports whether a script, as [ScriptOf] names it, is that of the built-in experiments.
+func Builtin(script string) bool { return script == "-m "+BuiltinModule }

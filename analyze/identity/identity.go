@@ -27,6 +27,7 @@ type Identity struct {
 	KnownError *string `json:"known_error,omitempty"`
 
 	Command []string `json:"-"` // see [CommandOf]
+	Origin  Origin   `json:"-"`
 	label   string   // see [Identity.Shown]
 }
 
@@ -40,7 +41,7 @@ func Of(in *schemas.Tables) Identity {
 		params["bare"] = true
 	}
 	id := Identity{RunID: m.RunID, Name: m.Name, Status: m.Status, Reason: m.Reason, Source: m.Source,
-		Profile: m.Profile, Params: params, Command: CommandOf(m)}
+		Profile: m.Profile, Params: params, Command: CommandOf(m), Origin: OriginOf(in)}
 	if c := confidence.Of(in); c != nil {
 		id.Confidence, id.ConfidenceReasons, id.KnownError = c.Level, c.Reasons, c.KnownError
 	}

@@ -37,7 +37,7 @@ func sharing(labels []string, f func(group []int)) {
 }
 
 // experimentsApart adds to the labels of groups the parameters by which they differ, then the arguments of their
-// commands.
+// commands, then what their origins differ in.
 func experimentsApart(ids []Identity, labels []string) {
 	TellApart(ids, labels, func(int, string) {})
 }
@@ -59,6 +59,12 @@ func TellApart(ids []Identity, labels []string, told func(i int, text string)) {
 	sharing(labels, func(group []int) {
 		for k, text := range TellingArguments(ids, group) {
 			tell(group[k], text)
+		}
+	})
+	sharing(labels, func(group []int) {
+		texts := TellingOrigins(ids, [][]int{group})
+		for _, i := range group {
+			tell(i, texts[i])
 		}
 	})
 }

@@ -120,7 +120,8 @@ func isFile(name string) bool {
 func (s *Source) newest(runs []analyze.Summary) []analyze.Summary {
 	kept, left := gate.Newest(runs)
 	for _, l := range left {
-		s.Note(fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats in the same suite",
+		s.Note(fmt.Sprintf("%s: %s left out: the newest of each experiment counts, with its repeats of one suite, "+
+			"code and machine",
 			l.Name, prose.Plural(l.Runs, "older run is", "older runs are")))
 	}
 	return kept

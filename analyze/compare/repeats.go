@@ -1,0 +1,121 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/analyze/repeats"
+)
+
+// experimentOf numbers the experiments of some runs, by run.
+func experimentOf(runs []*analyze.Summary) map[*analyze.Summary]int {
+	out := map[*analyze.Summary]int{}
+	for i, group := range repeats.By(runs, repeats.Placed) {
+		for _, r := range group {
+			out[r] = i
+		}
+	}
+	return out
+}
+
+// tellOrigins gives the runs of a pivot the parts of their origins that tell experiments of one content apart.
+func tellOrigins(runs []*analyze.Summary) {
+	ids, byContent, order := make([]identity.Identity, len(runs)), map[string][]int{}, []string{}
+	for i, r := range runs {
+		ids[i] = r.Identity
+		k := repeats.Placed(r)
+		if byContent[k] == nil {
+			order = append(order, k)
+		}
+		byContent[k] = append(byContent[k], i)
+	}
+	groups := make([][]int, len(order))
+	for i, k := range order {
+		groups[i] = byContent[k]
+	}
+	for i, text := range identity.TellingOrigins(ids, groups) {
+		runs[i].Made = text
+	}
+}
+
+// tellExperiments gives the first run of each of several experiments what tells it from the others.
+func tellExperiments(groups [][]*analyze.Summary) (texts []string) {
+	ids, labels := make([]identity.Identity, len(groups)), make([]string, len(groups))
+	texts = make([]string, len(groups))
+	for i, g := range groups {
+		ids[i], labels[i] = g[0].Identity, ""
+	}
+	identity.TellApart(ids, labels, func(i int, text string) {
+		if texts[i] != "" {
+			text = ", " + text
+		}
+		texts[i] += text
+	})
+	for i, g := range groups {
+		if texts[i] == "" {
+			texts[i] = g[0].Title()
+		}
+	}
+	return texts
+}
+
+// poolingRemarks say of the repeats of one experiment what was pooled although it is not the same by its name, and what
+// is not known.
+func poolingRemarks(runs []*analyze.Summary) (out []Remark) {
+	if len(runs) < 2 {
+		return nil
+	}
+	var revisions, versions []string
+	note := func(list []string, names ...string) []string {
+		for _, n := range names {
+			if n != "" && !slices.Contains(list, n) {
+				list = append(list, n)
+			}
+		}
+		return list
+	}
+	unknown := 0
+	for i, r := range runs {
+		if !r.Origin.CodeKnown() {
+			unknown++
+		}
+		for _, o := range runs[:i] {
+			a, b := o.Origin.Revisions(&r.Origin)
+			revisions = note(revisions, a, b)
+			a, b = o.Origin.Versions(&r.Origin)
+			versions = note(versions, a, b)
+		}
+	}
+	if len(revisions) > 0 {
+		out = append(out, Remark{Kind: RemarkPooled, What: string(identity.PartRevision), N: len(runs), Names: revisions})
+	}
+	if len(versions) > 0 {
+		out = append(out, Remark{Kind: RemarkPooled, What: string(identity.PartDpsight), N: len(runs), Names: versions})
+	}
+	if unknown > 0 && unknown < len(runs) {
+		out = append(out, Remark{Kind: RemarkCodeUnknown, N: unknown, Of: len(runs)})
+	}
+	return out
+}
+
+// otherOrigin remarks in what the origin of a run and that of its baseline differ. That the files of different scripts
+// differ is said by their names.
+func otherOrigin(baseline, run *analyze.Summary) (out []Remark) {
+	code := Remark{Kind: RemarkCode}
+	for _, a := range run.Origin.DiffersBeside(&baseline.Origin) {
+		switch a.Part {
+		case identity.PartFile:
+			code.Names = append(code.Names, a.File)
+		case identity.PartRevision:
+			code.Now, code.Baseline = a.This, a.That
+		case identity.PartDpsight, identity.PartAgent, identity.PartPhantom, identity.PartRules, identity.PartHost,
+			identity.PartMemory:
+			out = append(out, Remark{Kind: RemarkFact, What: string(a.Part), Now: a.This, Baseline: a.That})
+		}
+	}
+	if baseline.Script == run.Script && !builtin(run) && (len(code.Names) > 0 || code.Now != "") {
+		out = append(out, code)
+	}
+	return out
+}

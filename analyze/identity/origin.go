@@ -1,0 +1,359 @@
+package identity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// Origin is what a run's figures come from beside its experiment: the code that it executed, the dpsight that recorded
+// it, and what it ran on. Runs of one experiment are repeats only where their origins do not differ. What is not known
+// of a run is empty.
+type Origin struct {
+	Code *schemas.Code
+	Git  *schemas.Git // nil of a built-in experiment too: it is no part of the repository that it was started in
+	// Complete is whether the run ended well, so that its code lists all that it imports.
+	Complete bool
+
+	source                         string
+	version, agent, phantom, rules string // of dpsight
+	host                           string
+	cards                          []string // UUIDs
+	memory                         int64    // of the first card, in bytes
+	facts                          []Fact   // conditions of what it ran on: GPU, torch, …
+}
+
+// OriginOf gathers a run's origin.
+func OriginOf(in *schemas.Tables) Origin {
+	m := in.Manifest
+	o := Origin{Code: m.Code, Git: m.Git, Complete: m.Status == schemas.StatusOK, source: m.Source,
+		version: m.Collector.Version}
+	if slices.Contains(m.Command, BuiltinModule) {
+		o.Git = nil
+	}
+	if b := m.Collector.Built; b != nil {
+		o.agent = b.Agent
+		if m.Source == schemas.Predicted {
+			o.phantom = b.Phantom
+		}
+	}
+	if in.Report != nil {
+		o.rules = in.Report.RulesHash
+	}
+	if m.Source == schemas.Measured { // a prediction does not depend on where it is made
+		o.host = m.Host.Name
+		for _, g := range m.GPUs {
+			o.cards = append(o.cards, g.UUID)
+		}
+		if len(m.GPUs) > 0 {
+			o.memory = m.GPUs[0].TotalBytes
+		}
+	}
+	for _, f := range FactsOf(m) {
+		if !f.Param && (f.What != "driver" || m.Source == schemas.Measured) {
+			o.facts = append(o.facts, f)
+		}
+	}
+	return o
+}
+
+// A Part is a part of an origin.
+type Part string
+
+// The parts of origins. A fact about what a run ran on is a part by its own name, such as torch.
+const (
+	PartFile     Part = "file"     // a script or a module
+	PartRevision Part = "revision" // of the repository
+	PartDpsight  Part = "dpsight"  // its version
+	PartAgent    Part = "agent"    // of dpsight, the files that record
+	PartPhantom  Part = "phantom"  // of dpsight, the phantom GPU
+	PartRules    Part = "rules"    // of dpsight, by which ingest attributes blocks
+	PartHost     Part = "host"
+	PartMemory   Part = "GPU memory"
+)
+
+// An Apart is a part in which two origins differ. A value is empty where that run has nothing of it.
+type Apart struct {
+	Part       Part
+	File       string // of [PartFile]
+	This, That string
+}
+
+// Differs lists the parts in which the origins of two runs of one experiment differ, of those that both know.
+func (o *Origin) Differs(p *Origin) []Apart { return o.differs(p, o.Complete && p.Complete) }
+
+// DiffersBeside is [Origin.Differs] for runs of different experiments, of which one may import what the other has no
+// use for.
+func (o *Origin) DiffersBeside(p *Origin) []Apart { return o.differs(p, false) }
+
+// differs compares with whole all files of both, else those that both executed.
+func (o *Origin) differs(p *Origin, whole bool) (out []Apart) {
+	add := func(part Part, this, that string) bool {
+		if this == "" || that == "" || this == that {
+			return false
+		}
+		out = append(out, Apart{part, "", this, that})
+		return true
+	}
+	files, known := o.files(p, whole)
+	out = append(out, files...)
+	if !known || len(files) > 0 {
+		add(PartRevision, revision(o.Git), revision(p.Git))
+	}
+	sameBuild := o.agent != "" && o.agent == p.agent && o.phantom == p.phantom
+	if sameBuild || !add(PartDpsight, o.version, p.version) {
+		add(PartAgent, o.agent, p.agent)
+		add(PartPhantom, o.phantom, p.phantom)
+	}
+	add(PartRules, o.rules, p.rules)
+	if !o.sameHost(p) {
+		add(PartHost, o.host, p.host)
+	}
+	if o.memory > 0 && p.memory > 0 {
+		add(PartMemory, fmt.Sprint(o.memory), fmt.Sprint(p.memory))
+	}
+	for i := range o.facts {
+		f := &o.facts[i]
+		if k := slices.IndexFunc(p.facts, func(g Fact) bool { return g.What == f.What }); k >= 0 {
+			if g := &p.facts[k]; !f.Equals(g) {
+				out = append(out, Apart{Part(f.What), "", f.Value, g.Value})
+			}
+		}
+	}
+	return out
+}
+
+// Revision names the revision, with a plus where files were changed since; nil where it is not known.
+func (o *Origin) Revision() *string { return OrNull(revision(o.Git)) }
+
+// Digest is that of the code, nil where it is not known.
+func (o *Origin) Digest() *string {
+	if o.Code == nil {
+		return nil
+	}
+	return o.Code.Digest
+}
+
+// Agent is a digest of the agent that recorded the run, nil where it is not known.
+func (o *Origin) Agent() *string { return OrNull(o.agent) }
+
+// CodeKnown is whether the contents of all files that the run executed are known.
+func (o *Origin) CodeKnown() bool { return o.Code != nil && o.Code.Digest != nil }
+
+// SameCode is whether two runs are known to have executed the same code.
+func (o *Origin) SameCode(p *Origin) bool {
+	files, known := o.files(p, o.Complete && p.Complete)
+	return known && len(files) == 0
+}
+
+// Revisions are those of two runs whose code is the same and whose revisions are not; empty where that is not so.
+func (o *Origin) Revisions(p *Origin) (this, that string) {
+	if a, b := revision(o.Git), revision(p.Git); a != b && a != "" && b != "" && o.SameCode(p) {
+		return a, b
+	}
+	return "", ""
+}
+
+// Versions are those of the dpsight of two runs that differ, though what records, and the rules, are the same; empty
+// where that is not so.
+func (o *Origin) Versions(p *Origin) (this, that string) {
+	if o.version != p.version && o.agent != "" && o.agent == p.agent && o.phantom == p.phantom {
+		return o.version, p.version
+	}
+	return "", ""
+}
+
+// revision names a revision, with a plus where files were changed since.
+func revision(g *schemas.Git) string {
+	if g == nil || g.Revision == "" {
+		return ""
+	}
+	const short = 12
+	name := g.Revision[:min(short, len(g.Revision))]
+	if g.Dirty {
+		name += "+"
+	}
+	return name
+}
+
+// sameHost is whether two runs were made on one machine: a container has a name of its own each time, and its cards
+// have not.
+func (o *Origin) sameHost(p *Origin) bool {
+	return o.host == p.host || slices.ContainsFunc(o.cards, func(c string) bool {
+		return c != "" && slices.Contains(p.cards, c)
+	})
+}
+
+// files lists the files in which two runs' code differs, and says whether that could be compared. Of a run that did not
+// end well nobody knows what it would have imported.
+func (o *Origin) files(p *Origin, whole bool) (out []Apart, known bool) {
+	if o.Code == nil || p.Code == nil {
+		return nil, false
+	}
+	if o.CodeKnown() && p.CodeKnown() && *o.Code.Digest == *p.Code.Digest {
+		return nil, true
+	}
+	ours, theirs := contents(o.Code), contents(p.Code)
+	known = true
+	for _, module := range SortedKeys(ours, theirs) {
+		a, b := ours[module], theirs[module]
+		switch {
+		case a.hash == b.hash && a.hash != "":
+		case a.files == "" || b.files == "": // one of them did not import it
+			if whole || module == schemas.MainModule {
+				out = append(out, Apart{PartFile, cmp.Or(a.files, b.files), a.hash, b.hash})
+			}
+		case a.hash == "" || b.hash == "":
+			known = false
+		default:
+			out = append(out, Apart{PartFile, a.files, a.hash, b.hash})
+		}
+	}
+	return out, known
+}
+
+// content is what a module was: several files where a run has several scripts. hash is empty where one is not known.
+type content struct{ files, hash string }
+
+func contents(c *schemas.Code) map[string]content {
+	files, hashes := map[string][]string{}, map[string][]string{}
+	for _, f := range c.Files {
+		if !slices.Contains(files[f.Module], f.File) {
+			files[f.Module] = append(files[f.Module], f.File)
+		}
+		hash := ""
+		if f.SHA256 != nil {
+			hash = *f.SHA256
+		}
+		hashes[f.Module] = append(hashes[f.Module], hash)
+	}
+	out := map[string]content{}
+	for module := range files {
+		all := hashes[module]
+		slices.Sort(all)
+		all = slices.Compact(all)
+		hash := ""
+		if !slices.Contains(all, "") {
+			const short = 12
+			for i := range all {
+				all[i] = all[i][:min(short, len(all[i]))]
+			}
+			hash = strings.Join(all, " ")
+		}
+		out[module] = content{strings.Join(files[module], " "), hash}
+	}
+	return out
+}
+
+// TellingOrigins gives each of some runs the parts of its origin that tell it from the others of its group, as
+// parameters are shown: "revision=1a2b3c4d5e6f, host=gpu2". Parts that those before them settle are left out, and what
+// tells the runs of one group apart is said of those of all groups.
+func TellingOrigins(ids []Identity, groups [][]int) []string {
+	out := make([]string, len(ids))
+	var keys []Apart
+	for _, g := range groups {
+		for _, key := range differingParts(ids, g) {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	for _, key := range keys {
+		settled := true
+		for _, g := range groups {
+			values := map[string]string{}
+			for _, i := range g {
+				of := ids[i].Origin.value(key)
+				if old, ok := values[out[i]]; ok && old != of {
+					settled = false
+				}
+				values[out[i]] = of
+			}
+		}
+		if settled {
+			continue
+		}
+		for _, g := range groups {
+			for _, i := range g {
+				of := ids[i].Origin.value(key)
+				if out[i] != "" && of != "" {
+					of = ", " + of
+				}
+				out[i] += of
+			}
+		}
+	}
+	return out
+}
+
+// differingParts are the parts in which any two of some runs differ, without values: revisions first, which people
+// know, then what else differs in its order, files last.
+func differingParts(ids []Identity, group []int) (keys []Apart) {
+	for k, i := range group {
+		for _, j := range group[:k] {
+			for _, a := range ids[i].Origin.Differs(&ids[j].Origin) {
+				if a.This, a.That = "", ""; !slices.Contains(keys, a) {
+					keys = append(keys, a)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(keys, func(a, b Apart) int {
+		rank := func(p Part) int {
+			switch p {
+			case PartRevision:
+				return 0
+			case PartFile:
+				return 2
+			}
+			return 1
+		}
+		return cmp.Compare(rank(a.Part), rank(b.Part))
+	})
+	return keys
+}
+
+// value is what an origin has of a part, as a parameter is shown; empty where it has nothing.
+func (o *Origin) value(key Apart) string {
+	name, text := string(key.Part), ""
+	switch key.Part {
+	case PartFile:
+		name = key.File
+		if o.Code != nil {
+			for _, c := range contents(o.Code) {
+				if c.files == key.File {
+					text = c.hash
+				}
+			}
+		}
+	case PartRevision:
+		text = revision(o.Git)
+	case PartDpsight:
+		text = o.version
+	case PartAgent:
+		text = strings.TrimPrefix(o.agent, "sha256:")
+	case PartPhantom:
+		text = strings.TrimPrefix(o.phantom, "sha256:")
+	case PartRules:
+		text = strings.TrimPrefix(o.rules, "sha256:")
+	case PartHost:
+		text = o.host
+	case PartMemory:
+		if o.memory > 0 {
+			text = shownText("gpu_memory", o.memory)
+		}
+	default:
+		for i := range o.facts {
+			if o.facts[i].What == string(key.Part) {
+				text = o.facts[i].Value
+			}
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return name + "=" + text
+}

@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/compare"
+	"github.com/dpsight/dpsight/analyze/identity"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// originWords say which runs were pooled, which were not, and how the code of a run differs from its baseline's.
+func originWords(r *compare.Remark) string {
+	const most = 4
+	names := schemas.Shortlist(r.Names, most)
+	switch r.Kind {
+	case compare.RemarkExperiments:
+		return fmt.Sprintf("%d experiments, which have no median together: %s; --rows or --cols tells them apart", r.N,
+			strings.Join(r.Names[:min(most, len(r.Names))], " | "))
+	case compare.RemarkPooled:
+		if r.What == string(identity.PartRevision) {
+			return fmt.Sprintf("the %d repeats are of revisions %s, whose code is the same", r.N, names)
+		}
+		return fmt.Sprintf("the %d repeats were recorded by dpsight %s, whose agents are the same", r.N, names)
+	case compare.RemarkCodeUnknown:
+		return fmt.Sprintf("%d of %d repeats do not say which code they executed: that it is the same was not checked",
+			r.N, r.Of)
+	}
+	text := "not the same code as the baseline's"
+	if len(r.Names) > 0 {
+		differ := "differ"
+		if len(r.Names) == 1 {
+			differ = "differs"
+		}
+		text += ": " + names + " " + differ
+	}
+	if r.Now != "" {
+		text += fmt.Sprintf(" (revision %s, baseline %s)", r.Now, r.Baseline)
+	}
+	return text
+}
