@@ -97,7 +97,7 @@ func (f *Finding) size() *float64 {
 }
 
 // repeatsOf gives, by the id of each run that ended well, the runs of its experiment that did: their findings are
-// pooled. A bare run of an experiment whose suite did not say so is none of them: it was made to be looked at by itself.
+// pooled. A bare run of an experiment whose suite did not say so is none of them: it was made to be looked at alone.
 func repeatsOf(all []analyze.Summary) map[string][]*analyze.Summary {
 	var good []*analyze.Summary
 	for i := range all {

@@ -77,8 +77,8 @@ var (
 	newer = manifest(func(m *schemas.Manifest) { m.Collector.Version = "2.0" })
 )
 
-// Of runs that differ in one thing besides their experiment none are pooled that should not be, whatever shows them, and
-// a sentence names what differs.
+// Of runs that differ in one thing besides their experiment none are pooled that should not be, whatever shows them,
+// and a sentence names what differs.
 func TestWhatIsNotPooled(t *testing.T) {
 	for _, c := range []struct {
 		what, named string
