@@ -82,8 +82,10 @@ const (
 	PhaseBetween        = "between"
 )
 
-// The ways in which a run can end.
+// The ways in which a run can end, and that it has not ended yet.
 const (
+	// the collector is at work; no document has it, since a collector that is killed could not take it back
+	StatusRunning = "running"
 	StatusOK      = "ok"
 	StatusFailed  = "failed"  // the command ended with a non-zero exit code
 	StatusOOM     = "oom"     // the command died of a CUDA out-of-memory error

@@ -41,7 +41,17 @@ func TestWhatAKilledCollectorLeft(t *testing.T) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if r := must(t, "", "runs", dir); strings.Contains(r.stderr, "ingest") {
-		t.Errorf("while it is recorded: %s", r.stderr)
+	r := must(t, "", "runs", dir)
+	if strings.Contains(r.stderr, "ingest") || !strings.Contains(r.stdout, "  running  ") ||
+		strings.Contains(r.stdout, "did not finish") {
+		t.Errorf("while it is recorded: %s%s", r.stdout, r.stderr)
+	}
+	for _, args := range [][]string{{"report", dir, "-o", "out"}, {"compare", dir}, {"analyze", "breakdown", dir},
+		{"analyze", "explain", dir}, {"analyze", "findings", dir}} {
+		r := dpsight(t, t.TempDir(), args...)
+		if r.code == 0 || !strings.Contains(r.stderr, "is still running: its tables are made when it ends") ||
+			strings.Contains(r.stderr, "dpsight ingest") {
+			t.Errorf("%v of a running run: exit code %d, %s", args, r.code, r.stderr)
+		}
 	}
 }

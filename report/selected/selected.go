@@ -47,6 +47,7 @@ func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
+	sel.SetRunning(s.Recording)
 	r := &Runs{Selection: sel, from: s}
 	notes, warnings := sel.Notes()
 	for _, n := range notes {
@@ -63,13 +64,13 @@ func (s *Source) announce(sel *store.Selection, err error) (*Runs, error) {
 
 // WarnPending says which runs have no tables.
 func (r *Runs) WarnPending() {
-	if w := r.Pending(r.from.Recording).Warning(); w != "" {
+	if w := r.Pending().Warning(); w != "" {
 		r.from.Warn(w)
 	}
 }
 
 // Ingested is an error where no run has tables.
-func (r *Runs) Ingested() error { return r.Pending(r.from.Recording).Err() }
+func (r *Runs) Ingested() error { return r.Pending().Err() }
 
 // A leaver gives the runs without those that a command does not look at, and says so.
 type leaver func(*Runs) *Runs

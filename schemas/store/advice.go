@@ -49,7 +49,8 @@ func (d Damaged) Hint() string {
 // Hint is the command that makes the tables of a run again from its recording.
 func (e *TablesError) Hint() string {
 	var pending *NotIngestedError
-	if errors.As(e.Err, &pending) { // the error says it
+	var running *RunningError
+	if errors.As(e.Err, &pending) || errors.As(e.Err, &running) { // the error says it
 		return ""
 	}
 	return "dpsight ingest --again " + e.Dir + " makes the tables anew from the recording"

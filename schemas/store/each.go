@@ -13,7 +13,8 @@ import (
 func LoadOrManifest(r Run, want schemas.Want) (*schemas.Tables, error) {
 	t, err := Load(r, want)
 	var pending *NotIngestedError
-	if errors.As(err, &pending) {
+	var running *RunningError
+	if errors.As(err, &pending) || errors.As(err, &running) {
 		return &schemas.Tables{Manifest: r.Manifest}, nil
 	}
 	return t, err

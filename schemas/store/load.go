@@ -16,12 +16,21 @@ func (e *NotIngestedError) Error() string {
 	return fmt.Sprintf("run %s has not been ingested: dpsight ingest %s", e.RunID, e.Dir)
 }
 
+// A RunningError says that a run has no tables yet because it has not ended.
+type RunningError struct{ RunID string }
+
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("run %s is still running: its tables are made when it ends", e.RunID)
+}
+
 // Load reads what is wanted of a run. A run that was never ingested gives its manifest and a *NotIngestedError, even
 // where no table is wanted; a table that a run has no use for (allocations of a bare run) is empty.
 func Load(r Run, want schemas.Want) (*schemas.Tables, error) {
 	t := &schemas.Tables{Manifest: r.Manifest}
 	report, err := schemas.ReadIngestReport(r.Dir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.Manifest.Status == schemas.StatusRunning:
+		return t, &RunningError{r.ID}
 	case errors.Is(err, fs.ErrNotExist):
 		return t, &NotIngestedError{r.ID, r.Dir}
 	case err != nil:

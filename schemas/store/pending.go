@@ -7,17 +7,35 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// Pending are the runs of a selection that have no tables although nothing records them any more.
+// Pending are the runs of a selection that have no tables.
 type Pending struct {
-	Runs []Run
+	Runs []Run // nothing records them any more
 	Of   int // runs in the selection
+	// Running are those that have not ended.
+	Running []Run
 }
 
-// Pending finds the runs without tables. recording reports whether a collector is still at work in a run folder.
-func (sel *Selection) Pending(recording func(dir string) bool) Pending {
+// SetRunning gives the runs in whose folders a collector is still at work, as recording reports, the status
+// [schemas.StatusRunning]: their manifests say what is so if the collector should die.
+func (sel *Selection) SetRunning(recording func(dir string) bool) {
+	for i, r := range sel.Runs {
+		if r.Manifest.Status == schemas.StatusPartial && r.Manifest.End == nil && recording(r.Dir) {
+			running := *r.Manifest
+			running.Status, running.Reason = schemas.StatusRunning, ""
+			sel.Runs[i].Manifest = &running
+		}
+	}
+}
+
+// Pending finds the runs without tables; one that is still running is not among them.
+func (sel *Selection) Pending() Pending {
 	p := Pending{Of: len(sel.Runs)}
 	for _, r := range sel.Runs {
-		if !r.Ingested() && !(r.Manifest.Status == schemas.StatusPartial && recording(r.Dir)) {
+		switch {
+		case r.Ingested():
+		case r.Manifest.Status == schemas.StatusRunning:
+			p.Running = append(p.Running, r)
+		default:
 			p.Runs = append(p.Runs, r)
 		}
 	}
@@ -40,6 +58,8 @@ func (p Pending) Warning() string {
 // runs without tables would be pages of dashes.
 func (p Pending) Err() error {
 	switch n := len(p.Runs); {
+	case len(p.Running) > 0 && len(p.Running) == p.Of:
+		return &RunningError{RunID: p.Running[0].ID}
 	case n == 0 || n < p.Of:
 		return nil
 	case n == 1:

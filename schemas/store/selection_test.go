@@ -31,7 +31,7 @@ func TestPending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := all.Pending(nobody)
+	p := all.Pending()
 	want := "2 of 3 runs have not been ingested, so there is nothing to analyse of them: dpsight ingest " + s.Dir()
 	if p.Warning() != want {
 		t.Errorf("%s, want %s", p.Warning(), want)
@@ -41,19 +41,20 @@ func TestPending(t *testing.T) {
 	}
 	one, _ := s.Resolve([]string{"r2"})
 	var alone *NotIngestedError
-	if err := one.Pending(nobody).Err(); !errors.As(err, &alone) || alone.RunID != "r2" {
+	if err := one.Pending().Err(); !errors.As(err, &alone) || alone.RunID != "r2" {
 		t.Errorf("one run without tables: %v", err)
 	}
 	none, _ := s.Resolve([]string{"r2", other.Dir()})
 	var several *NoneIngestedError
-	if err := none.Pending(nobody).Err(); !errors.As(err, &several) || several.Runs != 2 ||
+	if err := none.Pending().Err(); !errors.As(err, &several) || several.Runs != 2 ||
 		several.Hint() != "dpsight ingest FOLDER" {
 		t.Errorf("runs of two stores: %v", err)
 	}
 	for i := range none.Runs {
 		none.Runs[i].Manifest.Status = schemas.StatusPartial
 	}
-	if p := none.Pending(func(string) bool { return true }); len(p.Runs) != 0 || p.Warning() != "" {
+	none.SetRunning(func(string) bool { return true })
+	if p := none.Pending(); len(p.Runs) != 0 || p.Warning() != "" {
 		t.Errorf("runs that are being recorded: %+v", p)
 	}
 }
