@@ -47,7 +47,7 @@ func TestWhatAKilledCollectorLeft(t *testing.T) {
 		t.Errorf("while it is recorded: %s%s", r.stdout, r.stderr)
 	}
 	for _, args := range [][]string{{"report", dir, "-o", "out"}, {"compare", dir}, {"analyze", "breakdown", dir},
-		{"analyze", "explain", dir}, {"analyze", "findings", dir}} {
+		{"analyze", "findings", dir}} {
 		r := dpsight(t, t.TempDir(), args...)
 		if r.code == 0 || !strings.Contains(r.stderr, "is still running: its tables are made when it ends") ||
 			strings.Contains(r.stderr, "dpsight ingest") {

@@ -10,7 +10,7 @@ import (
 // Pending are the runs of a selection that have no tables.
 type Pending struct {
 	Runs []Run // nothing records them any more
-	Of   int // runs in the selection
+	Of   int   // runs in the selection
 	// Running are those that have not ended.
 	Running []Run
 }
