@@ -15,6 +15,7 @@ import (
 // BreakdownTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
 // carry the whole document.
 func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
+	doc.Runs = tellBreakdowns(doc.Runs)
 	var tables []table.Table
 	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
@@ -38,6 +39,7 @@ func BreakdownTables(doc memory.BreakdownDocument) []table.Table {
 // KnownTable has a row a device: how what is allocated there is known, and how much of it is not. It carries the whole
 // document.
 func KnownTable(doc memory.BreakdownDocument) table.Table {
+	doc.Runs = tellBreakdowns(doc.Runs)
 	t := table.Table{Title: "How what is allocated is known", Document: doc, Columns: slices.Concat(machineColumns,
 		[]table.Column{{Title: "Run", For: table.People},
 			{Title: "Device", For: table.People}, {Title: "MiB", Key: "bytes", Right: true},
@@ -247,8 +249,8 @@ func conservationSentence(c *memory.Conservation, torch *int64) string {
 	if c.AmbiguousTags > 0 {
 		s += fmt.Sprintf("; %d ambiguous tags", c.AmbiguousTags)
 	}
-	if c.Reason != "" {
-		s += "; " + c.Reason
+	if reason := conservationReason(c); reason != "" {
+		s += "; " + reason
 	}
 	return s
 }
@@ -300,7 +302,7 @@ func comparisonTable(s *compare.Study, from, to int) table.Table {
 			if d.Conservation.Verdict != schemas.Exact {
 				notes.add(label, conservation(d))
 			}
-			for _, w := range d.Warnings {
+			for _, w := range memoryWords(d.Remarks) {
 				notes.add(label, w)
 			}
 			if !r.BrokenDown() {

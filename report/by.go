@@ -8,6 +8,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/grouping"
 	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/report/table"
+	"github.com/dpsight/dpsight/schemas"
 )
 
 // maxColumns is how many values the second dimension has at most in a table of rows and columns. With more, they stand
@@ -17,6 +18,7 @@ const maxColumns = 8
 // BreakdownByTables prints each device of each run, and one table that lists the runs without a breakdown. All of them
 // carry the whole document.
 func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
+	doc.Runs = tellBreakdownsBy(doc.Runs)
 	var tables []table.Table
 	var empty []*memory.BreakdownRun
 	for i := range doc.Runs {
@@ -39,6 +41,7 @@ func BreakdownByTables(doc grouping.BreakdownByDocument) []table.Table {
 
 // BreakdownByRecords is the same for programs: a row a cell, whatever the layout that people see.
 func BreakdownByRecords(doc grouping.BreakdownByDocument) table.Table {
+	doc.Runs = tellBreakdownsBy(doc.Runs)
 	t := table.Table{Columns: append(slices.Clone(machineColumns), table.Column{Key: "event"}), Document: doc}
 	for _, d := range doc.By {
 		t.Columns = append(t.Columns, table.Column{Key: string(d)})
@@ -212,7 +215,7 @@ func unknownNotes(doc *grouping.BreakdownByDocument, d *grouping.DeviceBy) (note
 			table.MiB(m.OwnerBytes), table.MiB(m.NameBytes), table.MiB(m.BirthBytes))
 		if m.SharedBytes > 0 {
 			text += fmt.Sprintf("; %s MiB are libraries' workspaces, which are kept for a thread and a stream and %s",
-				table.MiB(m.SharedBytes), memory.SharedByModules)
+				table.MiB(m.SharedBytes), schemas.SharedByModules)
 		}
 		notes = append(notes, text)
 	}

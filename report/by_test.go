@@ -32,7 +32,8 @@ func byDocument() grouping.BreakdownByDocument {
 		Columns:      []grouping.ByRow{row(schemas.Parameters, 0, 7), row(schemas.Activations, 0, 3)},
 		UnknownBytes: map[grouping.Dimension]int64{grouping.DimensionModule: mib, grouping.DimensionCategory: 0},
 		ModuleBytes:  &memory.ModuleBytes{OwnerBytes: 2 * mib, NameBytes: 7 * mib, NoneBytes: mib},
-		Conservation: memory.Conservation{Verdict: schemas.Exact}, Warnings: []string{"cuda:0: beware"}}
+		Conservation: memory.Conservation{Verdict: schemas.Exact},
+		Remarks:      []memory.Remark{{Kind: memory.RemarkOfIngest, Text: "cuda:0: beware"}}}
 	by := grouping.By{Dimensions: []grouping.Dimension{grouping.DimensionModule, grouping.DimensionCategory},
 		Fold: true}
 	return grouping.NewBreakdownByDocument(by,

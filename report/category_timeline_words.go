@@ -16,7 +16,7 @@ func tellTimelines(doc timeline.CategoryTimelineDocument) timeline.CategoryTimel
 			d := &r.Devices[k]
 			d.Warnings = slices.Clone(d.Warnings)
 			for _, u := range d.Untagged {
-				d.Warnings = append(d.Warnings, u.Words())
+				d.Warnings = append(d.Warnings, untaggedWords(u))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func comparisonWord(r *compare.Remark) string {
 	case compare.RemarkOfRun:
 		return RunWords([]analyze.Remark{*r.Run})[0]
 	case compare.RemarkOfBreakdown:
-		return r.Text
+		return memoryWord(r.Breakdown)
 	case compare.RemarkEnergyLent:
 		return "energy is that of the bare run of the same experiment"
 	case compare.RemarkPeaksDiffer:
@@ -196,6 +196,7 @@ func tellStudy(s *compare.Study) compare.StudyDocument {
 	for i := range doc.Runs {
 		doc.Runs[i].Warnings = runWarnings(&s.Runs[i])
 	}
+	doc.Breakdown, doc.Failed = tellBreakdowns(doc.Breakdown), tellFailed(doc.Failed)
 	doc.Phases, doc.Cost = tellPhases(doc.Phases), tellCosts(doc.Cost)
 	if doc.Overhead != nil {
 		told := tellOverhead(*doc.Overhead)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/explain"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/schemas"
@@ -25,8 +24,15 @@ type ExplainDocument struct {
 
 // NewExplainDocument puts an explanation into words.
 func NewExplainDocument(e explain.Explanation) ExplainDocument {
+	runs := e.Runs
+	for i := range runs {
+		if c := runs[i].Conservation; c != nil {
+			runs[i].Conservation = new(*c)
+			runs[i].Conservation.Reason = conservationReason(c)
+		}
+	}
 	return ExplainDocument{e.Differences, append([]string{}, slices.Concat(peakSentences(&e), stepSentences(&e),
-		moduleTimeSentences(&e))...), e.Runs, explainWarnings(&e)}
+		moduleTimeSentences(&e))...), runs, explainWarnings(&e)}
 }
 
 // explainWarnings are those of both runs and of their comparison.
@@ -166,8 +172,8 @@ func (s *sentences) categories(e *explain.Explanation) {
 		s.say("The difference is not broken down: there is no breakdown of the peak of %s.", prose.JoinWords(without))
 		return
 	}
-	s.say("%s peaks %s, %s %s; each category is counted at its own run's peak.", b.Label, memory.When(b.At), a.Label,
-		memory.When(a.At))
+	s.say("%s peaks %s, %s %s; each category is counted at its own run's peak.", b.Label, when(b.At), a.Label,
+		when(a.At))
 	delta := float64(*e.PeakDeltaBytes)
 	var terms []prose.Term
 	for i := range e.Categories {
@@ -251,7 +257,7 @@ func moduleName(m *explain.ModulePart) string {
 	switch {
 	case m.Module == nil:
 		return "no known module"
-	case *m.Module == memory.SharedByModules:
+	case *m.Module == schemas.SharedByModules:
 		return "all modules together"
 	case m.Modules > 1:
 		return fmt.Sprintf("%s (%d modules)", *m.Module, m.Modules)

@@ -24,7 +24,7 @@ func failedTable(s *compare.Study) table.Table {
 		r, label := &s.Runs[i], s.Labels[i]
 		for k := range r.Failed {
 			f := &r.Failed[k]
-			on := "the script"
+			on, sentence := "the script", failedWords(f)
 			switch {
 			case f.Fatal:
 				on = "nothing: the run died"
@@ -38,8 +38,8 @@ func failedTable(s *compare.Study) table.Table {
 				table.Optional(f.Module, table.Text), table.Optional(f.At.Phase, table.Text), table.Optional(f.At.Step,
 					table.Count), table.Optional(f.AllocatedBytes, table.Bytes),
 				table.Optional(f.CachedBytes, table.Bytes), table.Count(int64(f.Requests)), table.Text(on),
-				table.Text(f.Sentence)})
-			notes.add(all.badged(label, &r.Identity), f.Sentence)
+				table.Text(sentence)})
+			notes.add(all.badged(label, &r.Identity), sentence)
 		}
 		if r.FailedMore > 0 {
 			notes.add(all.badged(label, &r.Identity), fmt.Sprintf("%d more requests failed; dpsight analyze findings "+

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/prose"
 )
 
@@ -29,7 +28,7 @@ func cachedWords(w *wording, x findings.CachedFacts) {
 	}
 	w.say("When what torch reserved was %s, %s %s, %s (%s) of it held nothing: %s in segments without any block, "+
 		"and %s "+
-		"between blocks, which no call of empty_cache gives back.", highest, prose.MiB(lay.Reserved), memory.When(w.At),
+		"between blocks, which no call of empty_cache gives back.", highest, prose.MiB(lay.Reserved), when(w.At),
 		prose.MiB(lay.Free()), prose.Share(float64(lay.Free()), float64(lay.Reserved)), prose.MiB(lay.Idle),
 		prose.MiB(lay.Gaps))
 	w.Change = expandable
@@ -53,7 +52,7 @@ func fragmentationWords(w *wording, x findings.FragmentationFacts) {
 	w.say("%s (%s) of the %s that torch reserved %s were reserved while the cache held as many free bytes, in pieces "+
 		"that were too small or of another stream or pool: %s %s with %s free.", prose.MiB(*w.Bytes),
 		prose.Share(float64(*w.Bytes), float64(x.ReservedBytes)), prose.MiB(x.ReservedBytes), most, often,
-		memory.When(w.At), prose.MiB(x.FreeBytes))
+		when(w.At), prose.MiB(x.FreeBytes))
 	w.Change = expandable
 	w.Assumption = "at most: every request that found its bytes free in pieces would have been served from them, and " +
 		"nothing reserved later for their sake"

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/dpsight/dpsight/analyze/findings"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/prose"
 )
 
@@ -49,7 +48,7 @@ func growthWords(w *wording, x findings.GrowthFacts) {
 func oomWords(w *wording, x findings.OOMFacts) {
 	r := x.Request
 	o, d, lay := r.OOM, r.Breakdown, r.Layout
-	w.Sentence = r.Sentence
+	w.Sentence = failedWords(r)
 	from := fmt.Sprintf("ingest.json: ooms[%d]", r.Index)
 	w.bytes("requested", o.RequestedBytes, from)
 	if o.LimitBytes > 0 {
@@ -65,7 +64,7 @@ func oomWords(w *wording, x findings.OOMFacts) {
 	}
 	w.bytes("allocated", d.AllocatedBytes,
 		fmt.Sprintf("allocations.parquet: block_bytes live after event %d", d.At.Event))
-	if taken := memory.BesideTensors(o, d.ReservedBytes); taken > 0 {
+	if taken := r.BesideTensors(); taken > 0 {
 		from := fmt.Sprintf("ingest.json: limit_bytes less device_free_bytes, less what events.parquet has reserved "+
 			"after event %d", d.At.Event)
 		if r.Whole {
@@ -74,7 +73,7 @@ func oomWords(w *wording, x findings.OOMFacts) {
 		w.bytes("limit left for tensors", o.LimitBytes-taken, from)
 	}
 	w.Change = "hold less at that moment: what holds most is named; dpsight analyze breakdown " +
-		memory.AtFailure(r.Nth) + " --by category,module says where"
+		atFailure(r) + " --by category,module says where"
 	if o.Absorbed() {
 		w.Change = "nothing has to change; with more memory, or less held at that moment, the module may take a " +
 			"faster algorithm"

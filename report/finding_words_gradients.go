@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpsight/dpsight/analyze/findings"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
@@ -67,7 +66,7 @@ func clipTemporariesWords(w *wording, x findings.ClipTemporariesFacts) {
 	w.bytes("clip temporaries", *w.Bytes, w.of(schemas.ClipTemporaries))
 	w.peakFigure()
 	w.say("%s (%s) of %s, %s, are temporaries of norms and clipping", prose.MiB(*w.Bytes), w.share(*w.Bytes), w.peak,
-		memory.When(&w.found.Highest.At))
+		when(&w.found.Highest.At))
 	if m := x.Largest.Module; m != nil {
 		w.bytes("of them "+grouping.ModulePath(m, 0), x.Largest.Bytes, w.of(schemas.ClipTemporaries)+
 			", modules.parquet")

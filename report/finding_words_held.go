@@ -53,7 +53,7 @@ func outputCopiesWords(w *wording, x findings.OutputCopiesFacts) {
 	w.bytes("in them", *w.Bytes, "the same")
 	w.peakFigure()
 	w.say("At %[1]s, %[2]s, %[3]d blocks of the size of the model's output (%[4]s) or twice that are held by head and "+
-		"loss: %[5]s, %[6]s of %[1]s.", w.peak, memory.When(&w.found.Highest.At), x.Copies, prose.MiB(x.SizeBytes),
+		"loss: %[5]s, %[6]s of %[1]s.", w.peak, when(&w.found.Highest.At), x.Copies, prose.MiB(x.SizeBytes),
 		prose.MiB(*w.Bytes), w.share(*w.Bytes))
 	w.Change = "compute head and loss in parts of the tokens, or by a fused kernel that never holds all logits and " +
 		"their gradients"

@@ -45,9 +45,9 @@ func ambiguousTagsWords(w *wording, x findings.AmbiguousTagsFacts) {
 }
 
 func notConservedWords(w *wording, x findings.NotConservedFacts) {
-	verdict := x.Verdict
-	if x.Reason != "" {
-		verdict += ": " + x.Reason
+	verdict := x.Conservation.Verdict
+	if reason := conservationReason(x.Conservation); reason != "" {
+		verdict += ": " + reason
 	}
 	w.bytes("residue", *w.Bytes, "ingest.json: devices[].residue_bytes")
 	w.say("The recording is not proved whole (%s): replay and the allocator's counters differ by up to %s.", verdict,

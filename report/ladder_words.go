@@ -66,7 +66,7 @@ func remarkWords(r ladder.Remark) string {
 	case ladder.RemarkOtherSide:
 		return fmt.Sprintf("%.1f ms %s the event it was %s", r.MS, side, prose.MiB(r.Bytes))
 	}
-	return r.Untagged.Words()
+	return untaggedWords(r.Untagged)
 }
 
 // unsampledWords say why nothing is known of a GPU's memory beyond torch's own.

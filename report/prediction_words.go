@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/predict"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
@@ -96,7 +95,7 @@ func predictionSentence(p *predict.PredictionRun) string {
 	text := fmt.Sprintf("%s does not fit on %s: a request for %s failed", p.Title(), on,
 		prose.MiB(p.Failure.RequestedBytes))
 	if p.At != nil {
-		text += " " + memory.When(p.At)
+		text += " " + when(p.At)
 	}
 	return text
 }

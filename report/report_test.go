@@ -555,7 +555,8 @@ func TestFigureNotesOfMixedRuns(t *testing.T) {
 // One row a device: what each byte is known by sums to all, and a share that is something never looks like nothing.
 func TestKnownTable(t *testing.T) {
 	d := memory.DeviceBreakdown{Device: "cuda:0", AllocatedBytes: 1 << 20,
-		Conservation: memory.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2}, Warnings: []string{"beware"},
+		Conservation: memory.Conservation{Verdict: schemas.Exact, AmbiguousTags: 2},
+		Remarks:      []memory.Remark{{Kind: memory.RemarkOfIngest, Text: "beware"}},
 		Categories: []memory.CategoryBytes{{Category: schemas.Parameters, Bytes: 1<<20 - 1028,
 			Evidence: memory.Evidence{TaggedBytes: 1<<20 - 1028}},
 			{Category: schemas.Slack, Bytes: 512, Evidence: memory.Evidence{LifetimeBytes: 512}},

@@ -94,6 +94,9 @@ const (
 	StatusPartial = "partial" // the collector itself died; recovered from the journal
 )
 
+// SharedByModules stands in documents for the module of libraries' workspaces: see [memory.IsSharedByModules].
+const SharedByModules = "shared by all modules"
+
 // How the bytes of a run came about.
 const (
 	Measured  = "measured"  // on a real GPU

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/analyze/timing"
 )
 
@@ -12,9 +13,9 @@ import (
 // of the fields it has.
 type Remark struct {
 	Kind RemarkKind
-	// Run is what is to be known of a run by itself, Text what its breakdown warns of.
-	Run  *analyze.Remark
-	Text string
+	// Run is what is to be known of a run by itself, Breakdown of its breakdown.
+	Run       *analyze.Remark
+	Breakdown *memory.Remark
 	// What the run has as Now, its baseline has as Baseline.
 	What, Now, Baseline string
 	// OfBaseline says that the remark is on the baseline and not on the run.
@@ -46,7 +47,7 @@ type RemarkKind string
 // Of runs and their repeats.
 const (
 	RemarkOfRun       RemarkKind = "run"         // Run
-	RemarkOfBreakdown RemarkKind = "breakdown"   // Text
+	RemarkOfBreakdown RemarkKind = "breakdown"   // Breakdown
 	RemarkEnergyLent  RemarkKind = "energy"      // by a bare run of the same experiment
 	RemarkPeaksDiffer RemarkKind = "peaks"       // N, Low, High
 	RemarkBadRepeats  RemarkKind = "bad repeats" // N, Of, Endings

@@ -91,7 +91,7 @@ type CategoryPart struct {
 
 // ModulePart is the part of modules that differ in the number of their layer only.
 type ModulePart struct {
-	// path with a star for the layers' number, or [memory.SharedByModules]; null = not known
+	// path with a star for the layers' number, or [schemas.SharedByModules]; null = not known
 	Module     *string `json:"module"`
 	Role       *string `json:"role"`    // null where not known, or where they differ
 	Modules    int     `json:"modules"` // 0 where it is not of modules
@@ -203,8 +203,8 @@ func Explain(from, to Input) (Explanation, error) {
 	say(1, o.Remarks...)
 	for i, s := range []*Input{&from, &to} {
 		if main := s.Main(); main != nil {
-			for _, w := range main.Warnings {
-				say(i, compare.Remark{Kind: compare.RemarkOfBreakdown, Text: w})
+			for k := range main.Remarks {
+				say(i, compare.Remark{Kind: compare.RemarkOfBreakdown, Breakdown: &main.Remarks[k]})
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/dpsight/dpsight/analyze"
 	"github.com/dpsight/dpsight/analyze/fixture"
 	"github.com/dpsight/dpsight/analyze/grouping"
-	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -52,7 +51,7 @@ func checkExplained(t *testing.T, doc *Explanation, from, to *analyze.Summary) {
 		for _, m := range c.Modules {
 			ma, mb, mdelta = ma+m.FromBytes, mb+m.ToBytes, mdelta+m.DeltaBytes
 			if m.DeltaBytes != m.ToBytes-m.FromBytes ||
-				(m.Module == nil || *m.Module == memory.SharedByModules) != (m.Modules == 0) {
+				(m.Module == nil || *m.Module == schemas.SharedByModules) != (m.Modules == 0) {
 				t.Errorf("%s: %+v", c.Category, m)
 			}
 		}
@@ -179,7 +178,7 @@ func TestExplainedWorkspaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(doc.Categories, func(c CategoryPart) bool { return c.Category == schemas.Workspace })
-	if m := doc.Categories[at].Modules; len(m) != 1 || *m[0].Module != memory.SharedByModules || m[0].Modules != 0 ||
+	if m := doc.Categories[at].Modules; len(m) != 1 || *m[0].Module != schemas.SharedByModules || m[0].Modules != 0 ||
 		m[0].Role != nil || m[0].DeltaBytes != 1000 {
 		t.Errorf("%+v", m)
 	}

@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -483,7 +484,7 @@ func TestFailureWithoutEvents(t *testing.T) {
 	}
 	in.Report.OOMs[0].Seq = 5
 	if run, err := memory.Breakdown(in, at); err != nil || run.Devices[0].At.Event != 5 ||
-		len(run.Devices[0].Warnings) != 1 {
+		len(run.Devices[0].Remarks) != 1 {
 		t.Errorf("%+v, %v", run, err)
 	}
 	for _, s := range []string{"oom=0", "oom=x", "oom=1,step=2", "oom=1,event=3"} {
@@ -505,15 +506,15 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	o := schemas.OOM{Seq: seq, RequestedBytes: 1 << 30, LimitBytes: 600 << 20, DeviceFreeBytes: 512<<20 - reserved,
 		Step: -1, Fatal: true}
 	in.Report.OOMs = []schemas.OOM{o}
-	const both = "he limit is 600.00 MiB, of which the CUDA context, the driver and other processes took 88.00 MiB, " +
-		"so that 512.00 MiB were left for tensors"
 	f := theFinding(t, inspected(in), OOM)
 	r := factsOf[OOMFacts](t, f).Request
-	if !r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 88<<20 {
+	if !r.Whole || r.BesideTensors() != 88<<20 {
 		t.Errorf("%+v", r)
 	}
 	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(1))})
-	if err != nil || !strings.Contains(at.Devices[0].Warnings[0], "; t"+both+", and ") {
+	if err != nil || !reflect.DeepEqual(at.Devices[0].Remarks, []memory.Remark{{Kind: memory.RemarkFailedHere,
+		Device: "cuda:0", Failed: at.Devices[0].Remarks[0].Failed}}) ||
+		at.Devices[0].Remarks[0].Failed.BesideTensors() != 88<<20 || !at.Devices[0].Remarks[0].Failed.Whole {
 		t.Errorf("%+v, %v", at, err)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 600<<20 {
@@ -522,7 +523,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	// A limit below what is free is one that the script has set: nothing is taken of it.
 	in.Report.OOMs[0].LimitBytes = 400 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
-	if r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 0 {
+	if r.Whole || r.BesideTensors() != 0 {
 		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 && p.OfDeviceBytes >= 512<<20 {
@@ -531,7 +532,7 @@ func TestLimitsOfAFailureAreTold(t *testing.T) {
 	// One above it, which is not all of the device: who took the rest is not said.
 	in.Report.OOMs[0].LimitBytes = 550 << 20
 	r = factsOf[OOMFacts](t, theFinding(t, inspected(in), OOM)).Request
-	if r.Whole || memory.BesideTensors(r.OOM, r.Breakdown.ReservedBytes) != 38<<20 {
+	if r.Whole || r.BesideTensors() != 38<<20 {
 		t.Errorf("%+v", r)
 	}
 	if p := predict.Predict(in); p.OfDeviceBytes != 0 {
@@ -565,9 +566,9 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	in := fixture.KeptRun(false)
 	caught := schemas.OOM{Seq: 4, RequestedBytes: 1 << 30, LimitBytes: 2 << 30, Step: 1, Phase: schemas.PhaseForward}
 	in.Report.OOMs = []schemas.OOM{caught}
-	if s := analyze.Summarize(in); len(s.Breakdown.Warnings) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal ||
+	if s := analyze.Summarize(in); len(s.Breakdown.Remarks) != 0 || len(s.Failed) != 1 || s.Failed[0].Fatal ||
 		s.Failed[0].Module != nil {
-		t.Errorf("the script went on: %q, %+v", s.Breakdown.Warnings, s.Failed)
+		t.Errorf("the script went on: %+v, %+v", s.Breakdown.Remarks, s.Failed)
 	}
 	for range 11 {
 		in.Report.OOMs = append(in.Report.OOMs, caught)
@@ -577,16 +578,15 @@ func TestSummariesSayWhatRunsDiedOf(t *testing.T) {
 	in.Manifest.Status = schemas.StatusOOM
 	s := analyze.Summarize(in)
 	if f := s.Failed[0]; len(s.Failed) != 10 || s.FailedMore != 3 || !f.Fatal || *f.Module != "head" ||
-		f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil || f.Sentence == "" {
+		f.RequestedBytes != 3<<30 || f.AllocatedBytes == nil {
 		t.Errorf("%d and %d more, first %+v", len(s.Failed), s.FailedMore, f)
 	}
-	const died = "the run died of a request for 3,072.00 MiB by module head that failed in forward of step 2; this " +
-		"is its peak until then, and --at oom=13 is that moment"
-	if w := s.Breakdown.Warnings; !slices.Equal(w, []string{died}) {
-		t.Errorf("%q", w)
+	if r := s.Breakdown.Remarks; len(r) != 1 || r[0].Kind != memory.RemarkDied || r[0].Failed.Nth != 13 ||
+		*r[0].Failed.Module != "head" || *r[0].Failed.At.Step != 2 {
+		t.Errorf("%+v", r)
 	}
 	at, err := memory.Breakdown(in, memory.At{OOM: new(int64(13))})
-	if err != nil || at.Devices[0].At.Event != 5 || len(at.Warnings) != 0 {
+	if err != nil || at.Devices[0].At.Event != 5 || len(at.Remarks) != 0 {
 		t.Errorf("%+v, %v", at, err)
 	}
 }
@@ -606,10 +606,6 @@ func TestWorkspacesThatFailedAreOneFinding(t *testing.T) {
 		s.Failed[1].Requests != 3 || s.Failed[1].RequestedBytes != 3<<20 || s.Failed[2].Requests != 1 {
 		t.Fatalf("%+v", s.Failed)
 	}
-	if f := s.Failed[1].Sentence; !strings.HasPrefix(f, "3 requests for at most 3.00 MiB by module a failed, the "+
-		"largest in forward of step 1, and torch itself went on without: it tries cuDNN's") {
-		t.Errorf("%q", f)
-	}
 	if found := (&evidence{in: &in, ledgers: memory.NewLedgers(&in)}).failures(); len(found) != 3 {
 		t.Errorf("%d findings", len(found))
 	}
@@ -626,7 +622,7 @@ func TestUnknownBytesAreFound(t *testing.T) {
 	v.AmbiguousTags, v.Verdict, v.ResidueBytes = 3, schemas.Lossy, 512
 	list := inspected(in)
 	if f := theFinding(t, list, NotConserved); *f.Bytes != 512 ||
-		factsOf[NotConservedFacts](t, f).Verdict != schemas.Lossy {
+		factsOf[NotConservedFacts](t, f).Conservation.Verdict != schemas.Lossy {
 		t.Errorf("%+v", f)
 	}
 	if n := factsOf[AmbiguousTagsFacts](t, theFinding(t, list, AmbiguousTags)).Tags; n != 3 {

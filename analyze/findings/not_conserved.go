@@ -1,12 +1,12 @@
 package findings
 
-import "github.com/dpsight/dpsight/schemas"
+import (
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/schemas"
+)
 
 // NotConservedFacts are those of [NotConserved], whose bytes are the residue.
-type NotConservedFacts struct {
-	Verdict string
-	Reason  string
-}
+type NotConservedFacts struct{ Conservation *memory.Conservation }
 
 // notConserved looks for a recording that replay and the allocator's counters do not agree on.
 func (x *evidence) notConserved() []Finding {
@@ -16,6 +16,6 @@ func (x *evidence) notConserved() []Finding {
 	}
 	f := x.finding(NotConserved)
 	x.of(&f, c.ResidueBytes)
-	f.Facts = NotConservedFacts{c.Verdict, c.Reason}
+	f.Facts = NotConservedFacts{c}
 	return []Finding{f}
 }

@@ -70,6 +70,8 @@ type BreakdownByRun struct {
 	Devices  []DeviceBy `json:"devices"`
 	Missing  string     `json:"missing,omitempty"` // see [memory.BreakdownRun]
 	Warnings []string   `json:"warnings"`
+
+	Remarks []memory.Remark `json:"-"`
 }
 
 // DeviceBy is one device's allocated bytes at one moment by one dimension or two.
@@ -93,11 +95,12 @@ type DeviceBy struct {
 	SharedHookActivations *memory.SharedActivation `json:"shared_hook_activations"` // null where nothing is shared
 	Conservation          memory.Conservation      `json:"conservation"`
 	Warnings              []string                 `json:"warnings"`
+	Remarks               []memory.Remark          `json:"-"`
 }
 
 // ByRow is what has one value of a dimension. Bytes are exclusive: each is in one row.
 type ByRow struct {
-	// null where the value is not known, and for others; [memory.SharedByModules] or [NotAnActivation] for what
+	// null where the value is not known, and for others; [schemas.SharedByModules] or [NotAnActivation] for what
 	// provably has none
 	Key    *string `json:"key"`
 	Others int     `json:"others"` // how many values are one row here; 0 = it is of one value
@@ -116,7 +119,7 @@ func BreakdownBy(in schemas.Tables, at memory.At, by By) (BreakdownByRun, error)
 	ledgers := memory.NewLedgers(&in)
 	whole, err := memory.BreakdownWith(&in, at, ledgers)
 	run := BreakdownByRun{Identity: whole.Identity, Devices: []DeviceBy{}, Missing: whole.Missing,
-		Warnings: whole.Warnings}
+		Warnings: whole.Warnings, Remarks: whole.Remarks}
 	if err != nil {
 		return run, err
 	}
@@ -135,7 +138,7 @@ func deviceBy(in *schemas.Tables, p identity.Place, l *memory.Ledger, d *memory.
 	out := DeviceBy{Device: d.Device, Rank: d.Rank, At: d.At, AllocatedBytes: d.AllocatedBytes,
 		TorchPeakAllocatedBytes: d.TorchPeakAllocatedBytes,
 		UnknownBytes:            map[Dimension]int64{}, SharedHookActivations: d.SharedHookActivations(),
-		Conservation: d.Conservation, Warnings: d.Warnings}
+		Conservation: d.Conservation, Warnings: d.Warnings, Remarks: d.Remarks}
 	if out.SharedHookActivations != nil {
 		out.SharedHookActivations.RunID = in.Manifest.RunID
 	}
@@ -292,7 +295,7 @@ func (g *group) merge(o *group) {
 }
 
 // aside are the values that stand after the others, whatever their bytes, and that no "12 others" takes in.
-var aside = []string{memory.SharedByModules, NotAnActivation, ""}
+var aside = []string{schemas.SharedByModules, NotAnActivation, ""}
 
 // list makes rows of what is within: in the order of the dimension, then by bytes, what stands aside, what is not known
 // and others last. Beyond the largest top known ones the rest are one row, where that saves a row.

@@ -224,7 +224,7 @@ func TestWorkspacesAreShared(t *testing.T) {
 			}
 			shared := int64(0)
 			for _, r := range run.Devices[0].Rows {
-				if r.Key != nil && *r.Key == memory.SharedByModules {
+				if r.Key != nil && *r.Key == schemas.SharedByModules {
 					if shared = r.Bytes; r.Modules != 0 {
 						t.Errorf("%s: %+v is of no module", d, r)
 					}

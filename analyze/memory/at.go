@@ -73,11 +73,33 @@ func ParseAt(s string) (At, error) {
 	return at, nil
 }
 
+// String is what [ParseAt] reads.
+func (at At) String() string {
+	var keys []string
+	switch {
+	case at.Event != nil:
+		return fmt.Sprintf("event=%d", *at.Event)
+	case at.OOM != nil && *at.OOM == 1:
+		return "oom"
+	case at.OOM != nil:
+		return fmt.Sprintf("oom=%d", *at.OOM)
+	case at == At{}:
+		return "peak"
+	}
+	if at.Step != nil {
+		keys = append(keys, fmt.Sprintf("step=%d", *at.Step))
+	}
+	if at.Phase != "" {
+		keys = append(keys, "phase="+at.Phase)
+	}
+	return strings.Join(keys, ",")
+}
+
 // found is the moment that an At means on one device.
 type found struct {
 	At        Moment
-	Allocated int64 // by the allocator's replay; -1 where no table holds that
-	Warnings  []string
+	Allocated int64          // by the allocator's replay; -1 where no table holds that
+	Failed    *FailedRequest // that At is of, where it was asked for by that
 }
 
 // FindMoment finds what at means on device p.
@@ -101,9 +123,9 @@ func FindMoment(in *schemas.Tables, p identity.Place, at At) (found, error) {
 	return found{At: MomentOf(in, p, v.PeakSeq), Allocated: v.PeakAllocatedBytes}, nil
 }
 
-// StepRange says which steps there are. Phases before the first have step -1, and those after the last its number and
-// one more: they can be asked for, and are no steps.
-func StepRange(in *schemas.Tables, p identity.Place, phases []int64) string {
+// NoStep is the error of a step that is not there. It says which steps there are: phases before the first have step -1,
+// and those after the last its number and one more, which can be asked for and are no steps.
+func NoStep(in *schemas.Tables, p identity.Place, step int64, phases []int64) error {
 	first, last := phases[0], phases[len(phases)-1]
 	var steps []int64
 	for i := range in.Steps {
@@ -114,23 +136,22 @@ func StepRange(in *schemas.Tables, p identity.Place, phases []int64) string {
 	switch {
 	case len(steps) > 0:
 	case last < 0:
-		return "the recording has no steps"
+		return fmt.Errorf("no step %d on %s: the recording has no steps", step, p)
 	default:
-		return fmt.Sprintf("phases are of steps %d to %d", first, last)
+		return fmt.Errorf("no step %d on %s: phases are of steps %d to %d", step, p, first, last)
 	}
 	low, high := slices.Min(steps), slices.Max(steps)
-	text := fmt.Sprintf("steps go from %d to %d", low, high)
-	var others []string
+	err := fmt.Errorf("no step %d on %s: steps go from %d to %d", step, p, low, high)
 	if first < low {
-		others = append(others, fmt.Sprintf("%d is what came before them", first))
+		err = fmt.Errorf("%w; %d is what came before them", err, first)
 	}
-	if last > high {
-		others = append(others, fmt.Sprintf("%d is what came after", last))
+	switch {
+	case last > high && first < low:
+		err = fmt.Errorf("%w, %d is what came after", err, last)
+	case last > high:
+		err = fmt.Errorf("%w; %d is what came after", err, last)
 	}
-	if len(others) > 0 {
-		text += "; " + strings.Join(others, ", ")
-	}
-	return text
+	return err
 }
 
 // phaseMoment is the highest moment of a phase. Its step and phase are those of the row: where nothing in a phase is as
@@ -165,8 +186,7 @@ func phaseMoment(in *schemas.Tables, p identity.Place, at At) (found, error) {
 	case len(steps) == 0:
 		return found{}, fmt.Errorf("%s has no phases", p)
 	case len(phases) == 0:
-		return found{}, fmt.Errorf("no step %d on %s: %s", *at.Step, p,
-			StepRange(in, p, slices.Sorted(maps.Keys(steps))))
+		return found{}, NoStep(in, p, *at.Step, slices.Sorted(maps.Keys(steps)))
 	default:
 		return found{}, fmt.Errorf("no phase %q there on %s%s", at.Phase, p,
 			near.Guess(at.Phase, slices.Sorted(maps.Keys(phases))))
@@ -225,21 +245,4 @@ func PhaseOf(in *schemas.Tables, p identity.Place, seq int64) (step *int64, phas
 func PhaseFamily(phase string) string {
 	family, _, _ := strings.Cut(phase, ".")
 	return family
-}
-
-// When is the moment of a peak.
-func When(m *Moment) string {
-	switch {
-	case m == nil || m.Phase == nil && m.Step == nil:
-		return "outside the steps"
-	case m.Step == nil && *m.Phase == schemas.PhaseBetween:
-		return "outside all phases"
-	case m.Step == nil:
-		return "in " + *m.Phase
-	case m.Phase == nil:
-		return fmt.Sprintf("in step %d", *m.Step)
-	case *m.Phase == schemas.PhaseBetween:
-		return fmt.Sprintf("outside all phases of step %d", *m.Step)
-	}
-	return fmt.Sprintf("in %s of step %d", *m.Phase, *m.Step)
 }

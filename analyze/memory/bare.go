@@ -1,11 +1,9 @@
 package memory
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -37,39 +35,24 @@ func UntaggedStep(in *schemas.Tables, p identity.Place, step int64) *Untagged {
 	return &Untagged{Place: p, Step: step, Likeness: likeness(in, p, step)}
 }
 
-// Words say it in a sentence.
-func (u *Untagged) Words() string {
-	lead := fmt.Sprintf("step %d has no tags", u.Step)
-	if u.OnlyPeak {
-		lead = fmt.Sprintf("only step %d, which has no tags, reached the peak", u.Step)
-	}
-	return fmt.Sprintf("%s: %s: %s", u.Place, lead, u.Likeness.words())
-}
-
-// bareBreakdown adds to that how much is known by phase only, and where to look instead.
-func bareBreakdown(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) string {
+// untaggedRemark says how much is known by phase only at a moment of such a step, and where to look instead; nil for a
+// moment of any other.
+func untaggedRemark(in *schemas.Tables, p identity.Place, d *DeviceBreakdown) *Remark {
 	u := UntaggedAt(in, p, d.At)
 	if u == nil {
-		return ""
+		return nil
 	}
-	note := u.Words()
-	if d.AllocatedBytes == 0 {
-		return note
-	}
-	var phaseOnly int64
+	r := &Remark{Kind: RemarkUntagged, Untagged: u, AllocatedBytes: d.AllocatedBytes}
 	for _, c := range d.Categories {
-		phaseOnly += c.PhaseOnlyBytes
+		r.PhaseOnlyBytes += c.PhaseOnlyBytes
 	}
-	note += fmt.Sprintf("; %s of what is allocated is known by phase only", prose.Share(float64(phaseOnly),
-		float64(d.AllocatedBytes)))
 	if near := nearestTagged(in, p, *d.At.Step); near >= 0 {
-		at := fmt.Sprintf("--at step=%d", near)
+		r.Instead = &At{Step: &near}
 		if d.At.Phase != nil {
-			at += ",phase=" + *d.At.Phase
+			r.Instead.Phase = *d.At.Phase
 		}
-		note += fmt.Sprintf(" (%s breaks down a step with tags)", at)
 	}
-	return note
+	return r
 }
 
 // bareStep is a recorded step without tags, or nil.
@@ -126,28 +109,6 @@ func likeness(in *schemas.Tables, p identity.Place, step int64) Likeness {
 		l.From = FromParts
 	}
 	return l
-}
-
-func (l *Likeness) words() (text string) {
-	switch l.From {
-	case FromLifetimes:
-		return "what was made in it is known by lifetime and phase only"
-	case FromAnyAlike:
-		return "its categories come from a step with tags, where one allocated alike, else from lifetime and phase"
-	case FromNoneAlike:
-		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
-	case FromAlike:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", l.Like)
-	case FromAlikeInSizes:
-		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes", l.Like)
-	case FromParts:
-		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
-			"the same", l.Like)
-	}
-	if l.Known < l.Blocks {
-		text += fmt.Sprintf(" (%d of %d blocks; the others are known by lifetime and phase only)", l.Known, l.Blocks)
-	}
-	return text
 }
 
 // nearestTagged is the recorded step with tags that lies nearest, the earlier of two; -1 = none.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/dpsight/dpsight/analyze/fixture"
@@ -12,17 +11,16 @@ import (
 func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 	for _, c := range []struct {
 		step *schemas.BareStep
-		want string
+		want Likeness
 	}{
-		{nil, "where one allocated alike, else from lifetime and phase"},
-		{&schemas.BareStep{Blocks: 4}, "no step with tags allocated alike, and what was made in it is known by " +
-			"lifetime and phase only"},
+		{nil, Likeness{From: FromAnyAlike}},
+		{&schemas.BareStep{Blocks: 4}, Likeness{From: FromNoneAlike}},
 		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeExact, Blocks: 4, Known: 4},
-			"those of step 1, which made the same allocations;"},
+			Likeness{From: FromAlike, Like: 1, Blocks: 4, Known: 4}},
 		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeScaled, Blocks: 4, Known: 4},
-			"those of step 1, which made the same allocations in other sizes;"},
+			Likeness{From: FromAlikeInSizes, Like: 1, Blocks: 4, Known: 4}},
 		{&schemas.BareStep{Like: new(int64(1)), How: schemas.LikeParts, Blocks: 4, Known: 3},
-			"put together from parts of step 1 and of steps around it that did the same (3 of 4 blocks; the others"},
+			Likeness{From: FromParts, Like: 1, Blocks: 4, Known: 3}},
 	} {
 		in := fixture.Hooked()
 		v := &in.Report.Devices[0]
@@ -38,20 +36,31 @@ func TestBareStepsSayWhereTheirCategoriesComeFrom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lead, share := "only step 0, which has no tags, reached the peak: ",
-				"; 13 % of what is allocated is known by phase only"
-			if at.Event != nil {
-				lead, share = "step 0 has no tags: ", "; 0 %"
+			if len(run.Devices[0].Remarks) != 1 {
+				t.Fatalf("%s: %+v", at, run.Devices[0].Remarks)
 			}
-			w := run.Devices[0].Warnings
-			if len(w) != 1 || !strings.HasPrefix(w[0], "cuda:0: "+lead) || !strings.Contains(w[0], c.want) ||
-				!strings.Contains(w[0], share) ||
-				!strings.HasSuffix(w[0], " (--at step=1,phase=forward breaks down a step with tags)") {
-				t.Errorf("%+v: %q", at, w)
+			phaseOnly := int64(512)
+			if at.Event != nil {
+				phaseOnly = 0
+			}
+			r := run.Devices[0].Remarks[0]
+			want := Untagged{OnlyPeak: at.Event == nil, Likeness: c.want}
+			if r.Kind != RemarkUntagged || *r.Untagged != want || r.PhaseOnlyBytes != phaseOnly ||
+				r.AllocatedBytes != run.Devices[0].AllocatedBytes || r.Instead.String() != "step=1,phase=forward" {
+				t.Errorf("%s: %+v, %+v", at, r, r.Untagged)
 			}
 		}
 	}
-	if run, err := Breakdown(fixture.Hooked(), At{}); err != nil || len(run.Devices[0].Warnings) > 0 {
-		t.Errorf("a peak in a step with tags: %v, %v", run.Devices[0].Warnings, err)
+	if run, err := Breakdown(fixture.Hooked(), At{}); err != nil || len(run.Devices[0].Remarks) > 0 {
+		t.Errorf("a peak in a step with tags: %+v, %v", run.Devices[0].Remarks, err)
+	}
+}
+
+// A moment is named as it is asked for.
+func TestMomentsAreNamedAsTheyAreRead(t *testing.T) {
+	for _, name := range []string{"peak", "oom", "oom=2", "event=7", "step=3", "phase=forward", "step=0,phase=backward"} {
+		if at, err := ParseAt(name); err != nil || at.String() != name {
+			t.Errorf("%s: %s, %v", name, at, err)
+		}
 	}
 }

@@ -13,20 +13,19 @@ type ModuleBytes struct {
 	NameBytes  int64 `json:"name_bytes"`  // by the parameter that its owner names
 	BirthBytes int64 `json:"birth_bytes"` // by the module that ran when it was allocated
 	NoneBytes  int64 `json:"none_bytes"`  // not known
-	// SharedBytes are of no module, since all share them: see [SharedByModules].
+	// SharedBytes are of no module, since all share them: see [IsSharedByModules].
 	SharedBytes int64 `json:"shared_bytes"`
 }
 
 // Any reports whether any block's module is known.
 func (m *ModuleBytes) Any() bool { return m.OwnerBytes+m.NameBytes+m.BirthBytes > 0 }
 
-// SharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the
+// IsSharedByModules stands for the module of libraries' workspaces. torch makes one for a thread and stream when the
 // first product there needs it, and all later ones use it: the module that happened to be called first is not charged
 // with what every other needs too. A workspace that is taken for one call, and given back in it, is that call's
 // module's.
-const SharedByModules = "shared by all modules"
-
-var IsSharedByModules = &schemas.Module{Path: SharedByModules, Class: SharedByModules, Role: SharedByModules}
+var IsSharedByModules = &schemas.Module{Path: schemas.SharedByModules, Class: schemas.SharedByModules,
+	Role: schemas.SharedByModules}
 
 // isShared reports whether a block that is counted under o is a workspace that outlives the call that made it.
 func isShared(a *schemas.Allocation, o *schemas.Owner) bool {

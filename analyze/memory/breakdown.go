@@ -41,7 +41,9 @@ type BreakdownRun struct {
 	Confidence       *string  `json:"confidence"`
 	PeakReservedBand []int64  `json:"peak_reserved_band"`
 	UnknownReads     *int64   `json:"unknown_reads"`
-	Warnings         []string `json:"warnings"`
+	Warnings         []string `json:"warnings"` // report makes them of Remarks
+
+	Remarks []Remark `json:"-"`
 }
 
 // DeviceBreakdown is what one device's allocated bytes are for at one moment.
@@ -54,7 +56,8 @@ type DeviceBreakdown struct {
 	TorchPeakAllocatedBytes *int64          `json:"torch_peak_allocated_bytes"`
 	Categories              []CategoryBytes `json:"categories"` // in the order of precedence; those with MaxBytes > 0
 	Conservation            Conservation    `json:"conservation"`
-	Warnings                []string        `json:"warnings"`
+	Warnings                []string        `json:"warnings"` // report makes them of Remarks
+	Remarks                 []Remark        `json:"-"`
 }
 
 // Moment is the point just after an event. Step is null before the first step.
@@ -109,7 +112,9 @@ type Conservation struct {
 	// replay.
 	ResidueBytes  int64  `json:"residue_bytes"`
 	AmbiguousTags int64  `json:"ambiguous_tags"`
-	Reason        string `json:"reason"`
+	Reason        string `json:"reason"` // ingest's; where Sum is not replay's figure, report's
+	// Sum is what the categories sum to and Replayed what they should; nil where they do.
+	Sum, Replayed *int64 `json:"-"`
 }
 
 // Category returns the named category's part, zero if it has none.
@@ -202,10 +207,12 @@ func Breakdown(in schemas.Tables, at At) (BreakdownRun, error) {
 func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, error) {
 	run := BreakdownRun{Identity: identity.Of(in), Devices: []DeviceBreakdown{}, Warnings: []string{}}
 	if in.Report != nil {
-		run.Warnings = append(run.Warnings, in.Report.Warnings...)
+		for _, w := range in.Report.Warnings {
+			run.Remarks = append(run.Remarks, Remark{Kind: RemarkOfIngest, Text: w})
+		}
 	}
-	if died := diedOf(in); died != "" && at == (At{}) {
-		run.Warnings = append(run.Warnings, died)
+	if died := diedOf(in); died != nil && at == (At{}) {
+		run.Remarks = append(run.Remarks, Remark{Kind: RemarkDied, Failed: died})
 	}
 	run.Confidence = identity.OrNull(run.Identity.Confidence)
 	if in.Report != nil && in.Report.Prediction != nil {
@@ -232,13 +239,15 @@ func BreakdownWith(in *schemas.Tables, at At, ledgers *Ledgers) (BreakdownRun, e
 		}
 		m, err := FindMoment(in, p, at)
 		if err != nil { // another rank has that moment: this one did not take that step
-			run.Warnings = append(run.Warnings, err.Error())
+			run.Remarks = append(run.Remarks, Remark{Kind: RemarkNoMoment, Err: err})
 			continue
 		}
 		d := BreakdownAt(in, p, l, m.At, m.Allocated)
-		d.Warnings = append(d.Warnings, m.Warnings...)
-		if s := bareBreakdown(in, p, &d); s != "" {
-			d.Warnings = append(d.Warnings, s)
+		if m.Failed != nil {
+			d.Remarks = append(d.Remarks, Remark{Kind: RemarkFailedHere, Device: d.Device, Failed: m.Failed})
+		}
+		if r := untaggedRemark(in, p, &d); r != nil {
+			d.Remarks = append(d.Remarks, *r)
 		}
 		run.Devices = append(run.Devices, d)
 	}
@@ -276,7 +285,8 @@ func BreakdownAt(in *schemas.Tables, p identity.Place, l *Ledger, at Moment, rep
 	}
 	if v := identity.Verdict(in, p); v != nil {
 		d.TorchPeakAllocatedBytes = v.TorchPeakAllocatedBytes
-		d.Conservation = Conservation{v.Verdict, v.ResidueBytes, v.AmbiguousTags, v.Reason}
+		d.Conservation = Conservation{Verdict: v.Verdict, ResidueBytes: v.ResidueBytes, AmbiguousTags: v.AmbiguousTags,
+			Reason: v.Reason}
 	}
 	d.checkSum(replayed)
 	return d
@@ -327,8 +337,7 @@ func (l *Ledger) Count(parts []CategoryBytes, i int, seq int64) {
 func (d *DeviceBreakdown) checkSum(replayed int64) {
 	if replayed < 0 || replayed == d.AllocatedBytes {
 		if d.Conservation.Verdict == schemas.Lossy {
-			d.Warnings = append(d.Warnings, fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes",
-				d.Device, d.Conservation.Reason, d.Conservation.ResidueBytes))
+			d.Remarks = append(d.Remarks, Remark{Kind: RemarkLossy, Device: d.Device, Conservation: new(d.Conservation)})
 		}
 		return
 	}
@@ -336,10 +345,10 @@ func (d *DeviceBreakdown) checkSum(replayed int64) {
 	if residue < 0 {
 		residue = -residue
 	}
-	d.Conservation.Verdict = schemas.Lossy
+	d.Conservation.Verdict, d.Conservation.Reason = schemas.Lossy, ""
 	d.Conservation.ResidueBytes = max(d.Conservation.ResidueBytes, residue)
-	d.Conservation.Reason = fmt.Sprintf("the categories sum to %d bytes, replay says %d", d.AllocatedBytes, replayed)
-	d.Warnings = append(d.Warnings, d.Device+": "+d.Conservation.Reason)
+	d.Conservation.Sum, d.Conservation.Replayed = new(d.AllocatedBytes), &replayed
+	d.Remarks = append(d.Remarks, Remark{Kind: RemarkSumDiffers, Device: d.Device, Conservation: new(d.Conservation)})
 }
 
 // Level is how many bytes there are from event seq on.

@@ -29,7 +29,7 @@ func TestCategoriesSumToAllocatedAtEveryEvent(t *testing.T) {
 			reached := make([]int64, NCategories)
 			for seq, want := range counts {
 				d := BreakdownAt(&in, p, l, MomentOf(&in, p, int64(seq)), want)
-				if d.AllocatedBytes != want || d.Conservation.Verdict != schemas.Exact || len(d.Warnings) > 0 {
+				if d.AllocatedBytes != want || d.Conservation.Verdict != schemas.Exact || len(d.Remarks) > 0 {
 					t.Fatalf("seed %d, %v, event %d: %d bytes, want %d (%+v)", seed, p, seq, d.AllocatedBytes, want,
 						d.Conservation)
 				}
@@ -175,14 +175,21 @@ func TestResidueIsNeverHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := run.Devices[0].Conservation
-	if c.Verdict != schemas.Lossy || c.ResidueBytes != 512 || len(run.Devices[0].Warnings) != 1 {
-		t.Errorf("%+v, %v", c, run.Devices[0].Warnings)
+	if c.Verdict != schemas.Lossy || c.ResidueBytes != 512 || *c.Replayed-*c.Sum != 512 ||
+		len(run.Devices[0].Remarks) != 1 || run.Devices[0].Remarks[0].Kind != RemarkSumDiffers {
+		t.Errorf("%+v, %+v", c, run.Devices[0].Remarks)
+	}
+	in = fixture.Hooked()
+	in.Report.Devices[0].Verdict, in.Report.Devices[0].Reason = schemas.Lossy, "3 events are missing"
+	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Remarks) != 1 ||
+		run.Devices[0].Remarks[0].Kind != RemarkLossy || run.Devices[0].Conservation.Reason != "3 events are missing" {
+		t.Errorf("%+v, %v", run.Devices, err)
 	}
 	in = fixture.Hooked()
 	in.Report.Devices[0].InstrumentedPeakSeq = nil
 	in.Steps[0].Instrumented = false
-	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Warnings) != 1 ||
-		!strings.Contains(run.Devices[0].Warnings[0], "has no tags") {
+	if run, err = Breakdown(in, At{}); err != nil || len(run.Devices[0].Remarks) != 1 ||
+		run.Devices[0].Remarks[0].Kind != RemarkUntagged {
 		t.Errorf("a peak in a bare step: %v, %v", run.Devices, err)
 	}
 }

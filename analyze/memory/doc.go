@@ -12,7 +12,7 @@
 //
 // A block belongs to one module at a time: the module of the owner that it is counted under, or the one that the
 // owner's parameter belongs to or lies nearest below, or else the one that ran when the block was allocated. Libraries'
-// workspaces are shared by all modules, see [SharedByModules].
+// workspaces are shared by all modules, see [IsSharedByModules].
 //
 // # Kept gradients
 //

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dpsight/dpsight/analyze/identity"
-	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -28,12 +26,14 @@ type FailedRequest struct {
 	At             Moment `json:"at"`
 	AllocatedBytes *int64 `json:"allocated_bytes"`
 	CachedBytes    *int64 `json:"cached_bytes"` // and free
-	Sentence       string `json:"sentence"`
+	Sentence       string `json:"sentence"`     // report's
 
 	OOM   *schemas.OOM `json:"-"`
 	Index int          `json:"-"` // in the report
 	Nth   int64        `json:"-"` // of its device, from 1: what --at counts
 	Whole bool         `json:"-"` // the limit is all of the device
+	// ReservedBytes is what torch had reserved at that moment; nil where that is not known.
+	ReservedBytes *int64 `json:"-"`
 	// breakdown is that of its moment, nil where the events around it are not in the journal; layout is nil where the
 	// cache cannot be told.
 	Breakdown *DeviceBreakdown `json:"-"`
@@ -128,23 +128,31 @@ func FailedRequests(in *schemas.Tables, ledgers *Ledgers) (out []FailedRequest) 
 
 // failure is that of a group.
 func failure(in *schemas.Tables, group []int, ledgers *Ledgers) FailedRequest {
-	i := group[0]
-	o := &in.Report.OOMs[i]
-	p := identity.Place{Rank: o.Rank, Device: o.Device}
-	r := FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal,
-		EndUnknown: o.EndUnknown, Absorbed: o.Absorbed(),
-		Requests: len(group), RequestedBytes: o.RequestedBytes, Module: identity.OrNull(o.Module),
-		At:  failureMoment(in, p, i),
-		OOM: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
-	if o.Seq != 0 { // else the process died before its last drain
+	r := request(in, group[0])
+	r.Requests = len(group)
+	if r.OOM.Seq != 0 { // else the process died before its last drain
+		p := identity.Place{Rank: r.OOM.Rank, Device: r.OOM.Device}
 		d := BreakdownAt(in, p, ledgers.Of(p), r.At, -1)
-		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), o.Seq)
+		r.Breakdown, r.Layout = &d, LayoutAt(in, p, ledgers.Of(p), r.OOM.Seq)
 		r.AllocatedBytes = &d.AllocatedBytes
 	}
 	if r.Layout != nil {
 		r.CachedBytes = new(r.Layout.Free())
 	}
-	r.Sentence = r.sentence()
+	return r
+}
+
+// request is the i-th failure of the report, without what was in its way.
+func request(in *schemas.Tables, i int) FailedRequest {
+	o := &in.Report.OOMs[i]
+	p := identity.Place{Rank: o.Rank, Device: o.Device}
+	r := FailedRequest{RunID: in.Manifest.RunID, Device: p.String(), Rank: o.Rank, Fatal: o.Fatal,
+		EndUnknown: o.EndUnknown, Absorbed: o.Absorbed(),
+		Requests: 1, RequestedBytes: o.RequestedBytes, Module: identity.OrNull(o.Module),
+		At: failureMoment(in, p, i), OOM: o, Index: i, Nth: Nth(in, i), Whole: WholeDevice(in, o.LimitBytes)}
+	if o.Seq != 0 {
+		r.ReservedBytes = ReservedAt(in, p, o.Seq)
+	}
 	return r
 }
 
@@ -164,87 +172,17 @@ func (r *FailedRequest) ShortOf() int64 {
 	return r.OOM.RequestedBytes - min(r.OOM.LimitBytes-r.Layout.Reserved, r.OOM.DeviceFreeBytes)
 }
 
-// sentence says what failed and what was in its way.
-func (r *FailedRequest) sentence() string {
-	o := r.OOM
-	ended := "and the script went on"
-	switch {
-	case o.Fatal:
-		ended = "and the run died of it"
-	case o.EndUnknown:
-		ended = "and nothing says whether the run went on"
-	case o.Absorbed():
-		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
-			"first whose workspace can be had"
-	}
-	text := fmt.Sprintf("A %s failed %s, %s", requestWords(o), When(&r.At), ended)
-	if r.Requests > 1 {
-		text = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", r.Requests,
-			strings.TrimPrefix(requestWords(o), "request for "), When(&r.At), ended)
-	}
-	d, lay := r.Breakdown, r.Layout
-	if d == nil {
-		return text + "; the events around it are not in the journal."
-	}
-	const most = 4
-	var names []string
-	var rest int64
-	for i, c := range r.Holders() {
-		if i < most {
-			names = append(names, prose.MiB(c.Bytes)+" of "+prose.Words(c.Category))
-		} else {
-			rest += c.Bytes
-		}
-	}
-	if rest > 0 {
-		names = append(names, prose.MiB(rest)+" of others")
-	}
-	text += fmt.Sprintf(". The %s: %s were allocated", limitWords(o, d.ReservedBytes, r.Whole),
-		prose.MiB(d.AllocatedBytes))
-	if len(names) > 0 {
-		text += " (" + prose.JoinWords(names) + ")"
-	}
-	if lay == nil {
-		return text + "."
-	}
-	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", prose.MiB(lay.Free()),
-		prose.MiB(lay.Largest))
-	if lay.Free() >= o.RequestedBytes {
-		text += " The cache had as many bytes as were asked for, but not in one piece."
-	}
-	if short := r.ShortOf(); short > 0 {
-		text += fmt.Sprintf(" With %s less held or cached it would have been served.", prose.MiB(short))
-	}
-	return text
-}
-
-// requestWords say what was asked, and by whom.
-func requestWords(o *schemas.OOM) string {
-	text := "request for " + prose.MiB(o.RequestedBytes)
-	if o.Module != "" {
-		text += " by module " + o.Module
-	}
-	return text
-}
-
-// diedOf says of what a run died that is broken down at its peak; empty where it did not run out of memory.
-func diedOf(in *schemas.Tables) string {
+// diedOf is the request that the run died of; nil where it did not run out of memory.
+func diedOf(in *schemas.Tables) *FailedRequest {
 	if in.Report == nil {
-		return ""
+		return nil
 	}
 	for i := range in.Report.OOMs {
-		o := &in.Report.OOMs[i]
-		if !o.Fatal {
-			continue
+		if in.Report.OOMs[i].Fatal {
+			return new(request(in, i))
 		}
-		at := failureMoment(in, identity.Place{Rank: o.Rank, Device: o.Device}, i)
-		text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(o), When(&at))
-		if o.Seq != 0 {
-			text += fmt.Sprintf("; this is its peak until then, and %s is that moment", AtFailure(Nth(in, i)))
-		}
-		return text
 	}
-	return ""
+	return nil
 }
 
 // Nth is which of its device's failures the i-th of the report is, from 1: what --at counts.
@@ -256,14 +194,6 @@ func Nth(in *schemas.Tables, i int) (n int64) {
 		}
 	}
 	return n
-}
-
-// AtFailure is the option that names a device's n-th failure.
-func AtFailure(n int64) string {
-	if n == 1 {
-		return "--at oom"
-	}
-	return fmt.Sprintf("--at oom=%d", n)
 }
 
 // failureMoment is when the i-th failure of the report happened.
@@ -282,11 +212,11 @@ func failureMoment(in *schemas.Tables, p identity.Place, i int) Moment {
 // BesideTensors is what of a failure's limit the allocator could not have, 0 where that is nothing or not known.
 // Torch's limit is all of the device, the CUDA context included, unless the script set a lower one; what "dpsight
 // predict" calls memory leaves the context out.
-func BesideTensors(o *schemas.OOM, reserved *int64) int64 {
-	if reserved == nil {
+func (r *FailedRequest) BesideTensors() int64 {
+	if r.ReservedBytes == nil {
 		return 0
 	}
-	return max(0, o.LimitBytes-o.DeviceFreeBytes-*reserved)
+	return max(0, r.OOM.LimitBytes-r.OOM.DeviceFreeBytes-*r.ReservedBytes)
 }
 
 // leastWhole is how much of what NVML calls a device's memory torch can have at least, in percent: what the driver
@@ -304,26 +234,6 @@ func WholeDevice(in *schemas.Tables, limit int64) bool {
 	})
 }
 
-// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the
-// device: of a limit that the script has set others take nothing.
-func limitWords(o *schemas.OOM, reserved *int64, whole bool) string {
-	if o.LimitBytes == 0 {
-		return "limit is not known, and " + prose.MiB(o.DeviceFreeBytes) + " were free on the device"
-	}
-	text := "limit is " + prose.MiB(o.LimitBytes)
-	taken := BesideTensors(o, reserved)
-	switch {
-	case whole && reserved == nil:
-		text += ", with what the CUDA context and others take of it"
-	case whole && taken > 0:
-		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
-			"left for tensors", prose.MiB(taken), prose.MiB(o.LimitBytes-taken))
-	case taken > 0:
-		text += fmt.Sprintf(", of which %s were left for tensors", prose.MiB(o.LimitBytes-taken))
-	}
-	return text
-}
-
 // FailureAt is the moment of the device's n-th request that failed, from 1.
 func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
 	var seen int64
@@ -339,20 +249,18 @@ func FailureAt(in *schemas.Tables, p identity.Place, n int64) (found, error) {
 			continue
 		}
 		if o.Seq == 0 {
-			return found{}, fmt.Errorf("%s ran out of memory %s, and the events before that are not in the journal", p,
-				When(new(failureMoment(in, p, i))))
+			return found{}, fmt.Errorf("%s ran out of memory, and the events before that are not in the journal", p)
 		}
-		note := fmt.Sprintf("%s: a %s failed here; the %s", p, requestWords(o),
-			limitWords(o, ReservedAt(in, p, o.Seq), WholeDevice(in, o.LimitBytes)))
-		if o.LimitBytes > 0 {
-			note += fmt.Sprintf(", and %s were free on the device", prose.MiB(o.DeviceFreeBytes))
-		}
-		return found{At: failureMoment(in, p, i), Allocated: -1, Warnings: []string{note}}, nil
+		r := request(in, i)
+		return found{At: r.At, Allocated: -1, Failed: &r}, nil
 	}
 	if seen == 0 {
 		return found{}, noFailure(in, p)
 	}
-	return found{}, fmt.Errorf("%s ran out of memory %s, not %d times", p, prose.Times(int(seen)), n)
+	if seen == 1 {
+		return found{}, fmt.Errorf("%s ran out of memory once, not %d times", p, n)
+	}
+	return found{}, fmt.Errorf("%s ran out of memory %d times, not %d times", p, seen, n)
 }
 
 // noFailure says that no request of a device is known to have failed, and no more than was looked at.

@@ -321,5 +321,5 @@ func unfinishedStep(in *schemas.Tables, p identity.Place, step int64, steps map[
 	case len(steps) == 0:
 		return nil, fmt.Errorf("%s has no steps", p)
 	}
-	return nil, fmt.Errorf("no step %d on %s: %s", step, p, memory.StepRange(in, p, slices.Sorted(maps.Keys(steps))))
+	return nil, memory.NoStep(in, p, step, slices.Sorted(maps.Keys(steps)))
 }

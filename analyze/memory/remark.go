@@ -1,0 +1,29 @@
+package memory
+
+// A Remark is what should be known of a breakdown before its figures are taken at face value. Report finds the words.
+type Remark struct {
+	Kind     RemarkKind
+	Device   string // "cuda:0"; empty where it is on the run
+	Text     string
+	Err      error
+	Failed   *FailedRequest
+	Untagged *Untagged
+	// Of [RemarkUntagged]: what is known by phase only, of all that is allocated, and the nearest moment of a step with
+	// tags, nil where no step has any.
+	PhaseOnlyBytes, AllocatedBytes int64
+	Instead                        *At
+	Conservation                   *Conservation
+}
+
+// RemarkKind says what a [Remark] is about, and so which of the other fields it has.
+type RemarkKind string
+
+const (
+	RemarkOfIngest   RemarkKind = "ingest"      // Text: what ingest warned of
+	RemarkDied       RemarkKind = "died"        // Failed, of which the run died: its peak came before
+	RemarkNoMoment   RemarkKind = "no moment"   // Err: a device does not have it, and another does
+	RemarkFailedHere RemarkKind = "failed here" // Device, Failed: the moment is that of the request
+	RemarkLossy      RemarkKind = "lossy"       // Device, Conservation: events are missing or disagree
+	RemarkSumDiffers RemarkKind = "sum differs" // Device, Conservation: the categories' sum is not replay's figure
+	RemarkUntagged   RemarkKind = "untagged"    // Untagged: the moment is of a step without tags
+)

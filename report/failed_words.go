@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// failedWords say what failed for want of memory and what was in its way.
+func failedWords(r *memory.FailedRequest) string {
+	o := r.OOM
+	ended := "and the script went on"
+	switch {
+	case o.Fatal:
+		ended = "and the run died of it"
+	case o.EndUnknown:
+		ended = "and nothing says whether the run went on"
+	case o.Absorbed():
+		ended = "and torch itself went on without: it tries cuDNN's algorithms one after the other, and takes the " +
+			"first whose workspace can be had"
+	}
+	text := fmt.Sprintf("A %s failed %s, %s", requestWords(o), when(&r.At), ended)
+	if r.Requests > 1 {
+		text = fmt.Sprintf("%d requests for at most %s failed, the largest %s, %s", r.Requests,
+			strings.TrimPrefix(requestWords(o), "request for "), when(&r.At), ended)
+	}
+	d, lay := r.Breakdown, r.Layout
+	if d == nil {
+		return text + "; the events around it are not in the journal."
+	}
+	const most = 4
+	var names []string
+	var rest int64
+	for i, c := range r.Holders() {
+		if i < most {
+			names = append(names, prose.MiB(c.Bytes)+" of "+prose.Words(c.Category))
+		} else {
+			rest += c.Bytes
+		}
+	}
+	if rest > 0 {
+		names = append(names, prose.MiB(rest)+" of others")
+	}
+	text += fmt.Sprintf(". The %s: %s were allocated", limitWords(r), prose.MiB(d.AllocatedBytes))
+	if len(names) > 0 {
+		text += " (" + prose.JoinWords(names) + ")"
+	}
+	if lay == nil {
+		return text + "."
+	}
+	text += fmt.Sprintf(", and %s were cached and free, the largest piece of them %s.", prose.MiB(lay.Free()),
+		prose.MiB(lay.Largest))
+	if lay.Free() >= o.RequestedBytes {
+		text += " The cache had as many bytes as were asked for, but not in one piece."
+	}
+	if short := r.ShortOf(); short > 0 {
+		text += fmt.Sprintf(" With %s less held or cached it would have been served.", prose.MiB(short))
+	}
+	return text
+}
+
+// requestWords say what was asked, and by whom.
+func requestWords(o *schemas.OOM) string {
+	text := "request for " + prose.MiB(o.RequestedBytes)
+	if o.Module != "" {
+		text += " by module " + o.Module
+	}
+	return text
+}
+
+// diedWords say of what a run died that is broken down at its peak.
+func diedWords(r *memory.FailedRequest) string {
+	text := fmt.Sprintf("the run died of a %s that failed %s", requestWords(r.OOM), when(&r.At))
+	if r.OOM.Seq != 0 {
+		text += fmt.Sprintf("; this is its peak until then, and %s is that moment", atFailure(r))
+	}
+	return text
+}
+
+// failedHereWords say of a moment what failed at it.
+func failedHereWords(device string, r *memory.FailedRequest) string {
+	text := fmt.Sprintf("%s: a %s failed here; the %s", device, requestWords(r.OOM), limitWords(r))
+	if r.OOM.LimitBytes > 0 {
+		text += fmt.Sprintf(", and %s were free on the device", prose.MiB(r.OOM.DeviceFreeBytes))
+	}
+	return text
+}
+
+// atFailure is the option that names a failure.
+func atFailure(r *memory.FailedRequest) string { return "--at " + memory.At{OOM: &r.Nth}.String() }
+
+// limitWords say of a failure's limit how much of it tensors could have. Who took the rest is known only of all of the
+// device: of a limit that the script has set others take nothing.
+func limitWords(r *memory.FailedRequest) string {
+	limit := r.OOM.LimitBytes
+	if limit == 0 {
+		return "limit is not known, and " + prose.MiB(r.OOM.DeviceFreeBytes) + " were free on the device"
+	}
+	text := "limit is " + prose.MiB(limit)
+	taken := r.BesideTensors()
+	switch {
+	case r.Whole && r.ReservedBytes == nil:
+		text += ", with what the CUDA context and others take of it"
+	case r.Whole && taken > 0:
+		text += fmt.Sprintf(", of which the CUDA context, the driver and other processes took %s, so that %s were "+
+			"left for tensors", prose.MiB(taken), prose.MiB(limit-taken))
+	case taken > 0:
+		text += fmt.Sprintf(", of which %s were left for tensors", prose.MiB(limit-taken))
+	}
+	return text
+}
+
+// tellFailed fills in the sentence of each request.
+func tellFailed(requests []memory.FailedRequest) []memory.FailedRequest {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Sentence = failedWords(&requests[i])
+	}
+	return requests
+}

@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpsight/dpsight/analyze/grouping"
+	"github.com/dpsight/dpsight/analyze/memory"
+	"github.com/dpsight/dpsight/analyze/prose"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// memoryWords are a sentence a remark on a breakdown.
+func memoryWords(remarks []memory.Remark) []string {
+	out := make([]string, len(remarks))
+	for i := range remarks {
+		out[i] = memoryWord(&remarks[i])
+	}
+	return out
+}
+
+// memoryWord says a remark in a sentence.
+func memoryWord(r *memory.Remark) string {
+	switch r.Kind {
+	case memory.RemarkOfIngest:
+		return r.Text
+	case memory.RemarkNoMoment:
+		return r.Err.Error()
+	case memory.RemarkDied:
+		return diedWords(r.Failed)
+	case memory.RemarkFailedHere:
+		return failedHereWords(r.Device, r.Failed)
+	case memory.RemarkLossy:
+		return fmt.Sprintf("%s: events are missing or disagree (%s): residue %d bytes", r.Device,
+			conservationReason(r.Conservation), r.Conservation.ResidueBytes)
+	case memory.RemarkSumDiffers:
+		return r.Device + ": " + conservationReason(r.Conservation)
+	}
+	text := untaggedWords(r.Untagged)
+	if r.AllocatedBytes == 0 {
+		return text
+	}
+	text += fmt.Sprintf("; %s of what is allocated is known by phase only", prose.Share(float64(r.PhaseOnlyBytes),
+		float64(r.AllocatedBytes)))
+	if r.Instead != nil {
+		text += fmt.Sprintf(" (--at %s breaks down a step with tags)", r.Instead)
+	}
+	return text
+}
+
+// conservationReason is why a recording is not proved whole; empty where nothing says it.
+func conservationReason(c *memory.Conservation) string {
+	if c.Sum == nil {
+		return c.Reason
+	}
+	return fmt.Sprintf("the categories sum to %d bytes, replay says %d", *c.Sum, *c.Replayed)
+}
+
+// untaggedWords say where the categories of a step without tags come from.
+func untaggedWords(u *memory.Untagged) string {
+	lead := fmt.Sprintf("step %d has no tags", u.Step)
+	if u.OnlyPeak {
+		lead = fmt.Sprintf("only step %d, which has no tags, reached the peak", u.Step)
+	}
+	return fmt.Sprintf("%s: %s: %s", u.Place, lead, likenessWords(&u.Likeness))
+}
+
+func likenessWords(l *memory.Likeness) (text string) {
+	switch l.From {
+	case memory.FromLifetimes:
+		return "what was made in it is known by lifetime and phase only"
+	case memory.FromAnyAlike:
+		return "its categories come from a step with tags, where one allocated alike, else from lifetime and phase"
+	case memory.FromNoneAlike:
+		return "no step with tags allocated alike, and what was made in it is known by lifetime and phase only"
+	case memory.FromAlike:
+		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations", l.Like)
+	case memory.FromAlikeInSizes:
+		text = fmt.Sprintf("its categories are those of step %d, which made the same allocations in other sizes", l.Like)
+	case memory.FromParts:
+		text = fmt.Sprintf("its categories are put together from parts of step %d and of steps around it that did "+
+			"the same", l.Like)
+	}
+	if l.Known < l.Blocks {
+		text += fmt.Sprintf(" (%d of %d blocks; the others are known by lifetime and phase only)", l.Known, l.Blocks)
+	}
+	return text
+}
+
+// when says when a moment was.
+func when(m *memory.Moment) string {
+	switch {
+	case m == nil || m.Phase == nil && m.Step == nil:
+		return "outside the steps"
+	case m.Step == nil && *m.Phase == schemas.PhaseBetween:
+		return "outside all phases"
+	case m.Step == nil:
+		return "in " + *m.Phase
+	case m.Phase == nil:
+		return fmt.Sprintf("in step %d", *m.Step)
+	case *m.Phase == schemas.PhaseBetween:
+		return fmt.Sprintf("outside all phases of step %d", *m.Step)
+	}
+	return fmt.Sprintf("in %s of step %d", *m.Phase, *m.Step)
+}
+
+// tellBreakdowns fills in the warnings of each run and device, and why a device is not proved whole.
+func tellBreakdowns(runs []memory.BreakdownRun) []memory.BreakdownRun {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		r := &runs[i]
+		r.Warnings, r.Devices = memoryWords(r.Remarks), slices.Clone(r.Devices)
+		for k := range r.Devices {
+			d := &r.Devices[k]
+			d.Warnings, d.Conservation.Reason = memoryWords(d.Remarks), conservationReason(&d.Conservation)
+		}
+	}
+	return runs
+}
+
+// tellBreakdownsBy is [tellBreakdowns] of breakdowns by module or the like.
+func tellBreakdownsBy(runs []grouping.BreakdownByRun) []grouping.BreakdownByRun {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		r := &runs[i]
+		r.Warnings, r.Devices = append(memoryWords(r.Remarks), r.Warnings...), slices.Clone(r.Devices)
+		for k := range r.Devices {
+			d := &r.Devices[k]
+			d.Warnings = append(memoryWords(d.Remarks), d.Warnings...)
+			d.Conservation.Reason = conservationReason(&d.Conservation)
+		}
+	}
+	return runs
+}
