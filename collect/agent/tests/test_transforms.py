@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 
 from dpsight_kinds import K
-from harness import run
+from harness import rest, run
 from test_phantom import Phantom, Replay, lossless
 
 _SIZES = {"0.weight": 64 * 128, "0.bias": 128, "2.weight": 128 * 10, "2.bias": 10}
@@ -30,6 +30,31 @@ class TestTransforms(Phantom):
                 replay = Replay(j)
                 for tag in sorted(t for t in j.tags if t.kind in (K.GRAD_SAMPLE, K.PARAMETER)):
                     self.assertEqual(replay.until(tag.k).get(tag.address), tag.bytes, tag)
+
+    def test_a_trace_has_nothing_of_ours(self) -> None:
+        """Nor has an export, a capture, a copy or a mode of the script's: graphs and what else comes of them are equal
+        to those of a script that is not recorded."""
+        self.traced("full", "jit_trace", "symbolic_trace_whole", "make_fx", "export", "fake", "capture", "copies")
+
+    @rest
+    def test_no_trace_has_anything_of_ours(self) -> None:
+        for mode in ("full", "bare"):
+            with self.subTest(mode):
+                self.traced(
+                    mode,
+                    *("jit_trace", "jit_trace_module", "jit_script", "symbolic_trace", "symbolic_trace_whole"),
+                    *("make_fx", "export", "dynamo", "fake", "meta", "capture", "callables", "func", "copies"),
+                    *("swapped", "modes", "checkpointed", "onnx_like"),
+                )
+
+    def traced(self, mode: str, *what: str) -> None:
+        with run("traced", *what, agent=False, env=self.plain) as alone:
+            lines = alone.out.splitlines()
+            self.assertEqual([line.split()[0] for line in lines], [*what, "end"], alone.err[-2000:])
+        with run("traced", *what, env={**self.env, "DPSIGHT_MODE": mode}) as r:
+            self.assertEqual((r.code, r.complaints(), r.out.splitlines()), (0, [], lines), r.err[-2000:])
+            if mode == "full":
+                self.assertEqual(lossless(r.journal), [])
 
     @property
     def plain(self) -> dict[str, str]:

@@ -86,6 +86,8 @@ _FUNCTIONS = {
     "functorch_batched": "_C._functorch.is_batchedtensor",
     "dispatch_mode": "_C._get_dispatch_mode",
     "fake_key": "_C._TorchDispatchModeKey.FAKE",
+    "proxy_key": "_C._TorchDispatchModeKey.PROXY",
+    "tracing_state": "_C._get_tracing_state",
     "disable_dynamo": "_disable_dynamo",
 }
 _OPTIONAL = frozenset(("current_node",))
@@ -123,7 +125,16 @@ class Private:
     dispatch_mode: Callable[[Any], Any]
     fake_key: Any
     fake_mode: Callable[[], Any]  # None unless something traces with fake tensors
+    proxy_key: Any
+    tracing_state: Callable[[], Any]  # of torch.jit.trace in this thread; None = it does not run
     disable_dynamo: Function
+
+    def traces(self) -> bool:
+        """Whether something notes what is done with tensors, as torch.jit.trace, torch.export and make_fx do: what we
+        ask of one, a size that is a symbol, would become a part of their graph. With fake tensors nothing runs."""
+        if self.tracing_state() is not None or self.fake_mode() is not None:
+            return True
+        return self.dispatch_mode(self.proxy_key) is not None
 
     def look_up(self, torch: Any) -> list[str]:
         """Looks every function up. Returns the names that this torch lacks and a recording cannot do without."""

@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -317,6 +318,21 @@ def _fake(torch: Any) -> bool:
 
     importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx(traced, tracing_mode="fake")(torch.ones(1))
     return private.fake_mode() is None and found == [True]
+
+
+@_feature("traces", "traced graphs as without us")
+def _traces(torch: Any) -> bool:
+    found = []
+
+    def traced(x: Any) -> Any:
+        found.append(private.traces())
+        return x + 1
+
+    importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx(traced)(torch.ones(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases call it deprecated
+        torch.jit.trace(traced, torch.ones(1), check_trace=False)
+    return not private.traces() and found == [True, True]
 
 
 @_feature("weak references", "ends of owners", "no ends of saved tensors and activations")

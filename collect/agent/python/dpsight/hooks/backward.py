@@ -41,7 +41,7 @@ def install(patches: Patches) -> None:
                 if runs.updates_inside:
                     _first_updated_inside()
                 return out
-            if not recorder.level or private.fake_mode() is not None:  # AOTAutograd traces a joint graph: nothing runs
+            if not recorder.level or private.traces():  # AOTAutograd's joint graph too, where nothing runs
                 return run(*args, **kwargs)
             nested = in_backward()
             releases = _enter(args, kwargs, nested)

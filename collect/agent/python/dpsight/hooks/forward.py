@@ -90,7 +90,7 @@ def watched(impl: Callable[..., Any]) -> Any:
         else:
             level = recorder.level
             passes = not level or (level < MODULES and thread.calls)
-        if passes or not args:
+        if passes or not args or (not thread.calls and private.traces()):
             return impl(*args, **kwargs) if kwargs else impl(*args)
         out = None
         try:
@@ -145,7 +145,6 @@ def _outermost(frame: int, module: Any, args: Any) -> None:
     flags |= kinds.INFERENCE if _torch.inference() else 0
     flags |= kinds.IN_BACKWARD if inside_backward else 0
     flags |= kinds.GRAPH_MODULE if isinstance(module, _torch.GraphModule) else 0
-    flags |= kinds.FAKE if private.fake_mode() is not None else 0
     steps.trains()
     instrumented = recorder.level >= MODULES
     serial = _serial() if instrumented else 0
