@@ -22,8 +22,6 @@ func ingest(t *testing.T, s *Store, ids ...string) {
 	}
 }
 
-func nobody(string) bool { return false }
-
 func TestPending(t *testing.T) {
 	s, other := fill(t, "r1 a", "r2 b", "r3 c"), fill(t, "far a")
 	ingest(t, s, "r1")
