@@ -3,6 +3,7 @@ without a flush. Frames are appended whole, each with its checksum."""
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
@@ -42,6 +43,38 @@ _FRAME_HEADER = struct.Struct("<B3xIQ")
 _LENGTH = struct.Struct("<Q")
 
 
+class _File:
+    """A file of the journal. A script may close every descriptor that it does not know (os.closerange), and open files
+    of its own that get these numbers: those are let alone, and ours is opened again."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self._path, self._flags = path, flags | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = os.open(path, self._flags | os.O_CREAT | os.O_EXCL, 0o600)
+        self._which = _which(self._descriptor)
+
+    def descriptor(self) -> int:
+        """A descriptor of the file. Raises OSError where it is gone."""
+        if _which(self._descriptor) != self._which:
+            self._descriptor = os.open(self._path, self._flags)
+            if _which(self._descriptor) != self._which:
+                raise OSError(errno.ESTALE, "another file is in the place of the journal")
+        return self._descriptor
+
+    def close(self) -> None:
+        """Closes it, if it is open."""
+        if _which(self._descriptor) == self._which:
+            os.close(self._descriptor)
+
+
+def _which(descriptor: int) -> tuple[int, int] | None:
+    """The identity of an open file; None = there is none of this number."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Journal:
     """An open journal of this process."""
 
@@ -49,28 +82,28 @@ class Journal:
         os.makedirs(folder, exist_ok=True)
         self.start_ns = time.time_ns()
         # The process id alone would not do: exec keeps it.
-        base = os.path.join(folder, f"{os.getpid()}-{self.start_ns:x}")
-        self._marks = os.open(base + ".marks", os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        base = os.path.join(os.path.abspath(folder), f"{os.getpid()}-{self.start_ns:x}")
+        self._marks = _File(base + ".marks", os.O_RDWR)
         try:
-            self._frames = os.open(base + ".frames", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            self._frames = _File(base + ".frames", os.O_WRONLY | os.O_APPEND)
             self._size = 0
             self.map = self.grow()
             _MARKS_HEADER.pack_into(self.map, 0, b"DPSM", 1, RECORD, os.getpid(), 0, self.start_ns)
             self._write(b"DPSF" + struct.pack("<HH", 1, 0))
         except BaseException:
-            os.close(self._marks)
+            self._marks.close()
             raise
         self._lock = threading.Lock()
         self.written = 0
 
     def grow(self) -> mmap.mmap:
         """Adds a segment. A new map, not a resized one: another thread may be writing into the old one."""
-        size = self._size + SEGMENT
+        size, marks = self._size + SEGMENT, self._marks.descriptor()
         if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(self._marks, self._size, SEGMENT)
+            os.posix_fallocate(marks, self._size, SEGMENT)
         else:
-            os.ftruncate(self._marks, size)
-        self.map = mmap.mmap(self._marks, size)
+            os.ftruncate(marks, size)
+        self.map = mmap.mmap(marks, size)
         self._size = size
         return self.map
 
@@ -105,8 +138,9 @@ class Journal:
 
     def _write(self, *parts: bytes | bytearray) -> None:
         todo = [memoryview(p) for p in parts if len(p)]
+        frames = self._frames.descriptor()
         while todo:
-            n = os.writev(self._frames, todo) if hasattr(os, "writev") else os.write(self._frames, todo[0])
+            n = os.writev(frames, todo) if hasattr(os, "writev") else os.write(frames, todo[0])
             while todo and n >= len(todo[0]):
                 n -= len(todo.pop(0))
             if n:
@@ -114,11 +148,8 @@ class Journal:
 
     def abandon(self) -> None:
         """Lets go of a journal that a forked child inherited: it is the parent's."""
-        for fd in (self._marks, self._frames):
-            try:
-                os.close(fd)
-            except OSError:
-                pass
+        for file in (self._marks, self._frames):
+            file.close()
 
 
 def _finite(value: Any) -> Any:

@@ -65,11 +65,16 @@ def _secrets() -> list[str]:
 
 
 def mask(text: str) -> str:
-    """The text with every secret replaced."""
+    """The text with every secret replaced, and what is no character (of a file's name, say) escaped."""
     for secret in _secrets():
         if secret in text:
             text = text.replace(secret, MASK)
-    return text
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
+
+
+def _key(key: Any) -> str:
+    text = str(key)
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def masked(value: Any) -> Any:
@@ -80,7 +85,7 @@ def masked(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         # Keys stay: they are the format's own words, which a secret may happen to be.
-        return {str(k): MASK if isinstance(v, str) and secret_flag(str(k)) else masked(v) for k, v in value.items()}
+        return {_key(k): MASK if isinstance(v, str) and secret_flag(str(k)) else masked(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [masked(v) for v in value]
     return mask(str(value))

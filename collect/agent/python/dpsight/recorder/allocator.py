@@ -4,6 +4,7 @@ counters beside it, so that a lost event is seen."""
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 from typing import Any
 
@@ -70,7 +71,7 @@ class Drains:
         recorder.cuda_starts(tagging=native)  # other allocators have nothing to join tags with
         settings = recorder.settings
         if native and not settings.bare:
-            self._stacks = settings.stack_steps > 0
+            self._stacks = settings.stack_steps > 0 and _paths_are_text()
             self.record()
             self.recording = True
             recorder.set_metadata(private.set_metadata)
@@ -293,6 +294,16 @@ class Drains:
             kept = self.user_traces[i]
             kept.extend(trace)
             del kept[: max(0, len(kept) - most)]
+
+
+def _paths_are_text() -> bool:
+    """Whether the paths of code can be told by torch: of one that is no UTF-8 it takes no snapshot with stacks."""
+    try:
+        "".join(map(str, [*sys.path, *sys.argv[:1]])).encode()
+    except UnicodeEncodeError as error:
+        recorder.spared("recording stacks", error)
+        return False
+    return True
 
 
 def _at_rest(until: int) -> Acts:
