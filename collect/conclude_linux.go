@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // conclude reads what the agents wrote, says how the run ended, and seals it.
@@ -14,7 +15,7 @@ func (r *recording) conclude(c *child, watch *torchWatch, lastError string) erro
 	m := r.manifest
 	m.Collector.LeftRunning = c.exit.LeftRunning
 	if c.exit.Stuck > 0 {
-		r.warn(plural(c.exit.Stuck, "process", "processes") + " of the run could not be killed")
+		r.warn(units.Plural(c.exit.Stuck, "process", "processes") + " of the run could not be killed")
 	}
 	masking := maskJournals(r.spool, r.secrets)
 	journals, reading := spool.ReadDir(r.spool)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 const (
@@ -131,7 +132,7 @@ func (m *Machine) load() load {
 		case err != nil:
 			l.processes, l.busy = nil, err.Error()
 		case len(processes) > 0:
-			l.busy = fmt.Sprintf("%s on device %d", plural(len(processes), "compute process", "compute processes"),
+			l.busy = fmt.Sprintf("%s on device %d", units.Plural(len(processes), "compute process", "compute processes"),
 				info.Index)
 		case known && mem.Used > idle+idleTolerance:
 			l.busy = fmt.Sprintf("device %d has %d MiB in use, %d MiB when idle", info.Index, mem.Used>>20, idle>>20)
@@ -162,11 +163,4 @@ func (m *Machine) rememberIdle(l load) {
 			m.idle[uuid] = used
 		}
 	}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

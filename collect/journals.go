@@ -12,6 +12,7 @@ import (
 	"github.com/dpsight/dpsight/collect/mask"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // maskJournals takes the secrets out of the live journals of a spool folder: exceptions, configurations and names may
@@ -132,7 +133,7 @@ func recorded(m *schemas.Manifest, journals []*spool.Journal) {
 			}
 		}
 		if len(j.Damaged) > 0 {
-			m.Warnings = append(m.Warnings, plural(len(j.Damaged), "frame", "frames")+" of a journal cannot be read: "+
+			m.Warnings = append(m.Warnings, units.Plural(len(j.Damaged), "frame", "frames")+" of a journal cannot be read: "+
 				firstLine(j.Damaged[0].Error()))
 		}
 	}

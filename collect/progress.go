@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Progress is the state of a run while it lasts.
@@ -193,7 +195,7 @@ func (p Progress) line() string {
 func (p Progress) end() string {
 	text := fmt.Sprintf("%s: %s after %s", p.Name, p.Status, clock(p.Elapsed))
 	if p.Steps > 0 {
-		text += fmt.Sprintf(", %s", plural(int(p.Steps), "step", "steps"))
+		text += fmt.Sprintf(", %s", units.Plural(int(p.Steps), "step", "steps"))
 	}
 	if p.Reason != "" {
 		text += ": " + p.Reason

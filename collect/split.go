@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // Split gives n machines that run at the same time, each with a GPU of its own: two experiments on one would share its
@@ -26,7 +27,7 @@ func (m *Machine) Split(n int) ([]*Machine, error) {
 			"leave --jobs out"}
 	case len(devices) < n:
 		return nil, &UsageError{fmt.Sprintf("%d experiments at the same time need as many GPUs, and %s visible", n,
-			plural(len(devices), "GPU is", "GPUs are")),
+			units.Plural(len(devices), "GPU is", "GPUs are")),
 			fmt.Sprintf("give --jobs %d, or less", max(1, len(devices)))}
 	}
 	m.found = m.shared()

@@ -3,14 +3,13 @@ package ingest
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dpsight/dpsight/ingest/join"
 	"github.com/dpsight/dpsight/ingest/replay"
 	"github.com/dpsight/dpsight/ingest/steps"
 	"github.com/dpsight/dpsight/schemas"
 	"github.com/dpsight/dpsight/schemas/spool"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // report is the report while it is made.
@@ -133,21 +132,12 @@ func (r *report) sum() {
 			d.Verdict == schemas.Exact {
 			r.warn("rank %d, device %d: torch's peak of %s lies outside the recorded steps (there it is %s) and is "+
 				"not broken down",
-				d.Rank, d.Device, mib(*t), mib(d.PeakAllocatedBytes))
+				d.Rank, d.Device, units.MiB(*t), units.MiB(d.PeakAllocatedBytes))
 		}
 		if d.UnboundTags > 0 {
 			r.warn("rank %d: %d tags name addresses that the allocator never had", d.Rank, d.UnboundTags)
 		}
 	}
-}
-
-// mib is bytes as the tables beside a warning print them: "28,289.32 MiB".
-func mib(bytes int64) string {
-	whole, fraction, _ := strings.Cut(strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 2, 64), ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	return whole + "." + fraction + " MiB"
 }
 
 // cost is what the agent cost a rank.

@@ -11,6 +11,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/identity"
 	"github.com/dpsight/dpsight/analyze/prose"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // CheckSchema is the version of [CheckDocument].
@@ -224,11 +225,11 @@ func quantity(v float64, u compare.Unit) string {
 	switch u {
 	case compare.UnitBytes:
 		if v < 1<<20/10 {
-			return prose.Thousands(strconv.FormatFloat(v, 'f', -1, 64)) + " bytes"
+			return units.Grouped(strconv.FormatFloat(v, 'f', -1, 64)) + " bytes"
 		}
 		return prose.MiB(int64(v))
 	case compare.UnitMS:
-		return prose.Thousands(strconv.FormatFloat(v, 'f', 3, 64)) + " ms"
+		return units.Grouped(strconv.FormatFloat(v, 'f', 3, 64)) + " ms"
 	case compare.UnitJoules:
 		return strconv.FormatFloat(v, 'f', 3, 64) + " J"
 	}

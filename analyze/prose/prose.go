@@ -9,14 +9,10 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func Plural(n int, one, many string) string { return units.Plural(n, one, many) }
 
 func Magnitude(n int64) int64 { return max(n, -n) }
 
@@ -41,25 +37,7 @@ func Times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// MiB is how warnings print bytes: as the tables beside them do, "4,470.05 MiB". Not 0 never looks like 0.
-func MiB(bytes int64) string {
-	if bytes > 0 && bytes < 1<<20/200 {
-		return "<0.01 MiB"
-	}
-	return Thousands(strconv.FormatFloat(float64(bytes)/(1<<20), 'f', 2, 64)) + " MiB"
-}
-
-// Thousands puts separators into a number without a sign.
-func Thousands(number string) string {
-	whole, fraction, has := strings.Cut(number, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if !has {
-		return whole
-	}
-	return whole + "." + fraction
-}
+func MiB(bytes int64) string { return units.MiB(bytes) }
 
 // Comparison sets two figures side by side: "The peak of b is 3 MiB, 1 MiB (50 %) more than that of a (2 MiB)".
 func Comparison(subject, verb string, to, from float64, object string, show func(float64) string) string {
@@ -193,7 +171,7 @@ func MS(ms float64) string {
 	if ms < 10 {
 		digits = 3
 	}
-	return Thousands(strconv.FormatFloat(ms, 'f', digits, 64)) + " ms"
+	return units.Fixed(ms, digits) + " ms"
 }
 
 // Signed shows a difference with its sign.
@@ -215,7 +193,7 @@ func Share(part, whole float64) string {
 	p := 100 * part / whole
 	switch r := math.Round(p); {
 	case r == p || r != 0 && r != 100:
-		return Thousands(strconv.FormatFloat(r, 'f', 0, 64)) + " %"
+		return units.Fixed(r, 0) + " %"
 	case p < 0.1:
 		return "<0.1 %"
 	case p > 99.9 && p < 100:

@@ -3,7 +3,8 @@ package table
 import (
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/dpsight/dpsight/schemas/units"
 )
 
 // absentText stands where a fact is not known.
@@ -16,7 +17,7 @@ func Absent() Cell { return Cell{Text: absentText} }
 func Text(s string) Cell { return Cell{s, s} }
 
 // Count is a cell with a number of things.
-func Count(n int64) Cell { return Cell{group(strconv.FormatInt(n, 10)), n} }
+func Count(n int64) Cell { return Cell{units.Grouped(strconv.FormatInt(n, 10)), n} }
 
 // Bytes shows bytes in MiB and keeps bytes.
 func Bytes(n int64) Cell { return Cell{MiB(n), n} }
@@ -63,38 +64,11 @@ func Optional[T any](v *T, cell func(T) Cell) Cell {
 	return cell(*v)
 }
 
-// MiB formats bytes as MiB with two digits and thousands separators; what is not 0 never looks like 0.
-func MiB(n int64) string {
-	mib := float64(n) / (1 << 20)
-	switch {
-	case n > 0 && mib < 0.005:
-		return "<0.01"
-	case n < 0 && mib > -0.005:
-		return ">−0.01"
-	}
-	return Fixed(mib, 2)
-}
+// MiB is [units.InMiB].
+func MiB(n int64) string { return units.InMiB(n) }
 
-// Fixed formats x with thousands separators and a true minus sign.
-func Fixed(x float64, digits int) string { return group(strconv.FormatFloat(x, 'f', digits, 64)) }
-
-func group(s string) string {
-	sign := ""
-	if strings.HasPrefix(s, "-") {
-		sign, s = "−", s[1:]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	if fraction != "" {
-		fraction = "." + fraction
-	}
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if strings.Trim(whole+fraction, "0.,") == "" {
-		sign = ""
-	}
-	return sign + whole + fraction
-}
+// Fixed is [units.Fixed].
+func Fixed(x float64, digits int) string { return units.Fixed(x, digits) }
 
 // Size formats bytes in the largest binary unit that they fill: 61.25 GiB, 512 B.
 func Size(n int64) string {

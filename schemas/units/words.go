@@ -1,0 +1,49 @@
+package units
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MiB shows bytes as tables and sentences do: "4,470.05 MiB".
+func MiB(bytes int64) string { return InMiB(bytes) + " MiB" }
+
+// InMiB is the number of [MiB]. What is not 0 never looks like 0.
+func InMiB(bytes int64) string {
+	mib := float64(bytes) / (1 << 20)
+	switch {
+	case bytes > 0 && mib < 0.005:
+		return "<0.01"
+	case bytes < 0 && mib > -0.005:
+		return ">−0.01"
+	}
+	return Fixed(mib, 2)
+}
+
+// Fixed shows x with thousands separators and a true minus sign.
+func Fixed(x float64, digits int) string { return Grouped(strconv.FormatFloat(x, 'f', digits, 64)) }
+
+// Grouped puts separators, and a true minus sign unless it is 0, into a decimal number.
+func Grouped(number string) string {
+	number, negative := strings.CutPrefix(number, "-")
+	whole, fraction, has := strings.Cut(number, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if has {
+		whole += "." + fraction
+	}
+	if negative && strings.Trim(whole, "0.,") != "" {
+		return "−" + whole
+	}
+	return whole
+}
+
+// Plural is "1 step" or "3 steps".
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
