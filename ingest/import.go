@@ -20,6 +20,7 @@ type Outcome struct {
 	State  string
 	Again  bool   // with schemas.IngestNew: it had been ingested before
 	Reason string // why it was refused
+	Hint   string // what to do about that, where the error says it
 }
 
 // ImportAll ingests each path and says what became of it.
@@ -39,7 +40,7 @@ func ImportAll(paths []string, store string, o Options) (schemas.Ingested, error
 				doc.Dirs = append(doc.Dirs, out.Dir)
 			}
 			if out.State == schemas.IngestRefused {
-				in.Reason = &out.Reason
+				in.Reason, in.Hint = &out.Reason, out.Hint
 			}
 			doc.Inputs = append(doc.Inputs, in)
 		}
@@ -102,7 +103,7 @@ func importRun(dir string, o Options) Outcome {
 	out := outcome(dir, dir, o)
 	m, err := schemas.ReadManifest(dir)
 	if err != nil {
-		return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
+		return refused(dir, err)
 	}
 	out.RunID = m.RunID
 	if out.State == schemas.IngestKnown {
@@ -110,11 +111,21 @@ func importRun(dir string, o Options) Outcome {
 	}
 	if o.Prepare != nil {
 		if err := o.Prepare(dir); err != nil {
-			return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
+			return refused(dir, err)
 		}
 	}
 	if _, err := Run(dir, o); err != nil {
-		return Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
+		return refused(dir, err)
+	}
+	return out
+}
+
+// refused is a run folder that could not be ingested.
+func refused(dir string, err error) Outcome {
+	out := Outcome{Path: dir, State: schemas.IngestRefused, Reason: err.Error()}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		out.Hint = hinted.Hint()
 	}
 	return out
 }

@@ -38,6 +38,9 @@ func IngestFailure(doc schemas.Ingested) error {
 	if n := len(refused); n > 1 {
 		first = fmt.Sprintf("%d of %d inputs were refused, the first being %s", n, len(doc.Inputs), first)
 	}
+	if h := refused[0].Hint; h != "" {
+		return schemas.WithHint(errors.New(first), h)
+	}
 	return schemas.WithHint(errors.New(first), "it takes run folders, stores, and memory snapshots that torch 2.10 or "+
 		"later recorded from the start; nothing was written for what it refused")
 }

@@ -24,6 +24,7 @@ type IngestedInput struct {
 	State  string   `json:"state"`  // [IngestNew], [IngestKnown] or [IngestRefused]
 	Again  bool     `json:"again"`  // new tables of what had been ingested before
 	Reason *string  `json:"reason"` // why it was refused, else null
+	Hint   string   `json:"-"`      // what to do about that, where it is known
 }
 
 // Refused are the inputs that were refused.

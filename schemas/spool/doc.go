@@ -29,11 +29,15 @@
 //
 // # One file afterwards
 //
-// Sealing packs both into rank-N.dps.zst, a zstd stream of: "DPSJ", version u16, 2 reserved bytes, then parts: length
-// u64, bytes. In version 1 the parts are the two files (the marks up to the last record; the frames as they are, a torn
-// tail included). In version 2 they are taken apart into columns and streams that compress to a third (see sealed.go),
-// and come back to the byte; in version 3, which is written, more is taken apart: a quarter less than version 2. All
-// are read; what cannot be taken apart is written as version 1.
+// Sealing packs both into rank-N.dps.zst, a zstd stream of: "DPSJ", version u16, flags u8, a reserved byte, then parts:
+// length u64, bytes, and a seal: how many marks and whole frames there are, the last mark's number, and digests of both
+// files (see seal.go). A journal that is not what its seal says is refused. Those of older versions have no seal, but
+// zstd's own checksum of all bytes.
+//
+// In version 1 the parts are the two files (the marks up to the last record; the frames as they are, a torn tail
+// included). In version 2 they are taken apart into columns and streams that compress to a third (see sealed.go), and
+// come back to the byte; in version 3, which is written, more is taken apart: a quarter less than version 2. All are
+// read; what cannot be taken apart is written as version 1.
 //
 // N is the process's RANK where it has one and it is free, else the next free number in order of start.
 package spool

@@ -39,10 +39,11 @@ func Pack(w io.Writer, marks, frames []byte) error {
 	if err != nil {
 		return err
 	}
-	out := [][]byte{append(binary.LittleEndian.AppendUint16([]byte(sealedMagic), version), 0, 0)}
+	out := [][]byte{append(binary.LittleEndian.AppendUint16([]byte(sealedMagic), version), flagSeal, 0)}
 	for _, p := range parts {
 		out = append(out, binary.LittleEndian.AppendUint64(nil, uint64(len(p))), p)
 	}
+	out = append(out, trailerOf(marks, frames).bytes())
 	for _, b := range out {
 		if _, err := z.Write(b); err != nil {
 			z.Close()
@@ -71,7 +72,7 @@ func Unpack(path string) (marks, frames []byte, err error) {
 func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	var h [8]byte
 	if _, err := io.ReadFull(z, h[:]); err != nil {
-		return nil, nil, fmt.Errorf("not a sealed journal: %w", err)
+		return nil, nil, &DamagedError{fmt.Errorf("not a sealed journal: %w", err)}
 	}
 	if string(h[:4]) != sealedMagic {
 		return nil, nil, fmt.Errorf("not a sealed journal (it begins with %q)", h[:4])
@@ -92,17 +93,30 @@ func unsealed(z io.Reader) (marks, frames []byte, err error) {
 	for i := range parts {
 		var size [8]byte
 		if _, err := io.ReadFull(z, size[:]); err != nil {
-			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+			return nil, nil, &DamagedError{fmt.Errorf("it is cut short: %w", err)}
 		}
 		if parts[i], err = readBounded(z, binary.LittleEndian.Uint64(size[:])); err != nil {
-			return nil, nil, fmt.Errorf("the journal is cut short: %w", err)
+			return nil, nil, &DamagedError{fmt.Errorf("it is cut short: %w", err)}
 		}
 	}
-	if n == 2 {
-		return parts[0], parts[1], nil
+	var sealed []byte
+	if h[6]&flagSeal != 0 {
+		if sealed, err = readBounded(z, trailerSize); err != nil {
+			return nil, nil, &DamagedError{fmt.Errorf("it is cut short: %w", err)}
+		}
 	}
-	if marks, frames, err = together(parts, version); err != nil {
-		return nil, nil, fmt.Errorf("the journal is damaged: %w", err)
+	if err := atEnd(z); err != nil {
+		return nil, nil, &DamagedError{err}
+	}
+	if n == 2 {
+		marks, frames = parts[0], parts[1]
+	} else if marks, frames, err = together(parts, version); err != nil {
+		return nil, nil, &DamagedError{err}
+	}
+	if sealed != nil {
+		if err := verify(sealed, marks, frames); err != nil {
+			return nil, nil, &DamagedError{err}
+		}
 	}
 	return marks, frames, nil
 }

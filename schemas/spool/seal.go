@@ -1,0 +1,84 @@
+package spool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A trailer is the seal at the end of a sealed journal: what its two files held when they were sealed. A frame's own
+// checksum tells that the frame is whole, not that none is missing after it: without the trailer a damaged frame reads
+// as the torn tail of a process that was killed, and what comes after it is lost without a word. It is made after the
+// process has ended, so the experiment pays nothing for it.
+//
+// marks u64 | frames u64 | last k u64 | SHA-256 of the marks | SHA-256 of the frames
+type trailer struct {
+	marks, frames uint64 // whole ones
+	last          uint64 // k of the last mark
+	digests       [2][sha256.Size]byte
+}
+
+const (
+	trailerSize = 3*8 + 2*sha256.Size
+	// flagSeal stands in the first reserved byte of the header: the parts are followed by a seal. It is no new
+	// version, as versions say how the parts are taken apart, and older readers stop after the last part.
+	flagSeal = 1
+)
+
+func trailerOf(marks, frames []byte) trailer {
+	s := trailer{digests: [2][sha256.Size]byte{sha256.Sum256(marks), sha256.Sum256(frames)}}
+	whole, _ := ScanFrames(frames) // those before a torn tail
+	s.frames = uint64(len(whole))
+	if _, all, _ := ScanMarks(marks); len(all) > 0 {
+		s.marks, s.last = uint64(len(all)), uint64(all[len(all)-1].K)
+	}
+	return s
+}
+
+func (s trailer) bytes() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, s.marks)
+	b = binary.LittleEndian.AppendUint64(b, s.frames)
+	b = binary.LittleEndian.AppendUint64(b, s.last)
+	return append(append(b, s.digests[0][:]...), s.digests[1][:]...)
+}
+
+// verify holds what was unpacked against the trailer that it was sealed with.
+func verify(sealed, marks, frames []byte) error {
+	got := trailerOf(marks, frames)
+	if bytes.Equal(got.bytes(), sealed) {
+		return nil
+	}
+	said := func(i int) uint64 { return binary.LittleEndian.Uint64(sealed[8*i:]) }
+	if got.marks != said(0) || got.frames != said(1) || got.last != said(2) {
+		return fmt.Errorf("it has %d marks up to %d and %d frames, and was sealed with %d up to %d and %d", got.marks,
+			got.last, got.frames, said(0), said(2), said(1))
+	}
+	return errors.New("its digest is not the one that it was sealed with")
+}
+
+// atEnd reads to the end of a stream, which has nothing more: only there the decoder compares the checksum that zstd
+// keeps of all bytes. Journals that have no seal have that.
+func atEnd(z io.Reader) error {
+	switch n, err := io.Copy(io.Discard, io.LimitReader(z, 1)); {
+	case err != nil:
+		return err
+	case n > 0:
+		return errors.New("there is more after its end")
+	}
+	return nil
+}
+
+// A DamagedError says that a sealed journal does not hold what was sealed.
+type DamagedError struct{ Err error }
+
+func (e *DamagedError) Error() string { return "the journal is damaged: " + e.Err.Error() }
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Hint is what to do about it.
+func (e *DamagedError) Hint() string {
+	return "bring the file back from a copy; tables that were made from it stay as they are"
+}
