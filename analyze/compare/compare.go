@@ -89,6 +89,12 @@ func Compare(summaries []analyze.Summary, o Options) (Document, error) {
 		Cols: []string{}, Cells: []CompareCell{},
 		Differences: []Difference{}, Runs: []identity.Identity{}, Warnings: []string{}}
 	runs, left, lent := besideTwins(summaries, o.Value)
+	if o.Each && len(left) > 0 {
+		runs, left = nil, nil
+		for i := range summaries {
+			runs = append(runs, new(summaries[i]))
+		}
+	}
 	tellCommands(runs)
 	tellOrigins(runs)
 	for _, r := range runs {

@@ -38,12 +38,7 @@ func (x *evidence) gradients() []Finding {
 	if !memory.AtLeast(held, x.d.AllocatedBytes, keptPercent) {
 		return nil
 	}
-	var begins []int64
-	for _, seq := range forwards {
-		begins = append(begins, seq)
-	}
-	slices.Sort(begins)
-	voids := memory.Voids(x.in, x.p, x.l, begins)
+	voids := memory.Voids(x.in, x.p, x.l, unused(x.in, x.p, forwards))
 	var atPeak int64
 	for _, v := range voids {
 		if v.From <= x.d.At.Event && x.d.At.Event < v.To {
@@ -55,6 +50,28 @@ func (x *evidence) gradients() []Finding {
 	f.Facts = KeptGradientsFacts{Step: step, Event: at, AtPeakBytes: atPeak}
 	x.savesWithout(&f, voids, spans)
 	return []Finding{f}
+}
+
+// unused are the events from which on gradients are held for nothing: the end of the last optimizer before each step's
+// first forward pass. What runs in between, such as a frozen encoder or a validation, has them beside it.
+func unused(in *schemas.Tables, p identity.Place, forwards map[int64]int64) (out []int64) {
+	known := memory.PhasesWithBytes(in)
+	for _, forward := range forwards {
+		at := int64(-1)
+		for i := range in.Phases {
+			f := &in.Phases[i]
+			if f.Rank == p.Rank && f.Device == p.Device && f.Phase == schemas.PhaseOptimizer && known(f) &&
+				f.EndSeq <= forward {
+				at = max(at, f.EndSeq)
+			}
+		}
+		if at < 0 {
+			at = forward
+		}
+		out = append(out, at)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // firstForwards gives for each recorded step the event after which its first forward pass begins.

@@ -3,6 +3,7 @@ package selected
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze"
@@ -15,6 +16,7 @@ import (
 	"github.com/dpsight/dpsight/analyze/timing"
 	"github.com/dpsight/dpsight/report"
 	"github.com/dpsight/dpsight/schemas"
+	"github.com/dpsight/dpsight/schemas/store"
 )
 
 // The analyses of selected runs, each with the tables that it reads.
@@ -162,6 +164,7 @@ func (s *Source) Compare(names []string, o compare.Options,
 		return doc, err
 	}
 	o.Run = base.Summary
+	o.Each = len(names) > 2 && !slices.ContainsFunc(r.Runs, func(run store.Run) bool { return !r.IsNamed(run) })
 	sides := len(runs)
 	if base.elsewhere != nil {
 		sides++

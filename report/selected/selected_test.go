@@ -249,3 +249,32 @@ func TestTrialsAreLeftOut(t *testing.T) {
 		t.Errorf("named: %v, notes %q, %v", runIDs(model.Study), model.Notes, err)
 	}
 }
+
+// Runs that are named each have a row, repeats and what only a hidden parameter tells apart too; those of a store share
+// the rows of their parameters.
+func TestCompareGivesEachNamedRunARow(t *testing.T) {
+	s, _ := source(headline)
+	rows := func(names ...string) (out []string) {
+		t.Helper()
+		doc, err := s.Compare(names, compare.Options{Value: compare.Metric{Name: compare.MetricPeak}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range doc.Cells {
+			if len(c.RunIDs) == 1 && c.Value != nil {
+				out = append(out, c.RunIDs[0])
+			}
+		}
+		return out
+	}
+	bare := "20261122T203936Z-ghost-bare-1e2ad8"
+	if got := rows("ghost-bare", "vanilla", "ghost"); !slices.Equal(got, []string{bare, vanillaID, ghostID}) {
+		t.Errorf("%q", got)
+	}
+	doc, err := s.Compare([]string{"ghost", "vanilla", "dpsgd"},
+		compare.Options{Value: compare.Metric{Name: compare.MetricPeak}}, "")
+	if err != nil || !slices.Equal(doc.Rows, []string{"name"}) || doc.Baseline.RunID == nil ||
+		*doc.Baseline.RunID != vanillaID {
+		t.Errorf("rows %q beside %+v: %v", doc.Rows, doc.Baseline, err)
+	}
+}

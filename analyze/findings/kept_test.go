@@ -1,0 +1,69 @@
+package findings
+
+import (
+	"testing"
+
+	"github.com/dpsight/dpsight/analyze/fixture"
+	"github.com/dpsight/dpsight/schemas"
+)
+
+// beforeForward is the run of kept gradients in which a frozen encoder takes so many bytes after the last optimizer and
+// before the forward pass of the last step.
+func beforeForward(bytes int64) schemas.Tables {
+	in := fixture.KeptRun(false)
+	last := &in.Steps[2]
+	at := last.BeginSeq
+	for _, seq := range seqs(&in) {
+		if *seq > at {
+			*seq += 2
+		}
+	}
+	for i := range in.Phases {
+		if f := &in.Phases[i]; f.Step == 2 {
+			f.BeginSeq, f.EndSeq = max(f.BeginSeq, at+2), max(f.EndSeq, at+2)
+		}
+	}
+	for i := range in.Steps[:2] {
+		s := &in.Steps[i]
+		in.Phases = append(in.Phases, schemas.Phase{Step: s.Step, Phase: schemas.PhaseOptimizer, BeginSeq: s.EndSeq,
+			EndSeq: s.EndSeq})
+	}
+	id := int64(len(in.Allocations) + 1)
+	in.Allocations = append(in.Allocations, schemas.Allocation{AllocID: id, Address: 1 << 40, RequestedBytes: bytes,
+		BlockBytes: bytes, AllocSeq: at + 1, FreeRequestedSeq: at + 2})
+	in.Owners = append(in.Owners, schemas.Owner{AllocID: id, Category: schemas.Other, BeginSeq: at + 1,
+		EndSeq: at + 2, Evidence: schemas.Lifetime})
+	d := &in.Report.Devices[0]
+	d.PeakSeq, d.PeakAllocatedBytes = at+1, 200+bytes
+	d.TorchPeakAllocatedBytes, d.InstrumentedPeakSeq = nil, new(at+1)
+	return in
+}
+
+// seqs are all places where a run of kept gradients has the number of an event.
+func seqs(in *schemas.Tables) (out []*int64) {
+	for i := range in.Allocations {
+		out = append(out, &in.Allocations[i].AllocSeq, &in.Allocations[i].FreeRequestedSeq)
+	}
+	for i := range in.Owners {
+		out = append(out, &in.Owners[i].BeginSeq, &in.Owners[i].EndSeq)
+	}
+	for i := range in.Phases {
+		out = append(out, &in.Phases[i].BeginSeq, &in.Phases[i].EndSeq)
+	}
+	for i := range in.Steps {
+		out = append(out, &in.Steps[i].BeginSeq, &in.Steps[i].EndSeq)
+	}
+	for i := range in.Gradients {
+		out = append(out, &in.Gradients[i].Seq)
+	}
+	return out
+}
+
+// A peak between the optimizer and the next forward pass has the kept gradients too: freeing them lowers it.
+func TestKeptGradientsBeforeForward(t *testing.T) {
+	f := theFinding(t, inspected(beforeForward(1000)), KeptGradients)
+	if f == nil || f.SavesBytes == nil || *f.Bytes != 100 || *f.SavesBytes != 100 ||
+		factsOf[KeptGradientsFacts](t, f).AtPeakBytes != 100 {
+		t.Errorf("%+v", f)
+	}
+}
