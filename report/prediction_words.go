@@ -40,8 +40,12 @@ func whyWords(why string, cause predict.Cause, caught int) string {
 func survivedWords(p *predict.PredictionRun) (out []string) {
 	for i := range p.Survived {
 		o := &p.Survived[i]
-		out = append(out, fmt.Sprintf("a request for %s failed in step %d, and the script went on: what is said of it "+
-			"later may be of less than it was to do", prose.MiB(o.RequestedBytes), o.Step))
+		when := "before the first step"
+		if o.Step >= 0 {
+			when = fmt.Sprintf("in step %d", o.Step)
+		}
+		out = append(out, fmt.Sprintf("a request for %s failed %s, and the script went on: what is said of it "+
+			"later may be of less than it was to do", prose.MiB(o.RequestedBytes), when))
 	}
 	if n := p.AbsorbedOOMs; n > 0 {
 		out = append(out, prose.Plural(n, "request", "requests")+" for workspaces failed, and torch itself went on "+
@@ -67,6 +71,14 @@ func predictionAdvice(p *predict.PredictionRun) string {
 	return ""
 }
 
+// caughtWords say that requests failed in a run that ended well all the same; empty where none did.
+func caughtWords(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "; the script caught " + prose.Plural(n, "request that failed", "requests that failed")
+}
+
 // predictionSentence says in one line whether the run fits.
 func predictionSentence(p *predict.PredictionRun) string {
 	on := p.GPU
@@ -84,9 +96,10 @@ func predictionSentence(p *predict.PredictionRun) string {
 	case p.Fits == nil:
 		return fmt.Sprintf("%s ended early (%s), so whether it fits on %s is not known", p.Title(), p.Status, on)
 	case *p.Fits && p.PeakReservedBytes != nil:
-		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes))
+		return fmt.Sprintf("%s fits on %s: %s reserved at most", p.Title(), on, prose.MiB(*p.PeakReservedBytes)) +
+			caughtWords(p.CaughtOOMs)
 	case *p.Fits:
-		return fmt.Sprintf("%s fits on %s", p.Title(), on)
+		return fmt.Sprintf("%s fits on %s", p.Title(), on) + caughtWords(p.CaughtOOMs)
 	case predictionWhy(p) != "":
 		return fmt.Sprintf("%s does not fit on %s: %s", p.Title(), on, predictionWhy(p))
 	case p.Failure == nil:

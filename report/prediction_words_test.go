@@ -19,8 +19,8 @@ func TestSurvivedIsTold(t *testing.T) {
 		return predictionSentence(&doc.Runs[0]), strings.Join(printed.Runs[0].Warnings, "\n")
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
-	if sentence, warnings := told(); !strings.Contains(sentence, "does not fit on ") ||
-		!strings.HasSuffix(sentence, ": the script caught 1 request that failed for want of memory and went on") ||
+	if sentence, warnings := told(); !strings.Contains(sentence, " fits on ") ||
+		!strings.HasSuffix(sentence, "; the script caught 1 request that failed") ||
 		!strings.Contains(warnings, "a request for 1,024.00 MiB failed in step 2, and the script went on") {
 		t.Errorf("%q, %q", sentence, warnings)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpsight/dpsight/analyze/confidence"
+	"github.com/dpsight/dpsight/analyze/memory"
 	"github.com/dpsight/dpsight/schemas"
 )
 
@@ -50,8 +51,18 @@ type FitRun struct {
 	Run   PredictionRun
 }
 
-// NewFitRun reduces the run of a probe. It wants all tables, with detail.
-func NewFitRun(in schemas.Tables) FitRun { return FitRun{Run: Predict(in)} }
+// NewFitRun reduces the run of a probe. It wants all tables, with detail. A run fits with the value only if all that it
+// asked for went through: one whose script caught a failure went on with less. What failed at a limit that the script
+// has set itself says nothing of the device.
+func NewFitRun(in schemas.Tables) FitRun {
+	r := FitRun{Run: Predict(in)}
+	if p := &r.Run; p.Fits != nil && *p.Fits && slices.ContainsFunc(p.Survived, func(o schemas.OOM) bool {
+		return o.LimitBytes == 0 || memory.WholeDevice(&in, o.LimitBytes)
+	}) {
+		p.Fits, p.Cause, p.SpareBytes = new(false), CauseCaught, nil
+	}
+	return r
+}
 
 // The outcomes of a search.
 const (
@@ -103,8 +114,8 @@ type FitProbe struct {
 	Kept   bool   `json:"kept"` // it was made before and taken from the store
 	Status string `json:"status"`
 	Fits   *bool  `json:"fits"`
-	// requests that failed and that the script caught: a run that has some does not fit, unlike one in which torch went
-	// on by itself
+	// requests that failed and that the script caught: a run that has some which the device had no room for does not fit,
+	// unlike one in which torch went on by itself
 	CaughtOOMs int `json:"caught_ooms"`
 	// a run that ended well does not fit, or, where Fits is null, how it ended; report words it where Cause has it
 	Why               string `json:"why,omitempty"`

@@ -87,7 +87,7 @@ type PredictionRun struct {
 	Survived []schemas.OOM `json:"-"`
 }
 
-// Cause is why a run that ended well does not fit, or is not known to.
+// Cause is why a run that ended well does not fit, as one of a search, or is not known to.
 type Cause string
 
 const (
@@ -204,15 +204,14 @@ func Predict(in schemas.Tables) PredictionRun {
 	return p
 }
 
-// verdict finds out whether a run fits, by how it ended.
+// verdict finds out whether a run fits, by how it ended. Requests that failed and that the script caught are events: it
+// has searched for what fits, or set itself a limit.
 func (p *PredictionRun) verdict() {
 	switch {
 	case p.Status == schemas.StatusOOM:
 		p.Fits = new(false)
 	case p.Status != schemas.StatusOK:
 		p.Why = strings.TrimSpace(p.Status + ": " + p.Reason)
-	case p.CaughtOOMs > 0:
-		p.Fits, p.Cause = new(false), CauseCaught
 	default:
 		p.Fits = new(true)
 	}

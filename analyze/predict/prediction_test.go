@@ -12,8 +12,8 @@ import (
 	"github.com/dpsight/dpsight/schemas"
 )
 
-// A script that catches its failure and goes on with less has ended well, and does not fit: a search and a single
-// prediction say the same.
+// A script that catches its failure and ends well fits: it has searched for what fits, or set itself a limit. With the
+// value of a search it does not, where the device had no room.
 func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	in := fixture.Sized("train", map[schemas.Category]int64{schemas.Parameters: 1 << 20})
 	in.Manifest.Source = schemas.Predicted
@@ -23,12 +23,20 @@ func TestPredictSaysWhatWasSurvived(t *testing.T) {
 	}
 	in.Report.OOMs = []schemas.OOM{{RequestedBytes: 1 << 30, Step: 2}}
 	p := Predict(in)
-	if *p.Fits || p.CaughtOOMs != 1 || len(p.Survived) != 1 || p.Survived[0].RequestedBytes != 1<<30 ||
+	if !*p.Fits || p.Cause != "" || p.CaughtOOMs != 1 || len(p.Survived) != 1 || p.Survived[0].RequestedBytes != 1<<30 ||
 		p.Survived[0].Step != 2 {
 		t.Errorf("fits %v, %d caught, survived %+v", *p.Fits, p.CaughtOOMs, p.Survived)
 	}
-	if r := NewFitRun(in).Run; *r.Fits != *p.Fits || p.Cause != CauseCaught || r.Cause != p.Cause {
-		t.Errorf("a search says %v, %q of what a prediction says %v, %q", *r.Fits, r.Cause, *p.Fits, p.Cause)
+	in.Manifest.GPUs = []schemas.GPU{{TotalBytes: 8 << 30}}
+	for limit, fits := range map[int64]bool{0: false, 8 << 30: false, 2 << 30: true} {
+		in.Report.OOMs[0].LimitBytes = limit
+		if r := NewFitRun(in).Run; *r.Fits != fits || (r.Cause == CauseCaught) == fits || (r.SpareBytes != nil) != fits &&
+			r.MemoryBytes != nil {
+			t.Errorf("a search says %v, %q at a limit of %d bytes", *r.Fits, r.Cause, limit)
+		}
+		if p := Predict(in); !*p.Fits {
+			t.Errorf("a prediction does not fit at a limit of %d bytes", limit)
+		}
 	}
 	in.Manifest.Status, in.Manifest.Reason = schemas.StatusFailed, "ValueError"
 	if p = Predict(in); p.Fits != nil || p.Why != "failed: ValueError" {
@@ -51,7 +59,7 @@ func TestPredictFitsWithoutWorkspaces(t *testing.T) {
 		t.Errorf("fits %v, %d caught, %d absorbed", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs)
 	}
 	in.Report.OOMs[1].Raised = new(true)
-	if p := Predict(in); *p.Fits || p.CaughtOOMs != 1 || p.AbsorbedOOMs != 1 {
+	if p := NewFitRun(in).Run; *p.Fits || p.CaughtOOMs != 1 || p.AbsorbedOOMs != 1 {
 		t.Errorf("fits %v, %d caught, %d absorbed", *p.Fits, p.CaughtOOMs, p.AbsorbedOOMs)
 	}
 }

@@ -48,11 +48,11 @@ func (c *predictCmd) search(s *streams, console *collect.Console, e collect.Expe
 	}
 	search := &fit.Search[report.Probe]{Range: vary, Template: e, Given: given, Machines: machines, Fresh: c.Fresh,
 		Ours: report.FitOutputs(out),
-		Load: func(r store.Run) (report.Probe, error) { return selected.Prediction(r.Dir) },
+		Load: func(r store.Run) (report.Probe, error) { return selected.Probe(r.Dir) },
 		Run: fit.Record(context.Background(), func(r *collect.Result) error {
 			_, err := makeTables(console, r)
 			return err
-		}, selected.Prediction)}
+		}, selected.Probe)}
 	cells, err := search.Cells()
 	if err != nil {
 		return err

@@ -96,7 +96,7 @@ func (c *predictCmd) predict(s *streams, console *collect.Console, e collect.Exp
 		if err != nil {
 			return err
 		}
-		runs = append(runs, run.Run)
+		runs = append(runs, run)
 	}
 	doc := predict.NewPredictionDocument(runs...)
 	if err := table.Write(s.out, c.Format, report.PredictionTables(doc)...); err != nil {

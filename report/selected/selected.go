@@ -116,16 +116,29 @@ func Read(r store.Run, want schemas.Want) (schemas.Tables, error) {
 }
 
 // Prediction reads the predicted run in a folder.
-func Prediction(dir string) (run report.Probe, err error) {
-	r, err := store.OpenRun(dir)
+func Prediction(dir string) (run predict.PredictionRun, err error) {
+	in, err := prediction(dir)
 	if err != nil {
 		return run, err
 	}
-	in, err := Read(r, predict.Tables)
+	return predict.Predict(in), nil
+}
+
+// Probe reads the run of a search in a folder.
+func Probe(dir string) (run report.Probe, err error) {
+	in, err := prediction(dir)
 	if err != nil {
 		return run, err
 	}
 	return report.Probe{FitRun: predict.NewFitRun(in)}, nil
+}
+
+func prediction(dir string) (in schemas.Tables, err error) {
+	r, err := store.OpenRun(dir)
+	if err != nil {
+		return in, err
+	}
+	return Read(r, predict.Tables)
 }
 
 // Each is [store.Selection.Each] that warns of what cannot be read, and gives the runs that can.
