@@ -25,7 +25,8 @@ func keptGradientsWords(w *wording, x findings.KeptGradientsFacts) {
 	} else {
 		w.say("; %s has none of them.", w.peak)
 	}
-	w.Change = "call zero_grad(set_to_none=True) right after the optimizer's step; Opacus' optimizers keep .grad unless told so"
+	w.Change = "call zero_grad(set_to_none=True) right after the optimizer's step; Opacus' optimizers keep .grad unless " +
+		"told so"
 	w.Assumption = "nothing reads .grad between the optimizer's step and the next writing; all other " +
 		"allocations stay as they are"
 }
